@@ -1,0 +1,1 @@
+"""The instruments of the book: stacks, a lab server, probes, runs, claims and charts."""

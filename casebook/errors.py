@@ -1,0 +1,41 @@
+"""Everything that casebook raises on purpose.
+
+Each message says what happened and what to do next; the command line prints it as one line
+and leaves with `exit_code`.
+"""
+
+
+class CasebookError(Exception):
+    """The base of all errors here. `exit_code` is what the command line leaves with."""
+
+    exit_code = 1
+
+
+class UsageError(CasebookError):
+    """The caller asked for something that does not exist or is out of range."""
+
+    exit_code = 2
+
+
+class MissingInterpreter(CasebookError):
+    """A stack needs a Python that this machine does not have."""
+
+
+class EnvironmentFailed(CasebookError):
+    """A stack's virtual environment could not be made."""
+
+
+class ServerFailed(CasebookError):
+    """The lab server did not start, or cannot be reached or trusted."""
+
+
+class RunFailed(CasebookError):
+    """A response was missing, wrong or not 200: there is no timing to report."""
+
+
+class ClaimReversed(CasebookError):
+    """A finding that the book states does not hold on this machine."""
+
+
+class BookFailed(CasebookError):
+    """A notebook or a page of the book could not be built."""
