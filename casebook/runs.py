@@ -1,0 +1,186 @@
+"""The run record, the store under digests, and the reference runs in data/.
+
+A run is one process of one stack that fetched n pages, with every response checked. A
+response that failed or was not the one asked for is an error that names the page: such a run
+is never recorded.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+
+from casebook import places
+from casebook.analysis import effective_concurrency, verdict
+from casebook.errors import RunFailed
+
+LIVE, REFERENCE = "live", "reference"
+
+#: What each run counts, from the server and inside the client; None where it cannot be told.
+COUNTERS = (
+    "connections",
+    "handshakes",
+    "requests",
+    "peak_in_flight",
+    "contexts",
+    "load_verify_locations",
+    "default_loads",
+    "longest_stall_s",
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One measured run. Times in seconds, memory in KiB; `repeat` counts from 1.
+
+    counters: the keys of COUNTERS. versions: package name -> version, of the stack's own
+    interpreter. source: `live` or `reference`. measured_at: UTC, ISO 8601.
+    """
+
+    stack: str
+    python: str
+    client: str
+    n: int
+    delay_s: float
+    scheme: str
+    repeat: int
+    wall_s: float
+    user_s: float
+    sys_s: float
+    peak_rss_kib: int
+    ok: int
+    effective_concurrency: float
+    verdict: str
+    counters: dict
+    versions: dict
+    measured_at: str
+    source: str = LIVE
+
+
+FRAME_COLUMNS = [
+    *(f.name for f in fields(Run) if f.name not in ("counters", "versions")),
+    *(f"counters_{name}" for name in COUNTERS),
+]
+
+
+def now() -> str:
+    """The time, UTC, ISO 8601 to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def check(stack: str, n: int, answer: dict) -> None:
+    """Refuse a probe's answer in which any response is missing, wrong or not 200.
+
+    Raises RunFailed with the page and the cause.
+    """
+    failure = answer["failure"]
+    if failure:
+        page = "" if failure["page"] is None else f" at page {failure['page']}"
+        raise RunFailed(
+            f"{stack}: {failure['type']}{page}: {failure['message']}. Nothing was recorded."
+        )
+    pages = {response["page"]: response for response in answer["responses"]}
+    for page in range(n):
+        response = pages.get(page)
+        if response is None:
+            raise RunFailed(f"{stack}: page {page} is missing. Nothing was recorded.")
+        if response["status"] != 200 or response["got_page"] != page:
+            raise RunFailed(
+                f"{stack}: page {page} came back as status {response['status']}, "
+                f"page {response['got_page']}. Nothing was recorded."
+            )
+
+
+def from_answer(answer: dict, server_counters: dict | None, **asked) -> Run:
+    """The checked run behind a probe's answer.
+
+    asked: stack, client, n, delay_s, scheme, repeat. server_counters: what the server
+    counted during the run; None for a server that does not count. Raises RunFailed.
+    """
+    check(asked["stack"], asked["n"], answer)
+    seen = dict(answer["counters"], **(server_counters or {}))
+    n, delay_s, wall_s = asked["n"], asked["delay_s"], answer["wall_s"]
+    return Run(
+        **asked,
+        python=answer["python"],
+        wall_s=wall_s,
+        user_s=answer["user_s"],
+        sys_s=answer["sys_s"],
+        peak_rss_kib=answer["peak_rss_kib"],
+        ok=len(answer["responses"]),
+        effective_concurrency=effective_concurrency(n, delay_s, wall_s),
+        verdict=verdict(n, delay_s, wall_s, seen.get("peak_in_flight")),
+        counters={name: seen.get(name) for name in COUNTERS},
+        versions=dict(answer["versions"], openssl=answer["openssl"]),
+        measured_at=now(),
+    )
+
+
+def frame(runs: Iterable[Run]) -> pd.DataFrame:
+    """Runs as a tidy frame: one row a run, the columns FRAME_COLUMNS."""
+    rows = []
+    for run in runs:
+        row = asdict(run)
+        counters = row.pop("counters")
+        row.pop("versions")
+        rows.append(row | {f"counters_{name}": counters.get(name) for name in COUNTERS})
+    return pd.DataFrame(rows, columns=FRAME_COLUMNS)
+
+
+def digest(*parts) -> str:
+    """A short name for everything that made a measurement.
+
+    parts: strings, numbers, dicts and lists (as JSON), or paths, whose contents count: a
+    folder counts with all Python, text, TOML and patch files below it.
+    """
+    made_of = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, Path):
+            for path in sorted(part.rglob("*")) if part.is_dir() else [part]:
+                if path.suffix in {".py", ".txt", ".toml", ".patch"}:
+                    made_of.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+        else:
+            made_of.update(json.dumps(part, sort_keys=True).encode() + b"\0")
+    return made_of.hexdigest()[:24]
+
+
+class Store:
+    """What this machine measured, each answer in a file named by its digest."""
+
+    def __init__(self, folder: Path = places.RUNS):
+        self.folder = folder
+
+    def load(self, key: str) -> dict | None:
+        """The stored object, or None."""
+        path = self.folder / f"{key}.json"
+        try:
+            return json.loads(path.read_text())
+        except FileNotFoundError:
+            return None
+
+    def save(self, key: str, value: dict) -> None:
+        """Keep an object; a reader never sees a half-written one."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        draft = self.folder / f"{key}.part"
+        draft.write_text(json.dumps(value))
+        draft.replace(self.folder / f"{key}.json")
+
+
+def reference() -> pd.DataFrame:
+    """The runs of the reference machine: columns FRAME_COLUMNS, source `reference`.
+
+    From data/reference/runs.csv, which `make record` writes. Empty when there is none.
+    """
+    path = places.DATA / "reference" / "runs.csv"
+    if not path.exists():
+        return pd.DataFrame(columns=FRAME_COLUMNS)
+    return pd.read_csv(path, dtype={"python": str})
+
+
+def machine() -> dict:
+    """What the reference machine was: cpu, cores, kernel, python, openssl, date, commit."""
+    return json.loads((places.DATA / "reference" / "machine.json").read_text())

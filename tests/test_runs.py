@@ -1,0 +1,113 @@
+import json
+
+import pytest
+
+from casebook import observations, runs
+from casebook.errors import RunFailed
+
+ASKED = dict(stack="s", client="grequests", n=2, delay_s=0.1, scheme="https", repeat=1)
+
+
+def answer(**changed):
+    whole = {
+        "python": "3.7.16",
+        "openssl": "OpenSSL 1",
+        "versions": {"requests": "2.21.0"},
+        "wall_s": 0.1,
+        "user_s": 0.01,
+        "sys_s": 0.0,
+        "peak_rss_kib": 30000,
+        "responses": [{"page": p, "status": 200, "got_page": p} for p in (0, 1)],
+        "counters": {
+            "contexts": 2,
+            "load_verify_locations": 2,
+            "default_loads": 0,
+            "longest_stall_s": 0.02,
+        },
+        "failure": None,
+    }
+    return whole | changed
+
+
+def test_a_run_carries_the_servers_counters_and_its_verdict():
+    counted = {"connections": 2, "handshakes": 2, "requests": 2, "peak_in_flight": 2}
+    run = runs.from_answer(answer(), counted | {"protocols": {}}, **ASKED)
+    assert run.verdict == "concurrent"
+    assert run.effective_concurrency == pytest.approx(2.0)
+    assert set(run.counters) == set(runs.COUNTERS)
+    assert runs.frame([run]).loc[0, "counters_peak_in_flight"] == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"responses": [{"page": 0, "status": 200, "got_page": 0}]}, "page 1 is missing"),
+        (
+            {
+                "responses": [
+                    {"page": 0, "status": 200, "got_page": 0},
+                    {"page": 1, "status": 503, "got_page": None},
+                ]
+            },
+            "page 1 came back as status 503",
+        ),
+        (
+            {"responses": [{"page": p, "status": 200, "got_page": 0} for p in (0, 1)]},
+            "page 1 came back as status 200, page 0",
+        ),
+        (
+            {"failure": {"page": 1, "type": "SSLError", "message": "bad certificate"}},
+            "SSLError at page 1: bad certificate",
+        ),
+        (
+            {"failure": {"page": None, "type": "ImportError", "message": "no gevent"}},
+            "s: ImportError: no gevent",
+        ),
+    ],
+)
+def test_a_run_with_a_wrong_response_is_an_error_that_names_it(changed, said):
+    with pytest.raises(RunFailed, match=said):
+        runs.from_answer(answer(**changed), None, **ASKED)
+
+
+def test_digest_changes_with_each_part_and_with_file_contents(tmp_path):
+    (tmp_path / "probe.py").write_text("a = 1")
+    first = runs.digest(tmp_path, {"n": 3})
+    assert runs.digest(tmp_path, {"n": 3}) == first
+    assert runs.digest(tmp_path, {"n": 4}) != first
+    (tmp_path / "probe.py").write_text("a = 2")
+    assert runs.digest(tmp_path, {"n": 3}) != first
+
+
+def test_store_gives_back_what_was_saved_and_never_a_half(tmp_path):
+    store = runs.Store(tmp_path / "runs")
+    assert store.load("x") is None
+    store.save("x", {"wall_s": 1.0})
+    (tmp_path / "runs" / "y.part").write_text('{"wall')  # a writer that was killed
+    assert store.load("x") == {"wall_s": 1.0}
+    assert store.load("y") is None
+
+
+def test_a_profile_survives_the_way_into_a_dump_and_back(tmp_path, monkeypatch):
+    rows = [
+        {"file": "a.py", "line": 1, "function": "f", "nc": 20, "cc": 10, "tt": 0.5, "ct": 1.5}
+        | {"callers": [["b.py", 2, "g", 10, 20, 0.5, 1.5]]},
+        {"file": "b.py", "line": 2, "function": "g", "nc": 1, "cc": 1, "tt": 0.1, "ct": 2.0}
+        | {"callers": []},
+    ]
+    seen = observations.Observation(
+        "s", "profile", 10, 1.0, "2.7.18", "2026-01-01T00:00:00Z", "live", {"profile": rows}
+    )
+    monkeypatch.setattr(observations, "folder", lambda: tmp_path)
+    observations.save_reference(seen, tmp_path)
+    back = observations.reference("s", "profile")
+    assert back.source == "reference"
+    assert back.answer["profile"] == rows
+    assert back.frame["function"].tolist() == ["g", "f"]
+
+    import pstats
+
+    stats = pstats.Stats(str(tmp_path / "s.prof"))
+    assert stats.stats["a.py", 1, "f"][:2] == (10, 20)  # primitive calls, then all calls
+    assert stats.stats["a.py", 1, "f"][4] == {("b.py", 2, "g"): (20, 10, 0.5, 1.5)}
+    assert "profile" not in json.loads((tmp_path / "s-profile.json").read_text())["answer"]
