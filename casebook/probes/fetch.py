@@ -1,0 +1,229 @@
+"""Fetch n pages inside a stack: one JSON object in (standard input), one out (standard output).
+
+Runs on Python 2.7 to 3.14 with the standard library and the stack's own packages. Whatever is
+imported up here is imported before the stack's first step, so it must not bring in `ssl`,
+`socket`, `select` or `threading`: what gets imported before gevent patches is the experiment.
+"""
+
+import json
+import os
+import resource
+import sys
+
+# The packages of a stack may keep their bytecode; this folder stays as it is.
+_writes_no_bytecode = sys.dont_write_bytecode
+sys.dont_write_bytecode = True
+import calltrace  # noqa: E402
+import counting  # noqa: E402
+import profiling  # noqa: E402
+import provenance  # noqa: E402
+import steps  # noqa: E402
+import timeline  # noqa: E402
+
+sys.dont_write_bytecode = _writes_no_bytecode
+
+clock = counting.clock
+
+
+def run(spec):
+    """Take the steps, fetch the pages, look at them; the dictionary that is printed."""
+    gather = spec.get("gather") or []
+    found = provenance.Provenance() if "provenance" in gather else None
+    result = {"python": sys.version.split()[0], "failure": None, "responses": []}
+    try:
+        if "profile" in gather and "trace" in gather:
+            raise ValueError("a profile and a trace need a run each")
+        new_session = take_steps(spec, found)
+        fetch(spec, new_session, gather, found, result)
+    except Exception as error:
+        result["failure"] = failure(None, error, spec)
+    result["openssl"], result["openssl_of_pyopenssl"] = provenance.openssl_versions()
+    result["versions"] = provenance.package_versions()
+    if found:
+        result["provenance"] = found.rows
+    return result
+
+
+def take_steps(spec, found):
+    """Take each step in turn; what makes the session of each request, or None."""
+    new_session = None
+    if found:
+        found.look("start")
+    for name in steps.for_client(spec["steps"], spec["client"]):
+        new_session = steps.take(name) or new_session
+        if found:
+            found.look("after " + name)
+    return new_session
+
+
+def fetch(spec, new_session, gather, found, result):
+    """Fetch pages 0 to n - 1 and add what was seen and measured to `result`."""
+    n = spec["n"]
+    if n == 0:
+        return
+    if spec["client"] == "grequests":
+        client = GrequestsClient(new_session)
+    else:
+        client = RequestsClient(new_session)
+    url = "%s/delay/%s?page=" % (spec["url"], spec["delay_s"])
+    urls = [url + str(page) for page in range(n)]
+    verify = spec.get("verify", spec.get("ca_file") or True)
+
+    counters = counting.install()
+    if found:
+        found.watch_connections()
+    times = timeline.install() if "timeline" in gather else None
+    # A heartbeat would stand between the lines of a profile or a trace.
+    quiet = "profile" in gather or "trace" in gather
+    heartbeat = counting.Heartbeat(keep_times=times is not None)
+    observer = None
+    if "profile" in gather:
+        observer = profiling.Profile()
+    elif "trace" in gather:
+        observer = calltrace.Trace(spec.get("trace_limit", calltrace.LIMIT))
+
+    if not quiet:
+        heartbeat.start()
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    start = clock()
+    if observer is None:
+        replies = client.get(urls, verify)
+    else:
+        replies = observer.observe(client.get, urls, verify)
+    wall_s = clock() - start
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    heartbeat.stop()
+    counters["longest_stall_s"] = rounded(heartbeat.longest_stall_s)
+
+    result["wall_s"] = rounded(wall_s)
+    result["user_s"] = rounded(after.ru_utime - before.ru_utime)
+    result["sys_s"] = rounded(after.ru_stime - before.ru_stime)
+    result["peak_rss_kib"] = after.ru_maxrss // (1024 if sys.platform == "darwin" else 1)
+    result["counters"] = dict(counters)
+    if found:
+        found.look("connected", connected=True)
+    if times is not None:
+        result["timeline"] = timeline.rows(times, start)
+        result["heartbeats"] = [rounded(t - start) for t in heartbeat.times]
+    if observer:
+        result[observer.name] = observer.rows()
+    check(replies, spec, result)
+
+
+class GrequestsClient(object):
+    """All at once, as the author did it: `grequests.map` without a size."""
+
+    def __init__(self, new_session):
+        import grequests
+
+        self.grequests = grequests
+        self.new_session = new_session
+
+    def get(self, urls, verify):
+        """The responses in order; in the place of a response that failed, its exception."""
+        grequests = self.grequests
+        if self.new_session is None:
+            rs = [grequests.get(url, verify=verify) for url in urls]
+        else:
+            new = self.new_session
+            rs = [grequests.get(url, verify=verify, session=new()) for url in urls]
+        return grequests.map(rs, exception_handler=lambda request, error: error)
+
+
+class RequestsClient(object):
+    """One at a time: `requests.get` in a loop."""
+
+    def __init__(self, new_session):
+        import requests
+
+        self.get_one = requests.get
+        if new_session is not None:
+            self.get_one = lambda *args, **kwargs: new_session().get(*args, **kwargs)
+
+    def get(self, urls, verify):
+        """The responses in order, up to the first that failed: then its exception."""
+        replies = []
+        for url in urls:
+            try:
+                replies.append(self.get_one(url, verify=verify))
+            except Exception as error:
+                replies.append(error)
+                break
+        return replies
+
+
+def check(replies, spec, result):
+    """Look at every reply: status 200 and the page that was asked for. Names the first failure."""
+    for page, reply in enumerate(replies):
+        row = {"page": page, "status": None, "got_page": None}
+        problem = None
+        if reply is None or isinstance(reply, Exception):
+            problem = reply or RuntimeError("no response and no exception")
+        else:
+            row["status"] = reply.status_code
+            row["got_page"] = page_of(reply)
+            if reply.status_code != 200:
+                problem = WrongStatus("status %s %s" % (reply.status_code, reply.reason))
+            elif row["got_page"] != page:
+                problem = WrongPage("asked for page %s, got %s" % (page, row["got_page"]))
+        result["responses"].append(row)
+        if problem is not None and result["failure"] is None:
+            result["failure"] = failure(page, problem, spec)
+
+
+class WrongStatus(Exception):
+    """A response that is not a 200."""
+
+
+class WrongPage(Exception):
+    """A response to another request than the one that was sent."""
+
+
+def page_of(response):
+    """The page number that the server echoed, or None. Servers send "3" or ["3"]."""
+    try:
+        page = response.json()["args"]["page"]
+        return int(page[0] if isinstance(page, list) else page)
+    except (ValueError, KeyError, TypeError, IndexError):
+        return None
+
+
+def failure(page, error, spec):
+    """An exception as {"page", "type", "message"}: of the innermost cause, without paths."""
+    cause = innermost(error)
+    message = str(cause)
+    ca_folder = os.path.dirname(spec.get("ca_file") or "")
+    for folder in (ca_folder, sys.path[0], sys.prefix, getattr(sys, "base_prefix", "")):
+        if len(folder) > 1:
+            message = message.replace(folder + os.sep, "")
+    return {"page": page, "type": type(cause).__name__, "message": message}
+
+
+def innermost(error):
+    """The exception at the bottom: requests and urllib3 wrap the one that says what happened."""
+    for _ in range(10):
+        inside = [getattr(error, "reason", None), getattr(error, "__cause__", None)]
+        inside = [e for e in inside + list(error.args) if isinstance(e, Exception)]
+        if not inside:
+            break
+        error = inside[0]
+    return error
+
+
+def rounded(seconds):
+    """Seconds to the microsecond; None stays None."""
+    return None if seconds is None else round(seconds, 6)
+
+
+def main():
+    # Libraries that print, print to standard error: standard output is for the one object.
+    out = os.dup(1)
+    os.dup2(2, 1)
+    result = run(json.load(sys.stdin))
+    with os.fdopen(out, "w") as stream:
+        json.dump(result, stream, sort_keys=True)
+        stream.write("\n")
+
+
+if __name__ == "__main__":
+    main()

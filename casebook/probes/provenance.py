@@ -1,0 +1,119 @@
+"""Who is who: the class behind each name that somebody may have replaced, step by step."""
+
+import os
+import re
+import sys
+
+#: (module, attribute) of the names that patching changes hands of.
+NAMES = (
+    ("socket", "socket"),
+    ("ssl", "SSLContext"),
+    ("ssl", "SSLSocket"),
+    ("select", "poll"),
+    ("urllib3.util.ssl_", "SSLContext"),
+    ("urllib3.util.wait", "wait_for_socket"),
+    ("OpenSSL.SSL", "Connection"),
+)
+
+#: The packages whose versions a run reports, where they are installed.
+PACKAGES = (
+    "certifi",
+    "cryptography",
+    "gevent",
+    "gevent-openssl",
+    "google-auth",
+    "greenlet",
+    "grequests",
+    "pyopenssl",
+    "requests",
+    "requests-toolbelt",
+    "urllib3",
+)
+
+
+class Provenance(object):
+    """Rows of {"step", "name", "class", "module_file"}; a class is None while not imported."""
+
+    def __init__(self):
+        self.rows = []
+        self._connected = None
+
+    def look(self, step, connected=False):
+        """Add a row for each name, as it stands now. Imports nothing."""
+        for module, attribute in NAMES:
+            # Only what somebody else has imported: looking must not change the order.
+            found = getattr(sys.modules.get(module), attribute, None)
+            self._add(step, module + "." + attribute, found)
+        if connected:
+            self._add(step, "connected socket", self._connected)
+
+    def watch_connections(self):
+        """Remember the class of the socket of the first connection that urllib3 makes."""
+        from urllib3 import connectionpool
+
+        for pool in (connectionpool.HTTPSConnectionPool, connectionpool.HTTPConnectionPool):
+            self._watch(pool.ConnectionCls)
+
+    def _watch(self, connection_class):
+        connect = connection_class.connect
+
+        def watched(connection):
+            connect(connection)
+            if self._connected is None:
+                self._connected = type(connection.sock)
+
+        connection_class.connect = watched
+
+    def _add(self, step, name, found):
+        row = {"step": step, "name": name, "class": None, "module_file": None}
+        if found is not None:
+            row["class"] = "%s.%s" % (found.__module__, found.__name__)
+            module = sys.modules.get(found.__module__)
+            row["module_file"] = short(getattr(module, "__file__", None))
+        self.rows.append(row)
+
+
+def short(path):
+    """A file's name as the book shows it: from site-packages or the standard library on.
+
+    Never absolute. Built-in modules have no file: None stays None.
+    """
+    if path is None:
+        return None
+    path = path.replace("\\", "/")
+    if path.endswith(".pyc"):
+        path = path[:-1]
+    if not path.startswith("/"):
+        return path
+    if os.path.dirname(path) == os.path.dirname(os.path.abspath(__file__)):
+        return "~probe/" + os.path.basename(path)
+    for folder in (r"/(?:site|dist)-packages/", r"/lib(?:64)?/python\d+\.\d+/"):
+        parts = re.split(folder, path)
+        if len(parts) > 1:
+            return parts[-1]
+    return os.path.basename(path)
+
+
+def package_versions():
+    """{package: version}, read from the names of the metadata folders: on 2.7 to today alike."""
+    versions = {}
+    for folder in sys.path:
+        if not os.path.isdir(folder):
+            continue
+        for entry in os.listdir(folder):
+            match = re.match(r"(.+?)-([^-]+)(?:-py[\d.]+)?\.(?:dist|egg)-info$", entry)
+            if match:
+                name = match.group(1).lower().replace("_", "-")
+                if name in PACKAGES:
+                    versions.setdefault(name, match.group(2))
+    return versions
+
+
+def openssl_versions():
+    """The OpenSSL of the standard library, and the one that pyOpenSSL uses (None: not loaded)."""
+    import ssl
+
+    pyopenssl = sys.modules.get("OpenSSL.SSL")
+    if pyopenssl is None:
+        return ssl.OPENSSL_VERSION, None
+    return ssl.OPENSSL_VERSION, pyopenssl.SSLeay_version(pyopenssl.SSLEAY_VERSION).decode("ascii")

@@ -1,0 +1,142 @@
+"""What is done to the interpreter before the fetch: one small function per step.
+
+A step imports or patches, and returns None, or a function that makes the `requests.Session` for
+each request. Nothing here is imported before its turn comes: the order is the experiment.
+"""
+
+#: Steps that only make sense with gevent; a client that loops over `requests.get` skips them.
+GEVENT_STEPS = ("patch_all", "patch_select", "gevent_openssl")
+
+
+def for_client(names, client):
+    """The steps as this client takes them: `requests` in the place of `grequests`, no gevent."""
+    if client == "grequests":
+        return list(names)
+    kept = [name for name in names if name not in GEVENT_STEPS]
+    return ["requests" if name == "grequests" else name for name in kept]
+
+
+def take(name):
+    """Take the step of that name."""
+    if name not in STEPS:
+        raise ValueError("no step is called %r; there are %s" % (name, ", ".join(sorted(STEPS))))
+    return STEPS[name]()
+
+
+def urllib3():
+    import urllib3  # noqa: F401
+
+
+def requests():
+    import requests  # noqa: F401
+
+
+def grequests():
+    import grequests  # noqa: F401
+
+
+def patch_all():
+    from gevent import monkey
+
+    monkey.patch_all()
+
+
+def patch_select():
+    from gevent import monkey
+
+    monkey.patch_select()
+
+
+def gevent_openssl():
+    import gevent_openssl
+
+    gevent_openssl.monkey_patch()
+
+
+def inject():
+    from urllib3.contrib import pyopenssl
+
+    pyopenssl.inject_into_urllib3()
+
+
+def extract():
+    from urllib3.contrib import pyopenssl
+
+    pyopenssl.extract_from_urllib3()
+
+
+def google_auth_mtls():
+    """Make google-auth's adapter for mutual TLS, as a program does for one of its sessions.
+
+    The requests of the probe do not use that adapter: it is its constructor that injects
+    pyOpenSSL into urllib3 for everybody (google-auth up to 2.55.1).
+    """
+    from google.auth.transport.requests import _MutualTlsAdapter
+
+    certificate, key = client_certificate()
+    _MutualTlsAdapter(certificate, key)
+
+
+def x509_adapter():
+    """Sessions with requests-toolbelt's X509Adapter, which brings a PyOpenSSLContext along.
+
+    One session for each request: urllib3 sets up the adapter's one context for every connection,
+    and since pyOpenSSL 26.2.0 a context that has made a connection refuses to be changed.
+    """
+    import requests
+    from requests_toolbelt.adapters.x509 import X509Adapter
+
+    certificate, key = client_certificate()
+
+    def new_session():
+        session = requests.Session()
+        session.mount("https://", X509Adapter(cert_bytes=certificate, pk_bytes=key))
+        return session
+
+    return new_session
+
+
+def client_certificate():
+    """A self-signed client certificate and its key, both PEM bytes, made on the spot."""
+    import datetime
+
+    from cryptography import x509
+    from cryptography.hazmat.backends import default_backend
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1(), default_backend())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "casebook client")])
+    now = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+    day = datetime.timedelta(days=1)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - day)
+        .not_valid_after(now + day)
+        .sign(key, hashes.SHA256(), default_backend())
+    )
+    pem = serialization.Encoding.PEM
+    plain = serialization.NoEncryption()
+    style = serialization.PrivateFormat.TraditionalOpenSSL
+    return certificate.public_bytes(pem), key.private_bytes(pem, style, plain)
+
+
+STEPS = {
+    step.__name__: step
+    for step in (
+        urllib3,
+        requests,
+        grequests,
+        patch_all,
+        patch_select,
+        gevent_openssl,
+        inject,
+        extract,
+        google_auth_mtls,
+        x509_adapter,
+    )
+}
