@@ -5,6 +5,7 @@ Observed runs carry instruments and are slower for it, so they are never timings
 
 import json
 import marshal
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +28,8 @@ _COLUMNS = {
 class Observation:
     """One observed run of a stack.
 
-    kind: profile, trace, timeline or provenance. source: live or reference.
-    measured_at: UTC, ISO 8601. answer: what the probe reported of it.
+    kind: profile, trace, timeline or provenance. steps: what was done before the fetch.
+    source: live or reference. measured_at: UTC, ISO 8601. answer: what the probe reported.
     """
 
     stack: str
@@ -36,6 +37,7 @@ class Observation:
     n: int
     delay_s: float
     python: str
+    steps: list
     measured_at: str
     source: str
     answer: dict
@@ -118,6 +120,10 @@ def folder() -> Path:
     return places.DATA / "reference" / "observations"
 
 
+def _name(stack: str, kind: str, steps: Iterable[str]) -> str:
+    return "-".join([stack, kind, *steps])
+
+
 def save_reference(observation: Observation, into: Path) -> None:
     """Keep an observation in a folder: a profile as a dump, the rest inside the JSON."""
     kept = observation.as_dict() | {"source": REFERENCE}
@@ -129,13 +135,13 @@ def save_reference(observation: Observation, into: Path) -> None:
     if observation.kind == "profile":
         dump_profile(observation, into / f"{observation.stack}.prof")
     into.mkdir(parents=True, exist_ok=True)
-    path = into / f"{observation.stack}-{observation.kind}.json"
+    path = into / (_name(observation.stack, observation.kind, observation.steps) + ".json")
     path.write_text(json.dumps(kept | {"answer": answer}, separators=(",", ":")) + "\n")
 
 
-def reference(stack: str, kind: str) -> Observation | None:
-    """What the reference machine observed of a stack, or None."""
-    path = folder() / f"{stack}-{kind}.json"
+def reference(stack: str, kind: str, steps: Iterable[str]) -> Observation | None:
+    """What the reference machine observed of a stack after these steps, or None."""
+    path = folder() / (_name(stack, kind, steps) + ".json")
     if not path.exists():
         return None
     kept = json.loads(path.read_text())

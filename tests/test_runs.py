@@ -96,11 +96,19 @@ def test_a_profile_survives_the_way_into_a_dump_and_back(tmp_path, monkeypatch):
         | {"callers": []},
     ]
     seen = observations.Observation(
-        "s", "profile", 10, 1.0, "2.7.18", "2026-01-01T00:00:00Z", "live", {"profile": rows}
+        stack="s",
+        kind="profile",
+        n=10,
+        delay_s=1.0,
+        python="2.7.18",
+        steps=["grequests"],
+        measured_at="2026-01-01T00:00:00Z",
+        source="live",
+        answer={"profile": rows},
     )
     monkeypatch.setattr(observations, "folder", lambda: tmp_path)
     observations.save_reference(seen, tmp_path)
-    back = observations.reference("s", "profile")
+    back = observations.reference("s", "profile", ["grequests"])
     assert back.source == "reference"
     assert back.answer["profile"] == rows
     assert back.frame["function"].tolist() == ["g", "f"]
@@ -110,4 +118,4 @@ def test_a_profile_survives_the_way_into_a_dump_and_back(tmp_path, monkeypatch):
     stats = pstats.Stats(str(tmp_path / "s.prof"))
     assert stats.stats["a.py", 1, "f"][:2] == (10, 20)  # primitive calls, then all calls
     assert stats.stats["a.py", 1, "f"][4] == {("b.py", 2, "g"): (20, 10, 0.5, 1.5)}
-    assert "profile" not in json.loads((tmp_path / "s-profile.json").read_text())["answer"]
+    assert "profile" not in json.loads((tmp_path / "s-profile-grequests.json").read_text())["answer"]

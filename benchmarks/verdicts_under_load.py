@@ -1,0 +1,82 @@
+"""How far serial and concurrent stacks stay apart, on an idle and on a busy machine.
+
+Runs a known-serial and a known-concurrent stack many times per delay, with and without two
+processes that keep the cores busy, and prints for each cell the range of effective
+concurrency, the server's peak of requests in flight, and how many verdicts were wrong. The
+quick mode's delay was chosen from this table.
+
+    python benchmarks/verdicts_under_load.py [RUNS PER CELL] > data/reference/verdicts.csv
+"""
+
+import contextlib
+import multiprocessing
+import os
+import sys
+
+import pandas as pd
+from tqdm import tqdm
+
+from casebook import analysis, environments, runs, stacks
+from casebook.bench import Bench
+
+KNOWN = {"stage-2-py37": analysis.SERIAL, "stage-1-py37": analysis.CONCURRENT}
+DELAYS_S = (0.05, 0.1, 0.2)
+N = 10
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+@contextlib.contextmanager
+def busy_cores(busy: bool):
+    """Keep every core busy with one process of its own while the block runs."""
+    hogs = [
+        multiprocessing.Process(target=_spin, daemon=True)
+        for _ in range(os.cpu_count() if busy else 0)
+    ]
+    for hog in hogs:
+        hog.start()
+    try:
+        yield
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.join()
+
+
+def measure(runs_per_cell: int) -> pd.DataFrame:
+    """One row a run: columns known, busy, and those of runs.FRAME_COLUMNS."""
+    ready = {name: environments.ensure(stacks.get(name)) for name in KNOWN}
+    parts = []
+    cells = [(d, busy, name) for d in DELAYS_S for busy in (False, True) for name in KNOWN]
+    with tqdm(total=len(cells) * runs_per_cell, unit="run") as progress:
+        for delay_s, busy, name in cells:
+            with busy_cores(busy), Bench() as bench:
+                taken = []
+                for repeat in range(1, runs_per_cell + 1):
+                    taken.append(bench.run(ready[name], N, delay_s, "grequests", repeat))
+                    progress.update()
+            parts.append(runs.frame(taken).assign(known=KNOWN[name], busy=busy))
+    return pd.concat(parts, ignore_index=True)
+
+
+def main() -> None:
+    frame = measure(int(sys.argv[1]) if len(sys.argv) > 1 else 60)
+    columns = ["known", "busy", "delay_s", "n", "effective_concurrency", "wall_s"]
+    columns += ["counters_peak_in_flight", "verdict"]
+    frame[columns].round(4).to_csv(sys.stdout, index=False)
+    for key, cell in frame.groupby(["delay_s", "busy", "known"]):
+        concurrency, peak = cell["effective_concurrency"], cell["counters_peak_in_flight"]
+        wrong = (cell["verdict"] != key[2]).sum()
+        print(
+            f"delay {key[0]} s, {'busy' if key[1] else 'idle'}, {key[2]}: effective concurrency "
+            f"{concurrency.min():.2f} to {concurrency.max():.2f}, peak in flight {peak.min()} "
+            f"to {peak.max()}, verdicts that differ {wrong} of {len(cell)}",
+            file=sys.stderr,
+        )
+
+
+if __name__ == "__main__":
+    main()

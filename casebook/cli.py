@@ -1,0 +1,148 @@
+"""The command line: serve, stacks, measure, record, book."""
+
+import argparse
+import contextlib
+import json
+import sys
+from dataclasses import asdict
+
+from casebook.errors import CasebookError, UsageError
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--n is {text!r}; give whole numbers, like 3,5,10") from None
+
+
+def _serve(options) -> None:
+    from casebook import server
+
+    server.serve(
+        port=options.port,
+        scheme="http" if options.plain else "https",
+        engine=options.server,
+    )
+
+
+def _stacks(options) -> None:
+    from casebook import environments, stacks
+
+    states = [environments.status(stack) for stack in stacks.load().values()]
+    if options.json:
+        print(json.dumps(states, indent=2))
+        return
+    width = max(len(state["name"]) for state in states)
+    for state in states:
+        print(
+            f"{state['name']:<{width}}  {state['state']:<14} "
+            f"{state['interpreter'] or '-':<8} {' > '.join(state['steps'])}"
+            + (f"  + {state['patch']}" if state["patch"] else "")
+        )
+        print(f"{'':<{width}}  {state['about']}")
+
+
+def _target(options):
+    from casebook.bench import Target, lab_server
+
+    if options.url is None:
+        return lab_server(options.scheme, options.server)
+    return contextlib.nullcontext(Target(options.url.rstrip("/"), options.ca_file))
+
+
+def _measure(options) -> None:
+    from casebook import analysis, stacks
+    from casebook.measure import check_parameters, measure_runs
+
+    # Refuse what cannot be measured before anything is started.
+    for name in options.stack:
+        stacks.get(name)
+    scheme = options.scheme
+    if options.url:
+        scheme, colon, _ = options.url.partition("://")
+        if not colon:
+            raise UsageError(f"--url is {options.url!r}; it starts with https:// or http://")
+    sizes = _sizes(options.n) if options.n else None
+    check_parameters(sizes or [1], options.delay or 0, options.repeats or 1, options.client, scheme)
+    with _target(options) as target:
+        measured = measure_runs(
+            options.stack,
+            n=sizes,
+            delay_s=options.delay,
+            repeats=options.repeats,
+            client=options.client,
+            scheme=scheme,
+            target=target,
+        )
+    if options.json:
+        for run in measured:
+            print(json.dumps(asdict(run)))
+        return
+    from casebook.runs import frame
+
+    table = analysis.summary(frame(measured)).drop(columns=["scheme", "source"])
+    print(table.round(3).to_string(index=False))
+
+
+def _record(options) -> None:
+    from casebook import record
+
+    record.record(options.only)
+
+
+def _book(options) -> None:
+    from casebook import book
+
+    book.build()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m casebook", description="The instruments of the book."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    serve = commands.add_parser("serve", help="run the lab server until Ctrl-C")
+    serve.add_argument("--port", type=int, default=0, help="default: one that is free")
+    serve.add_argument("--plain", action="store_true", help="HTTP instead of HTTPS")
+    serve.add_argument("--server", choices=("lab", "go-httpbin"), default="lab")
+    serve.set_defaults(do=_serve)
+
+    stacks = commands.add_parser("stacks", help="what can be run here, and what is missing")
+    stacks.add_argument("--json", action="store_true")
+    stacks.set_defaults(do=_stacks)
+
+    measure = commands.add_parser("measure", help="measure stacks against the lab server")
+    measure.add_argument("stack", nargs="+", metavar="STACK")
+    measure.add_argument("--n", help="pages per run, like 3,5,10")
+    measure.add_argument("--delay", type=float, help="seconds before each response")
+    measure.add_argument("--scheme", choices=("https", "http"), default="https")
+    measure.add_argument("--repeats", type=int)
+    measure.add_argument("--client", choices=("grequests", "requests"), default="grequests")
+    measure.add_argument("--server", choices=("lab", "go-httpbin"), default="lab")
+    measure.add_argument("--url", help="another server that has a /delay/ endpoint")
+    measure.add_argument("--ca-file", help="the certificate authority of --url, as PEM")
+    measure.add_argument("--json", action="store_true", help="one JSON object per run")
+    measure.set_defaults(do=_measure)
+
+    record = commands.add_parser("record", help="make the reference run into data/")
+    record.add_argument("--only", nargs="*", metavar="STACK", help="only these stacks")
+    record.set_defaults(do=_record)
+
+    book = commands.add_parser("book", help="execute what changed, check claims, render")
+    book.set_defaults(do=_book)
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; the exit status: 0, 1 (it failed) or 2 (it was asked wrongly)."""
+    try:
+        options = _parser().parse_args(arguments)
+        options.do(options)
+    except CasebookError as error:
+        print(f"casebook: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    return 0

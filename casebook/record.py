@@ -1,0 +1,122 @@
+"""The reference run: everything measured in full mode on one machine, kept under data/."""
+
+import json
+import os
+import platform
+import shutil
+import ssl
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+
+from casebook import modes, observations, places, runs, stacks
+from casebook.measure import measure_runs, observe
+
+#: What the chapters look at from inside: arguments of measure.observe.
+OBSERVED = [
+    *(
+        dict(name=name, kind="profile", delay_s=1.0)
+        for name in ("stage-1-py27", "stage-2-py27", "stage-3-py27", "stage-3-py37")
+    ),
+    *(
+        dict(name=name, kind=kind, n=5, delay_s=0.3)
+        for name in ("stage-1-py27", "stage-2-py27", "stage-3-py27", "stage-3-py37")
+        for kind in ("timeline", "trace")
+    ),
+    *(
+        dict(name=name, kind="provenance", n=1)
+        for name in ("stage-1-py27", "stage-2-py27", "stage-3-py27", "stage-4-py37")
+    ),
+    *(
+        dict(name=name, kind="provenance", n=0, steps=steps)
+        for name in ("stage-1-py27", "stage-2-py27")
+        for steps in (["urllib3"], ["patch_all", "urllib3"], ["grequests"])
+    ),
+]
+
+#: The stacks whose plain `requests` client is recorded too.
+ONE_AT_A_TIME = ("stage-1-py27", "stage-1-py37", "stage-1-today")
+
+#: Stacks that have no reference run, and why.
+NOT_RECORDED = {
+    "stage-0": "it is whatever environment the reader has",
+    "requests-first-today": "it ends in an error by design, and an error is no timing",
+}
+
+
+def processor() -> str:
+    """The model of this machine's processor, as the system names it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _commit() -> str:
+    git = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=places.ROOT, capture_output=True, text=True
+    )
+    return git.stdout.strip() or "unknown"
+
+
+def describe_machine(versions: dict[str, dict]) -> dict:
+    """What has to be known of the machine and the stacks to read the figures.
+
+    versions: stack name -> package versions.
+    """
+    return {
+        "recorded_at": runs.now(),
+        "commit": _commit(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "openssl": ssl.OPENSSL_VERSION,
+        "stacks": versions,
+    }
+
+
+def record(only: list[str] | None = None) -> None:
+    """Make the reference run; it replaces what data/reference/ held when all of it is done.
+
+    only: the names of the stacks to record, for a trial; the others' rows are then kept.
+    Takes about half an hour. Raises as measure.measure.
+    """
+    everything = [name for name in stacks.load() if name not in NOT_RECORDED]
+    chosen = [stacks.get(name).name for name in only] if only else everything
+    measured = []
+    for client, scheme, n, repeats, those in (
+        ("requests", "https", None, None, [name for name in chosen if name in ONE_AT_A_TIME]),
+        ("grequests", "https", None, None, chosen),
+        ("grequests", "http", (10,), 1, chosen),  # the control: nothing may be slow
+    ):
+        measured += measure_runs(
+            those, n=n, repeats=repeats, client=client, scheme=scheme, mode=modes.FULL
+        )
+    seen = [observe(**what) for what in OBSERVED if what["name"] in chosen]
+
+    table = runs.frame(measured).assign(source=runs.REFERENCE)
+    versions = {run.stack: run.versions for run in measured}
+    if only and runs.reference().size:
+        kept = runs.reference()
+        table = pd.concat([kept[~kept["stack"].isin(chosen)], table], ignore_index=True)
+        versions = runs.machine()["stacks"] | versions
+    folder = places.DATA / "reference"
+    with tempfile.TemporaryDirectory(dir=places.DATA) as draft:
+        new = Path(draft) / "reference"
+        shutil.copytree(folder, new) if only and folder.exists() else new.mkdir()
+        table.round(6).to_csv(new / "runs.csv", index=False)
+        machine = json.dumps(describe_machine(versions), indent=1, sort_keys=True)
+        (new / "machine.json").write_text(machine + "\n")
+        for observation in seen:
+            observations.save_reference(observation, new / "observations")
+        shutil.rmtree(folder, ignore_errors=True)
+        new.replace(folder)
+
+

@@ -1,0 +1,106 @@
+"""The command line as a reader uses it: a process, its output, its exit status."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from casebook import places, server
+
+
+def casebook(*arguments, **environment):
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-m", "casebook", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=places.ROOT,
+        env=os.environ | environment,
+    )
+
+
+def test_measure_prints_one_json_object_per_run():
+    done = casebook(
+        *("measure", "stage-1-today", "--n", "2,3", "--delay", "0.1"),
+        *("--repeats", "2", "--json"),
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(row["n"], row["repeat"]) for row in rows] == [(2, 1), (3, 1), (2, 2), (3, 2)]
+    promised = "stack python client n delay_s scheme repeat wall_s user_s sys_s peak_rss_kib ok "
+    promised += "effective_concurrency verdict counters versions"
+    assert set(promised.split()) <= set(rows[0])
+    assert rows[0]["counters"]["handshakes"] == 2
+    assert rows[0]["versions"]["requests"]
+
+
+def test_measure_prints_a_table():
+    done = casebook("measure", "stage-1-today", "--n", "3", "--delay", "0.1", "--repeats", "1")
+    assert done.returncode == 0, done.stderr
+    assert "effective_concurrency" in done.stdout
+    assert "stage-1-today" in done.stdout
+
+
+def test_measure_can_point_at_another_server():
+    with server.start(scheme="https") as other:
+        done = casebook(
+            *("measure", "stage-1-today", "--n", "3", "--delay", "0.1", "--repeats", "1"),
+            *("--url", other.url, "--ca-file", str(other.ca_file), "--json"),
+        )
+        assert done.returncode == 0, done.stderr
+        row = json.loads(done.stdout)
+        assert row["counters"]["peak_in_flight"] is None  # not a server of ours to ask
+        assert other.counters()["requests"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("measure", "stage-9-py27"), 2, "stage-9-py27"),
+        (("measure", "stage-1-today", "--n", "0"), 2, "n is 0"),
+        (("measure", "stage-1-today", "--n", "three"), 2, "'three'"),
+        (("measure", "stage-1-today", "--delay", "-1"), 2, "delay is -1"),
+        (("measure", "stage-1-today", "--delay", "1e9"), 2, "delay is 1000000000"),
+        (("measure", "stage-1-today", "--repeats", "0"), 2, "repeats is 0"),
+        (("measure", "stage-1-today", "--url", "ftp://127.0.0.1"), 2, "scheme is 'ftp'"),
+        (("measure", "stage-1-today", "--url", "127.0.0.1"), 2, "https:// or http://"),
+        (("measure", "stage-1-today", "--n", "2", "--url", "https://127.0.0.1:9"), 1, "page 0"),
+    ],
+)
+def test_what_cannot_be_measured_ends_with_one_clear_line(arguments, status, said):
+    done = casebook(*arguments)
+    assert done.returncode == status
+    assert done.stdout == ""
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_server_with_an_unknown_certificate_is_an_error_and_no_timing():
+    with server.start(scheme="https") as other:
+        done = casebook("measure", "stage-1-today", "--n", "2", "--url", other.url, "--json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "CERTIFICATE_VERIFY_FAILED" in done.stderr
+
+
+def test_a_missing_interpreter_is_named_with_the_command_that_brings_it(tmp_path):
+    # A home and a path in which there is no Python 2.7.
+    (tmp_path / "bin").mkdir()
+    done = casebook(
+        *("measure", "stage-1-py27", "--n", "2"),
+        **{"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path), "PYENV_ROOT": str(tmp_path)},
+    )
+    assert done.returncode == 1
+    assert "2.7" in done.stderr and "install" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_stacks_shows_each_stack_and_what_it_needs():
+    done = casebook("stacks", "--json")
+    assert done.returncode == 0, done.stderr
+    states = {state["name"]: state for state in json.loads(done.stdout)}
+    assert states["stage-3-py37"]["steps"] == ["gevent_openssl", "grequests"]
+    assert states["stage-4-py27"]["patch"]
+    assert casebook("stacks").stdout.count("stage-") >= 13

@@ -1,0 +1,166 @@
+"""Real stacks against the real server: verdicts, counters, refusals."""
+
+import multiprocessing
+import os
+
+import pytest
+
+from casebook import analysis, environments, measure, runs, server, stacks
+from casebook.errors import MissingInterpreter, RunFailed, UsageError
+
+VERDICTS = {
+    "stage-1-py27": "concurrent",
+    "stage-2-py27": "serial",
+    "stage-3-py27": "concurrent",
+    "stage-4-py27": "concurrent",
+    "stage-1-py37": "concurrent",
+    "stage-2-py37": "serial",
+    "stage-3-py37": "serial",
+    "stage-4-py37": "concurrent",
+    "stage-1-today": "concurrent",
+    "stage-2-today": "concurrent",
+    "stage-2-injected-today": "serial",
+    "stage-3-today": "serial",
+    "stage-4-today": "concurrent",
+    "patch-all-first-today": "concurrent",
+    "patch-select-today": "concurrent",
+    "extract-today": "concurrent",
+}
+
+
+@pytest.fixture
+def needs():
+    """Leave out a stack whose old Python is not here, unless it is required (as in CI)."""
+
+    def check(name):
+        stack = stacks.get(name)
+        if environments.find_interpreter(stack.python) is None:
+            assert stack.python not in environments.required()
+            pytest.skip(f"no Python {stack.python} here")
+
+    return check
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_verdict_of_each_stack(name, needs):
+    needs(name)
+    (run,) = measure.measure_runs([name], n=[10], delay_s=0.1, repeats=1)
+    assert run.verdict == VERDICTS[name]
+    assert run.ok == 10
+    assert run.counters["requests"] == run.counters["handshakes"] == 10
+    if run.verdict == "serial":
+        assert run.counters["peak_in_flight"] == 1
+        # The event loop stood still for one delay after another.
+        assert run.counters["longest_stall_s"] >= 0.1
+
+
+@pytest.mark.parametrize("name", [name for name in VERDICTS if VERDICTS[name] == "serial"])
+def test_over_plain_http_nothing_is_slow(name, needs):
+    needs(name)
+    (run,) = measure.measure_runs([name], n=[10], delay_s=0.1, repeats=1, scheme="http")
+    assert run.verdict == "concurrent"
+    assert run.counters["handshakes"] == 0
+
+
+def test_the_published_verdicts_come_out():
+    published = {
+        stack.name: stack.says["verdict"]
+        for stack in stacks.load().values()
+        if stack.says and stack.python != "here"
+    }
+    words = {"serial": "slow", "concurrent": "fast"}
+    assert {name: words[VERDICTS[name]] for name in published} == published
+
+
+def test_requests_one_at_a_time_is_serial_on_any_stack():
+    (run,) = measure.measure_runs(
+        ["stage-1-today"], n=[3], delay_s=0.1, repeats=1, client="requests"
+    )
+    assert run.verdict == "serial"
+    assert run.counters["peak_in_flight"] == 1
+    assert run.counters["longest_stall_s"] is None
+
+
+def test_requests_before_grequests_is_an_error_and_no_timing():
+    with pytest.raises(RunFailed, match="RecursionError"):
+        measure.measure_runs(["requests-first-today"], n=[3], delay_s=0.1, repeats=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (dict(n=[0]), "n is 0"),
+        (dict(n=[6000]), "choose 1 to"),
+        (dict(delay_s=-1), "delay is -1"),
+        (dict(delay_s=float("nan")), "delay is nan"),
+        (dict(delay_s=server.MAX_DELAY_S + 1), "delay is"),
+        (dict(repeats=0), "repeats is 0"),
+        (dict(client="curl"), "client is 'curl'"),
+        (dict(scheme="ftp"), "scheme is 'ftp'"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(arguments, said):
+    with pytest.raises(UsageError, match=said):
+        measure.measure_runs(["stage-1-today"], **arguments)
+
+
+@pytest.fixture
+def no_old_pythons(monkeypatch, tmp_path):
+    """A machine on which only the Python that runs this can be found."""
+    for name in ("HOME", "PYENV_ROOT", "PATH", "CONDA_PREFIX", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+
+
+def test_a_stack_without_its_interpreter_falls_back_to_the_reference_and_says_so(
+    no_old_pythons, monkeypatch
+):
+    monkeypatch.setenv("CASEBOOK_REQUIRE", "")
+    frame = measure.measure(["stage-2-py27", "stage-1-today"], n=10, repeats=1)
+    sources = frame.groupby("stack")["source"].unique().str.join(",")
+    assert sources.to_dict() == {"stage-2-py27": "reference", "stage-1-today": "live"}
+    assert analysis.verdicts(frame)["stage-2-py27"] == "serial"
+    seen = measure.observe("stage-2-py27", "profile")
+    assert seen.source == "reference"
+    assert "do_poll" in set(seen.frame["function"])
+
+
+def test_a_required_interpreter_that_is_missing_is_a_failure(no_old_pythons, monkeypatch):
+    monkeypatch.setenv("CASEBOOK_REQUIRE", "2.7")
+    with pytest.raises(MissingInterpreter, match="needs Python 2"):
+        measure.measure("stage-2-py27", n=10)
+
+
+def test_a_build_reuses_a_measurement_and_a_reader_measures_anew(monkeypatch, tmp_path):
+    monkeypatch.setattr(runs.Store.__init__, "__defaults__", (tmp_path,))
+    monkeypatch.setenv("CASEBOOK_BUILD", "1")
+    asked = dict(n=[3], delay_s=0.1, repeats=1)
+    (first,) = measure.measure_runs(["stage-1-today"], **asked)
+    (again,) = measure.measure_runs(["stage-1-today"], **asked)
+    assert again == first
+    (other,) = measure.measure_runs(["stage-1-today"], **asked | {"delay_s": 0.11})
+    assert other.wall_s != first.wall_s
+    monkeypatch.delenv("CASEBOOK_BUILD")
+    (anew,) = measure.measure_runs(["stage-1-today"], **asked)
+    assert anew.wall_s != first.wall_s
+
+
+def _spin():
+    while True:
+        pass
+
+
+@pytest.fixture
+def busy_cores():
+    hogs = [multiprocessing.Process(target=_spin, daemon=True) for _ in range(os.cpu_count())]
+    for hog in hogs:
+        hog.start()
+    yield
+    for hog in hogs:
+        hog.kill()
+        hog.join()
+
+
+@pytest.mark.parametrize("name", ["stage-2-injected-today", "stage-1-today"])
+def test_a_hundred_verdicts_on_a_busy_machine_are_all_right(name, busy_cores):
+    measured = measure.measure_runs([name], n=[10], delay_s=0.1, repeats=100)
+    assert [run.verdict for run in measured] == [VERDICTS[name]] * 100
