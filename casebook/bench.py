@@ -4,11 +4,12 @@ import contextlib
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from casebook import environments, runs, server
+from casebook import analysis, environments, runs, server
 from casebook.errors import RunFailed
 from casebook.observations import Observation
 from casebook.runs import Run, Store
@@ -79,23 +80,12 @@ def ask_probe(environment, spec: dict) -> dict:
         ) from None
 
 
-def _spec(environment, target: Target, n: int, delay_s: float, client: str, gather: list) -> dict:
-    return {
-        "client": client,
-        "steps": list(environment.stack.steps),
-        "url": target.url,
-        "n": n,
-        "delay_s": delay_s,
-        "ca_file": target.ca_file,
-        "gather": gather,
-    }
-
-
 def _made_of(stack, parameters: dict) -> str:
     """The digest of everything that makes a measurement of a stack what it is."""
     return runs.digest(
         PROBES,
         Path(server.__file__).parent,
+        *(Path(module.__file__) for module in (sys.modules[__name__], runs, analysis)),
         environments.fingerprint(stack),
         asdict(stack),
         parameters,
@@ -139,7 +129,7 @@ class Bench:
             self._store.save(key, kept)
         return kept
 
-    def _ask(self, environment, n: int, delay_s: float, client: str, gather: str = ""):
+    def _ask(self, environment, n: int, delay_s: float, client: str, gather: tuple = ()):
         if self._target is None:
             self._target = self._open.enter_context(lab_server(self.scheme))
         spec = {
@@ -149,7 +139,7 @@ class Bench:
             "n": n,
             "delay_s": delay_s,
             "ca_file": self._target.ca_file,
-            "gather": [gather] if gather else [],
+            "gather": gather,
         }
         self._target.reset()
         answer = ask_probe(environment, spec)
@@ -173,7 +163,7 @@ class Bench:
         """One checked run with an instrument in it. Raises RunFailed as `run` does."""
 
         def take() -> dict:
-            answer, _ = self._ask(environment, n, delay_s, client, kind)
+            answer, _ = self._ask(environment, n, delay_s, client, (kind,))
             runs.check(environment.stack.name, n, answer)
             return Observation(
                 stack=environment.stack.name,

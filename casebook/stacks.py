@@ -1,0 +1,74 @@
+"""The table of stacks, env/stacks.toml: what can be measured, and what the sources say of it."""
+
+import difflib
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+
+from casebook import places
+from casebook.errors import UsageError
+
+TABLE = places.ENV / "stacks.toml"
+
+
+@dataclass(frozen=True)
+class Stack:
+    """An interpreter, its packages, and what is done in it before the measured code runs."""
+
+    name: str
+    #: "2.7", "3.7", "today" (the interpreter that runs casebook) or "here" (its environment too).
+    python: str
+    #: Name of env/locks/<lock>.txt; empty for "here". Stacks may share a lock.
+    lock: str
+    #: Names of the steps of casebook/probes/steps.py, in order.
+    steps: tuple[str, ...]
+    #: File name in env/patches, or empty.
+    patch: str
+    #: {"id": row of data/published.csv, "verdict": "fast" or "slow"}, or {}.
+    says: dict[str, str] = field(hash=False)
+    #: One sentence.
+    about: str
+
+    @property
+    def packages(self) -> dict[str, str]:
+        """Distribution name to exact version, for every platform, as the lock has them."""
+        return pins((places.ENV / "locks" / f"{self.lock}.txt").read_text()) if self.lock else {}
+
+
+def pins(lock_text: str) -> dict[str, str]:
+    """The `name==version` lines of a lock, without their markers."""
+    lines = (line.split("#")[0].split(";")[0].strip() for line in lock_text.splitlines())
+    return dict(line.split("==") for line in lines if line)
+
+
+@cache
+def _table() -> tuple[Stack, ...]:
+    rows = tomllib.loads(TABLE.read_text())["stack"]
+    return tuple(
+        Stack(
+            name=row["name"],
+            python=row["python"],
+            lock=row.get("lock", ""),
+            steps=tuple(row["steps"]),
+            patch=row.get("patch", ""),
+            says=row.get("says", {}),
+            about=row["about"],
+        )
+        for row in rows
+    )
+
+
+def load() -> dict[str, Stack]:
+    """All stacks by name, in the order of the table."""
+    return {stack.name: stack for stack in _table()}
+
+
+def get(name: str) -> Stack:
+    """One stack. UsageError, with the nearest names, when there is none called so."""
+    known = load()
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    near = near or [other for other in known if name and (name in other)]
+    hint = f"did you mean {' or '.join(near)}?" if near else "`casebook stacks` lists them all."
+    raise UsageError(f"there is no stack {name!r}: {hint}")

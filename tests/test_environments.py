@@ -1,0 +1,318 @@
+"""Interpreters that are really run, and real environments, in a folder of the test's own."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from casebook import environments, installation, interpreters, places, stacks
+from casebook.errors import EnvironmentFailed, MissingInterpreter
+
+STAGE_1 = stacks.get("stage-1-today")
+REQUESTS = STAGE_1.packages["requests"]
+HERE = Path(sys.executable).resolve()
+FAMILY = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """An empty folder of environments and a table and locks that may be changed."""
+    monkeypatch.setattr(places, "ENVIRONMENTS", tmp_path / "envs")
+    monkeypatch.setattr(places, "ENV", tmp_path / "env")
+    shutil.copytree(stacks.TABLE.parent, tmp_path / "env")
+    return tmp_path
+
+
+@pytest.fixture
+def bare(tmp_path, monkeypatch):
+    """A machine without any Python that could be found: its home is empty, its PATH too."""
+    monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
+    for name in ("PYENV_ROOT", "MAMBA_ROOT_PREFIX", "CONDA_PREFIX", "CONDA_EXE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "uv"))
+    monkeypatch.setattr(interpreters, "SYSTEM_CONDA", ())
+    (tmp_path / "bin").mkdir()
+    return tmp_path
+
+
+def make(stack=STAGE_1) -> list[str]:
+    """The progress lines of ensuring a stack."""
+    lines = []
+    environments.ensure(stack, lines.append)
+    return lines
+
+
+def state(stack=STAGE_1) -> str:
+    return environments.status(stack)["state"]
+
+
+# Interpreters
+
+
+def script(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("place", [
+    "bin/python{}",
+    "bin/python",
+    ".pyenv/versions/{}.7/bin/python{}",
+    "micromamba/envs/case/bin/python{}",
+    "miniforge3/bin/python{}",
+    "uv/cpython-{}.7-linux/bin/python{}",
+    ".pyenv/shims/python{}",
+])  # fmt: skip
+def test_an_interpreter_is_found_where_it_may_be(bare, place):
+    assert interpreters.find(FAMILY) is None
+    script(bare / place.format(FAMILY, FAMILY), f'exec "{HERE}" "$@"')
+    found = interpreters.find(FAMILY)
+    assert found.path == HERE
+    assert found.version.startswith(FAMILY + ".") and "OpenSSL" in found.openssl
+
+
+def test_a_candidate_that_fails_is_passed_over(bare):
+    name = f"python{FAMILY}"
+    script(bare / "bin" / name, "echo 'pyenv: command not found' >&2; exit 127")
+    script(bare / ".pyenv/versions" / f"{FAMILY}.99" / "bin" / name, "exit 0")
+    script(bare / ".pyenv/versions" / f"{FAMILY}.98" / "bin" / name, "echo nonsense")
+    assert environments.find_interpreter(FAMILY) is None
+    script(bare / ".pyenv/versions" / f"{FAMILY}.3" / "bin" / name, f'exec "{HERE}" "$@"')
+    assert environments.find_interpreter(FAMILY) == HERE
+
+
+def test_a_python_of_another_version_does_not_count(bare):
+    script(bare / "bin" / "python2.7", f'exec "{HERE}" "$@"')
+    script(bare / "bin" / "python", f'exec "{HERE}" "$@"')
+    assert environments.find_interpreter("2.7") is None
+
+
+def test_conda_environments_by_its_list_and_its_variables(bare, monkeypatch):
+    place = bare / "elsewhere"
+    script(place / "bin" / f"python{FAMILY}", f'exec "{HERE}" "$@"')
+    monkeypatch.setenv("CONDA_PREFIX", str(place))
+    assert interpreters.find(FAMILY).path == HERE
+    monkeypatch.delenv("CONDA_PREFIX")
+    assert interpreters.find(FAMILY) is None
+    (bare / ".conda").mkdir()
+    (bare / ".conda" / "environments.txt").write_text(f"/nowhere\n{place}\n")
+    assert interpreters.find(FAMILY).path == HERE
+
+
+def test_today_and_here_are_this_python():
+    assert environments.find_interpreter("here") == Path(sys.executable)
+    assert environments.find_interpreter("today") == HERE
+
+
+@pytest.mark.parametrize("version, commands", [
+    ("2.7", ["pyenv install 2.7.18", "micromamba create"]),
+    ("3.7", ["uv python install 3.7", "pyenv install 3.7", "micromamba create"]),
+])  # fmt: skip
+def test_a_missing_interpreter_is_said_with_what_brings_it(bare, version, commands):
+    stack = stacks.get(f"stage-1-py{version.replace('.', '')}")
+    with pytest.raises(MissingInterpreter, match=f"needs Python {version}") as error:
+        environments.ensure(stack)
+    assert "\n" not in str(error.value)
+    assert all(command in str(error.value) for command in commands)
+    assert state(stack) == "no interpreter"
+    assert environments.status(stack)["interpreter"] is None
+
+
+def test_what_is_missing_is_left_out_unless_it_is_required(bare, monkeypatch):
+    wanted = [stacks.get(name) for name in ("stage-1-py27", "stage-2-py27", "stage-0")]
+    lines = []
+    assert list(environments.ensure_all(wanted, lines.append)) == ["stage-0"]
+    assert len(lines) == 1 and "2.7" in lines[0]
+    monkeypatch.setenv("CASEBOOK_REQUIRE", "go-httpbin, 2.7")
+    assert environments.required() == {"go-httpbin", "2.7"}
+    with pytest.raises(MissingInterpreter):
+        environments.ensure_all(wanted)
+
+
+def test_nothing_is_required_by_default(monkeypatch):
+    monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
+    assert environments.required() == set()
+
+
+# Environments
+
+
+def test_an_environment_is_made_once_with_one_line(own):
+    assert state() == "missing"
+    [line] = make()
+    assert line.startswith(f"making environment stage-1-today-py{FAMILY.replace('.', '')}: ")
+    assert state() == "ready"
+    assert make() == []
+
+    environment = environments.ensure(STAGE_1)
+    assert environment.versions.items() <= STAGE_1.packages.items()
+    assert environment.versions["requests"] == REQUESTS
+    code = "import grequests, requests, sys; print(requests.__version__, sys.prefix)"
+    answer = subprocess.run(
+        [environment.python, "-c", code],
+        env=environments.clean_environ(environment), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    version, prefix = answer.stdout.split()
+    assert version == REQUESTS and Path(prefix) == environment.python.parent.parent
+
+
+def test_an_environment_is_made_again_when_it_cannot_be_believed(own):
+    make()
+    folder = next(path for path in places.ENVIRONMENTS.iterdir() if path.is_dir())
+
+    lock = places.ENV / "locks" / "stage-1-today.txt"
+    lock.write_text(re.sub("idna==.*", "idna==3.10", lock.read_text()))
+    assert state() == "stale"
+    assert len(make()) == 1
+    assert environments.ensure(STAGE_1).versions["idna"] == "3.10"
+
+    left = folder / "left-over"
+    left.touch()
+    (folder / installation.STAMP).unlink()
+    assert state() == "half-made"
+    assert len(make()) == 1
+    assert state() == "ready" and not left.exists()
+
+    (folder / "bin" / "python").unlink()
+    assert state() == "stale"
+    (folder / installation.STAMP).write_text("{")
+    assert state() == "half-made"
+
+
+def test_a_changed_patch_makes_its_environment_stale(own):
+    stage_4 = stacks.get("stage-4-today")
+    before = environments.fingerprint(stage_4)
+    patch = places.ENV / "patches" / stage_4.patch
+    patch.write_text(patch.read_text() + "\n")
+    assert environments.fingerprint(stage_4) != before
+
+
+def test_a_patch_that_does_not_apply_leaves_no_environment(own):
+    stage_4 = stacks.get("stage-4-today")
+    patch = places.ENV / "patches" / stage_4.patch
+    patch.write_text(patch.read_text().replace("self.__iowait", "self.__wait"))
+    with pytest.raises(EnvironmentFailed, match="does not apply to"):
+        make(stage_4)
+    assert state(stage_4) == "missing"
+
+
+@pytest.mark.parametrize("python", ["today", "3.7", "2.7"])
+def test_a_failed_installation_says_why_and_leaves_nothing(own, python):
+    name = {"today": "stage-1-today"}.get(python, f"stage-1-py{python.replace('.', '')}")
+    stack = stacks.get(name)
+    if not environments.find_interpreter(python) and python not in environments.required():
+        pytest.skip(f"no Python {python} here")
+    lock = places.ENV / "locks" / f"{name}.txt"
+    lock.write_text(lock.read_text().replace("certifi==", "certifi==9"))
+    with pytest.raises(EnvironmentFailed, match=f"{name} could not be made") as error:
+        make(stack)
+    assert "certifi==9" in str(error.value) and "UV_DEFAULT_INDEX" in str(error.value)
+    assert state(stack) == "missing"
+
+
+PROCESS = """
+import sys
+from pathlib import Path
+from casebook import environments, places, stacks
+places.ENVIRONMENTS = Path(sys.argv[1])
+print(environments.ensure(stacks.get("stage-1-today")).versions["requests"])
+"""
+
+
+def ensuring(folder: Path) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROCESS, folder], cwd=places.ROOT, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_two_processes_at_once_make_it_once(own):
+    processes = [ensuring(places.ENVIRONMENTS) for _ in range(3)]
+    answers = [process.communicate(timeout=120) for process in processes]
+    assert [out for out, _ in answers] == [f"{REQUESTS}\n"] * 3
+    said = "".join(err for _, err in answers)
+    assert said.count("making environment") == 1
+
+
+@pytest.mark.parametrize("kill", [os.kill, os.killpg])
+def test_a_killed_maker_leaves_nothing_that_is_believed(own, kill):
+    process = ensuring(places.ENVIRONMENTS)
+    while not list(places.ENVIRONMENTS.glob("*/pyvenv.cfg")):
+        assert process.poll() is None
+        time.sleep(0.005)
+    kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert state() == "half-made"
+    # Killed alone, it left an installer that still writes: the next maker waits for that.
+    again = ensuring(places.ENVIRONMENTS)
+    assert again.communicate(timeout=120)[0] == f"{REQUESTS}\n"
+    assert state() == "ready"
+
+
+def test_several_are_made_and_one_failure_is_reported_after_the_others(own):
+    lock = places.ENV / "locks" / "stage-2-today.txt"
+    lock.write_text(lock.read_text().replace("certifi==", "certifi==9"))
+    names = ["stage-2-today", "extract-today", "stage-1-today", "requests-first-today", "stage-0"]
+    wanted = [stacks.get(name) for name in names]
+    lines = []
+    with pytest.raises(EnvironmentFailed, match="certifi==9"):
+        environments.ensure_all(wanted, lines.append)
+    assert state() == "ready"
+    made = environments.ensure_all([s for s in wanted if s.lock != "stage-2-today"], lines.append)
+    assert set(made) == {"stage-1-today", "requests-first-today", "stage-0"}
+    assert made["stage-1-today"].python == made["requests-first-today"].python
+    assert len([line for line in lines if "stage-1" in line]) == 1
+
+
+@pytest.mark.parametrize("stack", stacks.load().values(), ids=lambda stack: stack.name)
+def test_status_tells_all_and_makes_nothing(own, stack):
+    row = json.loads(json.dumps(environments.status(stack)))
+    assert list(row) == ["name", "python", "interpreter", "state", "environment", "packages",
+                         "steps", "patch", "says", "about", "executable"]  # fmt: skip
+    assert row["state"] in ("missing", "no interpreter", "ready")
+    assert (row["state"] == "ready") == (stack.name == "stage-0")
+    assert row["packages"]
+    assert not places.ENVIRONMENTS.exists()
+
+
+@pytest.mark.parametrize("stack", stacks.load().values(), ids=lambda stack: stack.name)
+def test_each_environment_holds_its_lock(stack):
+    try:
+        environment = environments.ensure(stack)
+    except MissingInterpreter as error:
+        if stack.python in environments.required():
+            raise
+        pytest.skip(str(error))
+    if stack.name == "stage-0":
+        assert environment.python == Path(sys.executable)
+        assert environment.versions["grequests"]
+        return
+    # A lock for all platforms may name more than one of them needs.
+    assert environment.versions.items() <= stack.packages.items()
+    missing = set(stack.packages) - set(environment.versions)
+    assert missing <= {"cffi", "pycparser", "typing-extensions"}
+
+
+def test_a_stack_runs_in_declared_variables_only(monkeypatch):
+    for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE",
+                 "HTTPS_PROXY", "https_proxy", "PYTHONPATH", "GEVENT_LOOP"):  # fmt: skip
+        monkeypatch.setenv(name, "/nonexistent")
+    environment = environments.ensure(STAGE_1)
+    declared = environments.clean_environ(environment)
+    assert set(declared) == {"PATH", "HOME", "LANG", "TZ", "PYTHONHASHSEED", "PYTHONIOENCODING",
+                             "PYTHONNOUSERSITE", "PYTHONDONTWRITEBYTECODE"}  # fmt: skip
+    assert "nonexistent" not in str(declared)
+    assert declared["HOME"] == str(environment.python.parent.parent)
+    own = environments.clean_environ(environments.ensure(stacks.get("stage-0")))
+    assert own["HOME"] == os.path.expanduser("~") and "SSL_CERT_FILE" not in own

@@ -1,0 +1,188 @@
+"""Stage 4's patch, inside the real environments, against a TLS server that ends in many ways."""
+
+import json
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import trustme
+
+from casebook import environments, patches, places, stacks
+from casebook.errors import EnvironmentFailed, MissingInterpreter
+
+PATCH = places.ENV / "patches" / "gevent-openssl-recv-into.patch"
+STAGE_4 = ["stage-4-py27", "stage-4-py37", "stage-4-today"]
+BODY = b"x" * 40_000
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 40000\r\nConnection: close\r\n\r\n"
+
+
+def serve(connection: ssl.SSLSocket) -> None:
+    """One connection: the first line says how it ends (the words alone, or as a GET)."""
+    with connection:
+        asked = connection.recv(1000).split(b"\r\n")[0].strip()
+        head, ending = b"", asked
+        if asked.startswith(b"GET"):
+            head, ending = HEAD, asked.split()[1].strip(b"/")
+        if ending in (b"clean", b"peek"):
+            connection.sendall(head + BODY)
+            connection.unwrap()
+        elif ending == b"cut":
+            # Half of what was promised, and the connection is closed without close_notify.
+            connection.sendall(head + BODY[:20_000])
+        elif ending == b"reset":
+            connection.sendall(BODY[:1000])
+            time.sleep(0.05)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        elif ending == b"slow":
+            connection.sendall(head)
+            for start in range(0, 40_000, 10_000):
+                time.sleep(0.1)
+                connection.sendall(BODY[start : start + 10_000])
+            connection.unwrap()
+        elif ending == b"silent":
+            time.sleep(2)
+
+
+@pytest.fixture(scope="module")
+def port():
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def one(raw: socket.socket) -> None:
+            try:
+                serve(context.wrap_socket(raw, server_side=True))
+            except OSError:
+                pass  # The client left first.
+
+        def accept() -> None:
+            while True:
+                try:
+                    raw, _ = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=one, args=(raw,), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield listener.getsockname()[1]
+
+
+def environment_of(name: str) -> environments.Environment:
+    """Leave out a stack whose old Python is not here, unless it is required (as in CI)."""
+    try:
+        return environments.ensure(stacks.get(name))
+    except MissingInterpreter as error:
+        if stacks.get(name).python in environments.required():
+            raise
+        pytest.skip(str(error))
+
+
+def inside(name: str, port: int, what: str) -> dict:
+    environment = environment_of(name)
+    done = subprocess.run(
+        [environment.python, Path(__file__).with_name("patch_client.py"), str(port), what],
+        env=environments.clean_environ(environment), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def read_again(found: dict) -> dict:
+    """Take out what a read after the end came to."""
+    return {ending: row.pop("again", None) for ending, row in found.items()}
+
+
+@pytest.mark.parametrize("name", STAGE_4)
+def test_recv_into_gives_what_recv_gives(name, port):
+    found = inside(name, port, "connection")
+    with_recv, ticks_of_recv = found["recv"]
+    with_recv_into, ticks_of_recv_into = found["recv_into"]
+    whole_buffer = found["whole buffer"]
+    assert read_again(with_recv_into) == read_again(with_recv)
+    whole_buffer.pop("again")
+    # Neither stopped the loop while it waited 0.4 s for a slow server.
+    assert ticks_of_recv > 10 and ticks_of_recv_into > 10
+    assert with_recv_into == with_recv
+
+    whole = {"length": 40_000, "first": "x" * 12, "end": "end"}
+    assert with_recv["clean"] == with_recv["slow"] == whole_buffer == whole
+    assert with_recv["cut"] == {"length": 20_000, "first": "x" * 12, "end": "end"}
+    assert with_recv["reset"]["end"].startswith("SysCallError(104")
+    assert with_recv["silent"] == {"length": 0, "first": "", "end": "timeout"}
+    assert with_recv["peek"] == {"twice": True, "data": "x" * 10}
+
+
+@pytest.mark.parametrize("name", STAGE_4)
+def test_requests_ends_as_on_pyopenssl_itself(name, port):
+    found = inside(name, port, "requests")
+    assert found == inside(name, port, "requests on pyOpenSSL")
+    assert found["clean"] == 40_000
+    # The releases of 2019 did not compare a body with its Content-Length.
+    assert found["cut"] == ("SSLError" if name == "stage-4-today" else 20_000)
+
+
+@pytest.mark.parametrize("name", ["stage-3-py27", "stage-3-py37", "stage-3-today"])
+def test_the_patch_is_in_stage_4_alone(name):
+    unpatched = environment_of(name)
+    patched = environment_of(name.replace("3-", "4-", 1))
+    assert unpatched.versions == patched.versions
+    assert "def recv_into" not in source(unpatched)
+    assert "def recv_into" in source(patched)
+
+
+def source(environment: environments.Environment) -> str:
+    folder = environment.python.parent.parent
+    return next(folder.glob("lib/python*/site-packages/gevent_openssl/SSL.py")).read_text()
+
+
+def copy_of_the_package(folder: Path) -> Path:
+    target = folder / "gevent_openssl" / "SSL.py"
+    target.parent.mkdir()
+    target.write_text(source(environments.ensure(stacks.get("stage-3-today"))))
+    return target
+
+
+def test_a_patch_replaces_the_file_and_leaves_its_other_links_alone(tmp_path):
+    target = copy_of_the_package(tmp_path)
+    cached = tmp_path / "cached.py"
+    cached.hardlink_to(target)
+    assert patches.apply(PATCH, tmp_path) == [target]
+    assert "def recv_into" in target.read_text()
+    assert "def recv_into" not in cached.read_text()
+
+
+@pytest.mark.parametrize("change", [
+    lambda text: text.replace("bufsiz, flags)", "size, flags)"),
+    lambda text: "\n" + text,
+    lambda text: text[:2000],
+    lambda text: "",
+])  # fmt: skip
+def test_a_patch_that_does_not_fit_changes_nothing_and_says_so(tmp_path, change):
+    target = copy_of_the_package(tmp_path)
+    other = change(target.read_text())
+    target.write_text(other)
+    with pytest.raises(EnvironmentFailed, match=r"does not apply to SSL\.py"):
+        patches.apply(PATCH, tmp_path)
+    assert target.read_text() == other
+    assert [path.name for path in target.parent.iterdir()] == ["SSL.py"]
+
+
+def test_a_patch_applied_twice_or_without_its_package_says_so(tmp_path):
+    with pytest.raises(EnvironmentFailed, match="does not apply"):
+        patches.apply(PATCH, tmp_path)
+    copy_of_the_package(tmp_path)
+    patches.apply(PATCH, tmp_path)
+    with pytest.raises(EnvironmentFailed, match="does not apply"):
+        patches.apply(PATCH, tmp_path)
+
+
+def test_a_patch_without_a_change_says_so(tmp_path):
+    empty = tmp_path / "empty.patch"
+    empty.write_text("Words only.\n")
+    with pytest.raises(EnvironmentFailed, match="holds no change"):
+        patches.apply(empty, tmp_path)

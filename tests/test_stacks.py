@@ -1,0 +1,130 @@
+"""The table of stacks, and the locks that belong to it."""
+
+import csv
+import re
+import tomllib
+
+import pytest
+
+from casebook import places, stacks
+from casebook.errors import UsageError
+from casebook.probes import steps
+
+TABLE = tomllib.loads(stacks.TABLE.read_text())
+LOCKS = sorted((places.ENV / "locks").glob("*.txt"))
+STACKS = list(stacks.load().values())
+
+
+def published() -> dict[str, dict]:
+    with open(places.DATA / "published.csv", newline="") as file:
+        return {row["id"]: row for row in csv.DictReader(file)}
+
+
+def test_the_stages_of_2019_are_there_with_the_authors_pins():
+    authors = {"urllib3": "1.24.1", "requests": "2.21.0", "gevent": "1.4.0", "grequests": "0.3.0"}
+    added = [{}, {"pyopenssl": "19.0.0"}, {"gevent-openssl": "1.2"}, {}]
+    for python in ("27", "37"):
+        wanted = dict(authors)
+        for number, more in enumerate(added, start=1):
+            wanted |= more
+            packages = stacks.get(f"stage-{number}-py{python}").packages
+            assert wanted.items() <= packages.items()
+            assert ("pyopenssl" in packages) == (number > 1)
+            assert ("gevent-openssl" in packages) == (number > 2)
+
+
+def test_only_stage_4_is_patched():
+    patched = [stack.name for stack in STACKS if stack.patch]
+    assert patched == ["stage-4-py27", "stage-4-py37", "stage-4-today"]
+    assert all((places.ENV / "patches" / stacks.get(name).patch).is_file() for name in patched)
+
+
+@pytest.mark.parametrize("stack", STACKS, ids=lambda stack: stack.name)
+def test_each_stack_is_complete(stack):
+    assert stack.python in ("2.7", "3.7", "today", "here")
+    assert bool(stack.lock) == (stack.python != "here")
+    assert stack.steps and set(stack.steps) <= set(steps.STEPS)
+    assert stack.about.endswith(".") and stack.about.count(". ") == 0
+    if stack.says:
+        row = published()[stack.says["id"]]
+        assert (row["metric"], row["value"]) == ("verdict", stack.says["verdict"])
+        assert row["python"] == stack.python and row["system"].split()[0] in stack.name
+
+
+def test_each_published_verdict_has_its_stack():
+    said = {row["id"] for row in published().values() if row["metric"] == "verdict"}
+    # Stage 0 is one stack here: the reader's own Python, which is neither of the two.
+    assert {stack.says["id"] for stack in STACKS if stack.says} == said - {"stage0-27", "stage0-37"}
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
+def test_each_lock_holds_exact_versions_and_no_address(lock):
+    text = lock.read_text()
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[a-z0-9-]+==[\w.]+( ; .+)?", line) for line in lines)
+    assert "://" not in text and "/tmp" not in text and "--" not in text
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "env/test.lock"])
+def test_the_books_locks_hold_exact_versions_and_no_address(name):
+    test_each_lock_holds_exact_versions_and_no_address(places.ROOT / name)
+
+
+def test_the_tests_lock_agrees_with_the_books():
+    book = lines_by_name((places.ROOT / "requirements.txt").read_text())
+    test = lines_by_name((places.ENV / "test.lock").read_text())
+    assert len(test.keys() & book.keys()) > 5
+    for name in test.keys() & book.keys():
+        versions = {line.split(" ;")[0] for line in test[name]}
+        assert versions <= {line.split(" ;")[0] for line in book[name]}, name
+
+
+def lines_by_name(text: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            found.setdefault(line.split("==")[0], []).append(line)
+    return found
+
+
+@pytest.mark.parametrize("name", ["book", "test"])
+def test_what_is_wanted_is_locked(name):
+    wanted = (places.ENV / f"{name}.in").read_text()
+    lock = places.ROOT / "requirements.txt" if name == "book" else places.ENV / "test.lock"
+    locked = stacks.pins(lock.read_text())
+    for line in wanted.splitlines():
+        if line and not line.startswith("#"):
+            assert re.split("[<>=]", line)[0].lower() in locked
+
+
+def test_each_lock_comes_from_the_table_and_each_stack_has_one():
+    assert {lock.stem for lock in LOCKS} == set(TABLE["packages"])
+    assert {stack.lock for stack in STACKS if stack.lock} == set(TABLE["packages"])
+    for lock in LOCKS:
+        packages = stacks.pins(lock.read_text())
+        for pin in TABLE["packages"][lock.stem]:
+            name, version = pin.split("==")
+            assert packages[name] == version
+
+
+def test_stacks_of_one_python_differ_in_what_they_are_about_only():
+    old, new = (stacks.get(f"requests-{version}-py37").packages for version in ("2.23", "2.24"))
+    assert {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)} == {
+        "requests"
+    }
+
+
+def test_an_unknown_stack_is_refused_with_near_names():
+    with pytest.raises(UsageError, match=r"did you mean .*stage-2-py27") as error:
+        stacks.get("stage-2-py26")
+    assert error.value.exit_code == 2
+    with pytest.raises(UsageError, match="`casebook stacks` lists them all"):
+        stacks.get("nonsense")
+    with pytest.raises(UsageError, match="no stack ''"):
+        stacks.get("")
+
+
+def test_a_stack_is_frozen_and_hashable():
+    assert len({*STACKS, *STACKS}) == len(STACKS)
+    with pytest.raises(AttributeError):
+        STACKS[0].name = "other"
