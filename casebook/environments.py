@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import json
 import os
+import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,9 @@ from casebook import installation, interpreters, places
 from casebook.errors import CasebookError, MissingInterpreter
 from casebook.interpreters import Interpreter
 from casebook.stacks import Stack
+
+#: What processors are called for which the old packages have wheels.
+X86_64 = ("x86_64", "AMD64")
 
 
 @dataclass(frozen=True)
@@ -192,6 +196,12 @@ def _interpreter(stack: Stack) -> Interpreter:
         raise MissingInterpreter(
             f"{stack.name} needs Python {stack.python}, which is not on the PATH and not in "
             f"pyenv, conda or uv: {interpreters.how_to_get(stack.python)} brings it."
+        )
+    if stack.python in interpreters.LAST_RELEASES and platform.machine() not in X86_64:
+        raise MissingInterpreter(
+            f"{stack.name} needs packages of 2019, which are ready-made for x86-64 processors "
+            f"only, and this machine is {platform.machine()}. A Binder session or an x86-64 "
+            "machine can run it."
         )
     return found
 

@@ -18,7 +18,7 @@ class UsageError(CasebookError):
 
 
 class MissingInterpreter(CasebookError):
-    """A stack needs a Python that this machine does not have."""
+    """A stack needs a Python, or a processor, that this machine does not have."""
 
 
 class EnvironmentFailed(CasebookError):
