@@ -1,0 +1,21 @@
+"""The lab server: a loopback HTTPS server that counts what it sees.
+
+    from casebook import server
+
+    with server.start() as lab:
+        ...                       # any client: lab.url, lab.ca_file
+        print(lab.counters())
+
+It runs in its own process, follows httpbin's conventions (`/get`, `/delay/{seconds}`,
+`/status/{code}`, `/headers`), and is patient: a client may connect and stand still for minutes
+before its handshake. `engine="go-httpbin"` puts the server of the 2019 investigation in its place.
+
+This package is imported by the owner of a server only; gevent is imported in the server's own
+process, so that importing this changes nothing in a notebook whose patches are being studied.
+"""
+
+from casebook.server.foreground import serve
+from casebook.server.limits import MAX_DELAY_S
+from casebook.server.process import ENGINES, SCHEMES, Server, start
+
+__all__ = ["ENGINES", "MAX_DELAY_S", "SCHEMES", "Server", "serve", "start"]

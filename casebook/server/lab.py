@@ -1,0 +1,126 @@
+"""The lab server itself: gevent's pywsgi, made patient, quiet and countable.
+
+pywsgi has no time-out on handshakes or requests, so a client may stand still as long as it likes.
+"""
+
+import contextlib
+import errno
+import os
+from socket import IPPROTO_TCP, TCP_NODELAY
+
+import gevent
+from gevent import pywsgi, ssl
+
+from casebook.server.app import application
+from casebook.server.certificates import Certificates
+from casebook.server.counters import Connection, Counters
+from casebook.server.engine import Engine
+from casebook.server.limits import BACKLOG
+
+_PAUSE_S = 0.05
+
+
+class _Handler(pywsgi.WSGIHandler):
+    """One connection's requests. `connection` is set by the server."""
+
+    connection: Connection
+
+    def get_environ(self) -> dict:
+        environ = super().get_environ()
+        environ["casebook.connection"] = self.connection
+        environ["casebook.target"] = self.path
+        return environ
+
+    def _write_with_headers(self, data: bytes) -> None:
+        # pywsgi writes the headers and the body apart: two TLS records and two system calls for
+        # a few hundred bytes.
+        self.headers_sent = True
+        self.finalize_headers()
+        head = [b"HTTP/1.1 " + self.status]
+        head.extend(b"%b: %b" % header for header in self.response_headers)
+        self._sendall(b"\r\n".join(head) + b"\r\n\r\n" + data)
+
+
+class LabServer(pywsgi.WSGIServer):
+    """Listens on 127.0.0.1:`port` (0: any free one) as soon as it is started."""
+
+    handler_class = _Handler
+
+    def __init__(self, port: int, context: ssl.SSLContext | None) -> None:
+        self.counters = Counters()
+        super().__init__(
+            ("127.0.0.1", port),
+            application(self._report, self._reset, gevent.sleep),
+            backlog=BACKLOG,
+            log=None,
+            error_log=None,
+            environ={"SERVER_NAME": "127.0.0.1"},  # else pywsgi asks the resolver for it
+            **({} if context is None else {"ssl_context": context}),
+        )
+
+    def do_read(self) -> tuple | None:
+        try:
+            accepted = super().do_read()
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            self._pause()
+            accepted = None
+        if accepted is None:
+            return None
+        sock, address = accepted
+        with contextlib.suppress(OSError):  # macOS refuses it for a client that has left already
+            sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+        return sock, address, self.counters.connection()
+
+    def _pause(self) -> None:
+        # Out of files, as was foretold at the start: the next clients wait in the kernel.
+        self.stop_accepting()
+        gevent.spawn_later(_PAUSE_S, self._start_accepting_if_started)
+
+    def wrap_socket_and_handle(self, client_socket, address, connection: Connection) -> None:
+        try:
+            tls = self.wrap_socket(client_socket, **self.ssl_args)
+        except OSError:  # SSLError is one. The client hung up, or does not trust us: its right
+            return
+        connection.handshake()
+        try:
+            self.handle(tls, address, connection)
+        finally:
+            tls.close()
+
+    def handle(self, sock, address, connection: Connection) -> None:
+        handler = self.handler_class(sock, address, self)
+        handler.connection = connection
+        try:
+            handler.handle()
+        except OSError:  # the client went away while it was being answered
+            pass
+
+    def _accept_all(self) -> None:
+        """Accept what the kernel already holds: those clients connected before the question."""
+        while accepted := self.do_read():
+            self.do_handle(*accepted)
+
+    def _report(self) -> dict:
+        self._accept_all()
+        return self.counters.epoch.report()
+
+    def _reset(self) -> None:
+        self._accept_all()
+        self.counters.reset()
+
+
+def context(certificates: Certificates) -> ssl.SSLContext:
+    """A server's TLS context, in gevent's class, so that a handshake stops nobody else."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificates.chain_file, certificates.key_file)
+    tls.num_tickets = 0  # no client here resumes a session: each handshake is a full one
+    return tls
+
+
+def run(port: int, certificates: Certificates | None) -> Engine:
+    """Start the server in this process. Raises OSError when the port cannot be had."""
+    server = LabServer(port, None if certificates is None else context(certificates))
+    server.start()
+    return Engine(pid=os.getpid(), port=server.server_port, close=server.close)

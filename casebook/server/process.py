@@ -1,0 +1,164 @@
+"""A server in its own process, as its owner sees it."""
+
+import http.client
+import json
+import os
+import selectors
+import shutil
+import ssl
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from casebook.errors import ServerFailed, UsageError
+from casebook.places import ROOT
+
+ENGINES = ("lab", "go-httpbin")
+SCHEMES = ("https", "http")
+
+_READY_S = 60.0
+_ENDS_S = 5.0
+
+#: All that the server's process gets to know of this one's environment. No proxies, no CA files.
+_ENVIRONMENT = (
+    "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
+    "GOBIN", "GOPATH", "PYTHONDONTWRITEBYTECODE",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server; a context manager that stops it.
+
+    `url` is `https://127.0.0.1:PORT` (or http); `ca_file` is the PEM file to trust, None over
+    plain HTTP; `pid` is the process that serves.
+    """
+
+    url: str
+    ca_file: Path | None
+    pid: int
+    engine: str
+    _process: subprocess.Popen = field(repr=False)
+
+    def counters(self) -> dict | None:
+        """What the server saw since the last reset: `connections`, `handshakes` (completed),
+        `requests`, `peak_in_flight` (the most requests at once between being parsed and being
+        answered), `protocols` (requests by HTTP version). Reading does not change them.
+
+        None for go-httpbin, which has no counters. Raises ServerFailed when the server is gone.
+        """
+        return self._control("GET", "/counters")
+
+    def reset(self) -> None:
+        """Set the counters to zero. A request still in flight does not come back in them."""
+        self._control("POST", "/counters/reset")
+
+    def stop(self) -> None:
+        """End the server and remove its files. Harmless when it has ended already."""
+        end(self._process)
+        if self.ca_file is not None:  # left there only if the server's process was killed
+            shutil.rmtree(self.ca_file.parent, ignore_errors=True)
+
+    def wait(self) -> int:
+        """Wait until the server ends of itself; its exit code."""
+        return self._process.wait()
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _control(self, method: str, path: str) -> dict | None:
+        if self.engine != "lab":
+            return None
+        address = urlsplit(self.url)
+        if self.ca_file is None:
+            connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)
+        else:
+            try:
+                context = ssl.create_default_context(cafile=self.ca_file)
+            except OSError as error:
+                raise ServerFailed(f"the lab server at {self.url} has ended: {error}") from error
+            connection = http.client.HTTPSConnection(
+                address.hostname, address.port, timeout=30, context=context
+            )
+        try:
+            connection.request(method, path)
+            response = connection.getresponse()
+            content = response.read()
+            if response.status != 200:
+                raise ServerFailed(f"the lab server answered {response.status} to {method} {path}")
+            return json.loads(content)
+        except (OSError, http.client.HTTPException) as error:
+            raise ServerFailed(
+                f"the lab server at {self.url} does not answer ({error}). Start it again."
+            ) from error
+        finally:
+            connection.close()
+
+
+def start(scheme: str = "https", engine: str = "lab", port: int = 0) -> Server:
+    """Start a server on 127.0.0.1 and wait until it is ready.
+
+    `scheme` is one of SCHEMES, `engine` one of ENGINES, `port` 0 for any free one. The server dies
+    with this process, also when this process is killed.
+
+    Raises UsageError for what it does not know, ServerFailed when the server cannot be started
+    (go-httpbin is not installed, the port is in use).
+    """
+    if scheme not in SCHEMES:
+        raise UsageError(f"unknown scheme {scheme!r}: choose https or http")
+    if engine not in ENGINES:
+        raise UsageError(f"unknown server {engine!r}: choose {' or '.join(ENGINES)}")
+    if not 0 <= port <= 65535:
+        raise UsageError(f"port {port} is out of range: choose 1 to 65535, or 0 for any free one")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "casebook.server", engine, scheme, str(port)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+        # Its own session: neither an interrupted cell nor Ctrl-C reaches it, its owner decides.
+        start_new_session=True,
+    )
+    try:
+        ready = _first_line(process)
+        return Server(
+            url=ready["url"],
+            ca_file=Path(ready["ca_file"]) if ready["ca_file"] else None,
+            pid=ready["pid"],
+            engine=engine,
+            _process=process,
+        )
+    except BaseException:
+        end(process)
+        raise
+
+
+def end(process: subprocess.Popen) -> None:
+    """End the server's process: ask, then kill. Afterwards it is gone."""
+    process.stdin.close()  # it takes this for the death of its owner
+    process.terminate()  # should a child that was forked here still hold the pipe
+    try:
+        process.wait(_ENDS_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
+
+
+def _first_line(process: subprocess.Popen) -> dict:
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        if not selector.select(_READY_S):
+            raise ServerFailed(f"the server was not ready within {_READY_S:g} s. Try again.")
+    line = process.stdout.readline()
+    if not line:
+        raise ServerFailed(f"the server's process ended with exit code {process.wait()}")
+    ready = json.loads(line)
+    if "error" in ready:
+        raise ServerFailed(f"the server did not start: {ready['error']}")
+    return ready

@@ -1,0 +1,537 @@
+"""The lab server with real clients: curl, http.client, bare sockets, crowds of thousands."""
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from casebook import server
+from casebook.errors import ServerFailed, UsageError
+from casebook.server import go_httpbin
+
+ROOT = Path(__file__).parent.parent
+CROWD = ROOT / "benchmarks" / "crowd.py"
+SERVE = "import sys; from casebook import server; sys.exit(server.serve(scheme={!r}, engine={!r}))"
+OWN = """
+import json, time
+from casebook import server
+lab = server.start(engine={!r})
+print(json.dumps({{"pid": lab.pid, "ca_file": str(lab.ca_file)}}), flush=True)
+time.sleep(600)
+"""
+#: Refused by go-httpbin too. (It takes "nan", "inf" and "1s", and rounds "-0.0001" to nothing.)
+BAD_DELAYS = ["nonsense", "-1", "10.1", "1e9", "0x1", "1,5"]
+BAD_CODES = ["abc", "99", "600", "700", "1000", "-200"]
+
+
+@pytest.fixture(scope="module")
+def shared():
+    with server.start() as lab:
+        yield lab
+
+
+@pytest.fixture
+def lab(shared):
+    shared.reset()
+    return shared
+
+
+@pytest.fixture(scope="session")
+def needs_go_httpbin():
+    required = "go-httpbin" in os.environ.get("CASEBOOK_REQUIRE", "").replace(",", " ").split()
+    if go_httpbin.find() is None and not required:
+        pytest.skip(f"go-httpbin is not installed: {go_httpbin.INSTALL}")
+
+
+@pytest.fixture(params=server.ENGINES)
+def engine(request):
+    if request.param == "go-httpbin":
+        request.getfixturevalue("needs_go_httpbin")
+    return request.param
+
+
+def curl(lab: server.Server, path: str, *options: str) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers (names in lower case) and body, as curl gets them in one new connection."""
+    trust = ["--cacert", str(lab.ca_file)] if lab.ca_file else []
+    done = subprocess.run(
+        [
+            "curl",
+            "-sSi",
+            "--http1.1",
+            "--path-as-is",
+            "--noproxy",
+            "*",
+            *trust,
+            *options,
+            lab.url + path,
+        ],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    head, _, body = done.stdout.partition(b"\r\n\r\n")
+    first, *rest = head.decode("latin-1").split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in rest)
+    return int(first.split()[1]), headers, body
+
+
+def error(lab: server.Server, path: str, *options: str) -> tuple[int, str]:
+    """Status and detail of a refusal, whose body must be the JSON of one."""
+    status, headers, body = curl(lab, path, *options)
+    assert headers["content-type"] == "application/json; charset=utf-8"
+    content = json.loads(body)
+    assert list(content) == ["status_code", "error", "detail"]
+    assert content["status_code"] == status
+    return status, content["detail"]
+
+
+def crowd(lab: server.Server, n: int, path: str) -> dict:
+    command = [sys.executable, str(CROWD), lab.url, str(lab.ca_file or "-"), str(n), path]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=300)
+    return json.loads(done.stdout)
+
+
+def raw(lab: server.Server) -> socket.socket:
+    address = urlsplit(lab.url)
+    return socket.create_connection((address.hostname, address.port), timeout=30)
+
+
+def ends(pid: int, within_s: float = 20) -> bool:
+    """Whether the process ends. Generous: it is about leftovers, not about speed."""
+    deadline = time.monotonic() + within_s
+    while _runs(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not _runs(pid)
+
+
+def _runs(pid: int) -> bool:
+    # A zombie has ended; it only waits for its parent to ask. `ps` alone knows it on all systems.
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
+    return state.stdout.strip()[:1] not in ("", "Z")
+
+
+# The endpoints
+
+
+def test_get_echoes_as_httpbin_does(lab):
+    status, headers, body = curl(lab, "/get?a=1&a=2&empty=&text=x%20y", "-H", "X-Probe: 7")
+    assert status == 200
+    assert headers["content-type"] == "application/json; charset=utf-8"
+    content = json.loads(body)
+    assert content["args"] == {"a": ["1", "2"], "empty": [""], "text": ["x y"]}
+    assert content["headers"]["X-Probe"] == ["7"]
+    assert content["url"] == f"{lab.url}/get?a=1&a=2&empty=&text=x%20y"
+    assert (content["method"], content["origin"]) == ("GET", "127.0.0.1")
+
+
+@pytest.mark.parametrize("seconds", ["0", "0.05", "1e-2", ".02", "0."])
+def test_delay_takes_fractions_and_echoes_its_arguments(lab, seconds):
+    status, _, body = curl(lab, f"/delay/{seconds}?page=3")
+    assert (status, json.loads(body)["args"]) == (200, {"page": ["3"]})
+
+
+@pytest.mark.parametrize(
+    "seconds", [*BAD_DELAYS, "-0.0001", "nan", "inf", "1_0", "%201", "%EF%BC%91", "1s", "1e", "."]
+)
+def test_delay_refuses_nonsense(lab, seconds):
+    status, detail = error(lab, f"/delay/{seconds}")
+    assert status == 400
+    assert detail.startswith("invalid delay")
+
+
+def test_delay_states_its_maximum(lab):
+    assert error(lab, "/delay/11") == (400, "invalid delay: 11 s is longer than 10 s")
+    assert server.MAX_DELAY_S == 10
+
+
+@pytest.mark.parametrize("code", [200, 204, 302, 304, 404, 418, 503, 599])
+def test_status_answers_with_the_code(lab, code):
+    status, _, body = curl(lab, f"/status/{code}")
+    assert (status, body) == (code, b"")
+
+
+@pytest.mark.parametrize("code", [*BAD_CODES, "100", "20x"])
+def test_status_refuses_nonsense(lab, code):
+    assert error(lab, f"/status/{code}")[0] == 400
+
+
+def test_headers_shows_what_was_sent(lab):
+    _, _, body = curl(lab, "/headers", "-H", "Accept: text/x-test")
+    assert list(json.loads(body)) == ["headers"]
+    assert json.loads(body)["headers"]["Accept"] == ["text/x-test"]
+
+
+@pytest.mark.parametrize("path", ["/", "/nothing", "/delay", "/delay/", "/delay/0/1", "/get/1"])
+def test_unknown_pages_are_404(lab, path):
+    assert error(lab, path)[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/get", "get, head"),
+        ("PUT", "/counters", "get, head"),
+        ("GET", "/counters/reset", "post"),
+    ],
+)
+def test_other_methods_are_405(lab, method, path, allowed):
+    assert error(lab, path, "-X", method)[0] == 405
+    assert curl(lab, path, "-X", method)[1]["allow"] == allowed
+
+
+def test_head_has_the_headers_alone(lab):
+    status, headers, body = curl(lab, "/get", "--head")
+    assert (status, body) == (200, b"")
+    assert int(headers["content-length"]) > 0
+
+
+# Certificates and addresses
+
+
+def test_the_certificate_names_address_and_host(lab):
+    context = ssl.create_default_context(cafile=lab.ca_file)
+    for name in ("127.0.0.1", "localhost"):
+        with context.wrap_socket(raw(lab), server_hostname=name) as tls:
+            names = tls.getpeercert()["subjectAltName"]
+            assert "ECDSA" in tls.cipher()[0] or tls.version() == "TLSv1.3"
+    assert sorted(names) == [("DNS", "localhost"), ("IP Address", "127.0.0.1")]
+    assert lab.ca_file.parent.stat().st_mode & 0o077 == 0
+
+
+def test_each_run_has_its_own_authority(lab):
+    with server.start() as other, raw(other) as sock:
+        assert other.url != lab.url
+        with pytest.raises(ssl.SSLCertVerificationError):
+            ssl.create_default_context(cafile=lab.ca_file).wrap_socket(
+                sock, server_hostname="127.0.0.1"
+            )
+
+
+def test_it_listens_on_one_address_only(lab):
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.2", urlsplit(lab.url).port), timeout=2)
+
+
+def test_plain_http_twin():
+    with server.start(scheme="http") as plain:
+        assert plain.url.startswith("http://127.0.0.1:")
+        assert plain.ca_file is None
+        assert crowd(plain, 3, "/delay/0")["ok"] == 3
+        seen = plain.counters()
+    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (3, 0, 3)
+
+
+def test_the_owners_environment_does_not_matter(monkeypatch):
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.setenv(name, "/nonexistent")
+    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    monkeypatch.setenv("PYTHONPATH", "/nonexistent")
+    with server.start() as lab:
+        assert curl(lab, "/get")[0] == 200
+        assert lab.counters()["requests"] == 1
+
+
+# Counters
+
+
+def test_serial_clients_are_never_two_at_once(lab):
+    for page in range(12):
+        assert curl(lab, f"/delay/0.01?page={page}")[0] == 200
+    assert lab.counters() == {
+        "connections": 12,
+        "handshakes": 12,
+        "requests": 12,
+        "peak_in_flight": 1,
+        "protocols": {"HTTP/1.1": 12},
+    }
+
+
+def test_a_fast_serial_client_on_one_connection(lab):
+    address = urlsplit(lab.url)
+    context = ssl.create_default_context(cafile=lab.ca_file)
+    client = http.client.HTTPSConnection(address.hostname, address.port, context=context)
+    for _ in range(300):
+        client.request("GET", "/delay/0")
+        client.getresponse().read()
+    client.close()
+    seen = lab.counters()
+    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (1, 1, 300)
+    assert seen["peak_in_flight"] == 1
+
+
+def test_concurrent_clients_are_all_seen_at_once(lab):
+    assert crowd(lab, 25, "/delay/2")["ok"] == 25
+    seen = lab.counters()
+    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (25, 25, 25)
+    assert seen["peak_in_flight"] == 25
+
+
+def test_connections_without_handshake_and_handshakes_without_request(lab):
+    context = ssl.create_default_context(cafile=lab.ca_file)
+    with raw(lab), raw(lab), context.wrap_socket(raw(lab), server_hostname="localhost"):
+        seen = lab.counters()
+    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (3, 1, 0)
+
+
+def test_old_protocols_and_refusals_are_counted_too(lab):
+    curl(lab, "/get", "--http1.0")
+    curl(lab, "/nothing")
+    assert lab.counters()["protocols"] == {"HTTP/1.0": 1, "HTTP/1.1": 1}
+
+
+def test_reading_the_counters_is_not_counted(lab):
+    for _ in range(3):
+        assert json.loads(curl(lab, "/counters")[2]) == lab.counters()
+    seen = lab.counters()
+    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (0, 0, 0)
+    assert (seen["peak_in_flight"], seen["protocols"]) == (0, {})
+
+
+def test_reset_is_exact_while_a_request_is_in_flight(lab):
+    slow = threading.Thread(target=curl, args=(lab, "/delay/1"))
+    slow.start()
+    while lab.counters()["requests"] == 0:
+        time.sleep(0.01)
+    assert json.loads(curl(lab, "/counters/reset", "-X", "POST")[2])["peak_in_flight"] == 0
+    curl(lab, "/get")  # beside the old one
+    slow.join()
+    curl(lab, "/get")  # after it
+    seen = lab.counters()
+    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (2, 2, 2)
+    assert seen["peak_in_flight"] == 1
+
+
+def test_a_connection_that_outlives_a_reset_is_not_made_again(lab):
+    address = urlsplit(lab.url)
+    context = ssl.create_default_context(cafile=lab.ca_file)
+    client = http.client.HTTPSConnection(address.hostname, address.port, context=context)
+    for method, path in [("GET", "/get"), ("POST", "/counters/reset"), ("GET", "/get")]:
+        client.request(method, path)
+        client.getresponse().read()
+    client.close()
+    seen = lab.counters()
+    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (0, 0, 1)
+
+
+# Crowds, and clients without manners
+
+
+def test_three_thousand_connections_at_once(lab):
+    seen = crowd(lab, 3_000, "/delay/1")
+    assert (seen["ok"], seen["failures"]) == (3_000, {})
+    assert lab.counters()["connections"] == 3_000
+
+
+def test_with_too_few_files_it_says_so_and_serves_all_the_same():
+    with foreground("https", "lab", files=200) as (process, ready):
+        lab = server.Server(ready["url"], Path(ready["ca_file"]), ready["pid"], "lab", process)
+        assert crowd(lab, 300, "/delay/0.5")["ok"] == 300
+        assert lab.counters()["connections"] == 300
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+    assert "at most 180 connections are served at once" in said
+    assert [line for line in said.splitlines() if not line.startswith("casebook: ")] == []
+
+
+def test_rude_clients_leave_no_noise():
+    with foreground("https", "lab") as (process, ready):
+        lab = server.Server(ready["url"], Path(ready["ca_file"]), ready["pid"], "lab", process)
+        raw(lab).close()  # hangs up before its handshake
+        with raw(lab) as sock:
+            sock.sendall(b"GET / HTTP/1.1\r\n\r\n")  # plain HTTP
+            with contextlib.suppress(ConnectionResetError):
+                sock.recv(1000)
+        with raw(lab) as sock, pytest.raises(ssl.SSLError):  # trusts somebody else
+            ssl.create_default_context().wrap_socket(sock, server_hostname="localhost")
+        with raw(lab) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")  # resets
+        context = ssl.create_default_context(cafile=lab.ca_file)
+        with context.wrap_socket(raw(lab), server_hostname="localhost") as tls:
+            tls.sendall(b"GET /delay/0.2 HTTP/1.1\r\n\r\n")  # does not stay for the answer
+        with context.wrap_socket(raw(lab), server_hostname="localhost") as tls:
+            tls.sendall(b"not HTTP at all\r\n\r\n")
+            assert tls.recv(1000).startswith(b"HTTP/1.1 400")
+        time.sleep(0.4)
+        assert lab.counters()["connections"] == 6
+        process.send_signal(signal.SIGTERM)
+        _, noise = process.communicate(timeout=30)
+    assert [line for line in noise.splitlines() if not line.startswith("casebook: ")] == []
+
+
+# Life and death
+
+
+@contextlib.contextmanager
+def foreground(scheme: str, engine: str, files: int | None = None):
+    """`serve` in a process of its own, and the line that it printed. `files`: all it may open."""
+    limit = f"ulimit -n {files}; " if files else ""
+    with subprocess.Popen(
+        ["sh", "-c", limit + 'exec "$0" -c "$1"', sys.executable, SERVE.format(scheme, engine)],
+        cwd=ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            yield process, json.loads(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_told_to_stop_it_leaves_nothing(engine, number):
+    with foreground("https", engine) as (process, ready):
+        assert list(ready) == ["url", "ca_file", "pid"]
+        folder = Path(ready["ca_file"]).parent
+        assert folder.exists()
+        process.send_signal(number)
+        rest, _ = process.communicate(timeout=30)
+    assert (process.returncode, rest) == (0, "")
+    assert ends(ready["pid"], 0.5)
+    assert not folder.exists()
+
+
+def test_serve_over_plain_http_names_no_ca_file():
+    with foreground("http", "lab") as (_, ready):
+        assert ready["url"].startswith("http://127.0.0.1:")
+        assert ready["ca_file"] is None
+
+
+def test_it_dies_with_an_owner_who_is_killed(engine):
+    with subprocess.Popen(
+        [sys.executable, "-c", OWN.format(engine)], cwd=ROOT, text=True, stdout=subprocess.PIPE
+    ) as owner:
+        ready = json.loads(owner.stdout.readline())
+        owner.kill()
+    folder = Path(ready["ca_file"]).parent
+    assert ends(ready["pid"])
+    deadline = time.monotonic() + 20
+    while folder.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not folder.exists()
+
+
+def test_a_forked_child_of_the_owner_does_not_keep_it_alive():
+    fork = "import os, time\nchild = os.fork()\nif child:\n    print(child, flush=True)\n"
+    with subprocess.Popen(
+        [sys.executable, "-c", OWN.format("lab").replace("time.sleep", fork + "time.sleep")],
+        cwd=ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+    ) as owner:
+        ready, child = json.loads(owner.stdout.readline()), int(owner.stdout.readline())
+        owner.kill()
+    try:
+        assert ends(ready["pid"])
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_a_killed_server_is_cleaned_up_and_said(engine):
+    with server.start(engine=engine) as lab:
+        os.kill(lab.pid, signal.SIGKILL)
+        lab.wait()
+        if engine == "lab":
+            with pytest.raises(ServerFailed, match=r"has ended|does not answer"):
+                lab.counters()
+    assert not lab.ca_file.parent.exists()
+    lab.stop()  # again: harmless
+
+
+def test_a_port_in_use_is_said():
+    with server.start(scheme="http") as lab, pytest.raises(ServerFailed, match="in use"):
+        server.start(scheme="http", port=urlsplit(lab.url).port)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"scheme": "gopher"}, {"engine": "apache"}, {"port": 65536}, {"port": -1}]
+)
+def test_what_it_does_not_know_is_refused(wrong):
+    with pytest.raises(UsageError):
+        server.start(**wrong)
+
+
+def test_go_httpbin_that_is_not_installed_names_the_command(monkeypatch, tmp_path):
+    for name in ("PATH", "HOME", "GOPATH", "GOBIN"):
+        monkeypatch.setenv(name, str(tmp_path))
+    with pytest.raises(ServerFailed, match=r"go install github\.com/mccutchen/go-httpbin"):
+        server.start(engine="go-httpbin")
+
+
+# Beside the original
+
+
+@pytest.fixture(scope="module")
+def both(needs_go_httpbin):
+    with server.start() as lab, server.start(engine="go-httpbin") as original:
+        yield lab, original
+
+
+def content(running: server.Server, path: str) -> dict:
+    """The JSON of a page, without the port and the order in which two servers must differ."""
+    status, _, body = curl(running, path)
+    assert status == 200
+    return json.loads(body.decode().replace(running.url.rsplit(":", 1)[1], "PORT"))
+
+
+@pytest.mark.parametrize(
+    "path", ["/get", "/get?a=1&a=2&b=", "/delay/0.01?page=3&text=x%20y", "/delay/0", "/headers"]
+)
+def test_the_same_content_as_go_httpbin(both, path):
+    lab, original = both
+    assert content(lab, path) == content(original, path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [f"/delay/{seconds}" for seconds in BAD_DELAYS]
+    + [f"/status/{code}" for code in [*BAD_CODES, "200", "204", "404", "418", "503"]]
+    + ["/nothing", "/delay", "/delay/"],
+)
+def test_the_same_status_as_go_httpbin(both, path):
+    lab, original = both
+    assert curl(lab, path)[0] == curl(original, path)[0]
+
+
+def test_the_same_errors_as_go_httpbin(both):
+    lab, original = both
+    ours, theirs = (json.loads(curl(each, "/delay/nonsense")[2]) for each in (lab, original))
+    assert {**ours, "detail": ""} == {**theirs, "detail": ""}
+
+
+def test_go_httpbin_serves_a_crowd_and_has_no_counters(both):
+    _, original = both
+    assert crowd(original, 10, "/delay/0.1")["ok"] == 10
+    assert original.counters() is None
+    assert original.reset() is None
+
+
+# Two minutes after the first test began
+
+
+def test_clients_that_stood_still_for_two_minutes_are_served(standing_still):
+    lab, sockets, moves_at = standing_still
+    context = ssl.create_default_context(cafile=lab.ca_file)
+    time.sleep(max(0.0, moves_at - time.monotonic()))
+    for page, sock in enumerate(sockets):
+        with context.wrap_socket(sock, server_hostname="127.0.0.1") as tls:
+            client = http.client.HTTPConnection("127.0.0.1")
+            client.sock = tls
+            client.request("GET", f"/delay/0.001?page={page}")
+            response = client.getresponse()
+            assert (response.status, json.load(response)["args"]) == (200, {"page": [str(page)]})
+    seen = lab.counters()
+    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (100, 100, 100)
+    assert seen["peak_in_flight"] == 1
