@@ -1,0 +1,231 @@
+"""A figure as a page shows it: one themed drawing or several, a caption, an alternative text."""
+
+import hashlib
+import io
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+
+import matplotlib
+import matplotlib.style
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from casebook import colours
+from casebook.errors import UsageError
+from casebook.media import FIGURE
+
+#: Drawings are laid out in points, which become the units of their viewBox. At this width a
+#: text of TEXT points is read at about 10 pixels on a phone and 16 on a desk.
+WIDTH = 372
+#: One of two drawings side by side.
+HALF_WIDTH = 300
+TEXT = 10.5
+SMALL = 9.5
+
+_CSS = (
+    ".cb-figure{margin:1rem 0;padding:0;"
+    "color:var(--pst-color-text-base,var(--jp-ui-font-color1,#222))}"
+    ".cb-figure svg{display:block;width:100%;height:auto;max-width:37rem;overflow:visible}"
+    ".cb-figure svg text{font-family:var(--pst-font-family-base,"
+    "var(--jp-ui-font-family,system-ui,sans-serif))}"
+    ".cb-figure .cb-panels{display:grid;gap:.75rem 1rem;"
+    "grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr));align-items:end}"
+    ".cb-figure figcaption{font:inherit;font-size:.9em;line-height:1.45;margin:.5rem 0 0;"
+    "max-width:42rem;text-align:start;color:inherit}"
+    ".cb-figure figcaption p{display:block;margin:0 0 .25rem}"
+    ".cb-figure .cb-title{font-weight:600}"
+    ".cb-figure .cb-source{color:var(--cb-faint,#5c6166)}"
+    ".cb-figure .cb-key{display:flex;flex-wrap:wrap;gap:.1rem 1rem;list-style:none;"
+    "padding:0;margin:.25rem 0;font-size:.9em}"
+    ".cb-figure .cb-key li{display:flex;align-items:center;gap:.35rem;margin:0}"
+    ".cb-figure .cb-key svg{width:1.6em;height:1em;flex:none}"
+)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A finished figure. Jupyter shows it; the book takes it up by its name.
+
+    name: letters, digits and dashes; unique in the book. html: one <figure>, complete with its
+    style. alt: the finding, in words computed from the data. caption: all of it as plain text.
+    """
+
+    name: str
+    html: str
+    alt: str
+    caption: str
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        return {
+            "text/html": self.html,
+            "text/plain": self.alt,
+            FIGURE: {"name": self.name, "html": self.html, "alt": self.alt},
+        }
+
+
+def chart(
+    name: str,
+    drawings: Sequence[Figure] | Figure,
+    *,
+    title: str,
+    finding: str,
+    reading: str,
+    source: str,
+    alts: Sequence[str] = (),
+    key: Sequence[tuple[str, str]] = (),
+) -> Chart:
+    """Put drawings, caption and alternative texts together.
+
+    title, finding (computed from the data), reading (how to read the marks) and source make
+    the caption. alts: one alternative text per drawing; the finding where there is none.
+    key: pairs (svg of the mark, what it means) shown under the drawings.
+    """
+    drawings = [drawings] if isinstance(drawings, Figure) else list(drawings)
+    alts = list(alts) or [f"{title}. {finding}"] * len(drawings)
+    name = slug(name or title)
+    svgs = [
+        _svg(drawing, alt, f"{name}-{i}" if len(drawings) > 1 else name)
+        for i, (drawing, alt) in enumerate(zip(drawings, alts, strict=True))
+    ]
+    body = svgs[0] if len(svgs) == 1 else f'<div class="cb-panels">{"".join(svgs)}</div>'
+    if key:
+        items = "".join(f"<li>{mark}<span>{escape(text)}</span></li>" for mark, text in key)
+        body += f'<ul class="cb-key" aria-label="Key">{items}</ul>'
+    parts = [("cb-title", title.rstrip(".") + "."), ("cb-finding", finding)]
+    parts.append(("cb-source", " ".join(text for text in (source, reading) if text)))
+    caption = "".join(f'<p class="{css}">{escape(text)}</p>' for css, text in parts if text)
+    html = (
+        f'<figure class="cb cb-figure" id="figure-{name}">{colours.style(_CSS)}{body}'
+        f"<figcaption>{caption}</figcaption></figure>"
+    )
+    return Chart(name, html, " ".join(alts), " ".join(text for _, text in parts if text))
+
+
+def slug(text: str) -> str:
+    """A text as an id: lower-case letters, digits and dashes."""
+    made = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if not made:
+        raise UsageError(f"a figure needs a name with letters in it, not {text!r}")
+    return made[:60].strip("-")
+
+
+@contextmanager
+def drawing(width: float, height: float) -> Iterator[Figure]:
+    """A transparent figure of a size in points, with the house's settings while it is drawn."""
+    with matplotlib.style.context("default"), matplotlib.rc_context(_settings()):
+        figure = Figure(figsize=(width / 72, height / 72), dpi=72)
+        FigureCanvasAgg(figure)
+        figure.patch.set_alpha(0)
+        yield figure
+
+
+def _settings() -> dict:
+    faint, grid, ink = (colours.sentinel(name) for name in ("faint", "grid", "ink"))
+    return {
+        "svg.fonttype": "none",
+        "font.family": "DejaVu Sans",
+        "font.size": TEXT,
+        "text.color": ink,
+        "axes.labelcolor": ink,
+        "axes.edgecolor": faint,
+        "axes.facecolor": "none",
+        "axes.linewidth": 0.8,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlesize": TEXT,
+        "axes.labelsize": TEXT,
+        "axes.unicode_minus": False,
+        "grid.color": grid,
+        "grid.linewidth": 0.7,
+        "axes.axisbelow": True,
+        "xtick.color": faint,
+        "ytick.color": faint,
+        "xtick.labelcolor": ink,
+        "ytick.labelcolor": ink,
+        "xtick.labelsize": SMALL,
+        "ytick.labelsize": SMALL,
+        "xtick.major.size": 3,
+        "ytick.major.size": 0,
+        "xtick.minor.size": 0,
+        "ytick.minor.size": 0,
+        "lines.solid_capstyle": "round",
+    }
+
+
+def extent(text: Text):
+    """The box of a text in points from the figure's lower left corner."""
+    return text.get_window_extent(text.figure.canvas.get_renderer())
+
+
+def width_of(figure: Figure, text: str, size: float = SMALL) -> float:
+    """How wide a text of one or several lines would be, in points."""
+    probe = figure.text(0, 0, text, fontsize=size)
+    width = extent(probe).width
+    probe.remove()
+    return width
+
+
+def place(axes: Axes, left: float, bottom: float, right: float, top: float) -> None:
+    """Put axes at margins in points from the figure's edges."""
+    width, height = axes.figure.get_size_inches() * 72
+    axes.set_position(
+        [
+            left / width,
+            bottom / height,
+            (width - left - right) / width,
+            (height - top - bottom) / height,
+        ]
+    )
+
+
+def tick_room(axes: Axes) -> float:
+    """How far the labels of the y axis reach to its left, in points."""
+    renderer = axes.figure.canvas.get_renderer()
+    boxes = [label.get_window_extent(renderer) for label in axes.get_yticklabels()]
+    return max((box.width for box in boxes), default=0) + 6
+
+
+def wrapped(text: str, width: int) -> str:
+    """A label on several lines; a line breaks after a comma if it can."""
+    if len(text) <= width:
+        return text
+    head, comma, tail = text.partition(", ")
+    if comma and len(head) <= width:
+        return f"{head},\n{wrapped(tail, width)}"
+    return "\n".join(textwrap.wrap(text, width, break_long_words=False))
+
+
+def _svg(figure: Figure, alt: str, name: str) -> str:
+    """The drawing as one inline SVG: themed, its ids its own, and the same at each build."""
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        file = io.StringIO()
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    drawn = file.getvalue()
+    inside = re.sub(r"<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :], flags=re.S)
+    inside = inside[inside.index(">") + 1 :].strip()
+    inside = re.sub(r"<!--.*?-->\s*", "", inside, flags=re.S)
+    # Its style sheet has rules for everything on the page; the two are on the <svg> instead.
+    inside = re.sub(r"<style.*?</style>", "", inside, flags=re.S)
+    inside = re.sub(r"font: (?:(\d+|bold|normal) )?([\d.]+)px [^;\"]+", _font, inside)
+    inside = re.sub(r"font-family: [^;\"]+;? ?", "", inside)
+    inside = colours.themed(re.sub(r"\n\s*", "\n", inside))
+    unique = f"{name}-{hashlib.sha256((alt + inside).encode()).hexdigest()[:6]}"
+    inside = re.sub(r'\bid="', f'id="{unique}-', inside)
+    inside = inside.replace("url(#", f"url(#{unique}-").replace('href="#', f'href="#{unique}-')
+    width, height = figure.get_size_inches() * 72
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'role="img" aria-label="{escape(alt)}" viewBox="0 0 {width:g} {height:g}" '
+        f'style="stroke-linejoin:round;stroke-linecap:butt">{inside}'
+    )
+
+
+def _font(match: re.Match) -> str:
+    weight = f"font-weight: {match[1]}; " if match[1] else ""
+    return f"{weight}font-size: {match[2]}px"

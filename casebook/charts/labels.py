@@ -1,0 +1,92 @@
+"""Direct labels at the ends of lines, moved apart so that no two overlap."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.transforms import IdentityTransform
+
+from casebook.charts.figure import SMALL, extent, width_of, wrapped
+
+#: From the axes to a label, in points: room for the leader line.
+GAP = 16
+_AIR = 2
+
+
+@dataclass(frozen=True)
+class EndLabel:
+    """A label for a line that ends at (x, y) in the data's units."""
+
+    text: str
+    x: float
+    y: float
+    colour: str
+
+
+def room(figure, labels: Sequence[EndLabel], wrap: int = 17) -> float:
+    """How wide the margin must be that takes these labels, in points."""
+    widths = [width_of(figure, wrapped(label.text, wrap)) for label in labels]
+    return GAP + max(widths, default=0) + 2
+
+
+def apart(centres: Sequence[float], heights: Sequence[float], low: float, high: float) -> list:
+    """Centres moved as little as needed so that boxes of these heights do not overlap.
+
+    All stay between low and high if they fit there at all; their order is kept.
+    """
+    order = sorted(range(len(centres)), key=lambda i: centres[i])
+    clusters: list[tuple[list[int], float]] = []  # members from below, and the lower edge
+
+    def lower_edge(members: list[int]) -> float:
+        offset, wanted = 0.0, []
+        for i in members:
+            wanted.append(centres[i] - heights[i] / 2 - offset)
+            offset += heights[i]
+        edge = sum(wanted) / len(wanted)
+        return max(low, min(edge, high - offset))
+
+    for i in order:
+        members, edge = [i], lower_edge([i])
+        while clusters and clusters[-1][1] + sum(heights[j] for j in clusters[-1][0]) > edge:
+            members = clusters.pop()[0] + members
+            edge = lower_edge(members)
+        clusters.append((members, edge))
+    placed = list(centres)
+    for members, edge in clusters:
+        for i in members:
+            placed[i] = edge + heights[i] / 2
+            edge += heights[i]
+    return placed
+
+
+def draw(axes: Axes, labels: Sequence[EndLabel], wrap: int = 17) -> None:
+    """Write the labels right of the axes, each joined to the end of its line.
+
+    The axes must have their final position and limits.
+    """
+    figure = axes.figure
+    width, height = figure.get_size_inches() * 72
+    box = axes.get_window_extent(figure.canvas.get_renderer())
+    ends = [axes.transData.transform((label.x, label.y)) for label in labels]
+    texts = [
+        figure.text(
+            (box.x1 + GAP) / width,
+            0,
+            wrapped(label.text, wrap),
+            color=label.colour,
+            fontsize=SMALL,
+            va="center",
+            linespacing=1.15,
+            gid=f"label-{i}",
+        )
+        for i, label in enumerate(labels)
+    ]
+    heights = [extent(text).height + _AIR for text in texts]
+    placed = apart([end[1] for end in ends], heights, 0, height)
+    for label, text, end, y in zip(labels, texts, ends, placed, strict=True):
+        text.set_y(y / height)
+        xs = [end[0] + 4, box.x1 + 4, box.x1 + GAP - 3]
+        leader = Line2D(xs, [end[1], end[1], y], color=label.colour, linewidth=0.8, alpha=0.8)
+        leader.set_transform(IdentityTransform())
+        figure.add_artist(leader)

@@ -1,0 +1,130 @@
+"""The verdicts of all stages on all Pythons, ours beside the published ones."""
+
+from html import escape
+
+import pandas as pd
+
+from casebook import tables, words
+from casebook.analysis import BETWEEN, CONCURRENT, SERIAL, verdict_of
+from casebook.charts.figure import Chart, slug
+from casebook.charts.series import columns
+from casebook.colours import variable
+
+_STAGES = {
+    "stage-0": "whatever is installed",
+    "stage-1": "minimal",
+    "stage-2": "+ pyOpenSSL",
+    "stage-2-injected": "injected by hand",
+    "stage-3": "+ gevent_openssl",
+    "stage-4": "+ recv_into",
+}
+
+#: Three requests over time, as a mark: one after the other, all together, partly together.
+_MARKS = {
+    SERIAL: ((0, 1, 6), (6, 6, 6), (12, 11, 6)),
+    CONCURRENT: ((0, 1, 18), (0, 6, 18), (0, 11, 18)),
+    BETWEEN: ((0, 1, 9), (4.5, 6, 9), (9, 11, 9)),
+}
+_COLOURS = {SERIAL: "stage-2", CONCURRENT: "stage-4", BETWEEN: "control"}
+
+_CSS = (
+    ".cb.cb-matrix .cb-scroll th,.cb.cb-matrix .cb-scroll td{padding:.35rem .9rem .35rem 0}"
+    ".cb.cb-matrix .cb-verdict{font-weight:700;white-space:nowrap}"
+    ".cb.cb-matrix .cb-verdict svg{width:1.1em;height:.85em;margin-inline-end:.3em;"
+    "display:inline-block;vertical-align:baseline}"
+    ".cb.cb-matrix .cb-aside{display:block;font-size:.9em;color:var(--cb-faint,#5c6166)}"
+    "@media(max-width:30rem){.cb.cb-matrix .cb-scroll table{font-size:.75em}"
+    ".cb.cb-matrix .cb-scroll th,.cb.cb-matrix .cb-scroll td{padding:.3rem .3rem .3rem 0}"
+    ".cb.cb-matrix .cb-scroll tbody th{min-width:4rem}.cb.cb-matrix .cb-verdict svg{display:block}}"
+)
+
+
+def verdict_matrix(
+    frame: pd.DataFrame,
+    published: pd.DataFrame | None = None,
+    title: str = "Verdicts by stage and Python",
+    name: str = "",
+) -> Chart:
+    """A row per stage, a column per Python: verdict, effective concurrency, what was published.
+
+    frame: runs (stack, n, effective_concurrency, verdict, source, measured_at) over HTTPS; a
+    verdict is that of the best repeat at the largest n. published: published.verdicts(), with
+    columns stack and published (`slow`, `fast`). Words and a mark tell verdicts apart, not
+    colour alone.
+    """
+    columns(frame, "stack", "n", "effective_concurrency", "verdict")
+    if "scheme" in frame:
+        frame = frame[frame["scheme"] == "https"]
+    said = {} if published is None else published.set_index("stack")["published"].to_dict()
+    names = {words.split_stack(stack): stack for stack in [*said, *frame["stack"]]}
+    stages = sorted({stage for stage, _ in names}, key=lambda stage: (stage not in _STAGES, stage))
+    pythons = [p for p in words.PYTHONS.values() if any(python == p for _, python in names)]
+    head = ['<th scope="col">stage</th>'] + [
+        f'<th scope="col">{"today" if p == "today" else f"Python {p}"}</th>' for p in pythons
+    ]
+    body, found = [], {}
+    for stage in stages:
+        row = f'<th scope="row">{escape(words.stack_label(stage))}{_aside(_STAGES.get(stage))}</th>'
+        for python in pythons:
+            stack = names.get((stage, python))
+            runs = frame[frame["stack"] == stack]
+            row += f"<td>{_cell(runs, said.get(stack))}</td>"
+            if stack and len(runs):
+                found[stack] = verdict_of(runs)
+        body.append(row)
+    finding = _finding(found, said)
+    source = words.provenance([frame] if published is None else [frame, published])
+    source += " “At a time”: the effective concurrency, n × delay / wall time."
+    html = tables.boxed(title, head, body, source, finding=finding, css=_CSS, kind="cb-matrix")
+    return Chart(slug(name or title), html, f"{title}. {finding}", f"{title}. {finding} {source}")
+
+
+def _cell(runs: pd.DataFrame, said: str | None) -> str:
+    if runs.empty:
+        text = "not measured" if said else "–"
+        return text + _aside(said and f"published: {said}")
+    verdict = verdict_of(runs)
+    best = runs[runs["n"] == runs["n"].max()]["effective_concurrency"].max()
+    cell = f'<span class="cb-verdict">{_mark(verdict)}{escape(verdict)}</span>'
+    cell += _aside(f"{words.number(best, 2)} at a time")
+    if said:
+        agrees = words.VERDICTS.get(said, said) == verdict
+        cell += _aside(f"published: {said}{'' if agrees else ', not so here'}")
+    if "source" in runs and (runs["source"] == words.REFERENCE).all():
+        cell += _aside("reference machine")
+    return cell
+
+
+def _aside(text: str | None) -> str:
+    if not text:
+        return ""
+    return f'<span class="cb-aside">{escape(text).replace("_", "_<wbr>")}</span>'
+
+
+def _mark(verdict: str) -> str:
+    bars = "".join(
+        f'<rect x="{x}" y="{y}" width="{wide}" height="3.4"/>' for x, y, wide in _MARKS[verdict]
+    )
+    colour = escape(variable(_COLOURS[verdict]))
+    return (
+        f'<svg viewBox="0 0 18 15.4" aria-hidden="true"><g style="fill:{colour}">{bars}</g></svg>'
+    )
+
+
+def _finding(found: dict[str, str], said: dict[str, str]) -> str:
+    """How many stacks are not concurrent, and which; how many verdicts are as published."""
+    others = {stack: verdict for stack, verdict in found.items() if verdict != CONCURRENT}
+    text = f"{len(found) - len(others)} of {len(found)} stacks are concurrent"
+    for verdict in dict.fromkeys(others.values()):
+        pythons: dict[str, list[str]] = {}
+        for stack in (stack for stack, theirs in others.items() if theirs == verdict):
+            stage, python = words.split_stack(stack)
+            where = "today" if python == "today" else f"Python {python}"
+            pythons.setdefault(words.stack_label(stage), []).append(where)
+        where = words.join(f"{stage} ({', '.join(them)})" for stage, them in pythons.items())
+        text += f"; {verdict}: {where}"
+    both = [stack for stack in found if stack in said]
+    if both:
+        same = sum(words.VERDICTS.get(said[stack]) == found[stack] for stack in both)
+        text += f". {same} of {len(both)} verdicts are as published"
+    return text + "."

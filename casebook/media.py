@@ -1,0 +1,19 @@
+"""The media types under which a cell hands evidence to the book, beside what it displays.
+
+A cell displays a bundle that holds, next to text/html or text/markdown, a record under one of
+these. `casebook.book.evidence` gathers the records; the pages show only the rest.
+"""
+
+#: {id, statement, value, unit, n, spread, holds (true, false or "not here"), because,
+#: source ("live" or "reference"), stack}
+CLAIM = "application/vnd.casebook.claim+json"
+
+#: {id, published, measured, measured_text, unit, outcome, why, source}; id is a row of
+#: data/published.csv, and the two texts say their units
+COMPARISON = "application/vnd.casebook.comparison+json"
+
+#: {name, html}: a figure that another page may include as _build/evidence/<name>.html
+FIGURE = "application/vnd.casebook.figure+json"
+
+#: {name, title, file}: a cProfile dump, by its path from the root, shown as profiles/<name>.html
+PROFILE = "application/vnd.casebook.profile+json"

@@ -1,0 +1,253 @@
+"""What the sources published (data/published.csv), and how it compares with what we got.
+
+Outcomes, of which `compare` finds the first two itself:
+- reproduced: the same within TOLERANCE for a number, the same word or class otherwise;
+- differs: another number with the same finding, serial or concurrent;
+- not reproduced: another finding, which the page must explain;
+- not measured: nothing here corresponds to it, which the page must explain.
+
+Times are compared in delays: the sources asked for one second per response, and a reader in
+the quick mode asks for less.
+"""
+
+import os
+from collections.abc import Iterable
+from html import escape
+
+import pandas as pd
+
+from casebook import analysis, places, words
+from casebook.claims import emit, note, of_source, plain
+from casebook.errors import UsageError
+from casebook.media import COMPARISON
+
+REPRODUCED, DIFFERS = "reproduced", "differs"
+NOT_REPRODUCED, NOT_MEASURED = "not reproduced", "not measured"
+OUTCOMES = (REPRODUCED, DIFFERS, NOT_REPRODUCED, NOT_MEASURED)
+
+#: How far a number may be from the published one, relative to it, and still be the same: the
+#: sources printed single runs on other machines, over networks of their own.
+TOLERANCE = 0.25
+
+#: What the sources of the first part waited for in each response, in seconds.
+DELAY_S = 1.0
+
+_SOURCES_OF_PART = {1: ("000", "001"), 2: ("002", "003"), 3: ("004",)}
+
+
+def load() -> pd.DataFrame:
+    """All published rows: id, source, system, python, proto, n, metric, value, unit, note.
+
+    All columns are text, empty where the source says nothing; `number` is the value as a
+    float, NaN where it is not one.
+    """
+    frame = pd.read_csv(places.DATA / "published.csv", dtype=str, keep_default_na=False)
+    return frame.assign(number=pd.to_numeric(frame["value"], errors="coerce"))
+
+
+def row(id: str) -> pd.Series:
+    """One published row. Raises UsageError for an unknown id."""
+    frame = load()
+    found = frame[frame["id"] == id]
+    if found.empty:
+        raise UsageError(f"data/published.csv has no row {id!r}; its ids: {', '.join(frame['id'])}")
+    return found.iloc[0]
+
+
+def value(id: str) -> float | str:
+    """What was published under an id: a float where it is a number, else the text."""
+    found = row(id)
+    return found["value"] if pd.isna(found["number"]) else float(found["number"])
+
+
+def series(*ids: str) -> pd.DataFrame:
+    """Published wall times as a frame that charts take beside runs.
+
+    ids: ids, or beginnings of ids ("talk-serial"). Columns: id, stack, python, client, n,
+    delay_s, wall_s, effective_concurrency, scheme, source (`published`), published_in.
+    """
+    frame = load()
+    frame = frame[frame["id"].str.startswith(ids) & (frame["metric"] == "wall")]
+    frame = frame[frame["number"].notna() & frame["n"].str.isdigit()]
+    if frame.empty:
+        raise UsageError(f"data/published.csv has no wall times under {', '.join(ids)}")
+    n = frame["n"].astype(int)
+    made = pd.DataFrame(
+        {
+            "id": frame["id"],
+            "stack": [_stack(*each) for each in zip(frame["system"], frame["python"], strict=True)],
+            "python": frame["python"],
+            "client": [
+                "requests" if s.startswith("requests") else "grequests" for s in frame["system"]
+            ],
+            "n": n,
+            "delay_s": DELAY_S,
+            "wall_s": frame["number"],
+            "effective_concurrency": n * DELAY_S / frame["number"],
+            "scheme": frame["proto"],
+            "source": words.PUBLISHED,
+            "published_in": frame["source"],
+        }
+    )
+    return made.reset_index(drop=True)
+
+
+def verdicts() -> pd.DataFrame:
+    """The published verdicts: columns id, stack, published (slow, fast), source, published_in."""
+    frame = load()
+    frame = frame[frame["metric"] == "verdict"]
+    stacks = [_stack(*each) for each in zip(frame["system"], frame["python"], strict=True)]
+    return pd.DataFrame(
+        {
+            "id": frame["id"].to_list(),
+            "stack": stacks,
+            "published": frame["value"].to_list(),
+            "source": words.PUBLISHED,
+            "published_in": frame["source"].to_list(),
+        }
+    )
+
+
+def agrees(published: float | str, measured, tolerance: float = TOLERANCE) -> bool:
+    """Whether a measured value is the published one.
+
+    Numbers: within `tolerance`, relative to the published one. A published range ("20-25") is
+    widened by it at both ends; ">100%" asks for more than 100. Verdicts: slow is serial, fast
+    is concurrent. Everything else: the same text.
+    """
+    if isinstance(measured, str):
+        return words.VERDICTS.get(str(published), str(published)) == measured
+    text = str(published)
+    if text.startswith(">"):
+        return measured > float(text.strip(">% "))
+    low, _, high = text.partition("-") if not text.startswith("-") else (text, "", "")
+    try:
+        low, high = float(low), float(high or low)
+    except ValueError:
+        return False
+    return low * (1 - tolerance) <= measured <= high * (1 + tolerance)
+
+
+def compare(id: str, measured=None, outcome: str = "", why: str = "", runs=None) -> None:
+    """Show a published row beside what we got, and leave a record for the page of all rows.
+
+    id: a row of published.csv. measured: ours, a number in the row's unit or a text; None
+    where nothing corresponds to it. runs: what it came from, a frame or an Observation, for
+    the source and the delay. outcome: one of OUTCOMES where it cannot be computed. why: one
+    sentence; needed for `not reproduced` and `not measured`. Raises UsageError without it.
+    """
+    _show(comparison(id, measured, outcome, why, runs), row(id))
+
+
+def comparison(id: str, measured=None, outcome: str = "", why: str = "", runs=None) -> dict:
+    """The record of a comparison, not shown; parameters and errors are those of `compare`.
+
+    Returns id, published (with its unit), measured, measured_text, unit, outcome, why, source
+    (`live` or `reference`), chapter.
+    """
+    asked = row(id)
+    if measured is not None:
+        measured = plain(measured, f"comparison {id}")
+    delay_s = _delay_s(runs)
+    outcome = outcome or _outcome(asked, measured, delay_s)
+    if outcome not in OUTCOMES:
+        raise UsageError(f"comparison {id}: {outcome!r} is none of {', '.join(OUTCOMES)}")
+    if outcome in (NOT_REPRODUCED, NOT_MEASURED) and not why.strip():
+        raise UsageError(
+            f"comparison {id}: published {asked['value']}, here {measured}: {outcome}. "
+            "Say why in one sentence (why=...)."
+        )
+    recorded, _ = of_source(runs, words.REFERENCE)
+    return {
+        "id": id,
+        "published": _with_unit(asked["value"], asked["unit"]),
+        "measured": measured,
+        "measured_text": _text(measured, asked["unit"], delay_s),
+        "unit": asked["unit"],
+        "outcome": outcome,
+        "why": why,
+        "source": words.REFERENCE if recorded else words.LIVE,
+        "chapter": os.environ.get("CASEBOOK_CHAPTER", ""),
+    }
+
+
+def rows_of_part(part: int) -> list[str]:
+    """The ids of the published rows that belong to a part of the book (1, 2 or 3)."""
+    frame = load()
+    return list(frame["id"][frame["source"].str.startswith(_SOURCES_OF_PART[part])])
+
+
+def missing(ids: Iterable[str], part: int = 1) -> list[str]:
+    """The published rows of a part that are not among the compared ids."""
+    compared = set(ids)
+    return [id for id in rows_of_part(part) if id not in compared]
+
+
+def _stack(system: str, python: str) -> str:
+    """The stack that a published system is: "stage-2 + pyopenssl" on 2.7 -> stage-2-py27."""
+    stage = next((word for word in system.split() if word.startswith("stage-")), "stage-0")
+    return f"{stage}-py{python.replace('.', '')}" if python else stage
+
+
+def _delay_s(runs) -> float:
+    """The delay of what was measured, in seconds; the published one where it is not known."""
+    if isinstance(runs, pd.DataFrame):
+        delays = set(runs["delay_s"]) if "delay_s" in runs else set()
+        if len(delays) > 1:
+            raise UsageError("the runs behind a comparison must all have the same delay")
+        return float(delays.pop()) if delays else DELAY_S
+    return float(getattr(runs, "delay_s", DELAY_S) or DELAY_S)
+
+
+def _outcome(asked: pd.Series, measured, delay_s: float) -> str:
+    if measured is None:
+        return NOT_MEASURED
+    if isinstance(measured, str) or asked["unit"] != "s" or pd.isna(asked["number"]):
+        return REPRODUCED if agrees(asked["value"], measured) else NOT_REPRODUCED
+    ours, theirs = measured / delay_s, asked["number"] / DELAY_S
+    if agrees(theirs, ours):
+        return REPRODUCED
+    if not asked["n"].isdigit():
+        return NOT_REPRODUCED
+    n = int(asked["n"])
+    same = analysis.verdict(n, 1.0, ours) == analysis.verdict(n, 1.0, theirs)
+    return DIFFERS if same else NOT_REPRODUCED
+
+
+def _with_unit(value, unit: str) -> str:
+    return f"{value} {unit}".strip()
+
+
+def _text(measured, unit: str, delay_s: float) -> str:
+    if measured is None:
+        return ""
+    if not isinstance(measured, float):
+        return _with_unit(measured, unit)
+    text = _with_unit(words.number(measured), unit)
+    if unit == "s" and delay_s != DELAY_S:
+        text += f" at a delay of {words.delay(delay_s)} ({words.number(measured / delay_s)} delays)"
+    return text
+
+
+def _show(record: dict, asked: pd.Series) -> None:
+    what = " ".join(
+        part
+        for part in (
+            asked["system"],
+            asked["python"] and f"Python {asked['python']}",
+            asked["n"] and f"n = {asked['n']}",
+        )
+        if part
+    )
+    got = f"here {record['measured_text']}" if record["measured_text"] else "nothing here"
+    if record["source"] == words.REFERENCE:
+        got += " (reference machine, not measured now)"
+    said = f"{what}, {asked['metric']}: published {record['published']}, {got}"
+    why = f" {record['why']}" if record["why"] else ""
+    html = (
+        f"<strong>Published</strong> <code>{record['id']}</code> · {escape(said)} · "
+        f"<strong>{record['outcome']}</strong>{escape('.' + why if why else '')}"
+    )
+    kind = {REPRODUCED: "yes", NOT_REPRODUCED: "no"}.get(record["outcome"], "maybe")
+    text = f"Published {record['id']} · {said} · {record['outcome']}{'.' + why if why else ''}"
+    emit(COMPARISON, record, note(kind, html, f"published-{record['id']}"), text)
