@@ -49,6 +49,13 @@ def ask_probe(environment, spec: dict) -> dict:
     spec: what casebook/probes/fetch.py reads. Raises RunFailed when the probe gives no
     answer within a generous bound (serial time three times over, and a minute).
     """
+    answer, _ = hear_probe(environment, spec)
+    return answer
+
+
+def hear_probe(environment, spec: dict, variables: dict | None = None) -> tuple[dict, str]:
+    """As `ask_probe`, with further environment variables; the answer, and what the stack said
+    on standard error."""
     bound_s = 60 + 3 * spec["n"] * (spec["delay_s"] + 0.1)
     name = environment.stack.name
     probe = subprocess.Popen(
@@ -56,7 +63,7 @@ def ask_probe(environment, spec: dict) -> dict:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environments.clean_environ(environment),
+        env=environments.clean_environ(environment) | (variables or {}),
         text=True,
     )
     try:
@@ -71,7 +78,7 @@ def ask_probe(environment, spec: dict) -> dict:
             probe.kill()
             probe.communicate()
     try:
-        return json.loads(out)
+        return json.loads(out), err
     except ValueError:
         last = err.strip().splitlines()[-1:] or ["it printed nothing"]
         raise RunFailed(

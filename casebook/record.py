@@ -14,25 +14,35 @@ import pandas as pd
 from casebook import modes, observations, places, runs, stacks
 from casebook.measure import measure_runs, observe
 
-#: What the chapters look at from inside: arguments of measure.observe.
+STAGES_2019 = [f"stage-{stage}-{python}" for python in ("py27", "py37") for stage in (1, 2, 3, 4)]
+BY_VERSION = ["requests-2.23-py37", "requests-2.24-py37"]
+
+#: What the chapters look at from inside old stacks: arguments of measure.observe. With these a
+#: machine without the old interpreters can still build the book (tests/test_fallback.py).
 OBSERVED = [
     *(
         dict(name=name, kind="profile", delay_s=1.0)
         for name in ("stage-1-py27", "stage-2-py27", "stage-3-py27", "stage-3-py37")
     ),
     *(
-        dict(name=name, kind=kind, n=5, delay_s=0.3)
+        dict(name=name, kind="trace", n=5, delay_s=0.3)
         for name in ("stage-1-py27", "stage-2-py27", "stage-3-py27", "stage-3-py37")
-        for kind in ("timeline", "trace")
     ),
     *(
-        dict(name=name, kind="provenance", n=1)
-        for name in ("stage-1-py27", "stage-2-py27", "stage-3-py27", "stage-4-py37")
+        dict(name=name, kind="timeline", n=5, delay_s=0.3)
+        for name in ("stage-1-py37", "stage-2-py27")
     ),
+    *(dict(name=name, kind="provenance", n=1) for name in STAGES_2019 + BY_VERSION),
+    dict(name="stage-1-py27", kind="provenance", n=3, steps=["requests", "grequests"]),
     *(
         dict(name=name, kind="provenance", n=0, steps=steps)
-        for name in ("stage-1-py27", "stage-2-py27")
-        for steps in (["urllib3"], ["patch_all", "urllib3"], ["grequests"])
+        for name, steps in (
+            ("stage-1-py27", ["urllib3", "patch_all"]),
+            ("stage-1-py27", ["patch_all", "urllib3"]),
+            ("stage-1-py27", ["urllib3", "requests"]),
+            ("stage-2-py27", ["patch_all", "urllib3"]),
+            ("stage-2-py27", ["patch_all", "urllib3", "requests"]),
+        )
     ),
 ]
 

@@ -12,6 +12,7 @@ import pytest
 
 from casebook import environments, stacks
 from casebook.bench import PROBES, ask_probe, lab_server
+from casebook.measure import measure_runs
 
 BARE = Path(__file__).parent.parent / "benchmarks" / "bare_fetch.py"
 
@@ -446,3 +447,10 @@ def test_packages_that_still_set_it_off(name, https):
     control = ask(name, https, steps=["grequests"])
     assert control["failure"] is None
     assert https.counters()["peak_in_flight"] > 1
+
+
+def test_peak_memory_is_the_probes_own_and_not_its_starters():
+    ballast = bytearray(400 << 20)  # ru_maxrss would pass this on to the probe
+    ballast[:: 1 << 12] = b"x" * len(ballast[:: 1 << 12])
+    (run,) = measure_runs(["stage-1-today"], n=[3], delay_s=0.1, repeats=1)
+    assert 10_000 < run.peak_rss_kib < 200_000
