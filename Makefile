@@ -1,0 +1,68 @@
+# Each target sets up what it needs; nothing has to be installed or started first.
+#
+#   make book     measure, execute what changed, write _build/html/index.html   (the default)
+#   make test     the tests (ARGS="-k book" selects), which also look at the built book
+#   make lab      JupyterLab on the notebooks
+#   make record   the reference run into data/ (long: full mode)
+#   make lint     ruff
+#   make lock     resolve requirements.txt and env/test.lock again
+#   make clean    throw away the built book; make distclean: all that was made here
+#
+# make PYTHON=/path/to/python3 ... chooses the Python of the book, 3.11 or newer.
+
+PYTHONS := python3.13 python3.12 python3.11 python3.14 python3 \
+	$(wildcard $(HOME)/.pyenv/versions/3.1[1-9]*/bin/python3)
+BIN := .venv/bin
+BOOK := .venv/book.stamp
+TESTS := .venv/tests.stamp
+
+.PHONY: book test lab record lint lock clean distclean
+
+book: $(BOOK)
+	@$(BIN)/python -m casebook book
+
+test: $(TESTS)
+	@$(BIN)/python -m pytest $(ARGS)
+
+lab: $(BOOK)
+	@$(BIN)/python -m jupyterlab --notebook-dir=. notebooks/01_one_at_a_time.ipynb $(ARGS)
+
+record: $(BOOK)
+	@$(BIN)/python -m casebook record
+
+lint: $(TESTS)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+lock: $(BOOK)
+	@$(BIN)/python -m casebook.locks
+
+clean:
+	@rm -rf _build
+
+distclean: clean
+	@rm -rf .venv .casebook casebook.egg-info
+
+# A candidate is run, not only looked for: pyenv's shims exist and fail, and some Pythons come
+# without what makes a virtual environment. The stamp is written last, so that an interrupted
+# set-up starts again from nothing.
+$(BOOK): requirements.txt pyproject.toml
+	@for python in $(or $(PYTHON),$(PYTHONS)); do \
+	  if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+	     >/dev/null 2>&1; then found=$$python; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "No Python 3.11 or newer that can make a virtual environment$(if $(PYTHON), ($(PYTHON)))." \
+	    "Install one (Debian: python3 python3-venv), or name it: make PYTHON=/path/to/python3" >&2; \
+	  exit 1; \
+	fi; \
+	echo "setting up .venv with $$("$$found" --version)" >&2; \
+	rm -rf .venv && "$$found" -m venv .venv && \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  "$$(grep '^uv==' requirements.txt | cut -d' ' -f1)" && \
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.txt && \
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . && \
+	touch $@
+
+$(TESTS): $(BOOK) env/test.lock
+	@echo "adding what the tests need" >&2
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r env/test.lock && touch $@

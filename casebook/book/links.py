@@ -1,0 +1,82 @@
+"""Checks the links between the built pages, anchors included, and that pages load nothing else."""
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+#: What a browser fetches by itself, and from which attribute.
+LOADED = {
+    "img": ("src", "srcset"), "script": ("src",), "iframe": ("src",), "source": ("src", "srcset"),
+    "video": ("src", "poster"), "audio": ("src",), "object": ("data",), "embed": ("src",),
+}  # fmt: skip
+#: Relations of <link> that are only information, never fetched.
+NOT_LOADED = {"canonical", "author", "license", "next", "prev", "index", "search", "copyright"}
+
+
+@dataclass
+class _Page(HTMLParser):
+    anchors: set[str] = field(default_factory=set)
+    links: list[str] = field(default_factory=list)
+    loaded: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.anchors.update(value for value in (given.get("id"), given.get("name")) if value)
+        if tag in ("a", "area") and "href" in given:
+            self.links.append(given["href"])
+        elif tag == "link" and not NOT_LOADED & set(given.get("rel", "").lower().split()):
+            self.loaded.append(given.get("href", ""))
+        for attribute in LOADED.get(tag, ()):
+            value = given.get(attribute, "")
+            parts = value.split(",") if attribute == "srcset" else [value]
+            self.loaded.extend(part.split()[0] for part in parts if part.strip())
+
+
+def problems(site: Path) -> list[str]:
+    """One line per link that leads nowhere and per file that a page would load from elsewhere.
+
+    `site` is a folder of HTML pages. Links to other sites are not followed.
+    """
+    # The theme leaves templates in _static, which are no pages.
+    paths = [path for path in sorted(site.rglob("*.html")) if path.parent.name != "_static"]
+    pages = {path: _read(path) for path in paths}
+    found = []
+    for path, page in pages.items():
+        name = path.relative_to(site).as_posix()
+        for address in page.loaded:
+            if urlsplit(address).netloc:
+                found.append(f"{name}: loads {address} from another site")
+        for address in page.links + page.loaded:
+            reason = _broken(site, path, address, pages)
+            if reason:
+                found.append(f"{name}: {address} {reason}")
+    return found
+
+
+def _broken(site: Path, path: Path, address: str, pages: dict[Path, _Page]) -> str:
+    parts = urlsplit(address)
+    if parts.scheme or parts.netloc:
+        return ""
+    target = path
+    if parts.path:
+        base = site if parts.path.startswith("/") else path.parent
+        target = (base / unquote(parts.path).lstrip("/")).resolve()
+        if target.is_dir():
+            target /= "index.html"
+        if not target.is_file():
+            return "does not exist"
+    anchor = unquote(parts.fragment)
+    # An empty fragment is the top of the page; browsers also know "top".
+    if anchor and anchor != "top" and target in pages and anchor not in pages[target].anchors:
+        return "has no such anchor"
+    return ""
+
+
+def _read(path: Path) -> _Page:
+    page = _Page()
+    page.feed(path.read_text(encoding="utf-8"))
+    return page

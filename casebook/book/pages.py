@@ -1,0 +1,95 @@
+"""Has Jupyter Book write the site from executed notebooks, and checks what it wrote."""
+
+import hashlib
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from casebook import snakeviz_pages
+from casebook.book import digests, evidence, links, mermaid
+from casebook.book.contents import Book
+from casebook.book.evidence import Evidence
+from casebook.book.execution import Chapter
+from casebook.errors import BookFailed
+
+#: What the site is made of, beside the executed notebooks and their evidence.
+SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks", "casebook", "requirements.txt")
+#: Jupyter Book has no `python -m`. -P keeps the folder that it runs in off the import path.
+JUPYTER_BOOK = (sys.executable, "-P", "-c", "from jupyter_book.cli.main import main; main()")
+
+
+def render(book: Book, chapters: Sequence[Chapter], found: Evidence) -> Path:
+    """Write `book.html` anew when anything it is made of has changed; returns the first page.
+
+    Raises BookFailed for a warning of Sphinx (a missing reference or glue key is one), a link
+    between pages that leads nowhere, or a page that would load something from another site.
+    """
+    first_page = book.html / "index.html"
+    stamp = book.build / "site.digest"
+    digest = _digest(book, chapters, found)
+    if first_page.exists() and stamp.exists() and stamp.read_text() == digest:
+        return first_page
+    stamp.unlink(missing_ok=True)
+    # Glue of earlier builds lies in jupyter_execute; a missing key would be found there.
+    for folder in (book.html, book.build / "jupyter_execute", book.build / ".doctrees"):
+        shutil.rmtree(folder, ignore_errors=True)
+    print("writing the pages", file=sys.stderr, flush=True)
+    _run_jupyter_book(book)
+    _write_first_page(book)
+    mermaid.copy_into(book.html)
+    shutil.copy(book.evidence / "claims.json", book.html / "claims.json")
+    for profile in found.profiles:
+        snakeviz_pages.write(
+            book.root / profile["file"], book.html / "profiles", profile["name"], profile["title"]
+        )
+    broken = links.problems(book.html)
+    if broken:
+        raise BookFailed("The pages have broken links:\n" + "\n".join(broken))
+    stamp.write_text(digest)
+    return first_page
+
+
+def _digest(book: Book, chapters: Sequence[Chapter], found: Evidence) -> str:
+    executed = [json.dumps(chapter.notebook, sort_keys=True) for chapter in chapters]
+    parts = [digests.of_files(book.root, SOURCES), evidence.as_json(found), sys.version, *executed]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _run_jupyter_book(book: Book) -> None:
+    command = [*JUPYTER_BOOK, "build", str(book.root), "--all", "-W", "-n", "--keep-going", "-q"]
+    environ = {**os.environ, "NO_COLOR": "1"}
+    done = subprocess.run(
+        command, cwd=book.root, env=environ, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    log = book.build / "pages.log"
+    log.write_text(done.stdout, encoding="utf-8")
+    if done.returncode != 0:
+        shutil.rmtree(book.html, ignore_errors=True)
+        raise BookFailed(f"The pages could not be written:\n{_complaints(book, done.stdout)}")
+
+
+def _complaints(book: Book, output: str) -> str:
+    """The warnings and errors in Sphinx's output, or all of it when it names none."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", output).replace(f"{book.root}/", "")
+    lines = [line for line in plain.splitlines() if re.search(r"WARNING|ERROR|CRITICAL", line)]
+    return "\n".join(dict.fromkeys(lines)) or plain.strip()
+
+
+def _write_first_page(book: Book) -> None:
+    """index.html leads to the first page of the book, also where scripts are off."""
+    address = html.escape(f"{book.page_names()[0]}.html")
+    (book.html / "index.html").write_text(
+        "<!doctype html>\n"
+        '<html lang="en"><head><meta charset="utf-8"><title>To the first page</title>\n'
+        '<link rel="icon" href="_static/icon.svg">'
+        f'<meta http-equiv="refresh" content="0; url={address}"></head>\n'
+        f'<body><main><a href="{address}">To the first page</a></main></body></html>\n',
+        encoding="utf-8",
+    )

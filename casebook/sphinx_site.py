@@ -1,0 +1,100 @@
+"""The book's own Sphinx extension: diagrams from the site itself, no Thebe, accessible pages."""
+
+import re
+from pathlib import Path
+
+import nbformat
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from jupyter_cache import get_cache
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.errors import ExtensionError
+from sphinx.writers.html5 import HTML5Translator
+
+#: What the axe checker finds in pages of the theme and in tables of pandas, and the cure of each.
+MENDS = (
+    # empty-table-header: the corner above a data frame's index heads nothing.
+    (re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;)*</th>"), r"<td\1></td>"),
+    # region: the book's title in the sidebar is in no landmark.
+    (
+        re.compile(r'<div id="pst-primary-sidebar"'),
+        '<div id="pst-primary-sidebar" role="navigation" aria-label="Book"',
+    ),
+    # label-content-name-mismatch: the button also shows its key, "Search Ctrl+K".
+    (
+        re.compile(r'(<button class="btn search-button-field[^>]*?) aria-label="Search"'),
+        r"\1",
+    ),
+    # label-content-name-mismatch: titles of the icons count as text of the "Color mode" button.
+    (re.compile(r'(<i class="theme-switch [^>]*?) title="[^"]*"'), r"\1"),
+)
+
+
+class mermaid(nodes.General, nodes.Element):
+    """A Mermaid diagram; `source` is its text."""
+
+
+class MermaidDirective(Directive):
+    """A ```mermaid fence, which JupyterLab draws by itself and book/_static/diagrams.js here."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        self.assert_has_content()
+        return [mermaid(source="\n".join(self.content))]
+
+
+def visit_mermaid(translator: HTML5Translator, node: mermaid) -> None:
+    translator.body.append(f'<pre class="mermaid">{translator.encode(node["source"])}</pre>\n')
+    raise nodes.SkipNode
+
+
+def leave_out_thebe(app: Sphinx) -> None:
+    """Keep Thebe off the pages: it loads from a content network and logs an error on each page.
+
+    Jupyter Book always activates the extension and has no setting against it.
+    """
+    for name, listeners in app.events.listeners.items():
+        app.events.listeners[name] = [
+            listener
+            for listener in listeners
+            if not listener.handler.__module__.startswith("sphinx_thebe")
+        ]
+    app.registry.css_files = [file for file in app.registry.css_files if "thebe" not in file[0]]
+
+
+def refuse_to_execute(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> None:
+    """Stop before MyST-NB would execute a notebook, which it does when the cache has no result."""
+    cache = get_cache(env.mystnb_config.execution_cache_path)
+    for page in pages:
+        path = Path(env.doc2path(page))
+        if path.suffix != ".ipynb":
+            continue
+        try:
+            cache.match_cache_notebook(nbformat.read(path, as_version=4))
+        except KeyError:
+            raise ExtensionError(
+                f"{page} has not been executed, and Sphinx must not do it: "
+                "`python -m casebook book` executes what is stale and then writes the pages"
+            ) from None
+
+
+def mend_pages(app: Sphinx, exception: Exception | None) -> None:
+    """Apply MENDS to every page that was written."""
+    if exception is not None:
+        return
+    for page in Path(app.outdir).rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for pattern, replacement in MENDS:
+            text = pattern.sub(replacement, text)
+        page.write_text(text, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_node(mermaid, html=(visit_mermaid, None))
+    app.add_directive("mermaid", MermaidDirective)
+    app.connect("config-inited", lambda app, config: leave_out_thebe(app), priority=0)
+    app.connect("env-before-read-docs", refuse_to_execute)
+    app.connect("build-finished", mend_pages)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

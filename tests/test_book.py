@@ -1,0 +1,335 @@
+"""The pipeline from notebooks to pages, on a book of two chapters, with the real tools."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from jupyter_cache import get_cache
+
+from casebook import book, media, places
+from casebook.book import digests, execution, links, pages
+from casebook.book.contents import Book
+from casebook.book.evidence import Evidence
+from casebook.errors import BookFailed, ClaimReversed
+
+#: Says that it ran, where no digest looks.
+NOTE = "open('../ran.txt', 'a').write('{name}\\n');"
+TOC = (
+    "format: jb-book\nroot: book/preface\nchapters:\n- file: notebooks/one\n- file: notebooks/two\n"
+)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A built book: a preface and two chapters, the first shows what its module and data hold."""
+    root = tmp_path_factory.mktemp("model") / "book"
+    for folder in ("book", "casebook", "data", "notebooks"):
+        (root / folder).mkdir(parents=True)
+    shutil.copy(places.ROOT / "_config.yml", root)
+    shutil.copytree(places.ROOT / "book" / "_static", root / "book" / "_static")
+    (root / "book" / "references.bib").touch()
+    (root / "book" / "preface.md").write_text("# Preface\n\nNothing yet.\n")
+    (root / "_toc.yml").write_text(TOC)
+    (root / "casebook" / "__init__.py").touch()
+    (root / "casebook" / "answer.py").write_text("ANSWER = 'forty-two'\n")
+    (root / "data" / "unit.txt").write_text("sheep")
+    write_notebook(
+        root / "notebooks" / "one.ipynb",
+        "from casebook.answer import ANSWER",
+        "print('It is', ANSWER, open('../data/unit.txt').read())",
+    )
+    write_notebook(root / "notebooks" / "two.ipynb", "print('second')")
+    build(root)
+    assert ran(Book(root)) == ["one", "two"]
+    return root
+
+
+@pytest.fixture
+def scratch(model: Path, tmp_path: Path) -> Book:
+    """A copy of the built book, to change and build again."""
+    return Book(shutil.copytree(model, tmp_path / "book"))
+
+
+def build(root: Path) -> Path:
+    """Build a book that need not compare itself with anything published."""
+    return book.build(root, parts=())
+
+
+def write_notebook(path: Path, *cells: str, title: str = "A chapter", prose: str = "") -> None:
+    notebook = nbformat.v4.new_notebook()
+    notebook.metadata.kernelspec = {
+        "name": "python3", "language": "python", "display_name": "Python 3",
+    }  # fmt: skip
+    notebook.cells = [nbformat.v4.new_markdown_cell(f"# {title}\n\n{prose}")]
+    notebook.cells += [nbformat.v4.new_code_cell(NOTE.format(name=path.stem))]
+    notebook.cells += [nbformat.v4.new_code_cell(cell) for cell in cells]
+    nbformat.write(notebook, path)
+
+
+def show(media_type: str, record: dict) -> str:
+    """The code of a cell that hands over a record."""
+    kind = "claim" if media_type == media.CLAIM else "published"
+    anchor = f"<p id='{kind}-{record.get('id')}'>A sentence.</p>"
+    bundle = {"text/html": anchor, media_type: record}
+    return f"from IPython.display import display; display({bundle!r}, raw=True)"
+
+
+def claim(name: str, holds: object = True) -> dict:
+    return {"id": name, "statement": "It is so.", "value": 1.0, "unit": "s", "holds": holds}
+
+
+def ran(scratch: Book) -> list[str]:
+    """The notebooks that have run since the last time this was asked."""
+    note = scratch.root / "ran.txt"
+    names = note.read_text().split() if note.exists() else []
+    note.unlink(missing_ok=True)
+    return names
+
+
+def kept(scratch: Book) -> list[str]:
+    """The notebooks of which the cache holds a result."""
+    return [record.uri for record in get_cache(scratch.cache).list_cache_records()]
+
+
+def page(scratch: Book, name: str) -> str:
+    return (scratch.html / "notebooks" / f"{name}.html").read_text()
+
+
+def test_what_has_not_changed_is_neither_executed_nor_written_again(scratch: Book) -> None:
+    first_page = scratch.html / "index.html"
+    written = first_page.stat().st_mtime_ns
+    assert "It is forty-two sheep" in page(scratch, "one")
+    build(scratch.root)
+    assert ran(scratch) == []
+    assert first_page.stat().st_mtime_ns == written
+
+
+def test_no_page_keeps_an_old_number_when_a_module_changes(scratch: Book) -> None:
+    (scratch.root / "casebook" / "answer.py").write_text("ANSWER = 'forty-three'\n")
+    build(scratch.root)
+    assert ran(scratch) == ["one", "two"]
+    assert "forty-three sheep" in page(scratch, "one")
+    everything = "".join(file.read_text() for file in scratch.html.rglob("*.html"))
+    assert "forty-two" not in everything
+
+
+def test_prose_is_written_again_without_executing_anything(scratch: Book) -> None:
+    notebook = scratch.root / "notebooks" / "two.ipynb"
+    write_notebook(notebook, "print('second')", prose="A better word.")
+    build(scratch.root)
+    assert ran(scratch) == []
+    assert "A better word." in page(scratch, "two")
+
+
+def test_executes_only_the_notebook_that_changed(scratch: Book) -> None:
+    write_notebook(scratch.root / "notebooks" / "two.ipynb", "print('other')")
+    execution.execute(scratch)
+    assert ran(scratch) == ["two"]
+
+
+@pytest.mark.parametrize("changed", ["data", "lock", "mode"])
+def test_executes_all_when_what_they_may_read_changed(
+    scratch: Book, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    if changed == "data":
+        (scratch.root / "data" / "unit.txt").write_text("goats")
+    elif changed == "lock":
+        (scratch.root / "requirements.txt").write_text("gevent==26.9.0\n")
+    else:
+        monkeypatch.setenv("CASEBOOK_MODE", "full")
+    execution.execute(scratch)
+    assert ran(scratch) == ["one", "two"]
+
+
+def test_digests_do_not_see_by_products(scratch: Book) -> None:
+    before = digests.of_surroundings(scratch)
+    (scratch.root / "casebook" / "__pycache__").mkdir()
+    (scratch.root / "casebook" / "__pycache__" / "answer.pyc").write_bytes(b"x")
+    assert digests.of_surroundings(scratch) == before
+
+
+def test_the_kernel_is_the_python_of_the_build(scratch: Book) -> None:
+    write_notebook(
+        scratch.root / "notebooks" / "two.ipynb",
+        "import os, sys; print(sys.executable, os.environ['CASEBOOK_BUILD'])",
+    )
+    chapters = execution.execute(scratch)
+    assert chapters[1].notebook.cells[-1].outputs[0].text == f"{sys.executable} 1\n"
+
+
+def test_a_failing_cell_is_named_and_leaves_no_old_result(scratch: Book) -> None:
+    (scratch.root / "casebook" / "answer.py").write_text("raise ValueError('no answer')\n")
+    with pytest.raises(BookFailed) as failure:
+        execution.execute(scratch)
+    assert str(failure.value) == (
+        "notebooks/one.ipynb, code cell 2 (from casebook.answer import ANSWER): "
+        "ValueError: no answer"
+    )
+    assert kept(scratch) == ["notebooks/two"]
+
+
+def test_a_dead_kernel_is_named_and_leaves_no_old_result(scratch: Book) -> None:
+    write_notebook(scratch.root / "notebooks" / "one.ipynb", "import os", "os._exit(9)")
+    with pytest.raises(BookFailed, match=r"one\.ipynb, code cell 3 \(os\._exit\(9\)\).*died"):
+        execution.execute(scratch)
+    assert kept(scratch) == ["notebooks/two"]
+
+
+def test_an_interrupt_leaves_no_kernel(scratch: Book) -> None:
+    write_notebook(
+        scratch.root / "notebooks" / "one.ipynb",
+        "import os, time; open('../kernel.pid', 'w').write(str(os.getpid()))",
+        "time.sleep(600)",
+    )
+    code = "import sys, pathlib, casebook.book as b; b.build(pathlib.Path(sys.argv[1]), ())"
+    build = subprocess.Popen(
+        [sys.executable, "-c", code, str(scratch.root)],
+        cwd=places.ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    pid_file = scratch.root / "kernel.pid"
+    wait_until(lambda: pid_file.exists() and pid_file.read_text())
+    build.send_signal(signal.SIGINT)
+    _, said = build.communicate(timeout=30)
+    assert build.returncode != 0
+    assert "KeyboardInterrupt" in said
+    wait_until(lambda: not alive(int(pid_file.read_text())))
+
+
+def wait_until(condition: object, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A process that has ended and was not waited for yet still has its number.
+    return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
+
+
+def test_claims_reach_their_page_and_their_file(scratch: Book) -> None:
+    not_here = {**claim("second", "not here"), "because": "no Python 2.7"}
+    write_notebook(
+        scratch.root / "notebooks" / "one.ipynb",
+        show(media.CLAIM, claim("first")),
+        show(media.CLAIM, not_here),
+        show(media.FIGURE, {"name": "matrix", "html": "<svg role='img' aria-label='It.'></svg>"}),
+    )
+    published = scratch.root / "data" / "published.csv"
+    published.write_text("id,system,python,n,metric\nrow-1,requests,3.7,10,wall\n")
+    comparison = {"id": "row-1", "published": "11 s", "measured_text": "11.1 s"}
+    write_notebook(scratch.root / "notebooks" / "two.ipynb", show(media.COMPARISON, comparison))
+    (scratch.root / "book" / "preface.md").write_text(
+        "# Preface\n\n```{include} ../_build/evidence/claims.md\n```\n\n"
+        "```{include} ../_build/evidence/published.md\n```\n\n"
+        "```{raw} html\n:file: ../_build/evidence/matrix.html\n```\n"
+    )
+    build(scratch.root)
+    listed = json.loads((scratch.html / "claims.json").read_text())
+    assert [entry["id"] for entry in listed] == ["first", "second"]
+    assert listed[0] == {
+        "id": "first", "statement": "It is so.", "value": 1.0, "unit": "s", "n": None,
+        "spread": None, "holds": True, "because": None, "source": None, "stack": None,
+        "chapter": "one",
+    }  # fmt: skip
+    preface = (scratch.html / "book" / "preface.html").read_text()
+    assert "not here: no Python 2.7" in preface
+    assert 'href="../notebooks/one.html#claim-first"' in preface
+    assert "requests, Python 3.7, n = 10, wall" in preface
+    assert "11.1 s" in preface
+    assert "<svg role='img' aria-label='It.'>" in preface
+
+
+def test_a_reversed_claim_fails_the_build(scratch: Book) -> None:
+    write_notebook(
+        scratch.root / "notebooks" / "two.ipynb", show(media.CLAIM, claim("fast", holds=False))
+    )
+    with pytest.raises(ClaimReversed, match=r"fast of two does not hold here: It is so\."):
+        build(scratch.root)
+
+
+def test_a_published_row_that_no_chapter_names_fails_the_build(scratch: Book) -> None:
+    with pytest.raises(BookFailed, match=r"rows of data/published\.csv: .*stage1-27"):
+        book.build(scratch.root, parts=[1])
+
+
+def test_an_id_that_is_used_twice_fails_the_build(scratch: Book) -> None:
+    for name in ("one", "two"):
+        write_notebook(
+            scratch.root / "notebooks" / f"{name}.ipynb", show(media.CLAIM, claim("same"))
+        )
+    with pytest.raises(BookFailed, match="claim same is made twice, in one and in two"):
+        build(scratch.root)
+
+
+def test_what_sphinx_warns_of_fails_the_build(scratch: Book) -> None:
+    (scratch.root / "book" / "preface.md").write_text(
+        "# Preface\n\n"
+        "[there](nowhere.md)\n"
+        "[there](#no-such-heading)\n"
+        "{glue:text}`../notebooks/one.ipynb::no-such-key:.1f`\n"
+        "{cite}`nobody2019`\n"
+        "{no-such-role}`x`\n"
+    )
+    with pytest.raises(BookFailed) as failure:
+        build(scratch.root)
+    message = str(failure.value)
+    assert "book/preface.md:3: WARNING" in message
+    for name in ("nowhere.md", "no-such-heading", "no-such-key", "nobody2019", "no-such-role"):
+        assert name in message
+    assert str(scratch.root) not in message
+    assert not scratch.html.exists()
+
+
+def test_sphinx_executes_nothing(scratch: Book) -> None:
+    write_notebook(scratch.root / "notebooks" / "one.ipynb", "print('not executed')")
+    with pytest.raises(BookFailed, match="one has not been executed, and Sphinx must not do it"):
+        pages.render(scratch, [], Evidence())
+    assert ran(scratch) == []
+
+
+def test_links_are_checked_between_pages(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "index.html").write_text(
+        '<a href="sub/page.html#here">fine</a> <a href="sub/page.html#gone">no</a>'
+        '<a href="https://example.org/">elsewhere</a> <a href="missing.html">no</a>'
+        '<img src="data:image/png;base64,AA=="> <img src="picture.png">'
+    )
+    (tmp_path / "sub" / "page.html").write_text(
+        '<p id="here"><a href="../index.html">fine</a><a href="#here">fine</a>'
+        '<script src="https://cdn.example.org/x.js"></script>'
+    )
+    assert links.problems(tmp_path) == [
+        "index.html: sub/page.html#gone has no such anchor",
+        "index.html: missing.html does not exist",
+        "index.html: picture.png does not exist",
+        "sub/page.html: loads https://cdn.example.org/x.js from another site",
+    ]
+
+
+def test_what_is_required_and_missing_is_named(
+    scratch: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CASEBOOK_REQUIRE", "no-such-server,1.9")
+    with pytest.raises(BookFailed, match=r"asks for 1\.9, no-such-server"):
+        build(scratch.root)
+    assert ran(scratch) == []
+
+
+def test_a_page_without_a_file_is_named(scratch: Book) -> None:
+    (scratch.root / "_toc.yml").write_text(TOC + "- file: notebooks/three\n")
+    with pytest.raises(BookFailed, match="names notebooks/three"):
+        build(scratch.root)
