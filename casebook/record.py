@@ -120,7 +120,10 @@ def record(only: list[str] | None = None) -> None:
     folder = places.DATA / "reference"
     with tempfile.TemporaryDirectory(dir=places.DATA) as draft:
         new = Path(draft) / "reference"
-        shutil.copytree(folder, new) if only and folder.exists() else new.mkdir()
+        # What other tools recorded there stays (verdicts.csv).
+        shutil.copytree(folder, new) if folder.exists() else new.mkdir()
+        if not only:
+            shutil.rmtree(new / "observations", ignore_errors=True)
         table.round(6).to_csv(new / "runs.csv", index=False)
         machine = json.dumps(describe_machine(versions), indent=1, sort_keys=True)
         (new / "machine.json").write_text(machine + "\n")
@@ -128,5 +131,3 @@ def record(only: list[str] | None = None) -> None:
             observations.save_reference(observation, new / "observations")
         shutil.rmtree(folder, ignore_errors=True)
         new.replace(folder)
-
-

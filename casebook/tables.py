@@ -38,7 +38,6 @@ HEADERS = {
 }
 
 _EDGE = "var(--pst-color-border,var(--jp-border-color2,#c9ced4))"
-_GROUND = "var(--pst-color-background,var(--jp-layout-color0,#fff))"
 CSS = (
     ".cb.cb-table{margin:1rem 0;padding:0}"
     ".cb.cb-table .cb-scroll{overflow-x:auto;max-width:100%}"
@@ -55,10 +54,9 @@ CSS = (
     "text-align:start;vertical-align:top;font-weight:400;background:none;max-width:none}"
     ".cb.cb-table th:first-child,.cb.cb-table td:first-child{padding-inline-start:0}"
     ".cb.cb-table thead th{font-weight:600;vertical-align:bottom}"
-    ".cb.cb-table tbody th{min-width:min(10rem,28vw)}"
+    ".cb.cb-table tbody th{min-width:min(7rem,24vw)}"
     ".cb.cb-table .cb-number{text-align:end;font-variant-numeric:tabular-nums;white-space:nowrap}"
     ".cb.cb-table thead .cb-number{white-space:normal}"
-    f".cb.cb-table .cb-where{{position:sticky;right:0;background:{_GROUND}}}"
     ".cb.cb-table code{background:none;border:0;padding:0;color:inherit;white-space:normal}"
     ".cb.cb-table tr.cb-marked th,.cb.cb-table tr.cb-marked td{font-weight:700;"
     "background:color-mix(in srgb,var(--cb-stage-2,#c14109) 12%,transparent)}"
@@ -85,7 +83,7 @@ def show(
     """A frame as a table, its first column as row headers, its source in words.
 
     frame: any columns; the index is not shown. A column `stack` is written as words, a column
-    `source` (live, reference, published) too, and is kept in sight when the table scrolls.
+    `source` (live, reference, published) too, and the caption says where the rows come from.
     formats: per column a format spec (".2f") or a function of the value. headers: per column
     what to call it, with its unit; names that end in _s or _kib have one already.
     """
@@ -104,19 +102,20 @@ def show(
     cells = [
         [_cell(frame, row, name, formats) for name in frame.columns] for row in range(len(frame))
     ]
+    css = [' class="cb-number"' if number else "" for number in numeric]
     head = [
-        f'<th scope="col"{_css(name, number)}>{escape(title)}</th>'
-        for name, title, number in zip(names, titles, numeric, strict=True)
+        f'<th scope="col"{its_css}>{escape(title)}</th>'
+        for title, its_css in zip(titles, css, strict=True)
     ]
     body = []
     for row in cells:
         parts = [
             (
-                f'<th scope="row"{_css(name, number)}>{escape(text)}</th>'
+                f'<th scope="row"{its_css}>{escape(text)}</th>'
                 if i == 0
-                else f"<td{_css(name, number)}>{escape(text)}</td>"
+                else f"<td{its_css}>{escape(text)}</td>"
             )
-            for i, (name, number, text) in enumerate(zip(names, numeric, row, strict=True))
+            for i, (its_css, text) in enumerate(zip(css, row, strict=True))
         ]
         body.append("".join(parts))
     return Table(boxed(caption, head, body, source), _text(caption, titles, cells, source))
@@ -163,12 +162,6 @@ def _header(name: str) -> str:
         if name.endswith(end):
             return f"{name.removesuffix(end).replace('_', ' ')}, {unit}"
     return name.replace("_", " ")
-
-
-def _css(name: str, number: bool) -> str:
-    if name == "source":
-        return ' class="cb-where"'
-    return ' class="cb-number"' if number else ""
 
 
 def _cell(frame: pd.DataFrame, row: int, name, formats: Mapping) -> str:

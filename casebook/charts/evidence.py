@@ -158,10 +158,13 @@ def provenance(
             [name],
             None,
         )
+        # A socket is there from the first connection on; everything else from its import.
+        absent = "not connected" if name == "connected socket" else "not imported"
         for step in steps:
             now = cell.get((name, step))
             if now is None or pd.isna(now) or not now:
-                row, said = row + "<td>not imported</td>", "not imported"
+                said = absent
+                row += f"<td>{absent}</td>"
             elif now == before:
                 row, said = row + "<td>same</td>", "same"
             elif before is None:
@@ -169,7 +172,7 @@ def provenance(
             else:
                 row += f"<td><strong>▲ <code>{tables.breakable(now)}</code></strong></td>"
                 said = f"▲ {now}"
-            before = now if said != "not imported" else before
+            before = now if said != absent else before
             line.append(said)
         body.append(row)
         lines.append("  ".join(line))
