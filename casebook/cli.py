@@ -86,9 +86,10 @@ def _measure(options) -> None:
 
 
 def _record(options) -> None:
-    from casebook import record
+    from casebook import picture, record
 
     record.record(options.only)
+    picture.write()
 
 
 def _book(options) -> None:

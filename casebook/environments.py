@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from casebook import installation, interpreters, places
-from casebook.errors import CasebookError, MissingInterpreter
+from casebook.errors import CasebookError, EnvironmentFailed, MissingInterpreter
 from casebook.interpreters import Interpreter
 from casebook.stacks import Stack
 
@@ -75,8 +75,12 @@ def ensure(stack: Stack, progress: Callable[[str], None] = say) -> Environment:
                     f"{len(stack.packages)} packages"
                 )
                 installation.make(stack, interpreter, folder, lock)
-    versions = installation.stamp_of(folder)["versions"]
-    return Environment(stack, _python(folder), versions, interpreter.version)
+    stamp = installation.stamp_of(folder)
+    if stamp is None:  # two checkouts that share .casebook/ undo each other's environments
+        raise EnvironmentFailed(
+            f"another process is remaking environment {folder.name}: run the command again."
+        )
+    return Environment(stack, _python(folder), stamp["versions"], interpreter.version)
 
 
 def ensure_all(

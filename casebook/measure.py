@@ -69,8 +69,9 @@ def measure_runs(
 ) -> list[Run]:
     """Measure stacks here and now: the runs, stack by stack.
 
-    Parameters as for `measure`; target: another server than the lab's own. Raises UsageError for parameters out of range, RunFailed when
-    a response is wrong, MissingInterpreter when a stack cannot run here.
+    Parameters as for `measure`; target: another server than the lab's own; mode: in place of
+    the current one. Raises UsageError for parameters out of range, RunFailed when a response
+    is wrong, MissingInterpreter when a stack cannot run here.
     """
     mode = mode or modes.current()
     sizes = list(mode.ns if n is None else n)

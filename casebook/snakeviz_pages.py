@@ -51,9 +51,7 @@ class ProfilePage:
 
     def __post_init__(self) -> None:
         if not self.profile.exists():
-            raise UsageError(
-                f"No profile {self.file}; `make record` makes those of data/."
-            )
+            raise UsageError(f"No profile {self.file}; `make record` makes those of data/.")
 
     @property
     def name(self) -> str:

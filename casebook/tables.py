@@ -146,7 +146,7 @@ def boxed(
     )
     return (
         f'<figure class="cb cb-table {kind}">{style(CSS + css)}<figcaption>{said}</figcaption>'
-        f'<div class="cb-scroll" role="region" tabindex="0" aria-label="{title}"><table>'
+        f'<div class="cb-scroll" role="group" tabindex="0" aria-label="{title}"><table>'
         f"<caption>{title}</caption><thead><tr>{''.join(head)}</tr></thead>"
         f"<tbody>{rows}</tbody></table></div></figure>"
     )

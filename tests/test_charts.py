@@ -322,7 +322,7 @@ def test_tables_have_captions_headers_and_no_empty_cell():
     for name in ("matrix", "profile", "provenance", "frame"):
         html = pieces[name]
         assert re.search(r"<caption>[^<]+</caption>", html)
-        assert re.search(r'role="region" tabindex="0" aria-label="[^"]+"', html)
+        assert re.search(r'role="group" tabindex="0" aria-label="[^"]+"', html)
         assert all('scope="' in cell for cell in re.findall(r"<th[^>a-z]?[^>]*>", html)[1:])
         assert not re.search(r"<t[hd][^>]*>\s*</t[hd]>", html)
 

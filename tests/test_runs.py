@@ -118,4 +118,6 @@ def test_a_profile_survives_the_way_into_a_dump_and_back(tmp_path, monkeypatch):
     stats = pstats.Stats(str(tmp_path / "s.prof"))
     assert stats.stats["a.py", 1, "f"][:2] == (10, 20)  # primitive calls, then all calls
     assert stats.stats["a.py", 1, "f"][4] == {("b.py", 2, "g"): (20, 10, 0.5, 1.5)}
-    assert "profile" not in json.loads((tmp_path / "s-profile-grequests.json").read_text())["answer"]
+    assert (
+        "profile" not in json.loads((tmp_path / "s-profile-grequests.json").read_text())["answer"]
+    )

@@ -26,7 +26,7 @@ def claims_page(claims: list[Record]) -> str:
     """A MyST table of the claims, for book/claims.md to include."""
     if not claims:
         return "No chapter has made a claim yet."
-    heads = ("Claim", "Value", "Runs", "Spread", "Holds", "Source", "Stack", "Chapter")
+    heads = ("Claim", "Value", "n", "Spread", "Holds", "Source", "Stack", "Chapter")
     rows = [
         (
             f"**{_cell(claim['id'])}**<br>{_cell(claim['statement'])}",
@@ -40,7 +40,7 @@ def claims_page(claims: list[Record]) -> str:
         )
         for claim in claims
     ]
-    return _table(heads, rows)
+    return _table("claims", heads, rows)
 
 
 def published_page(published: Path, comparisons: list[Record]) -> str:
@@ -68,7 +68,7 @@ def published_page(published: Path, comparisons: list[Record]) -> str:
         )
         for record in comparisons
     ]
-    return _table(heads, rows)
+    return _table("published", heads, rows)
 
 
 def _rows(published: Path) -> dict[str, dict[str, str]]:
@@ -101,8 +101,8 @@ def _chapter(record: Record, kind: str) -> str:
 
 
 def _spread(ends: Any) -> str:
-    """The smallest and the largest of the runs."""
-    return " to ".join(_quantity(end, None) for end in ends) if ends else ""
+    """The smallest and the largest of the runs, once where they read the same."""
+    return " to ".join(dict.fromkeys(_quantity(end, None) for end in ends or ()))
 
 
 def _quantity(value: Any, unit: Any) -> str:
@@ -120,8 +120,8 @@ def _cell(value: Any) -> str:
     return text
 
 
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(kind: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     lines = [heads, tuple("---" for _ in heads), *rows]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    # The class gives the first column room on a phone; the theme lets the table scroll in its box.
-    return f":::{{container}} ledger\n\n{table}\n\n:::"
+    # The classes give columns room on a phone; the theme lets the table scroll in its box.
+    return f":::{{container}} ledger {kind}\n\n{table}\n\n:::"

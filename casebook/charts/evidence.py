@@ -119,7 +119,7 @@ def trace(
         "▶ the call that blocks."
     )
     html = (
-        f'<div class="cb cb-trace" role="region" aria-label="{escape(caption)}">'
+        f'<div class="cb cb-trace" role="group" aria-label="{escape(caption)}">'
         f'{style(_TRACE_CSS)}<p><span class="cb-title">{escape(caption)}.</span> '
         f'<span class="cb-source">{escape(source.strip())}</span></p>'
         f'<pre tabindex="0">{"<br>".join(shown)}</pre></div>'

@@ -1,0 +1,31 @@
+"""The picture of the README: the five stages, drawn from the reference run."""
+
+from pathlib import Path
+
+from casebook import charts, places, runs
+from casebook.errors import CasebookError
+
+PICTURE = places.ROOT / "book" / "_static" / "stages.svg"
+
+
+def drawn() -> str:
+    """The picture as an SVG of its own, on white, from data/reference/runs.csv.
+
+    Raises CasebookError when there is no reference run.
+    """
+    frame = runs.reference()
+    stages = [f"stage-{stage}-{python}" for stage in (1, 2, 3, 4) for python in ("py27", "py37")]
+    frame = frame[frame["stack"].isin(stages) & (frame["client"] == "grequests")]
+    if frame.empty:
+        raise CasebookError("there is no reference run to draw: `make record` makes one")
+    html = charts.stages(frame[frame["n"] <= 10], limit_s=1, name="readme").html
+    svg = html[html.index("<svg") : html.index("</svg>")] + "</svg>"
+    head, _, rest = svg.partition(">")
+    style = 'style="background:#fff;font-family:system-ui,sans-serif;'
+    return f'{head.replace("style=" + chr(34), style)} width="560">{rest}\n'
+
+
+def write(path: Path = PICTURE) -> Path:
+    """Draw the picture into its file; returns the path. Raises as `drawn`."""
+    path.write_text(drawn(), encoding="utf-8")
+    return path

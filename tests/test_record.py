@@ -1,0 +1,61 @@
+"""The reference run as it is committed: whole, anonymous, and what the README shows."""
+
+import json
+
+from casebook import analysis, observations, picture, places, record, runs, stacks
+
+FOLDER = places.DATA / "reference"
+
+
+def test_every_stack_is_in_the_reference_run_at_every_size():
+    frame = runs.reference()
+    https = frame[(frame["client"] == "grequests") & (frame["scheme"] == "https")]
+    verdicts = analysis.verdicts(https)
+    assert set(verdicts.index) == set(stacks.load()) - set(record.NOT_RECORDED)
+    for name, rows in https.groupby("stack"):
+        sizes = {3, 5, 10} | ({30, 100} if verdicts[name] == "concurrent" else set())
+        counts = rows.groupby("n").size().to_dict()
+        assert counts == dict.fromkeys(sizes, 5), name
+    assert set(frame["source"]) == {"reference"}
+    assert set(https["delay_s"]) == {1.0}
+
+
+def test_the_reference_run_agrees_with_the_published_verdicts_and_its_control_shows_nothing():
+    frame = runs.reference()
+    https = frame[(frame["client"] == "grequests") & (frame["scheme"] == "https")]
+    words = {"serial": "slow", "concurrent": "fast"}
+    verdicts = analysis.verdicts(https)
+    for stack in stacks.load().values():
+        if stack.says:
+            assert words[verdicts[stack.name]] == stack.says["verdict"], stack.name
+    control = frame[frame["scheme"] == "http"]
+    assert set(control["stack"]) == set(verdicts.index)
+    assert set(control["verdict"]) == {"concurrent"}
+
+
+def test_everything_that_chapters_look_at_in_old_stacks_is_recorded():
+    for what in record.OBSERVED:
+        steps = what.get("steps", stacks.get(what["name"]).steps)
+        seen = observations.reference(what["name"], what["kind"], steps)
+        assert seen is not None and seen.source == "reference", what
+        assert len(seen.frame), what
+
+
+def test_the_machine_is_described_and_nothing_names_a_place_on_it():
+    machine = runs.machine()
+    assert {"recorded_at", "processor", "cores", "kernel", "python", "openssl"} <= set(machine)
+    assert machine["stacks"]["stage-2-py27"]["pyopenssl"] == "19.0.0"
+    size = 0
+    for path in FOLDER.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            size += len(content)
+            for place in (str(places.ROOT), "/home/", "/root/"):
+                assert place.encode() not in content, path.name
+    assert size < 5_000_000
+    json.loads((FOLDER / "machine.json").read_text())
+
+
+def test_the_readme_shows_the_reference_run():
+    assert picture.PICTURE.read_text(encoding="utf-8") == picture.drawn()
+    assert "book/_static/stages.svg" in (places.ROOT / "README.md").read_text()
