@@ -29,6 +29,8 @@ lab: $(BOOK)
 
 record: $(BOOK)
 	@$(BIN)/python -m casebook record
+	@$(BIN)/python benchmarks/verdicts_under_load.py > .casebook/verdicts.csv && \
+	  mv .casebook/verdicts.csv data/reference/verdicts.csv
 
 lint: $(TESTS)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -3,7 +3,7 @@
 Runs a known-serial and a known-concurrent stack many times per delay, with and without two
 processes that keep the cores busy, and prints for each cell the range of effective
 concurrency, the server's peak of requests in flight, and how many verdicts were wrong. The
-quick mode's delay was chosen from this table.
+quick mode's delay was chosen from this table; beside busy cores it is tried TRIED times.
 
     python benchmarks/verdicts_under_load.py [RUNS PER CELL] > data/reference/verdicts.csv
 """
@@ -18,10 +18,12 @@ from tqdm import tqdm
 
 from casebook import analysis, environments, runs, stacks
 from casebook.bench import Bench, lab_server
+from casebook.modes import QUICK
 
 KNOWN = {"stage-2-py37": analysis.SERIAL, "stage-1-py37": analysis.CONCURRENT}
 DELAYS_S = (0.05, 0.1, 0.2)
 N = 10
+TRIED = 100
 
 
 def _spin() -> None:
@@ -47,16 +49,21 @@ def busy_cores(busy: bool):
 
 
 def measure(runs_per_cell: int) -> pd.DataFrame:
-    """One row a run: columns known, busy, and those of runs.FRAME_COLUMNS."""
+    """runs_per_cell runs of each kind, a row each: known, busy, and runs.FRAME_COLUMNS."""
     ready = {name: environments.ensure(stacks.get(name)) for name in KNOWN}
     parts = []
-    cells = [(d, busy, name) for d in DELAYS_S for busy in (False, True) for name in KNOWN]
-    with tqdm(total=len(cells) * runs_per_cell, unit="run") as progress:
-        for delay_s, busy, name in cells:
+    cells = {
+        (delay_s, busy, name): TRIED if busy and delay_s == QUICK.delay_s else runs_per_cell
+        for delay_s in DELAYS_S
+        for busy in (False, True)
+        for name in KNOWN
+    }
+    with tqdm(total=sum(cells.values()), unit="run") as progress:
+        for (delay_s, busy, name), count in cells.items():
             # A target of its own: what is measured beside busy cores is not for the store.
             with busy_cores(busy), lab_server() as target, Bench(target=target) as bench:
                 taken = []
-                for repeat in range(1, runs_per_cell + 1):
+                for repeat in range(1, count + 1):
                     taken.append(bench.run(ready[name], N, delay_s, "grequests", repeat))
                     progress.update()
             parts.append(runs.frame(taken).assign(known=KNOWN[name], busy=busy))
@@ -64,7 +71,7 @@ def measure(runs_per_cell: int) -> pd.DataFrame:
 
 
 def main() -> None:
-    frame = measure(int(sys.argv[1]) if len(sys.argv) > 1 else 60)
+    frame = measure(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
     columns = ["known", "busy", "delay_s", "n", "effective_concurrency", "wall_s"]
     columns += ["counters_peak_in_flight", "verdict"]
     frame[columns].round(4).to_csv(sys.stdout, index=False)
