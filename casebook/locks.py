@@ -59,7 +59,13 @@ def stack_lock(name: str, table: dict) -> None:
     python = {row["lock"]: row["python"] for row in table["stack"] if "lock" in row}[name]
     wanted = table["packages"][name]
     if python == "today":
-        text = _compile("\n".join(wanted), "--universal", "--python-version", OLDEST_TODAY)
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as overrides:
+            overrides.write("\n".join(table["overrides"].get(name, [])))
+            overrides.flush()
+            text = _compile(
+                "\n".join(wanted), "--universal", "--python-version", OLDEST_TODAY,
+                "--overrides", overrides.name,
+            )  # fmt: skip
     else:
         held = table["constraints"][python]
         # uv knows no Python 2.7: its packages are those of 3.7 and cryptography's two back-ports.

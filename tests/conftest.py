@@ -1,25 +1,35 @@
-"""One thing that the whole suite shares: clients that stand still while the other tests run."""
+"""What the whole suite shares; first of all what takes long and waits while the other tests run."""
 
+import shutil
 import socket
 import time
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import requests_own_tests
+from trust_runs import CURE
+from trust_world import World
 
 from casebook import server
 
 STILL = 100
 STILL_S = 120.0
 
+#: Fixtures that begin with the first test and are used by the last.
+WAITING = ("own_tests", "standing_still")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=_stands_still)  # stable: what needs the two minutes goes last, so they are free
+    items.sort(key=_waits)  # stable: what needs minutes of waiting goes last, so they are free
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _from_the_start(request: pytest.FixtureRequest) -> None:
-    if any(_stands_still(item) for item in request.session.items):
-        request.getfixturevalue("standing_still")
+    wanted = {name for item in request.session.items for name in getattr(item, "fixturenames", ())}
+    for name in WAITING:
+        if name in wanted:
+            request.getfixturevalue(name)
 
 
 @pytest.fixture(scope="session")
@@ -34,5 +44,32 @@ def standing_still():
             sock.close()
 
 
-def _stands_still(item: pytest.Item) -> bool:
-    return "standing_still" in getattr(item, "fixturenames", ())
+@pytest.fixture(scope="session")
+def own_tests(tmp_path_factory, cure):
+    """requests' own test-suite, without and with the cure, started when the first test began."""
+    folder = tmp_path_factory.mktemp("own")
+    suites = [requests_own_tests.start(folder / "stock", None)]
+    suites.append(requests_own_tests.start(folder / "cured", cure))
+    yield suites
+    for suite in suites:
+        suite.process.kill()
+        suite.process.wait()
+
+
+def _waits(item: pytest.Item) -> bool:
+    return any(name in WAITING for name in getattr(item, "fixturenames", ()))
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory):
+    """Servers of every kind of trustworthiness: tests/trust_world.py."""
+    with World(tmp_path_factory.mktemp("world")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def cure(tmp_path_factory) -> Path:
+    """A folder with nothing but a copy of shared_context.py, as one would take it."""
+    folder = tmp_path_factory.mktemp("cure")
+    shutil.copy(CURE, folder)
+    return folder

@@ -1,0 +1,94 @@
+"""What the client scripts beside this file share. They run inside a stack's environment (Python 3.7
+to today) for tests/test_shared_context*.py, each with one JSON object in and one out.
+
+In: {"task": the name of a function of the script, "world": the card of tests/trust_world.py, and
+what that function reads from ASKED}. The folder of shared_context.py is the first argument.
+"""
+
+# ruff: noqa: UP031, E402, I001 - the order of what happens here is what it is about
+import json
+import sys
+import warnings
+
+sys.path.insert(0, sys.argv[1])
+ASKED = json.load(sys.stdin)
+WORLD = ASKED["world"]
+PATHS, URLS, PROXIES = WORLD["paths"], WORLD["urls"], WORLD["proxies"]
+
+if ASKED.get("zip"):
+    sys.path.insert(0, ASKED["zip"])
+
+import certifi
+
+if not ASKED.get("zip"):
+    # What verify=True trusts, set before requests imports it.
+    certifi.where = certifi.core.where = lambda: PATHS["certifi"]
+
+if ASKED.get("gevent"):
+    import grequests  # noqa: F401 - it patches, so it comes before ssl and requests
+
+import ssl
+
+LOADS = {"bundles": 0, "defaults": 0, "client certificates": 0}
+
+
+def counting(method, what):
+    def counted(self, *args, **kwargs):
+        LOADS[what] += 1
+        return method(self, *args, **kwargs)
+
+    return counted
+
+
+for _name, _what in (("load_verify_locations", "bundles"), ("load_default_certs", "defaults"),
+                     ("load_cert_chain", "client certificates")):  # fmt: skip
+    setattr(ssl.SSLContext, _name, counting(getattr(ssl.SSLContext, _name), _what))
+
+import requests
+
+import shared_context
+
+if ASKED.get("inject"):
+    import urllib3.contrib.pyopenssl
+
+    urllib3.contrib.pyopenssl.inject_into_urllib3()
+
+for _what in LOADS:
+    LOADS[_what] = 0  # requests 2.32.0 to 2.32.4 load when they are imported
+
+
+def session(kind):
+    made = requests.Session()
+    if kind == "cured":
+        made.mount("https://", shared_context.SharedContextAdapter())
+    return made
+
+
+def names(error):
+    """The classes of an exception and of those inside it, and OpenSSL's verdict."""
+    found = []
+    while isinstance(error, BaseException) and len(found) < 12:
+        found.append(type(error).__module__ + "." + type(error).__name__)
+        if getattr(error, "verify_code", None) is not None:
+            found.append("verify code %s" % error.verify_code)
+        inner = [getattr(error, "reason", None), *error.args]
+        error = next((each for each in inner if isinstance(each, BaseException)), None)
+    return found
+
+
+def outcome(made, url, **options):
+    """What a GET came to: a status and how it went there, or an exception; and the warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            response = made.get(url, timeout=30, **options)
+            came = [response.status_code, [each.status_code for each in response.history]]
+        except Exception as error:
+            came = names(error)
+    said = sorted({each.category.__name__ for each in caught if "urllib3" in str(each.category)})
+    return came + said
+
+
+def answer(tasks):
+    """Do what was asked, and say what came of it."""
+    print(json.dumps(tasks[ASKED["task"]]()))
