@@ -1,11 +1,13 @@
 """The picture of the README: the five stages, drawn from the reference run."""
 
+import re
 from pathlib import Path
 
 from casebook import charts, places, runs
 from casebook.errors import CasebookError
 
 PICTURE = places.ROOT / "book" / "_static" / "stages.svg"
+MARGIN = 8
 
 
 def drawn() -> str:
@@ -20,9 +22,16 @@ def drawn() -> str:
         raise CasebookError("there is no reference run to draw: `make record` makes one")
     html = charts.stages(frame[frame["n"] <= 10], limit_s=1, name="readme").html
     svg = html[html.index("<svg") : html.index("</svg>")] + "</svg>"
+    # A figure may reach a little beyond its box, which a picture of its own would cut off.
+    svg = re.sub(r'viewBox="0 0 (\d+) (\d+)"', _with_margin, svg, count=1)
     head, _, rest = svg.partition(">")
-    style = 'style="background:#fff;font-family:system-ui,sans-serif;'
-    return f'{head.replace("style=" + chr(34), style)} width="560">{rest}\n'
+    style = 'width="560" style="background:#fff;font-family:system-ui,sans-serif;'
+    return head.replace('style="', style) + ">" + rest + "\n"
+
+
+def _with_margin(box: re.Match) -> str:
+    width, height = (int(side) + 2 * MARGIN for side in box.groups())
+    return f'viewBox="{-MARGIN} {-MARGIN} {width} {height}"'
 
 
 def write(path: Path = PICTURE) -> Path:

@@ -4,6 +4,5 @@
 def test_requests_own_tests_come_out_alike(own_tests):
     stock, cured = (suite.outcomes() for suite in own_tests)
     assert cured == stock
-    # Without a network, the tests that wait for an unreachable address fail: both times.
     assert list(stock.values()).count("passed") > 600
     assert own_tests[1].shared() > 1
