@@ -230,7 +230,7 @@ def _text(measured, unit: str, delay_s: float) -> str:
 
 
 def _show(record: dict, asked: pd.Series) -> None:
-    what = " ".join(
+    what = ", ".join(
         part
         for part in (
             asked["system"],

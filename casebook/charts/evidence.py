@@ -75,7 +75,7 @@ def trace(
     after: int = 4,
     caption: str = "",
 ) -> tables.Table:
-    """A call trace around the call that blocks, indented by depth.
+    """A call trace around the call in which the time passes, indented by depth.
 
     observation: an Observation of kind `trace`, or its frame (t_s, greenlet, depth, function,
     file, line, event). The marked call is the one after which most time passes before anything
@@ -116,7 +116,7 @@ def trace(
     caption = caption or f"Call trace of {_label(observation)} around {frame['function'][at]}"
     source = (
         f"{_source(observation)} Seconds since the start; indented by depth; ← returns; "
-        "▶ the call that blocks."
+        "▶ the call in which the time passes."
     )
     html = (
         f'<div class="cb cb-trace" role="group" aria-label="{escape(caption)}">'
