@@ -18,7 +18,7 @@ _ROW = 98
 
 def stages(
     frame: pd.DataFrame,
-    title: str = "Five stages, two Pythons",
+    title: str = "The stages, Python by Python",
     limit_s: float | None = None,
     name: str = "",
 ) -> Chart:

@@ -20,6 +20,12 @@ STALL_S = 0.05
 _HEIGHTS = {"connect": 0.62, "handshake": 0.62, "wait": 0.14}
 
 
+_HEARTBEATS = (
+    " Below: a tick for each heartbeat of the event loop, a block where none came for "
+    f"{words.seconds(STALL_S)} or more."
+)
+
+
 def timeline(
     observations: Mapping[str, object] | Sequence[object] | object,
     title: str = "Where the time of each request goes",
@@ -35,6 +41,7 @@ def timeline(
     """
     shown = _labelled(observations)
     spans = {label: _span(one) for label, one in shown.items()}
+    beating = any(len(one.heartbeats) for one in shown.values())
     drawings, alts = [], []
     for label, one in shown.items():
         end = max(spans.values()) if shared else spans[label]
@@ -45,11 +52,10 @@ def timeline(
         drawings,
         title=title,
         finding=" ".join(alts),
-        reading="One row per request. Below: a tick for each heartbeat of the event loop, a "
-        f"block where none came for {words.seconds(STALL_S)} or more.",
+        reading=f"One row per request.{_HEARTBEATS if beating else ''}",
         source=words.provenance([_source(one) for one in shown.values()]),
         alts=alts,
-        key=_key(),
+        key=_key(beating),
     )
 
 
@@ -180,7 +186,7 @@ def _source(one) -> pd.DataFrame:
     )
 
 
-def _key() -> list[tuple[str, str]]:
+def _key(beating: bool) -> list[tuple[str, str]]:
     """The marks and what they mean, as small drawings of their own."""
 
     def mark(shape: str, name: str) -> str:
@@ -199,10 +205,7 @@ def _key() -> list[tuple[str, str]]:
         "receive": '<circle cx="13" cy="8" r="5.5"/>',
     }
     items = [(mark(shape, OF_EVENT[event]), event) for event, shape in shapes.items()]
-    return [
-        *items,
-        (
-            mark('<rect x="1" y="1" width="24" height="14"/>', "stall"),
-            "the event loop stands still",
-        ),
-    ]
+    if beating:
+        block = mark('<rect x="1" y="1" width="24" height="14"/>', "stall")
+        items.append((block, "the event loop stands still"))
+    return items
