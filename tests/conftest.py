@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests_own_tests
-from trust_runs import CURE
+from trust_runs import CURE, run
 from trust_world import World
 
 from casebook import server
@@ -42,6 +42,16 @@ def standing_still():
         yield lab, sockets, time.monotonic() + STILL_S
         for sock in sockets:
             sock.close()
+
+
+@pytest.fixture
+def ask(world, cure):
+    """ask(version, task, **more) -> what a task of trust_tasks.py answers."""
+
+    def asking(version, task, **more):
+        return run(version, "trust_tasks.py", task, world.card(), cure, **more)
+
+    return asking
 
 
 @pytest.fixture(scope="session")

@@ -4,23 +4,13 @@ import ssl
 import subprocess
 
 import pytest
-from trust_runs import VERSIONS, environment, run
+from trust_runs import VERSIONS, environment
 from uv import find_uv_bin
 
 from casebook import shared_context
 
 every_version = pytest.mark.parametrize("version", VERSIONS)
 SSL_ERROR = "requests.exceptions.SSLError"
-
-
-@pytest.fixture
-def ask(world, cure):
-    """ask(version, task, **more) -> what a task of trust_tasks.py answers."""
-
-    def asking(version, task, **more):
-        return run(version, "trust_tasks.py", task, world.card(), cure, **more)
-
-    return asking
 
 
 @every_version

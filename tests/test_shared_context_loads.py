@@ -5,22 +5,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from trust_runs import NEWEST, VERSIONS, environment, run
+from trust_runs import NEWEST, VERSIONS, environment
 from trust_world import Server
 
 NOTHING = {"bundles": 0, "defaults": 0, "client certificates": 0}
 ONE = NOTHING | {"bundles": 1}
 every_version = pytest.mark.parametrize("version", VERSIONS)
-
-
-@pytest.fixture
-def ask(world, cure):
-    """ask(version, task, **more) -> what a task of trust_tasks.py answers."""
-
-    def asking(version, task, **more):
-        return run(version, "trust_tasks.py", task, world.card(), cure, **more)
-
-    return asking
 
 
 @every_version
