@@ -64,7 +64,16 @@ def measure(runs_per_cell: int) -> pd.DataFrame:
             with busy_cores(busy), lab_server() as target, Bench(target=target) as bench:
                 taken = []
                 for repeat in range(1, count + 1):
-                    taken.append(bench.run(ready[name], N, delay_s, "grequests", repeat))
+                    taken.append(
+                        bench.run(
+                            ready[name],
+                            repeat,
+                            n=N,
+                            delay_s=delay_s,
+                            client="grequests",
+                            trust="authority",
+                        )
+                    )
                     progress.update()
             parts.append(runs.frame(taken).assign(known=KNOWN[name], busy=busy))
     return pd.concat(parts, ignore_index=True)

@@ -5,16 +5,19 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from casebook import analysis, environments, runs, server
+from casebook import analysis, environments, runs, server, trust
 from casebook.errors import RunFailed
 from casebook.observations import Observation
 from casebook.runs import Run, Store
 
 PROBES = Path(__file__).parent / "probes"
+#: What a step of the probes takes into a stack: the cure of the second case.
+CURE = Path(__file__).parent / "shared_context.py"
 
 
 @dataclass(frozen=True)
@@ -91,8 +94,9 @@ def _made_of(stack, parameters: dict) -> str:
     """The digest of everything that makes a measurement of a stack what it is."""
     return runs.digest(
         PROBES,
+        CURE,
         Path(server.__file__).parent,
-        *(Path(module.__file__) for module in (sys.modules[__name__], runs, analysis)),
+        *(Path(module.__file__) for module in (sys.modules[__name__], runs, analysis, trust)),
         environments.fingerprint(stack),
         asdict(stack),
         parameters,
@@ -118,6 +122,7 @@ class Bench:
         self._target = target
         self._store = Store()
         self._open = contextlib.ExitStack()
+        self._bundles: Path | None = None
 
     def __enter__(self) -> "Bench":
         return self
@@ -136,47 +141,58 @@ class Bench:
             self._store.save(key, kept)
         return kept
 
-    def _ask(self, environment, n: int, delay_s: float, client: str, gather: tuple = ()):
+    def _ask(self, environment, asked: dict, gather: tuple = ()):
         if self._target is None:
             self._target = self._open.enter_context(lab_server(self.scheme))
+        target = self._target
+        told = trust.of_name(asked["trust"], target.ca_file, self._folder())
         spec = {
-            "client": client,
+            "client": asked["client"],
             "steps": list(environment.stack.steps),
-            "url": self._target.url,
-            "n": n,
-            "delay_s": delay_s,
-            "ca_file": self._target.ca_file,
+            "url": target.url,
+            "n": asked["n"],
+            "delay_s": asked["delay_s"],
+            "ca_file": target.ca_file,
+            "verify": told.verify,
+            "bundle": told.bundle,
             "gather": gather,
         }
-        self._target.reset()
-        answer = ask_probe(environment, spec)
-        return answer, self._target.counters()
+        target.reset()
+        answer, _ = hear_probe(environment, spec, told.variables)
+        return answer, target.counters()
 
-    def run(self, environment, n: int, delay_s: float, client: str, repeat: int) -> Run:
-        """One checked run. Raises RunFailed when any response is missing or wrong."""
+    def _folder(self) -> Path:
+        """A folder for bundles, as long as the `with` block runs."""
+        if self._bundles is None:
+            folder = tempfile.TemporaryDirectory(prefix="casebook-")
+            self._bundles = Path(self._open.enter_context(folder))
+        return self._bundles
 
-        def take() -> dict:
-            answer, counters = self._ask(environment, n, delay_s, client)
-            asked = {"n": n, "delay_s": delay_s, "client": client, "repeat": repeat}
-            asked |= {"stack": environment.stack.name, "scheme": self.scheme}
-            return asdict(runs.from_answer(answer, counters, **asked))
+    def run(self, environment, repeat: int, **asked) -> Run:
+        """One checked run. asked: n, delay_s, client, trust.
 
-        parameters = {"n": n, "delay_s": delay_s, "client": client, "repeat": repeat}
-        return Run(**self._kept(environment.stack, parameters, take))
-
-    def observation(
-        self, environment, kind: str, n: int, delay_s: float, client: str
-    ) -> Observation:
-        """One checked run with an instrument in it. Raises RunFailed as `run` does."""
+        Raises RunFailed when any response is missing or wrong.
+        """
 
         def take() -> dict:
-            answer, _ = self._ask(environment, n, delay_s, client, (kind,))
+            answer, counters = self._ask(environment, asked)
+            of = {"stack": environment.stack.name, "scheme": self.scheme, "repeat": repeat}
+            return asdict(runs.from_answer(answer, counters, **asked, **of))
+
+        return Run(**self._kept(environment.stack, asked | {"repeat": repeat}, take))
+
+    def observation(self, environment, kind: str, **asked) -> Observation:
+        """One checked run with an instrument in it; asked and errors as for `run`."""
+        n = asked["n"]
+
+        def take() -> dict:
+            answer, _ = self._ask(environment, asked, (kind,))
             runs.check(environment.stack.name, n, answer)
             return Observation(
                 stack=environment.stack.name,
                 kind=kind,
                 n=n,
-                delay_s=delay_s,
+                delay_s=asked["delay_s"],
                 python=answer["python"],
                 steps=list(environment.stack.steps),
                 measured_at=runs.now(),
@@ -184,5 +200,4 @@ class Bench:
                 answer=answer,
             ).as_dict()
 
-        parameters = {"n": n, "delay_s": delay_s, "client": client, "gather": kind}
-        return Observation(**self._kept(environment.stack, parameters, take))
+        return Observation(**self._kept(environment.stack, asked | {"gather": kind}, take))

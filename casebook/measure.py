@@ -13,19 +13,26 @@ from collections.abc import Iterable
 import pandas as pd
 from tqdm import tqdm
 
-from casebook import analysis, environments, modes, observations, runs, server, stacks
+from casebook import analysis, environments, modes, observations, runs, server, stacks, words
+from casebook import trust as trusts
 from casebook.bench import Bench, Target, may_reuse
 from casebook.errors import MissingInterpreter, UsageError
 from casebook.observations import Observation
+from casebook.probes import clients
 from casebook.runs import Run
 
-CLIENTS = ("grequests", "requests")
+CLIENTS = tuple(clients.CLIENTS)
 SCHEMES = ("https", "http")
 MAX_N = 5000
 
 
 def check_parameters(
-    n: Iterable[int], delay_s: float, repeats: int, client: str, scheme: str
+    n: Iterable[int],
+    delay_s: float,
+    repeats: int,
+    client: str | None,
+    scheme: str,
+    trust: str = trusts.AUTHORITY,
 ) -> None:
     """Raise UsageError when a parameter is out of range, naming the range."""
     for value in n:
@@ -35,10 +42,14 @@ def check_parameters(
         raise UsageError(f"the delay is {delay_s} s; choose 0 to {server.MAX_DELAY_S:g}")
     if not 1 <= repeats <= 1000:
         raise UsageError(f"repeats is {repeats}; choose 1 to 1000")
-    if client not in CLIENTS:
+    if client is not None and client not in CLIENTS:
         raise UsageError(f"the client is {client!r}; choose one of: {', '.join(CLIENTS)}")
     if scheme not in SCHEMES:
         raise UsageError(f"the scheme is {scheme!r}; choose one of: {', '.join(SCHEMES)}")
+    if trust not in trusts.NAMES:
+        raise UsageError(f"the trust is {trust!r}; choose one of: {', '.join(trusts.NAMES)}")
+    if trust != trusts.AUTHORITY and scheme != "https":
+        raise UsageError(f"the trust {trust!r} means nothing over {scheme}: choose https")
 
 
 def _progress(total: int, label: str) -> tqdm:
@@ -47,11 +58,23 @@ def _progress(total: int, label: str) -> tqdm:
     return tqdm(total=total, desc=label, unit="run", leave=False, disable=not shown)
 
 
-def _recorded(stack: str, ns: Iterable[int], client: str, scheme: str) -> pd.DataFrame:
-    """Reference rows in place of a stack that cannot run here: those at ns, else all."""
+def recorded(
+    stack: str,
+    ns: Iterable[int],
+    client: str | None = None,
+    scheme: str = "https",
+    trust: str = trusts.AUTHORITY,
+) -> pd.DataFrame:
+    """The reference machine's rows of a stack: those at ns, else all. Columns runs.FRAME_COLUMNS.
+
+    client: None means the stack's own. Empty where nothing like it was recorded.
+    """
     known = runs.reference()
     rows = known[
-        (known["stack"] == stack) & (known["client"] == client) & (known["scheme"] == scheme)
+        (known["stack"] == stack)
+        & (known["client"] == _client(stacks.get(stack), client))
+        & (known["scheme"] == scheme)
+        & (known["trust"] == trust)
     ]
     wanted = rows[rows["n"].isin(list(ns))]
     return rows if wanted.empty else wanted
@@ -62,8 +85,9 @@ def measure_runs(
     n: Iterable[int] | None = None,
     delay_s: float | None = None,
     repeats: int | None = None,
-    client: str = "grequests",
+    client: str | None = None,
     scheme: str = "https",
+    trust: str = trusts.AUTHORITY,
     target: Target | None = None,
     mode: modes.Mode | None = None,
 ) -> list[Run]:
@@ -78,8 +102,10 @@ def measure_runs(
     further = mode.ns_if_concurrent if n is None else ()
     delay_s = mode.delay_s if delay_s is None else delay_s
     repeats = mode.repeats if repeats is None else repeats
-    check_parameters(sizes, delay_s, repeats, client, scheme)
-    ready = [environments.ensure(stacks.get(name)) for name in names]
+    check_parameters(sizes, delay_s, repeats, client, scheme, trust)
+    those = [stacks.get(name) for name in names]
+    fetching = {stack.name: _client(stack, client) for stack in those}
+    ready = [environments.ensure(stack) for stack in those]
     measured: dict[str, list[Run]] = {environment.stack.name: [] for environment in ready}
 
     with Bench(scheme, target) as bench:
@@ -92,15 +118,27 @@ def measure_runs(
                 for size in at_sizes
                 for environment in those
             ]
-            with _progress(len(todo), f"{client} over {bench.scheme}") as progress:
+            asked = {"delay_s": delay_s, "trust": trust}
+            with _progress(len(todo), words.join(dict.fromkeys(fetching.values()))) as progress:
                 for environment, size, repeat in todo:
-                    run = bench.run(environment, size, delay_s, client, repeat)
+                    name = fetching[environment.stack.name]
+                    run = bench.run(environment, repeat, n=size, client=name, **asked)
                     measured[run.stack].append(run)
                     progress.update()
 
         measure_all(ready, sizes)
         measure_all([e for e in ready if _is_concurrent(measured[e.stack.name])], further)
     return [run for its_runs in measured.values() for run in its_runs]
+
+
+def _client(stack, client: str | None) -> str:
+    """Who fetches: the one asked for, else the stack's own. UsageError where there is none."""
+    if not (client or stack.client):
+        raise UsageError(
+            f"{stack.name} is an environment for another experiment, and fetches nothing from "
+            "the lab server: `casebook stacks` says what it is for."
+        )
+    return client or stack.client
 
 
 def _is_concurrent(its_runs: list[Run]) -> bool:
@@ -123,13 +161,15 @@ def measure(
     n: int | Iterable[int] | None = None,
     delay_s: float | None = None,
     repeats: int | None = None,
-    client: str = "grequests",
+    client: str | None = None,
     scheme: str = "https",
+    trust: str = trusts.AUTHORITY,
 ) -> pd.DataFrame:
     """Measure stacks; what is not said comes from the current mode.
 
     names: one stack or several. n: pages per run, one size or several. delay_s: seconds the
-    server waits before each response. repeats: runs per stack and n.
+    server waits before each response. repeats: runs per stack and n. client: who fetches, of
+    CLIENTS; None: the stack's own, mostly grequests. trust: of casebook/trust.py.
 
     Returns one row a run, columns runs.FRAME_COLUMNS. Where a stack's interpreter is missing
     the rows are those of the reference machine and say so in the column `source`.
@@ -140,12 +180,12 @@ def measure(
     names = [names] if isinstance(names, str) else list(names)
     sizes = [n] if isinstance(n, int) else n
     here = [name for name in names if _can_run(stacks.get(name))]
-    frame = runs.frame(measure_runs(here, sizes, delay_s, repeats, client, scheme))
+    frame = runs.frame(measure_runs(here, sizes, delay_s, repeats, client, scheme, trust))
     parts = []
     for name in names:
         rows = frame[frame["stack"] == name]
         if name not in here:
-            rows = _recorded(name, sizes or modes.current().ns, client, scheme)
+            rows = recorded(name, sizes or modes.current().ns, client, scheme, trust)
             if rows.empty:
                 environments.ensure(stacks.get(name))  # raises, and says what is missing
         parts.append(rows)
@@ -157,9 +197,10 @@ def observe(
     kind: str,
     n: int = 10,
     delay_s: float | None = None,
-    client: str = "grequests",
+    client: str | None = None,
     scheme: str = "https",
     steps: Iterable[str] | None = None,
+    trust: str = trusts.AUTHORITY,
 ) -> Observation:
     """Run a stack once with an instrument in it; what comes back is no timing.
 
@@ -172,8 +213,9 @@ def observe(
     if kind not in observations.KINDS:
         raise UsageError(f"{kind!r} is not observed; choose: {', '.join(observations.KINDS)}")
     delay_s = modes.current().delay_s if delay_s is None else delay_s
-    check_parameters([n or 1], delay_s, 1, client, scheme)
+    check_parameters([n or 1], delay_s, 1, client, scheme, trust)
     stack = stacks.get(name)
+    asked = {"n": n, "delay_s": delay_s, "client": _client(stack, client), "trust": trust}
     if steps is not None:
         stack = dataclasses.replace(stack, steps=tuple(steps))
     recorded = None if _can_run(stack) else observations.reference(name, kind, stack.steps)
@@ -181,4 +223,4 @@ def observe(
         return recorded
     environment = environments.ensure(stack)
     with Bench(scheme) as bench:
-        return bench.observation(environment, kind, n, delay_s, client)
+        return bench.observation(environment, kind, **asked)

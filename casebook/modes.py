@@ -14,6 +14,7 @@ class Mode:
     ns: how many requests a run makes; ns_if_concurrent: the further sizes that are only
     tried where a stack turned out concurrent (a serial one would take minutes).
     repeats: runs per stack and size, each in a process of its own.
+    crowd_ns: the sizes where it is asked how a client fares with very many connections.
     """
 
     name: str
@@ -21,12 +22,27 @@ class Mode:
     ns: tuple[int, ...]
     ns_if_concurrent: tuple[int, ...]
     repeats: int
+    crowd_ns: tuple[int, ...]
 
 
 # The delay of the quick mode is as short as verdicts allow on a busy machine: the method
 # page shows the measurement behind it (benchmarks/verdicts_under_load.py).
-QUICK = Mode("quick", delay_s=0.1, ns=(3, 10), ns_if_concurrent=(), repeats=3)
-FULL = Mode("full", delay_s=1.0, ns=(3, 5, 10), ns_if_concurrent=(30, 100), repeats=5)
+QUICK = Mode(
+    "quick",
+    delay_s=0.1,
+    ns=(3, 10),
+    ns_if_concurrent=(),
+    repeats=3,
+    crowd_ns=(10, 100, 300),
+)
+FULL = Mode(
+    "full",
+    delay_s=1.0,
+    ns=(3, 5, 10),
+    ns_if_concurrent=(30, 100),
+    repeats=5,
+    crowd_ns=(10, 30, 100, 300, 1000, 3000),
+)
 
 _MODES = {mode.name: mode for mode in (QUICK, FULL)}
 

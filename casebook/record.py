@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import modes, observations, places, runs, stacks
+from casebook import modes, observations, places, runs, stacks, trust
 from casebook.measure import measure_runs, observe
 
 STAGES_2019 = [f"stage-{stage}-{python}" for python in ("py27", "py37") for stage in (1, 2, 3, 4)]
@@ -47,22 +47,46 @@ OBSERVED = [
 ]
 
 #: The stacks whose plain `requests` client is recorded too.
-ONE_AT_A_TIME = ("stage-1-py27", "stage-1-py37", "stage-1-today")
+ONE_AT_A_TIME = ["stage-1-py27", "stage-1-py37", "stage-1-today"]
 
-#: The stacks of the second part, which tests use and no chapter shows yet.
+#: requests through its releases, the oldest first.
 TIME_MACHINE = [
     *(f"requests-{version}-py37" for version in ("2.21.0", "2.23.0", "2.24.0")),
     *(f"requests-{version}-today" for version in ("2.31.0", "2.32.2", "2.32.4", "2.32.5")),
     *(f"requests-{version}-today" for version in ("2.33.1", "2.34.2")),
 ]
+CURED = ["cured-today", "preloaded-today", "half-cured-today"]
+NEWEST = "requests-2.34.2-today"
 
-#: Stacks that have no reference run, and why.
+#: Stacks of the first case that have no reference run, and why.
 NOT_RECORDED = {
     "stage-0": "it is whatever environment the reader has",
     "requests-first-today": "it ends in an error by design, and an error is no timing",
-    "requests-own-tests-today": "it has no grequests, only what requests' own tests need",
-    **dict.fromkeys(TIME_MACHINE, "it will be recorded with the chapters of the second part"),
 }
+
+
+def matrix() -> list[str]:
+    """The stacks of the first case: recorded with grequests, over HTTPS and over HTTP."""
+    of_others = {*TIME_MACHINE, *CURED, *NOT_RECORDED}
+    return [
+        stack.name
+        for stack in stacks.load().values()
+        if stack.client == "grequests" and stack.name not in of_others
+    ]
+
+
+def plan() -> list[tuple[list[str], dict]]:
+    """What is measured: names of stacks, and the arguments of measure_runs beside them."""
+    threads = {"client": "threads", "n": (30,), "delay_s": 0}
+    crowd = {"n": modes.FULL.crowd_ns, "repeats": 1, "trust": trust.BUNDLE}
+    return [
+        (ONE_AT_A_TIME, {"client": "requests"}),
+        (matrix(), {}),
+        (matrix(), {"scheme": "http", "n": (10,), "repeats": 1}),  # the control: nothing is slow
+        *(([*TIME_MACHINE, *CURED], {**threads, "trust": name}) for name in trust.NAMES),
+        ([NEWEST, "cured-today"], {**crowd, "client": "grequests"}),
+        ([NEWEST, "cured-today"], {**crowd, "client": "threads"}),
+    ]
 
 
 def processor() -> str:
@@ -107,17 +131,12 @@ def record(only: list[str] | None = None) -> None:
     only: the names of the stacks to record, for a trial; the others' rows are then kept.
     Takes about half an hour. Raises as measure.measure.
     """
-    everything = [name for name in stacks.load() if name not in NOT_RECORDED]
-    chosen = [stacks.get(name).name for name in only] if only else everything
+    chosen = [stacks.get(name).name for name in only] if only else list(stacks.load())
     measured = []
-    for client, scheme, n, repeats, those in (
-        ("requests", "https", None, None, [name for name in chosen if name in ONE_AT_A_TIME]),
-        ("grequests", "https", None, None, chosen),
-        ("grequests", "http", (10,), 1, chosen),  # the control: nothing may be slow
-    ):
-        measured += measure_runs(
-            those, n=n, repeats=repeats, client=client, scheme=scheme, mode=modes.FULL
-        )
+    for names, asked in plan():
+        those = [name for name in names if name in chosen]
+        if those:
+            measured += measure_runs(those, mode=modes.FULL, **asked)
     seen = [observe(**what) for what in OBSERVED if what["name"] in chosen]
 
     table = runs.frame(measured).assign(source=runs.REFERENCE)

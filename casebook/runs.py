@@ -29,6 +29,7 @@ COUNTERS = (
     "contexts",
     "load_verify_locations",
     "default_loads",
+    "loads_before",
     "longest_stall_s",
 )
 
@@ -36,6 +37,9 @@ COUNTERS = (
 @dataclass(frozen=True)
 class Run:
     """One measured run. Times in seconds, memory in KiB; `repeat` counts from 1.
+
+    wall_s, user_s, sys_s and cpu_s (both) are of the fetch alone; process_cpu_s is the CPU of the
+    whole process until the fetch was done, with the imports and what they load.
 
     counters: the keys of COUNTERS. versions: package name -> version, of the stack's own
     interpreter. source: `live` or `reference`. measured_at: UTC, ISO 8601.
@@ -47,10 +51,13 @@ class Run:
     n: int
     delay_s: float
     scheme: str
+    trust: str
     repeat: int
     wall_s: float
     user_s: float
     sys_s: float
+    cpu_s: float
+    process_cpu_s: float
     peak_rss_kib: int
     ok: int
     effective_concurrency: float
@@ -98,7 +105,7 @@ def check(stack: str, n: int, answer: dict) -> None:
 def from_answer(answer: dict, server_counters: dict | None, **asked) -> Run:
     """The checked run behind a probe's answer.
 
-    asked: stack, client, n, delay_s, scheme, repeat. server_counters: what the server
+    asked: stack, client, n, delay_s, scheme, trust, repeat. server_counters: what the server
     counted during the run; None for a server that does not count. Raises RunFailed.
     """
     check(asked["stack"], asked["n"], answer)
@@ -110,6 +117,8 @@ def from_answer(answer: dict, server_counters: dict | None, **asked) -> Run:
         wall_s=wall_s,
         user_s=answer["user_s"],
         sys_s=answer["sys_s"],
+        cpu_s=round(answer["user_s"] + answer["sys_s"], 6),
+        process_cpu_s=answer["process_cpu_s"],
         peak_rss_kib=answer["peak_rss_kib"],
         ok=len(answer["responses"]),
         effective_concurrency=effective_concurrency(n, delay_s, wall_s),

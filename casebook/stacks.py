@@ -28,6 +28,9 @@ class Stack:
     says: dict[str, str] = field(hash=False)
     #: One sentence.
     about: str
+    #: Who fetches unless something else is asked for (casebook/probes/clients.py); empty where
+    #: the environment is for another experiment and no client of the lab server.
+    client: str = "grequests"
 
     @property
     def packages(self) -> dict[str, str]:
@@ -49,10 +52,11 @@ def _table() -> tuple[Stack, ...]:
             name=row["name"],
             python=row["python"],
             lock=row.get("lock", ""),
-            steps=tuple(row["steps"]),
+            steps=tuple(row.get("steps", ())),
             patch=row.get("patch", ""),
             says=row.get("says", {}),
             about=row["about"],
+            client=row.get("client", "grequests"),
         )
         for row in rows
     )

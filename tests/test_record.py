@@ -2,33 +2,55 @@
 
 import json
 
-from casebook import analysis, observations, picture, places, record, runs, stacks
+from casebook import analysis, modes, observations, picture, places, record, runs, stacks
 
 FOLDER = places.DATA / "reference"
 
 
-def test_every_stack_is_in_the_reference_run_at_every_size():
+def rows(**wanted):
+    """The reference runs with these values in these columns."""
     frame = runs.reference()
-    https = frame[(frame["client"] == "grequests") & (frame["scheme"] == "https")]
+    for column, value in wanted.items():
+        frame = frame[frame[column] == value]
+    return frame
+
+
+def test_every_stack_of_the_first_case_is_in_the_reference_run_at_every_size():
+    https = rows(client="grequests", scheme="https", trust="authority")
     verdicts = analysis.verdicts(https)
-    assert set(verdicts.index) == set(stacks.load()) - set(record.NOT_RECORDED)
-    for name, rows in https.groupby("stack"):
+    assert set(verdicts.index) == set(record.matrix())
+    for name, of_stack in https.groupby("stack"):
         sizes = {3, 5, 10} | ({30, 100} if verdicts[name] == "concurrent" else set())
-        counts = rows.groupby("n").size().to_dict()
+        counts = of_stack.groupby("n").size().to_dict()
         assert counts == dict.fromkeys(sizes, 5), name
-    assert set(frame["source"]) == {"reference"}
+    assert set(https["source"]) == {"reference"}
     assert set(https["delay_s"]) == {1.0}
 
 
+def test_every_run_that_is_planned_is_recorded():
+    for names, asked in record.plan():
+        for name in names:
+            wanted = {"stack": name, "client": asked.get("client", stacks.get(name).client)}
+            wanted |= {key: asked[key] for key in ("scheme", "trust") if key in asked}
+            found = rows(**wanted)
+            sizes = asked.get("n", modes.FULL.ns)
+            assert set(sizes) <= set(found["n"]), (name, asked)
+
+
+def test_each_client_of_the_lab_server_is_planned_somewhere():
+    planned = {name for names, _ in record.plan() for name in names}
+    fetching = {stack.name for stack in stacks.load().values() if stack.client}
+    assert fetching - planned == set(record.NOT_RECORDED)
+
+
 def test_the_reference_run_agrees_with_the_published_verdicts_and_its_control_shows_nothing():
-    frame = runs.reference()
-    https = frame[(frame["client"] == "grequests") & (frame["scheme"] == "https")]
+    https = rows(client="grequests", scheme="https", trust="authority")
     words = {"serial": "slow", "concurrent": "fast"}
     verdicts = analysis.verdicts(https)
     for stack in stacks.load().values():
         if stack.says:
             assert words[verdicts[stack.name]] == stack.says["verdict"], stack.name
-    control = frame[frame["scheme"] == "http"]
+    control = rows(scheme="http")
     assert set(control["stack"]) == set(verdicts.index)
     assert set(control["verdict"]) == {"concurrent"}
 

@@ -5,7 +5,9 @@ import pytest
 from casebook import observations, runs
 from casebook.errors import RunFailed
 
-ASKED = dict(stack="s", client="grequests", n=2, delay_s=0.1, scheme="https", repeat=1)
+ASKED = dict(
+    stack="s", client="grequests", n=2, delay_s=0.1, scheme="https", trust="authority", repeat=1
+)
 
 
 def answer(**changed):
@@ -15,7 +17,8 @@ def answer(**changed):
         "versions": {"requests": "2.21.0"},
         "wall_s": 0.1,
         "user_s": 0.01,
-        "sys_s": 0.0,
+        "sys_s": 0.02,
+        "process_cpu_s": 0.2,
         "peak_rss_kib": 30000,
         "responses": [{"page": p, "status": 200, "got_page": p} for p in (0, 1)],
         "counters": {
@@ -35,6 +38,7 @@ def test_a_run_carries_the_servers_counters_and_its_verdict():
     assert run.verdict == "concurrent"
     assert run.effective_concurrency == pytest.approx(2.0)
     assert set(run.counters) == set(runs.COUNTERS)
+    assert run.cpu_s == pytest.approx(0.03)
     assert runs.frame([run]).loc[0, "counters_peak_in_flight"] == 2
 
 

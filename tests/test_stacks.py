@@ -8,7 +8,7 @@ import pytest
 
 from casebook import places, stacks
 from casebook.errors import UsageError
-from casebook.probes import steps
+from casebook.probes import clients, steps
 
 TABLE = tomllib.loads(stacks.TABLE.read_text())
 LOCKS = sorted((places.ENV / "locks").glob("*.txt"))
@@ -43,7 +43,9 @@ def test_only_stage_4_is_patched():
 def test_each_stack_is_complete(stack):
     assert stack.python in ("2.7", "3.7", "today", "here")
     assert bool(stack.lock) == (stack.python != "here")
-    assert stack.steps and set(stack.steps) <= set(steps.STEPS)
+    assert set(stack.steps) <= set(steps.STEPS)
+    assert stack.client in ("", *clients.CLIENTS)
+    assert stack.steps or stack.client not in ("grequests", "requests", "threads")
     assert stack.about.endswith(".") and stack.about.count(". ") == 0
     if stack.says:
         row = published()[stack.says["id"]]

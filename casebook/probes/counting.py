@@ -1,6 +1,7 @@
 """Counters inside the client: what its TLS did, and how long its event loop stood still.
 
-Installed after the last step, so that only the fetch is counted and no step sees a difference.
+Installed after the last step, so that only the fetch is counted and no step sees a difference; for
+clients without gevent before the first, so that what imports load can be told.
 """
 
 import sys
@@ -20,6 +21,30 @@ def install():
     subclass of them) and of pyOpenSSL's. Each load counts once, whichever layers it went through.
     """
     counters = {"contexts": 0, "load_verify_locations": 0, "default_loads": 0}
+    count_stdlib(counters)
+    count_pyopenssl(counters)
+    return counters
+
+
+def install_early():
+    """As `install`, before the steps: what imports load can be told. Not for gevent, which has to
+    be there before `ssl` is imported. `begin` is to be called when the fetch begins.
+    """
+    counters = {"contexts": 0, "load_verify_locations": 0, "default_loads": 0}
+    count_stdlib(counters)
+    return counters
+
+
+def begin(counters):
+    """Start again from nothing, but for `loads_before`: the loads up to now."""
+    counters["loads_before"] = counters["load_verify_locations"] + counters["default_loads"]
+    for name in ("contexts", "load_verify_locations", "default_loads"):
+        counters[name] = 0
+    count_pyopenssl(counters)
+
+
+def count_stdlib(counters):
+    """Count the contexts and loads of the standard library's ssl."""
     import ssl
 
     # gevent's SSLContext and urllib3's wrappers end in one of these two classes.
@@ -33,6 +58,9 @@ def install():
     stdlib.__new__ = staticmethod(made)
     count_loads(stdlib, counters)
 
+
+def count_pyopenssl(counters):
+    """Count the contexts and loads of pyOpenSSL, where it has been imported."""
     if "OpenSSL.SSL" in sys.modules:
         pyopenssl = sys.modules["OpenSSL.SSL"].Context
         initialise = pyopenssl.__init__
@@ -43,7 +71,6 @@ def install():
 
         pyopenssl.__init__ = initialised
         count_loads(pyopenssl, counters)
-    return counters
 
 
 def count_loads(context_class, counters):

@@ -14,6 +14,7 @@ import sys
 _writes_no_bytecode = sys.dont_write_bytecode
 sys.dont_write_bytecode = True
 import calltrace  # noqa: E402
+import clients  # noqa: E402
 import counting  # noqa: E402
 import profiling  # noqa: E402
 import provenance  # noqa: E402
@@ -33,8 +34,13 @@ def run(spec):
     try:
         if "profile" in gather and "trace" in gather:
             raise ValueError("a profile and a trace need a run each")
+        if spec.get("bundle"):
+            trust_bundle(spec["bundle"])
+        early = None
+        if spec["client"] not in clients.OF_GEVENT and spec["n"]:
+            early = counting.install_early()
         new_session = take_steps(spec, found)
-        fetch(spec, new_session, gather, found, result)
+        fetch(spec, new_session, gather, found, early, result)
     except Exception as error:
         result["failure"] = failure(None, error, spec)
     result["openssl"], result["openssl_of_pyopenssl"] = provenance.openssl_versions()
@@ -42,6 +48,13 @@ def run(spec):
     if found:
         result["provenance"] = found.rows
     return result
+
+
+def trust_bundle(path):
+    """Put a file in the place of certifi's bundle; libraries ask for it when they are imported."""
+    import certifi
+
+    certifi.where = certifi.core.where = lambda: path
 
 
 def take_steps(spec, found):
@@ -56,20 +69,24 @@ def take_steps(spec, found):
     return new_session
 
 
-def fetch(spec, new_session, gather, found, result):
+def fetch(spec, new_session, gather, found, early, result):
     """Fetch pages 0 to n - 1 and add what was seen and measured to `result`."""
     n = spec["n"]
     if n == 0:
         return
-    if spec["client"] == "grequests":
-        client = GrequestsClient(new_session)
-    else:
-        client = RequestsClient(new_session)
+    client = clients.CLIENTS[spec["client"]](new_session)
     url = "%s/delay/%s?page=" % (spec["url"], spec["delay_s"])
     urls = [url + str(page) for page in range(n)]
     verify = spec.get("verify", spec.get("ca_file") or True)
+    if verify is False:
+        silence_unverified()
+    allow_open_files(n)
 
-    counters = counting.install()
+    if early is None:
+        counters = counting.install()
+    else:
+        counters = early
+        counting.begin(counters)
     if found:
         found.watch_connections()
     times = timeline.install() if "timeline" in gather else None
@@ -98,6 +115,7 @@ def fetch(spec, new_session, gather, found, result):
     result["wall_s"] = rounded(wall_s)
     result["user_s"] = rounded(after.ru_utime - before.ru_utime)
     result["sys_s"] = rounded(after.ru_stime - before.ru_stime)
+    result["process_cpu_s"] = rounded(after.ru_utime + after.ru_stime)
     result["peak_rss_kib"] = peak_rss_kib(after)
     result["counters"] = dict(counters)
     if found:
@@ -108,6 +126,23 @@ def fetch(spec, new_session, gather, found, result):
     if observer:
         result[observer.name] = observer.rows()
     check(replies, spec, result)
+
+
+def silence_unverified():
+    """No warning for each request that asks not to verify: that is asked for here."""
+    import warnings
+
+    warnings.filterwarnings("ignore", message="Unverified HTTPS request")
+
+
+def allow_open_files(n):
+    """Raise the limit of open files where n connections would meet it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 4 * n + 256
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        if hard != resource.RLIM_INFINITY:
+            wanted = min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def peak_rss_kib(usage):
@@ -124,48 +159,6 @@ def peak_rss_kib(usage):
     except EnvironmentError:
         pass
     return usage.ru_maxrss // (1024 if sys.platform == "darwin" else 1)
-
-
-class GrequestsClient(object):
-    """All at once, as the author did it: `grequests.map` without a size."""
-
-    def __init__(self, new_session):
-        import grequests
-
-        self.grequests = grequests
-        self.new_session = new_session
-
-    def get(self, urls, verify):
-        """The responses in order; in the place of a response that failed, its exception."""
-        grequests = self.grequests
-        if self.new_session is None:
-            rs = [grequests.get(url, verify=verify) for url in urls]
-        else:
-            new = self.new_session
-            rs = [grequests.get(url, verify=verify, session=new()) for url in urls]
-        return grequests.map(rs, exception_handler=lambda request, error: error)
-
-
-class RequestsClient(object):
-    """One at a time: `requests.get` in a loop."""
-
-    def __init__(self, new_session):
-        import requests
-
-        self.get_one = requests.get
-        if new_session is not None:
-            self.get_one = lambda *args, **kwargs: new_session().get(*args, **kwargs)
-
-    def get(self, urls, verify):
-        """The responses in order, up to the first that failed: then its exception."""
-        replies = []
-        for url in urls:
-            try:
-                replies.append(self.get_one(url, verify=verify))
-            except Exception as error:
-                replies.append(error)
-                break
-        return replies
 
 
 def check(replies, spec, result):

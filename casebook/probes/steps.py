@@ -4,13 +4,16 @@ A step imports or patches, and returns None, or a function that makes the `reque
 each request. Nothing here is imported before its turn comes: the order is the experiment.
 """
 
+import os
+import sys
+
 #: Steps that only make sense with gevent; a client that loops over `requests.get` skips them.
 GEVENT_STEPS = ("patch_all", "patch_select", "gevent_openssl")
 
 
 def for_client(names, client):
     """The steps as this client takes them: `requests` in the place of `grequests`, no gevent."""
-    if client == "grequests":
+    if client == "grequests" or "grequests" not in names:
         return list(names)
     kept = [name for name in names if name not in GEVENT_STEPS]
     return ["requests" if name == "grequests" else name for name in kept]
@@ -96,6 +99,43 @@ def x509_adapter():
     return new_session
 
 
+def shared_context():
+    """Install the cure of the second case: the file beside this folder, as one would copy it."""
+    beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sys.path.append(beside)
+    try:
+        import shared_context
+    finally:
+        sys.path.remove(beside)
+    shared_context.install()
+
+
+def preload():
+    """Load the certificates that verify=True trusts now, into the cure's context."""
+    sys.modules["shared_context"].preload()
+
+
+def init_poolmanager_only():
+    """An adapter that gives its pool manager one loaded context, and stops there.
+
+    It is what many a page recommends. `cert_verify` still tells each connection of the bundle, and
+    urllib3 loads it into the shared context again and again.
+    """
+    import requests
+    from requests import adapters, sessions
+    from urllib3.util.ssl_ import create_urllib3_context
+
+    context = create_urllib3_context()
+    context.load_verify_locations(requests.certs.where())
+
+    class SharingAdapter(adapters.HTTPAdapter):
+        def init_poolmanager(self, *args, **kwargs):
+            kwargs["ssl_context"] = context
+            adapters.HTTPAdapter.init_poolmanager(self, *args, **kwargs)
+
+    sessions.HTTPAdapter = SharingAdapter
+
+
 def client_certificate():
     """A self-signed client certificate and its key, both PEM bytes, made on the spot."""
     import datetime
@@ -138,5 +178,8 @@ STEPS = {
         extract,
         google_auth_mtls,
         x509_adapter,
+        shared_context,
+        preload,
+        init_poolmanager_only,
     )
 }
