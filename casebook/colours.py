@@ -1,11 +1,12 @@
 """The colours of charts and tables: one for each kind of stack, in a light and a dark version.
 
-Each is readable as text on the page's background (contrast of at least 4.5 to 1), and the six
-that meet most often were chosen to stay apart for readers with protanopia, deuteranopia and
-tritanopia (tests/test_charts.py computes both).
+Each is readable as text on the page's background (contrast of at least 4.5 to 1). Those that meet
+in a chart of many lines, the stages on the one hand, stock and cured requests and other clients
+on the other, were chosen to stay apart for readers with protanopia, deuteranopia and tritanopia
+(tests/test_charts.py computes both).
 """
 
-from casebook.words import split_stack
+from casebook.words import OF_A_STACK, is_bare_loop, split_stack
 
 #: name -> (on a light page, on a dark page). The CSS variable of a name is --cb-<name>.
 COLOURS = {
@@ -21,6 +22,17 @@ COLOURS = {
     "brown": ("#6b5344", "#cdb3a0"),
     "steel": ("#2f6b86", "#8fc1da"),
     "plum": ("#8a1f4f", "#e58aab"),
+    "cured": ("#007004", "#dde050"),
+    "threads": ("#d70605", "#cd6a4d"),
+    "cured-threads": ("#a14f47", "#f98500"),
+    "httpx": ("#7a0cfd", "#aa56ff"),
+    "httpx-each": ("#801a90", "#7f7aca"),
+    "aiohttp": ("#90004b", "#f90995"),
+    "niquests": ("#6965d8", "#f56bff"),
+    "urllib3": ("#5d3510", "#e9b572"),
+    "pycurl": ("#044d4f", "#87eddd"),
+    "curl_cffi": ("#975aa4", "#cfb7fe"),
+    "go": ("#3d2a6d", "#b88ccd"),
     "control": ("#666b70", "#a3abb3"),
     "stall": ("#b3261e", "#ff8f85"),
 }
@@ -54,6 +66,49 @@ _OF_STACK = {
     "google-auth-2.55.1-today": "steel",
     "toolbelt-x509-today": "plum",
     "stage-2-injected-today": "stage-2",
+    # The time machine: before the shared context, with it, and after it was taken back.
+    "requests-2.21.0-py37": "steel",
+    "requests-2.23.0-py37": "steel",
+    "requests-2.24.0-py37": "steel",
+    "requests-2.31.0-today": "steel",
+    "requests-2.32.2-today": "stage-4",
+    "requests-2.32.4-today": "stage-4",
+    "requests-2.32.5-today": "indigo",
+    "requests-2.33.1-today": "indigo",
+    "requests-2.34.2-today": "stage-1",
+    "preloaded-today": "stage-3",
+    "half-cured-today": "stage-2",
+}
+#: Where real threads stand beside greenlets in one chart.
+_OF_THREADS = {
+    "stage-1-today": "threads",
+    "requests-2.34.2-today": "threads",
+    "cured-today": "cured-threads",
+}
+#: Clients that take another's colour: one near-limit for the other, and those of the bookstore.
+_OF_CLIENT = {
+    "h2load": "go",
+    "requests-py37": "requests",
+    "requests-2.10-py37": "requests",
+    "requests-2.31-py37": "requests",
+    "hyper": "threads",
+    "httpx-h1": "httpx",
+    "httpx-h2": "httpx-each",
+    "bare-h2": "go",
+    "pipes": "steel",
+}
+_OF_VALUE = {
+    ("trust", "authority"): "stage-4",
+    ("trust", "bundle"): "stage-1",
+    ("trust", "path"): "requests",
+    ("trust", "off"): "stage-2",
+    ("trust", "off-hidden"): "stage-3",
+    ("protocol", "h2"): "stage-1",
+    ("protocol", "http/1.1"): "stage-2",
+    ("engine", "twisted"): "stage-3",
+    ("engine", "granian"): "stage-4",
+    ("order", "completed"): "stage-4",
+    ("order", "asked"): "stage-2",
 }
 _SPARE = ("steel", "plum", "indigo", "olive", "magenta", "brown")
 
@@ -66,18 +121,38 @@ OF_EVENT = {
     "receive": "stage-4",
 }
 
+#: HTTP/2 frames by type; all others are of the connection as such.
+OF_FRAME = {
+    "HEADERS": "stage-1",
+    "CONTINUATION": "stage-1",
+    "PUSH_PROMISE": "stage-1",
+    "DATA": "stage-4",
+    "RST_STREAM": "stall",
+    "GOAWAY": "stall",
+}
+
 
 def colour_name(stack: str, client: str = "grequests") -> str:
-    """The name in COLOURS of a stack's colour, the same in every chapter.
+    """The name in COLOURS of a stack's or a client's colour, the same in every chapter.
 
     A stack without an entry of its own gets its stage's colour, else a spare one by its name.
     """
-    if client != "grequests":
-        return client if client in COLOURS else _spare(client)
+    if client == "threads" and stack in _OF_THREADS:
+        return _OF_THREADS[stack]
+    if client not in OF_A_STACK or not stack or is_bare_loop(stack, client):
+        name = _OF_CLIENT.get(client, client)
+        return name if name in COLOURS else _spare(name)
     if stack in _OF_STACK:
         return _OF_STACK[stack]
     what, _ = split_stack(stack)
+    if what.startswith("openssl-"):
+        return "steel"
     return what if what in COLOURS else _spare(what)
+
+
+def colour_of_value(column: str, value) -> str:
+    """The name in COLOURS for lines that are told apart by another column, such as `trust`."""
+    return _OF_VALUE.get((column, value)) or _spare(str(value))
 
 
 def _spare(name: str) -> str:

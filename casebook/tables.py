@@ -11,6 +11,7 @@ import pandas as pd
 from casebook import words
 from casebook.colours import style
 from casebook.errors import UsageError
+from casebook.origins import origin
 
 #: Column names as headers, with the unit in them.
 HEADERS = {
@@ -18,6 +19,9 @@ HEADERS = {
     "wall_s": "wall time, s",
     "user_s": "user CPU, s",
     "sys_s": "system CPU, s",
+    "cpu_s": "CPU, s",
+    "process_cpu_s": "CPU of the whole process, s",
+    "server_cpu_s": "server's CPU, s",
     "delay_s": "delay, s",
     "median_s": "median, s",
     "min_s": "fastest, s",
@@ -25,6 +29,7 @@ HEADERS = {
     "tottime_s": "total time, s",
     "cumtime_s": "cumulative time, s",
     "peak_rss_kib": "peak memory, KiB",
+    "peak_mb": "peak memory, MB",
     "effective_concurrency": "effective concurrency",
     "measured_at": "measured at, UTC",
     "counters_connections": "connections",
@@ -34,6 +39,7 @@ HEADERS = {
     "counters_contexts": "SSL contexts made",
     "counters_load_verify_locations": "load_verify_locations calls",
     "counters_default_loads": "default certificate loads",
+    "counters_loads_before": "certificate loads at import",
     "counters_longest_stall_s": "event loop stood still, s",
 }
 
@@ -95,9 +101,9 @@ def show(
     unknown = [name for name in formats if name not in frame]
     if unknown:
         raise UsageError(f"there is no column {', '.join(unknown)} to format in this table")
-    source = words.provenance(frame) if "source" in frame else ""
+    source = origin(frame) if "source" in frame else ""
     names = [str(name) for name in frame.columns]
-    titles = [headers.get(name) or _header(name) for name in names]
+    titles = [headers.get(name) or header(name) for name in names]
     numeric = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns]
     cells = [
         [_cell(frame, row, name, formats) for name in frame.columns] for row in range(len(frame))
@@ -157,8 +163,11 @@ def breakable(text: str) -> str:
     return re.sub(r"([./_:(])", r"\1<wbr>", escape(str(text)))
 
 
-def _header(name: str) -> str:
-    for end, unit in (("_s", "s"), ("_ms", "ms"), ("_kib", "KiB")):
+def header(name: str) -> str:
+    """What a column is called, with its unit: `wall_s` -> "wall time, s"."""
+    if name in HEADERS:
+        return HEADERS[name]
+    for end, unit in (("_s", "s"), ("_ms", "ms"), ("_kib", "KiB"), ("_mb", "MB")):
         if name.endswith(end):
             return f"{name.removesuffix(end).replace('_', ' ')}, {unit}"
     return name.replace("_", " ")

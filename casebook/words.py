@@ -1,11 +1,8 @@
-"""How stacks, Pythons, sources and numbers are named on a page, in charts and in tables alike."""
+"""How stacks, clients, Pythons and numbers are named on a page, in charts and in tables alike."""
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-
-import pandas as pd
+from collections.abc import Iterable
 
 from casebook.errors import UsageError
 
@@ -18,13 +15,52 @@ VERDICTS = {"slow": "serial", "fast": "concurrent"}
 
 PYTHONS = {"py27": "2.7", "py37": "3.7", "today": "today"}
 
-#: What the sources of data/published.csv are called in a caption.
-PUBLICATIONS = {
-    "000": "The curious case of grequests and https, part 1 (2019)",
-    "001": "the talk The curious case of slow/fast grequests code (2019)",
-    "002": "requests, pull request 6667 (2024)",
-    "003": "Patching requests for fun and (concurrent) profit (2024)",
-    "004": "Building HTTP 2 server in Python (2016)",
+#: Stacks, without their Python, that are known by a shorter name.
+STACKS = {
+    "cured": "cured",
+    "preloaded": "preloaded",
+    "half-cured": "half cured",
+}
+
+#: How a stack's requests are sent, where the stack is what a run is about.
+OF_A_STACK = {"grequests": "", "threads": "threads", "requests": "a loop"}
+
+#: Clients whose names are not yet words.
+CLIENTS = {
+    "httpx-each": "httpx, a client each",
+    "go": "Go",
+    "requests-py37": "requests, Python 3.7",
+    "requests-2.10-py37": "requests 2.10, Python 3.7",
+    "requests-2.31-py37": "requests 2.31, Python 3.7",
+    "httpx-h1": "httpx, HTTP/1.1",
+    "httpx-h2": "httpx, HTTP/2",
+    "bare-h2": "bare h2",
+}
+
+#: What stands in further columns of runs.
+VALUES = {
+    "client": CLIENTS,
+    "trust": {
+        "authority": "verify=one certificate",
+        "bundle": "verify=True",
+        "path": "verify=path",
+        "off": "verify=False",
+        "off-hidden": "verify=False, no default bundle",
+    },
+    "scheme": {"http": "plain HTTP", "https": "HTTPS"},
+    "protocol": {"h2": "HTTP/2", "http/1.1": "HTTP/1.1"},
+    "engine": {"twisted": "Twisted", "granian": "Granian"},
+    "order": {"completed": "as completed", "asked": "in the order asked"},
+    "connections": {1: "1 connection"},
+    "at_once": {1: "one at a time"},
+}
+
+#: How a number in a column is said, where it stands alone.
+_SAID = {
+    "n": "n = {:,}",
+    "connections": "{:,} connections",
+    "at_once": "{:,} at once",
+    "threads": "{:,} threads",
 }
 
 
@@ -43,12 +79,27 @@ def split_stack(stack: str) -> tuple[str, str]:
 def stack_label(stack: str, client: str = "grequests") -> str:
     """A stack as a reader's words: `stage-2-py27` -> "stage 2, Python 2.7".
 
-    Runs of the client `requests` are named "requests", whichever stack they ran in: nothing
-    that distinguishes the stacks happens there.
+    A client that is the point of its run is named instead: "aiohttp", and "requests" for the
+    bare loop of the first part. What fetches through requests, threads or a loop, is added to
+    the stack where it is not grequests: "requests 2.32.4, threads".
     """
-    if client != "grequests":
-        return client
+    if client not in OF_A_STACK or is_bare_loop(stack, client):
+        return client_label(client)
+    via = OF_A_STACK[client]
+    return f"{_bare_label(stack)}, {via}" if via else _bare_label(stack)
+
+
+def is_bare_loop(stack: str, client: str) -> bool:
+    """Whether a run is the first part's loop of `requests`, in which the stack plays no part."""
+    return client == "requests" and stack.startswith("stage-")
+
+
+def _bare_label(stack: str) -> str:
     what, python = split_stack(stack)
+    if what in STACKS:
+        return STACKS[what]
+    if re.fullmatch(r"requests-\d+\.\d+\.\d+|openssl-[\d.]+", what):
+        return what.replace("openssl", "OpenSSL").replace("-", " ")
     words = re.sub(r"^(stage)-(\d)", r"\1 \2", what)
     words = re.sub(r"-(?=[a-z])", " ", words)
     words = re.sub(r"-(?=\d)", " ", words)
@@ -57,15 +108,45 @@ def stack_label(stack: str, client: str = "grequests") -> str:
     return f"{words}, today" if python == "today" else f"{words}, Python {python}"
 
 
+def client_label(client: str) -> str:
+    """A client as a reader's words: `httpx-h2` -> "httpx, HTTP/2"."""
+    return CLIENTS.get(client, client)
+
+
+def value_label(column: str, value) -> str:
+    """What stands in a column of a frame of runs, in words: trust `off` -> "verify=False"."""
+    if column == "stack":
+        return stack_label(value)
+    if value in VALUES.get(column, {}):
+        return VALUES[column][value]
+    return _SAID[column].format(value) if column in _SAID else str(value)
+
+
 def number(value: float, digits: int = 3) -> str:
-    """A number with that many significant digits and no exponent: 10.0481 -> "10.0"."""
+    """A number with that many significant digits and no exponent: 10.0481 -> "10.0".
+
+    From a thousand on with commas: 2231.4 -> "2,231".
+    """
     value = float(value)
     if not math.isfinite(value):
         raise UsageError(f"{value} is not a number that a page can show")
     if value == 0:
         return "0"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:.{decimals}f}"
+    return f"{value:,.{decimals}f}"
+
+
+def amount(value: float, unit: str = "") -> str:
+    """A number with its unit: "2,231 MB", "0.523 s", "0.052 s"; a count stays exact: "30"."""
+    if not unit and float(value).is_integer():
+        return f"{value:,.0f}"
+    said = number(value, 2 if unit == "s" and abs(value) < 0.1 else 3)
+    return f"{said} {unit}".rstrip()
+
+
+def tick(value: float) -> str:
+    """A number at an axis, as short as it is round: "0.1", "10", "3,000"."""
+    return f"{value:,.10g}"
 
 
 def seconds(value: float) -> str:
@@ -94,105 +175,3 @@ def capital(text: str) -> str:
 def times(factor: float) -> str:
     """A factor as a reader says it: "9.6 times", "96 times"."""
     return f"{number(factor, 2) if factor < 100 else f'{factor:.0f}'} times"
-
-
-def publication(source: str) -> str:
-    """The title of a source file of data/published.csv; the file's name if it has none."""
-    return PUBLICATIONS.get(str(source)[:3], str(source))
-
-
-def moment(text: str) -> str:
-    """An ISO 8601 time (UTC) in words: "20 November 2026, 11:05 UTC"."""
-    when = _parsed(text)
-    return f"{when.day} {when:%B %Y, %H:%M} UTC"
-
-
-def day(text: str) -> str:
-    """The day of an ISO 8601 time in words: "20 November 2026"."""
-    when = _parsed(text)
-    return f"{when.day} {when:%B %Y}"
-
-
-def _parsed(text: str) -> datetime:
-    when = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
-    return when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
-
-
-def provenance(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
-    """Where and when the rows of some frames came from, in sentences, for a caption.
-
-    frames: one frame or several with a column source (`live`, `reference` or `published`),
-    measured_at (ISO 8601) for the first two and published_in (a source's file name) for the
-    last. Rows without a source are taken as live.
-    Nothing recorded passes for live: a mixture names the recorded stacks one by one.
-    """
-    frames = [frames] if isinstance(frames, pd.DataFrame) else list(frames)
-    frames = [frame for frame in frames if frame is not None and len(frame)]
-    sentences = []
-    live = _of_source(frames, LIVE)
-    if live:
-        sentences.append(f"Measured on this machine{_span(live, moment)}.")
-    recorded = _of_source(frames, REFERENCE)
-    if recorded:
-        text = f"ecorded on the reference machine{_span(recorded, day)}, not measured now."
-        named = f"{_named(recorded, live)}: r" if live else "R"
-        sentences.append(capital(named) + text)
-    published = _of_source(frames, PUBLISHED)
-    if published:
-        titles = dict.fromkeys(
-            publication(source)
-            for frame in published
-            for source in frame.get("published_in", pd.Series("an earlier work", frame.index))
-        )
-        sentences.append(f"Published in {join(titles)}.")
-    return " ".join(sentences)
-
-
-def _of_source(frames: list[pd.DataFrame], source: str) -> list[pd.DataFrame]:
-    chosen = []
-    for frame in frames:
-        if "source" in frame:
-            frame = frame[frame["source"] == source]
-        elif source != LIVE:
-            continue
-        if len(frame):
-            chosen.append(frame)
-    return chosen
-
-
-def _named(recorded: list[pd.DataFrame], live: list[pd.DataFrame]) -> str:
-    """Which rows were recorded: their Pythons if those were not measured at all, else stacks."""
-
-    def of(frames: list[pd.DataFrame]) -> dict[tuple[str, str], None]:
-        return dict.fromkeys(
-            (row.stack, getattr(row, "client", "grequests"))
-            for frame in frames
-            if "stack" in frame
-            for row in frame.itertuples()
-        )
-
-    stacks = of(recorded)
-    pythons = dict.fromkeys(split_stack(stack)[1] for stack, _ in stacks)
-    if not stacks:
-        return "some rows"
-    if len(stacks) > 1 and not set(pythons) & {split_stack(stack)[1] for stack, _ in of(live)}:
-        return "everything in Python " + join(pythons).replace("Python today", "today")
-    return "; ".join(stack_label(*stack) for stack in stacks)
-
-
-def _span(frames: list[pd.DataFrame], say) -> str:
-    """The first and last moment of frames: ", A" or ", A to B"; "" when none is known."""
-    known = sorted(
-        str(value)
-        for frame in frames
-        if "measured_at" in frame
-        for value in frame["measured_at"].dropna()
-    )
-    if not known:
-        return ""
-    first, last = say(known[0]), say(known[-1])
-    if first == last:
-        return f", {first}"
-    if say is moment and day(known[0]) == day(known[-1]):
-        return f", {first.removesuffix(' UTC')} to {last.partition(', ')[2]}"
-    return f", {first} to {last}"

@@ -2,13 +2,16 @@
 
 import itertools
 import re
+from functools import cache
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from casebook import charts, colours, tables, words
+from casebook.bookstore import readers
 from casebook.charts import figure, labels
+from casebook.charts.series import gather, told_apart
 from casebook.errors import UsageError
 
 #: The pages that figures stand on: the book's and JupyterLab's, light and dark.
@@ -112,7 +115,92 @@ PROVENANCE = pd.DataFrame(
 )
 
 
+#: A hundred connections and the sizes that only the reference machine measured.
+FURTHER = {"trust": "bundle", "source": "reference"}
+THOUSANDS = pd.concat(
+    [
+        runs("requests-2.34.2-today", ((10, (1.2, 1.3)), (300, (7.4, 7.6))), trust="bundle"),
+        runs("requests-2.34.2-today", ((1000, (22.0,)), (3000, (63.2,))), **FURTHER),
+        runs("cured-today", ((10, (1.1, 1.1)), (300, (1.6, 1.7))), trust="bundle"),
+        runs("cured-today", ((1000, (2.44,)), (3000, (6.14,))), **FURTHER),
+    ]
+)
+THOUSANDS["peak_rss_kib"] = THOUSANDS["n"] * 700 + 40_000
+THOUSANDS["cpu_s"] = THOUSANDS["wall_s"] * 0.9
+
+
+def visits(**also) -> pd.DataFrame:
+    """Literal visits to the bookstore: two clients, three times each."""
+    rows = [
+        {
+            "client": client,
+            "n": 3000,
+            "repeat": repeat,
+            "user_s": user * repeat,
+            "server_cpu_s": server,
+            "source": "live",
+            "measured_at": "2026-11-20T11:05:00Z",
+        }
+        | also
+        for client, user, server in (("requests", 1.66, 0.8), ("bare-h2", 0.5, 1.0))
+        for repeat in (1, 2, 3)
+    ]
+    return pd.DataFrame(rows)
+
+
+def loads() -> pd.DataFrame:
+    """Literal certificate loads of five releases of requests, fetched by threads."""
+    given = {"2.31.0": 30, "2.32.2": 0, "2.32.4": 0, "2.32.5": 30, "2.34.2": 30}
+    return pd.concat(
+        [
+            runs(f"requests-{release}-today", ((30, (0.5,)),), client="threads", loads=count)
+            for release, count in given.items()
+        ]
+    )
+
+
+def arrived(order: str, times, slow="b3: 1 s", **also) -> pd.DataFrame:
+    """Literal arrivals of books b1, b2, ... at some times."""
+    rows = [
+        {
+            "client": "bare-h2",
+            "order": order,
+            "repeat": 1,
+            "book": f"b{i}",
+            "at_s": at,
+            "slow": slow,
+            "source": "live",
+            "measured_at": "2026-11-20T11:05:00Z",
+        }
+        | also
+        for i, at in enumerate(times, 1)
+    ]
+    return pd.DataFrame(rows)
+
+
+ARRIVALS = pd.concat(
+    [
+        arrived("completed", (0.1, 0.2, 1.1, 0.3, 0.4)),
+        arrived("asked", (0.1, 0.2, 1.1, 1.11, 1.12)),
+    ]
+)
+FRAMES = pd.DataFrame(
+    [
+        (5.0, "client", "SETTINGS", 0, "", 24),
+        (5.001, "client", "HEADERS", 1, "END_STREAM|END_HEADERS", 41),
+        (5.002, "server", "SETTINGS", 0, ["ACK"], 0),
+        (5.003, "server", "HEADERS", 1, "END_HEADERS", 87),
+        (5.004, "server", "DATA", 1, "", 16_384),
+        (5.005, "server", "DATA", 1, "", 9_000),
+        (5.006, "server", "DATA", 1, "END_STREAM", 1),
+    ],
+    columns=["t_s", "sender", "type", "stream", "flags", "length"],
+)
+
+
+@cache
 def every_chart() -> dict[str, str]:
+    by_order, several = ["client", "order"], ["wall_s", "cpu_s", "peak_mb"]
     both = pd.concat([runs(), runs("stage-2-py27", SLOW), runs(scheme="http")])
     return {
         "n against wall": charts.n_against_wall(both, PUBLISHED, limit_s=1, expected=1.02).html,
@@ -121,6 +209,12 @@ def every_chart() -> dict[str, str]:
         "timeline": charts.timeline([timeline(), timeline("stage-1-py27", False)]).html,
         "concurrency": charts.effective_concurrency(both).html,
         "cures": charts.cures(both[both["scheme"] == "https"], limit_s=1).html,
+        "against": charts.against(THOUSANDS, "n", "wall_s", title="Thousands").html,
+        "panels": charts.against(THOUSANDS, "n", several, title="Panels").html,
+        "dots": charts.dots(loads(), "loads", title="Loads").html,
+        "two": charts.dots(visits(), ["user_s", "server_cpu_s"], "client", title="CPU").html,
+        "arrivals": charts.arrivals(ARRIVALS, by_order).html,
+        "frames": charts.frames(FRAMES).html,
         "profile": charts.profile_rows(PROFILE, "do_poll").html,
         "trace": charts.trace(TRACE).html,
         "provenance": charts.provenance(PROVENANCE).html,
@@ -134,14 +228,58 @@ def test_each_colour_can_be_read_as_text_on_each_page(name):
             assert colours.contrast(colour, ground) >= 4.5
 
 
+#: Colours that meet in one chart, and how far apart they are for everybody at least.
+TOGETHER = {
+    "the stages": (
+        "requests stage-0 stage-1 stage-2 stage-3 stage-4",
+        0.07,
+    ),
+    "other clients": (
+        "stage-1 cured threads cured-threads httpx httpx-each aiohttp niquests urllib3 pycurl "
+        "curl_cffi go control",
+        0.065,
+    ),
+    "the bookstore": (
+        "requests threads httpx httpx-each aiohttp niquests go steel",
+        0.065,
+    ),
+}
+
+
 @pytest.mark.parametrize("blindness", BLINDNESS)
 @pytest.mark.parametrize("version", [0, 1])
-def test_the_stages_stay_apart_for_every_kind_of_sight(blindness, version):
-    names = ["requests", "stage-0", "stage-1", "stage-2", "stage-3", "stage-4"]
+@pytest.mark.parametrize("group", TOGETHER)
+def test_colours_that_meet_stay_apart_for_every_kind_of_sight(blindness, version, group):
+    names, enough = TOGETHER[group][0].split(), TOGETHER[group][1]
     seen = {name: _seen(colours.COLOURS[name][version], BLINDNESS[blindness]) for name in names}
     for one, other in itertools.combinations(names, 2):
         apart = sum((a - b) ** 2 for a, b in zip(seen[one], seen[other], strict=True)) ** 0.5
-        assert apart > 0.07, (one, other)
+        assert apart > enough, (one, other)
+
+
+@pytest.mark.parametrize(
+    ("group", "kinds"),
+    [
+        (
+            "other clients",
+            [
+                ("requests-2.34.2-today", "grequests"),
+                ("stage-1-today", "grequests"),
+                ("stage-1-today", "threads"),
+                ("cured-today", "grequests"),
+                ("cured-today", "threads"),
+                ("httpx-today", "httpx"),
+                ("httpx-each-today", "httpx-each"),
+                ("curl-cffi-today", "curl_cffi"),
+                ("go", "go"),
+            ],
+        ),
+        ("the bookstore", [("", client) for client in readers.READERS]),
+    ],
+)
+def test_each_client_has_a_colour_of_its_group(group, kinds):
+    for stack, client in kinds:
+        assert colours.colour_name(stack, client) in TOGETHER[group][0].split(), (stack, client)
 
 
 def _seen(colour: str, matrix) -> tuple[float, float, float]:
@@ -198,7 +336,7 @@ def test_ids_are_unique_on_a_page_and_lead_somewhere():
 
 
 def test_the_same_runs_give_the_same_bytes():
-    assert every_chart() == every_chart()
+    assert every_chart() == every_chart.__wrapped__()
 
 
 def test_drawings_are_responsive_and_have_an_alternative_text():
@@ -280,13 +418,45 @@ def test_labels_at_the_ends_of_lines_never_overlap():
         assert 0 <= box.x0 and box.x1 <= figure.WIDTH and 0 <= box.y0 and box.y1 <= 262
 
 
-def test_no_text_of_a_line_chart_leaves_the_drawing():
-    long = pd.concat([runs("google-auth-2.55.1-today"), runs("requests-2.23-py37", SLOW)])
-    html = charts.n_against_wall(long, limit_s=1, expected=1.02).html
-    width = float(re.search(r'viewBox="0 0 ([\d.]+)', html)[1])
+def _boxes(svg: str) -> list[tuple[str, float, float, float]]:
+    """Each text of a drawing: what it says, its left and right end, its base line."""
+    found = []
     with figure.drawing(figure.WIDTH, 100) as drawn:
-        for x, text in re.findall(r'<text[^>]* x="([\d.]+)"[^>]*>([^<]+)</text>', html):
-            assert float(x) + figure.width_of(drawn, text, 5) <= width + 1
+        for tag, said in re.findall(r"<text([^>]*)>([^<]+)", svg):
+            x, y = re.search(r"(?:translate\(|rotate\(\S+ )([\d.-]+) ([\d.-]+)\)", tag).groups()
+            size = float(re.search(r"font-size: ([\d.]+)px", tag)[1])
+            wide = figure.width_of(drawn, said, size)
+            anchor = re.search(r"text-anchor: (\w+)", tag)
+            left = float(x) - {"middle": 0.5, "end": 1.0}.get(anchor[1] if anchor else "", 0) * wide
+            found.append((said, left, left + wide, float(y)))
+    return found
+
+
+def _drawings() -> list[tuple[str, str]]:
+    long = pd.concat([runs("google-auth-2.55.1-today"), runs("requests-2.23-py37", SLOW)])
+    pieces = dict(every_chart())
+    pieces["long"] = charts.n_against_wall(long, limit_s=1, expected=1.02).html
+    pieces["long panels"] = charts.against(long, "n", ["wall_s", "n"], title="Long").html
+    lines = ("n against wall", "against", "panels", "two", "dots", "arrivals", "frames")
+    return [
+        (name, svg)
+        for name in (*lines, "long", "long panels")
+        for svg in re.findall(r'<svg[^>]*role="img".*?</svg>', pieces[name], flags=re.S)
+    ]
+
+
+def test_no_text_leaves_its_drawing():
+    for name, svg in _drawings():
+        width, height = map(float, re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)', svg).groups())
+        for said, left, right, y in _boxes(svg):
+            assert -1 <= left and right <= width + 1 and 0 <= y <= height, (name, said)
+
+
+def test_no_two_texts_of_a_drawing_lie_on_each_other():
+    for name, svg in _drawings():
+        for one, other in itertools.combinations(_boxes(svg), 2):
+            beside = one[2] <= other[1] + 1 or other[2] <= one[1] + 1
+            assert beside or abs(one[3] - other[3]) > 7, (name, one[0], other[0])
 
 
 def test_stages_names_each_verdict_and_the_control():
@@ -317,7 +487,7 @@ def test_the_matrix_shows_ours_beside_the_published():
 
 
 def test_tables_have_captions_headers_and_no_empty_cell():
-    pieces = every_chart()
+    pieces = dict(every_chart())
     pieces["frame"] = tables.show(runs(), "Some runs").html
     for name in ("matrix", "profile", "provenance", "frame"):
         html = pieces[name]
@@ -385,6 +555,187 @@ def test_effective_concurrency_says_whether_verdicts_lie_apart():
     assert ">serial, busy<" in both.html
 
 
+def test_where_the_reference_machine_goes_on_there_is_one_line_and_a_mark():
+    chart = charts.against(THOUSANDS, "n", "wall_s", title="Thousands", limit=1)
+    assert chart.html.count(">requests 2.34.2<") == chart.html.count(">cured<") == 1
+    assert ">here<" in chart.html and ">reference<" in chart.html and ">limit<" in chart.html
+    assert "requests 2.34.2, reference 63.2 s; cured, reference 6.14 s" in chart.alt
+    assert "Requests 2.34.2, reference: 10 times as long as cured, reference." in chart.alt
+    assert "The runs with n = 1,000 and 3,000: recorded on the reference machine" in chart.caption
+    here = charts.against(THOUSANDS[THOUSANDS["source"] == "live"], "n", "wall_s", title="Here")
+    assert ">reference<" not in here.html and "reference" not in here.caption
+
+
+def test_a_line_that_is_recorded_as_a_whole_says_so_beside_those_that_go_on():
+    go = runs("go", ((10, (1.0,)), (3000, (2.5,))), client="go", source="reference")
+    chart = charts.against(pd.concat([THOUSANDS, go]), "n", "wall_s", title="Thousands")
+    assert ">Go, reference<" in chart.html and ">cured<" in chart.html
+    again = THOUSANDS.assign(n=THOUSANDS["n"].clip(upper=300))
+    again = charts.against(again, "n", "wall_s", title="Both at 300")
+    assert ">cured, reference<" in again.html.replace(",</text>", ", reference<").replace("\n", "")
+    assert ">here<" not in again.html
+
+
+def test_panels_have_one_drawing_each_and_the_same_colours():
+    panels = ["wall_s", "cpu_s", "peak_mb"]
+    chart = charts.against(THOUSANDS, "n", panels, title="Panels", limit={"wall_s": 1})
+    drawn = re.findall(r'<svg[^>]*role="img".*?</svg>', chart.html, flags=re.S)
+    assert len(drawn) == 3 and [">limit<" in svg for svg in drawn] == [True, False, False]
+    for svg, title in zip(drawn, ("wall time, s", "CPU, s", "peak memory, MB"), strict=True):
+        assert f">{title}<" in svg
+        assert set(re.findall(r"var\(--cb-(stage-\d|cured|indigo)", svg)) == {"stage-1", "cured"}
+    assert "At n = 3,000, peak memory: requests 2.34.2, reference 2,191 MB" in chart.alt
+
+
+def test_lines_of_one_stack_are_told_apart_by_what_they_are_told_apart_by():
+    frame = pd.concat(
+        [
+            runs("stage-1-today", client="threads", trust="bundle"),
+            runs("stage-1-today", SLOW, client="threads", trust="off"),
+        ]
+    )
+    chart = charts.against(frame, "n", "wall_s", by="trust", title="Trust")
+    assert ">verify=True<" in chart.html and ">verify=False<" in chart.html
+    colour = re.findall(r"var\(--cb-(\S+?),[^>]*>verify=", chart.html)
+    assert len(set(colour)) == 2
+    silent = charts.against(frame, "n", "wall_s", title="Trust, not asked for")
+    assert "verify=True" in silent.alt and "verify=False" in silent.alt
+
+
+@pytest.mark.parametrize(
+    ("clients", "labels"),
+    [
+        (("threads",), {"requests 2.32.4", "cured"}),
+        (("grequests",), {"requests 2.32.4", "cured"}),
+        (
+            ("grequests", "threads"),
+            {
+                f"{stack}, {way}"
+                for stack in ("requests 2.32.4", "cured")
+                for way in ("grequests", "threads")
+            },
+        ),
+    ],
+)
+def test_stacks_are_told_apart_whoever_fetches(clients, labels):
+    frame = pd.concat(
+        [runs(s, client=c) for s in ("requests-2.32.4-today", "cured-today") for c in clients]
+    )
+    lines = gather(frame)
+    assert {line.label for line in lines} == labels
+    assert len({line.colour for line in told_apart(lines)}) == len(labels)
+
+
+def test_callers_can_name_and_colour_lines():
+    frame = pd.concat([runs("cured-today"), runs("stage-1-today", SLOW, client="threads")])
+    asked = {"labels": {"cured-today": "ours", ("stage-1-today", "threads"): "theirs"}}
+    chart = charts.against(
+        frame, "n", "wall_s", title="Named", colours={"cured-today": "plum"}, **asked
+    )
+    assert re.search(r"--cb-plum[^>]*>ours<", chart.html) and ">theirs<" in chart.html
+    assert "ours 1.40 s" in chart.alt
+    with pytest.raises(UsageError, match="no colour 'pink'"):
+        charts.dots(frame, "wall_s", title="Pink", colours={"cured-today": "pink"})
+
+
+def test_scales_are_logarithmic_where_lines_end_far_apart_but_never_over_nothing():
+    near = runs(walls=((3, (1.0,)), (10, (1.1,))))
+    far = pd.concat([near, runs("stage-2-py27", ((3, (11.0,)), (10, (12.0,))))])
+    for frame, said in ((near, False), (far, True), (far.assign(wall_s=far["wall_s"] - 1), False)):
+        chart = charts.against(frame, "n", "wall_s", title="Scale")
+        assert ("logarithmic" in chart.caption) == said
+    mixed = far.assign(loads=0)
+    mixed = charts.against(mixed, "n", ["wall_s", "loads"], title="Mixed", unit={"loads": ""})
+    assert "; wall time logarithmic." in mixed.caption
+    assert "Logarithmic" not in charts.dots(loads(), "loads", title="With a 0").caption
+
+
+def test_dots_write_each_median_and_say_which_are_the_same():
+    chart = charts.dots(loads(), "loads", title="Loads", value_label="certificate loads")
+    text = re.sub(r"<[^>]+>", " ", re.search(r"<svg.*?</svg>", chart.html, flags=re.S)[0])
+    assert text.split().count("30") == 3 + 1 and text.split().count("0") == 2 + 1  # with ticks
+    assert "certificate loads" in text
+    assert "30 for requests 2.31.0; requests 2.32.5; requests 2.34.2." in chart.caption
+    assert "0 for requests 2.32.2; requests 2.32.4." in chart.caption
+    assert "requests 2.32.4 0; requests 2.32.5 30" in chart.alt
+
+
+def test_dots_come_in_the_order_asked_for():
+    def rows(**asked) -> list[str]:
+        html = charts.dots(visits(), "user_s", "client", title="Order", **asked).html
+        return re.findall(r">(requests|bare h2)</text>", html)
+
+    assert rows() == ["requests", "bare h2"]
+    assert rows(order="value") == rows(order=["bare-h2"]) == ["bare h2", "requests"]
+
+
+def test_two_values_of_a_row_have_a_mark_each():
+    chart = charts.dots(
+        visits(),
+        ["user_s", "server_cpu_s"],
+        "client",
+        title="CPU",
+        value_label={"user_s": "client", "server_cpu_s": "server"},
+        unit="s",
+    )
+    assert "<span>client</span>" in chart.html and "<span>server</span>" in chart.html
+    for number in ("3.32 s", "0.800 s", "1.00 s"):
+        assert f">{number}<" in chart.html
+    assert "Client: requests 3.32 s (1.66–4.98); bare h2 1.00 s (0.500–1.50)." in chart.alt
+    assert "Server: requests 0.800 s; bare h2 1.00 s." in chart.alt
+    with pytest.raises(UsageError, match="1 to 3 values, not 4"):
+        charts.dots(visits(), ["user_s"] * 4, "client", title="Four")
+
+
+def test_dots_of_other_machines_have_rows_of_their_own():
+    frame = pd.concat([visits(), visits(source="reference"), visits(source="published")])
+    chart = charts.dots(frame, "user_s", "client", title="Three")
+    for label in ("requests", "requests, reference", "requests, published"):
+        assert f">{label}<" in chart.html
+    assert "half-filled: reference machine; hollow: published" in chart.caption
+
+
+def test_arrivals_count_who_waits_for_the_slow_book():
+    chart = charts.arrivals(ARRIVALS, ["client", "order"])
+    assert ">4 of 4<" in chart.html and ">2 of 4<" in chart.html
+    assert "Bare h2, as completed: 4 of 4 other books before the slow one" in chart.alt
+    assert "half of them by 0.200 s, the last at 0.400 s" in chart.alt
+    assert "in the order asked: 2 of 4 other books before the slow one" in chart.alt
+    assert "which came at 1.10 s; half of them by 0.200 s, the last at 1.12 s" in chart.alt
+    assert "<span>the slow book</span>" in chart.html
+    none = charts.arrivals(arrived("completed", (0.1, 0.2, 0.3), slow=""))
+    assert "all 3 books in 0.300 s" in none.alt and "slow" not in none.alt
+    flagged = arrived("completed", (0.1, 0.9, 0.3), slow=False).assign(slow=[False, True, False])
+    assert "2 of 2 other books before the slow one" in charts.arrivals(flagged).alt
+
+
+def test_arrivals_of_two_visits_are_not_drawn_as_one():
+    with pytest.raises(UsageError, match="book b1 twice"):
+        charts.arrivals(ARRIVALS)
+    again = pd.concat([ARRIVALS, ARRIVALS.assign(repeat=2, at_s=9.0)])
+    chart = charts.arrivals(again, ["client", "order"])
+    assert "9.00 s" not in chart.alt and "the first visit of each" in chart.caption
+
+
+def test_frames_are_listed_in_order_and_counted():
+    chart = charts.frames(FRAMES)
+    assert "7 frames: the client sent 1 SETTINGS and 1 HEADERS; the server sent" in chart.alt
+    assert "Stream 1 took 5.0 ms and brought 25,385 bytes of data." in chart.alt
+    told = [
+        "0.0 ms, client: SETTINGS, connection, 24 bytes.",
+        "1.0 ms, client: HEADERS, stream 1, 41 bytes, END_STREAM, END_HEADERS.",
+        "2.0 ms, server: SETTINGS, connection, empty, ACK.",
+        "4.0 ms, server: DATA × 2, stream 1, 25,384 bytes.",
+        "6.0 ms, server: DATA, stream 1, 1 byte, END_STREAM.",
+    ]
+    assert [chart.alt.find(text) for text in told] == sorted(chart.alt.find(text) for text in told)
+    assert -1 not in [chart.alt.find(text) for text in told]
+    assert chart.html.count(">DATA × 2<") == 1
+    assert ">and 3 more frames<" in charts.frames(FRAMES, most=4).html
+    with pytest.raises(UsageError, match="client or server, not 'proxy'"):
+        charts.frames(FRAMES.assign(sender="proxy"))
+
+
 def test_a_profile_marks_the_telling_line_and_writes_calls_as_pstats_does():
     shown = charts.profile_rows(PROFILE, "do_poll", top=1)
     assert "▶ urllib3/util/wait.py:99(do_poll)  30  0.001  9.900" in shown.text
@@ -429,13 +780,27 @@ def test_a_chart_without_runs_says_what_to_do():
         ("patch-all-first-today", "patch all first, today"),
         ("google-auth-2.55.1-today", "google auth 2.55.1, today"),
         ("requests-2.23-py37", "requests 2.23, Python 3.7"),
+        ("requests-2.21.0-py37", "requests 2.21.0"),
+        ("cured-today", "cured"),
+        ("openssl-1.1.1-today", "OpenSSL 1.1.1"),
+        ("openssl-3.0-today", "OpenSSL 3.0"),
     ],
 )
 def test_stacks_are_named_in_words(stack, said):
     assert words.stack_label(stack) == said
 
 
+def test_a_client_is_named_where_it_is_the_point():
+    assert words.stack_label("stage-1-py37", "requests") == "requests"
+    assert words.stack_label("httpx-today", "httpx-each") == "httpx, a client each"
+    assert words.stack_label("requests-2.32.4-today", "threads") == "requests 2.32.4, threads"
+    assert words.value_label("connections", 6) == "6 connections"
+    assert words.value_label("protocol", "h2") == "HTTP/2"
+
+
 def test_numbers_in_words():
+    assert words.amount(2231.4, "MB") == "2,231 MB" and words.amount(30.0) == "30"
+    assert words.amount(0.0521, "s") == "0.052 s" and words.tick(3000.0) == "3,000"
     assert words.seconds(10.048) == "10.0 s" and words.seconds(0.0204) == "20 ms"
     assert words.seconds(0.0999) == "100 ms" and words.times(9.571) == "9.6 times"
     assert words.join(["a", "b", "c"]) == "a, b and c"

@@ -1,258 +1,185 @@
-"""One horizontal scale, one row per stack: effective concurrency, and what cures cost."""
+"""Any quantity, run by run: a row for each thing, every run a dot, the median in numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from casebook import words
-from casebook.analysis import CONCURRENT_FROM
-from casebook.charts.figure import SMALL, TEXT, WIDTH, Chart, chart, drawing, place, width_of
-from casebook.charts.series import columns
-from casebook.colours import colour_name, sentinel
+from casebook.charts.figure import Chart, chart, key_mark
+from casebook.charts.lines import spans_a_decade
+from casebook.charts.rows import MARKERS, Dots, Row, in_rows, reading
+from casebook.charts.series import columns, completed, groups, quantity
+from casebook.errors import UsageError
+from casebook.origins import origin
 
-_ROW = 30
-#: A row needs more room where so many runs lie together that they are fanned out.
-_FANNED_ROW, _MANY = 44, 8
-#: Multiples of it, modulo 1, fill an interval evenly.
-_GOLDEN = 0.618034
-_E = "effective_concurrency"
-_FILL = {words.LIVE: "full", words.REFERENCE: "left", words.PUBLISHED: "none"}
+#: So many rows are spelled out in a caption; of more, it names the ends.
+_SPELLED = 4
+
+_MARKS = {
+    "o": '<circle cx="13" cy="8" r="5"/>',
+    "D": '<path d="M13 2L19 8L13 14L7 8Z"/>',
+    "^": '<path d="M13 2L19 13L7 13Z"/>',
+}
 
 
-def effective_concurrency(
+def dots(
     frame: pd.DataFrame,
+    value: str | Sequence[str],
     by: str | Sequence[str] = "stack",
-    title: str = "Effective concurrency",
+    *,
+    title: str,
     name: str = "",
+    value_label: str | Mapping[str, str] | None = None,
+    unit: str | None = None,
+    x_label: str | None = None,
+    log: bool | None = None,
+    zero: bool = True,
+    limit: float | None = None,
+    limit_label: str = "limit",
+    order: str | Sequence | None = None,
+    labels: Mapping | None = None,
+    colours: Mapping | None = None,
 ) -> Chart:
-    """Every run as a dot on the scale of effective concurrency, one row per stack.
+    """A row for each value of `by`: every run a dot, the median marked and written behind it.
 
-    frame: runs (stack, effective_concurrency, source, measured_at). by: the column or columns
-    that make a row, e.g. ["verdict", "load"] for runs on a quiet and on a busy machine.
-    Lines stand at 1, which no serial run can exceed, and at 1.5, from where a run counts as
-    concurrent. The scale is logarithmic where the runs span a decade.
+    frame: runs (value, the columns of `by`; and, where they are known, stack, client, source,
+    measured_at). value: a numeric column, or up to three of the same unit, which share a row,
+    say the client's CPU and the server's. Reference rows are half-filled, published ones
+    hollow, each in a row of their own that says so.
+
+    value_label, unit: what the column holds ("certificate loads", "ms"); for several values
+    {column: label}. x_label: what to write at the axis instead. log: by itself where the
+    values span a decade; zero: a linear scale starts there. limit: a dotted upright, and
+    limit_label its name. order: "value" for the smallest median first, or the labels or
+    values of `by` in their order; else as the rows come. labels, colours: as in `against`.
     """
-    columns(frame, "stack", _E)
-    rows = _rows(frame, by, _E)
-    values = [value for _, part in rows for value in part[_E]]
-    row_height = _FANNED_ROW if max(len(part) for _, part in rows) > _MANY else _ROW
-    with drawing(WIDTH, 34 + row_height * len(rows) + 34) as figure:
-        axes = figure.add_subplot()
-        log = max(values) >= 10 * min(values)
-        _scale(axes, [*values, 1, CONCURRENT_FROM], log, zero=not log)
-        place(axes, 6, 34, 10, 34)
-        _frame_rows(axes, len(rows))
-        _threshold(axes, 1.0, "1: one at a time", 15)
-        _threshold(axes, CONCURRENT_FROM, f"from {CONCURRENT_FROM}: concurrent", 3)
-        for i, (label, part) in enumerate(rows):
-            _label(axes, i, label)
-            _dots(axes, i, part, _E)
-        axes.set_xlabel("effective concurrency = n × delay / wall time", fontsize=TEXT)
-    groups = rows if len(rows) <= 5 or "verdict" not in frame else _rows(frame, "verdict", _E)
-    finding = "; ".join(f"{label} {_range(part[_E])} ({_runs(part)})" for label, part in groups)
+    values = [value] if isinstance(value, str) else list(value)
+    if not 1 <= len(values) <= len(MARKERS):
+        raise UsageError(f"a row takes 1 to {len(MARKERS)} values, not {len(values)}")
+    frame = completed(frame)
+    columns(frame, *values)
+    frame = frame.dropna(subset=values)
+    columns(frame)
+    known = {column: quantity(column, _of(value_label, column, values), unit) for column in values}
+    its_unit = known[values[0]][1]
+    parts = _ordered(groups(frame, by, labels, colours), by, values[0], order)
+    rows = [_row(named, colour, part, values, its_unit) for named, colour, part in parts]
+    every = [number for column in values for number in frame[column]]
+    if log is None:
+        log = spans_a_decade(every)
+    drawn = in_rows(
+        rows,
+        x_title=x_label or _title(known),
+        log=log,
+        zero=zero,
+        limits=[(limit, limit_label)] if limit is not None else [],
+        stems=zero and not log,
+        medians=True,
+    )
+    said = {column: _medians(rows, i) for i, column in enumerate(values)}
+    alts = [_spelled(known[column][0], said[column], its_unit) for column in values]
+    brief = [
+        alt
+        if len(rows) <= _SPELLED
+        else _shared(known[column][0], said[column], its_unit)
+        or _ends(known[column][0], said[column], its_unit)
+        for column, alt in zip(values, alts, strict=True)
+    ]
+    several = len(values) > 1
     return chart(
         name,
-        figure,
+        drawn,
         title=title,
-        finding=words.capital(finding) + "." + _gap(frame),
-        reading=_reading(frame) + (" Logarithmic scale." if log else ""),
-        source=words.provenance(frame),
-    )
-
-
-def cures(
-    frame: pd.DataFrame,
-    limit_s: float | None = None,
-    title: str = "What each variant takes",
-    scale: str = "",
-    name: str = "",
-) -> Chart:
-    """The wall time of each variant at the largest n, fastest first, every run a dot.
-
-    frame: runs (stack, n, wall_s, verdict, source, measured_at). limit_s: the delay, drawn as
-    a line. scale: "linear" or "log"; by itself logarithmic where the runs span a decade.
-    """
-    columns(frame, "stack", "n", "wall_s")
-    frame = frame[frame["n"] == frame["n"].max()]
-    n = int(frame["n"].iloc[0])
-    rows = sorted(_rows(frame, "stack", "wall_s"), key=lambda row: row[1]["wall_s"].median())
-    values = list(frame["wall_s"])
-    log = scale == "log" or (not scale and max(values) >= 10 * min(values))
-    with drawing(WIDTH, 22 + _ROW * len(rows) + 34) as figure:
-        axes = figure.add_subplot()
-        _scale(axes, values + ([limit_s] if limit_s else []), log, zero=not log)
-        ends = [f"{words.seconds(part['wall_s'].median())}{_verdict(part)}" for _, part in rows]
-        place(axes, 6, 34, 12 + max(width_of(figure, text) for text in ends), 22)
-        _frame_rows(axes, len(rows))
-        if limit_s is not None:
-            _threshold(axes, limit_s, f"one delay, {words.delay(limit_s)}", 3)
-        for i, ((label, part), end) in enumerate(zip(rows, ends, strict=True)):
-            _label(axes, i, label)
-            colour = sentinel(_colour(part))
-            start = axes.get_xlim()[0]
-            axes.plot([start, part["wall_s"].median()], [i, i], color=colour, linewidth=1.8)
-            _dots(axes, i, part, "wall_s")
-            axes.annotate(
-                end,
-                (1, i),
-                (8, 0),
-                xycoords=("axes fraction", "data"),
-                textcoords="offset points",
-                va="center",
-                fontsize=SMALL,
-            )
-        axes.set_xlabel(f"wall time of n = {n} requests, s", fontsize=TEXT)
-    fast, slow = rows[0], rows[-1]
-    medians = fast[1]["wall_s"].median(), slow[1]["wall_s"].median()
-    finding = (
-        f"At n = {n}, {fast[0]} is the fastest, {words.seconds(medians[0])}, and {slow[0]} the "
-        f"slowest, {words.seconds(medians[1])}: {words.times(medians[1] / medians[0])} as long."
-    )
-    grouped = _by_verdict(rows)
-    return chart(
-        name,
-        figure,
-        title=title,
-        finding=finding + (f" {grouped}" if grouped else ""),
-        reading=_reading(frame) + (" Logarithmic scale." if log else ""),
-        source=words.provenance(frame),
-    )
-
-
-def _rows(frame: pd.DataFrame, by, value: str) -> list[tuple[str, pd.DataFrame]]:
-    by = [by] if isinstance(by, str) else list(by)
-    columns(frame, *by)
-    frame = frame.assign(client=frame.get("client", "grequests"))
-    keys = [*by, "client"] if "stack" in by else by
-    rows = []
-    for _, part in frame.dropna(subset=[value]).groupby(keys, sort=False):
-        first = part.iloc[0]
-        named = [
-            words.stack_label(first["stack"], first["client"])
-            if column == "stack"
-            else str(first[column])
-            for column in by
+        finding=" ".join(brief),
+        reading=reading(frame, log, medians=True),
+        source=origin(frame),
+        alts=[f"{title}. {' '.join(alts)}"],
+        key=[
+            (key_mark(_MARKS[MARKERS[i]], "ink"), known[column][0])
+            for i, column in enumerate(values)
         ]
-        recorded = "source" in part and (part["source"] == words.REFERENCE).all()
-        rows.append((", ".join(named) + (", reference" if recorded else ""), part))
-    return rows
-
-
-def _scale(axes: Axes, values: Sequence[float], log: bool, zero: bool) -> None:
-    low, high = min(values), max(values)
-    axes.grid(axis="x")
-    if log:
-        axes.set_xscale("log")
-        axes.set_xlim(low / 1.25, high * 1.25)
-        steps = [m * 10.0**e for e in range(-3, 5) for m in (1, 2, 5)]
-        axes.xaxis.set_major_locator(FixedLocator([s for s in steps if low / 1.25 <= s]))
-        axes.xaxis.set_minor_locator(NullLocator())
-    else:
-        room = (high - low) * 0.06 or 0.5
-        axes.set_xlim(0 if zero else max(0, low - room), high + room)
-        axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-
-
-def _frame_rows(axes: Axes, count: int) -> None:
-    axes.set_ylim(count - 0.5, -0.72)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-
-
-def _label(axes: Axes, row: int, text: str) -> None:
-    axes.annotate(
-        text,
-        (0, row),
-        (0, 6),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        va="bottom",
-        fontsize=SMALL,
-        bbox={"facecolor": sentinel("ground"), "edgecolor": "none", "pad": 0.5},
+        if several
+        else (),
     )
 
 
-def _threshold(axes: Axes, at: float, text: str, up: float) -> None:
-    axes.axvline(at, color=sentinel("faint"), linewidth=1.1, linestyle=(0, (1, 2)))
-    axes.annotate(
-        text,
-        (at, 1),
-        (-1, up),
-        va="bottom",
-        xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        fontsize=SMALL,
-        color=sentinel("faint"),
-    )
+def _of(asked, column: str, values: Sequence[str]) -> str | None:
+    if isinstance(asked, Mapping):
+        return asked.get(column)
+    return asked if column == values[0] else None
 
 
-def _colour(part: pd.DataFrame) -> str:
-    return colour_name(part["stack"].iloc[0], part["client"].iloc[0])
+def _ordered(parts: list, by, value: str, order) -> list:
+    if order is None:
+        return parts
+    if order == "value":
+        return sorted(parts, key=lambda part: part[2][value].median())
+    wanted = [str(each) for each in order]
+    column = by if isinstance(by, str) else next(iter(by))
+
+    def place(part) -> int:
+        ways = [part[0], str(part[2][column].iloc[0])]
+        return next((wanted.index(way) for way in ways if way in wanted), len(wanted))
+
+    return sorted(parts, key=place)
 
 
-def _dots(axes: Axes, row: int, part: pd.DataFrame, value: str) -> None:
-    """Each run a dot; many are fanned out below the label, always in the same way."""
-    many = len(part) > _MANY
-    colour = sentinel(_colour(part))
-    sources = part["source"] if "source" in part else pd.Series(words.LIVE, part.index)
-    for source, rows in part.groupby(sources, sort=False):
-        fan = [i * _GOLDEN % 1 * 0.42 - 0.08 if many else 0.0 for i in range(len(rows))]
-        axes.plot(
-            rows[value],
-            [row + off for off in fan],
-            linestyle="none",
-            marker="o",
-            color=colour,
-            markersize=3.2 if many else 6,
-            fillstyle=_FILL[source],
-            markerfacecoloralt=sentinel("ground"),
-            markeredgewidth=0.3 if many else 1.2,
-            alpha=0.6 if many else 1,
-        )
+def _row(named: str, colour: str, part: pd.DataFrame, values: Sequence[str], unit: str) -> Row:
+    source = part["source"].iloc[0]
+    label = named if source == words.LIVE else f"{named}, {source}"
+    ends = [words.amount(part[column].median(), unit) for column in values]
+    lines = (Dots(part, c, colour, end) for c, end in zip(values, ends, strict=True))
+    return Row(label, tuple(lines))
 
 
-def _range(values: pd.Series) -> str:
-    low, high = words.number(values.min(), 2), words.number(values.max(), 2)
-    return low if low == high else f"{low} to {high}"
+def _title(known: Mapping[str, tuple[str, str]]) -> str:
+    """The axis: what the values hold, with their unit once."""
+    unit = next(iter(known.values()))[1]
+    names = words.join(name for name, _ in known.values())
+    return f"{names}, {unit}" if unit else names
 
 
-def _runs(part: pd.DataFrame) -> str:
-    return f"{len(part)} run{'s' if len(part) > 1 else ''}"
+def _medians(rows: Sequence[Row], i: int) -> list[tuple[str, float, float, float]]:
+    """Per row its label, the median, the smallest and the largest of its i-th value."""
+    found = []
+    for row in rows:
+        line = row.lines[i]
+        numbers = line.part[line.value]
+        found.append((row.label, float(numbers.median()), numbers.min(), numbers.max()))
+    return found
 
 
-def _verdict(part: pd.DataFrame) -> str:
-    if "verdict" not in part:
+def _spelled(called: str, said: Sequence[tuple], unit: str) -> str:
+    parts = []
+    for label, middle, low, high in said:
+        ends = words.amount(low), words.amount(high)
+        if unit:
+            ends = words.number(low), words.number(high)
+        spread = "" if ends[0] == ends[1] else f" ({ends[0]}–{ends[1]})"
+        parts.append(f"{label} {words.amount(middle, unit)}{spread}")
+    return f"{words.capital(called)}: {'; '.join(parts)}.{_ratio(said)}"
+
+
+def _shared(called: str, said: Sequence[tuple], unit: str) -> str:
+    """Which rows have the same median, where there are few medians: "30 for a; b. 0 for c."."""
+    having: dict[str, list[str]] = {}
+    for label, middle, *_ in said:
+        having.setdefault(words.amount(middle, unit), []).append(label)
+    if len(having) > 3 or len(having) == len(said):
         return ""
-    best = part.sort_values(_E).iloc[-1] if ("effective_concurrency" in part) else part.iloc[0]
-    return f", {best['verdict']}"
+    parts = (f"{middle} for {'; '.join(labels)}." for middle, labels in having.items())
+    return f"{words.capital(called)}: {' '.join(parts)}"
 
 
-def _by_verdict(rows: list[tuple[str, pd.DataFrame]]) -> str:
-    found: dict[str, list[str]] = {}
-    for label, part in rows:
-        verdict = _verdict(part).removeprefix(", ")
-        if verdict:
-            found.setdefault(verdict, []).append(label)
-    return " ".join(f"{words.capital(v)}: {'; '.join(labels)}." for v, labels in found.items())
+def _ends(called: str, said: Sequence[tuple], unit: str) -> str:
+    (least, low, *_), (most, high, *_) = (f(said, key=lambda each: each[1]) for f in (min, max))
+    text = f"{words.capital(called)}: from {words.amount(low, unit)} ({least}) "
+    text += f"to {words.amount(high, unit)} ({most})"
+    return f"{text}, {words.times(high / low)} as much." if low > 0 and high > low else f"{text}."
 
 
-def _gap(frame: pd.DataFrame) -> str:
-    """Whether serial and concurrent runs lie apart, in words."""
-    if "verdict" not in frame:
+def _ratio(said: Sequence[tuple]) -> str:
+    (least, low, *_), (most, high, *_) = (f(said, key=lambda each: each[1]) for f in (min, max))
+    if low <= 0 or high < 1.5 * low:
         return ""
-    serial = frame[frame["verdict"] == "serial"]["effective_concurrency"]
-    concurrent = frame[frame["verdict"] == "concurrent"]["effective_concurrency"]
-    if serial.empty or concurrent.empty:
-        return ""
-    high, low = words.number(serial.max(), 2), words.number(concurrent.min(), 2)
-    if serial.max() < concurrent.min():
-        return f" No serial run is above {high} and no concurrent one below {low}."
-    return f" The two overlap: a serial run reaches {high}, a concurrent one falls to {low}."
-
-
-def _reading(frame: pd.DataFrame) -> str:
-    recorded = "source" in frame and (frame["source"] == words.REFERENCE).any()
-    return "Each dot is one run" + ("; half-filled: reference machine." if recorded else ".")
+    return f" {words.capital(most)}: {words.times(high / low)} as much as {least}."

@@ -9,6 +9,7 @@ from casebook import tables, words
 from casebook.charts.series import columns
 from casebook.colours import style
 from casebook.errors import UsageError
+from casebook.origins import origin
 
 #: What the probe numbers gevent's hub, whose pauses are everybody's waiting.
 _HUB = -1
@@ -194,8 +195,8 @@ def _label(observation) -> str:
 
 def _source(observation) -> str:
     if isinstance(observation, pd.DataFrame):
-        return words.provenance(observation) if "source" in observation else ""
-    return words.provenance(
+        return origin(observation) if "source" in observation else ""
+    return origin(
         pd.DataFrame([{"source": observation.source, "measured_at": observation.measured_at}])
     )
 

@@ -115,6 +115,15 @@ def slug(text: str) -> str:
     return made[:60].strip("-")
 
 
+def key_mark(shape: str, colour: str) -> str:
+    """A mark for a key: SVG shapes in a box of 26 by 16, in a colour of colours.COLOURS."""
+    fill = escape(colours.variable(colour))
+    return (
+        '<svg viewBox="0 0 26 16" aria-hidden="true">'
+        f'<g style="fill:{fill};stroke:none">{shape}</g></svg>'
+    )
+
+
 @contextmanager
 def drawing(width: float, height: float) -> Iterator[Figure]:
     """A transparent figure of a size in points, with the house's settings while it is drawn."""

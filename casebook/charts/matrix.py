@@ -9,6 +9,7 @@ from casebook.analysis import BETWEEN, CONCURRENT, SERIAL, verdict_of
 from casebook.charts.figure import Chart, slug
 from casebook.charts.series import columns
 from casebook.colours import variable
+from casebook.origins import origin
 
 _STAGES = {
     "stage-0": "whatever is installed",
@@ -73,7 +74,7 @@ def verdict_matrix(
                 found[stack] = verdict_of(runs)
         body.append(row)
     finding = _finding(found, said)
-    source = words.provenance([frame] if published is None else [frame, published])
+    source = origin([frame] if published is None else [frame, published])
     source += " “At a time”: the effective concurrency, n × delay / wall time."
     html = tables.boxed(title, head, body, source, finding=finding, css=_CSS, kind="cb-matrix")
     return Chart(slug(name or title), html, f"{title}. {finding}", f"{title}. {finding} {source}")

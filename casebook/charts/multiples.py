@@ -8,9 +8,10 @@ from matplotlib.axes import Axes
 from casebook import words
 from casebook.analysis import verdict_of
 from casebook.charts.figure import SMALL, TEXT, WIDTH, Chart, chart, drawing
-from casebook.charts.lines import draw, set_axes, spans_a_decade
+from casebook.charts.lines import all_xs, draw, set_axes, spans_a_decade
 from casebook.charts.series import Series, columns, gather
 from casebook.colours import sentinel
+from casebook.origins import origin
 
 #: One row of panels, in points.
 _ROW = 98
@@ -37,7 +38,7 @@ def stages(
         for (stage, python), part in frame.groupby(["stage", "on"], sort=False)
     }
     every = [series for panel in lines.values() for series in panel]
-    log = spans_a_decade(every)
+    log = spans_a_decade(all_xs(every))
     height = 18 + _ROW * len(rows) + 34
     with drawing(WIDTH, height) as figure:
         grid = figure.subplots(len(rows), len(pythons), squeeze=False)
@@ -47,7 +48,7 @@ def stages(
             for column, python in enumerate(pythons):
                 axes = grid[row][column]
                 panel = lines.get((stage, python), [])
-                set_axes(axes, every, [], log, ticks=4)
+                set_axes(axes, every, [], log, log, ticks=4)
                 _panel(axes, panel, limit_s)
                 x = left + column * (wide + gap)
                 y = height - 18 - _ROW * (row + 1)
@@ -87,7 +88,7 @@ def stages(
         reading="Colour: over HTTPS; grey: the same over plain HTTP"
         + (f"; dotted: one delay, {words.delay(limit_s)}" if limit_s is not None else "")
         + (", both axes logarithmic." if log else "."),
-        source=words.provenance(frame),
+        source=origin(frame),
     )
 
 

@@ -1,7 +1,6 @@
 """When each request connected, shook hands, sent, waited and received, and when nothing moved."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from itertools import pairwise
 
 import pandas as pd
@@ -10,9 +9,20 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from casebook import words
-from casebook.charts.figure import HALF_WIDTH, SMALL, TEXT, WIDTH, Chart, chart, drawing, place
+from casebook.charts.figure import (
+    HALF_WIDTH,
+    SMALL,
+    TEXT,
+    WIDTH,
+    Chart,
+    chart,
+    drawing,
+    key_mark,
+    place,
+)
 from casebook.charts.series import columns
-from casebook.colours import OF_EVENT, sentinel, variable
+from casebook.colours import OF_EVENT, sentinel
+from casebook.origins import origin
 
 #: A heartbeat this much later than the one before means that the event loop stood still.
 STALL_S = 0.05
@@ -53,7 +63,7 @@ def timeline(
         title=title,
         finding=" ".join(alts),
         reading=f"One row per request.{_HEARTBEATS if beating else ''}",
-        source=words.provenance([_source(one) for one in shown.values()]),
+        source=origin([_source(one) for one in shown.values()]),
         alts=alts,
         key=_key(beating),
     )
@@ -188,14 +198,6 @@ def _source(one) -> pd.DataFrame:
 
 def _key(beating: bool) -> list[tuple[str, str]]:
     """The marks and what they mean, as small drawings of their own."""
-
-    def mark(shape: str, name: str) -> str:
-        colour = escape(variable(name))
-        return (
-            '<svg viewBox="0 0 26 16" aria-hidden="true">'
-            f'<g style="fill:{colour};stroke:none">{shape}</g></svg>'
-        )
-
     bar = '<rect x="1" y="3" width="24" height="10"/>'
     shapes = {
         "connect": bar,
@@ -204,8 +206,8 @@ def _key(beating: bool) -> list[tuple[str, str]]:
         "wait": '<rect x="1" y="6.5" width="24" height="3"/>',
         "receive": '<circle cx="13" cy="8" r="5.5"/>',
     }
-    items = [(mark(shape, OF_EVENT[event]), event) for event, shape in shapes.items()]
+    items = [(key_mark(shape, OF_EVENT[event]), event) for event, shape in shapes.items()]
     if beating:
-        block = mark('<rect x="1" y="1" width="24" height="14"/>', "stall")
+        block = key_mark('<rect x="1" y="1" width="24" height="14"/>', "stall")
         items.append((block, "the event loop stands still"))
     return items
