@@ -1,0 +1,238 @@
+"""What it costs to load a bundle of certificates, in any stack: processor time, wall time, and
+whether other threads can run meanwhile.
+
+    sizes = [Task(certificates=k) for k in (0, 1, 10, 50, None)]
+    frame = measure("stage-1-today", sizes)
+
+A stack that has pyOpenSSL loads with pyOpenSSL, and with the OpenSSL inside its cryptography
+package; the others with the standard library's ssl. The certificates are certifi's.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from casebook import answers, environments, modes, places, runs, stacks, trust
+from casebook.errors import MissingInterpreter, RunFailed, UsageError
+
+WAYS = ("file", "default")
+
+#: The OpenSSLs that can be had, each in a stack of its own: "openssl-3.0-today".
+OPENSSLS = ("1.1.1", "3.0", "3.1", "3.2", "3.5", "4.0")
+
+#: Where the reference machine's loads are kept: rows of `measure` (see `record`).
+REFERENCE = places.DATA / "reference" / "loading.json"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a process does: so many times, make a context and load certificates into it.
+
+    certificates: the first so many of certifi's; None: all; 0: none, the context only. way:
+    "file" for load_verify_locations, "default" for set_default_verify_paths, where the system's
+    default is the same bundle. copies: how often the bundle has each certificate. loads: how many
+    in all, shared evenly between threads or processes. watched: whether a further thread notes
+    the time every millisecond, which it can only when no other thread holds the GIL.
+    """
+
+    certificates: int | None = None
+    way: str = "file"
+    loads: int = 10
+    copies: int = 1
+    threads: int = 1
+    processes: int = 1
+    watched: bool = False
+
+    @property
+    def how(self) -> str:
+        """Who takes the loads, in words."""
+        if self.processes > 1:
+            return f"{self.processes} processes"
+        return f"{self.threads} threads" if self.threads > 1 else "one thread"
+
+
+#: A load that lasts long enough for the watching thread to be missed, by each way.
+WATCHED = tuple(Task(way=way, loads=2, copies=5, watched=True) for way in WAYS)
+
+#: What a machine without these interpreters is shown instead: arguments of `measure`.
+RECORDED = (("stage-1-py27", WATCHED), ("stage-1-py37", WATCHED))
+
+COLUMNS = [
+    *("stack", "python", "openssl", "release", "way", "certificates", "copies"),
+    *("threads", "processes", "how", "repeat", "contexts", "loads", "wall_ms", "cpu_ms"),
+    *("beats", "stall_ms", "locks", "source", "measured_at"),
+]
+
+
+def measure(
+    names: str | Iterable[str], tasks: Task | Iterable[Task], repeats: int | None = None
+) -> pd.DataFrame:
+    """Take the tasks in the stacks, each repeat in a process of its own.
+
+    Returns one row per task and repeat, columns COLUMNS. openssl: as it names itself; release: the
+    same without its date; how: who loads, in words. Per context made: wall_ms, cpu_ms (user
+    and system, of all threads or processes together), beats of the watching thread, locks
+    (read-write locks taken, only from `rwlocks.count`). Of the task: contexts, loads (counted at
+    the call; not known for processes), certificates (found in the last context), stall_ms (the
+    longest time without a beat). Where an interpreter is missing, rows are the reference
+    machine's.
+
+    Raises UsageError, RunFailed, MissingInterpreter.
+    """
+    names = [names] if isinstance(names, str) else list(names)
+    tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
+    repeats = modes.current().repeats if repeats is None else repeats
+    check(tasks, repeats)
+    here, rows = {}, {name: [] for name in names}
+    for name in names:
+        try:
+            here[name] = environments.ensure(stacks.get(name))
+        except MissingInterpreter:
+            rows[name] = recorded(name, tasks)
+            if stacks.get(name).python in environments.required() or not rows[name]:
+                raise
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        # Repeats are the outer loop: a slow minute of the machine then touches all alike.
+        for repeat in range(1, repeats + 1):
+            for name, environment in here.items():
+                rows[name] += _rows(environment, tasks, repeat, Path(folder))
+    return frame([row for name in names for row in rows[name]])
+
+
+def frame(rows: Iterable[dict]) -> pd.DataFrame:
+    """Rows as they are kept, as a frame with the columns COLUMNS."""
+    return pd.DataFrame(list(rows), columns=COLUMNS)
+
+
+def check(tasks: Iterable[Task], repeats: int) -> None:
+    """Raise UsageError for a task that cannot be taken, or a number of repeats out of range."""
+    if not 1 <= repeats <= 1000:
+        raise UsageError(f"repeats is {repeats}; choose 1 to 1000")
+    known = len(trust.certificates())
+    for task in tasks:
+        together = max(task.threads, task.processes)
+        if task.way not in WAYS:
+            raise UsageError(f"the way is {task.way!r}; choose one of: {', '.join(WAYS)}")
+        if not 0 <= (task.certificates or 0) <= known:
+            raise UsageError(f"certificates is {task.certificates}; certifi has {known}")
+        if not 1 <= task.copies <= 100 or not 1 <= task.loads <= 10_000:
+            raise UsageError(f"choose 1 to 100 copies and 1 to 10000 loads, not as in {task}")
+        if min(task.threads, task.processes) != 1 or not 1 <= together <= 100:
+            raise UsageError(f"choose 1 to 100 threads or processes, one of the two: {task}")
+        if task.loads % together:
+            raise UsageError(f"{task.loads} loads cannot be shared evenly by {together}")
+
+
+def ask(
+    environment: environments.Environment,
+    tasks: Iterable[Task],
+    folder: Path,
+    variables: dict[str, str] | None = None,
+) -> dict:
+    """The answer of casebook/probes/loading.py, with bundles written into `folder`.
+
+    variables: further environment variables. Raises RunFailed.
+    """
+    tasks = list(tasks)
+    pyopenssl = "pyopenssl" in environment.stack.packages
+    spec = {
+        "library": "pyopenssl" if pyopenssl else "ssl",
+        "nowhere": str(folder / "nothing"),
+        "tasks": [_told(task, folder) for task in tasks],
+    }
+    answer = answers.ask(environment, "loading.py", spec, variables)
+    wanted = len(trust.certificates())
+    for task, result in zip(tasks, answer["results"], strict=True):
+        expected = wanted if task.certificates is None else task.certificates
+        if result["certificates"] != expected:
+            raise RunFailed(
+                f"{environment.stack.name}: {result['certificates']} certificates were loaded, "
+                f"not {expected}. Nothing was recorded."
+            )
+    return answer
+
+
+def rows_of(stack: str, answer: dict, tasks: Iterable[Task], repeat: int) -> list[dict]:
+    """A probe's answer as rows for `frame`."""
+    rows = []
+    for task, result in zip(tasks, answer["results"], strict=True):
+        counters, each = result["counters"], 1 / task.loads
+        forked = task.processes > 1
+        taken = result["read_locks"], result["write_locks"]
+        row = asdict(task) | {
+            "stack": stack,
+            "python": answer["python"],
+            "openssl": answer["openssl"],
+            "release": " ".join(answer["openssl"].split()[:2]),
+            "asked": task.certificates,
+            "way": task.way if result["certificates"] else "none",
+            "certificates": result["certificates"],
+            "how": task.how,
+            "repeat": repeat,
+            "contexts": task.loads if forked else counters["contexts"],
+            "loads": None
+            if forked
+            else counters["load_verify_locations"] + counters["default_loads"],
+            "wall_ms": result["wall_s"] * 1000 * each,
+            "cpu_ms": result["cpu_s"] * 1000 * each,
+            "beats": None if result["beats"] is None else result["beats"] * each,
+            "stall_ms": None if result["stall_s"] is None else result["stall_s"] * 1000,
+            "locks": None if taken[0] is None else sum(taken) * each,
+            "source": runs.LIVE,
+            "measured_at": answer["measured_at"],
+        }
+        rows.append(row)
+    return rows
+
+
+def recorded(name: str, tasks: Iterable[Task]) -> list[dict]:
+    """Rows of the reference machine for these tasks in a stack; empty where it has none."""
+    same = ("way", "copies", "threads", "processes", "watched")
+    wanted = [(task.certificates, *(getattr(task, key) for key in same)) for task in tasks]
+    return [
+        row
+        for row in reference("loads")
+        if row["stack"] == name and (row["asked"], *(row[key] for key in same)) in wanted
+    ]
+
+
+def reference(kind: str) -> list[dict]:
+    """What data/reference/loading.json has of a kind: loads, locks or handshakes."""
+    return json.loads(REFERENCE.read_text())[kind] if REFERENCE.exists() else []
+
+
+def record(repeats: int = modes.FULL.repeats) -> list[dict]:
+    """The rows that `recorded` gives, measured now: of the stacks and tasks in RECORDED."""
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        for repeat in range(1, repeats + 1):
+            for name, tasks in RECORDED:
+                environment = environments.ensure(stacks.get(name))
+                rows += _rows(environment, tasks, repeat, Path(folder))
+    return [row | {"source": runs.REFERENCE} for row in rows]
+
+
+def _rows(environment, tasks: Iterable[Task], repeat: int, folder: Path) -> list[dict]:
+    answer = answers.kept(
+        environment.stack,
+        {"tasks": [asdict(task) for task in tasks], "repeat": repeat},
+        [Path(__file__), answers.PROBES / "loading.py"],
+        lambda: ask(environment, tasks, folder),
+    )
+    return rows_of(environment.stack.name, answer, tasks, repeat)
+
+
+def _told(task: Task, folder: Path) -> dict:
+    """A task as the probe reads it; its bundle is written if it is not there."""
+    told = asdict(task) | {"bundle": None}
+    if task.certificates == 0:
+        return told | {"way": "none"}
+    chosen = trust.certificates()[: task.certificates]
+    path = folder / f"{len(chosen)}x{task.copies}.pem"
+    if not path.exists():
+        path.write_text("".join(chosen * task.copies))
+    return told | {"bundle": str(path)}

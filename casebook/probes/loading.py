@@ -1,0 +1,217 @@
+"""Load certificates inside a stack and say what it took: one JSON object in, one out.
+
+In: {"library": "ssl" or "pyopenssl", "nowhere": a path that does not exist, "tasks": [...]}. A
+task: {"way": "file", "default" or "none", "bundle": its path or null, "loads", "threads",
+"processes", "watched"}; the loads are shared evenly between the threads or processes.
+
+Out: {"python", "openssl", "results": [...], "failure": null or a text}, a result for each task:
+wall_s, cpu_s, certificates (in the last context made), counters (as counting.py has them, this
+process only), beats and stall_s (of a watched task, else null), read_locks and write_locks (where
+casebook/probes/rwlocks.c was preloaded, else null).
+"""
+
+import ctypes
+import json
+import os
+import resource
+import sys
+import threading
+import time
+import traceback
+
+import counting
+
+clock = counting.clock
+
+#: Seconds from one beat of the watching thread to the next, when it gets the interpreter.
+BEAT_S = 0.001
+
+
+class Stdlib(object):
+    """The standard library's contexts."""
+
+    def __init__(self):
+        import ssl
+
+        self.version = ssl.OPENSSL_VERSION
+        self._ssl = ssl
+
+    def context(self):
+        protocol = getattr(self._ssl, "PROTOCOL_TLS_CLIENT", self._ssl.PROTOCOL_SSLv23)
+        return self._ssl.SSLContext(protocol)
+
+    def certificates(self, context):
+        return context.cert_store_stats()["x509"]
+
+
+class PyOpenSSL(object):
+    """pyOpenSSL's contexts, which bring their own OpenSSL inside the cryptography package."""
+
+    def __init__(self):
+        from OpenSSL import SSL, _util
+
+        self.version = SSL.SSLeay_version(SSL.SSLEAY_VERSION).decode()
+        self._ssl = SSL
+        self._lib = _util.lib
+
+    def context(self):
+        return self._ssl.Context(self._ssl.SSLv23_METHOD)
+
+    def certificates(self, context):
+        store = context.get_cert_store()._store
+        return self._lib.sk_X509_OBJECT_num(self._lib.X509_STORE_get0_objects(store))
+
+
+class Watch(object):
+    """A thread that notes the time every millisecond. It needs the GIL for it, for a moment."""
+
+    def __init__(self):
+        self._times = []
+        self._over = False
+        self._thread = threading.Thread(target=self._beat)
+        self._thread.start()
+
+    def _beat(self):
+        while not self._over:
+            self._times.append(clock())
+            time.sleep(BEAT_S)
+
+    def end(self, start, stop):
+        """(beats, longest time without one) between two moments."""
+        self._over = True
+        self._thread.join()
+        within = [at for at in self._times if start < at < stop]
+        moments = [start] + within + [stop]
+        return len(within), max(after - at for at, after in zip(moments, moments[1:]))
+
+
+def cpu_s(who=resource.RUSAGE_SELF):
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
+def locks():
+    """Read-write locks taken so far for reading and for writing, where they are counted."""
+    try:
+        this = ctypes.CDLL(None)
+        taken = (this.casebook_read_locks, this.casebook_write_locks)
+    except AttributeError:
+        return None, None
+    for function in taken:
+        function.restype = ctypes.c_long
+    return tuple(function() for function in taken)
+
+
+def loader(library, task, nowhere):
+    """A function that makes a context, loads what the task says, and returns the context."""
+    bundle = task["bundle"]
+    os.environ["SSL_CERT_FILE"] = bundle or nowhere
+    os.environ["SSL_CERT_DIR"] = nowhere
+
+    def load():
+        context = library.context()
+        if task["way"] == "file":
+            context.load_verify_locations(bundle)
+        elif task["way"] == "default":
+            context.set_default_verify_paths()
+        return context
+
+    return load
+
+
+def in_threads(load, task, kept):
+    """Take the loads in threads that start together. (start, stop)"""
+    gate = threading.Event()
+    failed = []
+
+    def work():
+        gate.wait()
+        try:
+            for _ in range(task["loads"] // task["threads"]):
+                kept[:] = [load()]
+        except Exception:
+            failed.append(traceback.format_exc())
+
+    threads = [threading.Thread(target=work) for _ in range(task["threads"])]
+    for thread in threads:
+        thread.start()
+    start = clock()
+    gate.set()
+    for thread in threads:
+        thread.join()
+    stop = clock()
+    if failed:
+        raise RuntimeError(failed[0].strip().splitlines()[-1])
+    return start, stop
+
+
+def alone(load, task, kept):
+    """Take the loads one after the other, in this thread. (start, stop)"""
+    start = clock()
+    for _ in range(task["loads"]):
+        kept[:] = [load()]
+    return start, clock()
+
+
+def in_processes(load, task):
+    """Take the loads in processes of their own. (start, stop)"""
+    start = clock()
+    children = []
+    for _ in range(task["processes"]):
+        child = os.fork()
+        if not child:
+            try:
+                for _ in range(task["loads"] // task["processes"]):
+                    load()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        children.append(child)
+    if any([os.waitpid(child, 0)[1] for child in children]):
+        raise RuntimeError("a process that was to load ended with an error")
+    return start, clock()
+
+
+def take(library, task, counters, nowhere):
+    load = loader(library, task, nowhere)
+    last = [load()]  # the first load of a process also reads files for the first time
+    forked = task["processes"] > 1
+    who = resource.RUSAGE_CHILDREN if forked else resource.RUSAGE_SELF
+    watch = Watch() if task["watched"] else None
+    counted, locked, used_s = dict(counters), locks(), cpu_s(who)
+    if forked:
+        start, stop = in_processes(load, task)
+    else:
+        way = in_threads if task["threads"] > 1 else alone
+        start, stop = way(load, task, last)
+    used_s, locked_then = cpu_s(who) - used_s, locks()
+    beats, stall_s = watch.end(start, stop) if watch else (None, None)
+    counting_locks = locked[0] is not None
+    return {
+        "wall_s": stop - start,
+        "cpu_s": used_s,
+        "certificates": library.certificates(last[0]),
+        "counters": {name: counters[name] - before for name, before in counted.items()},
+        "beats": beats,
+        "stall_s": stall_s,
+        "read_locks": locked_then[0] - locked[0] if counting_locks else None,
+        "write_locks": locked_then[1] - locked[1] if counting_locks else None,
+    }
+
+
+def main():
+    spec = json.load(sys.stdin)
+    answer = {"python": sys.version.split()[0], "openssl": None, "results": [], "failure": None}
+    try:
+        library = PyOpenSSL() if spec["library"] == "pyopenssl" else Stdlib()
+        answer["openssl"] = library.version
+        counters = counting.install()
+        for task in spec["tasks"]:
+            answer["results"].append(take(library, task, counters, spec["nowhere"]))
+    except Exception:
+        answer["failure"] = traceback.format_exc().strip().splitlines()[-1]
+    json.dump(answer, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""How often OpenSSL takes a read-write lock while it loads a bundle: the same on every machine.
+
+A small library (casebook/probes/rwlocks.c) is compiled and preloaded into a stack's process, where
+it counts. That needs Linux and a C compiler; elsewhere the reference machine's counts are given.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from casebook import answers, environments, loading, runs, stacks
+from casebook.loading import Task
+
+SOURCE = answers.PROBES / "rwlocks.c"
+
+#: One load of everything: the counter makes each lock dearer, so that times mean nothing here.
+TASK = Task(loads=1)
+
+#: The stacks whose counts are recorded.
+RECORDED = tuple(
+    f"openssl-{version}-today" for version in ("1.1.1", "3.0", "3.1", "3.2", "3.5", "4.0")
+)
+
+
+def count(names: str | Iterable[str]) -> pd.DataFrame:
+    """The locks that one load of all certificates takes in each stack.
+
+    Returns one row a stack, columns loading.COLUMNS, of which `locks` is the finding. Raises
+    RunFailed, MissingInterpreter and EnvironmentFailed.
+    """
+    names = [names] if isinstance(names, str) else list(names)
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        counter = compiled(Path(folder))
+        rows = [row for name in names for row in _rows(name, counter, Path(folder))]
+    return loading.frame(rows)
+
+
+def compiled(folder: Path) -> Path | None:
+    """The counting library, compiled into a folder; None where that cannot be done."""
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if platform.system() != "Linux" or compiler is None:
+        return None
+    library = folder / "rwlocks.so"
+    command = [compiler, "-O2", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"]
+    done = subprocess.run(command, capture_output=True, env=os.environ, timeout=60)
+    return None if done.returncode else library
+
+
+def recorded(name: str) -> list[dict]:
+    """The reference machine's count of a stack, as rows; empty where it has none."""
+    return [row for row in loading.reference("locks") if row["stack"] == name]
+
+
+def record() -> list[dict]:
+    """The rows that `recorded` gives, counted now."""
+    rows = count(RECORDED).to_dict("records")
+    return [row | {"source": runs.REFERENCE} for row in rows]
+
+
+def _rows(name: str, counter: Path | None, folder: Path) -> list[dict]:
+    environment = environments.ensure(stacks.get(name))
+    if counter is None:
+        return recorded(name)
+    answer = answers.kept(
+        environment.stack,
+        {"counter": SOURCE.read_text()},
+        [Path(__file__), Path(loading.__file__), answers.PROBES / "loading.py"],
+        lambda: loading.ask(environment, [TASK], folder, {"LD_PRELOAD": str(counter)}),
+    )
+    rows = loading.rows_of(name, answer, [TASK], repeat=1)
+    return rows if rows[0]["locks"] else recorded(name)
