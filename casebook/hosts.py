@@ -1,0 +1,191 @@
+"""HTTPS hosts on this machine that keep connections open, and ask for client certificates.
+
+    with Hosts(3) as hosts:
+        requests.get(hosts.urls[0], verify=hosts.ca_file).json()  # {"shown": None}
+
+Every host answers whose client certificate it was shown, without insisting on one. Beside them
+are proxies that open tunnels to them, and a reception that makes all hosts close their idle
+connections, as servers do when nothing has come for a while. All of it in threads of this
+process, and only on 127.0.0.1.
+"""
+
+import contextlib
+import http.server
+import json
+import os
+import select
+import socket
+import ssl
+import tempfile
+import threading
+from pathlib import Path
+
+import trustme
+
+ADDRESS = "127.0.0.1"
+
+#: Names in the certificate of every host.
+NAMES = (ADDRESS, "localhost")
+
+#: Nothing waits longer for the other end, in seconds.
+PATIENCE_S = 30.0
+
+
+class Hosts(contextlib.AbstractContextManager):
+    """Hosts, proxies and a reception, running until the block ends.
+
+    urls: of the hosts, each another port. proxies: URLs of HTTP proxies. reception: a POST to it
+    closes the connections on which no host is at work. ca_file: the authority to trust.
+    """
+
+    def __init__(self, count: int = 1, proxies: int = 0):
+        self._count, self._proxy_count = count, proxies
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> "Hosts":
+        with contextlib.ExitStack() as opened:
+            folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="casebook-"))
+            self._folder = Path(folder)
+            self._authority = trustme.CA(key_type=trustme.KeyType.ECDSA)
+            self.ca_file = str(self._folder / "ca.pem")
+            self._authority.cert_pem.write_to_path(self.ca_file)
+            context = self._context()
+            hosts = [opened.enter_context(_Server(_Page, context)) for _ in range(self._count)]
+            tunnels = [opened.enter_context(_Server(_Proxy)) for _ in range(self._proxy_count)]
+            desk = opened.enter_context(_Server(_Reception))
+            desk.hosts = hosts
+            self.urls = [f"https://{ADDRESS}:{host.server_port}" for host in hosts]
+            self.proxies = [f"http://{ADDRESS}:{tunnel.server_port}" for tunnel in tunnels]
+            self.reception = f"http://{ADDRESS}:{desk.server_port}"
+            self._open = opened.pop_all()
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self._open.close()
+
+    def client_certificate(self, name: str) -> str:
+        """The path of a new client certificate, with its key; its common name is `name`."""
+        issued = self._authority.issue_cert(
+            f"{name}.example", common_name=name, key_type=trustme.KeyType.ECDSA
+        )
+        path = self._folder / f"{name}.pem"
+        issued.private_key_and_cert_chain_pem.write_to_path(path)
+        return str(path)
+
+    def _context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        issued = self._authority.issue_cert(*NAMES, key_type=trustme.KeyType.ECDSA)
+        issued.configure_cert(context)
+        self._authority.configure_trust(context)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.num_tickets = 0  # each handshake is a full one
+        return context
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    """A server on a free port, over TLS where it has a context, until the block ends."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, handler: type, context: ssl.SSLContext | None = None):
+        super().__init__((ADDRESS, 0), handler)
+        self.context = context
+        self.hosts: list[_Server] = []
+        self._kept: set[socket.socket] = set()
+        self._guard = threading.Lock()
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    def __exit__(self, *exception) -> None:
+        self.shutdown()
+        self._thread.join()
+        self.hang_up()
+        super().__exit__(*exception)
+
+    def finish_request(self, request, client_address):
+        # The handshake belongs here, in the connection's own thread.
+        request.settimeout(PATIENCE_S)
+        request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with self._keeping(request):
+            if self.context is None:
+                self.RequestHandlerClass(request, client_address, self)
+                return
+            # A client that does not trust us, or hangs up, has the right to.
+            with contextlib.suppress(OSError):
+                with self.context.wrap_socket(request, server_side=True) as wrapped:
+                    self.RequestHandlerClass(wrapped, client_address, self)
+
+    @contextlib.contextmanager
+    def _keeping(self, request):
+        # Another descriptor of the same connection: TLS has its own thread, which may be reading.
+        with socket.socket(fileno=os.dup(request.fileno())) as same:
+            with self._guard:
+                self._kept.add(same)
+            try:
+                yield
+            finally:
+                with self._guard:
+                    self._kept.discard(same)
+
+    def hang_up(self) -> None:
+        """Close every connection; a client finds that out when it uses the connection next."""
+        with self._guard:
+            for connection in self._kept:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request, client_address):
+        pass  # whatever went wrong, the client sees it and says so
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, what: dict) -> None:
+        body = json.dumps(what).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class _Page(_Handler):
+    """Every page says whose certificate was shown; the connection is kept."""
+
+    def do_GET(self):
+        certificate = self.connection.getpeercert() or {"subject": ()}
+        parts = dict(pair for group in certificate["subject"] for pair in group)
+        self.answer({"shown": parts.get("commonName")})
+
+
+class _Reception(_Handler):
+    """A POST closes what is open at the hosts."""
+
+    def do_POST(self):
+        self.close_connection = True
+        for host in self.server.hosts:
+            host.hang_up()
+        self.answer({"hosts": len(self.server.hosts)})
+
+
+class _Proxy(_Handler):
+    """Opens a tunnel for CONNECT, and passes on what comes from either end."""
+
+    def do_CONNECT(self):
+        self.close_connection = True
+        host, _, port = self.path.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as there:
+            self.send_response(200)
+            self.end_headers()
+            ends = {self.connection: there, there: self.connection}
+            while ready := select.select(list(ends), [], [], PATIENCE_S)[0]:
+                for end in ready:
+                    data = end.recv(65536)
+                    if not data:
+                        return
+                    ends[end].sendall(data)

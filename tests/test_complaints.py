@@ -1,0 +1,178 @@
+"""Complaints about requests and its certificates: what is counted in a stack, and by our hosts."""
+
+import http.client
+import json
+import socket
+import ssl
+import threading
+from urllib.parse import urlsplit
+
+import pytest
+
+from casebook import answers, complaints, environments, stacks
+from casebook.errors import RunFailed, UsageError
+from casebook.hosts import Hosts
+
+STOCK, OLD, CURED = "requests-2.34.2-today", "requests-2.32.4-today", "cured-today"
+
+ALL = (STOCK, OLD, CURED)
+
+
+def loads_of(complaint: str, **more) -> dict[str, tuple[int, int, int]]:
+    """Of each stack: loads before, TLS connections, loads."""
+    totals = complaints.totals(complaints.measure(complaint, ALL, **more)).set_index("stack")
+    return {name: tuple(totals.loc[name, ["loads_before", "connections", "loads"]]) for name in ALL}
+
+
+@pytest.mark.parametrize(
+    "complaint, connections", [("first", 1), ("hosts", 10), ("names", 2), ("proxies", 9)]
+)
+def test_stock_requests_loads_for_each_connection(complaint, connections):
+    found = loads_of(complaint)
+    assert found[STOCK] == (0, connections, connections)
+    assert found[OLD] == (1, connections, 0)
+    assert found[CURED] == (0, connections, 1)
+
+
+def test_every_dropped_connection_is_made_again_and_loads_again():
+    found = loads_of("dropped", size=25)
+    assert [found[name][1] for name in ALL] == [25] * 3
+    assert [found[name][2] for name in ALL] == [25, 0, 1]
+
+
+def test_a_connection_that_was_kept_loads_nothing():
+    frame = complaints.measure("hosts", STOCK, size=10, rounds=2)
+    rounds = frame[frame["step"] > 0].groupby("round")[["connections", "contexts", "loads"]].sum()
+    assert rounds.loc[1].tolist() == [10, 10, 10]
+    assert rounds.loc[2].tolist() == [0, 0, 0]
+    # A Session keeps ten pools, so with an eleventh host each is made again in time.
+    frame = complaints.measure("hosts", STOCK, size=11, rounds=2)
+    assert complaints.totals(frame)["loads"].tolist() == [22]
+
+
+def test_the_first_connection_bears_the_load_unless_the_import_does():
+    frame = complaints.measure("first", [STOCK, OLD, CURED, "preloaded-today"], size=3)
+    found = {name: part["loads"].tolist() for name, part in frame.groupby("stack")}
+    assert found == {
+        STOCK: [0, 1, 0, 0],
+        OLD: [1, 0, 0, 0],
+        CURED: [0, 1, 0, 0],
+        "preloaded-today": [1, 0, 0, 0],
+    }
+    assert frame["what"].tolist()[:2] == ["import", "request 1"]
+    assert (frame["cpu_s"] > 0).all() and (frame["source"] == "live").all()
+
+
+@pytest.mark.parametrize("version", ["2.31.0", "2.32.2", "2.32.4", "2.32.5", "2.34.2", ""])
+def test_a_client_certificate_leaks_as_long_as_there_was_one_context(version):
+    name = f"requests-{version}-today" if version else CURED
+    frame = complaints.measure("certificate", name)
+    shown = dict(zip(frame["what"], frame["shown"], strict=True))
+    assert shown["bob, before"] == "nobody"
+    assert shown["alice"] == "alice"
+    leaked = "alice" if version in ("2.32.2", "2.32.4") else "nobody"
+    after = ("carol, after", "carol, elsewhere", "requests.get")
+    assert [shown[what] for what in after] == [leaked] * 3
+
+
+@pytest.mark.parametrize(
+    "asked, said",
+    [
+        (dict(complaint="slow"), "there is no complaint 'slow'"),
+        (dict(complaint="hosts", size=0), "the size is 0"),
+        (dict(complaint="hosts", rounds=0), "the rounds are 0"),
+        (dict(complaint="hosts", size=100, rounds=100), "at most 1000"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(asked, said):
+    with pytest.raises(UsageError, match=said):
+        complaints.measure(names=STOCK, **asked)
+
+
+def test_a_host_that_is_not_there_makes_no_rows():
+    with Hosts() as at:
+        gone, bundle = at.urls[0], at.ca_file
+        spec = {"steps": ["requests"], "bundle": bundle, "asks": []}
+        environment = environments.ensure(stacks.get(STOCK))
+        assert len(answers.ask(environment, "complaints.py", spec)["rows"]) == 1
+        ask = {"what": "it", "url": gone, "session": None, "via": None, "cert": None, "drop": None}
+        spec["asks"] = [ask]
+        assert len(answers.ask(environment, "complaints.py", spec)["rows"]) == 2
+        spec["asks"] = [ask | {"url": "https://127.0.0.1:1"}]
+        with pytest.raises(RunFailed, match="ConnectionError"):
+            answers.ask(environment, "complaints.py", spec)
+    with pytest.raises(OSError):
+        socket.create_connection((urlsplit(gone).hostname, urlsplit(gone).port), timeout=5)
+
+
+# The hosts themselves, asked by the standard library
+
+
+def connected(at: Hosts, cert: str | None = None, host: int = 0) -> http.client.HTTPSConnection:
+    context = ssl.create_default_context(cafile=at.ca_file)
+    if cert:
+        context.load_cert_chain(cert)
+    address = urlsplit(at.urls[host])
+    return http.client.HTTPSConnection(address.hostname, address.port, timeout=10, context=context)
+
+
+def shown_to(connection: http.client.HTTPSConnection) -> str | None:
+    connection.request("GET", "/")
+    return json.loads(connection.getresponse().read())["shown"]
+
+
+def test_hosts_say_whose_certificate_they_saw_and_keep_connections():
+    with Hosts(2) as at:
+        nobody, bob = connected(at), connected(at, at.client_certificate("bob"), host=1)
+        assert [shown_to(nobody), shown_to(bob)] == [None, "bob"]
+        first = nobody.sock
+        assert shown_to(nobody) is None and nobody.sock is first
+        # A certificate of another authority is refused, and a client that trusts nobody refuses.
+        with Hosts() as others, pytest.raises(OSError):
+            shown_to(connected(at, others.client_certificate("mallory")))
+        with pytest.raises(ssl.SSLCertVerificationError):
+            http.client.HTTPSConnection(
+                nobody.host, nobody.port, timeout=10, context=ssl.create_default_context()
+            ).connect()
+        assert shown_to(bob) == "bob"
+        for connection in (nobody, bob):
+            connection.close()
+
+
+def test_the_reception_closes_what_is_open():
+    with Hosts(2) as at:
+        open_ones = [connected(at, host=host) for host in (0, 1, 1)]
+        assert [shown_to(each) for each in open_ones] == [None] * 3
+        desk = urlsplit(at.reception)
+        asked = http.client.HTTPConnection(desk.hostname, desk.port, timeout=10)
+        asked.request("POST", "/")
+        assert asked.getresponse().status == 200
+        asked.close()
+        for each in open_ones:
+            assert each.sock.recv(1) == b""
+            each.close()
+        again = connected(at, host=1)
+        assert shown_to(again) is None
+        again.close()
+
+
+def test_proxies_tunnel_and_nothing_stays_behind():
+    before = threading.active_count()
+    with Hosts(1, proxies=2) as at:
+        for proxy in at.proxies:
+            way, host = urlsplit(proxy), urlsplit(at.urls[0])
+            tunnelled = http.client.HTTPSConnection(
+                way.hostname, way.port, timeout=10,
+                context=ssl.create_default_context(cafile=at.ca_file),
+            )  # fmt: skip
+            tunnelled.set_tunnel(host.hostname, host.port)
+            assert shown_to(tunnelled) is None
+            tunnelled.close()
+        kept = connected(at)
+        assert shown_to(kept) is None
+    assert kept.sock.recv(1) == b""
+    kept.close()
+    for thread in threading.enumerate():
+        if thread.daemon and "process_request" in thread.name:
+            thread.join(10)
+    assert threading.active_count() <= before
