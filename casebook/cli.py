@@ -17,12 +17,33 @@ def _sizes(text: str) -> list[int]:
 
 
 def _serve(options) -> None:
+    if options.bookstore:
+        return _serve_bookstore(options)
+    given = [name for name in ("engine", "delay", "http1_only") if getattr(options, name)]
+    if given:
+        raise UsageError(f"--{given[0].replace('_', '-')} is for --bookstore")
     from casebook import server
 
     server.serve(
         port=options.port,
         scheme="http" if options.plain else "https",
-        engine=options.server,
+        engine=options.server or "lab",
+    )
+
+
+def _serve_bookstore(options) -> None:
+    from casebook.bookstore.store import open_store
+    from casebook.server import foreground
+
+    if options.plain or options.server:
+        raise UsageError("the bookstore is served over TLS, by one of --engine")
+    foreground.run(
+        lambda: open_store(
+            options.engine or "twisted",
+            http1_only=options.http1_only,
+            delay_s=options.delay or 0.0,
+            port=options.port,
+        )
     )
 
 
@@ -64,15 +85,15 @@ def _measure(options) -> None:
         if not colon:
             raise UsageError(f"--url is {options.url!r}; it starts with https:// or http://")
     sizes = _sizes(options.n) if options.n else None
-    check_parameters(sizes or [1], options.delay or 0, options.repeats or 1, options.client, scheme)
+    wanted = {"client": options.client, "scheme": scheme, "trust": options.trust}
+    check_parameters(sizes or [1], options.delay or 0, options.repeats or 1, **wanted)
     with _target(options) as target:
         measured = measure_runs(
             options.stack,
             n=sizes,
             delay_s=options.delay,
             repeats=options.repeats,
-            client=options.client,
-            scheme=scheme,
+            **wanted,
             target=target,
         )
     if options.json:
@@ -104,10 +125,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    serve = commands.add_parser("serve", help="run the lab server until Ctrl-C")
+    serve = commands.add_parser("serve", help="run the lab server, or the bookstore, until Ctrl-C")
     serve.add_argument("--port", type=int, default=0, help="default: one that is free")
     serve.add_argument("--plain", action="store_true", help="HTTP instead of HTTPS")
-    serve.add_argument("--server", choices=("lab", "go-httpbin"), default="lab")
+    serve.add_argument("--server", choices=("lab", "go-httpbin"), help="default: lab")
+    serve.add_argument("--bookstore", action="store_true", help="the books of the third part")
+    serve.add_argument(
+        "--engine",
+        choices=("twisted", "twisted-16.3", "granian"),
+        help="what serves the bookstore; default: twisted, of today",
+    )
+    serve.add_argument("--http1-only", action="store_true", help="the bookstore without HTTP/2")
+    serve.add_argument("--delay", type=float, help="seconds before each book")
     serve.set_defaults(do=_serve)
 
     stacks = commands.add_parser("stacks", help="what can be run here, and what is missing")
@@ -120,7 +149,10 @@ def _parser() -> argparse.ArgumentParser:
     measure.add_argument("--delay", type=float, help="seconds before each response")
     measure.add_argument("--scheme", choices=("https", "http"), default="https")
     measure.add_argument("--repeats", type=int)
-    measure.add_argument("--client", choices=("grequests", "requests"), default="grequests")
+    measure.add_argument("--client", help="who fetches; default: the stack's own, mostly grequests")
+    measure.add_argument(
+        "--trust", default="authority", help="what it trusts: see casebook/trust.py"
+    )
     measure.add_argument("--server", choices=("lab", "go-httpbin"), default="lab")
     measure.add_argument("--url", help="another server that has a /delay/ endpoint")
     measure.add_argument("--ca-file", help="the certificate authority of --url, as PEM")
@@ -128,7 +160,7 @@ def _parser() -> argparse.ArgumentParser:
     measure.set_defaults(do=_measure)
 
     record = commands.add_parser("record", help="make the reference run into data/")
-    record.add_argument("--only", nargs="*", metavar="STACK", help="only these stacks")
+    record.add_argument("--only", nargs="*", metavar="STACK", help="only these stacks; also: loading, bookstore")
     record.set_defaults(do=_record)
 
     book = commands.add_parser("book", help="execute what changed, check claims, render")

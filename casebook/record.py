@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import modes, observations, places, runs, stacks, trust
+from casebook import loading_reference, modes, observations, places, runs, stacks, trust
+from casebook.bookstore import visits
 from casebook.measure import measure_runs, observe
 
 STAGES_2019 = [f"stage-{stage}-{python}" for python in ("py27", "py37") for stage in (1, 2, 3, 4)]
@@ -55,6 +56,8 @@ TIME_MACHINE = [
     *(f"requests-{version}-today" for version in ("2.31.0", "2.32.2", "2.32.4", "2.32.5")),
     *(f"requests-{version}-today" for version in ("2.33.1", "2.34.2")),
 ]
+#: A urllib3 between two that load the system's certificates for verify=False.
+OLD_URLLIB3 = "urllib3-1.24.3-py37"
 CURED = ["cured-today", "preloaded-today", "half-cured-today"]
 NEWEST = "requests-2.34.2-today"
 
@@ -65,9 +68,13 @@ NOT_RECORDED = {
 }
 
 
+#: What is recorded into files of its own: name -> what writes them into a folder.
+APART = {"loading": loading_reference.record, "bookstore": visits.record}
+
+
 def matrix() -> list[str]:
     """The stacks of the first case: recorded with grequests, over HTTPS and over HTTP."""
-    of_others = {*TIME_MACHINE, *CURED, *NOT_RECORDED}
+    of_others = {*TIME_MACHINE, OLD_URLLIB3, *CURED, *NOT_RECORDED}
     return [
         stack.name
         for stack in stacks.load().values()
@@ -78,12 +85,13 @@ def matrix() -> list[str]:
 def plan() -> list[tuple[list[str], dict]]:
     """What is measured: names of stacks, and the arguments of measure_runs beside them."""
     threads = {"client": "threads", "n": (30,), "delay_s": 0}
+    through_releases = [*TIME_MACHINE, OLD_URLLIB3, *CURED]
     crowd = {"n": modes.FULL.crowd_ns, "repeats": 1, "trust": trust.BUNDLE}
     return [
         (ONE_AT_A_TIME, {"client": "requests"}),
         (matrix(), {}),
         (matrix(), {"scheme": "http", "n": (10,), "repeats": 1}),  # the control: nothing is slow
-        *(([*TIME_MACHINE, *CURED], {**threads, "trust": name}) for name in trust.NAMES),
+        *((through_releases, {**threads, "trust": name}) for name in trust.NAMES),
         ([NEWEST, "cured-today"], {**crowd, "client": "grequests"}),
         ([NEWEST, "cured-today"], {**crowd, "client": "threads"}),
     ]
@@ -128,10 +136,12 @@ def describe_machine(versions: dict[str, dict]) -> dict:
 def record(only: list[str] | None = None) -> None:
     """Make the reference run; it replaces what data/reference/ held when all of it is done.
 
-    only: the names of the stacks to record, for a trial; the others' rows are then kept.
+    only: the names of stacks, and of APART, to record; what the others recorded is then kept.
     Takes about half an hour. Raises as measure.measure.
     """
-    chosen = [stacks.get(name).name for name in only] if only else list(stacks.load())
+    apart = [name for name in APART if not only or name in only]
+    asked_for = [name for name in only or stacks.load() if name not in APART]
+    chosen = [stacks.get(name).name for name in asked_for]
     measured = []
     for names, asked in plan():
         those = [name for name in names if name in chosen]
@@ -157,5 +167,7 @@ def record(only: list[str] | None = None) -> None:
         (new / "machine.json").write_text(machine + "\n")
         for observation in seen:
             observations.save_reference(observation, new / "observations")
+        for name in apart:
+            APART[name](new)
         shutil.rmtree(folder, ignore_errors=True)
         new.replace(folder)
