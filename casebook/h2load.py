@@ -1,0 +1,97 @@
+"""h2load, nghttp2's load generator, as a client that fetches one page n times at once.
+
+It verifies no certificate and looks at no body: of each response only the status is known, and
+the server's counters have to tell how many connections there were.
+Source: https://nghttp2.org/documentation/h2load-howto.html
+"""
+
+import os
+import re
+import resource
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from casebook.errors import RunFailed
+
+NAME = "h2load"
+_LOOKED_AT_EVERY_S = 0.02
+
+
+def version() -> str:
+    """Such as "1.52.0", of "h2load nghttp2/1.52.0"."""
+    said = subprocess.run([NAME, "--version"], capture_output=True, text=True, timeout=60)
+    return said.stdout.split("/")[-1].strip()
+
+
+def fetch(url: str, n: int, within_s: float) -> dict:
+    """GET `url` n times over HTTP/1.1, each over a connection of its own, all at once.
+
+    Returns an answer in the shape of the probes' (runs.from_answer). wall_s has two decimals
+    from a second on. Raises RunFailed unless all of the responses are 200, or when it does not
+    end in `within_s` seconds.
+    """
+    command = [NAME, "--h1", "-t", "1", "-n", str(n), "-c", str(n), url]
+    said, used, peak_kib = _watched(command, n, within_s)
+    wall = re.search(r"finished in ([\d.]+)(us|ms|s)\b", said)
+    if not wall or f" {n} succeeded" not in said or f"status codes: {n} 2xx" not in said:
+        last = [line for line in said.splitlines() if line.startswith("requests:")]
+        raise RunFailed(f"h2load: {''.join(last) or 'no result'}. Nothing was recorded.")
+    return {
+        "python": "",
+        "openssl": None,
+        "versions": {NAME: version()},
+        "failure": None,
+        "responses": [{"page": page, "status": 200, "got_page": page} for page in range(n)],
+        "counters": {},
+        "wall_s": float(wall[1]) / {"us": 1e6, "ms": 1e3, "s": 1.0}[wall[2]],
+        "user_s": used.ru_utime,
+        "sys_s": used.ru_stime,
+        "process_cpu_s": round(used.ru_utime + used.ru_stime, 6),
+        "peak_rss_kib": peak_kib,
+    }
+
+
+def _watched(
+    command: list, n: int, within_s: float
+) -> tuple[str, resource.struct_rusage, int | None]:
+    """A program's output, the CPU that it used, and the most memory it was seen to hold (KiB)."""
+    deadline, peak_kib = time.monotonic() + within_s, None
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            preexec_fn=lambda: _allow_open_files(n),
+        )
+        try:
+            # wait4 gives the CPU of this one program, which subprocess does not.
+            while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+                peak_kib = _high_water_kib(process.pid) or peak_kib
+                if time.monotonic() > deadline:
+                    raise RunFailed(f"{NAME}: no end within {within_s:.0f} s. Try again.")
+                time.sleep(_LOOKED_AT_EVERY_S)
+            process.returncode = os.waitstatus_to_exitcode(ended[1])
+        finally:
+            if process.returncode is None:
+                process.kill()
+                process.wait()
+        said.seek(0)
+        return said.read(), ended[2], peak_kib
+
+
+def _allow_open_files(n: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = n + 256 if hard == resource.RLIM_INFINITY else min(n + 256, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _high_water_kib(pid: int) -> int | None:
+    try:
+        found = re.search(r"VmHWM:\s*(\d+)", Path(f"/proc/{pid}/status").read_text())
+    except OSError:
+        return None
+    return int(found[1]) if found else None

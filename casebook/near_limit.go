@@ -1,0 +1,207 @@
+// Fetch n pages, each over a connection of its own, all at once: one JSON object in (standard
+// input), one out (standard output), in the shape of the probes' answers (probes/fetch.py).
+//
+// Standard library only. It stands for what this machine allows a client: compiled, on all cores,
+// one set of certificates for all connections, no TLS session taken up again.
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+type spec struct {
+	URL    string  `json:"url"`
+	N      int     `json:"n"`
+	DelayS float64 `json:"delay_s"`
+	// A file of certificates; empty over plain HTTP, or where nothing is to be verified.
+	Trusted string  `json:"trusted"`
+	Verify  bool    `json:"verify"`
+	BoundS  float64 `json:"bound_s"`
+}
+
+type response struct {
+	Page    int  `json:"page"`
+	Status  *int `json:"status"`
+	GotPage *int `json:"got_page"`
+	problem error
+}
+
+type failure struct {
+	Page    *int   `json:"page"`
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+type answer struct {
+	Version     string         `json:"version"`
+	Failure     *failure       `json:"failure"`
+	Responses   []response     `json:"responses"`
+	WallS       float64        `json:"wall_s"`
+	UserS       float64        `json:"user_s"`
+	SysS        float64        `json:"sys_s"`
+	ProcessCPUS float64        `json:"process_cpu_s"`
+	PeakRSSKiB  int64          `json:"peak_rss_kib"`
+	Counters    map[string]int `json:"counters"`
+}
+
+func main() {
+	var asked spec
+	if err := json.NewDecoder(os.Stdin).Decode(&asked); err != nil {
+		fmt.Fprintln(os.Stderr, "the spec cannot be read:", err)
+		os.Exit(1)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(run(asked)); err != nil {
+		os.Exit(1)
+	}
+}
+
+func run(asked spec) answer {
+	result := answer{Version: runtime.Version(), Responses: make([]response, asked.N)}
+	url := asked.URL + "/delay/" + strconv.FormatFloat(asked.DelayS, 'f', -1, 64) + "?page="
+	userBefore, sysBefore := cpu()
+	start := time.Now()
+	client, loads, err := newClient(asked)
+	if err != nil {
+		result.Failure = &failure{nil, "CertificatesNotLoaded", err.Error()}
+		return result
+	}
+	var all sync.WaitGroup
+	for page := range result.Responses {
+		all.Add(1)
+		go func(page int) {
+			defer all.Done()
+			result.Responses[page] = fetch(client, url, page)
+		}(page)
+	}
+	all.Wait()
+	result.WallS = time.Since(start).Seconds()
+	user, sys := cpu()
+	result.UserS, result.SysS, result.ProcessCPUS = user-userBefore, sys-sysBefore, user+sys
+	result.PeakRSSKiB = peakRSSKiB()
+	result.Counters = map[string]int{
+		"contexts": loads, "load_verify_locations": loads, "default_loads": 0,
+	}
+	for page, each := range result.Responses {
+		if each.problem != nil {
+			result.Failure = &failure{&page, kind(each.problem), each.problem.Error()}
+			break
+		}
+	}
+	return result
+}
+
+// newClient makes a client that uses each connection once, and how many sets of certificates
+// it loaded.
+func newClient(asked spec) (*http.Client, int, error) {
+	trust := &tls.Config{InsecureSkipVerify: !asked.Verify}
+	loads := 0
+	if asked.Trusted != "" {
+		pem, err := os.ReadFile(asked.Trusted)
+		if err != nil {
+			return nil, 0, err
+		}
+		trust.RootCAs = x509.NewCertPool()
+		if !trust.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, 0, errors.New("no certificate in the file")
+		}
+		loads = 1
+	}
+	transport := &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}
+	bound := time.Duration(asked.BoundS * float64(time.Second))
+	return &http.Client{Transport: transport, Timeout: bound}, loads, nil
+}
+
+func fetch(client *http.Client, url string, page int) response {
+	got := response{Page: page}
+	reply, err := client.Get(url + strconv.Itoa(page))
+	if err != nil {
+		got.problem = err
+		return got
+	}
+	defer reply.Body.Close()
+	body, err := io.ReadAll(reply.Body)
+	if err != nil {
+		got.problem = err
+		return got
+	}
+	got.Status = &reply.StatusCode
+	got.GotPage = pageOf(body)
+	if reply.StatusCode != http.StatusOK {
+		got.problem = wrong{"WrongStatus", "status " + reply.Status}
+	} else if got.GotPage == nil || *got.GotPage != page {
+		got.problem = wrong{"WrongPage", fmt.Sprintf("asked for page %d, got another", page)}
+	}
+	return got
+}
+
+// pageOf is the page number that the server echoed, or nil.
+func pageOf(body []byte) *int {
+	var echo struct {
+		Args struct {
+			Page []string `json:"page"`
+		} `json:"args"`
+	}
+	if json.Unmarshal(body, &echo) != nil || len(echo.Args.Page) != 1 {
+		return nil
+	}
+	page, err := strconv.Atoi(echo.Args.Page[0])
+	if err != nil {
+		return nil
+	}
+	return &page
+}
+
+// wrong is a response that is not what was asked for.
+type wrong struct{ kind, said string }
+
+func (problem wrong) Error() string { return problem.said }
+
+// kind is the type of the innermost error: the outer ones only say where it happened.
+func kind(err error) string {
+	if problem, is := err.(wrong); is {
+		return problem.kind
+	}
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%T", err), "*")
+}
+
+func cpu() (user, sys float64) {
+	var used syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	return seconds(used.Utime), seconds(used.Stime)
+}
+
+func seconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+
+// peakRSSKiB is the most memory that this process has held. Linux's ru_maxrss starts with the
+// memory of the process that started this one, so VmHWM of proc(5) comes first.
+func peakRSSKiB() int64 {
+	status, _ := os.ReadFile("/proc/self/status")
+	for _, line := range strings.Split(string(status), "\n") {
+		if strings.HasPrefix(line, "VmHWM:") {
+			kib, _ := strconv.ParseInt(strings.Fields(line)[1], 10, 64)
+			return kib
+		}
+	}
+	var used syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	if runtime.GOOS == "darwin" {
+		return int64(used.Maxrss) / 1024
+	}
+	return int64(used.Maxrss)
+}

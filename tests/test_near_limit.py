@@ -1,0 +1,155 @@
+"""The near-limit: a compiled client whose runs are evidence like all others."""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from casebook import environments, h2load, near_limit, places, runs, server
+from casebook.errors import MissingInterpreter, RunFailed, UsageError
+
+KIB_OF_NOTHING = 1024
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    missing = shutil.which(program) is None and program not in environments.required()
+    return pytest.mark.skipif(missing, reason=f"{program} is not on the PATH")
+
+
+@pytest.fixture
+def only(monkeypatch, tmp_path):
+    """Leaves one program, or none, on the PATH."""
+
+    def leave(*names: str) -> None:
+        found = {name: shutil.which(name) for name in names}
+        for name, path in found.items():
+            (tmp_path / name).symlink_to(path)
+        monkeypatch.setenv("PATH", str(tmp_path))
+
+    return leave
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with server.start() as running:
+        yield running
+
+
+def ask(**spec) -> dict:
+    """The answer of the Go client to a spec."""
+    spec = {"n": 3, "delay_s": 0, "verify": True, "trusted": "", "bound_s": 30} | spec
+    done = subprocess.run(
+        [near_limit.build()], input=json.dumps(spec), capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+@needs("go")
+@pytest.mark.parametrize(("scheme", "handshakes", "loads"), [("https", 30, 1), ("http", 0, 0)])
+def test_each_page_has_a_connection_of_its_own_and_all_share_one_load(scheme, handshakes, loads):
+    [run] = near_limit.measure_runs([30], delay_s=0.3, scheme=scheme)
+    assert (run.stack, run.client, run.ok) == ("go", "go", 30)
+    seen = run.counters
+    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (30, handshakes, 30)
+    assert seen["load_verify_locations"] == seen["contexts"] == loads
+    assert seen["peak_in_flight"] > 1 and run.verdict == "concurrent"
+    assert run.wall_s > 0.3 and 0 < run.cpu_s <= run.process_cpu_s
+    assert run.peak_rss_kib > KIB_OF_NOTHING
+    assert run.versions["go"].startswith("go1")
+
+
+@needs("go")
+def test_is_built_once():
+    said = []
+    first = near_limit.build()
+    assert near_limit.build(progress=said.append) == first and not said
+
+
+@needs("go")
+def test_a_page_that_is_not_there_is_named(lab):
+    answer = ask(url=f"{lab.url}/nowhere", trusted=str(lab.ca_file))
+    assert answer["failure"]["page"] == 0 and answer["failure"]["type"] == "WrongStatus"
+    with pytest.raises(RunFailed, match=r"page 0.*404"):
+        runs.check("go", 3, answer)
+
+
+@needs("go")
+def test_does_not_trust_an_authority_that_it_was_not_told_of(lab):
+    with server.start() as other:
+        answer = ask(url=lab.url, trusted=str(other.ca_file))
+    assert answer["failure"]["type"] == "x509.UnknownAuthorityError"
+    assert all(response["status"] is None for response in answer["responses"])
+    assert ask(url=lab.url, verify=False)["failure"] is None  # as with verify=False
+
+
+@needs("go")
+def test_a_file_without_certificates_is_no_run(lab, tmp_path):
+    empty = tmp_path / "empty.pem"
+    empty.write_text("")
+    answer = ask(url=lab.url, trusted=str(empty))
+    assert answer["failure"]["type"] == "CertificatesNotLoaded"
+
+
+@needs("go")
+def test_waits_no_longer_than_it_is_told():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        answer = ask(url=f"http://127.0.0.1:{silent.getsockname()[1]}", n=1, bound_s=0.5)
+    assert answer["failure"]["page"] == 0
+    assert answer["wall_s"] < 20
+
+
+@needs("h2load")
+def test_h2load_stands_in_where_there_is_no_go(only, lab):
+    only("h2load")
+    assert near_limit.kind() == "h2load"
+    [run] = near_limit.measure_runs([30], delay_s=0.3)
+    assert (run.stack, run.client, run.verdict) == ("h2load", "h2load", "concurrent")
+    assert (run.counters["connections"], run.counters["requests"]) == (30, 30)
+    assert run.counters["load_verify_locations"] is None  # it does not verify
+    assert run.wall_s > 0.3 and run.cpu_s > 0 and run.peak_rss_kib > KIB_OF_NOTHING
+
+
+@needs("h2load")
+def test_h2load_counts_only_when_every_response_is_a_200(lab):
+    with pytest.raises(RunFailed, match="0 succeeded"):
+        h2load.fetch(f"{lab.url}/nowhere", 3, within_s=30)
+
+
+@needs("h2load")
+def test_h2load_may_open_as_many_files_as_it_has_connections(lab):
+    """In a process of its own, whose soft limit is lower than that."""
+    code = (
+        "import resource; from casebook import h2load;"
+        "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1];"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard));"
+        f"h2load.fetch({lab.url + '/get'!r}, 100, 60)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_either_the_reference_machine_speaks_or_what_is_missing_is_said(
+    only, monkeypatch, tmp_path
+):
+    only()
+    assert near_limit.kind() == ""
+    for ask in (near_limit.measure, near_limit.measure_runs):
+        with pytest.raises(MissingInterpreter, match=r"Go.*h2load"):
+            ask([7])
+
+    columns = dict.fromkeys(runs.FRAME_COLUMNS)
+    row = columns | {"stack": "go", "client": "go", "n": 7, "scheme": "https", "wall_s": 1.1}
+    (tmp_path / "reference").mkdir()
+    monkeypatch.setattr(places, "DATA", tmp_path)
+    table = pd.DataFrame([row, row | {"n": 70}, row | {"stack": "stage-1-today"}])
+    table.assign(source="reference").to_csv(tmp_path / "reference" / "runs.csv", index=False)
+    frame = near_limit.measure([7])
+    assert list(frame["source"]) == ["reference"] and list(frame["n"]) == [7]
+
+
+def test_sizes_have_their_range():
+    with pytest.raises(UsageError, match="n is 0"):
+        near_limit.measure_runs([0])
