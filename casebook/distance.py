@@ -1,22 +1,18 @@
-"""The lab server from further away: a relay that holds each piece back, and an older TLS.
+"""The lab server from further away (casebook/relay.py), and an older TLS.
 
 On loopback a server's half of a handshake is often there before the client can wait for it.
 A few milliseconds of distance bring out every wait of a stack, which can then be counted.
 """
 
-import contextlib
-import socket
 import tempfile
-import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from casebook import environments, runs, stacks
-from casebook.bench import hear_probe, lab_server
+from casebook import trust as trusts
+from casebook.bench import Bench, Target, hear_probe, lab_server
 from casebook.errors import UsageError
 from casebook.observations import Observation
+from casebook.relay import relay
 
 #: The newest TLS that a stack may speak: the words of this module and those of OpenSSL.
 TLS = {"1.2": "TLSv1.2", "1.3": "TLSv1.3"}
@@ -30,43 +26,6 @@ system_default = newest
 [newest]
 MaxProtocol = {}
 """
-
-
-@contextlib.contextmanager
-def relay(url: str, latency_s: float) -> Iterator[str]:
-    """A URL behind which `url` is answered, with each piece held back for latency_s seconds.
-
-    Each way is delayed, so that a round trip takes 2 x latency_s longer. For a few dozen
-    connections: each takes two threads. All connections end with the block.
-    """
-    target = urlsplit(url)
-    opened: list[socket.socket] = []
-
-    def carry(source: socket.socket, sink: socket.socket) -> None:
-        with contextlib.suppress(OSError):  # one of the two hung up: so does the relay
-            while piece := source.recv(65536):
-                time.sleep(latency_s)
-                sink.sendall(piece)
-            sink.shutdown(socket.SHUT_WR)
-
-    def accept() -> None:
-        with contextlib.suppress(OSError):  # closed at the end of the block
-            while True:
-                near, _ = listener.accept()
-                far = socket.create_connection((target.hostname, target.port))
-                opened.extend([near, far])
-                for ends in ((near, far), (far, near)):
-                    threading.Thread(target=carry, args=ends, daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
-        threading.Thread(target=accept, daemon=True).start()
-        try:
-            yield f"{target.scheme}://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
-            for one in opened:
-                one.close()
 
 
 def profile(
@@ -106,3 +65,24 @@ def profile(
         source=runs.LIVE,
         answer=answer,
     )
+
+
+def observe(
+    name: str, kind: str, latency_s: float = 0.05, n: int = 10, client: str = "", trust: str = ""
+) -> Observation:
+    """As measure.observe, of a lab server that is latency_s seconds away in each direction.
+
+    The server answers at once (delay 0). client: the stack's own where none is named; trust:
+    `authority` where none is named. Nothing is stored. Raises UsageError, RunFailed,
+    MissingInterpreter.
+    """
+    environment = environments.ensure(stacks.get(name))
+    asked = {
+        "n": n,
+        "delay_s": 0,
+        "client": client or environment.stack.client,
+        "trust": trust or trusts.AUTHORITY,
+    }
+    with lab_server() as lab, relay(lab.url, latency_s) as url:
+        with Bench(target=Target(url, lab.ca_file, lab.lab)) as bench:
+            return bench.observation(environment, kind, **asked)

@@ -33,6 +33,10 @@ class RunFailed(CasebookError):
     """A response was missing, wrong or not 200: there is no timing to report."""
 
 
+class VisitFailed(CasebookError):
+    """A client did not bring every book of the bookstore as it is: there is no timing to report."""
+
+
 class ClaimReversed(CasebookError):
     """A finding that the book states does not hold on this machine."""
 

@@ -1,4 +1,4 @@
-"""Make one virtual environment: uv for Python 3, virtualenv and its pip for Python 2.7."""
+"""Make one virtual environment: uv, or, for what uv does not know, virtualenv and its pip."""
 
 import hashlib
 import importlib.metadata
@@ -25,7 +25,10 @@ RECIPE = 1
 
 #: Packages of the old stacks that exist as source only. They are pure Python; everything else
 #: must come ready-made, so that no compiler is needed and a machine without fails at once.
-SOURCE_ONLY = ("grequests", "gevent-openssl")
+SOURCE_ONLY = ("grequests", "gevent-openssl", "twisted")
+
+#: uv takes no source archive that is called as they were before PEP 625; pip does.
+REFUSED_BY_UV = ("twisted==16.3.0",)
 
 #: What an installer brings for itself.
 _INSTALLERS = ("pip", "setuptools", "wheel")
@@ -38,7 +41,7 @@ TIMEOUT_S = 900
 
 def digest(stack: Stack, interpreter: Interpreter, folder: Path) -> str:
     """The digest of all that makes an environment: lock, patch, interpreter, tools, place."""
-    tools = ["build.txt"] + (["virtualenv.txt"] if stack.python == "2.7" else [])
+    tools = ["build.txt"] + (["virtualenv.txt"] if _wants_pip(stack) else [])
     parts = {
         "recipe": RECIPE,
         "place": str(folder),
@@ -86,7 +89,7 @@ def make(stack: Stack, interpreter: Interpreter, folder: Path, lock: int) -> Non
     try:
         with open(folder.parent / f"{folder.name}.log", "w") as log:
             work = _Work(stack, interpreter, folder, log, lock)
-            if stack.python == "2.7":
+            if _wants_pip(stack):
                 _virtualenv(work)
             else:
                 _uv(work)
@@ -129,6 +132,11 @@ def _patch(stack: Stack) -> Path:
     return places.ENV / "patches" / stack.patch
 
 
+def _wants_pip(stack: Stack) -> bool:
+    pins = {f"{name}=={version}" for name, version in stack.packages.items()}
+    return stack.python == "2.7" or not pins.isdisjoint(REFUSED_BY_UV)
+
+
 def _remove(folder: Path) -> None:
     # The stamp first: what is left of an interrupted removal is no environment.
     (folder / STAMP).unlink(missing_ok=True)
@@ -148,7 +156,8 @@ def _uv(work: _Work) -> None:
 
 
 def _virtualenv(work: _Work) -> None:
-    """uv and the newest virtualenv do not know Python 2.7; this one and the pip in it do."""
+    """uv and the newest virtualenv do not know Python 2.7, nor uv the oldest archives; this one
+    and the pip in it do."""
     tools = places.ENV / "virtualenv.txt"
     pin = next(line for line in tools.read_text().splitlines() if line.startswith("virtualenv=="))
     command = [find_uv_bin(), "tool", "run", "--no-python-downloads"]

@@ -13,6 +13,7 @@ import tomllib
 from uv import find_uv_bin
 
 from casebook import places
+from casebook.installation import REFUSED_BY_UV
 from casebook.stacks import TABLE
 
 #: The oldest interpreter that "today" may mean.
@@ -67,7 +68,10 @@ def stack_lock(name: str, table: dict) -> None:
                 "--overrides", overrides.name,
             )  # fmt: skip
     else:
-        held = table["constraints"][python]
+        held = table["constraints"].get(name) or table["constraints"][python]
+        # What these need is named beside them in the table.
+        unresolved = [pin for pin in wanted if pin in REFUSED_BY_UV]
+        wanted = [pin for pin in wanted if pin not in REFUSED_BY_UV]
         # uv knows no Python 2.7: its packages are those of 3.7 and cryptography's two back-ports.
         backports = [pin for pin in held if pin.startswith(("enum34", "ipaddress"))]
         if any(pin.startswith("pyopenssl") for pin in wanted):
@@ -78,6 +82,7 @@ def stack_lock(name: str, table: dict) -> None:
             text = _compile(
                 "\n".join(wanted), "--python-version", "3.7", "--constraints", constraints.name
             )
+        text += "".join(f"{pin}\n" for pin in unresolved)
     head = "# Resolved from env/stacks.toml by `python -m casebook.locks`; do not edit.\n"
     (places.ENV / "locks" / f"{name}.txt").write_text(head + _without_via(text))
 

@@ -1,9 +1,13 @@
 """Certificates of one run: a certificate authority of its own, and a server certificate."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 #: Names and addresses under which the server can be reached (subjectAltName).
 NAMES = ("127.0.0.1", "localhost")
@@ -25,9 +29,46 @@ def make(folder: Path) -> Certificates:
     """
     authority = trustme.CA(key_type=trustme.KeyType.ECDSA)
     issued = authority.issue_cert(*NAMES, key_type=trustme.KeyType.ECDSA)
-    certificates = Certificates(folder / "ca.pem", folder / "server.pem", folder / "server.key")
+    certificates = _in(folder)
     authority.cert_pem.write_to_path(certificates.ca_file)
     for blob in issued.cert_chain_pems:
         blob.write_to_path(certificates.chain_file, append=True)
     issued.private_key_pem.write_to_path(certificates.key_file)
     return certificates
+
+
+def make_nameless(folder: Path) -> Certificates:
+    """As `make`, but one certificate that signed itself, as `openssl req -new -x509` makes it when
+    it is told localhost for a common name: without a subjectAltName."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=365))
+        .add_extension(identifier, critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier),
+            critical=False,
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    certificates = _in(folder)
+    pem = made.public_bytes(serialization.Encoding.PEM)
+    certificates.ca_file.write_bytes(pem)
+    certificates.chain_file.write_bytes(pem)
+    certificates.key_file.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return certificates
+
+
+def _in(folder: Path) -> Certificates:
+    return Certificates(folder / "ca.pem", folder / "server.pem", folder / "server.key")

@@ -2,7 +2,10 @@
 
 import json
 import signal
+from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
+from typing import Protocol
 
 from casebook.errors import ServerFailed
 from casebook.server.process import start
@@ -14,12 +17,29 @@ class _Told(BaseException):
     """To stop. Not an Exception: nothing on the way may take it for an error."""
 
 
+class Running(Protocol):
+    """A server that was started: a context manager that stops it."""
+
+    url: str
+    ca_file: Path | None
+    pid: int
+
+    def wait(self) -> int: ...
+    def __enter__(self) -> "Running": ...
+    def __exit__(self, *_: object) -> None: ...
+
+
 def serve(port: int = 0, scheme: str = "https", engine: str = "lab") -> int:
+    """The lab server until Ctrl-C: see `run`. Raises also what `start` raises."""
+    return run(lambda: start(scheme, engine, port))
+
+
+def run(starting: Callable[[], Running]) -> int:
     """Serve until Ctrl-C, SIGTERM or the end of the terminal. Returns the exit code, 0.
 
     Prints one line of JSON when ready: `{"url": ..., "ca_file": ..., "pid": ...}`. Leaves no
-    process and no file behind. Raises what `start` raises, and ServerFailed when the server fails
-    later.
+    process and no file behind. Raises what `starting` raises, and ServerFailed when the server
+    fails later.
     """
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     for number in _SIGNALS:
@@ -28,7 +48,7 @@ def serve(port: int = 0, scheme: str = "https", engine: str = "lab") -> int:
         if number != signal.SIGHUP or before[number] is not signal.SIG_IGN:
             signal.signal(number, _stop)
     try:
-        with start(scheme, engine, port) as server:
+        with starting() as server:
             ca_file = None if server.ca_file is None else str(server.ca_file)
             ready = {"url": server.url, "ca_file": ca_file, "pid": server.pid}
             print(json.dumps(ready), flush=True)

@@ -1,5 +1,6 @@
 """A server in its own process, as its owner sees it."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -115,17 +116,9 @@ def start(scheme: str = "https", engine: str = "lab", port: int = 0) -> Server:
         raise UsageError(f"unknown server {engine!r}: choose {' or '.join(ENGINES)}")
     if not 0 <= port <= 65535:
         raise UsageError(f"port {port} is out of range: choose 1 to 65535, or 0 for any free one")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "casebook.server", engine, scheme, str(port)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=ROOT,
-        env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-        # Its own session: neither an interrupted cell nor Ctrl-C reaches it, its owner decides.
-        start_new_session=True,
-    )
+    process = begin("casebook.server", engine, scheme, str(port))
     try:
-        ready = _first_line(process)
+        ready = first_line(process)
         return Server(
             url=ready["url"],
             ca_file=Path(ready["ca_file"]) if ready["ca_file"] else None,
@@ -138,9 +131,23 @@ def start(scheme: str = "https", engine: str = "lab", port: int = 0) -> Server:
         raise
 
 
+def begin(module: str, *arguments: str) -> subprocess.Popen:
+    """Run a module of ours in a process of its own, whose standard input ends with this process."""
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+        # Its own session: neither an interrupted cell nor Ctrl-C reaches it, its owner decides.
+        start_new_session=True,
+    )
+
+
 def end(process: subprocess.Popen) -> None:
     """End the server's process: ask, then kill. Afterwards it is gone."""
-    process.stdin.close()  # it takes this for the death of its owner
+    with contextlib.suppress(BrokenPipeError):  # it is gone, with a question that it never heard
+        process.stdin.close()  # it takes this for the death of its owner
     process.terminate()  # should a child that was forked here still hold the pipe
     try:
         process.wait(_ENDS_S)
@@ -150,7 +157,9 @@ def end(process: subprocess.Popen) -> None:
     process.stdout.close()
 
 
-def _first_line(process: subprocess.Popen) -> dict:
+def first_line(process: subprocess.Popen) -> dict:
+    """The next line of JSON that a server's process says. Raises ServerFailed when there is none
+    within a minute, when the process has ended, and for what it calls an error."""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         if not selector.select(_READY_S):

@@ -1,0 +1,94 @@
+"""HTTP/2 with h2 alone: many requests at once over one connection.
+
+h2 knows the rules of HTTP/2 and no network: requests become bytes to send, and bytes that arrive
+become events. https://python-hyper.org/projects/h2/en/stable/basic-usage.html
+"""
+
+import socket
+import ssl
+from collections import deque
+from urllib.parse import urlsplit
+
+from h2 import config, connection, events
+
+
+class Broken(Exception):
+    """The connection, or one stream of it, ended before its response did."""
+
+
+class Reply:
+    """What has arrived of one response."""
+
+    def __init__(self, path):
+        self.path, self.headers, self.body = path, {}, b""
+
+
+class Connection:
+    """One TLS connection that speaks HTTP/2."""
+
+    def __init__(self, url, ca_file):
+        where = urlsplit(url)
+        context = ssl.create_default_context(cafile=ca_file)
+        context.set_alpn_protocols(["h2", "http/1.1"])
+        plain = socket.create_connection((where.hostname, where.port))
+        self.socket = context.wrap_socket(plain, server_hostname=where.hostname)
+        self.protocol = self.socket.selected_alpn_protocol()
+        self.authority = where.netloc
+        self.h2 = connection.H2Connection(config.H2Configuration(header_encoding="utf-8"))
+
+    def settle(self):
+        """Say hello, and wait for the server's settings: how many streams it allows."""
+        self.h2.initiate_connection()
+        while not any(isinstance(e, events.RemoteSettingsChanged) for e in self.exchange()):
+            pass
+
+    def exchange(self):
+        """Send what there is to send, wait for bytes, and return what they mean."""
+        self.socket.sendall(self.h2.data_to_send())
+        data = self.socket.recv(65536)
+        if not data:
+            raise Broken("the server closed the connection")
+        return self.h2.receive_data(data)
+
+    def ask(self, path):
+        """Send a request; the number of its stream."""
+        stream = self.h2.get_next_available_stream_id()
+        where = [(":authority", self.authority), (":path", path)]
+        headers = [(":method", "GET"), (":scheme", "https"), *where]
+        self.h2.send_headers(stream, headers, end_stream=True)
+        return stream
+
+    def fetch(self, paths, at_once=100):
+        """Ask for every path, at most `at_once` at a time, and yield each reply once whole."""
+        left, open_streams = deque(paths), {}
+        room = min(at_once, self.h2.remote_settings.max_concurrent_streams)
+        while left or open_streams:
+            while left and len(open_streams) < room:
+                path = left.popleft()
+                open_streams[self.ask(path)] = Reply(path)
+            for event in self.exchange():
+                if isinstance(event, events.ConnectionTerminated):
+                    raise Broken(f"the server said GOAWAY: {event.error_code!r}")
+                if isinstance(event, events.StreamReset):
+                    path = open_streams[event.stream_id].path
+                    raise Broken(f"the server reset the stream of {path}: {event.error_code!r}")
+                if isinstance(event, events.ResponseReceived):
+                    open_streams[event.stream_id].headers = dict(event.headers)
+                elif isinstance(event, events.DataReceived):
+                    open_streams[event.stream_id].body += event.data
+                    # Without this the server stops after 65,535 bytes.
+                    self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                elif isinstance(event, events.StreamEnded):
+                    yield open_streams.pop(event.stream_id)
+
+
+def in_order_asked(paths, replies):
+    """Yield the replies in the order of the paths: a slow one holds up all that come after it."""
+    early = {}
+    paths = iter(paths)
+    path = next(paths, None)
+    for reply in replies:
+        early[reply.path] = reply
+        while path in early:
+            yield early.pop(path)
+            path = next(paths, None)

@@ -1,0 +1,57 @@
+"""HTTP/1.1 over several kept connections with nothing but the standard library.
+
+Each connection is a pipe: one book at a time goes through it, and the next one waits for it.
+"""
+
+import ssl
+import threading
+from http.client import HTTPSConnection
+from urllib.parse import urlsplit
+
+from shelf import BookFailed, path, putter
+
+
+def visit(spec, shelf):
+    """Fetch the list of books, then each book through whichever pipe is free."""
+    address = urlsplit(spec["url"])
+    context = ssl.create_default_context(cafile=spec["ca_file"])
+
+    def connect():
+        return HTTPSConnection(address.hostname, address.port, context=context)
+
+    def get(pipe, where):
+        pipe.request("GET", where)
+        response = pipe.getresponse()
+        shelf.speaks({11: "http/1.1", 10: "http/1.0"}[response.version])
+        return response.status, response.read(), response.getheader("Content-Length")
+
+    first = connect()
+    index = shelf.list(*get(first, "/"))
+    ids = spec["ids"] or index
+    put, left = putter(spec, shelf, ids), iter(ids)
+    turn, failures = threading.Lock(), []
+
+    def pump(pipe):
+        book = None
+        try:
+            while not failures:
+                with turn:
+                    book = next(left, None)
+                    if book is None:
+                        return
+                    shelf.asking(book)
+                response = get(pipe, path(book))
+                with turn:
+                    put(book, *response)
+        except Exception as error:
+            failures.append(error if isinstance(error, BookFailed) else BookFailed(book, error))
+
+    pipes = [first] + [connect() for _ in range(min(spec["connections"], len(ids)) - 1)]
+    # Daemons: they do not keep the process from leaving when the watch has ended the visit.
+    pumps = [threading.Thread(target=pump, args=(pipe,), daemon=True) for pipe in pipes]
+    for each in pumps:
+        each.start()
+    for each in pumps:
+        each.join()
+    if failures:
+        raise failures[0]

@@ -1,0 +1,44 @@
+"""HTTP/1.1 over several connections at once: aiohttp.
+
+https://docs.aiohttp.org/en/stable/client_advanced.html#limiting-connection-pool-size
+"""
+
+import asyncio
+import ssl
+
+import aiohttp
+from shelf import BookFailed, path, putter
+
+
+def visit(spec, shelf):
+    """Fetch the list of books, then each book."""
+    asyncio.run(read_all(spec, shelf))
+
+
+async def read_all(spec, shelf):
+    """As many readers as connections share the list of books."""
+    context = ssl.create_default_context(cafile=spec["ca_file"])
+    connector = aiohttp.TCPConnector(limit=spec["connections"], ssl=context)
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(spec["url"], connector=connector, timeout=timeout) as session:
+
+        async def get(where):
+            async with session.get(where) as response:
+                shelf.speaks("http/{}.{}".format(*response.version))
+                announced = response.headers.get("Content-Length")
+                return response.status, await response.read(), announced
+
+        index = shelf.list(*await get("/"))
+        ids = spec["ids"] or index
+        put, left = putter(spec, shelf, ids), iter(ids)
+
+        async def reader():
+            for book in left:
+                shelf.asking(book)
+                try:
+                    response = await get(path(book))
+                except Exception as error:
+                    raise BookFailed(book, error) from error
+                put(book, *response)
+
+        await asyncio.gather(*(reader() for _ in range(min(spec["connections"], len(ids)))))

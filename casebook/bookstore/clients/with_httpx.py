@@ -1,0 +1,63 @@
+"""The same library over either protocol: httpx, one request at a time or many at once.
+
+Its Client makes one connection; its AsyncClient over HTTP/1.1 one for each request in flight.
+https://www.python-httpx.org/http2/
+"""
+
+import asyncio
+import ssl
+
+import httpx
+from shelf import BookFailed, path, putter
+
+PROTOCOLS = {"HTTP/2": "h2", "HTTP/1.1": "http/1.1", "HTTP/1.0": "http/1.0"}
+
+
+def visit(spec, shelf):
+    """Fetch the list of books, then each book."""
+    at_once = spec["at_once"] if spec["protocol"] == "h2" else spec["connections"]
+    options = {
+        "base_url": spec["url"],
+        "http2": spec["protocol"] == "h2",
+        "verify": ssl.create_default_context(cafile=spec["ca_file"]),
+        "timeout": None,
+        "limits": httpx.Limits(max_connections=spec["connections"]),
+    }
+    if at_once == 1:
+        one_at_a_time(spec, shelf, options)
+    else:
+        asyncio.run(many_at_once(spec, shelf, options, at_once))
+
+
+def seen(shelf, response):
+    """What the shelf wants to know of a response."""
+    shelf.speaks(PROTOCOLS[response.http_version])
+    return response.status_code, response.content, response.headers.get("content-length")
+
+
+def one_at_a_time(spec, shelf, options):
+    """Each request waits for the response before it."""
+    with httpx.Client(**options) as client:
+        index = shelf.list(*seen(shelf, client.get("/")))
+        for book in spec["ids"] or index:
+            shelf.asking(book)
+            shelf.put(book, *seen(shelf, client.get(path(book))))
+
+
+async def many_at_once(spec, shelf, options, at_once):
+    """As many readers as may ask at once share the list of books."""
+    async with httpx.AsyncClient(**options) as client:
+        index = shelf.list(*seen(shelf, await client.get("/")))
+        ids = spec["ids"] or index
+        put, left = putter(spec, shelf, ids), iter(ids)
+
+        async def reader():
+            for book in left:
+                shelf.asking(book)
+                try:
+                    response = seen(shelf, await client.get(path(book)))
+                except Exception as error:
+                    raise BookFailed(book, error) from error
+                put(book, *response)
+
+        await asyncio.gather(*(reader() for _ in range(min(at_once, len(ids)))))

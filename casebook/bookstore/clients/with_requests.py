@@ -1,0 +1,22 @@
+"""The article's first client: one requests Session, one request after the other, HTTP/1.1.
+
+https://docs.python-requests.org/en/latest/user/advanced/#session-objects
+"""
+
+import requests
+from shelf import path
+
+
+def visit(spec, shelf):
+    """Fetch the list of books, then each book."""
+    session = requests.Session()
+
+    def get(where):
+        response = session.get(spec["url"] + where, verify=spec["ca_file"])
+        shelf.speaks("http/1.1" if response.raw.version == 11 else "http/1.0")
+        return response.status_code, response.content, response.headers.get("Content-Length")
+
+    index = shelf.list(*get("/"))
+    for book in spec["ids"] or index:
+        shelf.asking(book)
+        shelf.put(book, *get(path(book)))

@@ -1,0 +1,103 @@
+"""The store on Granian: python granian_store.py OPTIONS (JSON). The same answers as on Twisted."""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import owner
+from granian.constants import HTTPModes, Interfaces, SSLProtocols
+from granian.server.embed import Server
+from shelf import Counters, Shelf
+
+_LONGEST_START_S = 30
+_CHECK_S = 0.01
+_HEADERS = [("content-type", "application/json")]
+
+options = json.loads(sys.argv[1])
+shelf = Shelf(options)
+counters = Counters()
+in_flight = {}  # client's address: requests that are not answered yet
+
+
+async def answer(scope, response):
+    client = scope.client
+    in_flight[client] = in_flight.get(client, 0) + 1
+    counters.request(client, f"HTTP/{scope.http_version}", in_flight[client])
+    try:
+        await response()  # what the client sent along is read, and ignored
+        status, body = await page(scope)
+    finally:
+        in_flight[client] -= 1
+        if not in_flight[client]:
+            del in_flight[client]
+    response.response_bytes(status, _HEADERS, b"" if scope.method == "HEAD" else body)
+
+
+async def page(scope):
+    if scope.path not in ("/", "/book"):
+        return 404, b""
+    if scope.method not in ("GET", "HEAD"):
+        return 405, b""
+    if scope.path == "/":
+        return 200, shelf.index()
+    query = parse_qs(scope.query_string, keep_blank_values=True)
+    number = shelf.find(query.get("id", []))
+    if number is None:
+        return 404, b""
+    wait_s = shelf.wait_s(number)
+    if wait_s:
+        await asyncio.sleep(wait_s)
+    return 200, shelf.book(number)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def accepts(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+async def ready(port, serving):
+    deadline = asyncio.get_running_loop().time() + _LONGEST_START_S
+    while not accepts(port):
+        if serving.done() or asyncio.get_running_loop().time() > deadline:
+            owner.say(error=f"Granian does not answer on port {port}")
+            os._exit(1)
+        await asyncio.sleep(_CHECK_S)
+    owner.say(port=port)
+
+
+async def main():
+    owner.attend(counters, options["folder"])
+    owner.make_room()
+    port = options["port"] or free_port()
+    if accepts(port):
+        owner.say(error=f"port {port} is in use")
+        return
+    server = Server(
+        answer,
+        address="127.0.0.1",
+        port=port,
+        interface=Interfaces.RSGI,
+        http=HTTPModes.http1 if options["http1_only"] else HTTPModes.auto,
+        backlog=options["backlog"],
+        websockets=False,
+        log_enabled=False,
+        ssl_cert=Path(options["chain_file"]),
+        ssl_key=Path(options["key_file"]),
+        ssl_protocol_min=SSLProtocols.tls12,
+    )
+    serving = asyncio.ensure_future(server.serve())
+    await ready(port, serving)
+    await serving
+
+
+asyncio.run(main())

@@ -1,0 +1,55 @@
+"""What every server of the store answers, and what it counted. Runs inside the environments."""
+
+import json
+
+
+class Shelf:
+    """The books, as the article's server keeps them: each answer is made when it is asked for."""
+
+    def __init__(self, options):
+        with open(options["books"], encoding="utf-8") as file:
+            self.books = json.load(file)
+        self.delay_s = options["delay_s"]
+        self.slow = options["slow"]
+
+    def index(self):
+        return json.dumps(list(self.books)).encode("utf-8")
+
+    def find(self, asked):
+        """The values of `id` in the query: the one book's id, or None."""
+        return asked[0] if len(asked) == 1 and asked[0] in self.books else None
+
+    def book(self, number):
+        return json.dumps(self.books[number]).encode("utf-8")
+
+    def wait_s(self, number):
+        """Seconds before this book is answered."""
+        return self.slow.get(number, self.delay_s)
+
+
+class Counters:
+    """What the server was asked since the last reset; a connection counts once it asks."""
+
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self._clients = set()
+        self._requests = 0
+        self._peak_streams = 0
+        self._protocols = {}
+
+    def request(self, client, protocol, streams):
+        """`streams`: how many requests of this connection are open now, this one among them."""
+        self._clients.add(client)
+        self._requests += 1
+        self._peak_streams = max(self._peak_streams, streams)
+        self._protocols[protocol] = self._protocols.get(protocol, 0) + 1
+
+    def report(self):
+        return {
+            "connections": len(self._clients),
+            "requests": self._requests,
+            "peak_streams": self._peak_streams,
+            "protocols": dict(self._protocols),
+        }

@@ -1,0 +1,218 @@
+"""Visits to the bookstore, timed as the article timed them, and every book compared.
+
+    frame = visit(["requests-py37", "hyper"])
+    frame = visit("bare-h2", n=[1, 10, 100], latency_s=[0, 0.02])
+    seen = arrivals("bare-h2", n=100, order="asked", slow=one_slow())
+
+Each visit is a process of its own in the client's environment (casebook/bookstore/readers.py):
+it fetches the list of ids, then the books. A visit that brought less, or anything else, raises
+VisitFailed with the book and the cause.
+"""
+
+import contextlib
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+import pandas as pd
+
+from casebook import environments, modes, relay, stacks
+from casebook.bookstore import readers, recorded, stock, store
+from casebook.bookstore.hosting import Host
+from casebook.errors import MissingInterpreter, UsageError
+
+#: The columns of `visit`. Times in seconds.
+COLUMNS = [
+    "client", "label", "stack", "library", "version", "python", "protocol", "engine",
+    "n", "at_once", "connections", "order", "latency_ms", "delay_s", "slow", "repeat",
+    "wall_s", "user_s", "sys_s", "cpu_percent",
+    "process_wall_s", "process_user_s", "process_sys_s", "process_cpu_percent",
+    "server_cpu_s", "server_connections", "server_streams_peak",
+    "opened", "peak_in_flight", "books", "recovered", "source", "measured_at",
+]  # fmt: skip
+
+#: The columns of `arrivals`.
+ARRIVAL_COLUMNS = [
+    *(
+        "client",
+        "label",
+        "engine",
+        "protocol",
+        "n",
+        "at_once",
+        "connections",
+        "order",
+        "latency_ms",
+    ),
+    *("delay_s", "slow", "repeat", "book", "position", "arrived", "at_s", "source", "measured_at"),
+]
+
+
+def one_slow(position: int = 10, wait_s: float = 1.0) -> dict[str, float]:
+    """What `slow` takes: the book at this position of the list (from 1) waits so many seconds."""
+    return {list(stock.books())[position - 1]: wait_s}
+
+
+_PY37 = ["requests-py37", "requests-2.10-py37", "requests-2.31-py37", "hyper"]
+
+#: The visits that need a Python 3.7 on one side: arguments of `visit`. With these a machine
+#: without it can still build the book.
+RECORDED = [
+    dict(clients=_PY37, repeats=3),
+    dict(clients=[*_PY37, "requests"], engine="twisted-16.3", repeats=3),
+    dict(clients=["httpx-h1", "httpx-h2", "bare-h2", "pipes"], engine="twisted-16.3", repeats=3),
+    dict(clients="hyper", n=100, slow=one_slow(), repeats=3),
+]
+
+
+def visit(clients: str | Iterable[str], repeats: int | None = None, **asked) -> pd.DataFrame:
+    """Visit the store with one client or several: one row a visit, columns COLUMNS.
+
+    clients: names of readers.READERS; "aiohttp:100" is aiohttp with 100 connections, and
+    "httpx-h2:100" httpx with 100 requests at once on its one. repeats: visits of each kind, one
+    in quick mode and three in full. Further keywords, each with its usual value: n=None (books
+    asked for, one number or several; None for the stock, after which it begins again), at_once
+    (requests open on the one HTTP/2 connection), connections (over HTTP/1.1), order ("completed"
+    or "asked"), latency_s=0 (each way, one or several), engine="twisted" (store.ENGINES),
+    delay_s=0 (before each answer), slow={id: seconds}, patience_s (without a book, then it
+    fails), target (an open store of the caller's, whose visits are not stored).
+
+    label: the client and its manner in words. wall_s, user_s, sys_s: from the first connection to
+    the last book; cpu_percent: their share, as the article printed it. process_*: the same of the
+    whole process, start and imports included, which is what the article's `time` measured.
+    server_*: what the store's process used and counted meanwhile. opened: TCP connections that
+    the client opened; peak_in_flight: the most books that it had asked for and not yet read.
+    recovered: connections that it had to open beyond those planned, in words; empty when there
+    was none.
+
+    Where an interpreter is missing the rows are those of the reference machine, with source
+    `reference`. Raises UsageError, VisitFailed, ServerFailed, and MissingInterpreter when nothing
+    was recorded.
+    """
+    return pd.DataFrame(records(clients, repeats, **asked), columns=COLUMNS)
+
+
+def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **asked) -> pd.DataFrame:
+    """When each book was read: one row a book and visit, columns ARRIVAL_COLUMNS.
+
+    position: the book's place among those asked for, from 1; arrived: its place among those read;
+    at_s: seconds since the visit began. Parameters and errors as for `visit`.
+    """
+    rows = []
+    for record in records(clients, repeats, **asked):
+        n = record["n"]
+        position = {book: i for i, book in enumerate(readers.books(n), 1)}
+        for arrived, (book, at_s) in enumerate(record["arrivals"], 1):
+            place = {"book": book, "position": position[book], "arrived": arrived, "at_s": at_s}
+            rows.append(record | place)
+    return pd.DataFrame(rows, columns=ARRIVAL_COLUMNS)
+
+
+def record(into: Path) -> None:
+    """Make the reference visits, and keep them in a folder: into/visits.csv.
+
+    Takes some minutes. Raises as `visit`.
+    """
+    recorded.save([each for asked in RECORDED for each in records(**asked)], into)
+
+
+def _several(value) -> list:
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+
+
+def records(
+    clients,
+    repeats=None,
+    n=None,
+    at_once=None,
+    connections=None,
+    order=None,
+    latency_s=0.0,
+    engine="twisted",
+    delay_s=0.0,
+    slow=None,
+    patience_s=readers.PATIENCE_S,
+    target=None,
+) -> list[dict]:
+    """The visits as dictionaries: the columns, and "arrivals" as [id, seconds]."""
+    if target is not None:
+        ways = getattr(target, "ways", None)
+        engine, delay_s, slow = (
+            target.engine,
+            getattr(ways, "delay_s", 0.0),
+            getattr(ways, "slow", {}),
+        )
+    elif engine not in store.ENGINES:
+        raise UsageError(f"unknown engine {engine!r}: choose {', '.join(store.ENGINES)}")
+    visitors = [
+        (name, readers.manner(name, number, at_once, connections, order))
+        for name, number in map(readers.numbered, _several(clients))
+    ]
+    if repeats is None:
+        repeats = 1 if modes.current().name == "quick" else 3
+    size = len(stock.books())
+    sizes = [size if each is None else each for each in _several(n)]
+    _check(sizes, _several(latency_s), repeats)
+    asked = [
+        _asked(name, manner, engine, each, latency, delay_s, slow or {}) | {"repeat": repeat}
+        for repeat in range(1, repeats + 1)  # a slow minute of the machine touches all alike
+        for latency in _several(latency_s)
+        for each in sizes
+        for name, manner in visitors
+    ]
+    missing = _missing([name for name, _ in visitors], engine, target)
+    with contextlib.ExitStack() as open_things:
+        host = Host(engine, delay_s, slow or {}, target, open_things)
+        taken = [
+            None if each["client"] in missing else host.kept(each, patience_s) for each in asked
+        ]
+    found = []
+    for each, record in zip(asked, taken, strict=True):
+        record = record or recorded.visit(each)
+        if record is not None:
+            found.append(record)
+    for name, error in missing.items():
+        if not any(record["client"] == name for record in found):
+            raise error
+    return found
+
+
+def _check(sizes: list[int], latencies: list[float], repeats: int) -> None:
+    for each in sizes:
+        if not 1 <= each <= readers.MOST_BOOKS:
+            raise UsageError(f"n is {each}; choose 1 to {readers.MOST_BOOKS}")
+    for each in latencies:
+        if not 0 <= each <= relay.LONGEST_S:
+            raise UsageError(f"the latency is {each} s; choose 0 to {relay.LONGEST_S:g}")
+    if not 1 <= repeats <= 100:
+        raise UsageError(f"repeats is {repeats}; choose 1 to 100")
+
+
+def _asked(client, manner, engine, n, latency_s, delay_s, slow) -> dict:
+    """The columns that say what a visit is."""
+    return {
+        "client": client,
+        "engine": engine,
+        "n": n,
+        **asdict(manner),
+        "latency_ms": round(latency_s * 1000, 3),
+        "delay_s": delay_s,
+        "slow": "; ".join(f"{book}: {wait_s:g} s" for book, wait_s in slow.items()),
+    }
+
+
+def _missing(names: list[str], engine: str, target) -> dict[str, MissingInterpreter]:
+    """Which clients cannot run here, or have no store to visit. Raises what is required."""
+    missing = {}
+    for name in names:
+        needed = [readers.get(name).stack]
+        if target is None:
+            needed.append(store.ENGINES[engine][0])
+        for stack in map(stacks.get, needed):
+            try:
+                environments.ensure(stack)
+            except MissingInterpreter as error:
+                if stack.python in environments.required():
+                    raise
+                missing[name] = error
+    return missing

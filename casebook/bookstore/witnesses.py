@@ -1,0 +1,145 @@
+"""Clients of the bookstore that have nothing to do with Python: h2load and curl.
+
+They check no body; what they say of protocol, counts, bytes and times is independent of all that
+is measured elsewhere. Where one is not installed its functions return None, unless
+CASEBOOK_REQUIRE names it. https://nghttp2.org/documentation/h2load.1.html, https://curl.se/docs/
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from casebook import environments
+from casebook.bookstore import stock
+from casebook.errors import VisitFailed
+
+#: How each comes onto a machine.
+INSTALL = {"h2load": "apt-get install nghttp2-client", "curl": "apt-get install curl"}
+
+_LONGEST_S = 120
+
+
+def find(name: str) -> str | None:
+    """The path of a witness ("h2load" or "curl"), or None.
+
+    curl counts only if it was built with HTTP/2. Raises VisitFailed if CASEBOOK_REQUIRE names one
+    that is not there.
+    """
+    path = shutil.which(name)
+    if path and name == "curl":
+        said = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
+        path = path if "HTTP2" in said.split() else None
+    if path is None and name in environments.required():
+        raise VisitFailed(
+            f"CASEBOOK_REQUIRE asks for {name}, which is not here or speaks no HTTP/2: "
+            f"{INSTALL[name]} brings it."
+        )
+    return path
+
+
+def h2load(
+    store, n: int | None = None, protocol: str = "h2", connections: int = 1, at_once: int = 100
+) -> dict | None:
+    """Fetch n books (None: all) as fast as h2load can; no list is fetched, and no body compared.
+
+    protocol: "h2" or "http/1.1"; at_once: requests open on each connection, over HTTP/2 alone.
+    Returns {"witness", "protocol", "connections", "at_once", "books", "body_bytes", "wall_s"};
+    body_bytes are those of all bodies together. Every connection begins with the first book, so
+    that several do not fetch the same books as one (see `body_bytes`). None where h2load is not
+    installed. Raises VisitFailed when it brought less, or over another protocol.
+    """
+    program = find("h2load")
+    if program is None:
+        return None
+    ids = list(stock.books())[:n]
+    at_once = at_once if protocol == "h2" else 1
+    with tempfile.TemporaryDirectory() as folder:
+        addresses = Path(folder) / "addresses"
+        addresses.write_text("".join(f"{store.url}/book?id={book}\n" for book in ids))
+        command = [program, "-n", len(ids), "-c", connections, "-m", at_once, "-i", addresses]
+        done = _completed("h2load", command + (["--h1"] if protocol != "h2" else []))
+    said = done.stdout
+    if "finished in" not in said:
+        last = (done.stderr or said).strip().splitlines()[-1:] or ["it said nothing"]
+        raise VisitFailed(f"h2load: exit code {done.returncode}: {last[0]}")
+    good = int(_found(r"^status codes: (\d+) 2xx", said))
+    spoke = _found(r"^Application protocol: (\S+)", said, "no protocol at all")
+    if (good, spoke) != (len(ids), protocol):
+        raise VisitFailed(
+            f"h2load: {good} of {len(ids)} books over {spoke}, where {protocol} was asked for. "
+            "Nothing was recorded."
+        )
+    value, unit = _found(r"^finished in ([\d.]+)", said), _found(r"^finished in [\d.]+(\w+)", said)
+    return {
+        "witness": "h2load",
+        "protocol": spoke,
+        "connections": connections,
+        "at_once": at_once,
+        "books": good,
+        "body_bytes": int(_found(r"\((\d+)\) data$", said)),
+        "wall_s": round(float(value) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[unit], 6),
+    }
+
+
+def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:
+    """Fetch one path with curl, which is offered both protocols unless http1_only.
+
+    Returns {"witness", "protocol" ("h2" or "http/1.1"), "status", "bytes", "wall_s", "body"
+    (text), "said" (curl's own words about the connection, line by line)}; None where curl is not
+    installed, or without HTTP/2. Raises VisitFailed when the server cannot be reached or trusted.
+    """
+    program = find("curl")
+    if program is None:
+        return None
+    version = "--http1.1" if http1_only else "--http2"
+    command = [program, "--disable", "--silent", "--show-error", "--verbose", version]
+    command += ["--cacert", store.ca_file, "--write-out", "\n%{json}", store.url + path]
+    done = _completed("curl", command)
+    body, _, report = done.stdout.rpartition("\n")
+    figures = json.loads(report) if report else {}
+    if done.returncode:
+        problem = figures.get("errormsg") or done.stderr.strip().splitlines()[-1]
+        raise VisitFailed(f"curl: {path}: {problem}. Nothing was recorded.")
+    said = [line[2:].strip() for line in done.stderr.splitlines() if line.startswith("* ")]
+    said = [line for line in said if not line.startswith(("CAfile", "CApath"))]  # a path of a run
+    return {
+        "witness": "curl",
+        "protocol": {"2": "h2", "1.1": "http/1.1"}[str(figures["http_version"])],
+        "status": figures["http_code"],
+        "bytes": figures["size_download"],
+        "wall_s": figures["time_total"],
+        "body": body,
+        "said": said,
+    }
+
+
+def body_bytes(n: int | None = None, connections: int = 1) -> int:
+    """The bytes of the bodies that h2load must get: n requests, dealt out to the connections."""
+    sizes = [len(json.dumps(book)) for book in stock.books().values()]
+    each, more = divmod(len(sizes) if n is None else n, connections)
+    return sum(sum(sizes[: each + (i < more)]) for i in range(connections))
+
+
+def _completed(name: str, command: list) -> subprocess.CompletedProcess:
+    """The witness, run without the reader's own settings, proxies and certificates."""
+    try:
+        return subprocess.run(
+            [str(part) for part in command],
+            capture_output=True,
+            text=True,
+            timeout=_LONGEST_S,
+            env={"PATH": os.defpath, "LANG": "C.UTF-8"},
+        )
+    except subprocess.TimeoutExpired:
+        raise VisitFailed(
+            f"{name}: no answer within {_LONGEST_S} s. Nothing was recorded."
+        ) from None
+
+
+def _found(pattern: str, text: str, otherwise: str = "0") -> str:
+    found = re.search(pattern, text, re.MULTILINE)
+    return found[1] if found else otherwise

@@ -1,0 +1,234 @@
+"""A bookstore that misbehaves: python bookstore_trouble.py SPEC (JSON), in an environment with h2.
+
+SPEC: {"books": the file of the books, "chain_file", "key_file", "book": the id in trouble,
+"after": requests that a connection lives for, "streams": how many it takes at a time}.
+
+Listens on one port for each trouble and protocol, prints {"<trouble> <protocol>": port} as one
+line, and ends with its standard input. HTTP/1.1 is written by hand; HTTP/2's frames are h2's.
+
+The troubles: none · few-streams (SETTINGS that allow few; more are refused) · refused (more are
+refused though SETTINGS allow them) · goaway (each connection ends after so many requests) ·
+hangs-up (none but the list is answered) · cut-short (half of the announced bytes) · half (half a
+body, announced as that) · reset (the book's stream or connection is reset) · wrong-body (another
+book's) · missing (404) · short-list (the list lacks the book) · stall (no answer to the book) ·
+stalled-list · nonsense (in place of the book) · other-protocol (h2
+clients get HTTP/1.1).
+"""
+
+import json
+import socket
+import ssl
+import struct
+import sys
+import threading
+import time
+from urllib.parse import parse_qs, urlsplit
+
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import ConnectionTerminated, RequestReceived
+from h2.exceptions import ProtocolError
+from hyperframe.frame import GoAwayFrame, HeadersFrame, SettingsFrame
+
+ANY = ("none", "goaway", "hangs-up", "cut-short", "half", "reset", "wrong-body", "missing")
+ANY += ("short-list", "stall", "stalled-list", "nonsense")
+ONLY_H2 = ("few-streams", "refused", "other-protocol")
+PROTOCOLS = ("h2", "http/1.1")
+
+REFUSED_STREAM, INTERNAL_ERROR = 7, 2
+
+
+class HangUp(Exception):
+    """The connection is to be closed now."""
+
+
+class Answers:
+    """What a trouble answers to a path."""
+
+    def __init__(self, spec, trouble):
+        with open(spec["books"], encoding="utf-8") as file:
+            self.books = json.load(file)
+        self.spec, self.trouble = spec, trouble
+
+    def to(self, path):
+        """Status, announced length and body; None for no answer. Raises HangUp."""
+        query = parse_qs(urlsplit(path).query)
+        if "id" not in query:
+            return self.listing()
+        book = query["id"][0]
+        if self.trouble == "hangs-up":
+            raise HangUp
+        if (self.trouble == "missing" and book == self.spec["book"]) or book not in self.books:
+            return 404, 0, b""
+        body = json.dumps(self.books[book]).encode()
+        if book != self.spec["book"]:
+            return 200, len(body), body
+        half = body[: len(body) // 2]
+        other = json.dumps(next(iter(self.books.values()))).encode()
+        return {
+            "cut-short": (200, len(body), half),
+            "half": (200, len(half), half),
+            "wrong-body": (200, len(other), other),
+            "stall": None,
+        }.get(self.trouble, (200, len(body), body))
+
+    def listing(self):
+        if self.trouble == "stalled-list":
+            return None
+        ids = list(self.books)
+        if self.trouble == "short-list":
+            ids.remove(self.spec["book"])
+        body = json.dumps(ids).encode()
+        return 200, len(body), body
+
+    def is_about(self, path):
+        return path.endswith("=" + self.spec["book"])
+
+
+def reset(tls):
+    """Close with a TCP reset, as a server that died."""
+    tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    raise HangUp
+
+
+def speak_http1(tls, answers):
+    """Requests one after the other, as they come."""
+    stream = tls.makefile("rb")
+    for count in range(1, 100_000):
+        line = stream.readline().split()
+        if not line:
+            return
+        while stream.readline().strip():
+            pass
+        path = line[1].decode()
+        if answers.is_about(path) and answers.trouble == "reset":
+            reset(tls)
+        if answers.is_about(path) and answers.trouble == "nonsense":
+            tls.sendall(b"\x00\xff nothing that means anything\r\n\r\n" * 40)
+            continue
+        answer = answers.to(path)
+        if answer is None:
+            time.sleep(60)
+        status, announced, body = answer
+        is_last = answers.trouble == "goaway" and count == answers.spec["after"]
+        head = f"HTTP/1.1 {status} whatever\r\nContent-Length: {announced}\r\n"
+        head += "Connection: close\r\n" if is_last else ""
+        head += "Content-Type: application/json\r\n\r\n"
+        tls.sendall(head.encode() + body)
+        if is_last or len(body) != announced:
+            return
+
+
+class Http2:
+    """One HTTP/2 connection: what has been asked within a moment is answered together."""
+
+    def __init__(self, tls, answers):
+        self.tls, self.answers = tls, answers
+        self.h2 = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
+        self.h2.initiate_connection()
+        if answers.trouble == "few-streams":
+            # Said by hand: h2 would end the connection of a client that does not keep to it.
+            self.h2.data_to_send()
+            allowed = {SettingsFrame.MAX_CONCURRENT_STREAMS: answers.spec["streams"]}
+            tls.sendall(SettingsFrame(0, settings=allowed).serialize())
+        self.count = 0
+
+    def speak(self):
+        asked = []
+        while True:
+            self.tls.sendall(self.h2.data_to_send())
+            self.tls.settimeout(0.02 if asked else 60)
+            try:
+                data = self.tls.recv(65536)
+            except TimeoutError:
+                self.answer(asked)
+                asked = []
+                continue
+            if not data:
+                return
+            for event in self.h2.receive_data(data):
+                if isinstance(event, ConnectionTerminated):
+                    return
+                if isinstance(event, RequestReceived):
+                    asked.append((event.stream_id, dict(event.headers)[":path"]))
+
+    def answer(self, asked):
+        trouble, spec = self.answers.trouble, self.answers.spec
+        for open_streams, (stream, path) in enumerate(asked, 1):
+            if trouble in ("few-streams", "refused") and open_streams > spec["streams"]:
+                self.h2.reset_stream(stream, REFUSED_STREAM)
+            elif self.answers.is_about(path) and trouble == "reset":
+                self.h2.reset_stream(stream, INTERNAL_ERROR)
+            elif self.answers.is_about(path) and trouble == "nonsense":
+                frame = HeadersFrame(stream, data=b"\xff" * 40, flags=["END_HEADERS"])
+                self.tls.sendall(self.h2.data_to_send() + frame.serialize())
+            else:
+                self.answer_one(stream, path)
+            self.count += 1
+            if trouble == "goaway" and self.count == spec["after"]:
+                goaway = GoAwayFrame(0, last_stream_id=stream, error_code=0)
+                self.tls.sendall(self.h2.data_to_send() + goaway.serialize())
+                raise HangUp
+
+    def answer_one(self, stream, path):
+        answer = self.answers.to(path)
+        if answer is None:
+            return
+        status, announced, body = answer
+        headers = [(":status", str(status)), ("content-type", "application/json")]
+        self.h2.send_headers(stream, [*headers, ("content-length", str(announced))])
+        while len(body) > 16_000:  # the list is longer than a frame
+            self.h2.send_data(stream, body[:16_000])
+            body = body[16_000:]
+        self.h2.send_data(stream, body, end_stream=True)
+
+
+def serve(raw, context, answers):
+    """One connection, whatever becomes of it."""
+    try:
+        tls = context.wrap_socket(raw, server_side=True)
+    except OSError:
+        raw.close()
+        return
+    try:
+        if tls.selected_alpn_protocol() == "h2":
+            Http2(tls, answers).speak()
+        else:
+            speak_http1(tls, answers)
+    except (HangUp, OSError, ProtocolError):
+        pass
+    finally:
+        tls.close()
+
+
+def listen(spec, trouble, protocol):
+    """Accept connections in the background; the port."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(spec["chain_file"], spec["key_file"])
+    speaks_h2 = protocol == "h2" and trouble != "other-protocol"
+    context.set_alpn_protocols(["h2"] if speaks_h2 else ["http/1.1"])
+    answers = Answers(spec, trouble)
+    listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+
+    def accept():
+        while True:
+            raw, _ = listener.accept()
+            threading.Thread(target=serve, args=(raw, context, answers), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    return listener.getsockname()[1]
+
+
+def main():
+    spec = json.loads(sys.argv[1])
+    ports = {
+        f"{trouble} {protocol}": listen(spec, trouble, protocol)
+        for protocol in PROTOCOLS
+        for trouble in ANY + (ONLY_H2 if protocol == "h2" else ())
+    }
+    print(json.dumps(ports), flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

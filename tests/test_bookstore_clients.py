@@ -1,0 +1,306 @@
+"""The clients of the bookstore and its independent witnesses, against real stores."""
+
+import pytest
+
+from casebook import environments, places, stacks
+from casebook.bookstore import inspection, readers, recorded, stock, store, visits, witnesses
+from casebook.errors import MissingInterpreter, UsageError, VisitFailed
+
+N = 120  # more than one chunk of 100
+IDS = list(stock.books())
+HERE = [
+    name
+    for name in readers.READERS
+    if environments.find_interpreter(stacks.get(readers.get(name).stack).python)
+]
+FROM_2016 = [name for name in readers.READERS if "py37" in readers.get(name).stack]
+
+
+@pytest.fixture(scope="module")
+def open_store():
+    with store.open_store() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def frame(open_store):
+    """One visit of each client that can run here."""
+    return visits.visit(HERE, n=N, repeats=1, target=open_store).set_index("client")
+
+
+def test_only_clients_of_missing_pythons_are_left_out():
+    missing = set(readers.READERS) - set(HERE)
+    assert missing <= set(FROM_2016)
+    assert not missing or "3.7" not in environments.required()
+
+
+@pytest.mark.parametrize("client", HERE)
+def test_a_client_brings_every_book_over_its_protocol(frame, client):
+    row, reader = frame.loc[client], readers.get(client)
+    assert (row["books"], row["protocol"], row["recovered"]) == (N, reader.protocol, "")
+    assert row["opened"] == row["server_connections"]
+    if reader.protocol == "h2":
+        assert row["opened"] == 1
+        assert row["peak_in_flight"] == reader.at_once
+    else:
+        assert row["server_streams_peak"] == 1
+        assert row["opened"] <= reader.connections
+        assert row["peak_in_flight"] <= reader.connections
+
+
+@pytest.mark.parametrize("client", HERE)
+def test_the_figures_are_those_of_the_article(frame, client):
+    row = frame.loc[client]
+    share = 100 * (row["user_s"] + row["sys_s"]) / row["wall_s"]
+    assert row["cpu_percent"] == pytest.approx(share, abs=0.1)
+    for figure in ("wall_s", "user_s"):  # with imports, as `time` measures
+        assert row[f"process_{figure}"] > row[figure] > 0
+    assert row["server_cpu_s"] > 0
+    assert row["version"][0].isdigit()
+
+
+def test_all_of_the_books_and_the_list(open_store):
+    visits.visit("pipes", repeats=1, target=open_store)  # refused unless all are as in the stock
+    assert open_store.counters()["requests"] == 3001
+
+
+def test_not_one_book_may_be_missing_or_another(open_store):
+    environment = environments.ensure(stacks.get("h2-today"))
+    answer = readers.read("pipes", environment, open_store, IDS[:6], readers.manner("pipes"))
+    inspection.check("pipes", answer, 6)
+    for change, said in (
+        (lambda bodies: bodies.pop(IDS[3]), f"book {IDS[3]} is missing"),
+        (lambda bodies: bodies.update({IDS[3]: bodies[IDS[4]]}), f"book {IDS[3]}: the body is not"),
+        (lambda bodies: bodies.update({IDS[9]: "{}"}), "books that nobody asked for"),
+    ):
+        changed = answer | {"bodies": dict(answer["bodies"])}
+        change(changed["bodies"])
+        with pytest.raises(VisitFailed, match=said):
+            inspection.check("pipes", changed, 6)
+    for index, said in (
+        (IDS[1:], f"lacks 1 of 3,000, such as {IDS[0]}"),
+        ([*IDS, "1"], "has what the stock has not: 1 of 3,000, such as 1"),
+        ([*IDS, IDS[5]], f"repeats 1 of 3,000, such as {IDS[5]}"),
+    ):
+        with pytest.raises(VisitFailed, match=said):
+            inspection.check("pipes", answer | {"index": index}, 6)
+    with pytest.raises(VisitFailed, match=r"spoke h2, not http/1\.1"):
+        inspection.check("pipes", answer | {"protocol": "h2"}, 6)
+
+
+def test_more_books_than_there_are_begin_again(open_store):
+    frame = visits.arrivals("pipes", n=3002, connections=1, target=open_store)
+    assert list(frame["book"][-2:]) == [f"{IDS[0]}&round=2", f"{IDS[1]}&round=2"]
+    assert open_store.counters()["requests"] == 3003
+
+
+def test_many_requests_share_one_connection(open_store):
+    row = visits.visit("bare-h2", n=N, at_once=7, repeats=1, target=open_store).iloc[0]
+    assert row["server_connections"] == 1
+    assert 1 < row["server_streams_peak"] <= 7
+    row = visits.visit("bare-h2", n=N, at_once=1, repeats=1, target=open_store).iloc[0]
+    assert row["server_streams_peak"] == 1
+
+
+def test_more_than_twisted_allows(open_store):
+    frame = visits.visit(["bare-h2", "httpx-h2"], n=250, at_once=250, repeats=1, target=open_store)
+    assert set(frame["books"]) == {250}
+    assert frame["server_streams_peak"].max() <= open_store.max_streams == 100
+    if "hyper" in HERE:
+        with pytest.raises(VisitFailed, match=rf"book {IDS[100]}: TooManyStreamsError"):
+            visits.visit("hyper", n=250, at_once=250, repeats=1, target=open_store)
+
+
+def test_several_connections():
+    with store.open_store(delay_s=0.1) as slow_store:
+        frame = visits.visit(
+            ["aiohttp", "pipes", "httpx-h1"], n=12, connections=4, repeats=1, target=slow_store
+        )
+    assert list(frame["server_connections"]) == [4, 4, 4]
+    assert set(frame["server_streams_peak"]) == {1}
+
+
+@pytest.fixture(scope="module")
+def slow_arrivals():
+    """arrivals(client, **how): when each of 30 books came, of which the tenth waits for 1 s."""
+    with store.open_store(slow=visits.one_slow(10, 1.0)) as slow_store:
+
+        def arrivals(client, **how):
+            frame = visits.arrivals(client, n=30, target=slow_store, **how)
+            assert sorted(frame["book"]) == IDS[:30]
+            return frame
+
+        yield arrivals
+
+
+@pytest.mark.parametrize("client", ["bare-h2", "httpx-h2"])
+def test_as_completed_the_slow_book_is_the_last(slow_arrivals, client):
+    frame = slow_arrivals(client, at_once=30, order="completed")
+    assert frame["position"].iloc[-1] == 10
+
+
+@pytest.mark.parametrize("client", ["bare-h2", "httpx-h2", "hyper", "niquests"])
+def test_in_the_order_asked_the_slow_book_holds_up_all_after_it(slow_arrivals, client):
+    if client not in HERE:
+        pytest.skip("no Python 3.7 here")
+    frame = slow_arrivals(client, at_once=30, order="asked")
+    assert list(frame["position"]) == list(range(1, 31))
+    assert (frame["at_s"].iloc[9:] >= 1.0).all()
+
+
+def test_one_pipe_is_held_up_and_two_are_not(slow_arrivals):
+    assert list(slow_arrivals("pipes", connections=1)["position"]) == list(range(1, 31))
+    assert slow_arrivals("pipes", connections=2)["position"].iloc[-1] == 10
+
+
+def test_each_round_trip_takes_twice_the_latency(open_store):
+    frame = visits.visit("pipes", n=5, connections=1, latency_s=0.02, repeats=1, target=open_store)
+    assert frame["wall_s"].item() >= 0.04 * 6  # the list and five books
+
+
+@pytest.mark.parametrize("engine", ["twisted-16.3", "granian"])
+def test_other_servers_of_the_same_books(engine):
+    if engine == "twisted-16.3" and "hyper" not in HERE:
+        pytest.skip("no Python 3.7 here")
+    clients = [name for name in ("hyper", "bare-h2", "aiohttp") if name in HERE]
+    frame = visits.visit(clients, n=N, engine=engine, repeats=1)
+    assert set(frame["engine"]) == {engine}
+    assert set(frame["books"]) == {N}
+
+
+def test_a_server_of_http1_is_no_store_of_a_multiplexing_client():
+    with store.open_store(http1_only=True) as old:
+        for client in ("bare-h2", "httpx-h2", "niquests"):
+            with pytest.raises(VisitFailed, match=r"answers http/1.1 where h2 was asked for"):
+                visits.visit(client, n=3, repeats=1, target=old)
+        assert visits.visit("aiohttp", n=3, repeats=1, target=old)["books"].item() == 3
+
+
+def test_a_number_after_the_name_is_what_the_protocol_has_many_of(open_store):
+    clients = ["pipes:2", "bare-h2:3", "bare-h2:1"]
+    frame = visits.visit(clients, n=[5, 20], repeats=2, target=open_store)
+    assert list(frame["label"][:3]) == [
+        *("http.client, 2 connections", "bare h2, 3 at once", "bare h2, one at a time"),
+    ]
+    assert frame.groupby("label")["n"].apply(sorted).tolist() == [[5, 5, 20, 20]] * 3
+    assert list(frame["connections"][:3]) == [2, 1, 1]
+    assert list(frame["at_once"][:3]) == [1, 3, 1]
+    assert (frame["server_streams_peak"] <= frame["at_once"]).all()
+
+
+@pytest.mark.parametrize(
+    ("client", "asked", "said"),
+    [
+        ("bare-h2:many", {}, "a whole number"),
+        ("requests:2", {}, "connections is 2; choose 1 to 1$"),
+        ("wget", {}, "no client 'wget'"),
+        ("aiohttp", {"at_once": 100}, "over http/1.1 choose connections"),
+        ("bare-h2", {"connections": 2}, "over h2 choose at_once"),
+        ("requests", {"connections": 2}, "choose 1 to 1$"),
+        ("pipes", {"connections": 0}, "connections is 0"),
+        ("hyper", {"order": "completed"}, "reads in the order asked"),
+        ("pipes", {"n": 30_001}, "n is 30001; choose 1 to 30000"),
+        ("pipes", {"n": 0}, "n is 0"),
+        ("pipes", {"latency_s": 2}, "latency is 2 s"),
+        ("pipes", {"repeats": 0}, "repeats is 0"),
+        ("pipes", {"engine": "nginx"}, "unknown engine 'nginx'"),
+    ],
+)
+def test_what_cannot_be_asked_for(client, asked, said):
+    with pytest.raises(UsageError, match=said):
+        visits.visit(client, **asked)
+
+
+def test_in_a_build_a_visit_is_made_once(monkeypatch):
+    monkeypatch.setenv("CASEBOOK_BUILD", "1")
+    first = visits.visit("pipes", n=4, repeats=1)
+    assert visits.visit("pipes", n=4, repeats=1).equals(first)
+    assert visits.visit("pipes", n=5, repeats=1)["books"].item() == 5
+    monkeypatch.delenv("CASEBOOK_BUILD")
+    assert not visits.visit("pipes", n=4, repeats=1).equals(first)
+
+
+def test_without_python_37_recorded_visits_stand_in_and_say_so(tmp_path, monkeypatch):
+    (tmp_path / "reference").mkdir()
+    with store.open_store() as running:
+        asked = {"clients": "pipes", "n": 4, "connections": 1, "repeats": 2, "target": running}
+        records = [
+            record | {"client": "hyper", "at_once": 100, "order": "asked"}
+            for record in visits.records(**asked)
+        ]
+    recorded.save(records, tmp_path / "reference")
+    monkeypatch.setattr(places, "DATA", tmp_path)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("PYENV_ROOT", "CONDA_PREFIX", "CASEBOOK_REQUIRE"):
+        monkeypatch.delenv(name, raising=False)
+    if environments.find_interpreter("3.7"):
+        pytest.skip("the system itself has a Python 3.7")
+    frame = visits.visit(["hyper", "pipes"], n=4, repeats=2)
+    assert list(frame["client"] + " " + frame["source"]) == [
+        *("hyper reference", "pipes live", "hyper reference", "pipes live"),
+    ]
+    assert set(frame["recovered"]) == {""}
+    arrived = visits.arrivals("hyper", n=4)
+    assert list(arrived["book"]) == IDS[:4]
+    assert set(arrived["source"]) == {"reference"}
+    with pytest.raises(MissingInterpreter, match=r"hyper-py37 needs Python 3.7"):
+        visits.visit("hyper", n=5, repeats=1)
+    monkeypatch.setenv("CASEBOOK_REQUIRE", "3.7")
+    with pytest.raises(MissingInterpreter, match=r"hyper-py37 needs Python 3.7"):
+        visits.visit("hyper", n=4, repeats=1)
+
+
+@pytest.fixture
+def needs():
+    """Leave out a witness that is not installed, unless it is required (as in CI)."""
+
+    def check(name):
+        if witnesses.find(name) is None:
+            pytest.skip(f"{name} is not installed: {witnesses.INSTALL[name]}")
+
+    return check
+
+
+@pytest.mark.parametrize(("protocol", "connections"), [("h2", 1), ("http/1.1", 6)])
+def test_h2load_gets_the_same_bytes(open_store, needs, protocol, connections):
+    needs("h2load")
+    seen = witnesses.h2load(open_store, protocol=protocol, connections=connections)
+    assert (seen["protocol"], seen["books"]) == (protocol, 3000)
+    assert seen["body_bytes"] == witnesses.body_bytes(connections=connections)
+
+
+def test_h2load_does_not_take_one_protocol_for_the_other(needs):
+    needs("h2load")
+    with store.open_store(http1_only=True) as old:
+        with pytest.raises(VisitFailed, match=r"5 of 5 books over http/1.1, where h2 was"):
+            witnesses.h2load(old, n=5)
+    with pytest.raises(VisitFailed, match="h2load: 0 of 5 books"):
+        witnesses.h2load(old, n=5)  # it has ended
+
+
+def test_curl_sees_both_protocols(open_store, needs):
+    needs("curl")
+    assert witnesses.curl(open_store)["protocol"] == "h2"
+    seen = witnesses.curl(open_store, f"/book?id={IDS[0]}", http1_only=True)
+    assert (seen["protocol"], seen["status"]) == ("http/1.1", 200)
+    assert stock.books()[IDS[0]]["title"] in seen["body"]
+    assert witnesses.curl(open_store, "/book?id=1")["status"] == 404
+    assert any("ALPN" in line for line in seen["said"])
+
+
+def test_curl_trusts_nobody_else(open_store, needs, tmp_path):
+    needs("curl")
+    with store.open_store() as other, pytest.raises(VisitFailed, match=r"curl: /: .*certificate"):
+        witnesses.curl(type(other)(**vars(open_store) | {"ca_file": other.ca_file}))
+
+
+def test_an_absent_witness_is_none_unless_it_is_required(open_store, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
+    assert witnesses.h2load(open_store) is None
+    assert witnesses.curl(open_store) is None
+    monkeypatch.setenv("CASEBOOK_REQUIRE", "h2load,curl")
+    for witness in (witnesses.h2load, witnesses.curl):
+        with pytest.raises(VisitFailed, match="apt-get install"):
+            witness(open_store)

@@ -1,0 +1,237 @@
+"""The store on each of its servers: what it answers, and the ways in which it fails."""
+
+import http.client
+import json
+import shutil
+import ssl
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from bookstore_asking import IDS, book, connection, needed, over_http1, over_http2
+
+from casebook.bookstore import stock
+from casebook.bookstore.store import ENGINES, fingerprint, open_store
+from casebook.errors import ServerFailed, UsageError
+
+MISSING = [
+    "/book", "/book?id=", "/book?id=1", "/book?id=10007&id=10014", "/book?id=%FF",
+    "/book?id=%C3%A9", "/book?id=010007", "/book?id=+10007", "/book?ID=10007", "/book?id[]=10007",
+    "/book/10007", "/books", "/book?id=10007%00",
+]  # fmt: skip
+
+
+@pytest.fixture(params=ENGINES, scope="module")
+def engine(request):
+    return needed(request.param)
+
+
+@pytest.fixture(scope="module")
+def shared(engine):
+    with open_store(engine) as store:
+        yield store
+
+
+@pytest.fixture
+def store(shared):
+    shared.reset()
+    return shared
+
+
+@pytest.fixture(params=["twisted", "twisted-16.3"])
+def twisted(request):
+    return needed(request.param)
+
+
+# What it serves
+
+
+def test_every_book_over_both_protocols(store):
+    books = stock.books()
+    seen = over_http2(store, *map(book, IDS), at_once=100)
+    assert (seen["protocol"], seen["failure"], seen["goaway"]) == ("h2", "", None)
+    for answers in (seen["answers"], over_http1(store, *map(book, IDS))):
+        assert {path: status for path, status, _ in answers} == dict.fromkeys(map(book, IDS), 200)
+        assert {path: json.loads(body) for path, _, body in answers} == {
+            book(number): each for number, each in books.items()
+        }
+    counters = store.counters()
+    assert counters["protocols"] == {"HTTP/2": 3_000, "HTTP/1.1": 3_000}
+    assert (counters["requests"], counters["connections"]) == (6_000, 2)
+
+
+def test_the_list_of_ids(store):
+    ((_, status, body),) = over_http2(store, "/")["answers"]
+    assert (status, json.loads(body)) == (200, IDS)
+    assert over_http1(store, "/") == [["/", 200, body]]
+
+
+def test_what_is_not_there_is_404_and_nothing_breaks(store):
+    seen = {path: status for path, status, _ in over_http2(store, *MISSING)["answers"]}
+    assert seen == dict.fromkeys(MISSING, 404)
+    seen = over_http1(store, *MISSING, book(IDS[0]))
+    assert [status for _, status, _ in seen] == [404] * len(MISSING) + [200]
+
+
+def test_curl_agrees(store):
+    curl = shutil.which("curl")
+    if (
+        not curl
+        or "HTTP2" not in subprocess.run([curl, "-V"], capture_output=True, text=True).stdout
+    ):
+        pytest.skip("there is no curl with HTTP/2")
+    for option, version in (("--http2", "2"), ("--http1.1", "1.1")):
+        done = subprocess.run(
+            [curl, "-sS", "--noproxy", "*", option, "--cacert", store.ca_file,
+             "-w", "\n%{http_version} %{http_code}", store.url + book(IDS[7])],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        body, said = done.stdout.rsplit("\n", 1)
+        assert (json.loads(body), said) == (stock.books()[IDS[7]], f"{version} 200")
+
+
+def test_it_says_what_it_is(store, engine):
+    assert (store.protocol, store.engine) == ("h2", engine)
+    assert store.max_streams == (200 if engine == "granian" else 100)
+    assert store.library.startswith(engine.partition("-")[0].capitalize())
+    assert store.python.startswith("3.7" if engine == "twisted-16.3" else "3.1")
+
+
+def test_its_cpu_grows_with_what_it_serves(store):
+    before = store.cpu_s()
+    assert store.cpu_s() - before < 0.05
+    over_http1(store, *map(book, IDS[:1_000]))
+    assert store.cpu_s() - before > 0.01
+
+
+def test_a_crowd_of_connections(store):
+    with ThreadPoolExecutor(50) as pool:
+        seen = list(pool.map(lambda number: over_http1(store, book(number)), IDS[:300]))
+    assert [status for ((_, status, _),) in seen] == [200] * 300
+    assert store.counters()["connections"] == 300
+
+
+# Delays, and one protocol
+
+
+def test_all_streams_of_a_connection_wait_together(engine):
+    with open_store(engine, delay_s=0.5) as store:
+        start = time.monotonic()
+        seen = over_http2(store, *map(book, IDS[:100]))
+        took = time.monotonic() - start
+        assert [status for _, status, _ in seen["answers"]] == [200] * 100
+        assert 0.5 <= took < 25  # one after the other they would take 50 s
+        assert store.counters()["peak_streams"] == 100
+
+
+def test_one_slow_book_is_the_last_and_holds_up_nobody(engine):
+    with open_store(engine, slow={IDS[3]: 1.0}) as store:
+        seen = over_http2(store, *map(book, IDS[:50]))["answers"]
+    assert seen[-1][:2] == [book(IDS[3]), 200]
+    assert {path for path, _, _ in seen} == set(map(book, IDS[:50]))
+
+
+def test_without_http2_nobody_gets_it(engine):
+    with open_store(engine, http1_only=True) as store:
+        assert (store.protocol, store.max_streams) == ("http/1.1", None)
+        assert over_http2(store, "/")["protocol"] != "h2"
+        over_http1(store, "/")
+        assert store.counters()["protocols"] == {"HTTP/1.1": 1}
+
+
+# Servers that do not keep the promise
+
+
+@pytest.mark.parametrize(
+    ("lacks", "said"), [("h2", r"negotiates http/1\.1 .*twisted\[http2\]"), ("alpn", "ALPN")]
+)
+def test_a_silent_fallback_is_refused_and_nothing_is_left(
+    twisted, lacks, said, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(ServerFailed, match=said):
+        open_store(twisted, lacks=lacks)
+    assert list(tmp_path.iterdir()) == []
+    with open_store(twisted, lacks=lacks, refuse=False) as store:  # as it would have been
+        assert store.protocol == "http/1.1"
+        assert over_http2(store, "/")["protocol"] in (None, "http/1.1")
+        assert over_http1(store, book(IDS[0]))[0][1] == 200
+    with open_store(twisted, lacks=lacks, http1_only=True) as store:  # nothing else was promised
+        assert store.protocol == "http/1.1"
+
+
+def test_a_certificate_without_names_is_for_nobody(engine):
+    with open_store(engine, lacks="names") as store:
+        with pytest.raises(ssl.SSLCertVerificationError, match=r"127\.0\.0\.1"):
+            over_http1(store, "/")
+        context = ssl.create_default_context(cafile=store.ca_file)
+        context.check_hostname = False  # the one thing that is wrong with it
+        client = connection(store, context)
+        client.request("GET", "/")
+        assert client.getresponse().status == 200
+        client.close()
+
+
+def test_more_streams_than_allowed_are_never_answered(engine):
+    """Twisted ends the whole connection, and no book is answered; Granian refuses what is too
+    much, and answers the others."""
+    with open_store(engine, delay_s=0.5) as store:
+        allowed = store.max_streams
+        seen = over_http2(store, *map(book, IDS[: allowed + 20]))
+    if engine == "granian":
+        assert (len(seen["answers"]), seen["failure"]) == (allowed, "")
+        assert sorted(seen["refused"]) == list(map(book, IDS[allowed : allowed + 20]))
+    else:
+        assert seen["answers"] == []
+        assert (seen["goaway"], seen["failure"]) == ([1, 2 * allowed - 1], "ConnectionError")
+
+
+def test_a_connection_that_closes_after_some_requests(twisted):
+    with open_store(twisted, goaway_after=3) as store:
+        seen = over_http2(store, *map(book, IDS[:7]))
+        assert [path for path, _, _ in seen["answers"]] == [book(number) for number in IDS[:3]]
+        assert (seen["goaway"], seen["failure"]) == ([0, 5], "ConnectionError")
+        client = connection(store)
+        for number in range(3):
+            client.request("GET", book(IDS[number]))
+            response = client.getresponse()
+            response.read()
+            assert response.getheader("connection") == ("close" if number == 2 else None)
+        client.close()
+
+
+def test_a_response_cut_short(twisted):
+    with open_store(twisted, cut_short=(IDS[1],)) as store:
+        seen = over_http2(store, book(IDS[0]), book(IDS[1]))
+        assert [path for path, _, _ in seen["answers"]] == [book(IDS[0])]
+        assert seen["failure"] == "InvalidBodyLengthError"
+        with pytest.raises(http.client.IncompleteRead):
+            over_http1(store, book(IDS[1]))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"engine": "nginx"},
+        {"delay_s": -1},
+        {"delay_s": float("nan")},
+        {"slow": {"1": 1}},
+        {"slow": {IDS[0]: 11}},
+        {"port": -1},
+        {"lacks": "shelves"},
+        {"goaway_after": 0},
+        {"cut_short": ("1",)},
+        {"engine": "granian", "lacks": "h2"},
+        {"engine": "granian", "goaway_after": 3},
+        {"engine": "granian", "cut_short": (IDS[0],)},
+    ],
+)
+def test_what_it_does_not_know_is_refused(wrong):
+    with pytest.raises(UsageError):
+        open_store(**wrong)
+
+
+def test_two_servers_are_two_fingerprints_and_one_stays_the_same():
+    assert fingerprint("twisted") == fingerprint("twisted")
+    assert fingerprint("twisted") != fingerprint("granian")

@@ -1,0 +1,166 @@
+"""Every client of the bookstore against a server that misbehaves: tests/bookstore_trouble.py.
+
+Whatever goes wrong, a client either brings every book (and says if it had to connect again), or
+the visit ends with an error that names the book and the cause.
+"""
+
+import json
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from casebook import environments, stacks
+from casebook.bookstore import readers, stock, visits
+from casebook.errors import MissingInterpreter, VisitFailed
+from casebook.server import certificates
+
+TROUBLE = Path(__file__).parent / "bookstore_trouble.py"
+N, AT_ONCE, CONNECTIONS, AFTER, STREAMS = 12, 6, 3, 5, 2
+BOOK = list(stock.books())[7]
+CLIENTS = [name for name in readers.READERS if not name.startswith("requests-2")]
+
+# What becomes of a visit, whichever client it is: the error must name the book and the cause.
+FAILS = {
+    "hangs-up": r"book \d{5}: \w+: ",
+    "cut-short": rf"book {BOOK}: \w+: .*(bytes|eof)",
+    "half": rf"book {BOOK}: JSONDecodeError: ",
+    "reset": rf"book {BOOK}: \w+: .*(reset|closed|eof|Remote end|disconnected)",
+    "wrong-body": rf"book {BOOK}: the body is not the one in the stock",
+    "missing": rf"book {BOOK}: WrongStatus: status 404",
+    "short-list": rf"the list of books lacks 1 of 3,000, such as {BOOK}",
+    "stall": rf"book {BOOK}: Stalled: no book arrived for 2 s",
+    "stalled-list": r"the list of books: Stalled: no book arrived for 2 s",
+    "nonsense": rf"book {BOOK}: \w+: ",
+    "other-protocol": r"the list of books: WrongProtocol: the server answers http/1.1 where h2",
+}
+#: Some recover, some do not, and some now and then: one rule for all (see `whole_or_named`).
+EITHER = ("goaway", "refused", "few-streams")
+ONLY_H2 = ("other-protocol", "refused", "few-streams")
+
+CASES = [
+    (client, trouble)
+    for trouble in ("none", *FAILS, *EITHER)
+    for client in CLIENTS
+    if readers.get(client).protocol == "h2" or trouble not in ONLY_H2
+]
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    """outcome(client, trouble): the frame of one visit, or its VisitFailed. All are under way from
+    the start, some at a time, since most of them wait."""
+    made = certificates.make(tmp_path_factory.mktemp("trouble"))
+    spec = {"books": str(stock.FILE), "book": BOOK, "after": AFTER, "streams": STREAMS}
+    spec |= {"chain_file": str(made.chain_file), "key_file": str(made.key_file)}
+    environment = environments.ensure(stacks.get("h2-today"))
+    process = subprocess.Popen(
+        [environment.python, TROUBLE, json.dumps(spec)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environments.clean_environ(environment),
+        text=True,
+    )
+    ports = json.loads(process.stdout.readline())
+    pool = ThreadPoolExecutor(max_workers=6)
+    under_way = {case: pool.submit(_visit, *case, ports, made.ca_file) for case in CASES}
+
+    def outcome(client, trouble):
+        got = under_way[client, trouble].result()
+        if got is None:
+            pytest.skip(f"{client} needs a Python that is not on this machine")
+        return got
+
+    yield outcome
+    pool.shutdown(cancel_futures=True)
+    process.communicate()
+
+
+def _visit(client, trouble, ports, ca_file):
+    reader = readers.get(client)
+    target = SimpleNamespace(
+        url=f"https://127.0.0.1:{ports[f'{trouble} {reader.protocol}']}",
+        ca_file=ca_file,
+        engine=trouble,
+        cpu_s=lambda: 0.0,
+        counters=lambda: {"connections": None, "peak_streams": None},
+        reset=lambda: None,
+    )
+    how = {"at_once": AT_ONCE} if reader.protocol == "h2" else {"connections": CONNECTIONS}
+    how = how if reader.most > 1 else {}
+    how["patience_s"] = 2.0 if "stall" in trouble else 20.0
+    try:
+        return visits.visit(client, n=N, repeats=1, target=target, **how)
+    except VisitFailed as error:
+        return error
+    except MissingInterpreter:
+        assert "3.7" not in environments.required()
+        return None
+
+
+def whole_or_named(got) -> bool:
+    """Whether a visit brought every book; if not, its error names a book and a cause."""
+    if isinstance(got, VisitFailed):
+        assert re.search(r"book \d{5}: \w+: .{10,}", str(got)), got
+        return False
+    assert got["books"].item() == N
+    return True
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_without_trouble_every_client_brings_every_book(outcome, client):
+    got = outcome(client, "none")
+    assert whole_or_named(got)
+    assert got["recovered"].item() == ""
+
+
+@pytest.mark.parametrize(("client", "trouble"), [case for case in CASES if case[1] in FAILS])
+def test_the_error_names_the_book_and_the_cause(outcome, client, trouble):
+    got = outcome(client, trouble)
+    assert isinstance(got, VisitFailed), got[["client", "books", "recovered"]]
+    assert re.search(FAILS[trouble], str(got)), got
+
+
+@pytest.mark.parametrize(("client", "trouble"), [case for case in CASES if case[1] in EITHER])
+def test_a_visit_is_whole_or_fails_with_a_name(outcome, client, trouble):
+    whole_or_named(outcome(client, trouble))
+
+
+@pytest.mark.parametrize("client", [c for c in CLIENTS if readers.get(c).protocol == "http/1.1"])
+def test_over_http1_all_connect_again_and_say_so(outcome, client):
+    got = outcome(client, "goaway")
+    assert whole_or_named(got)
+    assert re.match(r"connection \d \(of \d planned\) after \d+ books", got["recovered"].item())
+    assert got["opened"].item() > got["connections"].item()
+
+
+@pytest.mark.parametrize("trouble", ["goaway", "refused"])
+def test_the_bare_client_asks_again_and_says_so(outcome, trouble):
+    got = outcome("bare-h2", trouble)
+    assert whole_or_named(got)
+    assert got["recovered"].item()
+
+
+@pytest.mark.parametrize("client", ["bare-h2", "httpx-h2", "niquests"])
+def test_the_limit_of_streams_is_respected(outcome, client):
+    got = outcome(client, "few-streams")
+    assert whole_or_named(got)
+    assert got["recovered"].item() == ""
+
+
+def test_the_bare_client_has_no_more_open_than_allowed(outcome):
+    assert outcome("bare-h2", "few-streams")["peak_in_flight"].item() == STREAMS
+    assert outcome("bare-h2", "none")["peak_in_flight"].item() == AT_ONCE
+
+
+def test_hyper_runs_into_the_limit_of_streams(outcome):
+    assert "TooManyStreamsError: Max outbound streams is 2" in str(outcome("hyper", "few-streams"))
+
+
+def test_hyper_ends_with_a_connection_that_is_closed_within_a_chunk(outcome):
+    got = outcome("hyper", "goaway")
+    assert isinstance(got, VisitFailed)
+    assert re.search("HungUp: the server ended the connection|reset|eof|pipe", str(got))

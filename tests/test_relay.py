@@ -1,0 +1,215 @@
+"""The delay line: what comes through it, in which order, how late, and what is left of it."""
+
+import contextlib
+import os
+import signal
+import socket
+import ssl
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from casebook import places
+from casebook.bench import lab_server
+from casebook.errors import UsageError
+from casebook.relay import relay
+
+
+@pytest.fixture(scope="module")
+def echo():
+    """The URL of a server that sends back what it gets, and ends when its client has ended."""
+
+    def answer(sock):
+        with contextlib.suppress(OSError), sock:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            while data := sock.recv(1 << 16):
+                sock.sendall(data)
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=answer, args=listener.accept()[:1], daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0), backlog=1000) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def connect(url: str) -> socket.socket:
+    sock = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=20)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
+def round_trip_s(sock: socket.socket) -> float:
+    start = time.perf_counter()
+    sock.sendall(b"x")
+    assert sock.recv(10) == b"x"
+    return time.perf_counter() - start
+
+
+@pytest.mark.parametrize("latency_s", [0.001, 0.02, 0.05])
+def test_a_round_trip_is_never_shorter_and_mostly_not_much_longer(echo, latency_s):
+    with relay(echo, latency_s) as url, connect(url) as sock:
+        took = [round_trip_s(sock) for _ in range(15)]
+    assert min(took) >= 2 * latency_s
+    assert statistics.median(took) < 2 * latency_s + 0.02
+
+
+def test_without_latency_it_is_transparent(echo):
+    with relay(echo, 0) as url, connect(url) as sock:
+        assert statistics.median([round_trip_s(sock) for _ in range(15)]) < 0.01
+
+
+def test_pieces_do_not_wait_for_one_another(echo):
+    """Fifty pieces on their way at a time: a relay that sleeps and passes on would need 2.5 s."""
+    with relay(echo, 0.05) as url, connect(url) as sock:
+        start = time.perf_counter()
+        got = b""
+        for number in range(50):
+            sock.sendall(bytes([number]))
+            time.sleep(0.002)
+        while len(got) < 50:
+            got += sock.recv(100)
+        took = time.perf_counter() - start
+    assert got == bytes(range(50))
+    assert 0.1 <= took < 1
+
+
+@pytest.mark.parametrize("latency_s", [0, 0.03])
+def test_much_data_arrives_whole_and_in_order_and_the_end_after_it(echo, latency_s):
+    sent = bytes(range(251)) * 80_000  # 20 MB, in no rhythm of a buffer's
+    got = bytearray()
+    with relay(echo, latency_s) as url, connect(url) as sock:
+
+        def send():
+            sock.sendall(sent)
+            sock.shutdown(socket.SHUT_WR)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        while data := sock.recv(1 << 20):
+            got += data
+        sender.join()
+    assert got == sent
+
+
+def test_a_reader_that_stands_still_is_waited_for_and_loses_nothing(echo):
+    sent = os.urandom(1 << 20) * 8
+    with relay(echo, 0.005) as url, connect(url) as sock:
+        threading.Thread(target=sock.sendall, args=(sent,), daemon=True).start()
+        time.sleep(0.5)
+        got = bytearray()
+        while len(got) < len(sent):
+            got += sock.recv(1 << 20)
+    assert got == sent
+
+
+def test_hundreds_of_connections_at_once(echo):
+    with relay(echo, 0.02) as url, contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(connect(url)) for _ in range(400)]
+        for number, sock in enumerate(socks):
+            sock.sendall(b"%d" % number)
+        assert [int(sock.recv(10)) for sock in socks] == list(range(400))
+
+
+def test_tls_comes_through_and_costs_two_round_trips():
+    with lab_server() as lab, relay(lab.url, 0.05) as url:
+        context = ssl.create_default_context(cafile=lab.ca_file)
+        start = time.perf_counter()
+        with context.wrap_socket(connect(url), server_hostname="127.0.0.1") as tls:
+            tls.sendall(b"GET /get HTTP/1.0\r\n\r\n")
+            assert tls.recv(100).startswith(b"HTTP/1.")
+        assert time.perf_counter() - start >= 0.2  # the handshake and the answer
+
+
+def test_a_client_that_goes_away_takes_the_other_side_with_it():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with relay(f"http://127.0.0.1:{port}", 0.01) as url:
+            sock = connect(url)
+            far, _ = listener.accept()
+            far.settimeout(10)
+            linger = b"\x01\0\0\0\0\0\0\0"
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)  # resets when it closes
+            sock.close()
+            with contextlib.suppress(ConnectionResetError):
+                assert far.recv(10) == b""
+            far.close()
+            # And the other way round: the server leaves, after its last word.
+            with connect(url) as sock:
+                far, _ = listener.accept()
+                far.sendall(b"bye")
+                far.close()
+                assert sock.recv(10) == b"bye"
+                assert sock.recv(10) == b""
+
+
+def test_where_nobody_listens_the_client_is_told():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        with relay(f"http://127.0.0.1:{unused.getsockname()[1]}", 0.01) as url:
+            with connect(url) as sock, contextlib.suppress(ConnectionResetError):
+                assert sock.recv(10) == b""
+
+
+def test_it_ends_with_its_block(echo):
+    with relay(echo, 0.01) as url:
+        sock = connect(url)
+        round_trip_s(sock)
+    with sock, contextlib.suppress(ConnectionResetError):
+        assert sock.recv(10) == b""
+    with pytest.raises(ConnectionRefusedError):
+        connect(url)
+
+
+def test_it_ends_with_an_owner_who_is_killed(echo):
+    code = "import time\nfrom casebook.relay import relay\n"
+    code += f"with relay({echo!r}, 0.01) as url:\n    print(url, flush=True)\n    time.sleep(600)"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=places.ROOT, text=True, stdout=subprocess.PIPE
+    ) as owner:
+        url = owner.stdout.readline().strip()
+        connect(url).close()
+        owner.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            connect(url).close()
+        except ConnectionRefusedError:
+            return
+        time.sleep(0.05)
+    pytest.fail("the relay outlived its owner")
+
+
+def test_many_clients_with_a_latency_each_of_its_own(echo):
+    def median_s(latency_s):
+        with relay(echo, latency_s) as url, connect(url) as sock:
+            return statistics.median([round_trip_s(sock) for _ in range(9)])
+
+    latencies = [0.05, 0.01, 0.03]
+    with ThreadPoolExecutor(3) as pool:
+        near = dict(zip(latencies, pool.map(median_s, latencies), strict=True))
+    assert sorted(near, key=near.get) == [0.01, 0.03, 0.05]
+
+
+@pytest.mark.parametrize(
+    ("url", "latency_s", "said"),
+    [
+        ("http://127.0.0.1:1", -0.1, "0 to 1"),
+        ("http://127.0.0.1:1", 1.1, "0 to 1"),
+        ("http://127.0.0.1:1", float("nan"), "0 to 1"),
+        ("http://127.0.0.1", 0.1, "with a port"),
+        ("nonsense", 0.1, "with a port"),
+        ("http://127.0.0.1:70000", 0.1, "with a port"),
+    ],
+)
+def test_what_it_does_not_know_is_refused(url, latency_s, said):
+    with pytest.raises(UsageError, match=said), relay(url, latency_s):
+        pass
