@@ -160,7 +160,9 @@ def _parser() -> argparse.ArgumentParser:
     measure.set_defaults(do=_measure)
 
     record = commands.add_parser("record", help="make the reference run into data/")
-    record.add_argument("--only", nargs="*", metavar="STACK", help="only these; also: go, loading, bookstore")
+    record.add_argument(
+        "--only", nargs="*", metavar="STACK", help="only these; also: go, loading, bookstore"
+    )
     record.set_defaults(do=_record)
 
     book = commands.add_parser("book", help="execute what changed, check claims, render")

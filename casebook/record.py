@@ -58,6 +58,11 @@ TIME_MACHINE = [
 ]
 #: A urllib3 between two that load the system's certificates for verify=False.
 OLD_URLLIB3 = "urllib3-1.24.3-py37"
+#: The same work by other libraries.
+OF_OTHERS = [
+    *("httpx-today", "httpx-each-today", "aiohttp-today", "niquests-today"),
+    *("urllib3-shared-today", "pycurl-today", "curl-cffi-today"),
+]
 CURED = ["cured-today", "preloaded-today", "half-cured-today"]
 NEWEST = "requests-2.34.2-today"
 
@@ -94,6 +99,7 @@ def plan() -> list[tuple[list[str], dict]]:
         *((through_releases, {**threads, "trust": name}) for name in trust.NAMES),
         ([NEWEST, "cured-today"], {**crowd, "client": "grequests"}),
         ([NEWEST, "cured-today"], {**crowd, "client": "threads"}),
+        (OF_OTHERS, {**crowd, "n": (1, 10, 30, 100, 300)}),
     ]
 
 
