@@ -5,8 +5,9 @@
 KIND: stock, cured (FOLDER holds shared_context.py) or preloaded (cured, loaded before the clock
 starts). JOB: `threads` (N threads, each with one requests.get) or `sessions` (one after another, N
 sessions that stay open). Prints one line of JSON: `loads` (certificate bundles, since the clock
-started), `ok`, `wall_s`, `cpu_s`, and `process_cpu_s`, with imports and whatever they load;
-for `sessions` also `kib_each`, the memory that each session but the first one added.
+started), `loads_before`, `ok`, `wall_s`, `cpu_s`; `process_cpu_s` and `process_wall_s`, with the
+import of requests and whatever it loads; for `sessions` also `kib_each`, the memory that each
+session but the first one added.
 """
 
 import json
@@ -19,6 +20,7 @@ import time
 import certifi
 
 folder, bundle, kind, job, n, *urls = sys.argv[1:]
+began = time.perf_counter()
 certifi.where = certifi.core.where = lambda: bundle
 loads, load = [], ssl.SSLContext.load_verify_locations
 ssl.SSLContext.load_verify_locations = lambda *args, **named: (
@@ -75,6 +77,14 @@ def sessions():
 ok = []
 before, start, already = cpu_s(), time.perf_counter(), len(loads)
 found = {"threads": threads, "sessions": sessions}[job]()
-found["wall_s"] = time.perf_counter() - start
-found.update(cpu_s=cpu_s() - before, process_cpu_s=cpu_s(), loads=len(loads) - already, ok=len(ok))
+now = time.perf_counter()
+found.update(
+    wall_s=now - start,
+    process_wall_s=now - began,
+    cpu_s=cpu_s() - before,
+    process_cpu_s=cpu_s(),
+    loads_before=already,
+    loads=len(loads) - already,
+    ok=len(ok),
+)
 print(json.dumps(found))

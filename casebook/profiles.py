@@ -1,4 +1,8 @@
-"""Single lines of an observed profile: a function's counts and times, and who called it."""
+"""Single lines of an observed profile: a function's counts and times, and who called it.
+
+Of a client with threads a profile is a recording of all threads, which can be read in two ways:
+`all_threads`, as the calls were made, and `one_stack`, as cProfile of Python 3.12 and newer does.
+"""
 
 import pandas as pd
 
@@ -16,12 +20,14 @@ def calls_of(observation: Observation, function: str, file: str = "") -> int:
     return sum(row["nc"] for row in rows)
 
 
-def line(observation: Observation, function: str, file: str = "") -> pd.Series:
-    """One line of a profile: file, line, function, calls, pcalls, tottime_s, cumtime_s.
+def line(observation: Observation | pd.DataFrame, function: str, file: str = "") -> pd.Series:
+    """One line of a profile, or of a frame of its lines: file, line, function, calls, pcalls,
+    tottime_s, cumtime_s.
 
     Raises UsageError when no line matches, or more than one.
     """
-    frame = observation.frame
+    is_frame = isinstance(observation, pd.DataFrame)
+    frame = observation if is_frame else observation.frame
     found = frame[(frame["function"] == function) & frame["file"].str.contains(file, regex=False)]
     if len(found) != 1:
         where = ", ".join(found["file"]) or "nowhere"
@@ -78,6 +84,58 @@ def waits(observations: dict[str, Observation]) -> pd.DataFrame:
         }
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def all_threads(observation: Observation) -> pd.DataFrame:
+    """The profile of a client with threads, each thread read for itself, and added up.
+
+    One row per function, most processor time first: file, line, function, calls, pcalls, cpu_s
+    (processor time of the function alone), tottime_s and cumtime_s (the time that passed in each
+    thread, waiting included: those of several threads overlap), source, measured_at. Raises
+    UsageError for a profile that is no recording of threads.
+    """
+    rows = [(row, row["cpu"], row) for row in _recorded(observation)]
+    return _lines(observation, rows).sort_values("cpu_s", ascending=False, ignore_index=True)
+
+
+def one_stack(observation: Observation) -> pd.DataFrame:
+    """The same recording with all threads' calls on one stack, as cProfile of Python 3.12 reads it.
+
+    One row per function, most own time first; columns as `all_threads`, without cpu_s. The own
+    times add up to the wall time of the fetch; who is charged for it is as accidental as which
+    thread's call was the last to begin.
+    """
+    rows = [(row, None, row["one_stack"]) for row in _recorded(observation)]
+    frame = _lines(observation, rows).drop(columns="cpu_s")
+    return frame.sort_values("tottime_s", ascending=False, ignore_index=True)
+
+
+def _recorded(observation: Observation) -> list[dict]:
+    rows = observation.answer["profile"]
+    if not rows or "one_stack" not in rows[0]:
+        raise UsageError(
+            f"this profile of {observation.stack} is not of threads; observe(..., "
+            "client='threads') records them all"
+        )
+    return rows
+
+
+def _lines(observation: Observation, rows: list[tuple]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "file": row["file"],
+            "line": row["line"],
+            "function": row["function"],
+            "calls": read["nc"],
+            "pcalls": read["cc"],
+            "cpu_s": cpu_s,
+            "tottime_s": read["tt"],
+            "cumtime_s": read["ct"],
+            "source": observation.source,
+            "measured_at": observation.measured_at,
+        }
+        for row, cpu_s, read in rows
+    )
 
 
 def _rows(observation: Observation, function: str, file: str) -> list[dict]:

@@ -2,12 +2,13 @@
 
 Outcomes, of which `compare` finds the first two itself:
 - reproduced: the same within TOLERANCE for a number, the same word or class otherwise;
-- differs: another number with the same finding, serial or concurrent;
+- differs: another number with the same finding: serial or concurrent, or what the caller found;
 - not reproduced: another finding, which the page must explain;
 - not measured: nothing here corresponds to it, which the page must explain.
 
-Times are compared in delays: the sources asked for one second per response, and a reader in
-the quick mode asks for less.
+Times of the first part are compared in delays: its sources asked for one second per response, and
+a reader in the quick mode asks for less. The sources of the others asked for none, and their
+times are compared as they are; whether a finding holds is for the caller to say.
 """
 
 import os
@@ -33,6 +34,7 @@ TOLERANCE = 0.25
 DELAY_S = 1.0
 
 _SOURCES_OF_PART = {1: ("000", "001"), 2: ("002", "003"), 3: ("004",)}
+_WITH_DELAY = _SOURCES_OF_PART[1]
 
 
 def load() -> pd.DataFrame:
@@ -128,18 +130,34 @@ def agrees(published: float | str, measured, tolerance: float = TOLERANCE) -> bo
     return low * (1 - tolerance) <= measured <= high * (1 + tolerance)
 
 
-def compare(id: str, measured=None, outcome: str = "", why: str = "", runs=None) -> None:
+def compare(
+    id: str,
+    measured=None,
+    outcome: str = "",
+    why: str = "",
+    runs=None,
+    finding: bool | None = None,
+) -> None:
     """Show a published row beside what we got, and leave a record for the page of all rows.
 
     id: a row of published.csv. measured: ours, a number in the row's unit or a text; None
     where nothing corresponds to it. runs: what it came from, a frame or an Observation, for
     the source and the delay. outcome: one of OUTCOMES where it cannot be computed. why: one
-    sentence; needed for `not reproduced` and `not measured`. Raises UsageError without it.
+    sentence; needed for `not reproduced` and `not measured`. finding: whether the published
+    finding holds here, although the number is another one; needed for numbers of the second and
+    third part, which had no delay to compare by. Raises UsageError without what is needed.
     """
-    _show(comparison(id, measured, outcome, why, runs), row(id))
+    _show(comparison(id, measured, outcome, why, runs, finding), row(id))
 
 
-def comparison(id: str, measured=None, outcome: str = "", why: str = "", runs=None) -> dict:
+def comparison(
+    id: str,
+    measured=None,
+    outcome: str = "",
+    why: str = "",
+    runs=None,
+    finding: bool | None = None,
+) -> dict:
     """The record of a comparison, not shown; parameters and errors are those of `compare`.
 
     Returns id, published (with its unit), measured, measured_text, unit, outcome, why, source
@@ -148,8 +166,8 @@ def comparison(id: str, measured=None, outcome: str = "", why: str = "", runs=No
     asked = row(id)
     if measured is not None:
         measured = plain(measured, f"comparison {id}")
-    delay_s = _delay_s(runs)
-    outcome = outcome or _outcome(asked, measured, delay_s)
+    delay_s = _delay_s(runs) if _waited(asked) else DELAY_S
+    outcome = outcome or _outcome(asked, measured, delay_s, finding)
     if outcome not in OUTCOMES:
         raise UsageError(f"comparison {id}: {outcome!r} is none of {', '.join(OUTCOMES)}")
     if outcome in (NOT_REPRODUCED, NOT_MEASURED) and not why.strip():
@@ -162,7 +180,7 @@ def comparison(id: str, measured=None, outcome: str = "", why: str = "", runs=No
         "id": id,
         "published": _with_unit(asked["value"], asked["unit"]),
         "measured": measured,
-        "measured_text": _text(measured, asked["unit"], delay_s),
+        "measured_text": _text(measured, asked, delay_s),
         "unit": asked["unit"],
         "outcome": outcome,
         "why": why,
@@ -199,15 +217,23 @@ def _delay_s(runs) -> float:
     return float(getattr(runs, "delay_s", DELAY_S) or DELAY_S)
 
 
-def _outcome(asked: pd.Series, measured, delay_s: float) -> str:
+def _waited(asked: pd.Series) -> bool:
+    """Whether the source of a row had its server wait before each response."""
+    return asked["source"].startswith(_WITH_DELAY)
+
+
+def _outcome(asked: pd.Series, measured, delay_s: float, finding: bool | None) -> str:
     if measured is None:
         return NOT_MEASURED
-    if isinstance(measured, str) or asked["unit"] != "s" or pd.isna(asked["number"]):
+    number = not isinstance(measured, str) and pd.notna(asked["number"])
+    if not number or (asked["unit"] != "s" and finding is None):
         return REPRODUCED if agrees(asked["value"], measured) else NOT_REPRODUCED
     ours, theirs = measured / delay_s, asked["number"] / DELAY_S
     if agrees(theirs, ours):
         return REPRODUCED
-    if not asked["n"].isdigit():
+    if finding is not None:
+        return DIFFERS if finding else NOT_REPRODUCED
+    if not asked["n"].isdigit() or not _waited(asked):
         return NOT_REPRODUCED
     n = int(asked["n"])
     same = analysis.verdict(n, 1.0, ours) == analysis.verdict(n, 1.0, theirs)
@@ -215,12 +241,13 @@ def _outcome(asked: pd.Series, measured, delay_s: float) -> str:
 
 
 def _with_unit(value, unit: str) -> str:
-    return f"{value} {unit}".strip()
+    return f"{value}{unit}" if unit == "%" else f"{value} {unit}".strip()
 
 
-def _text(measured, unit: str, delay_s: float) -> str:
+def _text(measured, asked: pd.Series, delay_s: float) -> str:
     if measured is None:
         return ""
+    unit = asked["unit"] or "%" * asked["value"].endswith("%")
     if not isinstance(measured, float):
         return _with_unit(measured, unit)
     text = _with_unit(words.number(measured), unit)

@@ -146,7 +146,8 @@ class _Side(asyncio.Protocol):
             self.other._go_on()
         else:
             self._told_end = True
-            self.transport.write_eof()
+            with contextlib.suppress(OSError):  # the peer has gone before us
+                self.transport.write_eof()
             if self.other._told_end:
                 self.transport.close()
                 self.other.transport.close()

@@ -35,6 +35,7 @@ CLIENTS = {
     "httpx-h1": "httpx, HTTP/1.1",
     "httpx-h2": "httpx, HTTP/2",
     "bare-h2": "bare h2",
+    "pipes": "http.client",
 }
 
 #: What stands in further columns of runs.

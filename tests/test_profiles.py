@@ -2,8 +2,7 @@
 
 import pytest
 
-from casebook import distance, profiles
-from casebook.bench import lab_server
+from casebook import distance, one_profile, profiles
 from casebook.errors import UsageError
 from casebook.measure import observe
 
@@ -39,6 +38,59 @@ def test_a_line_that_is_not_there_or_not_the_only_one_is_refused(injected):
     assert profiles.calls_of(injected, "no_such_function") == 0
 
 
+@pytest.fixture(scope="module")
+def threads():
+    asked = {"n": 6, "delay_s": 0, "client": "threads", "trust": "bundle"}
+    return observe("requests-2.34.2-today", "profile", **asked)
+
+
+LOAD = "<method 'load_verify_locations' of '_ssl._SSLContext' objects>"
+
+
+def test_all_threads_are_recorded_each_on_its_own_stack(threads):
+    frame = profiles.all_threads(threads)
+    load = profiles.line(frame, LOAD)
+    assert load["calls"] == load["pcalls"] == 6 and load.name == 0
+    assert load["cumtime_s"] == load["tottime_s"] >= 0.9 * load["cpu_s"] > 0
+    assert profiles.line(frame, "fetch", "clients.py")["calls"] == 6
+    # Somebody loads: urllib3, through the probe's counter.
+    assert profiles.callers(threads, LOAD)["calls"].sum() == 6
+    # Each thread was there for a part of the time at most.
+    assert frame["tottime_s"].sum() <= (1 + 6) * threads.answer["wall_s"]
+
+
+def test_on_one_stack_own_times_add_up_to_the_clock(threads):
+    frame = profiles.one_stack(threads)
+    assert frame["tottime_s"].sum() == pytest.approx(threads.answer["wall_s"], rel=0.02)
+    assert set(frame["function"]) == set(profiles.all_threads(threads)["function"])
+    assert profiles.line(frame, LOAD)["calls"] == 6
+    # Threads that overlap look like calls from inside one another.
+    assert profiles.line(frame, "fetch", "clients.py")["pcalls"] < 6
+
+
+def test_a_profile_without_threads_is_refused(injected):
+    for read in (profiles.all_threads, profiles.one_stack):
+        with pytest.raises(UsageError, match="client='threads'"):
+            read(injected)
+
+
+def test_one_profile_sees_one_thread_or_all_of_them_on_one_stack():
+    frame = one_profile.by_python(n=6)
+    assert len(frame) >= 1
+    for row in frame.to_dict("records"):
+        newer = tuple(map(int, row["python"].split(".")[:2])) >= (3, 12)
+        assert row["calls"] == (6 if newer else 0) and row["refused"] == newer
+        assert row["own_s"] == pytest.approx(row["wall_s"], rel=0.05)
+
+
+def test_from_further_away_each_thread_waits_for_what_it_reads():
+    far = {"latency_s": 0.02, "n": 4, "client": "threads", "trust": "bundle"}
+    frame = profiles.all_threads(distance.observe("requests-2.34.2-today", "profile", **far))
+    read = profiles.line(frame, "<method 'read' of '_ssl._SSLSocket' objects>")
+    assert read["tottime_s"] > 4 * 2 * 0.02 > read["cpu_s"]
+    assert profiles.line(frame, LOAD)["calls"] == 4
+
+
 @pytest.mark.parametrize(("tls", "handshakes"), [("1.2", 10), ("1.3", 5)])
 def test_from_further_away_each_round_trip_of_a_handshake_is_a_wait(tls, handshakes):
     seen = distance.profile(STACK, tls, latency_s=0.02, n=5)
@@ -49,15 +101,3 @@ def test_from_further_away_each_round_trip_of_a_handshake_is_a_wait(tls, handsha
 def test_a_version_of_tls_that_is_not_known_is_refused():
     with pytest.raises(UsageError, match=r"TLS '1\.1'"):
         distance.profile(STACK, "1.1")
-
-
-def test_a_relay_ends_with_its_block():
-    import socket
-
-    with lab_server("http") as lab, distance.relay(lab.url, 0.01) as url:
-        port = int(url.rpartition(":")[2])
-        with socket.create_connection(("127.0.0.1", port)) as client:
-            client.sendall(b"GET /get HTTP/1.0\r\n\r\n")
-            assert client.recv(100).startswith(b"HTTP/1.")
-    with pytest.raises(OSError):
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()

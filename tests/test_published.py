@@ -83,6 +83,32 @@ def test_another_finding_needs_a_reason():
     assert record["outcome"] == "not reproduced" and record["why"] == "No laptop is like another."
 
 
+def test_times_without_a_delay_are_compared_as_they_are():
+    runs = walls(0.1)
+    record = published.comparison("threads-verify-true", 1.1, runs=runs)
+    assert record["outcome"] == "reproduced" and record["measured_text"] == "1.10 s"
+    record = published.comparison("threads-verify-false", 0.1, runs=runs, finding=True)
+    assert record["outcome"] == "differs"
+    # A verdict of serial or concurrent would be none: nothing waited.
+    with pytest.raises(UsageError, match="not reproduced"):
+        published.comparison("threads-verify-false", 0.1, runs=runs)
+
+
+def test_whether_a_finding_holds_is_said_and_not_guessed():
+    for finding, outcome in ((True, "differs"), (False, "not reproduced")):
+        record = published.comparison("threads-true-read", 0.01, why="No net.", finding=finding)
+        assert record["outcome"] == outcome
+    record = published.comparison("bookstore-h1-cpu", 71.0, finding=False)
+    assert record["outcome"] == "reproduced" and record["measured_text"] == "71.0%"
+
+
+def test_a_ratio_that_was_published_as_more_than():
+    record = published.comparison("threads-ratio", 340.0)
+    assert record["outcome"] == "reproduced" and record["measured_text"] == "340%"
+    record = published.comparison("threads-ratio", 12.0, why="A default bundle.")
+    assert record["outcome"] == "not reproduced"
+
+
 def test_what_was_not_measured_needs_a_reason():
     with pytest.raises(UsageError, match="not measured"):
         published.compare("report-job")

@@ -18,7 +18,7 @@ from casebook.book.contents import Book
 from casebook.errors import BookFailed
 
 #: The parts of the sources (see casebook.published) that the chapters cover so far.
-WRITTEN_PARTS = (1,)
+WRITTEN_PARTS = (1, 2, 3)
 
 
 def build(root: Path = places.ROOT, parts: Iterable[int] = WRITTEN_PARTS) -> Path:

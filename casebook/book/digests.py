@@ -13,7 +13,9 @@ from casebook.book.contents import Book
 
 #: Folders and files that a cell can import or read.
 REACHABLE = ("casebook", "env", "data", "notebooks/toy", "requirements.txt")
-OLD_PYTHONS = ("2.7", "3.7")
+
+#: Interpreters that cells look for, beside the one that runs them.
+PYTHONS = ("2.7", "3.7", "3.11", "3.12", "3.13", "3.14")
 
 
 def of_files(root: Path, names: Iterable[str]) -> str:
@@ -32,15 +34,15 @@ def of_files(root: Path, names: Iterable[str]) -> str:
 def of_surroundings(book: Book) -> str:
     """A digest of all that a notebook's result depends on beside its own code.
 
-    The book's packages, data and lock; the mode; the Python that runs the notebooks; and which old
-    interpreters are there, because a cell shows the reference run where one is missing.
+    The book's packages, data and lock; the mode; the Python that runs the notebooks; and which
+    others are there, because a cell shows the reference run where one is missing.
     """
     parts = {
         "files": of_files(book.root, REACHABLE),
         "mode": modes.current().name,
         "python": sys.version,
         "interpreters": {
-            version: str(environments.find_interpreter(version)) for version in OLD_PYTHONS
+            version: str(environments.find_interpreter(version)) for version in PYTHONS
         },
     }
     return _of_data(parts)

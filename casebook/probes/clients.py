@@ -8,6 +8,8 @@ Libraries, and `threading` too, are imported where they are used: this module is
 stack's first step, and what gets imported before gevent patches is the experiment.
 """
 
+import sys
+
 
 class Grequests(object):
     """All at once, as the author did it: `grequests.map` without a size."""
@@ -72,11 +74,28 @@ class Threads(Requests):
         return replies
 
 
-CLIENTS = {
-    "grequests": Grequests,
-    "requests": Requests,
-    "threads": Threads,
-}
+def of_today(name):
+    """What makes a client of clients_of_today.py, whose syntax Python 2.7 does not know."""
+
+    def make(new_session):
+        # As for the probe's other files: no bytecode beside them.
+        writes_no_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+        import clients_of_today
+
+        sys.dont_write_bytecode = writes_no_bytecode
+        return clients_of_today.CLIENTS[name]()
+
+    return make
+
+
+CLIENTS = {"grequests": Grequests, "requests": Requests, "threads": Threads}
+
+OF_TODAY = ("httpx", "httpx-each", "aiohttp", "niquests", "urllib3", "pycurl", "curl_cffi")
+
+CLIENTS.update((name, of_today(name)) for name in OF_TODAY)
 
 #: Clients whose steps patch with gevent: nothing may be imported before those.
 OF_GEVENT = ("grequests",)
+
+#: Clients whose TLS is not Python's: their contexts and loads cannot be counted.
+NOT_COUNTABLE = ("pycurl", "curl_cffi")

@@ -37,7 +37,9 @@ def run(spec):
         if spec.get("bundle"):
             trust_bundle(spec["bundle"])
         early = None
-        if spec["client"] not in clients.OF_GEVENT and spec["n"]:
+        if spec["client"] in clients.NOT_COUNTABLE:
+            early = {}
+        elif spec["client"] not in clients.OF_GEVENT and spec["n"]:
             early = counting.install_early()
         new_session = take_steps(spec, found)
         fetch(spec, new_session, gather, found, early, result)
@@ -52,7 +54,10 @@ def run(spec):
 
 def trust_bundle(path):
     """Put a file in the place of certifi's bundle; libraries ask for it when they are imported."""
-    import certifi
+    try:
+        import certifi
+    except ImportError:
+        return  # then nobody asks for it
 
     certifi.where = certifi.core.where = lambda: path
 
@@ -82,10 +87,8 @@ def fetch(spec, new_session, gather, found, early, result):
         silence_unverified()
     allow_open_files(n)
 
-    if early is None:
-        counters = counting.install()
-    else:
-        counters = early
+    counters = counting.install() if early is None else early
+    if early:
         counting.begin(counters)
     if found:
         found.watch_connections()
@@ -95,7 +98,7 @@ def fetch(spec, new_session, gather, found, early, result):
     heartbeat = counting.Heartbeat(keep_times=times is not None)
     observer = None
     if "profile" in gather:
-        observer = profiling.Profile()
+        observer = profiling.of_client(spec["client"])
     elif "trace" in gather:
         observer = calltrace.Trace(spec.get("trace_limit", calltrace.LIMIT))
 

@@ -1,0 +1,178 @@
+"""A profile of all threads: every call and return of each, recorded once and read in two ways.
+
+cProfile cannot give it. Up to Python 3.11 it sees only the thread that started it. From 3.12 on it
+gets the calls of all threads, but keeps one stack, as if one thread had made them all, and refuses
+to run twice at a time (https://github.com/python/cpython/issues/110770, 124656).
+
+So each thread records its own calls here, with two clocks: the time of day and the processor time
+of the thread. `each_its_own` reads them as they were made; `as_one_stack` reads them as cProfile
+of 3.12 and newer does, to show what comes of it. Python 3.3 and newer.
+"""
+
+import gc
+import sys
+import threading
+from time import perf_counter, thread_time
+
+from profiling import name_of
+from provenance import short
+
+ENTERS = ("call", "c_call")
+
+
+class Recording(object):
+    name = "profile"
+
+    def __init__(self):
+        #: For each thread, (time, processor time, whether it enters, function) in order.
+        self.threads = []
+
+    def observe(self, function, *args):
+        """Call the function and record all threads, those that it starts included."""
+        # What is noted here is garbage to go through, and no function should be charged for that.
+        gc.disable()
+        threading.setprofile(self._begin)
+        try:
+            sys.setprofile(self._recorder())
+            return function(*args)
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+            gc.enable()
+
+    def _begin(self, frame, event, arg):
+        """A thread's first event: from here on it has a list of its own."""
+        sys.setprofile(self._recorder())
+
+    def _recorder(self):
+        events = []
+        self.threads.append(events)
+
+        def record(frame, event, arg, add=events.append, enters=ENTERS):
+            function = arg if event.startswith("c_") else frame.f_code
+            add((perf_counter(), thread_time(), event in enters, function))
+
+        return record
+
+    def rows(self):
+        """One row per function, the most processor time first.
+
+        As Profile.rows, of all threads together: tt and ct are the seconds that passed in each
+        thread, waiting included, and overlap. Further: cpu, the processor seconds of the function
+        alone; one_stack, {"cc", "nc", "tt", "ct"}, the same as cProfile of Python 3.12 reads it.
+        """
+        known = {}
+        own, callers = each_its_own(self.threads, known)
+        mixed = as_one_stack(self.threads, known)
+        found = []
+        for key, (cc, nc, tt, ct, cpu) in own.items():
+            path, line, function = key
+            its = sorted(callers.get(key, {}).items())
+            found.append(
+                {
+                    "file": path,
+                    "line": line,
+                    "function": function,
+                    "cc": cc,
+                    "nc": nc,
+                    "tt": round(tt, 6),
+                    "ct": round(ct, 6),
+                    "cpu": round(cpu, 6),
+                    "callers": [
+                        list(caller) + [cc, nc, round(tt, 6), round(ct, 6)]
+                        for caller, (cc, nc, tt, ct) in its
+                    ],
+                    "one_stack": mixed[key],
+                }
+            )
+        return sorted(found, key=lambda row: -row["cpu"])
+
+
+def each_its_own(threads, known):
+    """Read each thread's calls on its own stack, and add the threads up.
+
+    Returns {key: [cc, nc, tt, ct, cpu]} and {key: {calling key: [cc, nc, tt, ct]}}.
+    """
+    own, callers = {}, {}
+    for events in threads:
+        stack, running = [], {}
+        for at, cpu_at, enters, function in events:
+            key = key_of(function, known)
+            if enters:
+                stack.append([key, at, cpu_at, 0.0, 0.0])
+                running[key] = running.get(key, 0) + 1
+            elif stack and stack[-1][0] == key:
+                _, began, cpu_began, inside, cpu_inside = stack.pop()
+                took, cpu_took = at - began, cpu_at - cpu_began
+                running[key] -= 1
+                outermost = not running[key]
+                row = own.setdefault(key, [0, 0, 0.0, 0.0, 0.0])
+                add(row, outermost, took, inside)
+                row[4] += cpu_took - cpu_inside
+                if stack:
+                    stack[-1][3] += took
+                    stack[-1][4] += cpu_took
+                    its = callers.setdefault(key, {}).setdefault(stack[-1][0], [0, 0, 0.0, 0.0])
+                    add(its, outermost, took, inside)
+    return own, callers
+
+
+def as_one_stack(threads, known):
+    """Read all calls in the order of time on one stack: {key: {"cc", "nc", "tt", "ct"}}.
+
+    As CPython's Modules/_lsprof.c: a return closes whatever is on top, and what passed since that
+    began is booked for the function that returns.
+    """
+    mixed, stack, running = {}, [], {}
+    every = sorted((event for events in threads for event in events), key=lambda event: event[0])
+    for at, _, enters, function in every:
+        key = key_of(function, known)
+        mixed.setdefault(key, [0, 0, 0.0, 0.0])
+        if enters:
+            stack.append([at, 0.0])
+            running[key] = running.get(key, 0) + 1
+        elif stack and running.get(key):
+            began, inside = stack.pop()
+            running[key] -= 1
+            add(mixed[key], not running[key], at - began, inside)
+            if stack:
+                stack[-1][1] += at - began
+    names = ("cc", "nc", "tt", "ct")
+    return {
+        key: dict(zip(names, [cc, nc, round(tt, 6), round(ct, 6)]))
+        for key, (cc, nc, tt, ct) in mixed.items()
+    }
+
+
+def add(row, outermost, took, inside):
+    """Book a call in [cc, nc, tt, ct, ...]."""
+    row[0] += outermost
+    row[1] += 1
+    row[2] += took - inside
+    row[3] += took if outermost else 0.0
+
+
+def key_of(function, known):
+    """(file, line, function) as cProfile writes it, of a code object or a built-in function."""
+    found = known.get(function)
+    if found is None:
+        if hasattr(function, "co_code"):
+            found = short(function.co_filename), function.co_firstlineno, function.co_name
+        else:
+            found = "~", 0, name_of(label(function))
+        known[function] = found
+    return found
+
+
+def label(function):
+    """A built-in function as cProfile writes it: "<method 'read' of '_ssl._SSLSocket' objects>"."""
+    owner = getattr(function, "__self__", None)
+    name = getattr(function, "__name__", repr(function))
+    if owner is None or type(owner) is type(sys):
+        module = getattr(function, "__module__", None) or getattr(owner, "__name__", "builtins")
+        return "<built-in method %s.%s>" % (module, name)
+    for each in type(owner).__mro__:
+        # A Python function of that name is somebody's wrapper around it.
+        if type(each.__dict__.get(name)) is type(str.join):
+            return repr(each.__dict__[name])
+    return "<built-in method %s>" % name

@@ -1,0 +1,64 @@
+"""One visit to the bookstore under a profile, its calls counted by package.
+
+Reads the JSON object that bookstore/clients/visit.py reads, and in it also "scripts", the folder
+of that script. Prints one JSON object: {"failure", "books", "calls": {package: calls}}.
+What is written in C counts for the package that called it. Runs on Python 3.7 and newer.
+"""
+
+import cProfile
+import json
+import os
+import sys
+from collections import Counter
+
+
+def package(file):
+    """The package or standard module of a file: .../site-packages/urllib3/util.py -> urllib3."""
+    if file.startswith("<frozen "):
+        return file[len("<frozen ") : -1].partition(".")[0]
+    parts = file.replace("\\", "/").split("/")
+    if "site-packages" in parts:
+        inside = parts[parts.index("site-packages") + 1 :]
+        inside = inside[2:] if inside[1:2] in (["packages"], ["_vendor"]) else inside
+    elif os.path.dirname(file) == SCRIPTS:
+        return "our script"
+    else:
+        folder = os.path.dirname(os.__file__).replace("\\", "/") + "/"
+        path = "/".join(parts)
+        if not path.startswith(folder):
+            return "others"
+        inside = path[len(folder) :].split("/")
+    return inside[0].partition(".")[0]
+
+
+def by_package(stats):
+    """{package: calls} of a profile's raw statistics."""
+    found = Counter()
+    for (file, _, _), (_, calls, _, _, callers) in stats.items():
+        if file != "~":
+            found[package(file)] += calls
+            continue
+        for (caller, _, _), (_, its_calls, _, _) in callers.items():
+            found[package(caller) if caller != "~" else "others"] += its_calls
+    return found
+
+
+def main(spec):
+    """Visit, and print what was counted."""
+    import visit
+
+    seen = []
+    profile = cProfile.Profile()
+    profile.runcall(visit.run, spec, seen.append)
+    profile.create_stats()
+    failure, books = seen[0]["failure"], len(seen[0]["bodies"])
+    calls = by_package(profile.stats)
+    print(json.dumps({"failure": failure, "books": books, "calls": calls}), flush=True)
+    os._exit(0)  # whatever threads or connections a library has left open
+
+
+if __name__ == "__main__":
+    asked = json.load(sys.stdin)
+    SCRIPTS = asked["scripts"]
+    sys.path.insert(0, SCRIPTS)
+    main(asked)

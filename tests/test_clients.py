@@ -1,0 +1,149 @@
+"""The clients of today inside their environments: what they fetch, what they load, whom they
+trust, and that no failure of theirs passes for a timing."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import trustme
+
+from casebook import environments, stacks
+from casebook.bench import PROBES, hear_probe, lab_server
+from casebook.measure import measure
+from casebook.probes import clients
+
+N = 8
+#: Contexts and certificate loads in the fetch, and the loads before it.
+OF_PYTHON = {
+    "httpx-today": (1, 1, 0),
+    "httpx-each-today": (N, N, 0),
+    "aiohttp-today": (0, 0, 2),
+    "niquests-today": (1, 1, 0),
+    "urllib3-shared-today": (1, 1, 0),
+}
+NOT_OF_PYTHON = ("pycurl-today", "curl-cffi-today")
+ALL = (*OF_PYTHON, *NOT_OF_PYTHON)
+COUNTED = ["counters_contexts", "loads", "counters_loads_before"]
+
+
+@pytest.fixture(scope="module")
+def https():
+    with lab_server("https") as target:
+        yield target
+
+
+def ask(name, target, variables=None, **other):
+    environment = environments.ensure(stacks.get(name))
+    spec = {"client": environment.stack.client, "steps": [], "url": target.url, "n": 3}
+    spec |= {"delay_s": 0, "ca_file": target.ca_file, "verify": target.ca_file}
+    return hear_probe(environment, spec | other, variables)[0]
+
+
+def fetched(**asked):
+    frame = measure(ALL, n=N, repeats=1, **asked)
+    loads = frame["counters_load_verify_locations"] + frame["counters_default_loads"]
+    return frame.assign(loads=loads).set_index("stack")
+
+
+def test_every_client_has_a_stack_and_every_stack_its_client():
+    of_stacks = {stack.client for stack in stacks.load().values()} - {""}
+    assert of_stacks - {"grequests"} == set(clients.OF_TODAY)
+
+
+def test_all_at_once_each_on_a_connection_of_its_own():
+    frame = fetched(delay_s=0.3, trust="bundle")
+    assert (frame["ok"] == N).all()
+    assert (frame["counters_handshakes"] == N).all()
+    assert (frame["counters_connections"] == N).all()
+    assert (frame["counters_peak_in_flight"] > 1).all()
+    counted = frame.loc[list(OF_PYTHON), COUNTED].astype(int)
+    assert {name: tuple(row) for name, *row in counted.itertuples()} == OF_PYTHON
+    # Nothing can be told of TLS that is not Python's, and nothing is said.
+    assert frame.loc[list(NOT_OF_PYTHON), COUNTED].isna().all(axis=None)
+
+
+def test_without_delay_no_connection_is_used_twice_either():
+    frame = fetched(delay_s=0, trust="path")
+    assert (frame["counters_handshakes"] == N).all()
+    assert (frame["counters_connections"] == N).all()
+
+
+def test_verify_off_accepts_and_loads_nothing_where_no_default_is_asked_for():
+    frame = fetched(delay_s=0, trust="off-hidden")
+    assert (frame["ok"] == N).all()
+    loads = frame.loc[list(OF_PYTHON), "loads"].astype(int)
+    # niquests' urllib3 asks for the defaults, as urllib3 does for requests.
+    assert dict(loads) == dict.fromkeys(OF_PYTHON, 0) | {"niquests-today": 1}
+
+
+def test_over_plain_http_httpx_alone_makes_contexts():
+    frame = fetched(delay_s=0, scheme="http")
+    assert (frame["counters_handshakes"] == 0).all()
+    contexts = frame.loc[list(OF_PYTHON), "counters_contexts"].astype(int)
+    wanted = dict.fromkeys(OF_PYTHON, 0) | {"httpx-today": 1, "httpx-each-today": N}
+    assert dict(contexts) == wanted
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_server_of_another_authority_is_refused(name, https, tmp_path):
+    other = tmp_path / "other.pem"
+    trustme.CA().cert_pem.write_to_path(other)
+    for told in ({"verify": str(other)}, {"verify": True, "bundle": str(other)}):
+        failure = ask(name, https, **told)["failure"]
+        assert failure["page"] == 0
+        assert "certificate" in failure["message"].lower()
+        assert str(tmp_path) not in failure["message"]
+
+
+class Wrong(BaseHTTPRequestHandler):
+    """Right answers, except: page 1 is not found at /a, gets page 7's answer at /b, and nothing
+    but a closed connection at /c."""
+
+    def do_GET(self):
+        page = int(self.path.rpartition("=")[2])
+        place = self.path[:2] if page == 1 else ""
+        if place == "/c":
+            self.close_connection = True
+            return
+        body = json.dumps({"args": {"page": "7" if place == "/b" else str(page)}}).encode()
+        self.send_response(404 if place == "/a" else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def wrong(https):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Wrong)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_wrong_response_is_named_and_so_is_none(name, https, wrong):
+    status = ask(name, https, url=wrong + "/a")["failure"]
+    assert (status["page"], status["type"]) == (1, "WrongStatus")
+    page = ask(name, https, url=wrong + "/b")["failure"]
+    assert page == {"page": 1, "type": "WrongPage", "message": "asked for page 1, got 7"}
+    answer = ask(name, https, url=wrong + "/c")
+    assert answer["failure"]["page"] == 1
+    assert [each["status"] for each in answer["responses"]] == [200, None, 200]
+
+
+def test_pycurl_says_how_many_it_can_wait_for(https):
+    failure = ask("pycurl-today", https, n=1001)["failure"]
+    assert failure["page"] is None
+    assert failure["message"].endswith("choose n up to 1000")
+
+
+def test_a_client_of_today_leaves_nothing_beside_the_probes(https):
+    before = sorted(PROBES.rglob("*"))
+    answer = ask("httpx-today", https, {"PYTHONDONTWRITEBYTECODE": ""})
+    assert answer["failure"] is None
+    assert sorted(PROBES.rglob("*")) == before
