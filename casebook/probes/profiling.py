@@ -9,15 +9,6 @@ recording.py, which takes its place where a client has threads.
 from provenance import short
 
 
-def of_client(client):
-    """The profile that is right for a client."""
-    if client == "threads":
-        import recording
-
-        return recording.Recording()
-    return Profile()
-
-
 class Profile(object):
     name = "profile"
 
