@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import loading_reference, modes, near_limit, observations, places, runs, stacks, trust
+from casebook import modes, near_limit, observations, places, runs, stacks, trust
 from casebook.bookstore import visits
+from casebook.certificates import loading_reference
 from casebook.measure import measure_runs, observe
 
 STAGES_2019 = [f"stage-{stage}-{python}" for python in ("py27", "py37") for stage in (1, 2, 3, 4)]

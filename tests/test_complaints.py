@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from casebook import answers, complaints, environments, stacks
+from casebook import answers, environments, stacks
+from casebook.certificates import complaints
+from casebook.certificates.hosts import Hosts
 from casebook.errors import RunFailed, UsageError
-from casebook.hosts import Hosts
 
 STOCK, OLD, CURED = "requests-2.34.2-today", "requests-2.32.4-today", "cured-today"
 

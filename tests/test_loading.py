@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
-from casebook import answers, environments, handshakes, loading, places, rwlocks, stacks, trust
+from casebook import answers, environments, places, stacks, trust
+from casebook.certificates import handshakes, loading, rwlocks
+from casebook.certificates.loading import Task
 from casebook.errors import RunFailed, UsageError
-from casebook.loading import Task
 
 ALL = len(trust.certificates())
 OLD = ("stage-1-py27", "stage-1-py37")
@@ -120,7 +121,7 @@ def test_what_stands_in_for_an_old_python_is_recorded():
 def test_without_python_3_7_its_rows_are_the_reference_machines(tmp_path):
     script = """
 import json, sys
-from casebook import loading
+from casebook.certificates import loading
 frame = loading.measure(["stage-1-py37", "stage-1-today"], loading.WATCHED, repeats=1)
 print(json.dumps(frame.groupby("stack")["source"].unique().map(list).to_dict()))
 try:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from casebook import distance, one_profile, profiles
+from casebook import distance, profiles
+from casebook.certificates import one_profile
 from casebook.errors import UsageError
 from casebook.measure import observe
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import answers, environments, loading, runs, stacks
-from casebook.loading import Task
+from casebook import answers, environments, runs, stacks
+from casebook.certificates import loading
+from casebook.certificates.loading import Task
 
 SOURCE = answers.PROBES / "rwlocks.c"
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import answers, environments, loading, modes, runs, server, stacks, trust
+from casebook import answers, environments, modes, runs, server, stacks, trust
 from casebook.bench import lab_server
+from casebook.certificates import loading
 from casebook.errors import RunFailed, UsageError
 
 STACK = "truststore-today"

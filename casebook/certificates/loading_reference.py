@@ -4,7 +4,7 @@ compiler or Linux is missing (loading.reference)."""
 import json
 from pathlib import Path
 
-from casebook import handshakes, loading, rwlocks
+from casebook.certificates import handshakes, loading, rwlocks
 
 
 def record(folder: Path) -> Path:

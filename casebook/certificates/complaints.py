@@ -2,7 +2,7 @@
 
     frame = measure("hosts", ["requests-2.34.2-today", "cured-today"])
 
-A complaint is a row of requests in one process, to hosts of our own (casebook/hosts.py) that keep
+A complaint is a row of requests in one process, to hosts of our own (hosts.py) that keep
 connections open. Counted at each: contexts made and certificates loaded. All verify.
 """
 
@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import answers, environments, hosts, runs, stacks, trust
+from casebook import answers, environments, runs, stacks, trust
 from casebook.bench import CURE, PROBES
+from casebook.certificates import hosts
+from casebook.certificates.hosts import Hosts
 from casebook.errors import UsageError
-from casebook.hosts import Hosts
 
 #: The most that a complaint may ask for: hosts, rounds, or requests in all.
 MOST = 1000
