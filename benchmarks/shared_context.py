@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
+from benchmarks.ratios import show as ratio
 from casebook import environments, places, server, stacks
 
 CLIENT = Path(__file__).parent / "many_threads.py"
@@ -39,7 +40,8 @@ def ask(variant: str, folder: Path, job: str, n: int, *urls: str) -> dict:
     environment = environments.ensure(stacks.get(stack))
     done = subprocess.run(
         [environment.python, CLIENT, folder, folder / "bundle.pem", kind, job, str(n), *urls],
-        env=environments.clean_environ(environment), check=True, stdout=subprocess.PIPE,
+        env=environments.clean_environ(environment), check=True, timeout=300,
+        stdout=subprocess.PIPE,
     )  # fmt: skip
     found = json.loads(done.stdout)
     if found["ok"] != n:
@@ -59,13 +61,6 @@ def labs(number: int):
         (folder / "bundle.pem").write_bytes(b"\n".join(path.read_bytes() for path in authorities))
         shutil.copy(CURE, folder)
         yield [each.url for each in servers], folder
-
-
-def ratio(name: str, value: float, target: float) -> None:
-    """Print one ratio beside what it should not exceed."""
-    print(
-        f"  {name:<58} {value:6.2f}   (at most {target:g}){'' if value <= target else '  MISSED'}"
-    )
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import argparse
 import os
 from statistics import median
 
+from benchmarks.ratios import show as ratio
 from casebook import near_limit
 from casebook.measure import measure_runs
 from casebook.runs import Run
@@ -35,13 +36,6 @@ def show(run: Run) -> Run:
         flush=True,
     )
     return run
-
-
-def ratio(name: str, value: float, target: float) -> None:
-    """Print one ratio beside what it should not exceed."""
-    print(
-        f"  {name:<58} {value:6.2f}   (at most {target:g}){'' if value <= target else '  MISSED'}"
-    )
 
 
 def main() -> None:

@@ -1,17 +1,14 @@
 """One run at a time: a server, a stack's environment, a probe in it, and the answer checked."""
 
 import contextlib
-import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from casebook import analysis, environments, runs, server, trust
-from casebook.errors import RunFailed
+from casebook import analysis, environments, runs, scripts, server, trust
 from casebook.observations import Observation
 from casebook.runs import Run, Store
 
@@ -60,34 +57,10 @@ def hear_probe(environment, spec: dict, variables: dict | None = None) -> tuple[
     """As `ask_probe`, with further environment variables; the answer, and what the stack said
     on standard error."""
     bound_s = 60 + 3 * spec["n"] * (spec["delay_s"] + 0.1)
-    name = environment.stack.name
-    probe = subprocess.Popen(
-        [str(environment.python), str(PROBES / "fetch.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environments.clean_environ(environment) | (variables or {}),
-        text=True,
-    )
-    try:
-        out, err = probe.communicate(json.dumps(spec), timeout=bound_s)
-    except subprocess.TimeoutExpired:
-        raise RunFailed(
-            f"{name}: no answer within {bound_s:.0f} s, so the run was ended. Nothing was "
-            "recorded. Try a smaller n or delay."
-        ) from None
-    finally:
-        if probe.poll() is None:
-            probe.kill()
-            probe.communicate()
-    try:
-        return json.loads(out), err
-    except ValueError:
-        last = err.strip().splitlines()[-1:] or ["it printed nothing"]
-        raise RunFailed(
-            f"{name}: the probe left with exit code {probe.returncode} and no answer "
-            f"({last[0]}). Nothing was recorded."
-        ) from None
+    return scripts.hear(
+        environment, PROBES / "fetch.py", spec, bound_s,
+        advice="Try a smaller n or delay.", variables=variables,
+    )  # fmt: skip
 
 
 def _made_of(stack, parameters: dict) -> str:
@@ -96,7 +69,10 @@ def _made_of(stack, parameters: dict) -> str:
         PROBES,
         CURE,
         Path(server.__file__).parent,
-        *(Path(module.__file__) for module in (sys.modules[__name__], runs, analysis, trust)),
+        *(
+            Path(module.__file__)
+            for module in (sys.modules[__name__], runs, analysis, trust, scripts)
+        ),
         environments.fingerprint(stack),
         asdict(stack),
         parameters,

@@ -26,7 +26,7 @@ class EnvironmentFailed(CasebookError):
 
 
 class ServerFailed(CasebookError):
-    """The lab server did not start, or cannot be reached or trusted."""
+    """The lab server or a store did not start, or cannot be reached or trusted."""
 
 
 class RunFailed(CasebookError):

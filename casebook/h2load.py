@@ -34,8 +34,8 @@ def fetch(url: str, n: int, within_s: float) -> dict:
     """
     command = [NAME, "--h1", "-t", "1", "-n", str(n), "-c", str(n), url]
     said, used, peak_kib = _watched(command, n, within_s)
-    wall = re.search(r"finished in ([\d.]+)(us|ms|s)\b", said)
-    if not wall or f" {n} succeeded" not in said or f"status codes: {n} 2xx" not in said:
+    wall_s = finished_s(said)
+    if wall_s is None or f" {n} succeeded" not in said or f"status codes: {n} 2xx" not in said:
         last = [line for line in said.splitlines() if line.startswith("requests:")]
         raise RunFailed(f"h2load: {''.join(last) or 'no result'}. Nothing was recorded.")
     return {
@@ -45,12 +45,18 @@ def fetch(url: str, n: int, within_s: float) -> dict:
         "failure": None,
         "responses": [{"page": page, "status": 200, "got_page": page} for page in range(n)],
         "counters": {},
-        "wall_s": float(wall[1]) / {"us": 1e6, "ms": 1e3, "s": 1.0}[wall[2]],
+        "wall_s": wall_s,
         "user_s": used.ru_utime,
         "sys_s": used.ru_stime,
         "process_cpu_s": round(used.ru_utime + used.ru_stime, 6),
         "peak_rss_kib": peak_kib,
     }
+
+
+def finished_s(said: str) -> float | None:
+    """The seconds in h2load's "finished in 1.05s" (us, ms or s); None if it does not say so."""
+    found = re.search(r"^finished in ([\d.]+)(us|ms|s)\b", said, re.MULTILINE)
+    return float(found[1]) / {"us": 1e6, "ms": 1e3, "s": 1.0}[found[2]] if found else None
 
 
 def _watched(

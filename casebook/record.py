@@ -116,9 +116,11 @@ def processor() -> str:
 
 
 def _commit() -> str:
-    git = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=places.ROOT, capture_output=True, text=True
-    )
+    command = ["git", "describe", "--always", "--dirty"]
+    try:
+        git = subprocess.run(command, cwd=places.ROOT, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):  # no reason to lose half an hour of measuring
+        return "unknown"
     return git.stdout.strip() or "unknown"
 
 
@@ -181,5 +183,6 @@ def record(only: list[str] | None = None) -> None:
             observations.save_reference(observation, new / "observations")
         for name in apart:
             APART[name](new)
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():  # two renames: there is hardly a moment without either
+            folder.replace(Path(draft) / "before")
         new.replace(folder)

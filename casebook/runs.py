@@ -87,9 +87,8 @@ def check(stack: str, n: int, answer: dict) -> None:
     failure = answer["failure"]
     if failure:
         page = "" if failure["page"] is None else f" at page {failure['page']}"
-        raise RunFailed(
-            f"{stack}: {failure['type']}{page}: {failure['message']}. Nothing was recorded."
-        )
+        said = failure["message"].rstrip(".")
+        raise RunFailed(f"{stack}: {failure['type']}{page}: {said}. Nothing was recorded.")
     pages = {response["page"]: response for response in answer["responses"]}
     for page in range(n):
         response = pages.get(page)

@@ -65,6 +65,13 @@ _SAID = {
 }
 
 
+#: Names that are written small, at the beginning of a sentence too.
+LIBRARIES = (
+    *("grequests", "requests", "httpx", "http.client", "aiohttp", "niquests", "urllib3"),
+    *("pycurl", "curl_cffi", "hyper", "pyOpenSSL", "h2load", "gevent"),
+)
+
+
 def split_stack(stack: str) -> tuple[str, str]:
     """A stack's name as (what it is, which Python): `stage-2-py27` -> ("stage-2", "2.7").
 
@@ -169,7 +176,9 @@ def join(words: Iterable[str]) -> str:
 
 
 def capital(text: str) -> str:
-    """A sentence's beginning: only the first letter is changed."""
+    """A sentence's beginning: only the first letter is changed, and no library's name."""
+    if re.match(rf"({'|'.join(map(re.escape, LIBRARIES))})\b", text):
+        return text
     return text[:1].upper() + text[1:]
 
 

@@ -11,8 +11,8 @@ refused though SETTINGS allow them) · goaway (each connection ends after so man
 hangs-up (none but the list is answered) · cut-short (half of the announced bytes) · half (half a
 body, announced as that) · reset (the book's stream or connection is reset) · wrong-body (another
 book's) · missing (404) · short-list (the list lacks the book) · stall (no answer to the book) ·
-stalled-list · nonsense (in place of the book) · other-protocol (h2
-clients get HTTP/1.1).
+stalled-list · nonsense (in place of the book) · leaves (after so many requests there is no server
+any more; for one visit) · other-protocol (h2 clients get HTTP/1.1).
 """
 
 import json
@@ -32,7 +32,7 @@ from hyperframe.frame import GoAwayFrame, HeadersFrame, SettingsFrame
 
 ANY = ("none", "goaway", "hangs-up", "cut-short", "half", "reset", "wrong-body", "missing")
 ANY += ("short-list", "stall", "stalled-list", "nonsense")
-ONLY_H2 = ("few-streams", "refused", "other-protocol")
+ONLY_H2 = ("few-streams", "refused", "leaves", "other-protocol")
 PROTOCOLS = ("h2", "http/1.1")
 
 REFUSED_STREAM, INTERNAL_ERROR = 7, 2
@@ -49,6 +49,7 @@ class Answers:
         with open(spec["books"], encoding="utf-8") as file:
             self.books = json.load(file)
         self.spec, self.trouble = spec, trouble
+        self.left = threading.Event()
 
     def to(self, path):
         """Status, announced length and body; None for no answer. Raises HangUp."""
@@ -169,6 +170,10 @@ class Http2:
                 goaway = GoAwayFrame(0, last_stream_id=stream, error_code=0)
                 self.tls.sendall(self.h2.data_to_send() + goaway.serialize())
                 raise HangUp
+            if trouble == "leaves" and self.count == spec["after"]:
+                self.answers.left.set()
+                self.tls.sendall(self.h2.data_to_send())
+                raise HangUp
 
     def answer_one(self, stream, path):
         answer = self.answers.to(path)
@@ -186,6 +191,8 @@ class Http2:
 def serve(raw, context, answers):
     """One connection, whatever becomes of it."""
     try:
+        if answers.left.is_set():
+            raise ConnectionError
         tls = context.wrap_socket(raw, server_side=True)
     except OSError:
         raw.close()

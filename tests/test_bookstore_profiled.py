@@ -27,3 +27,9 @@ def test_the_library_around_http_is_told_apart():
 def test_an_unknown_client_is_refused():
     with pytest.raises(UsageError, match="no client"):
         profiled.calls(["a browser"])
+
+
+@pytest.mark.parametrize(("few", "many"), [(0, 5), (5, 5), (5, 3001)])
+def test_numbers_that_leave_no_difference_are_refused(few, many):
+    with pytest.raises(UsageError, match=rf"few is {few}, many is {many}; choose 1 to 3000"):
+        profiled.calls(["requests"], few, many)

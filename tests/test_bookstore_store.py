@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import shutil
 import ssl
 import subprocess
 import time
@@ -11,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from bookstore_asking import IDS, book, connection, needed, over_http1, over_http2
 
-from casebook.bookstore import stock
+from casebook.bookstore import stock, witnesses
 from casebook.bookstore.store import ENGINES, fingerprint, open_store
 from casebook.errors import ServerFailed, UsageError
 
@@ -75,17 +74,14 @@ def test_what_is_not_there_is_404_and_nothing_breaks(store):
 
 
 def test_curl_agrees(store):
-    curl = shutil.which("curl")
-    if (
-        not curl
-        or "HTTP2" not in subprocess.run([curl, "-V"], capture_output=True, text=True).stdout
-    ):
+    curl = witnesses.find("curl")  # raises where it is required
+    if curl is None:
         pytest.skip("there is no curl with HTTP/2")
     for option, version in (("--http2", "2"), ("--http1.1", "1.1")):
         done = subprocess.run(
             [curl, "-sS", "--noproxy", "*", option, "--cacert", store.ca_file,
              "-w", "\n%{http_version} %{http_code}", store.url + book(IDS[7])],
-            capture_output=True, text=True, check=True,
+            capture_output=True, text=True, check=True, timeout=60,
         )  # fmt: skip
         body, said = done.stdout.rsplit("\n", 1)
         assert (json.loads(body), said) == (stock.books()[IDS[7]], f"{version} 200")

@@ -47,6 +47,7 @@ CASES = [
     for client in CLIENTS
     if readers.get(client).protocol == "h2" or trouble not in ONLY_H2
 ]
+CASES.append(("bare-h2", "leaves"))  # once: no server is left for a second client
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +143,12 @@ def test_the_bare_client_asks_again_and_says_so(outcome, trouble):
     got = outcome("bare-h2", trouble)
     assert whole_or_named(got)
     assert got["recovered"].item()
+
+
+def test_where_no_server_is_left_to_ask_again_a_book_is_named_and_not_the_list(outcome):
+    got = outcome("bare-h2", "leaves")
+    assert isinstance(got, VisitFailed)
+    assert re.match(r"bare-h2: book \d{5}: \w+: ", str(got)), got
 
 
 @pytest.mark.parametrize("client", ["bare-h2", "httpx-h2", "niquests"])

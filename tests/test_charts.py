@@ -560,7 +560,7 @@ def test_where_the_reference_machine_goes_on_there_is_one_line_and_a_mark():
     assert chart.html.count(">requests 2.34.2<") == chart.html.count(">cured<") == 1
     assert ">here<" in chart.html and ">reference<" in chart.html and ">limit<" in chart.html
     assert "requests 2.34.2, reference 63.2 s; cured, reference 6.14 s" in chart.alt
-    assert "Requests 2.34.2, reference: 10 times as long as cured, reference." in chart.alt
+    assert "requests 2.34.2, reference: 10 times as long as cured, reference." in chart.alt
     assert "The runs with n = 1,000 and 3,000: recorded on the reference machine" in chart.caption
     here = charts.against(THOUSANDS[THOUSANDS["source"] == "live"], "n", "wall_s", title="Here")
     assert ">reference<" not in here.html and "reference" not in here.caption
@@ -648,6 +648,14 @@ def test_scales_are_logarithmic_where_lines_end_far_apart_but_never_over_nothing
     mixed = charts.against(mixed, "n", ["wall_s", "loads"], title="Mixed", unit={"loads": ""})
     assert "; wall time logarithmic." in mixed.caption
     assert "Logarithmic" not in charts.dots(loads(), "loads", title="With a 0").caption
+
+
+def test_a_zero_on_a_logarithmic_scale_is_refused():
+    with pytest.raises(UsageError, match=r"loads has a 0.*logarithmic"):
+        charts.dots(loads(), "loads", title="Loads", log=True)
+    frame = loads().assign(n=1)
+    with pytest.raises(UsageError, match=r"loads has a 0.*logarithmic"):
+        charts.against(frame, "n", "loads", title="Loads", log_y=True)
 
 
 def test_dots_write_each_median_and_say_which_are_the_same():

@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -176,22 +177,24 @@ def test_a_site_that_cannot_start_says_why_and_leaves_nothing(tmp_path, monkeypa
 
 
 def test_the_site_ends_with_its_owner():
-    """An owner that is killed takes it along."""
+    """An owner that is killed takes it along, and its files."""
     environments.ensure(stacks.get("twisted-today"))
     code = (
         "import time; from casebook.bookstore import hello; site = hello.serve(); "
-        "print(site._process.pid, flush=True); time.sleep(60)"
+        "print(site._process.pid, site.ca_file.parent, flush=True); time.sleep(60)"
     )
     owner = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=places.ROOT, text=True
     )
-    pid = int(owner.stdout.readline())
+    pid, folder = owner.stdout.readline().split()
+    pid, folder = int(pid), Path(folder)
+    assert folder.exists()
     owner.kill()
     owner.communicate()
     deadline = time.monotonic() + 20
-    while _lives(pid) and time.monotonic() < deadline:
+    while (_lives(pid) or folder.exists()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not _lives(pid)
+    assert not _lives(pid) and not folder.exists()
 
 
 def _lives(pid):

@@ -65,6 +65,8 @@ def test_without_a_compiler_the_recorded_locks_are_given_and_say_so(monkeypatch)
     frame = rwlocks.count(["openssl-1.1.1-today", "openssl-3.0-today"])
     assert list(frame["source"]) == ["reference"] * 2
     assert frame["locks"].iloc[0] * 50 < frame["locks"].iloc[1]
+    with pytest.raises(RunFailed, match=r"stage-1-today: .*C compiler.*has no count"):
+        rwlocks.count("stage-1-today")
 
 
 def test_truststore_loads_at_each_handshake_and_the_standard_library_once():

@@ -8,6 +8,7 @@ import pytest
 
 from casebook import environments, places, stacks
 from casebook.errors import MissingInterpreter
+from casebook.record import TIME_MACHINE
 
 #: The time machine, oldest first, without what each name ends with.
 VERSIONS = [
@@ -28,8 +29,9 @@ HERE = Path(__file__).parent
 
 def environment(version: str) -> environments.Environment:
     """The environment of a requests version, or a stack. Skips where its interpreter is missing."""
-    known = stacks.load().values()
-    [stack] = [s for s in known if s.name == version or s.name.startswith(f"requests-{version}-")]
+    of_release = [name for name in TIME_MACHINE if name.startswith(f"requests-{version}-")]
+    [name] = of_release or [version]
+    stack = stacks.get(name)
     try:
         return environments.ensure(stack)
     except MissingInterpreter as error:

@@ -109,6 +109,8 @@ def _quantity(value: Any, unit: Any) -> str:
     number = f"{value:.4g}" if isinstance(value, float) else value
     if isinstance(value, bool):
         number = "yes" if value else "no"
+    elif value == 1 and unit and unit.endswith("s") and unit not in ("s", "ms"):
+        unit = unit[:-1]
     return " ".join(part for part in (_cell(number), _cell(unit)) if part)
 
 

@@ -7,14 +7,12 @@ A frame is a head of nine bytes and a payload; types and flags are those of RFC 
 and 6.
 """
 
-import json
 import struct
-import subprocess
 from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from casebook import environments, runs, stacks
+from casebook import environments, runs, scripts, stacks
 from casebook.bookstore import readers
 from casebook.errors import UsageError, VisitFailed
 
@@ -135,26 +133,10 @@ def _frame(whole: bytes) -> dict:
 
 def _ask(spec: dict) -> dict:
     environment = environments.ensure(stacks.get(_STACK))
-    try:
-        done = subprocess.run(
-            [environment.python, readers.SCRIPTS / "record_frames.py"],
-            input=json.dumps(spec),
-            capture_output=True,
-            text=True,
-            env=environments.clean_environ(environment),
-            timeout=_LONGEST_S,
-        )
-        answer = json.loads(done.stdout)
-    except subprocess.TimeoutExpired:
-        raise VisitFailed(
-            f"{spec['url']}: no answer within {_LONGEST_S} s. Nothing was recorded."
-        ) from None
-    except ValueError:
-        said = done.stderr.strip().splitlines()[-1:] or ["it printed nothing"]
-        raise VisitFailed(
-            f"the recorder of frames left with exit code {done.returncode} and no answer "
-            f"({said[0]}). Nothing was recorded."
-        ) from None
+    answer = scripts.ask(
+        environment, readers.SCRIPTS / "record_frames.py", spec, _LONGEST_S,
+        called=spec["url"], advice="Ask for fewer paths.", failed=VisitFailed,
+    )  # fmt: skip
     if answer["failure"]:
         raise VisitFailed(f"{spec['url']}: {answer['failure']}. Nothing was recorded.")
     for reply in answer["replies"]:

@@ -22,16 +22,26 @@ SCRIPT = Path(__file__).parent / "hello_site.py"
 
 _READY_S, _LOGGED_S, _CHECK_S, _ENDS_S = 60.0, 10.0, 0.02, 5.0
 
-#: Runs a script, and ends it with our end of its standard input.
+#: Runs a script, and ends it with its owner: when our end of its standard input is closed, or, as
+#: a child that was forked here may still hold that, when its parent is another. Its files go too.
 _GUARD = """
-import os, runpy, sys, threading
-def watch():
-    sys.stdin.read()
+import os, runpy, shutil, sys, threading, time
+folder, parent = sys.argv[1], os.getppid()
+def end():
+    shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
-threading.Thread(target=watch, daemon=True).start()
-if sys.argv[1]:
-    sys.modules[sys.argv[1]] = None
-del sys.argv[:2]
+def listen():
+    sys.stdin.read()
+    end()
+def watch():
+    while os.getppid() == parent:
+        time.sleep(1)
+    end()
+for each in (listen, watch):
+    threading.Thread(target=each, daemon=True).start()
+if sys.argv[2]:
+    sys.modules[sys.argv[2]] = None
+del sys.argv[:3]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
@@ -56,7 +66,10 @@ class Site:
             if sum(' "GET ' in line for line in lines) >= requests:
                 return lines
             if time.monotonic() > deadline:
-                raise ServerFailed(f"{self.url} tells of fewer than {requests} requests")
+                raise ServerFailed(
+                    f"the log of {self.url} tells of fewer than {requests} requests after "
+                    f"{_LOGGED_S:g} s. Ask the site so often first, or for fewer."
+                )
             time.sleep(_CHECK_S)
 
     def stop(self) -> None:
@@ -84,7 +97,10 @@ def serve(stack: str = "twisted-today", without: str = "") -> Site:
         made = certificates.make(folder)
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
-                [environment.python, "-c", _GUARD, without, SCRIPT, made.key_file, made.chain_file],
+                [
+                    *(environment.python, "-c", _GUARD, folder, without),
+                    *(SCRIPT, made.key_file, made.chain_file),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -3,7 +3,7 @@
 import contextlib
 from pathlib import Path
 
-from casebook import environments, relay, runs, stacks
+from casebook import environments, relay, runs, scripts, stacks
 from casebook.bench import may_reuse
 from casebook.bookstore import inspection, readers, stock, store
 
@@ -57,7 +57,7 @@ class Host:
         stack = stacks.get(readers.get(asked["client"]).stack)
         key = runs.digest(
             readers.SCRIPTS,
-            *(Path(module.__file__) for module in (inspection, readers, relay)),
+            *(Path(module.__file__) for module in (inspection, readers, relay, scripts)),
             Path(__file__),
             environments.fingerprint(stack),
             store.fingerprint(self.engine),

@@ -18,7 +18,7 @@ def check(client: str, answer: dict, n: int) -> None:
         raise VisitFailed(f"{client}: {what}. Nothing was recorded.")
 
     if answer["failure"]:
-        refuse(_in_words(answer["failure"]))
+        refuse(in_words(answer["failure"]))
     if answer["protocol"] != readers.get(client).protocol:
         refuse(f"it spoke {answer['protocol']}, not {readers.get(client).protocol}")
     listed = answer["index"]
@@ -39,7 +39,8 @@ def check(client: str, answer: dict, n: int) -> None:
         refuse("it brought books that nobody asked for")
 
 
-def _in_words(failure: dict) -> str:
+def in_words(failure: dict) -> str:
+    """A failure, as clients/visit.py says it: the book, the cause, and who else waited."""
     where = f"book {failure['book']}" if failure["book"] else "the list of books"
     text = f"{where}: {failure['type']}: {failure['message']}"
     if failure["waiting"] and not failure["certain"]:
@@ -47,5 +48,5 @@ def _in_words(failure: dict) -> str:
     if "alone" in failure:
         alone = failure["alone"]
         text += "; asked for one at a time, "
-        text += f"it is {_in_words(alone)}" if alone else "all of them came"
+        text += f"it is {in_words(alone)}" if alone else "all of them came"
     return text

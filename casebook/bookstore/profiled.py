@@ -3,19 +3,16 @@
 The number of calls, unlike a time, is the same on a busy machine and an idle one.
 """
 
-import json
-import subprocess
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
-from pathlib import Path
 
 import pandas as pd
 
-from casebook import environments, runs, stacks
+from casebook import environments, runs, scripts, stacks
 from casebook.bench import PROBES
-from casebook.bookstore import readers, stock, store
-from casebook.errors import MissingInterpreter, VisitFailed
+from casebook.bookstore import inspection, readers, stock, store
+from casebook.errors import MissingInterpreter, UsageError, VisitFailed
 
 BOUND_S = 120
 
@@ -35,8 +32,13 @@ def calls(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFrame
     else), calls (for one book, and for no other reason), source, measured_at.
 
     Clients whose Python is missing are left out. Raises MissingInterpreter if those are all,
-    VisitFailed when a visit does not bring its books, and what store.open_store raises.
+    UsageError for numbers that leave no difference, VisitFailed when a visit does not bring its
+    books, and what store.open_store raises.
     """
+    if not 1 <= few < many <= stock.SIZE:
+        raise UsageError(
+            f"few is {few}, many is {many}; choose 1 to {stock.SIZE}, and many more than few"
+        )
     rows, missing = [], None
     with store.open_store() as place:
         for client in clients:
@@ -82,24 +84,14 @@ def _profile(client: str, how: readers.Manner, environment, place, n: int) -> di
         "started_at": time.time(),
         "scripts": str(readers.SCRIPTS),
     }
-    try:
-        done = subprocess.run(
-            [str(environment.python), str(Path(PROBES) / "visit_profile.py")],
-            input=json.dumps(spec | asdict(how)),
-            capture_output=True,
-            text=True,
-            timeout=BOUND_S,
-            env=environments.clean_environ(environment),
-        )
-        answer = json.loads(done.stdout)
-    except (subprocess.TimeoutExpired, ValueError) as error:
-        raise VisitFailed(
-            f"{client}: the profile of {n} books gave no answer ({type(error).__name__}). "
-            "Nothing was recorded."
-        ) from None
+    answer = scripts.ask(
+        environment, PROBES / "visit_profile.py", spec | asdict(how), BOUND_S,
+        called=client, advice="Try fewer books.", failed=VisitFailed,
+    )  # fmt: skip
     if answer["failure"] or answer["books"] != n:
+        cause = f": {inspection.in_words(answer['failure'])}" if answer["failure"] else ""
         raise VisitFailed(
-            f"{client}: {answer['books']} of {n} books came under the profile "
-            f"({answer['failure']}). Nothing was recorded."
+            f"{client}: {answer['books']} of {n} books came under the profile{cause}. "
+            "Nothing was recorded."
         )
     return answer["calls"]

@@ -1,12 +1,10 @@
 """The clients of the bookstore: what each is, how it can visit, and one visit of one."""
 
-import json
-import subprocess
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from casebook import environments
+from casebook import environments, scripts
 from casebook.bookstore import stock
 from casebook.errors import UsageError, VisitFailed
 
@@ -188,30 +186,7 @@ def _ask(client, environment, place: dict, ids, how: Manner, bound_s: float) -> 
     reader = get(client)
     spec = {"script": reader.script, "protocol": reader.protocol, "ids": ids}
     spec |= place | asdict(how) | {"started_at": time.time()}
-    process = subprocess.Popen(
-        [str(environment.python), str(SCRIPTS / "visit.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environments.clean_environ(environment),
-        text=True,
-    )
-    try:
-        out, err = process.communicate(json.dumps(spec), timeout=bound_s)
-    except subprocess.TimeoutExpired:
-        raise VisitFailed(
-            f"{client}: no answer within {bound_s:.0f} s, so the visit was ended. Nothing was "
-            "recorded. Try fewer books."
-        ) from None
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
-    try:
-        return json.loads(out)
-    except ValueError:
-        last = err.strip().splitlines()[-1:] or ["it printed nothing"]
-        raise VisitFailed(
-            f"{client}: the script left with exit code {process.returncode} and no answer "
-            f"({last[0]}). Nothing was recorded."
-        ) from None
+    return scripts.ask(
+        environment, SCRIPTS / "visit.py", spec, bound_s,
+        called=client, advice="Try fewer books.", failed=VisitFailed,
+    )  # fmt: skip

@@ -33,19 +33,9 @@ COLUMNS = [
 
 #: The columns of `arrivals`.
 ARRIVAL_COLUMNS = [
-    *(
-        "client",
-        "label",
-        "engine",
-        "protocol",
-        "n",
-        "at_once",
-        "connections",
-        "order",
-        "latency_ms",
-    ),
-    *("delay_s", "slow", "repeat", "book", "position", "arrived", "at_s", "source", "measured_at"),
-]
+    "client", "label", "engine", "protocol", "n", "at_once", "connections", "order", "latency_ms",
+    "delay_s", "slow", "repeat", "book", "position", "arrived", "at_s", "source", "measured_at",
+]  # fmt: skip
 
 
 def one_slow(position: int = 10, wait_s: float = 1.0) -> dict[str, float]:
@@ -152,11 +142,12 @@ def records(
         repeats = 1 if modes.current().name == "quick" else 3
     size = len(stock.books())
     sizes = [size if each is None else each for each in _several(n)]
-    _check(sizes, _several(latency_s), repeats)
+    latencies = _several(latency_s)
+    _check(sizes, latencies, repeats)
     asked = [
         _asked(name, manner, engine, each, latency, delay_s, slow or {}) | {"repeat": repeat}
         for repeat in range(1, repeats + 1)  # a slow minute of the machine touches all alike
-        for latency in _several(latency_s)
+        for latency in latencies
         for each in sizes
         for name, manner in visitors
     ]

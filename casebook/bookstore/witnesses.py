@@ -16,6 +16,7 @@ from pathlib import Path
 from casebook import environments
 from casebook.bookstore import stock
 from casebook.errors import VisitFailed
+from casebook.h2load import finished_s
 
 #: How each comes onto a machine.
 INSTALL = {"h2load": "apt-get install nghttp2-client", "curl": "apt-get install curl"}
@@ -31,8 +32,7 @@ def find(name: str) -> str | None:
     """
     path = shutil.which(name)
     if path and name == "curl":
-        said = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
-        path = path if "HTTP2" in said.split() else None
+        path = path if "HTTP2" in _completed("curl", [path, "--version"]).stdout.split() else None
     if path is None and name in environments.required():
         raise VisitFailed(
             f"CASEBOOK_REQUIRE asks for {name}, which is not here or speaks no HTTP/2: "
@@ -62,8 +62,8 @@ def h2load(
         addresses.write_text("".join(f"{store.url}/book?id={book}\n" for book in ids))
         command = [program, "-n", len(ids), "-c", connections, "-m", at_once, "-i", addresses]
         done = _completed("h2load", command + (["--h1"] if protocol != "h2" else []))
-    said = done.stdout
-    if "finished in" not in said:
+    said, wall_s = done.stdout, finished_s(done.stdout)
+    if wall_s is None:
         last = (done.stderr or said).strip().splitlines()[-1:] or ["it said nothing"]
         raise VisitFailed(f"h2load: exit code {done.returncode}: {last[0]}")
     good = int(_found(r"^status codes: (\d+) 2xx", said))
@@ -73,7 +73,6 @@ def h2load(
             f"h2load: {good} of {len(ids)} books over {spoke}, where {protocol} was asked for. "
             "Nothing was recorded."
         )
-    value, unit = _found(r"^finished in ([\d.]+)", said), _found(r"^finished in [\d.]+(\w+)", said)
     return {
         "witness": "h2load",
         "protocol": spoke,
@@ -81,7 +80,7 @@ def h2load(
         "at_once": at_once,
         "books": good,
         "body_bytes": int(_found(r"\((\d+)\) data$", said)),
-        "wall_s": round(float(value) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[unit], 6),
+        "wall_s": round(wall_s, 6),
     }
 
 

@@ -26,7 +26,7 @@ COLUMNS = [
 
 
 def measure(
-    contexts: Iterable[str] = CONTEXTS, n: int = 20, repeats: int | None = None
+    contexts: str | Iterable[str] = CONTEXTS, n: int = 20, repeats: int | None = None
 ) -> pd.DataFrame:
     """n connections, one after the other, to a lab server on this machine, with one context.
 
@@ -38,7 +38,7 @@ def measure(
 
     Raises UsageError, RunFailed when a response is wrong, and EnvironmentFailed.
     """
-    contexts = list(contexts)
+    contexts = [contexts] if isinstance(contexts, str) else list(contexts)
     repeats = modes.current().repeats if repeats is None else repeats
     if unknown := set(contexts) - set(CONTEXTS):
         raise UsageError(f"there is no context {sorted(unknown)[0]!r}; choose: ssl, truststore")

@@ -17,6 +17,7 @@ import pandas as pd
 from casebook import answers, environments, runs, stacks
 from casebook.certificates import loading
 from casebook.certificates.loading import Task
+from casebook.errors import RunFailed
 
 SOURCE = answers.PROBES / "rwlocks.c"
 
@@ -24,16 +25,15 @@ SOURCE = answers.PROBES / "rwlocks.c"
 TASK = Task(loads=1)
 
 #: The stacks whose counts are recorded.
-RECORDED = tuple(
-    f"openssl-{version}-today" for version in ("1.1.1", "3.0", "3.1", "3.2", "3.5", "4.0")
-)
+RECORDED = tuple(f"openssl-{version}-today" for version in loading.OPENSSLS)
 
 
 def count(names: str | Iterable[str]) -> pd.DataFrame:
     """The locks that one load of all certificates takes in each stack.
 
     Returns one row a stack, columns loading.COLUMNS, of which `locks` is the finding. Raises
-    RunFailed, MissingInterpreter and EnvironmentFailed.
+    RunFailed (also where nothing can be counted and nothing was recorded), MissingInterpreter and
+    EnvironmentFailed.
     """
     names = [names] if isinstance(names, str) else list(names)
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
@@ -67,7 +67,7 @@ def record() -> list[dict]:
 def _rows(name: str, counter: Path | None, folder: Path) -> list[dict]:
     environment = environments.ensure(stacks.get(name))
     if counter is None:
-        return recorded(name)
+        return _stand_in(name)
     answer = answers.kept(
         environment.stack,
         {"counter": SOURCE.read_text()},
@@ -75,4 +75,14 @@ def _rows(name: str, counter: Path | None, folder: Path) -> list[dict]:
         lambda: loading.ask(environment, [TASK], folder, {"LD_PRELOAD": str(counter)}),
     )
     rows = loading.rows_of(name, answer, [TASK], repeat=1)
-    return rows if rows[0]["locks"] else recorded(name)
+    return rows if rows[0]["locks"] else _stand_in(name)
+
+
+def _stand_in(name: str) -> list[dict]:
+    rows = recorded(name)
+    if not rows:
+        raise RunFailed(
+            f"{name}: locks are counted on Linux with a C compiler (Debian: gcc), and the "
+            f"reference machine has no count of this stack. It has: {', '.join(RECORDED)}."
+        )
+    return rows

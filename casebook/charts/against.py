@@ -6,7 +6,7 @@ import pandas as pd
 
 from casebook import words
 from casebook.charts.figure import HALF_WIDTH, WIDTH, Chart, chart
-from casebook.charts.lines import all_xs, panel, reading, spans_a_decade
+from casebook.charts.lines import all_xs, panel, reading, refuse_log, spans_a_decade
 from casebook.charts.series import Series, gather, quantity, spread, told_apart
 from casebook.origins import origin
 
@@ -61,6 +61,8 @@ def against(
         guides: dict[str, Callable] = {expected_label: law} if law else {}
         if level is not None:
             guides[limit_label] = lambda _, level=level: level
+        refuse_log(log_x, all_xs(lines), x)
+        refuse_log(log_y, [low for series in lines for low in series.lows], column)
         wide = spans_a_decade(all_xs(lines)) if log_x is None else log_x
         high = _positive(lines) and (wide or _far_apart(lines)) if log_y is None else log_y
         drawings.append(

@@ -6,7 +6,7 @@ import pandas as pd
 
 from casebook import words
 from casebook.charts.figure import Chart, chart, key_mark
-from casebook.charts.lines import spans_a_decade
+from casebook.charts.lines import refuse_log, spans_a_decade
 from casebook.charts.rows import MARKERS, Dots, Row, in_rows, reading
 from casebook.charts.series import columns, completed, groups, quantity
 from casebook.errors import UsageError
@@ -65,6 +65,7 @@ def dots(
     parts = _ordered(groups(frame, by, labels, colours), by, values[0], order)
     rows = [_row(named, colour, part, values, its_unit) for named, colour, part in parts]
     every = [number for column in values for number in frame[column]]
+    refuse_log(log, every, words.join(values))
     if log is None:
         log = spans_a_decade(every)
     drawn = in_rows(

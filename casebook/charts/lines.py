@@ -13,6 +13,7 @@ from casebook.charts.figure import SMALL, TEXT, WIDTH, drawing, place, tick_room
 from casebook.charts.labels import EndLabel
 from casebook.charts.series import Series
 from casebook.colours import sentinel
+from casebook.errors import UsageError
 
 _MARKERS = {
     words.LIVE: {"fillstyle": "full", "linestyle": "-"},
@@ -213,6 +214,15 @@ def _draw_border(axes: Axes, here: float, there: float, log: bool) -> None:
 def spans_a_decade(values: Sequence[float]) -> bool:
     """Whether all are positive, and the largest is at least ten times the smallest."""
     return min(values) > 0 and max(values) >= 10 * min(values)
+
+
+def refuse_log(asked: bool | None, values: Sequence[float], what: str) -> None:
+    """Raise UsageError when a logarithmic scale is asked for and something is not above 0."""
+    if asked and min(values) <= 0:
+        raise UsageError(
+            f"{what} has a {words.number(min(values))}, which a logarithmic scale cannot show: "
+            "leave the scale to the chart, or those rows out"
+        )
 
 
 def all_xs(lines: Sequence[Series]) -> list[float]:

@@ -6,7 +6,7 @@ to run twice at a time (https://github.com/python/cpython/issues/110770, 124656)
 
 So each thread records its own calls here, with two clocks: the time of day and the processor time
 of the thread. `each_its_own` reads them as they were made; `as_one_stack` reads them as cProfile
-of 3.12 and newer does, to show what comes of it. Python 3.3 and newer.
+of 3.12 and newer does, to show what comes of it. Python 3.7 and newer.
 """
 
 import gc

@@ -44,8 +44,8 @@ def visit(spec, shelf):
                 raise BookFailed(left[next(iter(left))], error) from error
             at_once = spec["at_once"] if brought else 1
             connection.socket.close()
+            connection = connect()  # should it fail, the books that were waited for are known
             shelf.waiting.clear()
-            connection = connect()
 
 
 def seen(reply):
