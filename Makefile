@@ -1,6 +1,8 @@
 # Each target sets up what it needs; nothing has to be installed or started first.
 #
 #   make book     measure, execute what changed, write _build/html/index.html   (the default)
+#                 STRICT=1: exit with 1 when a finding came out otherwise
+#   make fresh    the same, and measure everything again
 #   make test     the tests (ARGS="-k book" selects), which also look at the built book
 #   make lab      JupyterLab on the notebooks
 #   make record   the reference run into data/ (long: full mode)
@@ -13,13 +15,17 @@
 PYTHONS := python3.13 python3.12 python3.11 python3.14 python3 \
 	$(wildcard $(HOME)/.pyenv/versions/3.1[1-9]*/bin/python3)
 BIN := .venv/bin
+UV := $(BIN)/python -m casebook.installers
 BOOK := .venv/book.stamp
 TESTS := .venv/tests.stamp
 
-.PHONY: book test lab record lint lock clean distclean
+.PHONY: book fresh test lab record lint lock clean distclean
 
 book: $(BOOK)
-	@$(BIN)/python -m casebook book
+	@$(BIN)/python -m casebook book $(if $(STRICT),--strict)
+
+fresh: $(BOOK)
+	@$(BIN)/python -m casebook book --fresh $(if $(STRICT),--strict)
 
 test: $(TESTS)
 	@$(BIN)/python -m pytest $(ARGS)
@@ -61,10 +67,10 @@ $(BOOK): requirements.txt pyproject.toml
 	rm -rf .venv && "$$found" -m venv .venv && \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  "$$(grep '^uv==' requirements.txt | cut -d' ' -f1)" && \
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.txt && \
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . && \
+	$(UV) pip install --quiet --python $(BIN)/python -r requirements.txt && \
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . && \
 	touch $@
 
 $(TESTS): $(BOOK) env/test.lock
 	@echo "adding what the tests need" >&2
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r env/test.lock && touch $@
+	@$(UV) pip install --quiet --python $(BIN)/python -r env/test.lock && touch $@

@@ -1,13 +1,10 @@
 """What a probe answers that measures something other than a fetch of pages: checked, and kept."""
 
-import hashlib
-import sys
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from pathlib import Path
 
-from casebook import environments, runs, scripts, trust
-from casebook.bench import PROBES, may_reuse
+from casebook import digests, environments, measurements, scripts, trust
+from casebook.bench import PROBES
 from casebook.environments import Environment
 from casebook.errors import RunFailed
 from casebook.stacks import Stack
@@ -30,25 +27,25 @@ def ask(
     return answer
 
 
-def kept(stack: Stack, parameters: dict, made_by: Iterable[Path], take: Callable[[], dict]) -> dict:
+def stored_or_new(
+    stack: Stack, parameters: dict, made_by: Iterable[Path], take: Callable[[], dict]
+) -> dict:
     """A stored measurement in a build of the book; otherwise a new one, stored.
 
-    made_by: the files and folders that the measurement depends on, beside the counters and the
-    bundle. What comes back has the moment of the measurement as `measured_at`.
+    made_by: the files that the measurement depends on, beside the certificates: its module, and
+    its probe with what that imports. What comes back says how it was made (measurements.COLUMNS).
     """
-    bundle = hashlib.sha256("".join(trust.certificates()).encode()).hexdigest()
-    key = runs.digest(
-        *(Path(module.__file__) for module in (sys.modules[__name__], scripts, trust)),
-        PROBES / "counting.py",
-        *made_by,
+    key = digests.of(
+        measurements.SCHEMA,
+        [Path(module.__file__) for module in (scripts, trust)],
+        [
+            path
+            for each in made_by
+            for path in ([each] if each.is_dir() else digests.executed(each))
+        ],
         environments.fingerprint(stack),
-        asdict(stack),
-        bundle,
+        [stack.name, list(stack.steps), stack.patch],
+        digests.of("".join(trust.certificates())),
         parameters,
     )
-    store = runs.Store()
-    found = store.load(key) if may_reuse() else None
-    if found is None:
-        found = take() | {"measured_at": runs.now()}
-        store.save(key, found)
-    return found
+    return measurements.stored_or_new(key, take)

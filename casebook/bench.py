@@ -1,16 +1,15 @@
 """One run at a time: a server, a stack's environment, a probe in it, and the answer checked."""
 
 import contextlib
-import os
-import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from casebook import analysis, environments, runs, scripts, server, trust
+from casebook import digests, environments, measurements, runs, scripts, server, trust
 from casebook.observations import Observation
-from casebook.runs import Run, Store
+from casebook.probes import clients
+from casebook.runs import Run
 
 PROBES = Path(__file__).parent / "probes"
 #: What a step of the probes takes into a stack: the cure of the second case.
@@ -63,25 +62,38 @@ def hear_probe(environment, spec: dict, variables: dict | None = None) -> tuple[
     )  # fmt: skip
 
 
-def _made_of(stack, parameters: dict) -> str:
-    """The digest of everything that makes a measurement of a stack what it is."""
-    return runs.digest(
-        PROBES,
-        CURE,
+#: The probe's modules that only some runs execute, by the instrument that was asked for.
+_INSTRUMENTS = {
+    "profile": {"profiling", "recording"},
+    "trace": {"calltrace"},
+    "timeline": {"timeline"},
+}
+
+
+def digest(stack, asked: dict) -> str:
+    """The digest of everything that makes a measurement of a stack what it is.
+
+    asked: the parameters; `gather` names the instrument, where there is one. Only what this kind
+    of run executes counts: a change to another instrument leaves it as it is.
+    """
+    without = {
+        module
+        for gather, modules in _INSTRUMENTS.items()
+        if gather != asked.get("gather")
+        for module in modules
+    }
+    if asked["client"] not in clients.OF_TODAY:
+        without.add("clients_of_today")
+    return digests.of(
+        measurements.SCHEMA,
+        digests.executed(PROBES / "fetch.py", without),
+        [CURE] if {"shared_context", "preload"} & set(stack.steps) else "without the cure",
         Path(server.__file__).parent,
-        *(
-            Path(module.__file__)
-            for module in (sys.modules[__name__], runs, analysis, trust, scripts)
-        ),
+        [Path(module.__file__) for module in (scripts, trust)],
         environments.fingerprint(stack),
-        asdict(stack),
-        parameters,
+        [stack.name, list(stack.steps), stack.patch],
+        asked,
     )
-
-
-def may_reuse() -> bool:
-    """Whether stored measurements count: only in a build. A reader's cell measures anew."""
-    return os.environ.get("CASEBOOK_BUILD") == "1"
 
 
 class Bench:
@@ -96,7 +108,6 @@ class Bench:
         self.scheme = target.url.partition(":")[0] if target else scheme
         self.is_lab = target is None
         self._target = target
-        self._store = Store()
         self._open = contextlib.ExitStack()
         self._bundles: Path | None = None
 
@@ -106,16 +117,11 @@ class Bench:
     def __exit__(self, *exception) -> None:
         self._open.close()
 
-    def _kept(self, stack, parameters: dict, take) -> dict:
-        """A stored measurement in a build of the book; otherwise a new one, stored."""
+    def _taken(self, stack, asked: dict, take) -> dict:
+        """A measurement, stored if it is one of the lab server: see measurements."""
         if not self.is_lab:
-            return take()
-        key = _made_of(stack, parameters | {"scheme": self.scheme})
-        kept = self._store.load(key) if may_reuse() else None
-        if kept is None:
-            kept = take()
-            self._store.save(key, kept)
-        return kept
+            return measurements.new(take)
+        return measurements.stored_or_new(digest(stack, asked | {"scheme": self.scheme}), take)
 
     def _ask(self, environment, asked: dict, gather: tuple = ()):
         if self._target is None:
@@ -135,7 +141,7 @@ class Bench:
         }
         target.reset()
         answer, _ = hear_probe(environment, spec, told.variables)
-        return answer, target.counters()
+        return answer | {"versions": environment.versions}, target.counters()
 
     def _folder(self) -> Path:
         """A folder for bundles, as long as the `with` block runs."""
@@ -155,7 +161,7 @@ class Bench:
             of = {"stack": environment.stack.name, "scheme": self.scheme, "repeat": repeat}
             return asdict(runs.from_answer(answer, counters, **asked, **of))
 
-        return Run(**self._kept(environment.stack, asked | {"repeat": repeat}, take))
+        return runs.from_stored(self._taken(environment.stack, asked | {"repeat": repeat}, take))
 
     def observation(self, environment, kind: str, **asked) -> Observation:
         """One checked run with an instrument in it; asked and errors as for `run`."""
@@ -171,9 +177,11 @@ class Bench:
                 delay_s=asked["delay_s"],
                 python=answer["python"],
                 steps=list(environment.stack.steps),
-                measured_at=runs.now(),
+                measured_at=measurements.now(),
                 source=runs.LIVE,
                 answer=answer,
             ).as_dict()
 
-        return Observation(**self._kept(environment.stack, asked | {"gather": kind}, take))
+        found = self._taken(environment.stack, asked | {"gather": kind}, take)
+        known = {f.name for f in fields(Observation)}
+        return Observation(**{name: value for name, value in found.items() if name in known})

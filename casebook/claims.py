@@ -1,8 +1,11 @@
-"""Findings that the book states: each with a value and a condition that the build checks.
+"""Findings that the book states: each with a value, a condition, and how it came out here.
 
-A claim shows its sentence, leaves a record in the cell's output for the ledger, and glues its
-value, so that prose can quote it: {glue:text}`id:.1f`. A claim that does not hold here raises,
-and the book is not built.
+A claim shows its sentence and its outcome, leaves a record in the cell's output for the ledger,
+and glues its value, so that prose can quote it: {glue:text}`id:.1f`. It never raises because of
+what came out: a reader sees it, and the build says it (casebook/book).
+
+Outcomes (casebook/decisions.py): `holds`; `undecided` (noise, or too few runs); `otherwise`;
+`not-here` (it cannot be measured on this machine).
 """
 
 import math
@@ -15,13 +18,22 @@ import pandas as pd
 from IPython import get_ipython
 from IPython.display import display
 
-from casebook import words
+from casebook import again, words
 from casebook.colours import style
-from casebook.errors import ClaimReversed, UsageError
+from casebook.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
+from casebook.errors import UsageError
 from casebook.media import CLAIM
 
-#: What `holds` is for a claim that this machine cannot decide.
-NOT_HERE = "not here"
+#: What `holds` is in claims.json for each outcome.
+AS_HOLDS = {HOLDS: True, UNDECIDED: None, OTHERWISE: False, NOT_HERE: "not here"}
+
+_SAYS = {
+    HOLDS: "holds",
+    UNDECIDED: "undecided",
+    OTHERWISE: "came out otherwise",
+    NOT_HERE: "not on this machine",
+}
+_KINDS = {HOLDS: "yes", UNDECIDED: "maybe", OTHERWISE: "no", NOT_HERE: "maybe"}
 
 #: myst-nb keeps outputs with this prefix as glued values and does not show them.
 _GLUED = "application/papermill.record/"
@@ -43,28 +55,39 @@ def claim(
     id: str,
     statement: str,
     value,
-    holds: bool,
+    holds: bool | None = None,
     unit: str = "",
     runs=None,
     column: str = "wall_s",
     spread: Sequence[float] | None = None,
     stack: str = "",
     not_here: str = "",
+    also: Sequence[Decision] = (),
 ) -> None:
-    """Show a finding and check it.
+    """Show a finding and how it came out.
 
     id: small letters, digits and dashes; unique in the book. statement: a sentence with
-    {value} or {value:.1f} in it. value: a number, text or bool, in `unit`. holds: whether the
-    condition is met. runs: the runs behind it, a frame or an Observation; from a frame come
-    the number of runs, the stacks, the source and, where it has `column`, the spread (smallest
-    and largest). spread: to give it instead. not_here: why this machine cannot decide it.
+    {value} or {value:.1f} in it. value: a number, text or bool, in `unit`; or, for a finding on
+    a clock, the Decision from decisions.Question.decide, whose interval decides. also: further
+    decisions that the sentence rests on. holds: whether the condition is met, where the value
+    is no decision; beside a decision, a further condition on what was counted.
+    runs: the runs behind it, a frame or an Observation; from a frame come the number of runs,
+    the stacks, the source and, where it has `column`, the spread (smallest and largest). spread:
+    to give it instead. not_here: why this machine cannot decide it.
 
-    Raises ClaimReversed when the claim does not hold and any run behind it was measured here,
-    and UsageError for a value that is not a finite number or a second claim of the same id.
+    Raises UsageError for a value that is not a finite number, a second claim of the same id, or
+    a claim without a condition.
     """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", id):
         raise UsageError(f"claim {id!r}: an id is made of small letters, digits and single dashes")
-    value = plain(value, f"claim {id}", nothing_allowed=bool(not_here))
+    decisions = [each for each in (value, *also) if isinstance(each, Decision)]
+    if holds is None and not decisions and not not_here:
+        raise UsageError(f"claim {id!r}: say with holds= what has to be true, or give a decision")
+    outcome, because = _outcome(decisions, holds, not_here)
+    decided = value if isinstance(value, Decision) else None
+    if decided is not None:
+        value = None if math.isnan(decided.value) else decided.value
+    value = plain(value, f"claim {id}", nothing_allowed=outcome == NOT_HERE)
     _only_once(id, statement)
     sentence = _sentence(id, statement, value)
     recorded, total = of_source(runs, words.REFERENCE)
@@ -73,21 +96,67 @@ def claim(
         "statement": sentence,
         "value": value,
         "unit": unit,
-        "n": total,
+        "n": decided.rounds if decided else total,
         "spread": _spread(id, runs, column, spread),
-        "holds": NOT_HERE if not_here else bool(holds),
-        "because": not_here,
+        "interval": _interval(decided),
+        "window": str(decided.window) if decided else None,
+        "outcome": outcome,
+        "holds": AS_HOLDS[outcome],
+        "because": because,
         "source": words.REFERENCE if recorded else words.LIVE,
+        # Of what was only recorded, another build makes nothing better.
+        "live": recorded < total or not total,
         "stack": stack or _stacks(runs),
         "chapter": os.environ.get("CASEBOOK_CHAPTER", ""),
+        "keys": _keys(runs),
     }
+    record = _both_attempts(record, decided is not None)
     _show(record, recorded, total)
-    _glue(id, not_here if value is None else value)
-    if record["holds"] is False and (recorded < total or not total):
-        raise ClaimReversed(
-            f"claim {id} does not hold on this machine: {sentence} (value: {value}"
-            f"{f' {unit}' if unit else ''}). Look at the runs behind it, or say not_here=why."
-        )
+    _glue(id, because or "not here" if value is None else value)
+
+
+def _outcome(decisions: Sequence[Decision], holds: bool | None, not_here: str) -> tuple[str, str]:
+    """The outcome of everything together, and why where it is not-here."""
+    if not_here:
+        return NOT_HERE, not_here
+    counted = [] if holds is None else [HOLDS if holds else OTHERWISE]
+    found = [*(each.outcome for each in decisions), *counted]
+    for outcome in (OTHERWISE, NOT_HERE, UNDECIDED):
+        if outcome in found:
+            because = next((each.because for each in decisions if each.because), "")
+            return outcome, because if outcome == NOT_HERE else ""
+    return HOLDS, ""
+
+
+def _both_attempts(record: dict, by_interval: bool) -> dict:
+    """The record, with both attempts where a chapter was taken once more.
+
+    An interval is made of all runs of both. Where something was counted, and the two attempts
+    differ, there is no deciding between them.
+    """
+    first = again.before(record["id"])
+    if first is None:
+        return record | {"attempts": []}
+    told = ("outcome", "value", "interval", "n")
+    attempts = [{name: each[name] for name in told} for each in (first, record)]
+    if not by_interval and record["outcome"] == HOLDS and first["outcome"] == OTHERWISE:
+        record = record | {"outcome": UNDECIDED, "holds": None}
+    return record | {"attempts": attempts}
+
+
+def _keys(runs) -> list[str]:
+    """The names in the store of the runs behind something."""
+    if isinstance(runs, pd.DataFrame):
+        keys = runs["key"].dropna().unique().tolist() if "key" in runs else []
+    else:
+        keys = [getattr(runs, "key", "")]
+    return [key for key in keys if key]
+
+
+def _interval(decided: Decision | None) -> list | None:
+    if decided is None or math.isnan(decided.low):
+        return None
+    return [decided.low, decided.high]
 
 
 def plain(value, what: str, nothing_allowed: bool = False):
@@ -139,20 +208,41 @@ def emit(mime: str, record: dict, html: str, text: str) -> None:
 
 
 def _show(record: dict, recorded: int, total: int) -> None:
-    verdict, kind = {
-        True: ("holds", "yes"),
-        False: ("does not hold", "no"),
-        NOT_HERE: (f"not on this machine: {record['because']}", "maybe"),
-    }[record["holds"]]
+    verdict = in_words(record)
     if recorded:
         of = "" if recorded == total else f"{recorded} of {total} runs "
         verdict += f" ({of}from the reference machine, not measured now)"
     html = (
         f"<strong>Claim</strong> <code>{record['id']}</code> · {escape(record['statement'])} · "
-        f"<strong>{escape(verdict)}</strong>"
+        f"<strong>{escape(verdict)}</strong>{escape(_more(record))}"
     )
-    text = f"Claim {record['id']} · {record['statement']} · {verdict}"
-    emit(CLAIM, record, note(kind, html, f"claim-{record['id']}"), text)
+    text = f"Claim {record['id']} · {record['statement']} · {verdict}{_more(record)}"
+    emit(CLAIM, record, note(_KINDS[record["outcome"]], html, f"claim-{record['id']}"), text)
+
+
+def in_words(record: dict) -> str:
+    """How a claim came out, in words: "came out otherwise, twice"."""
+    said = _SAYS[record["outcome"]]
+    if record["outcome"] == NOT_HERE:
+        return f"{said}: {record['because']}"
+    if record["attempts"]:
+        firsts = ", then ".join(_SAYS[each["outcome"]] for each in record["attempts"])
+        said += f" (measured twice: {firsts})"
+    return said
+
+
+def _more(record: dict) -> str:
+    """The interval of a finding on a clock, what was asked, and what to do where it is open."""
+    if not record["window"]:
+        return ""
+    asked = f"asked: {record['window']}"
+    if record["interval"] is None:
+        return f"; {asked}; {record['n']} rounds are too few to say"
+    low, high = (f"{end:.3g}" for end in record["interval"])
+    said = f"; {low} to {high} in {record['n']} rounds, {asked}"
+    if record["outcome"] == UNDECIDED:
+        said += ". More rounds: looks=(64,) where it is measured"
+    return said
 
 
 def _glue(id: str, value) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import json
+import os
 import sys
 from dataclasses import asdict
 
@@ -116,7 +117,7 @@ def _record(options) -> None:
 def _book(options) -> None:
     from casebook import book
 
-    book.build()
+    book.build(strict=options.strict, fresh=options.fresh)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -165,16 +166,39 @@ def _parser() -> argparse.ArgumentParser:
     )
     record.set_defaults(do=_record)
 
-    book = commands.add_parser("book", help="execute what changed, check claims, render")
+    book = commands.add_parser("book", help="execute what changed, decide claims, render")
+    book.add_argument(
+        "--strict", action="store_true", help="exit with 1 when a finding comes out otherwise"
+    )
+    book.add_argument("--fresh", action="store_true", help="measure everything again")
     book.set_defaults(do=_book)
     return parser
 
 
+def _reader_has_left() -> bool:
+    """Whether nobody reads our output any more. Then what is left of it goes nowhere."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # Python flushes once more at the end
+        return True
+    return False
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the exit status: 0, 1 (it failed) or 2 (it was asked wrongly)."""
+    """Run one command; the exit status: 0, 1 (it failed) or 2 (it was asked wrongly).
+
+    As a shell tells it: 130 after Ctrl-C, 141 when nobody reads the output to its end (`| head`).
+    """
     try:
         options = _parser().parse_args(arguments)
         options.do(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        if not _reader_has_left():
+            raise
+        return 141
     except CasebookError as error:
         print(f"casebook: {error}", file=sys.stderr)
         return error.exit_code

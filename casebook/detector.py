@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from casebook import environments, runs, stacks
+from casebook import environments, measurements, runs, stacks
 from casebook.bench import hear_probe, lab_server
 from casebook.errors import UsageError
 
@@ -92,7 +92,7 @@ def watch(
         }
         answer, said = hear_probe(environment, spec, variables)
     runs.check(name, n, answer)
-    return Watch(name, n, delay_s, max_blocking_s, reports_in(said), runs.now())
+    return Watch(name, n, delay_s, max_blocking_s, reports_in(said), measurements.now())
 
 
 def reports_in(said: str) -> list[list[tuple[str, int, str]]]:

@@ -7,7 +7,7 @@ A few milliseconds of distance bring out every wait of a stack, which can then b
 import tempfile
 from pathlib import Path
 
-from casebook import environments, runs, stacks
+from casebook import environments, measurements, runs, stacks
 from casebook import trust as trusts
 from casebook.bench import Bench, Target, hear_probe, lab_server
 from casebook.errors import UsageError
@@ -61,7 +61,7 @@ def profile(
         delay_s=delay_s,
         python=answer["python"],
         steps=spec["steps"],
-        measured_at=runs.now(),
+        measured_at=measurements.now(),
         source=runs.LIVE,
         answer=answer,
     )

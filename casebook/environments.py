@@ -26,6 +26,10 @@ from casebook.stacks import Stack
 X86_64 = ("x86_64", "AMD64")
 
 
+#: How many environments are made at a time: what takes long is to wait for packages.
+TOGETHER = 4
+
+
 @dataclass(frozen=True)
 class Environment:
     """A stack that can run."""
@@ -84,9 +88,13 @@ def ensure(stack: Stack, progress: Callable[[str], None] = say) -> Environment:
 
 
 def ensure_all(
-    stacks: Iterable[Stack], progress: Callable[[str], None] = say
+    stacks: Iterable[Stack],
+    progress: Callable[[str], None] = say,
+    done: Callable[[], None] = lambda: None,
 ) -> dict[str, Environment]:
-    """The environments of several stacks, by stack name, made two at a time.
+    """The environments of several stacks, by stack name, made some at a time.
+
+    done: called after each.
 
     A stack whose interpreter is missing is left out, with one line for each interpreter, unless
     CASEBOOK_REQUIRE names it: then MissingInterpreter. EnvironmentFailed is raised after the
@@ -106,10 +114,14 @@ def ensure_all(
         groups.setdefault(_folder(stack, interpreter), []).append(stack)
 
     def together(group: list[Stack]) -> list[Environment]:
-        return [ensure(stack, progress) for stack in group]
+        made = []
+        for stack in group:
+            made.append(ensure(stack, progress))
+            done()
+        return made
 
     made, failures = {}, []
-    pool = ThreadPoolExecutor(max_workers=2)
+    pool = ThreadPoolExecutor(max_workers=TOGETHER)
     try:
         for future in [pool.submit(together, group) for group in groups.values()]:
             try:

@@ -37,8 +37,8 @@ class VisitFailed(CasebookError):
     """A client did not bring every book of the bookstore as it is: there is no timing to report."""
 
 
-class ClaimReversed(CasebookError):
-    """A finding that the book states does not hold on this machine."""
+class FindingsOtherwise(CasebookError):
+    """The book is there, and a finding came out otherwise (only a strict build minds)."""
 
 
 class BookFailed(CasebookError):

@@ -6,19 +6,32 @@
 Each run is a process of its own, in a declared environment, against a lab server that counts.
 """
 
+import contextlib
 import dataclasses
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import product
 
 import pandas as pd
-from tqdm import tqdm
 
-from casebook import analysis, environments, modes, observations, runs, server, stacks, words
+from casebook import (
+    analysis,
+    decisions,
+    environments,
+    modes,
+    observations,
+    reference,
+    runs,
+    server,
+    stacks,
+    words,
+)
 from casebook import trust as trusts
-from casebook.bench import Bench, Target, may_reuse
+from casebook.bench import Bench, Target
+from casebook.decisions import Question
 from casebook.errors import MissingInterpreter, UsageError
 from casebook.observations import Observation
 from casebook.probes import clients
+from casebook.progress import Progress
 from casebook.runs import Run
 
 CLIENTS = tuple(clients.CLIENTS)
@@ -52,10 +65,25 @@ def check_parameters(
         raise UsageError(f"the trust {trust!r} means nothing over {scheme}: choose https")
 
 
-def _progress(total: int, label: str) -> tqdm:
-    in_notebook = "ipykernel" in sys.modules and not may_reuse()
-    shown = in_notebook or sys.stderr.isatty()
-    return tqdm(total=total, desc=label, unit="run", leave=False, disable=not shown)
+def several(value) -> list:
+    """One value or several, as a list."""
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+
+
+def rounds(repeats: int | range) -> range:
+    """The numbers of some repeats: 3 -> 1, 2, 3."""
+    return range(1, repeats + 1) if isinstance(repeats, int) else repeats
+
+
+def in_turns(ways: Iterable, repeats: int | range) -> Iterator[tuple[int, object]]:
+    """(repeat, way): in each round every way once, and every second round the other way round.
+
+    A slow minute of the machine then touches all alike, and a machine that slows down favours none.
+    """
+    ways = list(ways)
+    for repeat in rounds(repeats):
+        for way in ways if repeat % 2 else reversed(ways):
+            yield repeat, way
 
 
 def recorded(
@@ -64,30 +92,31 @@ def recorded(
     client: str | None = None,
     scheme: str = "https",
     trust: str = trusts.AUTHORITY,
+    delay_s: float | None = None,
+    repeats: int | range | None = None,
 ) -> pd.DataFrame:
-    """The reference machine's rows of a stack: those at ns, else all. Columns runs.FRAME_COLUMNS.
+    """The reference machine's rows of a stack. Columns runs.FRAME_COLUMNS, and `instead`.
 
-    client: None means the stack's own. Empty where nothing like it was recorded.
+    ns, delay_s: where none of these sizes, or not this delay, was recorded, the nearest that was
+    is given and `instead` says so; delay_s=None takes whatever was recorded. client: None means
+    the stack's own. repeats: only these (a number: the first so many). Empty where nothing like
+    it was recorded.
     """
-    known = runs.reference()
-    rows = known[
-        (known["stack"] == stack)
-        & (known["client"] == _client(stacks.get(stack), client))
-        & (known["scheme"] == scheme)
-        & (known["trust"] == trust)
-    ]
-    wanted = rows[rows["n"].isin(list(ns))]
-    return rows if wanted.empty else wanted
+    exactly = {"stack": stack, "client": _client(stacks.get(stack), client)}
+    exactly |= {"scheme": scheme, "trust": trust}
+    nearly = {} if delay_s is None else {"delay_s": [delay_s]}
+    rows = reference.stand_in(reference.runs(), exactly, nearly | {"n": list(ns)})
+    return rows if repeats is None else rows[rows["repeat"].isin(rounds(repeats))]
 
 
 def measure_runs(
     names: Iterable[str],
     n: Iterable[int] | None = None,
     delay_s: float | None = None,
-    repeats: int | None = None,
-    client: str | None = None,
-    scheme: str = "https",
-    trust: str = trusts.AUTHORITY,
+    repeats: int | range | None = None,
+    client: str | Iterable[str] | None = None,
+    scheme: str | Iterable[str] = "https",
+    trust: str | Iterable[str] = trusts.AUTHORITY,
     target: Target | None = None,
     mode: modes.Mode | None = None,
 ) -> list[Run]:
@@ -102,29 +131,27 @@ def measure_runs(
     further = mode.ns_if_concurrent if n is None else ()
     delay_s = mode.delay_s if delay_s is None else delay_s
     repeats = mode.repeats if repeats is None else repeats
-    check_parameters(sizes, delay_s, repeats, client, scheme, trust)
+    clients_, schemes, trusted = several(client), several(scheme), several(trust)
+    for each in product(clients_, schemes, trusted):
+        check_parameters(sizes, delay_s, len(rounds(repeats)), *each)
     those = [stacks.get(name) for name in names]
-    fetching = {stack.name: _client(stack, client) for stack in those}
+    fetching = dict.fromkeys(_client(*each) for each in product(those, clients_))
     ready = [environments.ensure(stack) for stack in those]
     measured: dict[str, list[Run]] = {environment.stack.name: [] for environment in ready}
 
-    with Bench(scheme, target) as bench:
+    with contextlib.ExitStack() as open_ones:
+        benches = {each: open_ones.enter_context(Bench(each, target)) for each in schemes}
 
         def measure_all(those, at_sizes) -> None:
-            # Repeats are the outer loop: a slow minute of the machine then touches all alike.
-            todo = [
-                (environment, size, repeat)
-                for repeat in range(1, repeats + 1)
-                for size in at_sizes
-                for environment in those
-            ]
-            asked = {"delay_s": delay_s, "trust": trust}
-            with _progress(len(todo), words.join(dict.fromkeys(fetching.values()))) as progress:
-                for environment, size, repeat in todo:
-                    name = fetching[environment.stack.name]
-                    run = bench.run(environment, repeat, n=size, client=name, **asked)
+            ways = list(product(at_sizes, those, clients_, trusted, schemes))
+            total = len(ways) * len(rounds(repeats))
+            with Progress(total, words.join(fetching)) as progress:
+                for repeat, (size, environment, who, trusting, over) in in_turns(ways, repeats):
+                    name = _client(environment.stack, who)
+                    asked = {"n": size, "client": name, "delay_s": delay_s, "trust": trusting}
+                    run = benches[over].run(environment, repeat, **asked)
                     measured[run.stack].append(run)
-                    progress.update()
+                    progress.step()
 
         measure_all(ready, sizes)
         measure_all([e for e in ready if _is_concurrent(measured[e.stack.name])], further)
@@ -160,36 +187,55 @@ def measure(
     names: str | Iterable[str],
     n: int | Iterable[int] | None = None,
     delay_s: float | None = None,
-    repeats: int | None = None,
-    client: str | None = None,
-    scheme: str = "https",
-    trust: str = trusts.AUTHORITY,
+    repeats: int | range | None = None,
+    client: str | Iterable[str] | None = None,
+    scheme: str | Iterable[str] = "https",
+    trust: str | Iterable[str] = trusts.AUTHORITY,
+    until: Question | Iterable[Question] = (),
+    looks: Iterable[int] = decisions.LOOKS,
 ) -> pd.DataFrame:
-    """Measure stacks; what is not said comes from the current mode.
+    """Measure stacks in turns; what is not said comes from the current mode.
 
-    names: one stack or several. n: pages per run, one size or several. delay_s: seconds the
-    server waits before each response. repeats: runs per stack and n. client: who fetches, of
-    CLIENTS; None: the stack's own, mostly grequests. trust: of casebook/trust.py.
+    names, n, client, scheme, trust: one or several of each; every combination is run. n: pages
+    per run. delay_s: seconds the server waits before each response. repeats: rounds, in each of
+    which everything is run once. client: who fetches, of CLIENTS; None: the stack's own, mostly
+    grequests. trust: of casebook/trust.py. until: what is to be decided (casebook/decisions.py):
+    there are then as many rounds as that takes, at most the last of `looks`.
 
-    Returns one row a run, columns runs.FRAME_COLUMNS. Where a stack's interpreter is missing
-    the rows are those of the reference machine and say so in the column `source`.
+    Returns one row a run, columns runs.FRAME_COLUMNS and `instead`. Where a stack's interpreter
+    is missing the rows are those of the reference machine and say so in the column `source`.
 
     Raises UsageError for parameters out of range, RunFailed when a response is wrong,
     MissingInterpreter when there is nothing recorded to fall back to.
     """
-    names = [names] if isinstance(names, str) else list(names)
-    sizes = [n] if isinstance(n, int) else n
+    asked = {"n": n, "delay_s": delay_s, "client": client, "scheme": scheme, "trust": trust}
+    questions = [until] if isinstance(until, Question) else list(until)
+    if questions:
+        return decisions.until_decided(
+            lambda chosen: measure(names, repeats=chosen, **asked), questions, looks
+        )
+    names, mode = several(names), modes.current()
+    sizes = None if n is None else several(n)
+    delay_s = mode.delay_s if delay_s is None else delay_s
     here = [name for name in names if _can_run(stacks.get(name))]
-    frame = runs.frame(measure_runs(here, sizes, delay_s, repeats, client, scheme, trust))
+    measured = measure_runs(here, sizes, delay_s, repeats, client, scheme, trust)
+    frame = runs.frame(measured).assign(instead="")
     parts = []
     for name in names:
         rows = frame[frame["stack"] == name]
         if name not in here:
-            rows = recorded(name, sizes or modes.current().ns, client, scheme, trust)
-            if rows.empty:
+            ways = product(several(client), several(scheme), several(trust))
+            found = [recorded(name, sizes or mode.ns, *each, delay_s, repeats) for each in ways]
+            rows = pd.concat(found)
+            if rows.empty and _is_first(repeats):
                 environments.ensure(stacks.get(name))  # raises, and says what is missing
         parts.append(rows)
     return pd.concat(parts, ignore_index=True)
+
+
+def _is_first(repeats: int | range | None) -> bool:
+    """Whether the first round is asked for: of a later one, nothing may have been recorded."""
+    return repeats is None or 1 in rounds(repeats)
 
 
 def observe(
@@ -218,9 +264,10 @@ def observe(
     asked = {"n": n, "delay_s": delay_s, "client": _client(stack, client), "trust": trust}
     if steps is not None:
         stack = dataclasses.replace(stack, steps=tuple(steps))
-    recorded = None if _can_run(stack) else observations.reference(name, kind, stack.steps)
-    if recorded:
-        return recorded
+    if not _can_run(stack):
+        recorded = observations.reference(name, kind, stack.steps, n, delay_s)
+        if recorded and scheme == "https" and trust == trusts.AUTHORITY:
+            return recorded
     environment = environments.ensure(stack)
     with Bench(scheme) as bench:
         return bench.observation(environment, kind, **asked)

@@ -4,8 +4,10 @@ A cell displays a bundle that holds, next to text/html or text/markdown, a recor
 these. `casebook.book.evidence` gathers the records; the pages show only the rest.
 """
 
-#: {id, statement, value, unit, n, spread, holds (true, false or "not here"), because,
-#: source ("live" or "reference"), stack}
+#: {id, statement, value, unit, n (runs, or rounds), spread, interval and window (of a finding on a
+#: clock), outcome (decisions.OUTCOMES), holds (true, null, false or "not here"), because, source
+#: ("live" or "reference"), live (whether anything was measured here), stack, attempts (both, where
+#: it was measured once more), keys (of the measurements behind it)}
 CLAIM = "application/vnd.casebook.claim+json"
 
 #: {id, published, measured, measured_text, unit, outcome, why, source}; id is a row of

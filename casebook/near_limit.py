@@ -16,11 +16,22 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import environments, h2load, modes, places, runs, server, trust
-from casebook.bench import lab_server, may_reuse
+from casebook import (
+    digests,
+    environments,
+    h2load,
+    measurements,
+    modes,
+    places,
+    reference,
+    runs,
+    server,
+    trust,
+)
+from casebook.bench import lab_server
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
-from casebook.measure import check_parameters
-from casebook.runs import Run, Store
+from casebook.measure import check_parameters, rounds
+from casebook.runs import Run
 
 GO, H2LOAD = "go", h2load.NAME
 #: What a run of either is called in the columns `stack` and `client`.
@@ -52,7 +63,7 @@ def build(progress: Callable[[str], None] = environments.say) -> Path:
     """
     if shutil.which(GO) is None:
         raise MissingInterpreter(_NEITHER)
-    key = runs.digest(SOURCE.read_text(), _go("version"))
+    key = digests.of(SOURCE, _go("version"))
     program = places.LOCAL / "near_limit" / key / "near_limit"
     if not program.exists():
         progress("building casebook/near_limit.go")
@@ -67,7 +78,7 @@ def build(progress: Callable[[str], None] = environments.say) -> Path:
 def measure(
     n: int | Iterable[int] | None = None,
     delay_s: float = 1.0,
-    repeats: int = 1,
+    repeats: int | range = 1,
     scheme: str = "https",
     trusted: str = trust.BUNDLE,
 ) -> pd.DataFrame:
@@ -88,15 +99,15 @@ def measure(
 
 def recorded(ns: Iterable[int], scheme: str = "https") -> pd.DataFrame:
     """The reference machine's runs of a near-limit at these sizes: columns runs.FRAME_COLUMNS."""
-    known = runs.reference()
-    wanted = known["stack"].isin(KINDS) & known["n"].isin(list(ns)) & (known["scheme"] == scheme)
-    return known[wanted]
+    known = reference.runs()
+    known = known[known["stack"].isin(KINDS) & known["n"].isin(list(ns))]
+    return reference.stand_in(known, {"scheme": scheme})
 
 
 def measure_runs(
     ns: Iterable[int],
     delay_s: float = 1.0,
-    repeats: int = 1,
+    repeats: int | range = 1,
     scheme: str = "https",
     trusted: str = trust.BUNDLE,
 ) -> list[Run]:
@@ -104,29 +115,29 @@ def measure_runs(
     or was not over a connection of its own."""
     ns = list(ns)
     trusted = trusted if scheme == "https" else trust.AUTHORITY
-    check_parameters(ns, delay_s, repeats, None, scheme, trusted)
+    check_parameters(ns, delay_s, len(rounds(repeats)), None, scheme, trusted)
     if not kind():
         raise MissingInterpreter(_NEITHER)
     ask = _ask_go if kind() == GO else _ask_h2load
     told = {"delay_s": delay_s, "scheme": scheme, "trust": trusted}
     return [
-        _kept({"n": n, "repeat": repeat} | told, ask)
-        for repeat in range(1, repeats + 1)
+        _stored_or_new({"n": n, "repeat": repeat} | told, ask)
+        for repeat in rounds(repeats)
         for n in ns
     ]
 
 
-def _kept(asked: dict, ask: Callable) -> Run:
-    """A stored run in a build of the book; otherwise a new one, stored."""
-    made_of = [Path(module.__file__) for module in (runs, trust)]
-    made_of += [Path(__file__), Path(h2load.__file__), Path(server.__file__).parent]
-    program = build().parent.name if ask is _ask_go else h2load.version()
-    key, store = runs.digest(program, *made_of, asked), Store()
-    kept = store.load(key) if may_reuse() else None
-    if kept is None:
-        kept = asdict(_measured(asked, ask))
-        store.save(key, kept)
-    return Run(**kept)
+def _stored_or_new(asked: dict, ask: Callable) -> Run:
+    key = digests.of(
+        measurements.SCHEMA,
+        build().parent.name if ask is _ask_go else h2load.version(),
+        [Path(module.__file__) for module in (trust, h2load)],
+        Path(__file__),
+        Path(server.__file__).parent,
+        asked,
+    )
+    taken = measurements.stored_or_new(key, lambda: asdict(_measured(asked, ask)))
+    return runs.from_stored(taken)
 
 
 def _measured(asked: dict, ask: Callable) -> Run:

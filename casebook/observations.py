@@ -12,7 +12,8 @@ from pathlib import Path
 import pandas as pd
 
 from casebook import places
-from casebook.runs import REFERENCE
+from casebook.reference import stand_in
+from casebook.words import REFERENCE
 
 KINDS = ("profile", "trace", "timeline", "provenance")
 
@@ -29,7 +30,8 @@ class Observation:
     """One observed run of a stack.
 
     kind: profile, trace, timeline or provenance. steps: what was done before the fetch.
-    source: live or reference. measured_at: UTC, ISO 8601. answer: what the probe reported.
+    source: live or reference. measured_at: UTC, ISO 8601. answer: what the probe reported. key:
+    its name in the store. instead: how a recorded one differs from what was asked.
     """
 
     stack: str
@@ -41,6 +43,8 @@ class Observation:
     measured_at: str
     source: str
     answer: dict
+    key: str = ""
+    instead: str = ""
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -139,12 +143,18 @@ def save_reference(observation: Observation, into: Path) -> None:
     path.write_text(json.dumps(kept | {"answer": answer}, separators=(",", ":")) + "\n")
 
 
-def reference(stack: str, kind: str, steps: Iterable[str]) -> Observation | None:
-    """What the reference machine observed of a stack after these steps, or None."""
+def reference(
+    stack: str, kind: str, steps: Iterable[str], n: int, delay_s: float
+) -> Observation | None:
+    """What the reference machine observed of a stack after these steps, or None.
+
+    Where it had another n or delay, `instead` says so.
+    """
     path = folder() / (_name(stack, kind, steps) + ".json")
     if not path.exists():
         return None
     kept = json.loads(path.read_text())
     if kind == "profile":
         kept["answer"]["profile"] = _rows_of_dump(folder() / f"{stack}.prof")
-    return Observation(**kept)
+    [row] = stand_in(pd.DataFrame([kept]), {}, {"n": [n], "delay_s": [delay_s]}).to_dict("records")
+    return Observation(**kept | {"instead": row["instead"]})

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
+from casebook import machine
 from casebook.words import (
     LIVE,
     PUBLISHED,
@@ -54,7 +55,9 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
     frames: one frame or several with a column source (`live`, `reference` or `published`),
     measured_at (ISO 8601) for the first two and published_in (a source's file name) for the
     last. Rows without a source are taken as live.
-    Nothing recorded passes for live: a mixture names the recorded stacks one by one.
+    Nothing recorded passes for live: a mixture names the recorded stacks one by one. Rows that
+    stand in for others say in what they differ (`instead`). Where the machine's speed varied too
+    much while the rows were measured, that is said as well (casebook/machine.py).
     """
     frames = [frames] if isinstance(frames, pd.DataFrame) else list(frames)
     frames = [frame for frame in frames if frame is not None and len(frame)]
@@ -62,11 +65,17 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
     live = _of_source(frames, LIVE)
     if live:
         sentences.append(f"Measured on this machine{_span(live, moment)}.")
+        sentences += _unsteady(live)
     recorded = _of_source(frames, REFERENCE)
     if recorded:
         text = f"ecorded on the reference machine{_span(recorded, day)}, not measured now."
         named = f"{_named(recorded, live)}: r" if live else "R"
         sentences.append(capital(named) + text)
+        instead = dict.fromkeys(
+            said for frame in recorded for said in frame.get("instead", ()) if said
+        )
+        if instead:
+            sentences.append(f"It was recorded with {'; '.join(instead)}.")
     published = _of_source(frames, PUBLISHED)
     if published:
         titles = dict.fromkeys(
@@ -76,6 +85,18 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
         )
         sentences.append(f"Published in {join(titles)}.")
     return " ".join(sentences)
+
+
+def _unsteady(live: list[pd.DataFrame]) -> list[str]:
+    """A warning, where the machine's speed varied too much while these rows were measured."""
+    rows = pd.concat([frame for frame in live if "unit_ms" in frame] or [pd.DataFrame()])
+    if not machine.is_unstable(rows):
+        return []
+    least, most = rows["unit_ms"].min(), rows["unit_ms"].max()
+    return [
+        f"Unsteady: the same piece of work took this machine {least:.2g} to {most:.2g} ms "
+        "meanwhile, so small differences mean nothing."
+    ]
 
 
 def _of_source(frames: list[pd.DataFrame], source: str) -> list[pd.DataFrame]:

@@ -33,6 +33,9 @@ TOLERANCE = 0.25
 #: What the sources of the first part waited for in each response, in seconds.
 DELAY_S = 1.0
 
+#: What stands where a row is not reproduced on this machine, and was where the book was written.
+UNEXPLAINED = "The book has no explanation: on the reference machine it was reproduced."
+
 _SOURCES_OF_PART = {1: ("000", "001"), 2: ("002", "003"), 3: ("004",)}
 _WITH_DELAY = _SOURCES_OF_PART[1]
 
@@ -143,7 +146,7 @@ def compare(
     id: a row of published.csv. measured: ours, a number in the row's unit or a text; None
     where nothing corresponds to it. runs: what it came from, a frame or an Observation, for
     the source and the delay. outcome: one of OUTCOMES where it cannot be computed. why: one
-    sentence; needed for `not reproduced` and `not measured`. finding: whether the published
+    sentence; needed for `not measured`. finding: whether the published
     finding holds here, although the number is another one; needed for numbers of the second and
     third part, which had no delay to compare by. Raises UsageError without what is needed.
     """
@@ -170,11 +173,13 @@ def comparison(
     outcome = outcome or _outcome(asked, measured, delay_s, finding)
     if outcome not in OUTCOMES:
         raise UsageError(f"comparison {id}: {outcome!r} is none of {', '.join(OUTCOMES)}")
-    if outcome in (NOT_REPRODUCED, NOT_MEASURED) and not why.strip():
+    if outcome == NOT_MEASURED and not why.strip():
         raise UsageError(
-            f"comparison {id}: published {asked['value']}, here {measured}: {outcome}. "
+            f"comparison {id}: published {asked['value']}, and nothing here. "
             "Say why in one sentence (why=...)."
         )
+    if outcome == NOT_REPRODUCED and not why.strip():
+        why = UNEXPLAINED
     recorded, _ = of_source(runs, words.REFERENCE)
     return {
         "id": id,

@@ -5,15 +5,26 @@ import os
 import platform
 import shutil
 import ssl
-import subprocess
 import tempfile
 from pathlib import Path
 
 import pandas as pd
 
-from casebook import modes, near_limit, observations, places, runs, stacks, trust
+from casebook import (
+    environments,
+    measurements,
+    modes,
+    near_limit,
+    observations,
+    places,
+    reference,
+    runs,
+    stacks,
+    trust,
+)
 from casebook.bookstore import visits
 from casebook.certificates import loading_reference
+from casebook.errors import UsageError
 from casebook.measure import measure_runs, observe
 
 STAGES_2019 = [f"stage-{stage}-{python}" for python in ("py27", "py37") for stage in (1, 2, 3, 4)]
@@ -92,7 +103,12 @@ def plan() -> list[tuple[list[str], dict]]:
     """What is measured: names of stacks, and the arguments of measure_runs beside them."""
     threads = {"client": "threads", "n": (30,), "delay_s": 0}
     crowd = {"n": modes.FULL.crowd_ns, "repeats": 1, "trust": trust.BUNDLE}
+    old = [name for name in matrix() if stacks.get(name).python in ("2.7", "3.7")]
+    # What stands in for old interpreters in the quick mode, exactly as it would be asked for.
+    quick = {"n": modes.QUICK.ns, "delay_s": modes.QUICK.delay_s, "repeats": modes.QUICK.repeats}
     return [
+        (old, quick),
+        (old, {**quick, "scheme": "http"}),
         (ONE_AT_A_TIME, {"client": "requests"}),
         (matrix(), {}),
         (matrix(), {"scheme": "http", "n": (10,), "repeats": 1}),  # the control: nothing is slow
@@ -115,23 +131,14 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _commit() -> str:
-    command = ["git", "describe", "--always", "--dirty"]
-    try:
-        git = subprocess.run(command, cwd=places.ROOT, capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):  # no reason to lose half an hour of measuring
-        return "unknown"
-    return git.stdout.strip() or "unknown"
-
-
 def describe_machine(versions: dict[str, dict]) -> dict:
     """What has to be known of the machine and the stacks to read the figures.
 
     versions: stack name -> package versions.
     """
     return {
-        "recorded_at": runs.now(),
-        "commit": _commit(),
+        "recorded_at": measurements.now(),
+        "commit": measurements.commit(),
         "processor": processor(),
         "cores": os.cpu_count(),
         "system": platform.system(),
@@ -142,13 +149,24 @@ def describe_machine(versions: dict[str, dict]) -> dict:
     }
 
 
+def check_clean() -> None:
+    """Raise UsageError when files differ from the commit that each recorded row will name."""
+    if measurements.commit() == "unknown" or measurements.commit().endswith("-dirty"):
+        raise UsageError(
+            "the reference run names the commit that made it, and this tree differs from its "
+            "commit (or git is missing): commit first, then record."
+        )
+
+
 def record(only: list[str] | None = None) -> None:
     """Make the reference run; it replaces what data/reference/ held when all of it is done.
 
     only: the names of stacks, of APART, and `go` (the near-limit) to record; what the others
-    recorded is then kept.
-    Takes about half an hour. Raises as measure.measure.
+    recorded is then kept, with the commit and the date that each row bears.
+    Takes about half an hour. Raises UsageError when files differ from their commit, and as
+    measure.measure.
     """
+    check_clean()
     apart = [name for name in APART if not only or name in only]
     chosen = [name for name in only or [*stacks.load(), near_limit.GO] if name not in APART]
     for name in chosen:
@@ -163,12 +181,13 @@ def record(only: list[str] | None = None) -> None:
         measured += near_limit.measure_runs(modes.FULL.crowd_ns)
     seen = [observe(**what) for what in OBSERVED if what["name"] in chosen]
 
-    table = runs.frame(measured).assign(source=runs.REFERENCE)
+    table = runs.frame(measured).assign(source=runs.REFERENCE, key="")
     versions = {run.stack: run.versions for run in measured}
-    if only and runs.reference().size:
-        kept = runs.reference()
+    versions |= {name: environments.ensure(stacks.get(name)).versions for name in _apart_stacks()}
+    if only and reference.runs().size:
+        kept = reference.runs()
         table = pd.concat([kept[~kept["stack"].isin(chosen)], table], ignore_index=True)
-        versions = runs.machine()["stacks"] | versions
+        versions = reference.machine()["stacks"] | versions
     folder = places.DATA / "reference"
     with tempfile.TemporaryDirectory(dir=places.DATA) as draft:
         new = Path(draft) / "reference"
@@ -186,3 +205,8 @@ def record(only: list[str] | None = None) -> None:
         if folder.exists():  # two renames: there is hardly a moment without either
             folder.replace(Path(draft) / "before")
         new.replace(folder)
+
+
+def _apart_stacks() -> list[str]:
+    """The stacks of the bookstore's recorded clients and stores."""
+    return ["hyper-py37", "requests-2.10.0-py37", "requests-2.31.0-py37", "twisted-16.3-py37"]

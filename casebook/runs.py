@@ -5,20 +5,17 @@ response that failed or was not the one asked for is an error that names the pag
 is never recorded.
 """
 
-import hashlib
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, fields
 
 import pandas as pd
 
-from casebook import places
+from casebook import measurements
 from casebook.analysis import effective_concurrency, verdict
 from casebook.errors import RunFailed
+from casebook.words import LIVE, REFERENCE
 
-LIVE, REFERENCE = "live", "reference"
+__all__ = ["COUNTERS", "FRAME_COLUMNS", "LIVE", "REFERENCE", "Run", "check", "frame", "from_answer"]
 
 #: What each run counts, from the server and inside the client; None where it cannot be told.
 COUNTERS = (
@@ -42,7 +39,8 @@ class Run:
     whole process until the fetch was done, with the imports and what they load.
 
     counters: the keys of COUNTERS. versions: package name -> version, of the stack's own
-    interpreter. source: `live` or `reference`. measured_at: UTC, ISO 8601.
+    environment. source: `live` or `reference`. measured_at: UTC, ISO 8601. made: what
+    measurements.COLUMNS says of the machine and of how the run was made.
     """
 
     stack: str
@@ -66,17 +64,16 @@ class Run:
     versions: dict
     measured_at: str
     source: str = LIVE
+    made: dict = field(default_factory=dict)
 
+
+_NESTED = ("counters", "versions", "made")
 
 FRAME_COLUMNS = [
-    *(f.name for f in fields(Run) if f.name not in ("counters", "versions")),
+    *(f.name for f in fields(Run) if f.name not in _NESTED),
     *(f"counters_{name}" for name in COUNTERS),
+    *measurements.COLUMNS,
 ]
-
-
-def now() -> str:
-    """The time, UTC, ISO 8601 to the second."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def check(stack: str, n: int, answer: dict) -> None:
@@ -124,8 +121,15 @@ def from_answer(answer: dict, server_counters: dict | None, **asked) -> Run:
         verdict=verdict(n, delay_s, wall_s, seen.get("peak_in_flight")),
         counters={name: seen.get(name) for name in COUNTERS},
         versions=dict(answer["versions"], openssl=answer["openssl"]),
-        measured_at=now(),
+        measured_at=measurements.now(),
     )
+
+
+def from_stored(found: dict) -> Run:
+    """The run that measurements.stored_or_new gives, with what it says of how it was made."""
+    known = {f.name for f in fields(Run)}
+    run = {name: value for name, value in found.items() if name in known}
+    return Run(**run | {"made": {name: found.get(name) for name in measurements.COLUMNS}})
 
 
 def frame(runs: Iterable[Run]) -> pd.DataFrame:
@@ -133,62 +137,7 @@ def frame(runs: Iterable[Run]) -> pd.DataFrame:
     rows = []
     for run in runs:
         row = asdict(run)
-        counters = row.pop("counters")
+        counters, made = row.pop("counters"), row.pop("made")
         row.pop("versions")
-        rows.append(row | {f"counters_{name}": counters.get(name) for name in COUNTERS})
+        rows.append(row | made | {f"counters_{name}": counters.get(name) for name in COUNTERS})
     return pd.DataFrame(rows, columns=FRAME_COLUMNS)
-
-
-def digest(*parts) -> str:
-    """A short name for everything that made a measurement.
-
-    parts: strings, numbers, dicts and lists (as JSON), or paths, whose contents count: a
-    folder counts with all Python, text, TOML and patch files below it.
-    """
-    made_of = hashlib.sha256()
-    for part in parts:
-        if isinstance(part, Path):
-            for path in sorted(part.rglob("*")) if part.is_dir() else [part]:
-                if path.suffix in {".py", ".txt", ".toml", ".patch"}:
-                    made_of.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-        else:
-            made_of.update(json.dumps(part, sort_keys=True).encode() + b"\0")
-    return made_of.hexdigest()[:24]
-
-
-class Store:
-    """What this machine measured, each answer in a file named by its digest."""
-
-    def __init__(self, folder: Path = places.RUNS):
-        self.folder = folder
-
-    def load(self, key: str) -> dict | None:
-        """The stored object, or None."""
-        path = self.folder / f"{key}.json"
-        try:
-            return json.loads(path.read_text())
-        except FileNotFoundError:
-            return None
-
-    def save(self, key: str, value: dict) -> None:
-        """Keep an object; a reader never sees a half-written one."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        draft = self.folder / f"{key}.part"
-        draft.write_text(json.dumps(value))
-        draft.replace(self.folder / f"{key}.json")
-
-
-def reference() -> pd.DataFrame:
-    """The runs of the reference machine: columns FRAME_COLUMNS, source `reference`.
-
-    From data/reference/runs.csv, which `make record` writes. Empty when there is none.
-    """
-    path = places.DATA / "reference" / "runs.csv"
-    if not path.exists():
-        return pd.DataFrame(columns=FRAME_COLUMNS)
-    return pd.read_csv(path, dtype={"python": str})
-
-
-def machine() -> dict:
-    """What the reference machine was: cpu, cores, kernel, python, openssl, date, commit."""
-    return json.loads((places.DATA / "reference" / "machine.json").read_text())

@@ -1,52 +1,122 @@
-"""From notebooks to pages, in one direction: execute, collect the evidence, render.
+"""From notebooks to pages, in one direction: prepare, execute, collect the evidence, render.
 
-`build()` does all of it. Each step trusts only what the step before it has checked:
+`build()` does all of it, and ends with a book whatever came out:
 
-1. `execution` runs each notebook whose digest (its code and everything that code can reach) has
+1. the stacks' environments are made, side by side, before anything is measured;
+2. `execution` runs each notebook whose digest (its code and everything that code can reach) has
    changed, and keeps the result in the cache that Sphinx reads;
-2. `evidence` takes claims, comparisons, figures and profiles out of the executed notebooks;
-3. `pages` has Jupyter Book write the site, without executing anything, and checks its links.
+3. `evidence` takes claims, comparisons, figures and profiles out of the executed notebooks;
+4. `pages` has Jupyter Book write the site, without executing anything, and checks its links.
 """
 
+import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from casebook import places, published
+from casebook import environments, places, published, stacks
 from casebook.book import evidence, execution, pages, required
 from casebook.book.contents import Book
-from casebook.errors import BookFailed
+from casebook.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
+from casebook.errors import BookFailed, CasebookError, FindingsOtherwise
+from casebook.progress import Progress
 
 #: The parts of the sources (see casebook.published) that the chapters cover so far.
 WRITTEN_PARTS = (1, 2, 3)
 
+_SAYS = {
+    HOLDS: "hold",
+    UNDECIDED: "are undecided",
+    OTHERWISE: "came out otherwise",
+    NOT_HERE: "cannot be measured here",
+}
 
-def build(root: Path = places.ROOT, parts: Iterable[int] = WRITTEN_PARTS) -> Path:
+
+def build(
+    root: Path = places.ROOT,
+    parts: Iterable[int] = WRITTEN_PARTS,
+    strict: bool = False,
+    fresh: bool = False,
+) -> Path:
     """Bring the book under `root` up to date; returns the first page.
 
     parts: of which parts of data/published.csv every row must be compared with in a chapter.
+    strict: raise FindingsOtherwise when a finding came out otherwise. fresh: measure everything
+    again, whatever is stored.
 
-    Raises BookFailed (a notebook, a page, or something that CASEBOOK_REQUIRE names and this machine
-    does not have) or ClaimReversed (a finding that does not hold here). Tells its progress on
-    standard error.
+    The pages are written in any case. Then BookFailed is raised if a chapter did not run to its
+    end, or a page is not as it should be. Tells its progress on standard error.
     """
     required.check()
     book = Book(root)
+    if fresh:
+        for folder in (book.cache, root / places.LOCAL.name / places.RUNS.name):
+            shutil.rmtree(folder, ignore_errors=True)
+    if root == places.ROOT:
+        _prepare()
     chapters = execution.execute(book)
     found = evidence.collect(book, chapters)
-    first_page = pages.render(book, chapters, found)
-    # Last, because the page of comparisons is where an author sees what is missing.
-    _check_compared(found, parts)
-    print(f"the book is ready: {first_page.relative_to(root)}", file=sys.stderr)
+    first_page, problems = pages.render(book, chapters, found)
+    if not problems:  # the page of comparisons is where an author sees what is missing
+        problems = _not_compared(found, parts)
+    _summarise(book, found, first_page)
+    if problems:
+        raise BookFailed(
+            "\n".join(problems) + "\nThe pages are there all the same. `make book` tries again "
+            "what failed; `make fresh` measures all of it again."
+        )
+    reversed_ = [claim for claim in found.claims if claim["outcome"] == OTHERWISE and claim["live"]]
+    if strict and reversed_:
+        named = "\n".join(f"{each['id']}: {each['statement']}" for each in reversed_)
+        raise FindingsOtherwise(
+            f"{len(reversed_)} of {len(found.claims)} findings came out otherwise, twice:\n"
+            f"{named}\n"
+            "`make fresh STRICT=1` measures all of it again."
+        )
     return first_page
 
 
-def _check_compared(found: evidence.Evidence, parts: Iterable[int]) -> None:
-    """Raise BookFailed when a published row of these parts stands in no chapter."""
+def _prepare() -> None:
+    """Make the environments of all stacks that can run here, side by side."""
+    todo = [
+        stack
+        for stack in stacks.load().values()
+        if environments.status(stack)["state"] not in ("ready", "no interpreter")
+    ]
+    if not todo:
+        return
+    with Progress(len(todo), "making environments", "environment") as progress:
+        try:
+            environments.ensure_all(todo, lambda line: progress.say(line), progress.step)
+        except CasebookError as error:
+            # The chapters that need it will say so; the others can go on.
+            print(f"casebook: {error}", file=sys.stderr, flush=True)
+
+
+def _not_compared(found: evidence.Evidence, parts: Iterable[int]) -> list[str]:
+    """What to say when a published row of these parts stands in no chapter."""
     compared = [record["id"] for record in found.comparisons]
     missing = [row for part in parts for row in published.missing(compared, part)]
-    if missing:
-        raise BookFailed(
-            f"No chapter compares itself with these rows of data/published.csv: "
-            f"{', '.join(missing)}. Call published.compare for each, at least to say why not."
-        )
+    if not missing:
+        return []
+    return [
+        f"No chapter compares itself with these rows of data/published.csv: "
+        f"{', '.join(missing)}. Call published.compare for each, at least to say why not."
+    ]
+
+
+def _summarise(book: Book, found: evidence.Evidence, first_page: Path) -> None:
+    """The last lines of a build: how the findings came out, and where those are that do not hold."""
+    lines = []
+    for claim in found.claims:
+        if claim["outcome"] in (OTHERWISE, UNDECIDED):
+            page = book.html / "notebooks" / f"{claim['chapter']}.html"
+            at = f"{page.relative_to(book.root)}#claim-{claim['id']}"
+            lines.append(f"  {claim['outcome']}: {at}")
+    counts = Counter(claim["outcome"] for claim in found.claims)
+    said = ", ".join(f"{counts[each]} {_SAYS[each]}" for each in _SAYS if counts[each])
+    if found.claims:
+        lines.append(f"of {len(found.claims)} findings, {said}")
+    lines.append(f"the book is ready: {first_page.relative_to(book.root)}")
+    print("\n".join(lines), file=sys.stderr)

@@ -10,6 +10,7 @@ from nbformat import NotebookNode
 
 from casebook import environments, modes
 from casebook.book.contents import Book
+from casebook.digests import TOOLS, tool
 
 #: Folders and files that a cell can import or read.
 REACHABLE = ("casebook", "env", "data", "notebooks/toy", "requirements.txt")
@@ -35,7 +36,7 @@ def of_surroundings(book: Book) -> str:
     """A digest of all that a notebook's result depends on beside its own code.
 
     The book's packages, data and lock; the mode; the Python that runs the notebooks; and which
-    others are there, because a cell shows the reference run where one is missing.
+    others, and which tools, are there, because a cell shows the reference run where one is missing.
     """
     parts = {
         "files": of_files(book.root, REACHABLE),
@@ -44,6 +45,7 @@ def of_surroundings(book: Book) -> str:
         "interpreters": {
             version: str(environments.find_interpreter(version)) for version in PYTHONS
         },
+        "tools": {name: tool(name) for name in TOOLS},
     }
     return _of_data(parts)
 

@@ -11,7 +11,7 @@ from casebook import media
 from casebook.book import ledger
 from casebook.book.contents import Book
 from casebook.book.execution import Chapter
-from casebook.errors import BookFailed, ClaimReversed
+from casebook.errors import BookFailed
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def collect(book: Book, chapters: Sequence[Chapter]) -> Evidence:
     """Gather, check and write the evidence into `book.evidence`.
 
     Files: claims.json, claims.md, published.md and one <name>.html per figure.
-    Raises BookFailed for an id that is used twice, ClaimReversed for a claim that does not hold.
+    Raises BookFailed for an id that is used twice.
     """
     evidence = Evidence(
         claims=list(_records(chapters, media.CLAIM)),
@@ -40,7 +40,6 @@ def collect(book: Book, chapters: Sequence[Chapter]) -> Evidence:
     _check_unique(evidence.comparisons, "comparison", "id")
     _check_unique(evidence.figures, "figure", "name")
     _check_unique(evidence.profiles, "profile", "name")
-    _check_claims_hold(evidence.claims)
     _write(book, evidence)
     return evidence
 
@@ -64,15 +63,6 @@ def _check_unique(records: list[dict[str, Any]], kind: str, key: str) -> None:
                 "give one of them another name."
             )
         first[name] = chapter
-
-
-def _check_claims_hold(claims: list[dict[str, Any]]) -> None:
-    for claim in claims:
-        if claim["holds"] is False:
-            raise ClaimReversed(
-                f"The claim {claim['id']} of {claim['chapter']} does not hold here: "
-                f"{claim['statement']}"
-            )
 
 
 def _write(book: Book, evidence: Evidence) -> None:

@@ -3,13 +3,16 @@
 import csv
 import html
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from casebook.decisions import OUTCOMES
+
 #: The fields of claims.json, in this order.
 CLAIM_FIELDS = (
-    "id", "statement", "value", "unit", "n", "spread", "holds", "because", "source", "stack",
-    "chapter",
+    "id", "statement", "value", "unit", "n", "spread", "interval", "window", "outcome", "holds",
+    "because", "attempts", "source", "stack", "chapter",
 )  # fmt: skip
 
 Record = dict[str, Any]
@@ -26,21 +29,23 @@ def claims_page(claims: list[Record]) -> str:
     """A MyST table of the claims, for book/claims.md to include."""
     if not claims:
         return "No chapter has made a claim yet."
-    heads = ("Claim", "Value", "n", "Spread", "Holds", "Source", "Stack", "Chapter")
+    heads = ("Claim", "Value", "n", "Interval or spread", "Outcome", "Source", "Stack", "Chapter")
     rows = [
         (
             f"**{_cell(claim['id'])}**<br>{_cell(claim['statement'])}",
             _quantity(claim.get("value"), claim.get("unit")),
             _cell(claim.get("n")),
-            _spread(claim.get("spread")),
-            _holds(claim),
+            _range(claim),
+            _outcome(claim),
             _cell(claim.get("source")),
             _cell(claim.get("stack")),
             _chapter(claim, "claim"),
         )
         for claim in claims
     ]
-    return _table("claims", heads, rows)
+    counts = Counter(claim["outcome"] for claim in claims)
+    said = ", ".join(f"{counts[each]} {each}" for each in OUTCOMES if counts[each])
+    return f"{len(claims)} claims in this build: {said}.\n\n{_table('claims', heads, rows)}"
 
 
 def published_page(published: Path, comparisons: list[Record]) -> str:
@@ -87,10 +92,22 @@ def _described(name: str, row: dict[str, str]) -> str:
     return f"**{_cell(name)}**<br>{_cell(', '.join(parts))}"
 
 
-def _holds(claim: Record) -> str:
-    if claim["holds"] is True:
-        return "yes"
-    return f"not here: {_cell(claim.get('because'))}"
+def _outcome(claim: Record) -> str:
+    """How a claim came out, and how its attempts did where it was measured twice."""
+    said = f"**{_cell(claim['outcome'])}**"
+    if claim.get("because"):
+        said += f": {_cell(claim['because'])}"
+    for number, attempt in enumerate(claim.get("attempts") or (), 1):
+        value = _quantity(attempt.get("value"), None)
+        said += f"<br>attempt {number}: {_cell(attempt['outcome'])}, {value}"
+    return said
+
+
+def _range(claim: Record) -> str:
+    """The interval of a finding on a clock and what was asked; else the spread of its runs."""
+    if not claim.get("window"):
+        return _spread(claim.get("spread"))
+    return f"{_spread(claim.get('interval')) or 'none'}<br>asked: {_cell(claim['window'])}"
 
 
 def _chapter(record: Record, kind: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from casebook import snakeviz_pages
-from casebook.book import digests, evidence, links, mermaid
+from casebook.book import digests, evidence, links
 from casebook.book.contents import Book
 from casebook.book.evidence import Evidence
 from casebook.book.execution import Chapter
@@ -24,35 +24,52 @@ SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks", "casebook", "requirem
 JUPYTER_BOOK = (sys.executable, "-P", "-c", "from jupyter_book.cli.main import main; main()")
 
 
-def render(book: Book, chapters: Sequence[Chapter], found: Evidence) -> Path:
-    """Write `book.html` anew when anything it is made of has changed; returns the first page.
+def render(book: Book, chapters: Sequence[Chapter], found: Evidence) -> tuple[Path, list[str]]:
+    """Write `book.html` anew when anything it is made of has changed.
 
-    Raises BookFailed for a warning of Sphinx (a missing reference or glue key is one), a link
-    between pages that leads nowhere, or a page that would load something from another site.
+    Returns the first page, and what is wrong with the site, in words: chapters that did not run to
+    their end, warnings of Sphinx (a missing reference or glue key is one), links between pages that
+    lead nowhere, pages that would load something from another site. The pages are there anyway.
+    Raises BookFailed when nothing was written at all.
     """
     first_page = book.html / "index.html"
     stamp = book.build / "site.digest"
     digest = _digest(book, chapters, found)
+    failures = [chapter.failure for chapter in chapters if chapter.failure]
     if first_page.exists() and stamp.exists() and stamp.read_text() == digest:
-        return first_page
+        return first_page, failures
     stamp.unlink(missing_ok=True)
     # Glue of earlier builds lies in jupyter_execute; a missing key would be found there.
     for folder in (book.html, book.build / "jupyter_execute", book.build / ".doctrees"):
         shutil.rmtree(folder, ignore_errors=True)
     print("writing the pages", file=sys.stderr, flush=True)
-    _run_jupyter_book(book)
+    if failures:
+        _stand_in_for_figures(book)
+    # What a chapter that stopped has not stated is missing on other pages: no fault of theirs.
+    problems = failures or _run_jupyter_book(book, strict=True)
+    if failures:
+        _run_jupyter_book(book, strict=False)
     _write_first_page(book)
-    mermaid.copy_into(book.html)
     shutil.copy(book.evidence / "claims.json", book.html / "claims.json")
     for profile in found.profiles:
         snakeviz_pages.write(
             book.root / profile["file"], book.html / "profiles", profile["name"], profile["title"]
         )
     broken = links.problems(book.html)
-    if broken:
-        raise BookFailed("The pages have broken links:\n" + "\n".join(broken))
-    stamp.write_text(digest)
-    return first_page
+    if broken and not failures:
+        problems.append("The pages have broken links:\n" + "\n".join(broken))
+    if not problems:
+        stamp.write_text(digest)
+    return first_page, problems
+
+
+def _stand_in_for_figures(book: Book) -> None:
+    """Say on other pages that a figure is missing, where its chapter stopped before it."""
+    for page in (book.root / "book").rglob("*.md"):
+        for name in re.findall(r"_build/evidence/([\w-]+\.html)", page.read_text(encoding="utf-8")):
+            if not (book.evidence / name).exists():
+                text = "<p><em>A figure is missing here: its chapter stopped before it.</em></p>\n"
+                (book.evidence / name).write_text(text)
 
 
 def _digest(book: Book, chapters: Sequence[Chapter], found: Evidence) -> str:
@@ -61,8 +78,11 @@ def _digest(book: Book, chapters: Sequence[Chapter], found: Evidence) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _run_jupyter_book(book: Book) -> None:
-    command = [*JUPYTER_BOOK, "build", str(book.root), "--all", "-W", "-n", "--keep-going", "-q"]
+def _run_jupyter_book(book: Book, strict: bool) -> list[str]:
+    """Have the pages written; what Sphinx complains of, if it is strict. Raises BookFailed when it
+    wrote none."""
+    command = [*JUPYTER_BOOK, "build", str(book.root), "--all", "--keep-going", "-q"]
+    command += ["-W", "-n"] if strict else []
     environ = {**os.environ, "NO_COLOR": "1"}
     done = subprocess.run(
         command, cwd=book.root, env=environ, text=True,
@@ -70,9 +90,10 @@ def _run_jupyter_book(book: Book) -> None:
     )  # fmt: skip
     log = book.build / "pages.log"
     log.write_text(done.stdout, encoding="utf-8")
-    if done.returncode != 0:
-        shutil.rmtree(book.html, ignore_errors=True)
-        raise BookFailed(f"The pages could not be written:\n{_complaints(book, done.stdout)}")
+    said = f"The pages could not be written as they should be:\n{_complaints(book, done.stdout)}"
+    if not (book.html / f"{book.page_names()[0]}.html").exists():
+        raise BookFailed(said)
+    return [said] if done.returncode and strict else []
 
 
 def _complaints(book: Book, output: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from casebook import environments, runs, scripts, stacks
+from casebook import environments, measurements, runs, scripts, stacks
 from casebook.bookstore import readers
 from casebook.errors import UsageError, VisitFailed
 
@@ -76,7 +76,7 @@ def record(store, paths: str | Iterable[str], at_once: int = 100) -> pd.DataFram
     place = {"url": store.url, "ca_file": str(store.ca_file), "patience_s": PATIENCE_S}
     answer = _ask(place | {"paths": paths, "at_once": at_once})
     found = parse(answer["chunks"])
-    return found.assign(source=runs.LIVE, measured_at=runs.now())[COLUMNS]
+    return found.assign(source=runs.LIVE, measured_at=measurements.now())[COLUMNS]
 
 
 def parse(chunks: Sequence) -> pd.DataFrame:

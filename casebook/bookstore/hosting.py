@@ -3,8 +3,7 @@
 import contextlib
 from pathlib import Path
 
-from casebook import environments, relay, runs, scripts, stacks
-from casebook.bench import may_reuse
+from casebook import digests, environments, measurements, relay, runs, scripts, stacks
 from casebook.bookstore import inspection, readers, stock, store
 
 _PARTS = ("user", "sys", "wall")
@@ -47,28 +46,26 @@ class Host:
             self._relays[latency_ms] = self._open.enter_context(far)
         return self._relays[latency_ms]
 
-    def kept(self, asked: dict, patience_s: float) -> dict:
-        """A stored visit in a build of the book; otherwise a new one, stored.
+    def visit(self, asked: dict, patience_s: float) -> dict:
+        """A visit, stored if the store is one of our own: see measurements.
 
         asked: the columns that say what the visit is (recorded.WHAT, and repeat). Raises as `take`.
         """
         if not self._is_mine:  # what it is made of cannot be known
-            return self.take(asked, patience_s)
-        stack = stacks.get(readers.get(asked["client"]).stack)
-        key = runs.digest(
-            readers.SCRIPTS,
-            *(Path(module.__file__) for module in (inspection, readers, relay, scripts)),
+            return measurements.new(lambda: self.take(asked, patience_s))
+        reader = readers.get(asked["client"])
+        key = digests.of(
+            measurements.SCHEMA,
+            digests.executed(readers.SCRIPTS / "visit.py"),
+            digests.executed(readers.SCRIPTS / f"{reader.script}.py"),
+            [Path(module.__file__) for module in (inspection, relay, scripts)],
             Path(__file__),
-            environments.fingerprint(stack),
+            [reader.stack, reader.script, reader.protocol, reader.title],
+            environments.fingerprint(stacks.get(reader.stack)),
             store.fingerprint(self.engine),
             asked,
         )
-        shelf = runs.Store()
-        visit = shelf.load(key) if may_reuse() else None
-        if visit is None:
-            visit = self.take(asked, patience_s)
-            shelf.save(key, visit)
-        return visit
+        return measurements.stored_or_new(key, lambda: self.take(asked, patience_s))
 
     def take(self, asked: dict, patience_s: float) -> dict:
         """One visit, made and checked: visits.COLUMNS, and "arrivals" as [id, seconds].
@@ -115,7 +112,8 @@ class Host:
             "books": len(answer["bodies"]),
             "recovered": "; ".join(answer["recovered"]),
             "source": runs.LIVE,
-            "measured_at": runs.now(),
+            "instead": "",
+            "measured_at": measurements.now(),
             "arrivals": answer["order"],
         }  # fmt: skip
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from casebook import environments, runs, scripts, stacks
+from casebook import environments, measurements, runs, scripts, stacks
 from casebook.bench import PROBES
 from casebook.bookstore import inspection, readers, stock, store
 from casebook.errors import MissingInterpreter, UsageError, VisitFailed
@@ -48,7 +48,7 @@ def calls(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFrame
                 missing = error
     if missing and not rows:
         raise missing
-    return pd.DataFrame(rows).assign(source=runs.LIVE, measured_at=runs.now())
+    return pd.DataFrame(rows).assign(source=runs.LIVE, measured_at=measurements.now())
 
 
 def _rows(client: str, place, few: int, many: int) -> list[dict]:

@@ -4,13 +4,12 @@ They are kept in data/reference/visits.csv, a row a visit.
 """
 
 import json
-from functools import cache
 from pathlib import Path
 
 import pandas as pd
 
-from casebook import places
-from casebook.runs import REFERENCE
+from casebook import reference
+from casebook.words import REFERENCE
 
 #: The columns that say what a visit is.
 WHAT = [
@@ -32,18 +31,12 @@ def save(records: list[dict], into: Path) -> None:
     pd.DataFrame(kept).to_csv(into / _NAME, index=False)
 
 
-@cache
-def _kept(path: Path) -> pd.DataFrame:
-    if not path.exists():
-        return pd.DataFrame(columns=[*WHAT, "repeat", "arrivals"])
-    return pd.read_csv(path, dtype={"python": str, "version": str}, keep_default_na=False)
-
-
 def visit(asked: dict) -> dict | None:
     """The recorded visit of this kind and repeat (columns WHAT and `repeat`), or None."""
-    rows = _kept(places.DATA / "reference" / _NAME)
-    for name in [*WHAT, "repeat"]:
-        rows = rows[rows[name] == asked[name]]
+    known = reference.visits()
+    if known.empty:
+        return None
+    rows = reference.stand_in(known, {name: asked[name] for name in [*WHAT, "repeat"]})
     if rows.empty:
         return None
     record = rows.iloc[0].to_dict()

@@ -16,10 +16,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import environments, modes, relay, stacks
+from casebook import decisions, environments, measurements, modes, relay, stacks
 from casebook.bookstore import readers, recorded, stock, store
 from casebook.bookstore.hosting import Host
+from casebook.decisions import Question
 from casebook.errors import MissingInterpreter, UsageError
+from casebook.measure import in_turns, rounds, several
+from casebook.progress import Progress
 
 #: The columns of `visit`. Times in seconds.
 COLUMNS = [
@@ -28,13 +31,15 @@ COLUMNS = [
     "wall_s", "user_s", "sys_s", "cpu_percent",
     "process_wall_s", "process_user_s", "process_sys_s", "process_cpu_percent",
     "server_cpu_s", "server_connections", "server_streams_peak",
-    "opened", "peak_in_flight", "books", "recovered", "source", "measured_at",
+    "opened", "peak_in_flight", "books", "recovered", "source", "measured_at", "instead",
+    *measurements.COLUMNS,
 ]  # fmt: skip
 
 #: The columns of `arrivals`.
 ARRIVAL_COLUMNS = [
     "client", "label", "engine", "protocol", "n", "at_once", "connections", "order", "latency_ms",
     "delay_s", "slow", "repeat", "book", "position", "arrived", "at_s", "source", "measured_at",
+    "instead", *measurements.COLUMNS,
 ]  # fmt: skip
 
 
@@ -55,17 +60,25 @@ RECORDED = [
 ]
 
 
-def visit(clients: str | Iterable[str], repeats: int | None = None, **asked) -> pd.DataFrame:
+def visit(
+    clients: str | Iterable[str],
+    repeats: int | range | None = None,
+    until: Question | Iterable[Question] = (),
+    looks: Iterable[int] = decisions.LOOKS,
+    **asked,
+) -> pd.DataFrame:
     """Visit the store with one client or several: one row a visit, columns COLUMNS.
 
     clients: names of readers.READERS; "aiohttp:100" is aiohttp with 100 connections, and
-    "httpx-h2:100" httpx with 100 requests at once on its one. repeats: visits of each kind, one
-    in quick mode and three in full. Further keywords, each with its usual value: n=None (books
+    "httpx-h2:100" httpx with 100 requests at once on its one. repeats: visits of each kind, in
+    turns; one in quick mode and three in full. until: what is to be decided
+    (casebook/decisions.py): there are then as many visits of each kind as that takes, at most the
+    last of `looks`. Further keywords, each with its usual value: n=None (books
     asked for, one number or several; None for the stock, after which it begins again), at_once
     (requests open on the one HTTP/2 connection), connections (over HTTP/1.1), order ("completed"
-    or "asked"), latency_s=0 (each way, one or several), engine="twisted" (store.ENGINES),
-    delay_s=0 (before each answer), slow={id: seconds}, patience_s (without a book, then it
-    fails), target (an open store of the caller's, whose visits are not stored).
+    or "asked"), latency_s=0 (each way, one or several), engine="twisted" (of store.ENGINES, one
+    or several), delay_s=0 (before each answer), slow={id: seconds}, patience_s (without a book,
+    then it fails), target (an open store of the caller's, whose visits are not stored).
 
     label: the client and its manner in words. wall_s, user_s, sys_s: from the first connection to
     the last book; cpu_percent: their share, as the article printed it. process_*: the same of the
@@ -79,6 +92,9 @@ def visit(clients: str | Iterable[str], repeats: int | None = None, **asked) -> 
     `reference`. Raises UsageError, VisitFailed, ServerFailed, and MissingInterpreter when nothing
     was recorded.
     """
+    questions = [until] if isinstance(until, Question) else list(until)
+    if questions:
+        return decisions.until_decided(lambda some: visit(clients, some, **asked), questions, looks)
     return pd.DataFrame(records(clients, repeats, **asked), columns=COLUMNS)
 
 
@@ -106,10 +122,6 @@ def record(into: Path) -> None:
     recorded.save([each for asked in RECORDED for each in records(**asked)], into)
 
 
-def _several(value) -> list:
-    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
-
-
 def records(
     clients,
     repeats=None,
@@ -125,45 +137,53 @@ def records(
     target=None,
 ) -> list[dict]:
     """The visits as dictionaries: the columns, and "arrivals" as [id, seconds]."""
+    engines = several(engine)
     if target is not None:
         ways = getattr(target, "ways", None)
-        engine, delay_s, slow = (
-            target.engine,
+        engines, delay_s, slow = (
+            [target.engine],
             getattr(ways, "delay_s", 0.0),
             getattr(ways, "slow", {}),
         )
-    elif engine not in store.ENGINES:
-        raise UsageError(f"unknown engine {engine!r}: choose {', '.join(store.ENGINES)}")
+    elif unknown := [each for each in engines if each not in store.ENGINES]:
+        raise UsageError(f"unknown engine {unknown[0]!r}: choose {', '.join(store.ENGINES)}")
     visitors = [
         (name, readers.manner(name, number, at_once, connections, order))
-        for name, number in map(readers.numbered, _several(clients))
+        for name, number in map(readers.numbered, several(clients))
     ]
     if repeats is None:
         repeats = 1 if modes.current().name == "quick" else 3
     size = len(stock.books())
-    sizes = [size if each is None else each for each in _several(n)]
-    latencies = _several(latency_s)
-    _check(sizes, latencies, repeats)
-    asked = [
-        _asked(name, manner, engine, each, latency, delay_s, slow or {}) | {"repeat": repeat}
-        for repeat in range(1, repeats + 1)  # a slow minute of the machine touches all alike
+    sizes = [size if each is None else each for each in several(n)]
+    latencies = several(latency_s)
+    _check(sizes, latencies, len(rounds(repeats)))
+    ways = [
+        _asked(name, manner, serving, each, latency, delay_s, slow or {})
         for latency in latencies
         for each in sizes
+        for serving in engines
         for name, manner in visitors
     ]
-    missing = _missing([name for name, _ in visitors], engine, target)
-    with contextlib.ExitStack() as open_things:
-        host = Host(engine, delay_s, slow or {}, target, open_things)
-        taken = [
-            None if each["client"] in missing else host.kept(each, patience_s) for each in asked
-        ]
+    asked = [way | {"repeat": repeat} for repeat, way in in_turns(ways, repeats)]
+    missing = {
+        (name, serving): error
+        for serving in engines
+        for name, error in _missing([name for name, _ in visitors], serving, target).items()
+    }
     found = []
-    for each, record in zip(asked, taken, strict=True):
-        record = record or recorded.visit(each)
-        if record is not None:
-            found.append(record)
-    for name, error in missing.items():
-        if not any(record["client"] == name for record in found):
+    with contextlib.ExitStack() as open_things:
+        hosts = {each: Host(each, delay_s, slow or {}, target, open_things) for each in engines}
+        here = [each for each in asked if (each["client"], each["engine"]) not in missing]
+        progress = open_things.enter_context(Progress(len(here), "visiting the bookstore", "visit"))
+        for each in asked:
+            if each in here:
+                found.append(hosts[each["engine"]].visit(each, patience_s))
+                progress.step()
+            elif record := recorded.visit(each):
+                found.append(record)
+    for (name, serving), error in missing.items():
+        came = any((each["client"], each["engine"]) == (name, serving) for each in found)
+        if not came and 1 in rounds(repeats):
             raise error
     return found
 

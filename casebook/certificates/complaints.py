@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import answers, environments, runs, stacks, trust
+from casebook import answers, environments, measurements, runs, stacks, trust
 from casebook.bench import CURE, PROBES
 from casebook.certificates import hosts
 from casebook.certificates.hosts import Hosts
@@ -28,6 +28,7 @@ HOLDER, NOBODY = "alice", "nobody"
 COLUMNS = [
     *("stack", "complaint", "round", "step", "what", "connections", "contexts", "loads"),
     *("cpu_s", "wall_s", "shown", "python", "openssl", "source", "measured_at"),
+    *measurements.COLUMNS,
 ]
 
 #: What is asked by the complaint "certificate", in order.
@@ -140,17 +141,18 @@ def measure(
     rows = []
     for name in names:
         environment = environments.ensure(stacks.get(name))
-        made_by = [PROBES, CURE, Path(__file__), Path(hosts.__file__)]
+        made_by = [PROBES / "complaints.py", CURE, Path(__file__), Path(hosts.__file__)]
         asked = {"complaint": complaint, "size": size, "rounds": rounds}
 
         def take(environment=environment) -> dict:
             return _take(environment, complaint, size, rounds)
 
-        answer = answers.kept(environment.stack, asked, made_by, take)
+        answer = answers.stored_or_new(environment.stack, asked, made_by, take)
         each = len(answer["rows"][1:]) // rounds
         for step, row in enumerate(answer["rows"]):
             of = {"round": 0 if step == 0 else 1 + (step - 1) // each, "step": step}
-            known = {key: answer[key] for key in ("python", "openssl", "measured_at")}
+            told = ("python", "openssl", "measured_at", *measurements.COLUMNS)
+            known = {key: answer.get(key) for key in told}
             more = {"stack": name, "complaint": complaint, "source": runs.LIVE}
             rows.append(row | of | known | more | {"shown": _shown(row) if step else None})
     return pd.DataFrame(rows, columns=COLUMNS)

@@ -11,9 +11,18 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import answers, environments, modes, runs, server, stacks, trust
+from casebook import (
+    answers,
+    environments,
+    measurements,
+    modes,
+    reference,
+    runs,
+    server,
+    stacks,
+    trust,
+)
 from casebook.bench import lab_server
-from casebook.certificates import loading
 from casebook.errors import RunFailed, UsageError
 
 STACK = "truststore-today"
@@ -22,6 +31,7 @@ CONTEXTS = ("ssl", "truststore")
 COLUMNS = [
     *("stack", "context", "repeat", "n", "handshakes", "loads_before", "loads"),
     *("making_ms", "wall_ms", "cpu_ms", "openssl", "source", "measured_at"),
+    *measurements.COLUMNS,
 ]
 
 
@@ -45,8 +55,9 @@ def measure(
     if not 1 <= n <= 1000 or not 1 <= repeats <= 1000:
         raise UsageError(f"n is {n} and repeats {repeats}; choose 1 to 1000 of each")
     if platform.system() != "Linux":
-        rows = [row for row in loading.reference("handshakes") if row["context"] in contexts]
-        return pd.DataFrame(rows, columns=COLUMNS)
+        known = reference.kinds("handshakes")
+        rows = reference.stand_in(known[known["context"].isin(contexts)], {"n": n})
+        return rows.reindex(columns=COLUMNS)
     environment = environments.ensure(stacks.get(STACK))
     made_by = [Path(__file__), answers.PROBES / "handshakes.py", Path(server.__file__).parent]
 
@@ -54,8 +65,9 @@ def measure(
         return {"rows": _take(environment, contexts, n, repeats)}
 
     asked = {"contexts": contexts, "n": n, "repeats": repeats}
-    answer = answers.kept(environment.stack, asked, made_by, take)
-    rows = [row | {"measured_at": answer["measured_at"]} for row in answer["rows"]]
+    answer = answers.stored_or_new(environment.stack, asked, made_by, take)
+    known = {name: answer.get(name) for name in ("measured_at", *measurements.COLUMNS)}
+    rows = [row | known for row in answer["rows"]]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -8,7 +8,6 @@ A stack that has pyOpenSSL loads with pyOpenSSL, and with the OpenSSL inside its
 package; the others with the standard library's ssl. The certificates are certifi's.
 """
 
-import json
 import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -16,16 +15,26 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import answers, environments, modes, places, runs, stacks, trust
+from casebook import (
+    answers,
+    decisions,
+    environments,
+    measurements,
+    modes,
+    reference,
+    runs,
+    stacks,
+    trust,
+)
+from casebook.decisions import Question
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
+from casebook.measure import in_turns, rounds, several
+from casebook.progress import Progress
 
 WAYS = ("file", "default")
 
 #: The OpenSSLs that can be had, each in a stack of its own: "openssl-3.0-today".
 OPENSSLS = ("1.1.1", "3.0", "3.1", "3.2", "3.5", "4.0")
-
-#: Where the reference machine's loads are kept: rows of `measure` (see `record`).
-REFERENCE = places.DATA / "reference" / "loading.json"
 
 
 @dataclass(frozen=True)
@@ -64,14 +73,20 @@ RECORDED = (("stage-1-py27", WATCHED), ("stage-1-py37", WATCHED))
 COLUMNS = [
     *("stack", "python", "openssl", "release", "way", "certificates", "copies"),
     *("threads", "processes", "how", "repeat", "contexts", "loads", "wall_ms", "cpu_ms"),
-    *("beats", "stall_ms", "locks", "source", "measured_at"),
+    *("beats", "stall_ms", "locks", "source", "measured_at", "instead"),
+    *measurements.COLUMNS,
 ]
 
 
 def measure(
-    names: str | Iterable[str], tasks: Task | Iterable[Task], repeats: int | None = None
+    names: str | Iterable[str],
+    tasks: Task | Iterable[Task],
+    repeats: int | range | None = None,
+    until: Question | Iterable[Question] = (),
 ) -> pd.DataFrame:
-    """Take the tasks in the stacks, each repeat in a process of its own.
+    """Take the tasks in the stacks, in turns, each repeat in a process of its own.
+
+    until: what is to be decided; there are then as many repeats as that takes (decisions.LOOKS).
 
     Returns one row per task and repeat, columns COLUMNS. openssl: as it names itself; release: the
     same without its date; how: who loads, in words. Per context made: wall_ms, cpu_ms (user
@@ -83,23 +98,30 @@ def measure(
 
     Raises UsageError, RunFailed, MissingInterpreter.
     """
-    names = [names] if isinstance(names, str) else list(names)
+    questions = [until] if isinstance(until, Question) else list(until)
+    if questions:
+        return decisions.until_decided(lambda some: measure(names, tasks, some), questions)
+    names = several(names)
     tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
     repeats = modes.current().repeats if repeats is None else repeats
-    check(tasks, repeats)
+    check(tasks, len(rounds(repeats)))
     here, rows = {}, {name: [] for name in names}
     for name in names:
         try:
             here[name] = environments.ensure(stacks.get(name))
         except MissingInterpreter:
-            rows[name] = recorded(name, tasks)
-            if stacks.get(name).python in environments.required() or not rows[name]:
+            rows[name] = recorded(name, tasks, repeats)
+            missing = not rows[name] and 1 in rounds(repeats)
+            if stacks.get(name).python in environments.required() or missing:
                 raise
-    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        # Repeats are the outer loop: a slow minute of the machine then touches all alike.
-        for repeat in range(1, repeats + 1):
-            for name, environment in here.items():
-                rows[name] += _rows(environment, tasks, repeat, Path(folder))
+    total = len(here) * len(rounds(repeats))
+    with (
+        tempfile.TemporaryDirectory(prefix="casebook-") as folder,
+        Progress(total, "loading certificates") as progress,
+    ):
+        for repeat, name in in_turns(here, repeats):
+            rows[name] += _rows(here[name], tasks, repeat, Path(folder))
+            progress.step()
     return frame([row for name in names for row in rows[name]])
 
 
@@ -163,49 +185,63 @@ def rows_of(stack: str, answer: dict, tasks: Iterable[Task], repeat: int) -> lis
         counters, each = result["counters"], 1 / task.loads
         forked = task.processes > 1
         taken = result["read_locks"], result["write_locks"]
-        row = asdict(task) | {
-            "stack": stack,
-            "python": answer["python"],
-            "openssl": answer["openssl"],
-            "release": " ".join(answer["openssl"].split()[:2]),
-            "asked": task.certificates,
-            "way": task.way if result["certificates"] else "none",
-            "certificates": result["certificates"],
-            "how": task.how,
-            "repeat": repeat,
-            "contexts": task.loads if forked else counters["contexts"],
-            "loads": None
-            if forked
-            else counters["load_verify_locations"] + counters["default_loads"],
-            "wall_ms": result["wall_s"] * 1000 * each,
-            "cpu_ms": result["cpu_s"] * 1000 * each,
-            "beats": None if result["beats"] is None else result["beats"] * each,
-            "stall_ms": None if result["stall_s"] is None else result["stall_s"] * 1000,
-            "locks": None if taken[0] is None else sum(taken) * each,
-            "source": runs.LIVE,
-            "measured_at": answer["measured_at"],
-        }
+        row = (
+            asdict(task)
+            | {
+                "stack": stack,
+                "python": answer["python"],
+                "openssl": answer["openssl"],
+                "release": " ".join(answer["openssl"].split()[:2]),
+                "asked": task.certificates,
+                "way": task.way if result["certificates"] else "none",
+                "certificates": result["certificates"],
+                "how": task.how,
+                "repeat": repeat,
+                "contexts": task.loads if forked else counters["contexts"],
+                "loads": None
+                if forked
+                else counters["load_verify_locations"] + counters["default_loads"],
+                "wall_ms": result["wall_s"] * 1000 * each,
+                "cpu_ms": result["cpu_s"] * 1000 * each,
+                "beats": None if result["beats"] is None else result["beats"] * each,
+                "stall_ms": None if result["stall_s"] is None else result["stall_s"] * 1000,
+                "locks": None if taken[0] is None else sum(taken) * each,
+                "source": runs.LIVE,
+                "measured_at": answer["measured_at"],
+                "instead": "",
+            }
+            | {name: answer.get(name) for name in measurements.COLUMNS}
+        )
         rows.append(row)
     return rows
 
 
-def recorded(name: str, tasks: Iterable[Task]) -> list[dict]:
-    """Rows of the reference machine for these tasks in a stack; empty where it has none."""
-    same = ("way", "copies", "threads", "processes", "watched")
-    wanted = [(task.certificates, *(getattr(task, key) for key in same)) for task in tasks]
-    return [
-        row
-        for row in reference("loads")
-        if row["stack"] == name and (row["asked"], *(row[key] for key in same)) in wanted
-    ]
+def recorded(name: str, tasks: Iterable[Task], repeats: int | range | None = None) -> list[dict]:
+    """Rows of the reference machine for these tasks in a stack; empty where it has none.
+
+    repeats: only these; None: all.
+    """
+    found = []
+    for task in tasks:
+        same = {each: getattr(task, each) for each in _SAME}
+        rows = reference.stand_in(reference.kinds("loads"), {"stack": name} | same)
+        size = (
+            rows["asked"].isna()
+            if task.certificates is None
+            else rows["asked"] == task.certificates
+        )
+        rows = rows[size]
+        found += (rows if repeats is None else rows[rows["repeat"].isin(rounds(repeats))]).to_dict(
+            "records"
+        )
+    return found
 
 
-def reference(kind: str) -> list[dict]:
-    """What data/reference/loading.json has of a kind: loads, locks or handshakes."""
-    return json.loads(REFERENCE.read_text())[kind] if REFERENCE.exists() else []
+#: What makes two tasks the same, beside the number of certificates.
+_SAME = ("way", "copies", "threads", "processes", "watched")
 
 
-def record(repeats: int = modes.FULL.repeats) -> list[dict]:
+def record(repeats: int = decisions.LOOKS[0]) -> list[dict]:
     """The rows that `recorded` gives, measured now: of the stacks and tasks in RECORDED."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
@@ -217,7 +253,7 @@ def record(repeats: int = modes.FULL.repeats) -> list[dict]:
 
 
 def _rows(environment, tasks: Iterable[Task], repeat: int, folder: Path) -> list[dict]:
-    answer = answers.kept(
+    answer = answers.stored_or_new(
         environment.stack,
         {"tasks": [asdict(task) for task in tasks], "repeat": repeat},
         [Path(__file__), answers.PROBES / "loading.py"],

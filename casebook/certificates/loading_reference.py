@@ -1,5 +1,5 @@
 """The reference machine's half of chapter 10: written by `make record`, read where a Python, a C
-compiler or Linux is missing (loading.reference)."""
+compiler or Linux is missing (reference.kinds)."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ def record(folder: Path) -> Path:
         "locks": rwlocks.record(),
         "handshakes": handshakes.record(),
     }
-    path = Path(folder) / loading.REFERENCE.name
+    path = Path(folder) / "loading.json"
     lines = [
         f" {json.dumps(kind)}: [\n  "
         + ",\n  ".join(json.dumps(_rounded(row), allow_nan=False) for row in rows)

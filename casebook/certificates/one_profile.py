@@ -7,7 +7,7 @@ import subprocess
 import certifi
 import pandas as pd
 
-from casebook import interpreters, runs
+from casebook import interpreters, measurements, runs
 from casebook.bench import PROBES
 from casebook.errors import RunFailed
 
@@ -30,7 +30,7 @@ def by_python(n: int = 30) -> pd.DataFrame:
         if interpreter:
             found.setdefault(interpreter.version.rpartition(".")[0], interpreter)
     rows = [_ask(found[version].path, n) for version in PYTHONS if version in found]
-    return pd.DataFrame(rows).assign(source=runs.LIVE, measured_at=runs.now())
+    return pd.DataFrame(rows).assign(source=runs.LIVE, measured_at=measurements.now())
 
 
 def _ask(python, n: int) -> dict:

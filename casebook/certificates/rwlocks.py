@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import answers, environments, runs, stacks
+from casebook import answers, digests, environments, reference, runs, stacks
 from casebook.certificates import loading
 from casebook.certificates.loading import Task
 from casebook.errors import RunFailed
@@ -55,7 +55,7 @@ def compiled(folder: Path) -> Path | None:
 
 def recorded(name: str) -> list[dict]:
     """The reference machine's count of a stack, as rows; empty where it has none."""
-    return [row for row in loading.reference("locks") if row["stack"] == name]
+    return reference.stand_in(reference.kinds("locks"), {"stack": name}).to_dict("records")
 
 
 def record() -> list[dict]:
@@ -68,9 +68,9 @@ def _rows(name: str, counter: Path | None, folder: Path) -> list[dict]:
     environment = environments.ensure(stacks.get(name))
     if counter is None:
         return _stand_in(name)
-    answer = answers.kept(
+    answer = answers.stored_or_new(
         environment.stack,
-        {"counter": SOURCE.read_text()},
+        {"counter": SOURCE.read_text(), "compiler": digests.tool("cc")},
         [Path(__file__), Path(loading.__file__), answers.PROBES / "loading.py"],
         lambda: loading.ask(environment, [TASK], folder, {"LD_PRELOAD": str(counter)}),
     )

@@ -4,7 +4,7 @@ In: {"steps": the stack's, "bundle": what verify=True trusts, "asks": [{"what", 
 a name or null (requests.get), "via": a proxy's URL or null, "cert": a path or null, "drop": the
 URL of a reception at which to have the idle connections closed before, or null}, ...]}.
 
-Out: {"python", "openssl", "versions", "failure": null or a text, "rows": [{"what", "connections",
+Out: {"python", "openssl", "failure": null or a text, "rows": [{"what", "connections",
 "contexts", "loads", "cpu_s", "wall_s", "shown"}, ...]}: a row for the import, then one for each
 ask. The connections are those over TLS that were begun.
 """
@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 
 import counting
 import fetch
-import provenance
 import steps
 
 
@@ -81,7 +80,6 @@ def main():
         for name in steps.for_client(spec["steps"], "requests"):
             new_session = steps.take(name) or new_session
         answer["rows"].append(tally.row("import"))
-        answer["versions"] = provenance.package_versions()
         answer["rows"] += rows(spec["asks"], tally, new_session)
     except Exception:
         answer["failure"] = traceback.format_exc().strip().splitlines()[-1]

@@ -46,7 +46,6 @@ def run(spec):
     except Exception as error:
         result["failure"] = failure(None, error, spec)
     result["openssl"], result["openssl_of_pyopenssl"] = provenance.openssl_versions()
-    result["versions"] = provenance.package_versions()
     if found:
         result["provenance"] = found.rows
     return result

@@ -3,7 +3,7 @@
 In: {"context": "ssl" or "truststore", "url", "n"}; the system's default bundle is what
 SSL_CERT_FILE names. Each of the n connections makes a handshake and fetches one page.
 
-Out: {"python", "openssl", "versions", "pages": [[status, page], ...], "failure": null or a text,
+Out: {"python", "openssl", "pages": [[status, page], ...], "failure": null or a text,
 "making" and "connecting": {"wall_s", "cpu_s", "loads"}}: the context, and all connections.
 """
 

@@ -15,22 +15,6 @@ NAMES = (
     ("OpenSSL.SSL", "Connection"),
 )
 
-#: The packages whose versions a run reports, where they are installed.
-PACKAGES = (
-    "certifi",
-    "cryptography",
-    "gevent",
-    "gevent-openssl",
-    "google-auth",
-    "greenlet",
-    "grequests",
-    "pyopenssl",
-    "requests",
-    "requests-toolbelt",
-    "urllib3",
-)
-
-
 class Provenance(object):
     """Rows of {"step", "name", "class", "module_file"}; a class is None while not imported."""
 
@@ -92,21 +76,6 @@ def short(path):
         if len(parts) > 1:
             return parts[-1]
     return os.path.basename(path)
-
-
-def package_versions():
-    """{package: version}, read from the names of the metadata folders: on 2.7 to today alike."""
-    versions = {}
-    for folder in sys.path:
-        if not os.path.isdir(folder):
-            continue
-        for entry in os.listdir(folder):
-            match = re.match(r"(.+?)-([^-]+)(?:-py[\d.]+)?\.(?:dist|egg)-info$", entry)
-            if match:
-                name = match.group(1).lower().replace("_", "-")
-                if name in PACKAGES:
-                    versions.setdefault(name, match.group(2))
-    return versions
 
 
 def openssl_versions():

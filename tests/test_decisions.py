@@ -1,0 +1,146 @@
+"""Decisions: what an interval says, how often it errs, and that rounds are taken in turns."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from casebook import decisions, measure
+from casebook.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Window, level, ratio
+from casebook.errors import UsageError
+
+TRIES = 200
+
+
+def machine(random, rounds: int) -> np.ndarray:
+    """How slow a machine is over 2 x rounds runs: it drifts, and has spells of two to six runs in
+    which everything takes up to three times as long."""
+    runs = 2 * rounds
+    slow = np.exp(np.linspace(0, random.uniform(-0.5, 0.5), runs)) * random.lognormal(0, 0.05, runs)
+    for _ in range(random.integers(0, 4)):
+        start = random.integers(0, runs)
+        slow[start : start + random.integers(2, 7)] *= random.uniform(1.5, 3)
+    return slow
+
+
+def in_turns(random, true_ratio: float):
+    """take(rounds) of two programs, of which one takes true_ratio times the CPU of the other."""
+    slow = machine(random, decisions.LOOKS[-1])
+
+    def take(rounds: range) -> pd.DataFrame:
+        rows = []
+        for repeat in rounds:
+            pair = [("a", true_ratio), ("b", 1.0)]
+            for place, (stack, cost) in enumerate(pair if repeat % 2 else reversed(pair)):
+                noise = slow[2 * (repeat - 1) + place] * random.lognormal(0, 0.03)
+                rows.append({"stack": stack, "repeat": repeat, "cpu_s": cost * noise})
+        return pd.DataFrame(rows)
+
+    return take
+
+
+def outcomes(true_ratio: float, **window) -> Counter:
+    random = np.random.default_rng(20261121)
+    question = ratio("cpu_s", "a", "b", **window)
+    found = Counter()
+    for _ in range(TRIES):
+        frame = decisions.until_decided(in_turns(random, true_ratio), [question])
+        found[question.decide(frame).outcome] += 1
+    return found
+
+
+@pytest.mark.parametrize(
+    ("true_ratio", "window", "wrong"),
+    [
+        (1.0, {"above": 1.0}, HOLDS),  # on the very end of the window, where it errs most
+        (1.0, {"below": 1.0}, HOLDS),
+        (1.1, {"above": 1.1}, OTHERWISE),
+        (1.0, {"above": 1.1}, HOLDS),
+        (1.3, {"between": (0.9, 1.1)}, HOLDS),
+        (1.0, {"between": (0.9, 1.1)}, OTHERWISE),
+    ],
+)
+def test_errs_no_more_often_than_it_says(true_ratio, window, wrong):
+    # Of 200 tries at a rate of 5 %, 18 or fewer come in 99 of 100 cases.
+    assert outcomes(true_ratio, **window)[wrong] <= 18
+
+
+@pytest.mark.parametrize(
+    ("true_ratio", "window"), [(1.5, {"above": 1.1}), (1.0, {"between": (0.85, 1.18)})]
+)
+def test_decides_what_is_clear(true_ratio, window):
+    assert outcomes(true_ratio, **window)[HOLDS] >= 0.9 * TRIES
+
+
+def test_a_reversal_comes_out_otherwise():
+    assert outcomes(1 / 1.5, above=1.1)[OTHERWISE] >= 0.95 * TRIES
+
+
+def test_one_after_the_other_would_err():
+    """The control: the same runs, all of one program first, as single visits were compared."""
+    random, wrong = np.random.default_rng(7), 0
+    for _ in range(TRIES):
+        slow = machine(random, 8)
+        wrong += (slow[:8] / slow[8:]).mean() > 1.1
+    assert wrong > 0.1 * TRIES
+
+
+def test_the_interval_is_that_of_order_statistics():
+    assert decisions.interval(range(1, 9)) == (1, 8)
+    assert decisions.interval(range(1, 17)) == (3, 14)
+    assert decisions.interval(range(1, 33)) == (9, 24)
+    assert all(map(math.isnan, decisions.interval(range(7))))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [
+        (1.2, 1.4, HOLDS),
+        (1.1, 1.4, UNDECIDED),  # the end does not belong to the window
+        (1.0, 1.2, UNDECIDED),
+        (0.9, 1.1, OTHERWISE),
+        (0.5, 0.6, OTHERWISE),
+    ],
+)
+def test_an_interval_holds_only_wholly_inside(low, high, outcome):
+    assert Window(low=1.1).outcome(low, high) == outcome
+
+
+def test_too_few_rounds_are_undecided():
+    assert decisions.decide([2.0] * 7, Window(low=1.1)).outcome == UNDECIDED
+
+
+def test_a_machine_is_not_divided_by_another():
+    live = pd.DataFrame({"stack": "a", "repeat": range(1, 9), "cpu_s": 1.0, "source": "live"})
+    recorded = live.assign(stack="b", source="reference", cpu_s=9.0)
+    question = ratio("cpu_s", "a", "b", below=0.5)
+    mixed = question.decide(pd.concat([live, recorded]))
+    assert (mixed.outcome, mixed.rounds) == (NOT_HERE, 0) and "another machine" in mixed.because
+    both = pd.concat([live, live.assign(stack="b", cpu_s=9.0)])
+    assert question.decide(both).outcome == HOLDS
+
+
+def test_a_round_with_two_candidates_is_refused():
+    frame = pd.DataFrame({"stack": ["a", "a"], "repeat": [1, 1], "n": [3, 10], "wall_s": 1.0})
+    with pytest.raises(UsageError, match="say with where="):
+        level("wall_s", "a", below=2).decide(frame)
+    assert level("wall_s", "a", where={"n": 3}, below=2).decide(frame).value == 1.0
+
+
+def test_rounds_stop_when_all_is_decided_and_go_on_while_it_is_not():
+    def take(rounds):
+        return pd.DataFrame(
+            {"stack": "a", "repeat": rounds, "wall_s": [1.0 + r % 3 for r in rounds]}
+        )
+
+    clear, open_ = level("wall_s", below=9), level("wall_s", between=(1.5, 2.5))
+    assert len(decisions.until_decided(take, [clear])) == 8
+    assert len(decisions.until_decided(take, [clear, open_])) == 32
+
+
+def test_every_second_round_goes_the_other_way():
+    assert list(measure.in_turns("ab", 3)) == [
+        (1, "a"), (1, "b"), (2, "b"), (2, "a"), (3, "a"), (3, "b"),
+    ]  # fmt: skip
