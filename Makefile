@@ -15,7 +15,7 @@
 PYTHONS := python3.13 python3.12 python3.11 python3.14 python3 \
 	$(wildcard $(HOME)/.pyenv/versions/3.1[1-9]*/bin/python3)
 BIN := .venv/bin
-UV := $(BIN)/python -m casebook.installers
+INSTALLERS := $(BIN)/python -m casebook.installers
 BOOK := .venv/book.stamp
 TESTS := .venv/tests.stamp
 
@@ -65,12 +65,12 @@ $(BOOK): requirements.txt pyproject.toml
 	fi; \
 	echo "setting up .venv with $$("$$found" --version)" >&2; \
 	rm -rf .venv && "$$found" -m venv .venv && \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	$(INSTALLERS) pip install --quiet --disable-pip-version-check \
 	  "$$(grep '^uv==' requirements.txt | cut -d' ' -f1)" && \
-	$(UV) pip install --quiet --python $(BIN)/python -r requirements.txt && \
-	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . && \
+	$(INSTALLERS) uv pip install --quiet --python $(BIN)/python -r requirements.txt && \
+	$(INSTALLERS) uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . && \
 	touch $@
 
 $(TESTS): $(BOOK) env/test.lock
 	@echo "adding what the tests need" >&2
-	@$(UV) pip install --quiet --python $(BIN)/python -r env/test.lock && touch $@
+	@$(INSTALLERS) uv pip install --quiet --python $(BIN)/python -r env/test.lock && touch $@

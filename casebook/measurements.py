@@ -65,8 +65,8 @@ def stored_or_new(key: str, take: Callable[[], dict]) -> dict:
 class Measurements:
     """A folder of measurements, each a JSON object."""
 
-    def __init__(self, folder: Path = places.RUNS):
-        self.folder = folder
+    def __init__(self, folder: Path | None = None):
+        self.folder = folder or places.RUNS
 
     def load(self, key: str) -> dict | None:
         """The stored object, or None where there is none that can be read."""

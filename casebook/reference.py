@@ -16,32 +16,34 @@ import pandas as pd
 from casebook import places
 from casebook.words import REFERENCE
 
-FOLDER = places.DATA / "reference"
+
+def _folder() -> Path:
+    return places.DATA / "reference"
 
 
 def runs() -> pd.DataFrame:
     """The runs of the lab server, columns runs.FRAME_COLUMNS; empty when there are none."""
     from casebook.runs import FRAME_COLUMNS
 
-    known = _csv(FOLDER / "runs.csv")
+    known = _csv(_folder() / "runs.csv")
     return known.reindex(columns=FRAME_COLUMNS)
 
 
 def visits() -> pd.DataFrame:
     """The visits to the bookstore, and `arrivals` as JSON."""
-    return _csv(FOLDER / "visits.csv")
+    return _csv(_folder() / "visits.csv")
 
 
 def kinds(kind: str) -> pd.DataFrame:
     """What loading.json has of a kind: loads, locks or handshakes."""
-    path = FOLDER / "loading.json"
+    path = _folder() / "loading.json"
     return pd.DataFrame(json.loads(path.read_text())[kind] if path.exists() else [])
 
 
 def machine() -> dict:
     """What the reference machine was: processor, cores, kernel, python, openssl, and for each
     stack the versions of its packages."""
-    return json.loads((FOLDER / "machine.json").read_text())
+    return json.loads((_folder() / "machine.json").read_text())
 
 
 def stand_in(

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from casebook import answers, environments, places, stacks, trust
+from casebook import answers, environments, places, reference, stacks, trust
 from casebook.certificates import handshakes, loading, rwlocks
 from casebook.certificates.loading import Task
 from casebook.errors import RunFailed, UsageError
@@ -115,9 +115,9 @@ def test_what_stands_in_for_an_old_python_is_recorded():
             rows = loading.recorded(name, [task])
             assert rows and {row["source"] for row in rows} == {"reference"}
         assert loading.recorded(name, [Task(threads=30, loads=30)]) == []
-    text = loading.REFERENCE.read_text()
+    text = (places.DATA / "reference" / "loading.json").read_text()
     assert str(places.ROOT) not in text and "/home/" not in text
-    assert {row["context"] for row in loading.reference("handshakes")} == set(handshakes.CONTEXTS)
+    assert set(reference.kinds("handshakes")["context"]) == set(handshakes.CONTEXTS)
 
 
 def test_without_python_3_7_its_rows_are_the_reference_machines(tmp_path):

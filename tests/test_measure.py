@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from casebook import analysis, environments, measure, runs, server, stacks
+from casebook import analysis, environments, measure, places, server, stacks
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 
 VERDICTS = {
@@ -131,7 +131,7 @@ def test_a_required_interpreter_that_is_missing_is_a_failure(no_old_pythons, mon
 
 
 def test_a_build_reuses_a_measurement_and_a_reader_measures_anew(monkeypatch, tmp_path):
-    monkeypatch.setattr(runs.Store.__init__, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(places, "RUNS", tmp_path)
     monkeypatch.setenv("CASEBOOK_BUILD", "1")
     asked = dict(n=[3], delay_s=0.1, repeats=1)
     (first,) = measure.measure_runs(["stage-1-today"], **asked)

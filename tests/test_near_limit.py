@@ -141,7 +141,8 @@ def test_without_either_the_reference_machine_speaks_or_what_is_missing_is_said(
             ask([7])
 
     columns = dict.fromkeys(runs.FRAME_COLUMNS)
-    row = columns | {"stack": "go", "client": "go", "n": 7, "scheme": "https", "wall_s": 1.1}
+    row = columns | {"stack": "go", "client": "go", "n": 7, "scheme": "https"}
+    row |= {"delay_s": 1.0, "wall_s": 1.1}
     (tmp_path / "reference").mkdir()
     monkeypatch.setattr(places, "DATA", tmp_path)
     table = pd.DataFrame([row, row | {"n": 70}, row | {"stack": "stage-1-today"}])

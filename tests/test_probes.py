@@ -159,16 +159,12 @@ def test_the_loop_stands_still_while_a_serial_stack_waits(name, https):
 def test_without_gevent_there_is_no_loop_to_stand_still(https):
     answer = all_right(ask("stage-2-py37", https, client="requests"))
     assert answer["counters"]["longest_stall_s"] is None
-    assert "gevent" in answer["versions"]
     assert https.counters()["peak_in_flight"] == 1
 
 
-def test_versions_and_times(https):
+def test_pythons_openssls_and_times(https):
     answer = all_right(ask("stage-2-py27", https))
-    installed = environment_of("stage-2-py27").versions
     assert answer["python"].startswith("2.7.")
-    assert answer["versions"]["urllib3"] == installed["urllib3"] == "1.24.1"
-    assert answer["versions"]["pyopenssl"] == "19.0.0"
     assert answer["openssl"].startswith("OpenSSL")
     assert answer["openssl_of_pyopenssl"].startswith("OpenSSL 1.1.1")
     assert answer["wall_s"] >= 0.5

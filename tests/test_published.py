@@ -76,9 +76,9 @@ def test_another_number_with_the_same_finding_differs():
     assert record["outcome"] == "differs" and record["measured"] == 0.33
 
 
-def test_another_finding_needs_a_reason():
-    with pytest.raises(UsageError, match=r"talk-grequests37-10: published 1.55.*Say why"):
-        published.compare("talk-grequests37-10", 10.2, runs=walls(1.0))
+def test_another_finding_without_a_reason_says_so():
+    record = published.comparison("talk-grequests37-10", 10.2, runs=walls(1.0))
+    assert record["outcome"] == "not reproduced" and record["why"] == published.UNEXPLAINED
     record = published.comparison("stage0-27", "concurrent", why="No laptop is like another.")
     assert record["outcome"] == "not reproduced" and record["why"] == "No laptop is like another."
 
@@ -90,8 +90,8 @@ def test_times_without_a_delay_are_compared_as_they_are():
     record = published.comparison("threads-verify-false", 0.1, runs=runs, finding=True)
     assert record["outcome"] == "differs"
     # A verdict of serial or concurrent would be none: nothing waited.
-    with pytest.raises(UsageError, match="not reproduced"):
-        published.comparison("threads-verify-false", 0.1, runs=runs)
+    record = published.comparison("threads-verify-false", 0.1, runs=runs)
+    assert record["outcome"] == "not reproduced"
 
 
 def test_whether_a_finding_holds_is_said_and_not_guessed():
@@ -110,7 +110,7 @@ def test_a_ratio_that_was_published_as_more_than():
 
 
 def test_what_was_not_measured_needs_a_reason():
-    with pytest.raises(UsageError, match="not measured"):
+    with pytest.raises(UsageError, match="nothing here"):
         published.compare("report-job")
     assert published.comparison("report-job", why="It is not public.")["outcome"] == "not measured"
 

@@ -2,21 +2,35 @@
 
 import json
 
-from casebook import analysis, modes, observations, picture, places, record, runs, stacks
+import pytest
+
+from casebook import (
+    analysis,
+    environments,
+    measurements,
+    modes,
+    observations,
+    picture,
+    places,
+    record,
+    reference,
+    stacks,
+)
+from casebook.errors import UsageError
 
 FOLDER = places.DATA / "reference"
 
 
 def rows(**wanted):
     """The reference runs with these values in these columns."""
-    frame = runs.reference()
+    frame = reference.runs()
     for column, value in wanted.items():
         frame = frame[frame[column] == value]
     return frame
 
 
 def test_every_stack_of_the_first_case_is_in_the_reference_run_at_every_size():
-    https = rows(client="grequests", scheme="https", trust="authority")
+    https = rows(client="grequests", scheme="https", trust="authority", delay_s=1.0)
     verdicts = analysis.verdicts(https)
     assert set(verdicts.index) == set(record.matrix())
     for name, of_stack in https.groupby("stack"):
@@ -24,14 +38,13 @@ def test_every_stack_of_the_first_case_is_in_the_reference_run_at_every_size():
         counts = of_stack.groupby("n").size().to_dict()
         assert counts == dict.fromkeys(sizes, 5), name
     assert set(https["source"]) == {"reference"}
-    assert set(https["delay_s"]) == {1.0}
 
 
 def test_every_run_that_is_planned_is_recorded():
     for names, asked in record.plan():
         for name in names:
             wanted = {"stack": name, "client": asked.get("client", stacks.get(name).client)}
-            wanted |= {key: asked[key] for key in ("scheme", "trust") if key in asked}
+            wanted |= {key: asked[key] for key in ("scheme", "trust", "delay_s") if key in asked}
             found = rows(**wanted)
             sizes = asked.get("n", modes.FULL.ns)
             assert set(sizes) <= set(found["n"]), (name, asked)
@@ -58,13 +71,14 @@ def test_the_reference_run_agrees_with_the_published_verdicts_and_its_control_sh
 def test_everything_that_chapters_look_at_in_old_stacks_is_recorded():
     for what in record.OBSERVED:
         steps = what.get("steps", stacks.get(what["name"]).steps)
-        seen = observations.reference(what["name"], what["kind"], steps)
+        n, delay_s = what.get("n", 10), what.get("delay_s", 0.1)
+        seen = observations.reference(what["name"], what["kind"], steps, n, delay_s)
         assert seen is not None and seen.source == "reference", what
         assert len(seen.frame), what
 
 
 def test_the_machine_is_described_and_nothing_names_a_place_on_it():
-    machine = runs.machine()
+    machine = reference.machine()
     assert {"recorded_at", "processor", "cores", "kernel", "python", "openssl"} <= set(machine)
     assert machine["stacks"]["stage-2-py27"]["pyopenssl"] == "19.0.0"
     size = 0
@@ -81,3 +95,24 @@ def test_the_machine_is_described_and_nothing_names_a_place_on_it():
 def test_the_readme_shows_the_reference_run():
     assert picture.PICTURE.read_text(encoding="utf-8") == picture.drawn()
     assert "book/_static/stages.svg" in (places.ROOT / "README.md").read_text()
+
+
+def test_each_row_names_the_clean_commit_and_the_day_that_made_it():
+    frame = reference.runs()
+    for column in ("commit", "measured_at", "schema", "process_cpu_s", "unit_ms", "cores"):
+        assert frame[column].notna().all(), column
+    assert not frame["commit"].str.contains("dirty|unknown").any()
+    assert set(frame["schema"]) == {measurements.SCHEMA}
+
+
+def test_versions_are_those_of_each_environment():
+    versions = reference.machine()["stacks"]
+    for name, package in {"httpx-today": "httpx", "pycurl-today": "pycurl"}.items():
+        installed = environments.ensure(stacks.get(name)).versions
+        assert versions[name][package] == installed[package]
+
+
+def test_a_tree_that_differs_from_its_commit_is_not_recorded(monkeypatch):
+    monkeypatch.setattr(measurements, "commit", lambda: "0123456789ab-dirty")
+    with pytest.raises(UsageError, match="commit first"):
+        record.record()

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from casebook import observations, runs
+from casebook import again, digests, measurements, observations, places, runs
 from casebook.errors import RunFailed
 
 ASKED = dict(
@@ -76,18 +76,62 @@ def test_a_run_with_a_wrong_response_is_an_error_that_names_it(changed, said):
 
 def test_digest_changes_with_each_part_and_with_file_contents(tmp_path):
     (tmp_path / "probe.py").write_text("a = 1")
-    first = runs.digest(tmp_path, {"n": 3})
-    assert runs.digest(tmp_path, {"n": 3}) == first
-    assert runs.digest(tmp_path, {"n": 4}) != first
+    first = digests.of(tmp_path, {"n": 3})
+    assert digests.of(tmp_path, {"n": 3}) == first
+    assert digests.of(tmp_path, {"n": 4}) != first
     (tmp_path / "probe.py").write_text("a = 2")
-    assert runs.digest(tmp_path, {"n": 3}) != first
+    assert digests.of(tmp_path, {"n": 3}) != first
+
+
+def test_a_digest_survives_a_move_and_sees_only_what_is_executed(tmp_path):
+    (tmp_path / "probe.py").write_text("import steps\n")
+    (tmp_path / "steps.py").write_text("def take():\n    import late\n")
+    (tmp_path / "late.py").write_text("x = 1\n")
+    first = digests.of(digests.executed(tmp_path / "probe.py"))
+    without = digests.of(digests.executed(tmp_path / "probe.py", {"late"}))
+    (tmp_path / "new_probe.py").write_text("import probe\n")
+    assert digests.of(digests.executed(tmp_path / "probe.py")) == first  # a new one voids nothing
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    for name in ("probe.py", "steps.py", "late.py"):
+        (tmp_path / name).rename(moved / name)
+    assert digests.of(digests.executed(moved / "probe.py")) == first
+    (moved / "late.py").write_text("x = 2\n")
+    assert digests.of(digests.executed(moved / "probe.py")) != first
+    assert digests.of(digests.executed(moved / "probe.py", {"late"})) == without
+
+
+def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "RUNS", tmp_path / "runs")
+    monkeypatch.setenv("CASEBOOK_BUILD", "1")
+    values = iter(range(9))
+
+    def taken():
+        return measurements.stored_or_new("key", lambda: {"value": next(values)})
+
+    first = taken()
+    assert set(measurements.COLUMNS) <= set(first) and first["schema"] == measurements.SCHEMA
+    assert first["unit_ms"] > 0 and first["cores"] >= 1 and first["key"] == "key"
+    assert taken() == first
+    told = tmp_path / "again.json"
+    told.write_text(json.dumps({"keys": ["key"], "claims": {}}))
+    monkeypatch.setenv(again.VARIABLE, str(told))
+    second = taken()
+    assert second["value"] == 1 and second["key"] == "key-again"
+    assert taken() == second  # and that stands
+    with again.keeping():
+        assert taken() == first
+    monkeypatch.delenv(again.VARIABLE)
+    assert taken() == first
+    monkeypatch.delenv("CASEBOOK_BUILD")
+    assert taken()["value"] == 2  # a reader measures anew
 
 
 def test_store_gives_back_what_was_saved_and_never_a_half(tmp_path):
-    store = runs.Store(tmp_path / "runs")
+    store = measurements.Measurements(tmp_path / "runs")
     assert store.load("x") is None
     store.save("x", {"wall_s": 1.0})
-    (tmp_path / "runs" / "y.part").write_text('{"wall')  # a writer that was killed
+    (tmp_path / "runs" / "y.7.part").write_text('{"wall')  # a writer that was killed
     assert store.load("x") == {"wall_s": 1.0}
     assert store.load("y") is None
 
@@ -112,8 +156,10 @@ def test_a_profile_survives_the_way_into_a_dump_and_back(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(observations, "folder", lambda: tmp_path)
     observations.save_reference(seen, tmp_path)
-    back = observations.reference("s", "profile", ["grequests"])
-    assert back.source == "reference"
+    back = observations.reference("s", "profile", ["grequests"], n=10, delay_s=1.0)
+    assert back.source == "reference" and back.instead == ""
+    other = observations.reference("s", "profile", ["grequests"], n=10, delay_s=0.1)
+    assert other.instead == "a delay in seconds of 1 instead of 0.1"
     assert back.answer["profile"] == rows
     assert back.frame["function"].tolist() == ["g", "f"]
 

@@ -66,15 +66,24 @@ def build(
             "\n".join(problems) + "\nThe pages are there all the same. `make book` tries again "
             "what failed; `make fresh` measures all of it again."
         )
-    reversed_ = [claim for claim in found.claims if claim["outcome"] == OTHERWISE and claim["live"]]
+    reversed_ = _otherwise(found)
     if strict and reversed_:
-        named = "\n".join(f"{each['id']}: {each['statement']}" for each in reversed_)
         raise FindingsOtherwise(
-            f"{len(reversed_)} of {len(found.claims)} findings came out otherwise, twice:\n"
-            f"{named}\n"
+            f"{len(reversed_)} findings came out otherwise:\n" + "\n".join(reversed_) + "\n"
             "`make fresh STRICT=1` measures all of it again."
         )
     return first_page
+
+
+def _otherwise(found: evidence.Evidence) -> list[str]:
+    """The findings of this machine that a strict build does not let pass, a line each."""
+    claims = [each for each in found.claims if each["outcome"] == OTHERWISE and each["live"]]
+    rows = [each for each in found.comparisons if each["why"] == published.UNEXPLAINED]
+    return [
+        *(f"{each['id']} ({each['chapter']}): {each['statement']}" for each in claims),
+        *(f"{each['id']} ({each['chapter']}): published {each['published']}, here "
+          f"{each['measured_text']}, and no reason is given" for each in rows),
+    ]  # fmt: skip
 
 
 def _prepare() -> None:
