@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import json
 import os
+import select
 import sys
 from dataclasses import asdict
 
@@ -176,14 +177,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _reader_has_left() -> bool:
-    """Whether nobody reads our output any more. Then what is left of it goes nowhere."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())  # Python flushes once more at the end
-        return True
-    return False
+    """Whether nobody reads our output any more. If so, what is left of it goes nowhere."""
+    output = select.poll()
+    output.register(sys.stdout, 0)  # asks for nothing: an error is told in any case
+    if not output.poll(0):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes at its end
+    return True
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from uv import find_uv_bin
-
-from casebook import patches, places
+from casebook import installers, patches, places
 from casebook.errors import EnvironmentFailed
 from casebook.interpreters import Interpreter
 from casebook.stacks import Stack
@@ -145,9 +143,9 @@ def _remove(folder: Path) -> None:
 
 
 def _uv(work: _Work) -> None:
-    uv = find_uv_bin()
-    _run(work, [uv, "venv", "--no-project", "--python", work.interpreter.path, work.folder])
-    command = [uv, "pip", "install", "--python", work.python, "--no-deps"]
+    options = ["--no-project", "--python", work.interpreter.path]
+    _run(work, installers.uv("venv", *options, work.folder))
+    command = installers.uv("pip", "install", "--python", work.python, "--no-deps")
     command += ["--build-constraints", places.ENV / "build.txt"]
     if work.stack.python != "today":
         command += ["--only-binary", ":all:"]
@@ -160,7 +158,7 @@ def _virtualenv(work: _Work) -> None:
     and the pip in it do."""
     tools = places.ENV / "virtualenv.txt"
     pin = next(line for line in tools.read_text().splitlines() if line.startswith("virtualenv=="))
-    command = [find_uv_bin(), "tool", "run", "--no-python-downloads"]
+    command = installers.uv("tool", "run", "--no-python-downloads")
     command += ["--python", Path(sys.executable).resolve(), "--constraints", tools]
     command += ["--from", pin, "virtualenv", "--no-periodic-update"]
     _run(work, [*command, "--python", work.interpreter.path, work.folder])
@@ -203,7 +201,8 @@ def _execute(work: _Work, command: list) -> int:
     """
     leads_away = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET",
                   "PIP_PREFIX", "PIP_ROOT", "PIP_NO_BINARY", "PIP_ONLY_BINARY")  # fmt: skip
-    environ = {key: value for key, value in os.environ.items() if key not in leads_away}
+    stays = {key: value for key, value in os.environ.items() if key not in leads_away}
+    environ = installers.environ_of_pip(stays)
     environ["PIP_USER"] = "0"
     return subprocess.run(
         [str(part) for part in command],

@@ -12,9 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from uv import find_uv_bin
-
-from casebook import places
+from casebook import installers, places
 
 _QUESTION = """
 import json, platform, ssl, sys, zlib
@@ -71,7 +69,7 @@ def _find(version: str) -> Interpreter | None:
 
 def how_to_get(version: str) -> str:
     """The commands that bring a Python of this version, one or the other."""
-    uv = Path(find_uv_bin())
+    uv = Path(installers.uv()[0])
     if uv.is_relative_to(places.ROOT):
         uv = uv.relative_to(places.ROOT)
     else:
@@ -136,7 +134,7 @@ def _conda_roots(home: Path, environ: dict[str, str]) -> list[Path]:
 
 def _uv_folder(environ: dict[str, str]) -> Path:
     done = subprocess.run(
-        [find_uv_bin(), "python", "dir"], capture_output=True, text=True, env=environ, timeout=30
+        installers.uv("python", "dir"), capture_output=True, text=True, env=environ, timeout=30
     )
     return Path(done.stdout.strip() or "/nonexistent")
 

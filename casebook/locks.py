@@ -10,9 +10,7 @@ import sys
 import tempfile
 import tomllib
 
-from uv import find_uv_bin
-
-from casebook import places
+from casebook import installers, places
 from casebook.installation import REFUSED_BY_UV
 from casebook.stacks import TABLE
 
@@ -22,7 +20,7 @@ OLDEST_TODAY = "3.11"
 
 def _compile(source: str, *options: str) -> str:
     """The text of an exact lock. No index address or path goes into it."""
-    command = [find_uv_bin(), "pip", "compile", "--quiet", "--no-header", *options, "-"]
+    command = installers.uv("pip", "compile", "--quiet", "--no-header", *options, "-")
     environ = {k: v for k, v in os.environ.items() if k != "UV_CUSTOM_COMPILE_COMMAND"}
     done = subprocess.run(
         command, input=source, capture_output=True, text=True, env=environ, cwd=places.ENV

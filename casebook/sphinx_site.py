@@ -1,16 +1,17 @@
-"""The book's own Sphinx extension: diagrams from the site itself, no Thebe, accessible pages."""
+"""The book's own Sphinx extension: diagrams in the page's colours, no Thebe, accessible pages."""
 
 import re
 from pathlib import Path
 
 import nbformat
 from docutils import nodes
-from docutils.parsers.rst import Directive
 from jupyter_cache import get_cache
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
-from sphinx.writers.html5 import HTML5Translator
+
+#: The folder of the diagrams, each of which is drawn once for both themes.
+DIAGRAMS = "book/_static/diagrams"
 
 #: What the axe checker finds in pages as the theme, docutils and pandas write them, each cured.
 MENDS = (
@@ -35,23 +36,17 @@ MENDS = (
 )
 
 
-class mermaid(nodes.General, nodes.Element):
-    """A Mermaid diagram; `source` is its text."""
+def put_diagrams_in(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Put the drawings themselves in the place of images of `book/_static/diagrams`.
 
-
-class MermaidDirective(Directive):
-    """A ```mermaid fence, which JupyterLab draws by itself and book/_static/diagrams.js here."""
-
-    has_content = True
-
-    def run(self) -> list[nodes.Node]:
-        self.assert_has_content()
-        return [mermaid(source="\n".join(self.content))]
-
-
-def visit_mermaid(translator: HTML5Translator, node: mermaid) -> None:
-    translator.body.append(f'<pre class="mermaid">{translator.encode(node["source"])}</pre>\n')
-    raise nodes.SkipNode
+    So they take the colours of the page's theme, as casebook.css says, also when the reader
+    switches it, and bring their titles and descriptions.
+    """
+    for image in list(doctree.findall(nodes.image)):
+        path = Path(app.srcdir, image["uri"])
+        if path.parent == Path(app.srcdir, DIAGRAMS):
+            drawing = path.read_text(encoding="utf-8")
+            image.replace_self(nodes.raw("", drawing, format="html"))
 
 
 def leave_out_thebe(app: Sphinx) -> None:
@@ -96,9 +91,8 @@ def mend_pages(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_node(mermaid, html=(visit_mermaid, None))
-    app.add_directive("mermaid", MermaidDirective)
     app.connect("config-inited", lambda app, config: leave_out_thebe(app), priority=0)
     app.connect("env-before-read-docs", refuse_to_execute)
+    app.connect("doctree-resolved", put_diagrams_in)
     app.connect("build-finished", mend_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,7 @@
 """The command line as a reader uses it: a process, its output, its exit status."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -10,8 +11,6 @@ from casebook import places, server
 
 
 def casebook(*arguments, **environment):
-    import os
-
     return subprocess.run(
         [sys.executable, "-m", "casebook", *arguments],
         capture_output=True,
@@ -104,3 +103,24 @@ def test_stacks_shows_each_stack_and_what_it_needs():
     assert states["stage-3-py37"]["steps"] == ["gevent_openssl", "grequests"]
     assert states["stage-4-py27"]["patch"]
     assert casebook("stacks").stdout.count("stage-") >= 13
+
+
+@pytest.mark.parametrize("option", [["--json"], []])
+def test_a_reader_who_has_enough_is_no_error(option):
+    """As after `| head -1`, only surely: here the other end of the pipe is closed at once."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    command = [sys.executable, "-m", "casebook", "stacks", *option]
+    done = subprocess.run(
+        command, stdout=writes, stderr=subprocess.PIPE, text=True, timeout=120, cwd=places.ROOT
+    )
+    os.close(writes)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_another_broken_pipe_is_told():
+    lost = "raise BrokenPipeError('to a server')"
+    code = f"from casebook import cli\ndef lose(options): {lost}\n"
+    code += "cli._stacks = lose\ncli.main(['stacks'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1 and "to a server" in done.stderr

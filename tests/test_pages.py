@@ -3,17 +3,21 @@
 import cProfile
 import functools
 import http.server
+import io
 import json
+import re
 import shutil
 import threading
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from PIL import Image
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
-from casebook import book, environments, places, snakeviz_pages
+from casebook import book, colours, environments, places, snakeviz_pages
 
 AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
 #: The last rule is one that axe counts as experimental. Style sheets are not fetched again.
@@ -21,6 +25,36 @@ AXE_RUN = """axe.run(document, {
     preload: false, rules: {'label-content-name-mismatch': {enabled: true}}
 })"""
 WIDE, PHONE = 1280, 390
+
+DIAGRAMS = places.ROOT / "book" / "_static" / "diagrams"
+#: Leaves of a diagram its words and boxes.
+NO_LINES = ".diagram.diagram.diagram { --line: none }"
+#: The words of a diagram that have no room: [text, what is in its way].
+CROWDED = """(() => {
+    const boxes = selector => [...document.querySelectorAll(selector)].map(
+        node => ({node, ...node.getBoundingClientRect().toJSON()}));
+    const meet = (a, b) =>
+        a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+    const within = (a, b) =>
+        a.left >= b.left && a.right <= b.right && a.top >= b.top && a.bottom <= b.bottom;
+    const found = [];
+    const texts = boxes('text');
+    for (const text of texts) {
+        const say = what => found.push([text.node.textContent, what]);
+        if (!within(text, boxes('svg')[0])) say('the edge');
+        for (const box of boxes('rect')) if (meet(text, box) && !within(text, box)) say('a box');
+        for (const other of texts) if (other !== text && meet(text, other)) say('other words');
+        for (const way of document.querySelectorAll('path.way, path.cut')) {
+            const matrix = way.getScreenCTM();
+            for (let at = 0; at <= way.getTotalLength(); at += 1) {
+                const point = way.getPointAtLength(at).matrixTransform(matrix);
+                const spot = {left: point.x, right: point.x, top: point.y, bottom: point.y};
+                if (meet(text, spot)) { say('a line'); break; }
+            }
+        }
+    }
+    return found;
+})()"""
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 #: No page of ours needs them, and Chromium would talk to its maker without.
@@ -96,7 +130,6 @@ def test_every_page(site: Path, address: str, browser: Browser, width: int, them
             continue
         here[0] = name
         tab.goto(address + name, wait_until="load")
-        wait_for_diagrams(tab)
         for finding in too_wide(tab):
             note(finding)
         # Both widths and both themes, each once. SnakeViz's pages are its own, with long tables
@@ -107,12 +140,6 @@ def test_every_page(site: Path, address: str, browser: Browser, width: int, them
     context.close()
     if found:
         pytest.fail("\n".join(found), pytrace=False)
-
-
-def wait_for_diagrams(tab: Page) -> None:
-    tab.wait_for_function(
-        "[...document.querySelectorAll('pre.mermaid')].every(d => d.querySelector('svg'))"
-    )
 
 
 def too_wide(tab: Page) -> list[str]:
@@ -138,19 +165,85 @@ def test_the_first_page_leads_to_the_preface(address: str, browser: Browser) -> 
     tab.close()
 
 
-def test_a_diagram_follows_the_theme(site: Path, address: str, browser: Browser) -> None:
-    with_diagram = [
-        name for name in pages_of(site) if 'class="mermaid"' in (site / name).read_text()
-    ]
-    tab = browser.new_page(color_scheme="light")
-    tab.goto(address + with_diagram[0])
-    wait_for_diagrams(tab)
-    light = tab.inner_html("pre.mermaid")
-    tab.evaluate("document.documentElement.dataset.theme = 'dark'")
-    tab.wait_for_function(
-        "light => document.querySelector('pre.mermaid').innerHTML !== light", arg=light
-    )
+def test_each_diagram_is_described_in_its_chapter() -> None:
+    """JupyterLab shows the alternative text, the pages have the description in the drawing."""
+    shown = [image for path in places.NOTEBOOKS.glob("*.ipynb") for image in diagrams_in(path)]
+    described = []
+    for path in DIAGRAMS.glob("*.svg"):
+        drawing = ElementTree.parse(path).getroot()
+        assert drawing.findtext("{*}title"), path.name
+        described.append((drawing.findtext("{*}desc"), path.name))
+    assert sorted(shown) == sorted(described)
+    assert len(shown) >= 5
+
+
+def diagrams_in(path: Path) -> list[tuple[str, str]]:
+    """Alternative text and file name of each diagram in a chapter."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    prose = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    return re.findall(r"!\[(.*?)\]\(\.\./book/_static/diagrams/(.*?)\)", prose)
+
+
+@pytest.mark.parametrize("path", sorted(DIAGRAMS.glob("*.svg")), ids=lambda path: path.stem)
+def test_the_words_of_a_diagram_have_room(path: Path, browser: Browser) -> None:
+    """None leaves the drawing or its box, and none lies on another or on an arrow."""
+    tab = browser.new_page()
+    tab.set_content(path.read_text(encoding="utf-8"))
+    words = tab.locator("text").all_inner_texts()
+    assert len(words) >= 5
+    assert tab.evaluate(CROWDED) == []
     tab.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_diagrams_as_images_follow_the_theme(theme: str, browser: Browser, tmp_path: Path) -> None:
+    """As in JupyterLab, which says its theme as the colour scheme of its page."""
+    other = {"light": "dark", "dark": "light"}[theme]
+    images = ""
+    for path in DIAGRAMS.glob("*.svg"):
+        (tmp_path / path.name).write_text(
+            path.read_text().replace("</style>", NO_LINES + "</style>")
+        )
+        images += f'<p><img src="{path.name}"></p>'
+    (tmp_path / "page.html").write_text(f'<html style="color-scheme: {theme}">{images}')
+    tab = browser.new_page(color_scheme=other)
+    tab.goto((tmp_path / "page.html").as_uri())
+    for image in tab.locator("img").all():
+        assert_drawn(image, theme)
+    tab.close()
+
+
+@pytest.mark.parametrize("width", [WIDE, PHONE])
+def test_diagrams_follow_the_switch_also_in_a_folder(
+    site: Path, browser: Browser, width: int
+) -> None:
+    tab = browser.new_page(color_scheme="light", viewport={"width": width, "height": 900})
+    for path in places.NOTEBOOKS.glob("*.ipynb"):
+        wanted = len(diagrams_in(path))
+        if wanted == 0:
+            continue
+        tab.goto((site / "notebooks" / path.with_suffix(".html").name).as_uri())
+        tab.add_style_tag(content=NO_LINES)
+        for theme in ("light", "dark"):
+            tab.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+            drawn = tab.get_by_role("article").get_by_role("img").and_(tab.locator(".diagram"))
+            assert drawn.count() == wanted, path.name
+            for diagram in drawn.all():
+                assert_drawn(diagram, theme)
+    tab.close()
+
+
+def assert_drawn(shown: Locator, theme: str) -> None:
+    """Most of a diagram without lines is the ground of the theme, and its words can be read."""
+    picture = Image.open(io.BytesIO(shown.screenshot())).convert("RGB")
+    counts = {
+        "#{:02x}{:02x}{:02x}".format(*colour): count
+        for count, colour in picture.getcolors(maxcolors=picture.width * picture.height)
+    }
+    ground = max(counts, key=counts.__getitem__)
+    assert colours.contrast(ground, {"light": "#ffffff", "dark": "#000000"}[theme]) < 2
+    words = sum(count for colour, count in counts.items() if colours.contrast(colour, ground) > 4.5)
+    assert words / sum(counts.values()) > 0.005
 
 
 def test_notebooks_can_be_downloaded_without_outputs(site: Path) -> None:

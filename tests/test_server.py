@@ -22,7 +22,12 @@ from casebook.server import go_httpbin
 
 ROOT = Path(__file__).parent.parent
 CROWD = ROOT / "benchmarks" / "crowd.py"
-SERVE = "import sys; from casebook import server; sys.exit(server.serve(scheme={!r}, engine={!r}))"
+SERVE = """
+import signal, sys
+from casebook import server
+signal.signal(signal.SIGHUP, signal.{})
+sys.exit(server.serve(scheme={!r}, engine={!r}))
+"""
 OWN = """
 import json, time
 from casebook import server
@@ -374,11 +379,15 @@ def test_rude_clients_leave_no_noise():
 
 
 @contextlib.contextmanager
-def foreground(scheme: str, engine: str, files: int | None = None):
-    """`serve` in a process of its own, and the line that it printed. `files`: all it may open."""
+def foreground(scheme: str, engine: str, files: int | None = None, hangup: str = "SIG_DFL"):
+    """`serve` in a process of its own, and the line that it printed. `files`: all it may open.
+
+    `hangup`: what it finds set for SIGHUP, however these tests were started.
+    """
     limit = f"ulimit -n {files}; " if files else ""
+    serve = SERVE.format(hangup, scheme, engine)
     with subprocess.Popen(
-        ["sh", "-c", limit + 'exec "$0" -c "$1"', sys.executable, SERVE.format(scheme, engine)],
+        ["sh", "-c", limit + 'exec "$0" -c "$1"', sys.executable, serve],
         cwd=ROOT,
         text=True,
         stdout=subprocess.PIPE,
@@ -401,6 +410,17 @@ def test_told_to_stop_it_leaves_nothing(engine, number):
     assert (process.returncode, rest) == (0, "")
     assert ends(ready["pid"], 0.5)
     assert not folder.exists()
+
+
+def test_under_nohup_it_outlives_its_terminal():
+    with foreground("http", "lab", hangup="SIG_IGN") as (process, ready):
+        lab = server.Server(ready["url"], None, ready["pid"], "lab", process)
+        process.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+        assert lab.counters()["requests"] == 0
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
 
 
 def test_serve_over_plain_http_names_no_ca_file():

@@ -1,0 +1,251 @@
+"""Whom uv and pip trust: an index on loopback, whose authority only this machine knows.
+
+The machine's store of certificates is another one for the processes that are started here: they
+have a mount namespace of their own, with a folder of the test in the place of /etc/ssl.
+"""
+
+import http.server
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trustme
+
+from casebook import environments, installers, places, stacks
+
+#: What uv says of an authority that is not in the store, and where there is no store.
+UNKNOWN = "UnknownIssuer"
+NO_STORE = "No CA certificates were loaded"
+#: What pip says when it could not look.
+NOTHING = "No matching distribution found for thing"
+#: Before a command of pip: with the variables that tell it whom to trust.
+TRUSTING = [sys.executable, "-c", """if True:
+    import os, sys
+    from casebook import installers
+    os.execve(sys.argv[1], sys.argv[1:], installers.environ_of_pip(os.environ))
+    """]  # fmt: skip
+#: Builds the package of a project of which the wheel is there.
+BACKEND = """
+import os, shutil
+def build_editable(folder, *_):
+    return os.path.basename(shutil.copy("casebook-0.1-py2.py3-none-any.whl", folder))
+"""
+
+
+@dataclass(frozen=True)
+class Index:
+    """A package index over HTTPS. Its authority is in `ca_file`, and in no store but ours."""
+
+    url: str
+    folder: Path
+    ca_file: Path
+
+    def offer(self, name: str, files: dict[str, str], version: str = "1.0") -> None:
+        page = self.folder / name
+        page.mkdir()
+        wheel = write_wheel(page, name, version, files)
+        (page / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
+
+
+class _Pages(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def write_wheel(folder: Path, name: str, version: str, files: dict[str, str]) -> Path:
+    path = folder / f"{name}-{version}-py2.py3-none-any.whl"
+    about = f"{name}-{version}.dist-info"
+    files = files | {
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\n"
+        "Tag: py2-none-any\nTag: py3-none-any\n",
+        f"{about}/RECORD": "",
+    }
+    with zipfile.ZipFile(path, "w") as wheel:
+        for inside, content in files.items():
+            wheel.writestr(inside, content)
+    return path
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    folder = tmp_path_factory.mktemp("index")
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    ca_file = folder / "ca.pem"
+    authority.cert_pem.write_to_path(str(ca_file))
+    pages = partial(_Pages, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), pages) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        index = Index(f"https://127.0.0.1:{server.server_port}/", folder, ca_file)
+        index.offer("thing", {"thing.py": ""})
+        yield index
+        server.shutdown()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine with a store of its own; see the fixture."""
+
+    index: Index
+    folder: Path
+
+    def run(self, *command: object, cwd: Path = places.ROOT, **variables: str) -> str:
+        """What the command says on its errors' side; "" when it succeeds. Nothing is inherited."""
+        environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
+            "PIP_CONFIG_FILE": os.devnull,
+            "PIP_INDEX_URL": self.index.url,
+            "PIP_RETRIES": "0",
+            "UV_CACHE_DIR": str(self.folder / "cache"),
+            "UV_DEFAULT_INDEX": self.index.url,
+            "UV_NO_CONFIG": "1",
+        }
+        elsewhere = 'mount --bind "$0" /etc/ssl && exec "$@"'
+        namespace = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", elsewhere]
+        done = subprocess.run(
+            [*namespace, self.folder / "ssl", *command], env=environ | variables, cwd=cwd,
+            capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0 or done.stderr
+        return "" if done.returncode == 0 else done.stderr
+
+    def uv(self, *arguments: object, **variables: str) -> str:
+        """What our uv says when it installs `thing`."""
+        install = ["pip", "install", "--no-cache", "--target", self.folder / "things", "thing"]
+        command = [*(arguments or [sys.executable, "-m", "casebook.installers", "uv"]), *install]
+        return self.run(*command, **variables)
+
+
+@pytest.fixture(params=["authority", "others", "none"])
+def machine(request: pytest.FixtureRequest, tmp_path: Path, index: Index) -> Machine:
+    """A machine with the index's authority in its store, with another there, or without a store."""
+    if not has_namespaces():
+        pytest.skip("unshare(1) cannot give a process a mount namespace of its own here")
+    certificates = tmp_path / "ssl" / "certs"
+    certificates.mkdir(parents=True)
+    if request.param == "authority":
+        shutil.copy(index.ca_file, certificates / "ca-certificates.crt")
+    elif request.param == "others":
+        trustme.CA().cert_pem.write_to_path(str(certificates / "ca-certificates.crt"))
+    return Machine(index, tmp_path)
+
+
+def has_namespaces() -> bool:
+    tried = ["unshare", "--user", "--map-root-user", "--mount", "true"]
+    return bool(shutil.which("unshare")) and subprocess.run(tried).returncode == 0
+
+
+with_store = pytest.mark.parametrize("machine", ["authority"], indirect=True)
+with_others = pytest.mark.parametrize("machine", ["others"], indirect=True)
+without_store = pytest.mark.parametrize("machine", ["none"], indirect=True)
+
+
+@with_store
+def test_uv_uses_the_certificates_of_the_system(machine: Machine) -> None:
+    [plain, *_] = installers.uv()
+    assert UNKNOWN in machine.uv(plain)
+    assert machine.uv() == ""
+    assert (machine.folder / "things" / "thing.py").exists()
+
+
+@with_others
+def test_uv_trusts_nobody_who_is_not_in_the_store(machine: Machine) -> None:
+    assert UNKNOWN in machine.uv()
+
+
+@pytest.mark.parametrize("machine", ["others", "none"], indirect=True)
+def test_ssl_cert_file_counts_as_ever(machine: Machine) -> None:
+    assert machine.uv(SSL_CERT_FILE=str(machine.index.ca_file)) == ""
+
+
+@without_store
+def test_without_a_store_uv_keeps_to_what_it_has_built_in(machine: Machine) -> None:
+    [plain, *_] = installers.uv()
+    assert NO_STORE in machine.uv(plain, "--system-certs")
+    said = machine.uv()
+    assert UNKNOWN in said and NO_STORE not in said
+
+
+@with_store
+def test_whoever_decides_otherwise_is_heard(machine: Machine) -> None:
+    assert UNKNOWN in machine.uv(UV_SYSTEM_CERTS="false")
+
+
+@pytest.fixture
+def pip_of_2_7(machine: Machine) -> list:
+    """A command of the pip of an environment of Python 2.7, which downloads `thing`."""
+    stack = stacks.get("stage-1-py27")
+    if not environments.find_interpreter("2.7") and "2.7" not in environments.required():
+        pytest.skip("no Python 2.7 here")
+    python = environments.ensure(stack).python
+    return [python, "-m", "pip", "download", "thing", "--no-cache-dir", "--dest", machine.folder]
+
+
+@with_store
+def test_the_pip_of_python_2_7_uses_the_certificates_of_the_system(
+    machine: Machine, pip_of_2_7: list
+) -> None:
+    assert NOTHING in machine.run(*pip_of_2_7)
+    assert machine.run(*TRUSTING, *pip_of_2_7) == ""
+    assert list(machine.folder.glob("thing-*.whl"))
+
+
+@with_others
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"])
+def test_the_pip_of_python_2_7_trusts_whom_a_variable_names(
+    machine: Machine, pip_of_2_7: list, name: str
+) -> None:
+    assert NOTHING in machine.run(*TRUSTING, *pip_of_2_7)
+    assert machine.run(*TRUSTING, *pip_of_2_7, **{name: str(machine.index.ca_file)}) == ""
+
+
+@with_store
+def test_the_makefile_sets_up_behind_such_a_proxy(machine: Machine) -> None:
+    """With our Makefile, the real pip and the real uv, and packages of the test."""
+    root = machine.folder / "project"
+    (root / "casebook").mkdir(parents=True)
+    (root / "env").mkdir()
+    for name in ("Makefile", "casebook/__init__.py", "casebook/installers.py"):
+        shutil.copy(places.ROOT / name, root / name)
+    [uv, *_] = installers.uv()
+    finds = f"def find_uv_bin():\n    return {uv!r}\n"
+    machine.index.offer("uv", {"uv/__init__.py": finds})
+    machine.index.offer("late", {"late.py": ""})
+    write_wheel(root, "casebook", "0.1", {"casebook_is_here.py": ""})
+    (root / "backend.py").write_text(BACKEND)
+    (root / "pyproject.toml").write_text(
+        '[project]\nname = "casebook"\nversion = "0.1"\n'
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
+    (root / "requirements.txt").write_text("thing==1.0\nuv==1.0\n")
+    (root / "env" / "test.lock").write_text("late==1.0\n")
+    python = Path(sys.executable).resolve()
+    assert machine.run("make", f"PYTHON={python}", ".venv/tests.stamp", cwd=root) == ""
+    [packages] = (root / ".venv").glob("lib/python*/site-packages")
+    for name in ("thing.py", "uv/__init__.py", "casebook_is_here.py", "late.py"):
+        assert (packages / name).exists()
+
+
+def test_nobody_calls_uv_but_through_here() -> None:
+    calls = re.compile(r"find_uv_bin|bin/uv\b|\(BIN\)/uv\b|-m uv\b|[\"']-m[\"'], [\"']uv[\"']")
+    files = [places.ROOT / "Makefile", places.ROOT / "postBuild", places.ROOT / ".ci" / "run"]
+    for folder in ("casebook", "tests", "benchmarks"):
+        files += (places.ROOT / folder).rglob("*.py")
+    mine = {Path(installers.__file__), Path(__file__)}
+    assert [
+        path.name for path in files if path not in mine and calls.search(path.read_text())
+    ] == []
