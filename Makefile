@@ -4,6 +4,7 @@
 #                 STRICT=1: exit with 1 when a finding came out otherwise
 #   make fresh    the same, and measure everything again
 #   make test     the tests (ARGS="-k book" selects), which also look at the built book
+#   make test-all the same and what takes minutes; make test-nightly: everything there is
 #   make lab      JupyterLab on the notebooks
 #   make record   the reference run into data/ (long: full mode)
 #   make lint     ruff
@@ -19,7 +20,7 @@ INSTALLERS := $(BIN)/python -m casebook.installers
 BOOK := .venv/book.stamp
 TESTS := .venv/tests.stamp
 
-.PHONY: book fresh test lab record lint lock clean distclean
+.PHONY: book fresh test test-all test-nightly lab record lint lock clean distclean
 
 book: $(BOOK)
 	@$(BIN)/python -m casebook book $(if $(STRICT),--strict)
@@ -29,6 +30,12 @@ fresh: $(BOOK)
 
 test: $(TESTS)
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-all: $(TESTS)
+	@$(BIN)/python -m pytest -m "not nightly" $(ARGS)
+
+test-nightly: $(TESTS)
+	@$(BIN)/python -m pytest -m "" $(ARGS)
 
 lab: $(BOOK)
 	@$(BIN)/python -m jupyterlab --notebook-dir=. notebooks/01_one_at_a_time.ipynb $(ARGS)

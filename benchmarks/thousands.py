@@ -1,6 +1,6 @@
 """Thousands of requests at once: grequests with the cure against the near-limit, in one run.
 
-    python -m benchmarks.thousands [--repeats 5] [--stock 1]
+    python -m benchmarks.thousands [--repeats 5] [--stock 1] [--sizes 1000 3000]
 
 GETs of /delay/1, verify=True with a full certificate bundle, each over a connection of its own. The
 near-limit (casebook/near_limit.py) and grequests with casebook/shared_context.py take turns at each
@@ -43,22 +43,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--stock", type=int, default=1)
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(TARGETS))
     asked = parser.parse_args()
-    limits = {n: [] for n in TARGETS}
-    cured = {n: [] for n in TARGETS}
+    limits = {n: [] for n in asked.sizes}
+    cured = {n: [] for n in asked.sizes}
     for _ in range(asked.repeats):
-        for n in TARGETS:
+        for n in asked.sizes:
             limits[n].append(show(near_limit.measure_runs([n])[0]))
             cured[n].append(show(fetch(CURED, n)))
-    largest = max(TARGETS)
+    largest = max(asked.sizes)
     stock = [show(fetch(STOCK, largest)) for _ in range(asked.stock)]
 
     print(f"\nAgainst {limits[largest][0].client}, medians of {asked.repeats}, wall time")
-    for n, target in TARGETS.items():
+    for n in asked.sizes:
         pairs = zip(cured[n], limits[n], strict=True)
         each = ", ".join(f"{one.wall_s / other.wall_s:.2f}" for one, other in pairs)
         walls = [median(run.wall_s for run in its_runs) for its_runs in (cured[n], limits[n])]
-        ratio(f"cured over near-limit, n = {n:,} (each: {each})", walls[0] / walls[1], target)
+        said = f"cured over near-limit, n = {n:,} (each: {each})"
+        ratio(said, walls[0] / walls[1], TARGETS.get(n))
     if stock:
         peaks = [median(run.peak_rss_kib for run in its) for its in (cured[largest], stock)]
         name = f"peak memory, cured over stock, n = {largest:,}"

@@ -5,7 +5,7 @@ processes that keep the cores busy, and prints for each cell the range of effect
 concurrency, the server's peak of requests in flight, and how many verdicts were wrong. The
 quick mode's delay was chosen from this table; beside busy cores it is tried TRIED times.
 
-    python benchmarks/verdicts_under_load.py [RUNS PER CELL] > data/reference/verdicts.csv
+    python benchmarks/verdicts_under_load.py [RUNS PER CELL [TRIED]] > data/reference/verdicts.csv
 """
 
 import contextlib
@@ -48,12 +48,15 @@ def busy_cores(busy: bool):
             hog.join()
 
 
-def measure(runs_per_cell: int) -> pd.DataFrame:
-    """runs_per_cell runs of each kind, a row each: known, busy, and runs.FRAME_COLUMNS."""
+def measure(runs_per_cell: int, tried: int) -> pd.DataFrame:
+    """runs_per_cell runs of each kind, and `tried` beside busy cores at the quick mode's delay.
+
+    A row a run, columns known, busy, and runs.FRAME_COLUMNS.
+    """
     ready = {name: environments.ensure(stacks.get(name)) for name in KNOWN}
     parts = []
     cells = {
-        (delay_s, busy, name): TRIED if busy and delay_s == QUICK.delay_s else runs_per_cell
+        (delay_s, busy, name): tried if busy and delay_s == QUICK.delay_s else runs_per_cell
         for delay_s in DELAYS_S
         for busy in (False, True)
         for name in KNOWN
@@ -80,7 +83,8 @@ def measure(runs_per_cell: int) -> pd.DataFrame:
 
 
 def main() -> None:
-    frame = measure(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    given = [int(text) for text in sys.argv[1:]]
+    frame = measure(*(given + [20, TRIED][len(given) :]))
     columns = ["known", "busy", "delay_s", "n", "effective_concurrency", "wall_s"]
     columns += ["counters_peak_in_flight", "verdict"]
     frame[columns].round(4).to_csv(sys.stdout, index=False)

@@ -6,8 +6,6 @@ thrown away and made again.
 """
 
 import fcntl
-import hashlib
-import json
 import os
 import platform
 import sys
@@ -17,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from casebook import installation, interpreters, places
+from casebook import digests, installation, interpreters, places
 from casebook.errors import CasebookError, EnvironmentFailed, MissingInterpreter
 from casebook.interpreters import Interpreter
 from casebook.stacks import Stack
@@ -170,16 +168,15 @@ def status(stack: Stack) -> dict:
 
 
 def fingerprint(stack: Stack) -> str:
-    """A digest of all that makes a stack's environment what it is: lock, patch, interpreter.
+    """A digest of all that a stack's environment holds: lock, patch, interpreter. Not of its place.
 
     Raises MissingInterpreter.
     """
     interpreter = _interpreter(stack)
     if stack.python == "here":
-        parts = [str(interpreter.path), interpreter.version, interpreter.openssl]
-        parts.append(installation.installed(None))
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-    return installation.digest(stack, interpreter, _folder(stack, interpreter))
+        here = [interpreter.version, interpreter.openssl]
+        return digests.of(here, installation.installed(None))
+    return installation.contents(stack, interpreter)
 
 
 def clean_environ(environment: Environment) -> dict[str, str]:

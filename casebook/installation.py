@@ -1,6 +1,5 @@
 """Make one virtual environment: uv, or, for what uv does not know, virtualenv and its pip."""
 
-import hashlib
 import importlib.metadata
 import json
 import os
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from casebook import installers, patches, places
+from casebook import digests, installers, patches, places
 from casebook.errors import EnvironmentFailed
 from casebook.interpreters import Interpreter
 from casebook.stacks import Stack
@@ -38,17 +37,24 @@ TIMEOUT_S = 900
 
 
 def digest(stack: Stack, interpreter: Interpreter, folder: Path) -> str:
-    """The digest of all that makes an environment: lock, patch, interpreter, tools, place."""
+    """The digest of an environment where it is: of its contents, its place and its interpreter's.
+
+    A virtual environment does not move.
+    """
+    return digests.of(contents(stack, interpreter), str(folder), str(interpreter.path))
+
+
+def contents(stack: Stack, interpreter: Interpreter) -> str:
+    """The digest of what an environment holds, wherever it is: lock, patch, interpreter, tools."""
     tools = ["build.txt"] + (["virtualenv.txt"] if _wants_pip(stack) else [])
     parts = {
         "recipe": RECIPE,
-        "place": str(folder),
-        "interpreter": [str(interpreter.path), interpreter.version, interpreter.openssl],
+        "interpreter": [interpreter.version, interpreter.openssl],
         "lock": _lock(stack).read_text(),
         "patch": _patch(stack).read_text() if stack.patch else "",
         "tools": [(places.ENV / name).read_text() for name in tools],
     }
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return digests.of(parts)
 
 
 def stamp_of(folder: Path) -> dict | None:

@@ -17,6 +17,9 @@ from casebook.words import (
     stack_label,
 )
 
+#: How the warning begins that the machine's speed varied too much.
+UNSTEADY = "Unsteady:"
+
 #: What the sources of data/published.csv are called in a caption.
 PUBLICATIONS = {
     "000": "The curious case of grequests and https, part 1 (2019)",
@@ -94,7 +97,7 @@ def _unsteady(live: list[pd.DataFrame]) -> list[str]:
         return []
     least, most = rows["unit_ms"].min(), rows["unit_ms"].max()
     return [
-        f"Unsteady: the same piece of work took this machine {least:.2g} to {most:.2g} ms "
+        f"{UNSTEADY} the same piece of work took this machine {least:.2g} to {most:.2g} ms "
         "meanwhile, so small differences mean nothing."
     ]
 

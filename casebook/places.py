@@ -9,6 +9,6 @@ NOTEBOOKS = ROOT / "notebooks"
 BUILD = ROOT / "_build"
 
 #: What this machine made for itself: virtual environments, measured runs. Never committed.
-LOCAL = ROOT / ".casebook"
+LOCAL = (ROOT / ".casebook").resolve()
 ENVIRONMENTS = LOCAL / "envs"
 RUNS = LOCAL / "runs"

@@ -814,3 +814,19 @@ def test_numbers_in_words():
     assert words.join(["a", "b", "c"]) == "a, b and c"
     with pytest.raises(UsageError):
         words.number(float("nan"))
+
+
+def test_an_unsteady_machine_is_marked_on_the_chart_and_in_its_caption():
+    frame = runs()
+    steady = charts.n_against_wall(frame.assign(unit_ms=4.0), title="Steady")
+    assert "unsteady machine" not in steady.html and "nsteady" not in steady.caption
+    units = [4.0, 4.1, 5.9, 4.0]  # the same work, half as long again in one of four runs
+    unsteady = charts.n_against_wall(frame.assign(unit_ms=units), title="A spell")
+    assert 'class="cb-unsteady"' in unsteady.html
+    assert "took this machine 4 to 5.9 ms meanwhile" in unsteady.caption
+
+
+def test_a_caption_says_in_what_a_recorded_run_differs():
+    frame = runs().assign(source="reference", instead="n = 10 instead of 7")
+    chart = charts.n_against_wall(frame, title="Recorded")
+    assert "recorded with n = 10 instead of 7." in chart.caption

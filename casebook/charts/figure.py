@@ -19,6 +19,7 @@ from matplotlib.text import Text
 from casebook import colours
 from casebook.errors import UsageError
 from casebook.media import FIGURE
+from casebook.origins import UNSTEADY
 
 #: Drawings are laid out in points, which become the units of their viewBox. At this width a
 #: text of TEXT points is read at about 10 pixels on a phone and 16 on a desk.
@@ -40,6 +41,8 @@ _CSS = (
     "max-width:42rem;text-align:start;color:inherit}"
     ".cb-figure figcaption p{display:block;margin:0 0 .25rem}"
     ".cb-figure .cb-title{font-weight:600}"
+    ".cb-figure .cb-unsteady{margin:0 0 .25rem;font-size:.9em;font-weight:600;"
+    "color:var(--cb-stall,#b3261e)}"
     ".cb-figure .cb-source{color:var(--cb-faint,#5c6166)}"
     ".cb-figure .cb-key{display:flex;flex-wrap:wrap;gap:.1rem 1rem;list-style:none;"
     "padding:0;margin:.25rem 0;font-size:.9em}"
@@ -93,7 +96,10 @@ def chart(
         _svg(drawing, alt, f"{name}-{i}" if len(drawings) > 1 else name)
         for i, (drawing, alt) in enumerate(zip(drawings, alts, strict=True))
     ]
-    body = svgs[0] if len(svgs) == 1 else f'<div class="cb-panels">{"".join(svgs)}</div>'
+    mark = '<p class="cb-unsteady">unsteady machine: see the caption</p>' * (UNSTEADY in source)
+    body = (
+        mark + svgs[0] if len(svgs) == 1 else mark + f'<div class="cb-panels">{"".join(svgs)}</div>'
+    )
     if key:
         items = "".join(f"<li>{mark}<span>{escape(text)}</span></li>" for mark, text in key)
         body += f'<ul class="cb-key" aria-label="Key">{items}</ul>'
