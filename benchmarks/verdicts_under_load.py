@@ -9,6 +9,7 @@ quick mode's delay was chosen from this table; beside busy cores it is tried TRI
 """
 
 import contextlib
+import itertools
 import multiprocessing
 import os
 import sys
@@ -51,34 +52,29 @@ def busy_cores(busy: bool):
 def measure(runs_per_cell: int, tried: int) -> pd.DataFrame:
     """runs_per_cell runs of each kind, and `tried` beside busy cores at the quick mode's delay.
 
+    In turns: each delay and stack once, then all again, so that a slow minute touches all alike.
     A row a run, columns known, busy, and runs.FRAME_COLUMNS.
     """
     ready = {name: environments.ensure(stacks.get(name)) for name in KNOWN}
     parts = []
-    cells = {
-        (delay_s, busy, name): tried if busy and delay_s == QUICK.delay_s else runs_per_cell
-        for delay_s in DELAYS_S
+    kinds = list(itertools.product(DELAYS_S, KNOWN))
+    counts = {
+        (busy, delay_s): tried if busy and delay_s == QUICK.delay_s else runs_per_cell
         for busy in (False, True)
-        for name in KNOWN
+        for delay_s in DELAYS_S
     }
-    with tqdm(total=sum(cells.values()), unit="run") as progress:
-        for (delay_s, busy, name), count in cells.items():
+    with tqdm(total=len(KNOWN) * sum(counts.values()), unit="run") as progress:
+        for busy in (False, True):
             # A target of its own: what is measured beside busy cores is not for the store.
             with busy_cores(busy), lab_server() as target, Bench(target=target) as bench:
-                taken = []
-                for repeat in range(1, count + 1):
-                    taken.append(
-                        bench.run(
-                            ready[name],
-                            repeat,
-                            n=N,
-                            delay_s=delay_s,
-                            client="grequests",
-                            trust="authority",
-                        )
-                    )
-                    progress.update()
-            parts.append(runs.frame(taken).assign(known=KNOWN[name], busy=busy))
+                for repeat in range(1, max(counts.values()) + 1):
+                    for delay_s, name in kinds:
+                        if repeat > counts[busy, delay_s]:
+                            continue
+                        asked = {"client": "grequests", "trust": "authority"}
+                        run = bench.run(ready[name], repeat, n=N, delay_s=delay_s, **asked)
+                        parts.append(runs.frame([run]).assign(known=KNOWN[name], busy=busy))
+                        progress.update()
     return pd.concat(parts, ignore_index=True)
 
 

@@ -96,3 +96,17 @@ def median_wall_s(frame: pd.DataFrame, stack: str, n: int) -> float:
     if rows.empty:
         raise KeyError(f"no run of {stack} with n = {n} in this frame")
     return float(rows["wall_s"].median())
+
+
+def beats_while_waiting(seen) -> int:
+    """How often the event loop ran its heartbeat while some response was waited for.
+
+    seen: an observed timeline (measure.observe). A wait that goes through the event loop lets
+    the heartbeat run every 10 ms; during one that blocks the loop it cannot run at all. So this
+    is a count, which a slow machine makes smaller and cannot make of nothing.
+    """
+    waits = seen.frame[seen.frame["event"] == "wait"]
+    return sum(
+        bool(((waits["start_s"] < beat) & (beat < waits["end_s"])).any())
+        for beat in seen.heartbeats
+    )

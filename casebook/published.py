@@ -7,8 +7,9 @@ Outcomes, of which `compare` finds the first two itself:
 - not measured: nothing here corresponds to it, which the page must explain.
 
 Times of the first part are compared in delays: its sources asked for one second per response, and
-a reader in the quick mode asks for less. The sources of the others asked for none, and their
-times are compared as they are; whether a finding holds is for the caller to say.
+a reader in the quick mode asks for less. Where most of such a time is the delay that was set,
+the caller says so, and only the rest is compared. The sources of the others asked for none, and
+their times are compared as they are; whether a finding holds is for the caller to say.
 """
 
 import os
@@ -141,6 +142,7 @@ def compare(
     why: str = "",
     runs=None,
     finding: bool | None = None,
+    delays: int = 0,
 ) -> None:
     """Show a published row beside what we got, and leave a record for the page of all rows.
 
@@ -149,9 +151,11 @@ def compare(
     the source and the delay. outcome: one of OUTCOMES where it cannot be computed. why: one
     sentence; needed for `not measured`. finding: whether the published
     finding holds here, although the number is another one; needed for numbers of the second and
-    third part, which had no delay to compare by. Raises UsageError without what is needed.
+    third part, which had no delay to compare by. delays: so many of the delays that were set are
+    in the time whoever measures it, so that only the seconds beside them were free to differ and
+    are compared. Raises UsageError without what is needed.
     """
-    _show(comparison(id, measured, outcome, why, runs, finding), row(id))
+    _show(comparison(id, measured, outcome, why, runs, finding, delays), row(id))
 
 
 def comparison(
@@ -161,6 +165,7 @@ def comparison(
     why: str = "",
     runs=None,
     finding: bool | None = None,
+    delays: int = 0,
 ) -> dict:
     """The record of a comparison, not shown; parameters and errors are those of `compare`.
 
@@ -171,7 +176,7 @@ def comparison(
     if measured is not None:
         measured = plain(measured, f"comparison {id}")
     delay_s = _delay_s(runs) if _waited(asked) else DELAY_S
-    outcome = outcome or _outcome(asked, measured, delay_s, finding)
+    outcome = outcome or _outcome(asked, measured, delay_s, finding, delays)
     if outcome not in OUTCOMES:
         raise UsageError(f"comparison {id}: {outcome!r} is none of {', '.join(OUTCOMES)}")
     if outcome == NOT_MEASURED and not why.strip():
@@ -181,6 +186,10 @@ def comparison(
         )
     if outcome == NOT_REPRODUCED and not why.strip():
         why = UNEXPLAINED
+    if delays and measured is not None:
+        theirs, ours = _beside(asked, measured, delay_s, delays)
+        of = "the delay" if delays == 1 else f"the {delays} delays"
+        why = f"Beside {of} it took {theirs:.2f} s there and {ours:.2f} s here. {why}".strip()
     recorded, _ = of_source(runs, words.REFERENCE)
     return {
         "id": id,
@@ -228,14 +237,21 @@ def _waited(asked: pd.Series) -> bool:
     return asked["source"].startswith(_WITH_DELAY)
 
 
-def _outcome(asked: pd.Series, measured, delay_s: float, finding: bool | None) -> str:
+def _beside(asked: pd.Series, measured, delay_s: float, delays: int) -> tuple[float, float]:
+    """The seconds beside so many delays, in a published time and in ours."""
+    return asked["number"] - delays * DELAY_S, measured - delays * delay_s
+
+
+def _outcome(
+    asked: pd.Series, measured, delay_s: float, finding: bool | None, delays: int = 0
+) -> str:
     if measured is None:
         return NOT_MEASURED
     number = not isinstance(measured, str) and pd.notna(asked["number"])
     if not number or (asked["unit"] != "s" and finding is None):
         return REPRODUCED if agrees(asked["value"], measured) else NOT_REPRODUCED
     ours, theirs = measured / delay_s, asked["number"] / DELAY_S
-    if agrees(theirs, ours):
+    if agrees(*(_beside(asked, measured, delay_s, delays) if delays else (theirs, ours))):
         return REPRODUCED
     if finding is not None:
         return DIFFERS if finding else NOT_REPRODUCED

@@ -62,6 +62,14 @@ def test_over_plain_http_nothing_is_slow(name, needs):
     assert run.counters["handshakes"] == 0
 
 
+def test_the_heartbeat_runs_during_a_wait_only_where_the_wait_leaves_the_loop_free():
+    ways = {("stage-1-today", "https"): True, ("stage-2-injected-today", "https"): False}
+    ways[("stage-2-injected-today", "http")] = True
+    for (name, scheme), free in ways.items():
+        seen = measure.observe(name, "timeline", n=3, delay_s=0.1, scheme=scheme)
+        assert (analysis.beats_while_waiting(seen) > 0) == free, (name, scheme)
+
+
 def test_the_published_verdicts_come_out():
     published = {
         stack.name: stack.says["verdict"]

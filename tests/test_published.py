@@ -71,6 +71,17 @@ def test_times_are_compared_in_delays():
     assert full["outcome"] == "reproduced" and full["measured_text"] == "10.3 s"
 
 
+def test_only_what_was_free_to_differ_is_compared():
+    """Ten pages at 1 s, one after another, cannot take less than 10 s: 11 s says 1 s."""
+    near = published.comparison("talk-serial-10", 1.95, runs=walls(0.1), delays=10)
+    assert near["outcome"] == "reproduced"
+    assert near["why"] == "Beside the 10 delays it took 1.00 s there and 0.95 s here."
+    far = published.comparison("talk-serial-10", 10.2, runs=walls(1.0), delays=10)
+    assert far["outcome"] == "differs" and "and 0.20 s here." in far["why"]
+    record = published.comparison("talk-grequests37-10", 10.5, runs=walls(1.0), delays=1)
+    assert record["outcome"] == "not reproduced" and published.UNEXPLAINED in record["why"]
+
+
 def test_another_number_with_the_same_finding_differs():
     record = published.comparison("talk-grequests37-10", 0.33, runs=walls(0.1))
     assert record["outcome"] == "differs" and record["measured"] == 0.33
