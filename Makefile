@@ -8,6 +8,7 @@
 #   make lab      JupyterLab on the notebooks
 #   make record   the reference run into data/ (long: full mode)
 #   make lint     ruff
+#   make dist     the cure as a package, requests-shared-context, into _build/dist
 #   make lock     resolve requirements.txt and env/test.lock again
 #   make clean    throw away the built book; make distclean: all that was made here
 #
@@ -20,7 +21,7 @@ INSTALLERS := $(BIN)/python -m casebook.installers
 BOOK := .venv/book.stamp
 TESTS := .venv/tests.stamp
 
-.PHONY: book fresh test test-all test-nightly lab record lint lock clean distclean
+.PHONY: book fresh test test-all test-nightly lab record lint dist lock clean distclean
 
 book: $(BOOK)
 	@$(BIN)/python -m casebook book $(if $(STRICT),--strict)
@@ -47,6 +48,14 @@ record: $(BOOK)
 
 lint: $(TESTS)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+# The module is in the repository once; it becomes a package on the way.
+DIST := _build/dist
+dist: $(BOOK)
+	@rm -rf $(DIST) && mkdir -p $(DIST) && cp -R distribution $(DIST)/source && \
+	cp casebook/shared_context.py $(DIST)/source/requests_shared_context/__init__.py && \
+	$(INSTALLERS) uv build --quiet --no-build-isolation --python $(BIN)/python \
+	  --out-dir $(DIST) $(DIST)/source && rm -rf $(DIST)/source && ls $(DIST)/*
 
 lock: $(BOOK)
 	@$(BIN)/python -m casebook.locks

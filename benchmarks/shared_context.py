@@ -1,17 +1,19 @@
 """What the shared context saves, as ratios from one run.
 
-    python -m benchmarks.shared_context [--repeats 15]
+    python -m benchmarks.shared_context [--repeats 15] [--children 100]
 
 Thirty threads with one requests.get each, verify=True, a full certificate bundle (certifi's with
 the lab's authority): stock requests 2.34.2, stock 2.32.4 (which loaded its context at import), and
 2.34.2 with casebook/shared_context.py, which loads in its first connection, or beforehand
-("preloaded"). They take turns; the ratios are of medians. Then 300 connections over ten hosts, and
-the memory that each further session takes.
+("preloaded"). They take turns; the ratios are of medians. Then 300 connections over ten hosts, the
+memory that each further session takes, and forked children that connect with the context of their
+parent: when the parent has one thread, and when four more are connecting all the time.
 """
 
 import argparse
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -55,19 +57,70 @@ def labs(number: int):
     with contextlib.ExitStack() as running, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         servers = [running.enter_context(server.start()) for _ in range(number)]
-        packages = environments.ensure(stacks.get(NEWEST)).python.parent.parent / "lib"
-        [public] = packages.glob("python*/site-packages/certifi/cacert.pem")
+        python = environments.ensure(stacks.get(NEWEST)).python
+        [public] = python.parent.parent.glob("lib/python*/site-packages/certifi/cacert.pem")
         authorities = [public, *(each.ca_file for each in servers)]
         (folder / "bundle.pem").write_bytes(b"\n".join(path.read_bytes() for path in authorities))
-        shutil.copy(CURE, folder)
+        # Compiled, as the packages beside it are.
+        subprocess.run(
+            [python, "-m", "py_compile", shutil.copy(CURE, folder)],
+            env=dict(os.environ, PYTHONDONTWRITEBYTECODE=""), check=True,
+        )  # fmt: skip
         yield [each.url for each in servers], folder
+
+
+#: A parent that forks children, each of which asks once: with the context of the parent, whatever
+#: its other threads did (kept), or with one of its own (dropped). Prints how many got an answer.
+FORKING = """
+import os, signal, sys, threading
+sys.path.insert(0, sys.argv[1])
+import requests, shared_context
+bundle, url, kind, threads, children = sys.argv[2:]
+shared_context.install()
+
+def ask(_=None):
+    return requests.get(url + "/get", verify=bundle, timeout=60).status_code == 200
+
+def go_on():
+    while True:
+        ask()
+
+answered = int(ask()) - 1
+for _ in range(int(threads)):
+    threading.Thread(target=go_on, daemon=True).start()
+for _ in range(int(children)):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)  # one that waits for a lock that nobody holds any more
+        left = shared_context._left_by_parent[-1] if kind == "kept" else {}
+        shared_context._contexts = dict(left)
+        os._exit(0 if ask() else 1)
+    answered += os.waitpid(child, 0)[1] == 0
+print(answered)
+sys.stdout.flush()
+os._exit(0)
+"""
+FORKS = (("kept", 0), ("kept", 4), ("dropped", 4))
+
+
+def answered(kind: str, threads: int, folder: Path, url: str, children: int) -> int:
+    """How many of the forked children got an answer."""
+    environment = environments.ensure(stacks.get(NEWEST))
+    command = [environment.python, "-W", "ignore", "-c", FORKING]
+    command += [folder, folder / "bundle.pem", url, kind, str(threads), str(children)]
+    done = subprocess.run(
+        command, env=environments.clean_environ(environment), check=True, stdout=subprocess.PIPE
+    )
+    return int(done.stdout)
 
 
 def main() -> None:
     """Measure, and print what came out."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--repeats", type=int, default=15)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--children", type=int, default=100)
+    asked = parser.parse_args()
+    repeats = asked.repeats
     with labs(HOSTS) as (urls, folder):
         runs = {variant: [] for variant in VARIANTS}
         for _ in range(repeats):
@@ -75,6 +128,7 @@ def main() -> None:
                 found.append(ask(variant, folder, "threads", N, urls[0]))
         hosts = {v: ask(v, folder, "threads", N * HOSTS, *urls) for v in ("stock 2.34.2", "cured")}
         memory = {v: ask(v, folder, "sessions", 21, urls[0]) for v in VARIANTS}
+        forks = {each: answered(*each, folder, urls[0], asked.children) for each in FORKS}
 
     keys = ("loads_before", "loads", "cpu_s", "process_cpu_s", "wall_s", "process_wall_s")
     of = {v: {key: median(run[key] for run in found) for key in keys} for v, found in runs.items()}
@@ -90,6 +144,12 @@ def main() -> None:
     # Stock's further session holds a store of its own, 2.32.4's none.
     ratio("cured / stock 2.34.2", kib["cured"] / kib["stock 2.34.2"], 0.2)
     ratio("cured / stock 2.32.4", kib["cured"] / kib["stock 2.32.4"], 1.5)
+    print(
+        "forked children that got an answer; their parent's context kept or dropped, and how many"
+    )
+    print("other threads of the parent were connecting (the cure keeps with none, drops with any)")
+    for (kind, threads), came in forks.items():
+        print(f"  {kind:<8} {threads} threads {came:8} of {asked.children}")
 
 
 def print_table(of: dict[str, dict], repeats: int) -> None:

@@ -1,4 +1,4 @@
-"""What the whole suite shares; first of all what takes long and waits while the other tests run."""
+"""What the whole suite shares; first of all what waits while the other tests run."""
 
 import shutil
 import socket
@@ -7,7 +7,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-import requests_own_tests
 from trust_runs import CURE, run
 from trust_world import World
 
@@ -17,7 +16,7 @@ STILL = 100
 STILL_S = 120.0
 
 #: Fixtures that begin with the first test and are used by the last.
-WAITING = ("own_tests", "standing_still")
+WAITING = ("standing_still",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -52,18 +51,6 @@ def ask(world, cure):
         return run(version, "trust_tasks.py", task, world.card(), cure, **more)
 
     return asking
-
-
-@pytest.fixture(scope="session")
-def own_tests(tmp_path_factory, cure):
-    """requests' own test-suite, without and with the cure, started when the first test began."""
-    folder = tmp_path_factory.mktemp("own")
-    suites = [requests_own_tests.start(folder / "stock", None)]
-    suites.append(requests_own_tests.start(folder / "cured", cure))
-    yield suites
-    for suite in suites:
-        suite.process.kill()
-        suite.process.wait()
 
 
 def _waits(item: pytest.Item) -> bool:

@@ -1,18 +1,20 @@
-"""requests' own test-suite, from its source distribution, run with and without the cure."""
+"""requests' own test-suite, from its source distribution, run without the cure and with it."""
 
+import contextlib
 import os
 import subprocess
 import sys
 import tarfile
 import xml.etree.ElementTree as xml
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from uv import find_uv_bin
-
-from casebook import environments, places, stacks
+from casebook import environments, installers, places, stacks
 
 STACK = stacks.get("requests-own-tests-today")
+#: The three newest releases; the first is the one of the stack.
+RELEASES = ["2.34.2", "2.34.1", "2.34.0"]
 SDISTS = places.LOCAL / "sdists"
 PIP = "pip==26.3"
 
@@ -24,62 +26,97 @@ BEYOND = (
 )
 
 
+#: Nearly all of the suite's time is waiting, in these places. So each has a process of its own.
+WAITING = {
+    "testserver": "tests/test_testserver.py",
+    "lowlevel": "tests/test_lowlevel.py",
+    "read_timeout": "tests/test_requests.py::TestTimeout::test_read_timeout",
+    "stream_timeout": "tests/test_requests.py::TestTimeout::test_stream_timeout",
+}
+OTHERS = ["tests", *(f"--deselect={place}" for place in WAITING.values())]
+PARTS = {**{name: [place] for name, place in WAITING.items()}, "others": OTHERS}
+
+
 @dataclass
 class Suite:
-    """A run of the suite that goes on in the background."""
+    """A run of the suite, in a process for each of its parts."""
 
-    process: subprocess.Popen
+    processes: dict[str, subprocess.Popen]
     folder: Path
 
     def outcomes(self) -> dict[str, str]:
         """Test to "passed", "failed", "error" or "skipped", when all have run."""
-        code = self.process.wait(timeout=900)
-        assert code in (0, 1), (self.folder / "log").read_text()[-3000:]
         found = {}
-        for case in xml.parse(self.folder / "junit.xml").iter("testcase"):
-            tags = {child.tag for child in case} & {"failure", "error", "skipped"}
-            name = f"{case.get('classname')}::{case.get('name')}".replace(str(self.folder), "")
-            found[name] = next(iter(tags), "passed")
+        for part, process in self.processes.items():
+            code = process.wait(timeout=600)
+            assert code in (0, 1), (self.folder / f"{part}.log").read_text()[-3000:]
+            for case in xml.parse(self.folder / f"{part}.xml").iter("testcase"):
+                tags = {child.tag for child in case} & {"failure", "error", "skipped"}
+                name = f"{case.get('classname')}::{case.get('name')}".replace(str(self.folder), "")
+                assert name not in found
+                found[name] = next(iter(tags), "passed")
         return found
 
     def shared(self) -> int:
-        """How many contexts the cure shared."""
-        return int((self.folder / "shared").read_text())
+        """How many connections had a shared context."""
+        return sum(int((self.folder / f"{part}.shared").read_text()) for part in PARTS)
 
 
-def sdist() -> Path:
-    """The source distribution of the stack's requests, downloaded once."""
-    version = STACK.packages["requests"]
-    path = SDISTS / f"requests-{version}.tar.gz"
+@contextlib.contextmanager
+def both(release: str, folder: Path, cure: Path) -> Iterator[tuple[Suite, Suite]]:
+    """The suites of a release of requests, without the cure and with it, beside each other.
+
+    `folder` is an empty one for what they need, `cure` holds a copy of shared_context.py.
+    """
+    packages = None if release == STACK.packages["requests"] else folder / "packages"
+    if packages:
+        install = installers.uv("pip", "install", "--target", packages, "--no-deps")
+        subprocess.run([*install, f"requests=={release}"], check=True, capture_output=True)
+    source = _sdist(release)
+    suites = [
+        _start(source, folder / kind, [packages, *more])
+        for kind, more in (("stock", []), ("cured", [cure, Path(__file__).parent / "plugins"]))
+    ]
+    try:
+        yield tuple(suites)
+    finally:
+        for process in (process for suite in suites for process in suite.processes.values()):
+            process.kill()
+            process.wait()
+
+
+def _sdist(release: str) -> Path:
+    """The source distribution of a release, downloaded once."""
+    path = SDISTS / f"requests-{release}.tar.gz"
     if not path.exists():
-        download = [find_uv_bin(), "tool", "run", "--no-python-downloads"]
+        download = installers.uv("tool", "run", "--no-python-downloads")
         download += ["--python", Path(sys.executable).resolve(), "--from", PIP, "pip", "download"]
         download += ["--quiet", "--no-deps", "--no-binary", ":all:", "--dest", SDISTS]
-        done = subprocess.run([*download, f"requests=={version}"], capture_output=True, text=True)
+        done = subprocess.run([*download, f"requests=={release}"], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     return path
 
 
-def start(folder: Path, cure: Path | None) -> Suite:
-    """Start the suite in a folder of its own; `cure` holds a copy of shared_context.py."""
+def _start(source: Path, folder: Path, packages: list[Path | None]) -> Suite:
+    """Start the suite in a folder of its own, with more folders of packages before the stack's."""
     environment = environments.ensure(STACK)
     folder.mkdir()
-    with tarfile.open(sdist()) as archive:
+    with tarfile.open(source) as archive:
         archive.extractall(folder, filter="data")
-    [source] = folder.glob("requests-*")
-    command = [environment.python, "-m", "pytest", "tests", "-q", "-p", "no:cacheprovider"]
-    command += ["-o", "addopts=", "--junitxml", folder / "junit.xml"]
-    for test in BEYOND:
-        command += ["--deselect", f"tests/test_requests.py::{test}"]
-    variables = {"SHARED": str(folder / "shared")}
-    if cure:
-        command += ["-p", "cured_by_default"]
-        variables["PYTHONPATH"] = os.pathsep.join(
-            [str(Path(__file__).parent / "plugins"), str(cure)]
-        )
-    with open(folder / "log", "w") as log:
-        process = subprocess.Popen(
-            command, cwd=source, env=environments.clean_environ(environment) | variables,
-            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-    return Suite(process, folder)
+    [unpacked] = folder.glob("requests-*")
+    options = ["-q", "-p", "no:cacheprovider", "-o", "addopts="]
+    options += [f"--deselect=tests/test_requests.py::{test}" for test in BEYOND]
+    if folder.name == "cured":
+        options += ["-p", "cured_by_default"]
+    path = os.pathsep.join(str(each) for each in packages if each)
+    processes = {}
+    for part, tests in PARTS.items():
+        command = [environment.python, "-m", "pytest", *tests, *options]
+        variables = {"PYTHONPATH": path, "SHARED": str(folder / f"{part}.shared")}
+        with open(folder / f"{part}.log", "w") as log:
+            processes[part] = subprocess.Popen(
+                [*command, f"--junitxml={folder / part}.xml"], cwd=unpacked,
+                env=environments.clean_environ(environment) | variables,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+    return Suite(processes, folder)

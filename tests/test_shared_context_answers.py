@@ -1,9 +1,11 @@
 """The cure answers as stock requests does: the same acceptance, the same exceptions."""
 
-import pytest
-from trust_runs import NEWEST, VERSIONS, run
+import subprocess
 
-CELLS = 15 * 15 + 3 * 7 * 15
+import pytest
+from trust_runs import CURE, NEWEST, environment, every_version, nightly, run
+
+from casebook import installers
 
 #: One context for everybody, as one may find it recommended.
 NAIVE = """
@@ -25,33 +27,87 @@ class SharedContextAdapter(requests.adapters.HTTPAdapter):
 """
 
 
+def matrix(version: str, world, cure, directly: bool = False, **asked) -> dict:
+    """What trust_matrix.py answers, all of whose cells are there."""
+    demanding = {
+        "demanding": world.server_for_clients().url,
+        "demanding, unknown issuer": world.server_for_clients(world.other).url,
+    }
+    asked |= {"demanding": demanding, "certs": world.client_certificates()}
+    found = run(
+        version, "trust_matrix.py", "matrix", world.card(), cure, directly=directly, **asked
+    )
+    # Targets x ways (fewer of them through the three proxies); with client certificates: servers x
+    # certificates x ways, twice directly and once through each proxy.
+    ways_to_show = 3 if version in ("2.32.2", "2.32.4") else 4
+    cells = 15 * 15 + 2 * 8 * ways_to_show * 2
+    if not directly:
+        cells += 3 * (15 * 7 + 2 * 8 * ways_to_show)
+    assert len(found["cells"]) == cells
+    return found
+
+
 def different(cells: dict[str, list]) -> dict[str, list]:
     """The cells in which the cure answers otherwise: [stock's outcome, the cure's]."""
-    assert len(cells) == CELLS
     return {name: cell for name, cell in cells.items() if cell[0] != cell[1]}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@every_version
 def test_stock_and_cured_answer_alike_in_every_cell(world, cure, version):
-    cells = run(version, "trust_matrix.py", "matrix", world.card(), cure)["cells"]
+    cells = matrix(version, world, cure)["cells"]
     assert not different(cells)
     # The world is as bad as it says, for the stock that this is compared with.
     good, bad = ("valid", "whole chain"), ("expired", "self-signed", "wrong host")
     assert all(cells[f"direct / True / {name}"][0] == [200, []] for name in good)
     assert all(cells[f"direct / True / {name}"][0][0].endswith("SSLError") for name in bad)
+    shown = "direct / file / {} shown to demanding, again"
+    assert cells[shown.format("alice")][0] == [200, [], "alice"]
+    assert cells[shown.format("bob")][0] == [200, [], "bob"]
+    assert cells[shown.format("a stranger")][0] == [False]
 
 
-def test_under_pyopenssl_too(world, cure):
-    stack = "stage-2-injected-today"
-    found = run(stack, "trust_matrix.py", "matrix", world.card(), cure, inject=True)
+@pytest.mark.nightly  # it downloads them
+def test_with_the_newest_releases_and_prereleases_of_requests_and_urllib3(world, cure, tmp_path):
+    install = installers.uv("pip", "install", "--target", tmp_path, "--prerelease=allow")
+    python = environment(NEWEST).python
+    done = subprocess.run(
+        [*install, "--python", python, "requests", "urllib3"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    found = matrix(NEWEST, world, cure, variables={"PYTHONPATH": str(tmp_path)})
+    # It shares, and has not only fallen back to stock requests.
+    assert found["missing"] == [] and found["contexts"] > 4
     assert not different(found["cells"])
-    # One for verify=False, and one for each of the three bundles that can be loaded.
-    assert found["shared"] == ["urllib3.contrib.pyopenssl.PyOpenSSLContext"] * 4
+
+
+@pytest.mark.parametrize(
+    "stack", ["stage-2-injected-today", pytest.param("stage-2-py37", marks=nightly)]
+)
+def test_under_pyopenssl_too(world, cure, stack):
+    # The requests of 2019 injects it on its own.
+    found = matrix(stack, world, cure, inject=stack == "stage-2-injected-today")
+    assert not different(found["cells"])
+    assert found["shared"] == ["PyOpenSSLContext"] and found["contexts"] > 4
 
 
 def test_the_matrix_sees_a_cure_that_shares_too_much(world, tmp_path):
     (tmp_path / "shared_context.py").write_text(NAIVE)
-    found = different(run(NEWEST, "trust_matrix.py", "matrix", world.card(), tmp_path)["cells"])
+    found = different(matrix(NEWEST, world, tmp_path, directly=True)["cells"])
     assert "direct / missing / valid" in found and "direct / corrupt / valid" not in found
     assert found["direct / other file / valid"][1] == [200, []]
     assert found["direct / False / expired"][1] != [200, [], "InsecureRequestWarning"]
+
+
+def test_the_matrix_sees_a_cure_that_mixes_up_clients(world, tmp_path):
+    mixing = CURE.read_text()
+    for right, wrong in {
+        "key = (cert_reqs, bundle, client,": "key = (cert_reqs, bundle, bool(client),",
+        "_state(bundle, *client)": "_state(bundle)",
+    }.items():
+        assert right in mixing
+        mixing = mixing.replace(right, wrong)
+    (tmp_path / "shared_context.py").write_text(mixing)
+    found = different(matrix(NEWEST, world, tmp_path, directly=True)["cells"])
+    mixed_up = found["direct / file / bob shown to demanding, first"]
+    assert mixed_up == [[200, [], "bob"], [200, [], "alice"]]
+    assert not any("shown" not in name for name in found)

@@ -3,13 +3,10 @@
 import ssl
 import subprocess
 
-import pytest
-from trust_runs import VERSIONS, environment
-from uv import find_uv_bin
+from trust_runs import NEWEST, OLDEST, environment, every_version
 
-from casebook import shared_context
+from casebook import installers
 
-every_version = pytest.mark.parametrize("version", VERSIONS)
 SSL_ERROR = "requests.exceptions.SSLError"
 
 
@@ -57,16 +54,63 @@ def test_sessions_can_be_pickled_and_copied(ask, version):
 
 
 @every_version
-def test_a_forked_child_has_contexts_of_its_own(ask, version):
-    found = ask(version, "fork")
-    assert found["status"] == 0
-    assert found["child"] == repr([[200, 200, SSL_ERROR], 1])
-    assert found["parent"] == 200 and found["loads"]["bundles"] == 1
+def test_clients_with_the_same_certificate_share_and_a_new_one_is_seen(ask, version, world):
+    server = world.server_for_clients()
+    certs = [world.client_certificate(name) for name in ("alice", "bob")]
+    found = ask(version, "same_client", url=server.url, certs=certs)
+    assert found["shown"] == ["alice"] * 5 + ["bob"] * 5 + ["alice"] * 5
+    assert found["loads"] == {"bundles": 2, "defaults": 0, "client certificates": 2}
+    assert found["alice's file replaced by bob's"] == ["bob", {"bundles": 1, "certificates": 1}]
+
+
+@every_version
+def test_a_forked_child_keeps_contexts_that_no_other_thread_could_hold(ask, version, world):
+    asked = {"url": world.server_for_clients().url, "cert": world.client_certificate("alice")}
+    found = ask(version, "fork", **asked)
+    # What came, loads without and with a client certificate, shared connections in this process.
+    came = [200, 200, SSL_ERROR, 200, 200]
+    assert found["alone"] == [came, 0, 1, 5]
+    assert found["beside a thread"] == [came, 1, 1, 5]
+    assert found["parent"] == [200, 200]
+    assert found["loads"]["bundles"] == 0
+
+
+def test_a_manager_that_allows_a_proxy_another_name_keeps_doing_so(ask, world):
+    proxy = world.proxy_of_another_name().url
+    allowed = ask(NEWEST, "proxy_asserting", proxy=proxy, asserted=False)
+    assert allowed["stock"] == allowed["cured"] == [200, []]
+    # The control: with no such word the same proxy is refused.
+    refused = ask(NEWEST, "proxy_asserting", proxy=proxy, asserted=None)
+    assert refused["stock"] == refused["cured"] != [200, []]
+
+
+@every_version
+def test_functions_that_a_program_replaced_are_called_as_ever(ask, version):
+    found = ask(version, "replaced_functions")
+    for name, (stock, cured) in found["called"].items():
+        assert cured == stock, name
+    used = [calls for [_, calls], _ in found["called"].values()]
+    assert used == [3, 0, 3, 0]  # connections use the names that urllib3.connection imported
+    assert found["own"] == {f"{name} was replaced": 3 for name in found["called"]}
+
+
+def test_a_later_sslkeylogfile_is_written_to_as_ever(ask):
+    found = ask(NEWEST, "key_log")
+    assert found["cured"] == found["stock"]
+    before, meanwhile, after = found["cured"]
+    assert before == 0 < meanwhile == after
+
+
+def test_other_ciphers_in_urllib3s_variable_make_another_context(ask, world):
+    asked = {"url": world.server_for_clients(tls=ssl.TLSVersion.TLSv1_2).url}
+    found = ask(OLDEST, "ciphers", cert=world.client_certificate("alice"), **asked)
+    assert found[0] == found[1] and found[2] == found[3]
+    assert "GCM" in found[1] and "CHACHA20" in found[3]
 
 
 def test_a_requests_that_is_too_old_is_refused(cure, tmp_path):
     place = environment("2.24.0")
-    install = [find_uv_bin(), "pip", "install", "--target", tmp_path, "--no-deps"]
+    install = installers.uv("pip", "install", "--target", tmp_path, "--no-deps")
     subprocess.run([*install, "requests==2.20.1"], check=True, capture_output=True)
     done = subprocess.run(
         [place.python, "-W", "ignore", "-c", "import shared_context"],
@@ -75,39 +119,3 @@ def test_a_requests_that_is_too_old_is_refused(cure, tmp_path):
     [*_, last] = done.stderr.splitlines()
     assert last.startswith("ImportError: shared_context needs requests 2.21 or newer")
     assert "2.20.1" in last and "pip install" in last
-
-
-# The seal, on the requests that the book itself runs on
-
-
-@pytest.fixture
-def sealed(world):
-    return shared_context._Sealed(ssl.CERT_REQUIRED, world.card()["paths"]["file"], ("http/1.1",))
-
-
-@pytest.mark.parametrize("name", [
-    "load_cert_chain", "load_verify_locations", "load_default_certs", "set_ciphers",
-    "set_default_verify_paths", "set_ecdh_curve", "set_servername_callback",
-])  # fmt: skip
-def test_nothing_can_be_loaded_into_a_shared_context(sealed, name):
-    assert hasattr(ssl.SSLContext, name)
-    with pytest.raises(AttributeError, match=f"shared, and so has no {name}"):
-        getattr(sealed, name)
-
-
-@pytest.mark.parametrize("name, other", [
-    ("verify_mode", ssl.CERT_NONE), ("check_hostname", False), ("verify_flags", 0),
-    ("minimum_version", ssl.TLSVersion.TLSv1), ("options", 0), ("post_handshake_auth", False),
-])  # fmt: skip
-def test_a_shared_context_keeps_its_values(sealed, name, other):
-    before = getattr(sealed, name)
-    setattr(sealed, name, before)
-    with pytest.raises(AttributeError, match=f"shared: {name} cannot become"):
-        setattr(sealed, name, other)
-    assert getattr(sealed, name) == before
-
-
-def test_a_shared_context_keeps_its_protocols(sealed):
-    sealed.set_alpn_protocols(["http/1.1"])
-    with pytest.raises(AttributeError, match="its ALPN"):
-        sealed.set_alpn_protocols(["h2"])

@@ -5,10 +5,14 @@ In: {"task": the name of a function of the script, "world": the card of tests/tr
 what that function reads from ASKED}. The folder of shared_context.py is the first argument.
 """
 
-# ruff: noqa: UP031, E402, I001 - the order of what happens here is what it is about
+# ruff: noqa: UP031, E402 - the order of what happens here is what it is about
+import importlib
 import json
+import logging
 import sys
 import warnings
+from operator import attrgetter
+from types import SimpleNamespace
 
 sys.path.insert(0, sys.argv[1])
 ASKED = json.load(sys.stdin)
@@ -45,13 +49,27 @@ for _name, _what in (("load_verify_locations", "bundles"), ("load_default_certs"
     setattr(ssl.SSLContext, _name, counting(getattr(ssl.SSLContext, _name), _what))
 
 import requests
+import urllib3
 
-import shared_context
+if ASKED.get("remove"):  # as a later release might
+    _module, _, _name = ASKED["remove"].partition(":")
+    _place, _, _name = ("module." + _name).rpartition(".")
+    delattr(attrgetter(_place)(SimpleNamespace(module=importlib.import_module(_module))), _name)
+
+with warnings.catch_warnings(record=True) as SAID:
+    warnings.simplefilter("always")
+    import shared_context
 
 if ASKED.get("inject"):
     import urllib3.contrib.pyopenssl
 
     urllib3.contrib.pyopenssl.inject_into_urllib3()
+
+if ASKED.get("truststore"):
+    sys.path.append(ASKED["truststore"])
+    import truststore
+
+    truststore.inject_into_ssl()
 
 for _what in LOADS:
     LOADS[_what] = 0  # requests 2.32.0 to 2.32.4 load when they are imported
@@ -77,16 +95,32 @@ def names(error):
 
 
 def outcome(made, url, **options):
-    """What a GET came to: a status and how it went there, or an exception; and the warnings."""
+    """What a GET came to: a status, how it went there and which client certificate the server saw,
+    or an exception; and the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             response = made.get(url, timeout=30, **options)
             came = [response.status_code, [each.status_code for each in response.history]]
+            if options.get("cert"):
+                came.append(response.json()["shown"])
         except Exception as error:
             came = names(error)
     said = sorted({each.category.__name__ for each in caught if "urllib3" in str(each.category)})
     return came + said
+
+
+class Listening(logging.Handler):
+    """Keeps what the cure logs from now on, as [level, message]."""
+
+    def __init__(self):
+        super().__init__()
+        self.said = []
+        logging.getLogger("shared_context").addHandler(self)
+        logging.getLogger("shared_context").setLevel(logging.DEBUG)
+
+    def emit(self, record):
+        self.said.append([record.levelname, record.getMessage()])
 
 
 def answer(tasks):

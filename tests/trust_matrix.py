@@ -1,9 +1,11 @@
 """Stock and cured side by side, for tests/test_shared_context_answers.py: see trust_client.py."""
 
-# ruff: noqa: UP031
+# ruff: noqa: UP031, I001
 import os
 
-from trust_client import LOADS, PATHS, PROXIES, URLS, answer, outcome, session, shared_context
+from trust_client import (
+    ASKED, PATHS, PROXIES, URLS, answer, outcome, requests, session, shared_context,
+)  # fmt: skip
 
 #: Ways to say what to trust: verify of the call, Session.verify, REQUESTS_CA_BUNDLE.
 WAYS = {
@@ -25,6 +27,11 @@ WAYS = {
 }
 #: As many of them as are tried through proxies too.
 LISTED = list(WAYS)[:7]
+#: Those in which clients show certificates. requests 2.32.0 to 2.32.4 load these into the context
+#: of verify=True, where the next one finds them: tests/test_shared_context_apart.py.
+SHOWING = ("file", "other file", "False", "True")
+if getattr(requests.adapters, "_preloaded_ssl_context", None):
+    SHOWING = SHOWING[:-1]
 
 
 def targets():
@@ -39,18 +46,37 @@ def targets():
 def matrix():
     """{"route / way / target": [stock's outcome, the cure's]}, each with a session of its own."""
     cells = {}
-    for route in [None, *PROXIES]:
+    for route in [None] if ASKED.get("directly") else [None, *PROXIES]:
         proxies = {"http": PROXIES[route], "https": PROXIES[route]} if route else {}
         for way in LISTED if route else WAYS:
             for target, url in targets().items():
                 name = "%s / %s / %s" % (route or "direct", way, target)
                 cells[name] = [cell(kind, way, url, proxies) for kind in ("stock", "cured")]
-    classes = [key[0] for key in getattr(shared_context, "_contexts", {})]
-    shared = ["%s.%s" % (each.__module__, each.__name__) for each in classes]
-    return {"cells": cells, "loads": LOADS, "shared": shared}
+        cells.update(showing(route or "direct", proxies))
+    contexts = [each.context for each in getattr(shared_context, "_contexts", {}).values()]
+    shared = sorted({type(each).__mro__[1].__name__ for each in contexts})
+    return {"cells": cells, "shared": shared, "contexts": len(contexts),
+            "missing": getattr(shared_context, "MISSING", [])}  # fmt: skip
 
 
-def cell(kind, way, url, proxies):
+def showing(route, proxies):
+    """The cells of clients with a certificate; directly, twice, so that those of the second turn
+    meet what all have left."""
+    cells = {}
+    for turn in ("first", "again") if route == "direct" else ("once",):
+        for way in SHOWING:
+            for holder, cert in ASKED["certs"].items():
+                for target, url in ASKED["demanding"].items():
+                    name = "%s / %s / %s shown to %s, %s" % (route, way, holder, target, turn)
+                    kinds = ("stock", "cured")
+                    cells[name] = [cell(kind, way, url, proxies, cert) for kind in kinds]
+                    if holder == "a stranger":
+                        # The server refuses, after the handshake, and its alert races its close.
+                        cells[name] = [[came[0] == 200] for came in cells[name]]
+    return cells
+
+
+def cell(kind, way, url, proxies, cert=None):
     verify, of_session, variable = WAYS[way]
     os.environ.pop("REQUESTS_CA_BUNDLE", None)
     if variable:
@@ -60,7 +86,7 @@ def cell(kind, way, url, proxies):
         if of_session is not None:
             made.verify = of_session
         options = {} if verify is None else {"verify": verify}
-        return outcome(made, url, **options)
+        return outcome(made, url, cert=tuple(cert) if isinstance(cert, list) else cert, **options)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Runs the client scripts beside this file inside stacks' environments."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -10,19 +11,16 @@ from casebook import environments, places, stacks
 from casebook.errors import MissingInterpreter
 from casebook.record import TIME_MACHINE
 
-#: The time machine, oldest first, without what each name ends with.
-VERSIONS = [
-    "2.21.0",
-    "2.23.0",
-    "2.24.0",
-    "2.31.0",
-    "2.32.2",
-    "2.32.4",
-    "2.32.5",
-    "2.33.1",
-    "2.34.2",
-]
-NEWEST = VERSIONS[-1]
+#: The mark of what is only breadth: for make test-nightly, or any run with CASEBOOK_NIGHTLY=1.
+nightly = () if os.environ.get("CASEBOOK_NIGHTLY") == "1" else pytest.mark.nightly
+
+#: The time machine, without what each name ends with: those of every run, and those between them.
+OLDEST, PRELOADING, NEWEST = "2.21.0", "2.32.4", "2.34.2"
+BETWEEN = ["2.23.0", "2.24.0", "2.31.0", "2.32.2", "2.32.5", "2.33.1"]
+every_version = pytest.mark.parametrize(
+    "version",
+    [OLDEST, PRELOADING, NEWEST, *(pytest.param(version, marks=nightly) for version in BETWEEN)],
+)
 CURE = places.ROOT / "casebook" / "shared_context.py"
 HERE = Path(__file__).parent
 

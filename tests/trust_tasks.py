@@ -2,16 +2,21 @@
 
 # ruff: noqa: UP031, I001
 import copy
+import inspect
+import json
 import os
 import pickle
 import shutil
+import signal
+import ssl
 import sys
 import threading
 from functools import partial
 
 # requests and shared_context come from there too: something has to happen before their import.
 from trust_client import (
-    ASKED, LOADS, PATHS, PROXIES, URLS, answer, outcome, requests, session, shared_context,
+    ASKED, LOADS, PATHS, PROXIES, SAID, URLS, Listening, answer, outcome, requests, session,
+    shared_context, urllib3,
 )  # fmt: skip
 
 
@@ -41,11 +46,12 @@ def loads_since(before):
 
 
 def threads():
-    """30 threads (or as asked), each with requests.get: the loads, stock and cured."""
-    found = {}
-    for kind in ("stock", "cured"):
+    """As many threads as asked, each with requests.get: the loads, stock and cured, in the ways to
+    trust that are asked for."""
+    found, ways = {}, {"True": True, "False": False, "file": PATHS["file"]}
+    for kind in ASKED["kinds"]:
         (shared_context.install if kind == "cured" else shared_context.uninstall)()
-        for way, verify in (("True", True), ("False", False), ("file", PATHS["file"])):
+        for way, verify in ways.items():
             before = dict(LOADS)
             came = at_once(ASKED["n"], lambda _, verify=verify: get(URLS["valid"], verify=verify))
             assert came == [200] * ASKED["n"], came
@@ -95,7 +101,7 @@ def apart():
     came = at_once(100, lambda i: get(url, verify=bool(i % 2)))
     again = get(url)
     contexts = [
-        (key[2], sealed.verify_mode) for key, (_, sealed) in shared_context._contexts.items()
+        (key[0], kept.context.verify_mode) for key, kept in shared_context._contexts.items()
     ]
     return {"verified": came[1::2], "unverified": came[::2], "again": again,
             "contexts": sorted([int(wanted), int(has)] for wanted, has in contexts)}  # fmt: skip
@@ -127,6 +133,22 @@ def client_certificates():
         found[kind] = [sorted(set(map(str, half))) for half in (came[::2], came[1::2])]
         found[kind + " without"] = shown(session(kind), None)
     return found
+
+
+def same_client():
+    """Connections with one client certificate after the other, and the first again; then its file
+    is replaced."""
+    (alice, bob), before = ASKED["certs"], dict(LOADS)
+    came = [shown(session("cured"), cert) for cert in (alice, bob, alice) for _ in range(5)]
+    loads, before = loads_since(before), dict(LOADS)
+    shutil.copy(alice, alice + ".kept")
+    shutil.copy(bob, alice + ".new")
+    os.replace(alice + ".new", alice)
+    after = shown(session("cured"), alice)
+    anew = loads_since(before)
+    os.replace(alice + ".kept", alice)
+    anew = {"bundles": anew["bundles"], "certificates": anew["client certificates"]}
+    return {"shown": came, "loads": loads, "alice's file replaced by bob's": [after, anew]}
 
 
 def shown(made, cert):
@@ -186,13 +208,19 @@ def preload():
 
 
 def bounded():
-    """Many bundles, of which only so many are kept."""
-    for number in range(shared_context.KEPT + 8):
-        path = shutil.copy(PATHS["file"], "%s-%d" % (PATHS["missing"], number))
-        with session("cured") as made:
-            assert outcome(made, URLS["valid"], verify=path) == [200, []]
+    """Many bundles, of which only so many are kept; the first of them is used again and again."""
+    paths = ["%s-%d" % (PATHS["missing"], number) for number in range(shared_context.KEPT + 8)]
+    before = dict(LOADS)
+    with session("cured") as made:
+        for path in paths:
+            shutil.copy(PATHS["file"], path)
+            for each in (paths[0], path):
+                assert outcome(made, URLS["valid"], verify=each) == [200, []]
+    kept = [key[1] for key in shared_context._contexts]
+    for path in paths:
         os.remove(path)
-    return {"kept": len(shared_context._contexts), "at most": shared_context.KEPT}
+    return {"kept": [paths.index(path) for path in kept], "at most": shared_context.KEPT,
+            "loads": loads_since(before)}  # fmt: skip
 
 
 def copies():
@@ -208,9 +236,11 @@ def copies():
 
 
 def fork():
-    """A child asks while, in the parent, another thread held the lock at the moment of the fork."""
+    """A child of a process with one thread; and one while another thread held the lock at the
+    moment of the fork. With what each loads, without a client certificate and with it."""
     shared_context.install()
-    assert get(URLS["valid"]) == 200
+    assert get(URLS["valid"]) == get(ASKED["url"], cert=ASKED["cert"]) == 200
+    before, found = dict(LOADS), {"alone": in_child()}
     held, release = threading.Event(), threading.Event()
 
     def hold():
@@ -221,20 +251,33 @@ def fork():
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait()
+    found["beside a thread"] = in_child()
+    release.set()
+    holder.join()
+    found["parent"] = [get(URLS["valid"]), get(ASKED["url"], cert=ASKED["cert"])]
+    return dict(found, loads=loads_since(before))
+
+
+def in_child():
+    """[what a forked child gets, its loads, those with a client certificate, shared connections];
+    or the signal that ended it."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
+        signal.alarm(60)  # a lock that nobody releases would be waited for for ever
         before = dict(LOADS)
-        came = [get(URLS["valid"]), get(URLS["valid"]), get(URLS["expired"])]
-        os.write(writer, repr([came, loads_since(before)["bundles"]]).encode())
+        came = [get(URLS[name]) for name in ("valid", "valid", "expired")]
+        loads = loads_since(before)["bundles"]
+        came += [get(ASKED["url"], cert=ASKED["cert"]) for _ in range(2)]
+        loads = [loads, loads_since(before)["bundles"] - loads]
+        shared = shared_context.stats()["shared"]
+        os.write(writer, json.dumps([came, *loads, shared]).encode())
         os._exit(0)
-    release.set()
-    holder.join()
     os.close(writer)
     with os.fdopen(reader) as pipe:
         said = pipe.read()
     status = os.waitpid(child, 0)[1]
-    return {"child": said, "status": status, "parent": get(URLS["valid"]), "loads": LOADS}
+    return json.loads(said) if status == 0 else status
 
 
 def greenlets():
@@ -245,7 +288,7 @@ def greenlets():
     before = dict(LOADS)
     came = grequests.map([grequests.get(URLS["valid"]) for _ in range(30)])
     bad = grequests.map([grequests.get(URLS["expired"])])
-    statuses, kind = [each.status_code for each in came], shared_context.ssl_.SSLContext.__module__
+    statuses, kind = [each.status_code for each in came], urllib3.util.ssl_.SSLContext.__module__
     return {"came": statuses, "bad": bad, "loads": loads_since(before), "class": kind}
 
 
@@ -258,6 +301,307 @@ def zipped():
     came = at_once(10, lambda _: get(URLS["valid"]))
     came.append(get(URLS["expired"]))
     return {"from": certifi.__file__, "came": came, "loads": loads_since(before)}
+
+
+# What someone does with the context of a response's socket
+
+
+def changes(context, sock):
+    """Ways to change what connections trust or offer, as {words: call}."""
+    found = {
+        "load_verify_locations": lambda: context.load_verify_locations(PATHS["other"]),
+        "load_cert_chain": lambda: context.load_cert_chain(ASKED["cert"]),
+        "load_default_certs": lambda: context.load_default_certs(),
+        "set_default_verify_paths": lambda: context.set_default_verify_paths(),
+        "set_ciphers": lambda: context.set_ciphers("ALL"),
+        "set_alpn_protocols": lambda: context.set_alpn_protocols(["h2"]),
+        "set_ecdh_curve": lambda: context.set_ecdh_curve("prime256v1"),
+        "set_servername_callback": lambda: context.set_servername_callback(print),
+        "del": lambda: context.__delattr__("verify_mode"),
+    }
+    if ASKED.get("inject"):
+        inner = sock.connection.get_context()
+        found["set_verify"] = lambda: inner.set_verify(0, lambda *_: True)
+        found["get_cert_store"] = lambda: inner.get_cert_store()
+        found["pyOpenSSL's load_verify_locations"] = (
+            lambda: inner.load_verify_locations(PATHS["other"])
+        )  # fmt: skip
+        found["pyOpenSSL's use_certificate_file"] = (
+            lambda: inner.use_certificate_file(ASKED["cert"])
+        )  # fmt: skip
+    values = {
+        "verify_mode": ssl.CERT_NONE, "check_hostname": not context.check_hostname, "options": 0,
+        "verify_flags": 0, "minimum_version": ssl.TLSVersion.TLSv1_1, "sslsocket_class": object,
+        "maximum_version": ssl.TLSVersion.TLSv1_2, "keylog_filename": PATHS["missing"] + "-keys",
+        "sni_callback": print, "hostname_checks_common_name": not getattr(
+            context, "hostname_checks_common_name", None),
+        "post_handshake_auth": not getattr(context, "post_handshake_auth", None),
+        "_msg_callback": print, "__class__": ssl.SSLContext,
+    }  # fmt: skip
+    for name, value in values.items():
+        if hasattr(context, name):  # not in each Python
+            found["%s =" % name] = partial(setattr, context, name, value)
+    return found
+
+
+def sealed():
+    """What happens to each of these changes, and what others come to afterwards."""
+    shared_context.install()
+    made = requests.Session()
+    response = made.get(URLS["valid"] + "/?keep", verify=PATHS["file"], stream=True)
+    sock = response.raw._connection.sock
+    context = shared_context.context(PATHS["file"]) if ASKED.get("inject") else sock.context
+    came = {}
+    for words, change in changes(context, sock).items():
+        try:
+            change()
+            came[words] = ["changed"]
+        except Exception as error:
+            came[words] = [type(error).__name__, isinstance(error, AttributeError), str(error)]
+    context.verify_mode = ssl.CERT_REQUIRED  # as urllib3 sets it each time
+    context.set_alpn_protocols(list(urllib3.util.ssl_.ALPN_PROTOCOLS)
+                               if hasattr(urllib3.util.ssl_, "ALPN_PROTOCOLS") else [])  # fmt: skip
+    return {"came": came, "after": others(), "loads": shared_context.stats()["loads"],
+            "is an SSLContext": isinstance(context, ssl.SSLContext),
+            "still shared": shared_context.context(PATHS["file"]) is context}  # fmt: skip
+
+
+def others():
+    """What sessions that trust the root get from those of the root and of another issuer."""
+    return [get(URLS[name], verify=PATHS["file"]) for name in ("valid", "unknown issuer")]
+
+
+def round_the_seal():
+    """Somebody calls ssl.SSLContext's own setters on a shared context."""
+    shared_context.install()
+    context, log = shared_context.context(PATHS["file"]), Listening()
+    if context.check_hostname:
+        ssl.SSLContext.check_hostname.__set__(context, False)
+    ssl.SSLContext.verify_mode.__set__(context, ssl.CERT_NONE)
+    after = others()
+    return {"after": after, "mode": int(context.verify_mode), "loads": LOADS["bundles"],
+            "again": shared_context.context(PATHS["file"]) is context, "log": log.said}  # fmt: skip
+
+
+# What others have exchanged
+
+
+def proxy_asserting():
+    """An https proxy with a certificate for another name, and a manager that allows that."""
+
+    def allow(adapter, proxy, **kwargs):
+        return stock(adapter, proxy, proxy_assert_hostname=ASKED["asserted"], **kwargs)
+
+    found = {}
+    for kind in ("stock", "cured"):
+        with session(kind) as made:
+            adapter = made.adapters["https://"]
+            stock = type(adapter).proxy_manager_for
+            adapter.proxy_manager_for = partial(allow, adapter)
+            made.proxies = {"https": ASKED["proxy"]}
+            found[kind] = outcome(made, URLS["valid"])
+    return found
+
+
+def replaced_functions():
+    """Functions of urllib3 that a program replaces by its own: how often each is called, and what
+    comes of three connections."""
+    found = {}
+    for name in ("create_urllib3_context", "ssl_wrap_socket"):
+        for module in (urllib3.connection, urllib3.util.ssl_):
+            stock, calls = getattr(module, name), []
+
+            def replacing(*args, stock=stock, calls=calls, **kwargs):
+                calls.append(1)
+                return stock(*args, **kwargs)
+
+            for kind in ("stock", "cured"):
+                del calls[:]
+                setattr(module, name, replacing)
+                try:
+                    came = []
+                    for _ in range(3):
+                        with session(kind) as made:
+                            came.append(outcome(made, URLS["valid"], verify=PATHS["file"])[0])
+                finally:
+                    setattr(module, name, stock)
+                found.setdefault(module.__name__ + "." + name, []).append([came, len(calls)])
+    return {"called": found, "own": shared_context.stats()["own"]}
+
+
+def key_log():
+    """Connections before, while and after SSLKEYLOGFILE is set: the keys that are written."""
+    found, path = {}, PATHS["missing"] + "-key-log"
+    for kind in ("stock", "cured"):
+        lines = []
+        for wanted in (None, path, None):
+            os.environ.pop("SSLKEYLOGFILE", None)
+            if wanted:
+                os.environ["SSLKEYLOGFILE"] = wanted
+            with session(kind) as made:
+                assert outcome(made, URLS["valid"]) == [200, []]
+            if os.path.exists(path):
+                with open(path) as file:
+                    lines.append(sum(not line.startswith("#") for line in file))
+            else:
+                lines.append(0)
+        os.remove(path)
+        found[kind] = lines
+    return found
+
+
+def ciphers():
+    """urllib3 before version 2 takes its ciphers from a variable, which programs change."""
+    found = []
+    for ciphers in ("ECDHE+AESGCM", "ECDHE+CHACHA20"):
+        urllib3.util.ssl_.DEFAULT_CIPHERS = ciphers + ":!aNULL"
+        for kind in ("stock", "cured"):
+            with session(kind) as made:
+                url = ASKED["url"] + "/?keep"
+                response = made.get(url, cert=ASKED["cert"], stream=True)
+                found.append(response.raw._connection.sock.cipher()[0])
+    return found
+
+
+def changing():
+    """Connections of a class of the program's own, put into urllib3's pools after `install`, which
+    changes its context: then each needs its own."""
+    shared_context.install()
+    pools, log = urllib3.connectionpool.HTTPSConnectionPool, Listening()
+    stock, connected = pools.ConnectionCls, []
+
+    class Changing(stock):
+        def connect(self):
+            connected.append(type(self).__name__)
+            if self.ssl_context is not None:
+                self.ssl_context.set_ciphers("DEFAULT")
+            return super().connect()
+
+    first = get(URLS["valid"])
+    pools.ConnectionCls = Changing
+    came = [get(URLS["valid"]) for _ in range(3)]
+    pools.ConnectionCls = stock
+    last = get(URLS["valid"])
+    return {"came": [first, came, last], "connected": connected, "stats": shared_context.stats(),
+            "warned": [words for level, words in log.said if level == "WARNING"]}  # fmt: skip
+
+
+# install(), stats() and what is not known here
+
+
+class Mounted(requests.adapters.HTTPAdapter):
+    """As requests' documentation has it: it makes its pools itself, and asks nobody."""
+
+    def init_poolmanager(self, connections, maxsize, block=False, **_):
+        self.poolmanager = urllib3.PoolManager(num_pools=connections, maxsize=maxsize, block=block)
+
+
+def mounted():
+    """The loads of two connections for each of these adapters, before `install`, after, and
+    after `uninstall`."""
+    kinds = {
+        "requests.get": None,
+        "max_retries": lambda: requests.adapters.HTTPAdapter(max_retries=3),
+        "a class of one's own": Mounted,
+        "pickled": lambda: pickle.loads(pickle.dumps(requests.adapters.HTTPAdapter())),
+    }
+    found = {}
+    signature = str(inspect.signature(requests.adapters.HTTPAdapter))
+    for when, change in (("before", None), ("installed", shared_context.install),
+                         ("again", shared_context.install),
+                         ("after", shared_context.uninstall)):  # fmt: skip
+        if change:
+            change()
+        shared_context._contexts.clear()
+        for name, adapter in kinds.items():
+            before, came = dict(LOADS), []
+            for _ in range(2):
+                made = requests.Session()
+                if adapter:
+                    made.mount("https://", adapter())
+                came.append(outcome(made, URLS["valid"], verify=PATHS["file"])[0])
+            assert came == [200, 200], (when, name, came)
+            found["%s, %s" % (when, name)] = loads_since(before)["bundles"]
+        assert str(inspect.signature(requests.adapters.HTTPAdapter)) == signature
+    return found
+
+
+def counted():
+    """stats() and the log after one connection of each kind."""
+    shared_context.install()
+    log = Listening()
+    for verify in (True, True, PATHS["file"], False, PATHS["directory"], PATHS["corrupt"]):
+        get(URLS["valid"], verify=verify)
+    with session("cured") as made:
+        made.adapters["https://"].poolmanager.connection_pool_kw["assert_hostname"] = "127.0.0.1"
+        outcome(made, URLS["valid"])
+    with session("cured") as made:
+        manager = made.adapters["https://"].poolmanager
+        manager.connection_pool_kw["ssl_context"] = ssl.create_default_context()
+        outcome(made, URLS["valid"], verify=PATHS["file"])
+    return {"stats": shared_context.stats(), "log": log.said}
+
+
+def unexpected():
+    """A connection for which no context can be looked up, since urllib3 has something odd."""
+    shared_context.install()
+    log = Listening()
+    urllib3.util.ssl_.DEFAULT_CIPHERS = ["a list"]
+    came = [get(URLS["valid"]), get(URLS["expired"])]
+    return {"came": came, "stats": shared_context.stats(), "log": log.said}
+
+
+def guarded():
+    """Connections where a name is gone that the cure needs: see `remove` in trust_client.py."""
+    shared_context.install()
+    came = [get(URLS["valid"]), get(URLS["valid"]), get(URLS["expired"])]
+    with session("cured") as made:
+        came.append(outcome(made, URLS["valid"])[0])
+    try:
+        shared_context.context()
+        refused = None
+    except RuntimeError as error:
+        refused = str(error)
+    said = [[each.category.__name__, str(each.message)] for each in SAID]
+    return {"came": came, "loads": LOADS, "stats": shared_context.stats(), "said": said,
+            "refused": refused, "contexts": len(shared_context._contexts)}  # fmt: skip
+
+
+def unknown_context():
+    """Connections with a kind of context that is not known to be safe to share: truststore's."""
+    shared_context.install()
+    os.environ["SSL_CERT_FILE"] = PATHS["file"]
+    came = [get(URLS["valid"], verify=PATHS["file"]) for _ in range(3)]
+    came.append(get(URLS["unknown issuer"], verify=PATHS["file"]))
+    kind = urllib3.util.ssl_.SSLContext
+    return {"came": came, "kind": kind.__module__.partition(".")[0],
+            "stats": shared_context.stats()}  # fmt: skip
+
+
+def for_others():
+    """One context for httpx and for urllib3 used directly."""
+    import httpx
+
+    def ask(client, name):
+        try:
+            return client.get(URLS[name]).status_code
+        except httpx.ConnectError:
+            return "refused"
+
+    found = {}
+    for name in ("valid", "unknown issuer"):
+        found["httpx, " + name] = []
+        for protocols in ((), ("http/1.1", "h2")):
+            context = shared_context.context(PATHS["file"], alpn=protocols)
+            with httpx.Client(verify=context, http2=bool(protocols)) as client:
+                found["httpx, " + name].append(ask(client, name))
+    with urllib3.PoolManager(ssl_context=shared_context.context(PATHS["file"])) as pool:
+        found["urllib3, valid"] = pool.request("GET", URLS["valid"]).status
+        try:
+            pool.request("GET", URLS["unknown issuer"], retries=False)
+        except urllib3.exceptions.SSLError:
+            found["urllib3, unknown issuer"] = "refused"
+    return dict(found, loads=LOADS["bundles"])
 
 
 if __name__ == "__main__":

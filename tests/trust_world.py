@@ -188,19 +188,54 @@ class World(contextlib.ExitStack):
             "paths": {name: str(self.folder / name) for name in files},
         }
 
-    def server_for_clients(self) -> Server:
-        """Another server, which demands a client certificate of the root."""
-        context = presenting(self.root.issue_cert(HOST, key_type=trustme.KeyType.ECDSA))
+    def server_for_clients(
+        self, issuer: trustme.CA | None = None, tls: ssl.TLSVersion | None = None
+    ) -> Server:
+        """Another server, which demands a client certificate of the root; its own is of `issuer`,
+        or of the root too. tls: the newest version that it speaks."""
+        context = presenting((issuer or self.root).issue_cert(HOST, key_type=trustme.KeyType.ECDSA))
         context.verify_mode = ssl.CERT_REQUIRED
+        if tls:
+            context.maximum_version = tls
         self.root.configure_trust(context)
         return self.enter_context(Server(Pages, context))
 
-    def client_certificate(self, name: str) -> str:
+    def proxy_of_another_name(self) -> Server:
+        """Another https proxy, with a certificate of the root for a name that is not its own."""
+        issued = self.root.issue_cert("elsewhere.example", key_type=trustme.KeyType.ECDSA)
+        return self.enter_context(Server(Proxy, presenting(issued)))
+
+    def client_certificate(self, name: str, issuer: trustme.CA | None = None) -> str:
         """The path of a client certificate with its key; its common name is `name`."""
         path = self.folder / f"{name}.pem"
-        issued = self.root.issue_cert(f"{name}.example", common_name=name)
+        issued = (issuer or self.root).issue_cert(
+            f"{name}.example", common_name=name, key_type=trustme.KeyType.ECDSA
+        )
         issued.private_key_and_cert_chain_pem.write_to_path(path)
         return str(path)
+
+    def client_certificates(self) -> dict[str, str | list[str]]:
+        """What clients may give as `cert`, good and bad: a path, or two (certificate, key)."""
+        alice, bob = (Path(self.client_certificate(name)) for name in ("alice", "bob"))
+        key = serialization.load_pem_private_key(alice.read_bytes(), None)
+        locked = self.folder / "locked-key"
+        locked.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.BestAvailableEncryption(b"secret"),
+            )
+        )
+        return {
+            "alice": str(alice),
+            "bob": str(bob),
+            "alice, in two files": [str(alice), str(alice)],
+            "a stranger": self.client_certificate("stranger", self.other),
+            "bob with alice's key": [str(bob), str(alice)],
+            "alice with a locked key": [str(alice), str(locked)],
+            "a missing key": [str(alice), str(self.folder / "missing")],
+            "no certificate": str(self.folder / "file"),
+        }
 
     def _write_bundles(self) -> None:
         root, other = self.root.cert_pem.bytes(), self.other.cert_pem.bytes()
