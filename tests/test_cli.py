@@ -28,7 +28,12 @@ def test_measure_prints_one_json_object_per_run():
     )
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(row["n"], row["repeat"]) for row in rows] == [(2, 1), (3, 1), (2, 2), (3, 2)]
+    assert [(row["n"], row["repeat"]) for row in rows] == [
+        (2, 1),
+        (3, 1),
+        (3, 2),
+        (2, 2),
+    ]  # in turns
     promised = "stack python client n delay_s scheme repeat wall_s user_s sys_s peak_rss_kib ok "
     promised += "effective_concurrency verdict counters versions"
     assert set(promised.split()) <= set(rows[0])

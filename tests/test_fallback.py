@@ -11,7 +11,6 @@ import pytest
 
 from casebook import places
 
-
 pytestmark = pytest.mark.slow
 
 

@@ -116,7 +116,7 @@ def _not_compared(found: evidence.Evidence, parts: Iterable[int]) -> list[str]:
 
 
 def _summarise(book: Book, found: evidence.Evidence, first_page: Path) -> None:
-    """The last lines of a build: how the findings came out, and where those are that do not hold."""
+    """The last lines of a build: how findings came out, and where those are that do not hold."""
     lines = []
     for claim in found.claims:
         if claim["outcome"] in (OTHERWISE, UNDECIDED):

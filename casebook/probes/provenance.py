@@ -15,6 +15,7 @@ NAMES = (
     ("OpenSSL.SSL", "Connection"),
 )
 
+
 class Provenance(object):
     """Rows of {"step", "name", "class", "module_file"}; a class is None while not imported."""
 
