@@ -107,11 +107,11 @@ class Question:
     def decide(self, frame: pd.DataFrame) -> Decision:
         """The decision from these runs. A value that mixes this machine with another is none:
         the outcome is then not-here. Raises UsageError where a side is missing."""
-        mixed = _mixed(self.values, frame)
-        values = self.values(frame).dropna() if not mixed else pd.Series(dtype=float)
+        rows, mixed = _of_one_machine(self.values, frame)
         if mixed:
             nan = float("nan")
             return Decision(nan, nan, nan, 0, self.window, NOT_HERE, mixed)
+        values = self.values(rows).dropna()
         if values.empty:
             raise UsageError("no round has all that this finding compares")
         return decide(values, self.window)
@@ -236,15 +236,22 @@ def _where(frame: pd.DataFrame, where: Mapping[str, object] | None) -> pd.DataFr
     return frame
 
 
-def _mixed(values: Callable[[pd.DataFrame], pd.Series], frame: pd.DataFrame) -> str:
-    """Why runs of two machines cannot be compared; empty where each machine has all it needs."""
-    if "source" not in frame or frame["source"].nunique() < 2:
-        return ""
-    try:  # what is compared may come from one machine all the same
-        for source in frame["source"].unique():
-            values(frame[frame["source"] == source])
-    except UsageError:
-        recorded = frame[frame["source"] == REFERENCE]
-        names = ", ".join(dict.fromkeys(recorded["stack"])) if "stack" in recorded else "a part"
-        return f"{names} was recorded on another machine, which cannot be compared with this one"
-    return ""
+def _of_one_machine(
+    values: Callable[[pd.DataFrame], pd.Series], frame: pd.DataFrame
+) -> tuple[pd.DataFrame, str]:
+    """The rows of a machine that has all that is compared, this one first; where there is none,
+    why runs of two machines cannot be compared."""
+    sources = list(frame["source"].unique()) if "source" in frame else []
+    if len(sources) < 2:
+        return frame, ""
+    for source in sorted(sources, key=lambda each: each == REFERENCE):
+        rows = frame[frame["source"] == source]
+        try:
+            if len(values(rows).dropna()):
+                return rows, ""
+        except UsageError:
+            continue
+    recorded = frame[frame["source"] == REFERENCE]
+    names = ", ".join(dict.fromkeys(recorded["stack"])) if "stack" in recorded else "a part"
+    because = f"{names} was recorded on another machine, which cannot be compared with this one"
+    return frame, because

@@ -4,10 +4,15 @@ Of a client with threads a profile is a recording of all threads, which can be r
 `all_threads`, as the calls were made, and `one_stack`, as cProfile of Python 3.12 and newer does.
 """
 
+from collections.abc import Iterable
+
 import pandas as pd
 
-from casebook import words
+from casebook import decisions, environments, published, stacks, trust, words
+from casebook.bench import Bench
+from casebook.decisions import Question
 from casebook.errors import UsageError
+from casebook.measure import in_turns
 from casebook.observations import Observation
 
 
@@ -86,6 +91,62 @@ def waits(observations: dict[str, Observation]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def waiting(
+    name: str,
+    n: int,
+    delays_s: Iterable[float],
+    until: Iterable[Question],
+    looks: Iterable[int] = decisions.LOOKS,
+) -> pd.DataFrame:
+    """How long a stack with pyOpenSSL waits in urllib3, from profiles taken in turns.
+
+    delays_s: seconds the server waits, one profile for each in every round. until, looks: what
+    is to be decided (casebook/decisions.py). One row per profile: stack, n, delay_s, repeat,
+    poll_s (the system's `poll` alone), all_s (the own times of all functions), responses and
+    response_s (calls of wait_for_read for responses, and the time in them), again (how often
+    recv or recv_into called itself), source, measured_at, key. Raises RunFailed and
+    MissingInterpreter.
+    """
+    environment = environments.ensure(stacks.get(name))
+    asked = {"n": n, "client": environment.stack.client, "trust": trust.AUTHORITY}
+    delays_s = list(delays_s)
+
+    with Bench() as bench:
+
+        def take(chosen: range) -> pd.DataFrame:
+            rows = []
+            for repeat, delay_s in in_turns(delays_s, chosen):
+                told = asked | {"delay_s": delay_s, "repeat": repeat}
+                seen = bench.observation(environment, "profile", **told)
+                rows.append({"stack": name, "n": n, "delay_s": delay_s, "repeat": repeat})
+                rows[-1] |= _waited(seen)
+                rows[-1] |= {each: getattr(seen, each) for each in ("source", "measured_at", "key")}
+            return pd.DataFrame(rows)
+
+        return decisions.until_decided(take, until, looks)
+
+
+def _waited(seen: Observation) -> dict[str, float]:
+    frame, by = seen.frame, callers(seen, "wait_for_read")
+    for_responses = by[by["caller"].isin(_READING)]
+    [reading] = for_responses["caller"]
+    its_callers = callers(seen, reading, "contrib/pyopenssl.py")
+    polls = frame["function"].str.contains(_POLL) & (frame["file"] == "~")
+    return {
+        "poll_s": frame.loc[polls, "tottime_s"].sum(),
+        "all_s": frame["tottime_s"].sum(),
+        "responses": for_responses["calls"].sum(),
+        "response_s": for_responses["cumtime_s"].sum(),
+        "again": its_callers.loc[its_callers["by_itself"], "calls"].sum(),
+    }
+
+
+#: What reads a response through pyOpenSSL: on Python 2, and on Python 3.
+_READING = ("recv", "recv_into")
+#: The system's poll as Python 2.7 and 3 name it in a profile, and not what makes the object.
+_POLL = r"method '?poll\b"
+
+
 def all_threads(observation: Observation) -> pd.DataFrame:
     """The profile of a client with threads, each thread read for itself, and added up.
 
@@ -101,13 +162,81 @@ def all_threads(observation: Observation) -> pd.DataFrame:
 def one_stack(observation: Observation) -> pd.DataFrame:
     """The same recording with all threads' calls on one stack, as cProfile of Python 3.12 reads it.
 
-    One row per function, most own time first; columns as `all_threads`, without cpu_s. The own
-    times add up to the wall time of the fetch; who is charged for it is as accidental as which
-    thread's call was the last to begin.
+    One row per function, most own time first; columns as `all_threads`, without cpu_s. Whenever a
+    function returns, the call that was opened last is closed, whoever opened it, and its time is
+    booked for the function that returns. So the own times add up to the wall time of the fetch, and
+    who is charged for it is as accidental as the order in which threads return.
     """
     rows = [(row, None, row["one_stack"]) for row in _recorded(observation)]
     frame = _lines(observation, rows).drop(columns="cpu_s")
     return frame.sort_values("tottime_s", ascending=False, ignore_index=True)
+
+
+def in_threads(
+    name: str,
+    function: str,
+    n: int,
+    until: Question | Iterable[Question],
+    trusting: str = trust.BUNDLE,
+) -> pd.DataFrame:
+    """What one function takes of the processor time of n threads, from recordings in rounds.
+
+    function: its name in the profile, such as "<method 'read' of '_ssl._SSLSocket' objects>".
+    until: what is to be decided (casebook/decisions.py). One row per recording: stack, n, repeat,
+    calls (of the function), cpu_s (its own), cpu_share (of all functions'), to_next (over that of
+    the next function, the largest of the others), own_s (the time that passed in all functions of
+    all threads), wall_s, source, measured_at, key. Raises UsageError, RunFailed and
+    MissingInterpreter.
+    """
+    environment = environments.ensure(stacks.get(name))
+    asked = {"n": n, "delay_s": 0, "client": "threads", "trust": trusting}
+    with Bench() as bench:
+
+        def take(chosen: range) -> pd.DataFrame:
+            rows = []
+            for repeat in chosen:
+                seen = bench.observation(environment, "profile", **asked, repeat=repeat)
+                row = {"stack": name, "n": n, "repeat": repeat, "wall_s": seen.answer["wall_s"]}
+                told = {each: getattr(seen, each) for each in ("source", "measured_at", "key")}
+                rows.append(row | _of_all(all_threads(seen), function) | told)
+            return pd.DataFrame(rows)
+
+        questions = [until] if isinstance(until, Question) else list(until)
+        return decisions.until_decided(take, questions)
+
+
+def _of_all(lines: pd.DataFrame, function: str) -> dict:
+    """A function among all lines of a recording: see `in_threads`."""
+    its = line(lines, function)
+    return {
+        "calls": int(its["calls"]),
+        "cpu_s": its["cpu_s"],
+        "cpu_share": its["cpu_s"] / lines["cpu_s"].sum(),
+        "to_next": its["cpu_s"] / lines["cpu_s"].drop(its.name).max(),
+        "own_s": lines["tottime_s"].sum(),
+    }
+
+
+def published_lines(beginning: str) -> pd.DataFrame:
+    """The lines of a published profile, as they were printed: calls ("30/1"), tottime_s, cumtime_s
+    (NaN where the row of data/published.csv has none), function, source, published_in.
+
+    beginning: of the ids, such as "threads-true". Raises UsageError where there are none.
+    """
+    rows = published.load()
+    rows = rows[rows["id"].str.startswith(beginning) & rows["metric"].str.startswith("tottime ")]
+    if rows.empty:
+        raise UsageError(f"data/published.csv has no profile whose ids begin with {beginning!r}")
+    return pd.DataFrame(
+        {
+            "calls": rows["note"].str.extract(r"([\d/]+) calls", expand=False),
+            "tottime_s": rows["number"],
+            "cumtime_s": rows["note"].str.extract(r"cumtime ([\d.]+)", expand=False).astype(float),
+            "function": rows["metric"].str.removeprefix("tottime "),
+            "source": words.PUBLISHED,
+            "published_in": rows["source"],
+        }
+    ).reset_index(drop=True)
 
 
 def _recorded(observation: Observation) -> list[dict]:

@@ -120,6 +120,9 @@ def test_a_machine_is_not_divided_by_another():
     assert (mixed.outcome, mixed.rounds) == (NOT_HERE, 0) and "another machine" in mixed.because
     both = pd.concat([live, live.assign(stack="b", cpu_s=9.0)])
     assert question.decide(both).outcome == HOLDS
+    # What was recorded of a third thing takes nothing from what was measured of these two.
+    third = pd.concat([both, recorded.assign(stack="c")])
+    assert question.decide(third).outcome == HOLDS
 
 
 def test_a_round_with_two_candidates_is_refused():

@@ -420,6 +420,23 @@ def test_an_untrusted_server_is_a_failure_that_says_so(name, https):
     assert "verify failed" in answer["failure"]["message"]
 
 
+PATCHED = """import sys; sys.path.append(sys.argv[1]); import steps; steps.take(sys.argv[2])
+from gevent import monkey; print(sorted((m, sorted(n)) for m, n in monkey.saved.items()))"""
+
+
+@pytest.mark.parametrize("name", ["stage-1-py27", "stage-1-py37", "stage-1-today"])
+def test_one_step_patches_what_grequests_patches(name):
+    environment = environment_of(name)
+    clean = environments.clean_environ(environment)
+    said = {
+        step: subprocess.check_output(
+            [environment.python, "-Wignore", "-c", PATCHED, PROBES, step], env=clean
+        )
+        for step in ("patch_as_grequests", "grequests", "patch_all")
+    }
+    assert said["patch_as_grequests"] == said["grequests"] != said["patch_all"]
+
+
 # ---------------------------------------------------------------- controls and culprits
 
 

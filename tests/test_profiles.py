@@ -4,6 +4,7 @@ import pytest
 
 from casebook import distance, profiles
 from casebook.certificates import one_profile
+from casebook.decisions import level
 from casebook.errors import UsageError
 from casebook.measure import observe
 
@@ -27,6 +28,19 @@ def test_recv_into_calls_itself_after_each_wait(injected):
     by = profiles.callers(injected, "recv_into", "contrib/pyopenssl.py")
     assert by.loc[by["by_itself"], "calls"].sum() == 5
     assert profiles.counts(profiles.line(injected, "recv_into", "contrib/pyopenssl.py")) == "10/5"
+
+
+def test_waits_are_told_round_by_round_in_turns():
+    some = level("poll_s", where={"delay_s": 0.1}, above=0)
+    frame = profiles.waiting(STACK, 3, [0.05, 0.1], until=[some], looks=(2,))
+    turns = frame[["repeat", "delay_s"]].to_numpy().tolist()
+    assert turns == [[1, 0.05], [1, 0.1], [2, 0.1], [2, 0.05]]
+    assert frame["key"].nunique() == 4
+    # A process that is paused for longer than the delay has nothing left to wait for.
+    assert frame["responses"].between(1, 3).all()
+    assert (frame["again"] == frame["responses"]).all()
+    for part in ("poll_s", "response_s"):
+        assert (0 < frame[part]).all() and (frame[part] <= frame["all_s"]).all()
 
 
 def test_a_line_that_is_not_there_or_not_the_only_one_is_refused(injected):
@@ -81,7 +95,34 @@ def test_one_profile_sees_one_thread_or_all_of_them_on_one_stack():
     for row in frame.to_dict("records"):
         newer = tuple(map(int, row["python"].split(".")[:2])) >= (3, 12)
         assert row["calls"] == (6 if newer else 0) and row["refused"] == newer
-        assert row["own_s"] == pytest.approx(row["wall_s"], rel=0.05)
+
+
+def test_one_profile_of_two_threads_books_time_to_the_one_that_returns_first():
+    frame = one_profile.overlaps(level(lambda one: one["own_s"] / one["wall_s"], above=0.9))
+    if frame.empty:
+        pytest.skip("no Python here is 3.12 or newer")
+    assert list(frame["repeat"]) == list(range(1, len(frame) + 1))
+    # Both wait 0.05 s, and what one is given the other lacks.
+    assert (frame["first_s"] > frame["second_s"]).mean() > 0.5
+    together = frame["own_s"] / frame["wall_s"]
+    assert together.between(0.95, 1.05).all() and (frame["wall_s"] >= 0.06).all()
+
+
+def test_recordings_in_rounds_say_what_one_function_takes():
+    first = level("to_next", above=1)
+    frame = profiles.in_threads("requests-2.34.2-today", LOAD, n=3, until=first)
+    assert (frame["calls"] == 3).all() and frame["key"].is_unique
+    assert frame["cpu_share"].between(0, 1).all()
+    assert first.decide(frame).outcome == "holds"
+
+
+def test_the_lines_of_a_published_profile_are_as_printed():
+    lines = profiles.published_lines("threads-true").set_index("function")
+    assert list(lines.index) == ["load_verify_locations", "connect", "read"]
+    assert list(lines.loc["read", ["calls", "tottime_s", "cumtime_s"]]) == ["60/2", 0.18, 1.323]
+    assert list(lines.loc["connect", ["calls", "cumtime_s"]]) == ["30/1", 0.002]
+    with pytest.raises(UsageError, match="no profile"):
+        profiles.published_lines("talk-serial")
 
 
 def test_from_further_away_each_thread_waits_for_what_it_reads():

@@ -8,7 +8,7 @@ import os
 import sys
 
 #: Steps that only make sense with gevent; a client that loops over `requests.get` skips them.
-GEVENT_STEPS = ("patch_all", "patch_select", "gevent_openssl")
+GEVENT_STEPS = ("patch_all", "patch_as_grequests", "patch_select", "gevent_openssl")
 
 
 def for_client(names, client):
@@ -44,6 +44,13 @@ def patch_all():
     monkey.patch_all()
 
 
+def patch_as_grequests():
+    """What `import grequests` patches before it imports requests."""
+    from gevent import monkey
+
+    monkey.patch_all(thread=False, select=False)
+
+
 def patch_select():
     from gevent import monkey
 
@@ -66,6 +73,11 @@ def extract():
     from urllib3.contrib import pyopenssl
 
     pyopenssl.extract_from_urllib3()
+
+
+def google_auth():
+    """Import google-auth's module for requests, and make nothing."""
+    import google.auth.transport.requests  # noqa: F401
 
 
 def google_auth_mtls():
@@ -172,10 +184,12 @@ STEPS = {
         requests,
         grequests,
         patch_all,
+        patch_as_grequests,
         patch_select,
         gevent_openssl,
         inject,
         extract,
+        google_auth,
         google_auth_mtls,
         x509_adapter,
         shared_context,
