@@ -117,6 +117,12 @@ class Bench:
     def __exit__(self, *exception) -> None:
         self._open.close()
 
+    def target(self) -> Target:
+        """The server, started now if nothing has needed it yet."""
+        if self._target is None:
+            self._target = self._open.enter_context(lab_server(self.scheme))
+        return self._target
+
     def _taken(self, stack, asked: dict, take) -> dict:
         """A measurement, stored if it is one of the lab server: see measurements."""
         if not self.is_lab:
@@ -124,9 +130,7 @@ class Bench:
         return measurements.stored_or_new(digest(stack, asked | {"scheme": self.scheme}), take)
 
     def _ask(self, environment, asked: dict, gather: tuple = ()):
-        if self._target is None:
-            self._target = self._open.enter_context(lab_server(self.scheme))
-        target = self._target
+        target = self.target()
         told = trust.of_name(asked["trust"], target.ca_file, self._folder())
         spec = {
             "client": asked["client"],

@@ -33,7 +33,7 @@ QUICK = Mode(
     ns=(3, 10),
     ns_if_concurrent=(),
     repeats=3,
-    crowd_ns=(10, 100, 300),
+    crowd_ns=(300,),
 )
 FULL = Mode(
     "full",

@@ -12,11 +12,13 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
 
 from casebook import (
+    decisions,
     digests,
     environments,
     h2load,
@@ -26,11 +28,14 @@ from casebook import (
     reference,
     runs,
     server,
+    stacks,
     trust,
 )
-from casebook.bench import lab_server
+from casebook.bench import Bench
+from casebook.decisions import Question
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
-from casebook.measure import check_parameters, rounds
+from casebook.measure import check_parameters, in_turns, rounds
+from casebook.measure import measure as measure_stacks
 from casebook.runs import Run
 
 GO, H2LOAD = "go", h2load.NAME
@@ -81,27 +86,46 @@ def measure(
     repeats: int | range = 1,
     scheme: str = "https",
     trusted: str = trust.BUNDLE,
+    beside: Iterable[str] = (),
+    until: Question | Iterable[Question] = (),
+    looks: Iterable[int] = decisions.LOOKS,
 ) -> pd.DataFrame:
-    """Measure the near-limit: one row a run, columns runs.FRAME_COLUMNS, stack and client `go`
-    or `h2load`. The Go client loads its certificates once, like the cure.
+    """Measure the near-limit: one row a run, columns runs.FRAME_COLUMNS and `instead`, stack and
+    client `go` or `h2load`. The Go client loads its certificates once, like the cure.
 
-    n: sizes, by default the mode's crowd_ns. trusted: of casebook/trust.py, over https. Where
-    there is neither program the rows are the reference machine's. Raises as measure.measure.
+    n: sizes, by default the mode's crowd_ns. trusted: of casebook/trust.py, over https. beside:
+    stacks that are measured in the same rounds, in turns with it. until, looks: what is to be
+    decided, as for measure.measure. Where there is neither program its rows are the reference
+    machine's. Raises as measure.measure.
     """
     sizes = [n] if isinstance(n, int) else list(n or modes.current().crowd_ns)
+    questions = [until] if isinstance(until, Question) else list(until)
+    told = {"delay_s": delay_s, "scheme": scheme}
+    if questions:
+        return decisions.until_decided(
+            lambda chosen: measure(sizes, repeats=chosen, trusted=trusted, beside=beside, **told),
+            questions,
+            looks,
+        )
     if kind():
-        return runs.frame(measure_runs(sizes, delay_s, repeats, scheme, trusted))
+        found = measure_runs(sizes, repeats=repeats, trusted=trusted, beside=beside, **told)
+        return runs.frame(found).assign(instead="")
     rows = recorded(sizes, scheme)
     if rows.empty:
         raise MissingInterpreter(_NEITHER)
-    return rows
+    rows = rows if 1 in rounds(repeats) else rows.iloc[:0]  # it was recorded once
+    if not beside:
+        return rows
+    others = measure_stacks(beside, sizes, repeats=repeats, trust=trusted, **told)
+    return pd.concat([rows, others], ignore_index=True)
 
 
 def recorded(ns: Iterable[int], scheme: str = "https") -> pd.DataFrame:
-    """The reference machine's runs of a near-limit at these sizes: columns runs.FRAME_COLUMNS."""
+    """The reference machine's runs of a near-limit at these sizes, or at the nearest where none
+    of them was recorded: columns runs.FRAME_COLUMNS, and `instead`."""
     known = reference.runs()
-    known = known[known["stack"].isin(KINDS) & known["n"].isin(list(ns))]
-    return reference.stand_in(known, {"scheme": scheme})
+    known = known[known["stack"].isin(KINDS)]
+    return reference.stand_in(known, {"scheme": scheme}, {"n": list(ns)})
 
 
 def measure_runs(
@@ -110,6 +134,7 @@ def measure_runs(
     repeats: int | range = 1,
     scheme: str = "https",
     trusted: str = trust.BUNDLE,
+    beside: Iterable[str] = (),
 ) -> list[Run]:
     """As `measure`, here and now, without a fallback. Raises RunFailed when a response is wrong
     or was not over a connection of its own."""
@@ -119,15 +144,21 @@ def measure_runs(
     if not kind():
         raise MissingInterpreter(_NEITHER)
     ask = _ask_go if kind() == GO else _ask_h2load
-    told = {"delay_s": delay_s, "scheme": scheme, "trust": trusted}
-    return [
-        _stored_or_new({"n": n, "repeat": repeat} | told, ask)
-        for repeat in rounds(repeats)
-        for n in ns
-    ]
+    told = {"delay_s": delay_s, "trust": trusted}
+    ready = [environments.ensure(stacks.get(name)) for name in beside]
+    found = []
+    with Bench(scheme) as bench:
+        for repeat, (n, stack) in in_turns(product(ns, [None, *ready]), repeats):
+            asked = {"n": n} | told
+            if stack is None:
+                run = _stored_or_new(bench, ask, asked | {"scheme": scheme, "repeat": repeat})
+            else:
+                run = bench.run(stack, repeat, client=stack.stack.client, **asked)
+            found.append(run)
+    return found
 
 
-def _stored_or_new(asked: dict, ask: Callable) -> Run:
+def _stored_or_new(bench: Bench, ask: Callable, asked: dict) -> Run:
     key = digests.of(
         measurements.SCHEMA,
         build().parent.name if ask is _ask_go else h2load.version(),
@@ -136,13 +167,13 @@ def _stored_or_new(asked: dict, ask: Callable) -> Run:
         Path(server.__file__).parent,
         asked,
     )
-    taken = measurements.stored_or_new(key, lambda: asdict(_measured(asked, ask)))
+    taken = measurements.stored_or_new(key, lambda: asdict(_measured(bench, ask, asked)))
     return runs.from_stored(taken)
 
 
-def _measured(asked: dict, ask: Callable) -> Run:
-    n = asked["n"]
-    with lab_server(asked["scheme"]) as target, tempfile.TemporaryDirectory() as folder:
+def _measured(bench: Bench, ask: Callable, asked: dict) -> Run:
+    n, target = asked["n"], bench.target()
+    with tempfile.TemporaryDirectory() as folder:
         told = trust.of_name(asked["trust"], target.ca_file, Path(folder))
         target.reset()
         answer = ask(target, told, n, asked["delay_s"])

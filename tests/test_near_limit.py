@@ -9,7 +9,7 @@ import sys
 import pandas as pd
 import pytest
 
-from casebook import environments, h2load, near_limit, places, runs, server
+from casebook import decisions, environments, h2load, near_limit, places, runs, server
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 
 KIB_OF_NOTHING = 1024
@@ -60,6 +60,16 @@ def test_each_page_has_a_connection_of_its_own_and_all_share_one_load(scheme, ha
     assert run.wall_s > 0.3 and 0 < run.cpu_s <= run.process_cpu_s
     assert run.peak_rss_kib > KIB_OF_NOTHING
     assert run.versions["go"].startswith("go1")
+
+
+@needs("go")
+def test_a_stack_beside_it_is_measured_in_the_same_rounds():
+    """In turns, so that a slow minute touches both, and each round has one of each."""
+    times = decisions.ratio("wall_s", "cured-today", "go", above=0)
+    frame = near_limit.measure(2, 0.01, beside=["cured-today"], until=times, looks=[3])
+    assert list(frame["stack"]) == ["go", "cured-today", "cured-today", "go", "go", "cured-today"]
+    assert list(frame["repeat"]) == [1, 1, 2, 2, 3, 3]
+    assert times.decide(frame).rounds == 3
 
 
 @needs("go")
@@ -135,6 +145,8 @@ def test_without_either_the_reference_machine_speaks_or_what_is_missing_is_said(
     only, monkeypatch, tmp_path
 ):
     only()
+    (tmp_path / "reference").mkdir()
+    monkeypatch.setattr(places, "DATA", tmp_path)
     assert near_limit.kind() == ""
     for ask in (near_limit.measure, near_limit.measure_runs):
         with pytest.raises(MissingInterpreter, match=r"Go.*h2load"):
@@ -143,12 +155,16 @@ def test_without_either_the_reference_machine_speaks_or_what_is_missing_is_said(
     columns = dict.fromkeys(runs.FRAME_COLUMNS)
     row = columns | {"stack": "go", "client": "go", "n": 7, "scheme": "https"}
     row |= {"delay_s": 1.0, "wall_s": 1.1}
-    (tmp_path / "reference").mkdir()
-    monkeypatch.setattr(places, "DATA", tmp_path)
     table = pd.DataFrame([row, row | {"n": 70}, row | {"stack": "stage-1-today"}])
     table.assign(source="reference").to_csv(tmp_path / "reference" / "runs.csv", index=False)
     frame = near_limit.measure([7])
     assert list(frame["source"]) == ["reference"] and list(frame["n"]) == [7]
+    assert list(near_limit.measure([8])["instead"]) == ["n = 7 instead of 8"]
+
+    times = decisions.ratio("wall_s", "cured-today", "go", below=4)
+    mixed = near_limit.measure(7, delay_s=0, beside=["cured-today"], until=times)
+    assert set(mixed["stack"]) == {"go", "cured-today"}
+    assert times.decide(mixed).outcome == "not-here"  # of two machines
 
 
 def test_sizes_have_their_range():
