@@ -1,0 +1,24 @@
+"""What the programs of this folder share: a request in, the time that the pages took out."""
+
+import json
+import sys
+import time
+
+
+def fetch_all(fetch_pages):
+    """Read {"url", "ca_file", "n", "delay_s"}, call fetch_pages(urls, ca_file), which returns the
+    pages' numbers as the server echoed them, check those, and say {"wall_s"}."""
+    spec = json.load(sys.stdin)
+    pages = list(range(spec["n"]))
+    urls = [f"{spec['url']}/delay/{spec['delay_s']}?page={page}" for page in pages]
+    start = time.time()
+    got = fetch_pages(urls, spec["ca_file"])
+    wall_s = time.time() - start
+    if sorted(got) != pages:
+        raise RuntimeError(f"asked for {len(pages)} pages, got {got!r}")
+    json.dump({"wall_s": wall_s}, sys.stdout)
+
+
+def page_of(body):
+    """The page's number in a body of the lab server."""
+    return int(json.loads(body)["args"]["page"][0])

@@ -1,0 +1,16 @@
+"""requests in greenlets, and nobody has patched anything."""
+
+import gevent.pool
+import requests
+from at_once import fetch_all, page_of
+
+
+def fetch_pages(urls, ca_file):
+    def fetch(url):
+        return page_of(requests.get(url, verify=ca_file).text)
+
+    return gevent.pool.Pool(len(urls)).map(fetch, urls)
+
+
+if __name__ == "__main__":
+    fetch_all(fetch_pages)

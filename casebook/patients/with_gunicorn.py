@@ -1,0 +1,103 @@
+"""A web application under gunicorn's gevent worker, which fetches a page for each request.
+
+Run, it starts gunicorn, asks it for all pages at once, and ends it; {"doctor": path} in the request
+has the doctor examine the worker from inside first, and its report comes back as "report". It is
+also gunicorn's application and its configuration. PATIENT=injected: with pyOpenSSL in urllib3;
+PATIENT=preloaded: gunicorn imports requests before its worker patches, as its --preload does.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from http.client import HTTPConnection
+from multiprocessing.pool import ThreadPool
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def application(environ, start_response):
+    import requests
+
+    url = os.environ["LAB"] + "?".join((environ["PATH_INFO"], environ["QUERY_STRING"]))
+    body = requests.get(url, verify=os.environ["LAB_CA"]).content
+    start_response("200 OK", [("Content-Type", "application/json")])
+    return [body]
+
+
+def on_starting(server):
+    """gunicorn calls this before it has a worker."""
+    if os.environ.get("PATIENT") == "preloaded":
+        import requests  # noqa: F401
+
+
+def post_worker_init(worker):
+    """gunicorn calls this in the worker, patched and with the application loaded."""
+    import requests  # noqa: F401
+
+    if os.environ.get("PATIENT") == "injected":
+        from urllib3.contrib import pyopenssl
+
+        pyopenssl.inject_into_urllib3()
+    if os.environ["DOCTOR"]:
+        sys.path.insert(0, os.path.dirname(os.environ["DOCTOR"]))
+        import doctor
+
+        report = doctor.inside()
+        with open(os.environ["REPORT"], "w") as file:
+            json.dump(report, file)
+
+
+def ask(url):
+    host, _, path = url.partition("/")
+    connection = HTTPConnection(host, timeout=60)
+    connection.request("GET", "/" + path)
+    return connection.getresponse().read()
+
+
+def main():
+    spec = json.load(sys.stdin)
+    free = socket.create_server(("127.0.0.1", 0))  # gunicorn takes it over
+    place = f"127.0.0.1:{free.getsockname()[1]}"
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "report.json")
+        environ = dict(
+            os.environ, LAB=spec["url"], LAB_CA=spec["ca_file"], REPORT=report,
+            DOCTOR=spec.get("doctor") or "", PYTHONDONTWRITEBYTECODE="1",
+        )  # fmt: skip
+        command = [sys.executable, "-m", "gunicorn", "--worker-class", "gevent", "--workers", "1"]
+        command += ["--bind", f"fd://{free.fileno()}", "--config", os.path.abspath(__file__)]
+        command += ["--worker-tmp-dir", folder, "--timeout", "120", "--chdir", HERE]
+        command += ["with_gunicorn:application"]
+        serving = subprocess.Popen(command, env=environ, pass_fds=[free.fileno()])
+        try:
+            ask(f"{place}/get")  # answered once the worker is ready
+            if spec.get("doctor"):
+                with open(report) as file:
+                    answer = {"report": json.load(file)}
+            else:
+                answer = {"wall_s": fetch_pages(place, spec["n"], spec["delay_s"])}
+            json.dump(answer, sys.stdout)
+        finally:
+            serving.terminate()
+            serving.wait()
+
+
+def fetch_pages(place, n, delay_s):
+    from at_once import page_of
+
+    urls = [f"{place}/delay/{delay_s}?page={page}" for page in range(n)]
+    start = time.time()
+    with ThreadPool(n) as pool:
+        pages = [page_of(body) for body in pool.map(ask, urls)]
+    wall_s = time.time() - start
+    if pages != list(range(n)):
+        raise RuntimeError(f"gunicorn served the pages {pages!r}")
+    return wall_s
+
+
+if __name__ == "__main__":
+    main()

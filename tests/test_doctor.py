@@ -1,0 +1,604 @@
+"""The doctor on real programs: what it says, what it answers with, and what it leaves behind."""
+
+import functools
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from casebook import doctor, environments, interpreters, patients, server, stacks
+from casebook.bookstore.store import open_store
+from casebook.errors import MissingInterpreter
+
+#: One load is not worth pricing, nor an illness: what is left is the verdict on the loop.
+LOOP_ONLY = ("--connections", "1")
+
+INJECTED = """
+import grequests
+from urllib3.contrib import pyopenssl
+pyopenssl.inject_into_urllib3()
+"""
+
+
+def stack(name: str) -> environments.Environment:
+    """The environment of a stack. Skips where its interpreter is missing and may be."""
+    chosen = stacks.get(name)
+    try:
+        return environments.ensure(chosen)
+    except MissingInterpreter as error:
+        if chosen.python in environments.required():
+            raise
+        pytest.skip(str(error))
+
+
+def run(python, *arguments, environ=None, cwd=None, program=None, folder=None):
+    """Run the doctor; program: the text of one, put into a file of the folder."""
+    command = [str(python), str(patients.DOCTOR), *arguments]
+    if program is not None:
+        file = folder / "program.py"
+        file.write_text(program)
+        command += ["--", str(file)]
+    return subprocess.run(
+        command, env=environ, cwd=cwd, capture_output=True, text=True, timeout=150
+    )
+
+
+def run_in(name: str, folder: Path, program: str, *arguments, **variables):
+    """Run the doctor on the text of a program, in a stack's environment."""
+    place = stack(name)
+    environ = environments.clean_environ(place) | variables
+    return run(
+        place.python, *arguments, environ=environ, cwd=folder, program=program, folder=folder
+    )
+
+
+def report_of(name: str, folder: Path, program: str, *arguments, **variables) -> dict:
+    done = run_in(name, folder, program, "--json", *arguments, **variables)
+    report = json.loads(done.stdout)
+    assert report["exit_status"] == done.returncode
+    return report
+
+
+@functools.cache
+def examined(name: str) -> dict:
+    """The doctor's report of a patient, with the loads out of the way."""
+    patient = patients.every()[name]
+    stack(patient.stack)
+    return patients.examine(patient, *LOOP_ONLY)
+
+
+def loop(report: dict) -> str:
+    return report["verdicts"]["event loop"]
+
+
+# ------------------------------------------------------------------------------------- verdicts
+
+
+VERDICTS = {
+    "stage-1-py27": "free",
+    "stage-2-py27": "blocked",
+    "stage-3-py37": "blocked",
+    "stage-1-today": "free",
+    "stage-2-injected-today": "blocked",
+    "patch-all-first-today": "free",
+    "toolbelt-x509-today": "blocked",
+    "geventhttpclient": "blocked",
+    "requests-first-today": "cannot tell",
+    "httpx-today": "does not apply",
+}
+STATUS = {"free": 0, "blocked": 1, "cannot tell": 2, "does not apply": 0}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_the_verdict_and_the_exit_status(name):
+    report = examined(name)
+    assert loop(report) == VERDICTS[name]
+    assert report["exit_status"] == STATUS[VERDICTS[name]]
+
+
+def test_a_blocked_loop_is_told_by_counters_and_its_control_is_free():
+    [row] = examined("stage-2-injected-today")["clients"]
+    for trial in row["https"]["trials"]:
+        assert trial["peak_in_flight"] == 1
+        assert trial["effective_concurrency"] <= 1.02
+        assert trial["longest_gap_s"] >= 0.9 * trial["delay_s"]
+    assert row["http"]["verdict"] == "free"
+    assert row["http"]["trials"][-1]["peak_in_flight"] == 2
+
+
+def test_the_advice_names_the_line_that_injected_and_cures_that_were_tried():
+    report = examined("stage-2-py27")
+    [injection] = report["injections"]
+    assert (injection["file"], injection["line"]) == ("requests/__init__.py", 96)
+    assert {row["cure"]: row["verdict"] for row in report["cures"]} == {
+        "extract_from_urllib3()": "free",
+        "patch_select()": "free",
+    }
+    first = report["advice"][0]
+    assert first["line"] == "pyopenssl.inject_into_urllib3()"
+    assert first["package"].startswith("requests 2.24") and "before" not in first["saves"]
+    assert first["saves"] and first["chapter"].startswith("chapter 7")
+
+
+def test_faked_metadata_changes_nothing(tmp_path):
+    for package in ("requests", "urllib3", "gevent", "grequests", "pyopenssl"):
+        info = tmp_path / "fake" / f"{package}-99.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 99.0\n")
+    lies = """
+import importlib.metadata, gevent, requests, urllib3
+assert importlib.metadata.version("requests") == "99.0"
+for module in (gevent, requests, urllib3):
+    module.__version__ = "99.0"
+"""
+    path = str(tmp_path / "fake")
+    ill = report_of("stage-2-today", tmp_path, INJECTED + lies, *LOOP_ONLY, PYTHONPATH=path)
+    well = report_of(
+        "stage-2-today", tmp_path, "import grequests" + lies, *LOOP_ONLY, PYTHONPATH=path
+    )
+    assert (loop(ill), loop(well)) == ("blocked", "free")
+
+
+GEVENTS_WAIT = """
+import gevent.socket, urllib3.util
+def wait_for_read(sock, timeout=None):
+    gevent.socket.wait_read(sock.fileno())
+    return True
+urllib3.util.wait_for_read = wait_for_read
+"""
+STANDARD_WAIT = """
+import gevent.ssl, select
+def wait(self, watcher, timeout_exc=None):
+    select.select([self.fileno()], [], [])
+gevent.ssl.SSLSocket._wait = wait
+"""
+
+
+def test_with_one_wait_exchanged_the_verdict_turns(tmp_path):
+    mended = report_of("stage-2-today", tmp_path, INJECTED + GEVENTS_WAIT, *LOOP_ONLY)
+    spoilt = report_of("stage-1-today", tmp_path, "import grequests" + STANDARD_WAIT, *LOOP_ONLY)
+    assert (loop(mended), loop(spoilt)) == ("free", "blocked")
+    # Nobody but the trial could know: the names are those of the ill and of the healthy stack.
+    names = {row["name"]: row["by"] for row in mended["provides"]}
+    assert names["urllib3's SSLContext"] == "pyOpenSSL"
+    names = {row["name"]: row["by"] for row in spoilt["provides"]}
+    assert names["urllib3's SSLContext"] == "gevent"
+
+
+def test_a_library_that_imports_gevent_is_no_illness(tmp_path):
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    (library / "monitoring.py").write_text("import gevent, gevent.pool\n")
+    program = "import sys; sys.path.append({!r}); import monitoring, requests\n"
+    report = report_of("stage-1-today", tmp_path, program.format(str(library)), *LOOP_ONLY)
+    assert (loop(report), report["exit_status"]) == ("cannot tell", 2)
+    report = report_of("stage-1-today", tmp_path, "import gevent.pool, requests", *LOOP_ONLY)
+    assert loop(report) == "blocked"
+
+
+def trial(effective, peak, gap, delay_s=0.4, requests=2):
+    return {
+        "requests": requests,
+        "delay_s": delay_s,
+        "effective_concurrency": effective,
+        "peak_in_flight": peak,
+        "longest_gap_s": gap,
+    }
+
+
+def test_noise_can_delay_a_verdict_and_not_turn_it():
+    stood_still = trial(0.97, 1, 0.82)
+    assert doctor.verdict_of([stood_still]) is None  # once is not enough
+    assert doctor.verdict_of([stood_still, stood_still]) == "blocked"
+    slow_machine = trial(0.8, 2, 0.5)  # both requests were under way, however late
+    assert doctor.verdict_of([slow_machine, slow_machine]) is None
+    assert doctor.verdict_of([stood_still, slow_machine]) is None
+    assert doctor.verdict_of([slow_machine, slow_machine, trial(1.6, 2, 0.1)]) == "free"
+    alone = trial(0.9, 1, 0.05, requests=1)
+    assert doctor.verdict_of([alone]) == "free"
+    assert doctor.verdict_of([trial(0.9, 1, 0.39, requests=1)] * 2) == "blocked"
+
+
+# ---------------------------------------------------------------------------------------- loads
+
+
+def test_loads_are_counted_as_the_book_counts_them():
+    def loads(name):
+        return next(row["by_connection"] for row in examined(name)["loads"] if row["imported"])
+
+    assert loads("stage-1-today") == [1, 1, 1]
+    assert examined("stage-1-today")["loads_at_import"] == 0
+    assert loads("requests-2.32.4-today") == [0, 0, 0]
+    assert examined("requests-2.32.4-today")["loads_at_import"] == 1
+    assert loads("cured-today") == [1, 0, 0]
+    assert loads("half-cured-today") == [1, 1, 1]
+
+
+def test_loads_above_the_stated_share_are_an_illness_and_below_it_advice(tmp_path):
+    above = report_of("stage-1-today", tmp_path, "import requests", "--share", "1")
+    assert above["verdicts"] == {
+        "event loop": "does not apply",
+        "certificate loads": "above the share",
+    }
+    assert above["exit_status"] == 1
+    below = report_of("stage-1-today", tmp_path, "import requests", "--share", "100")
+    assert (below["verdicts"]["certificate loads"], below["exit_status"]) == ("below the share", 0)
+    for report in (above, below):
+        [row] = [row for row in report["loads"] if row.get("share")]
+        least, most = row["share"]
+        assert 1 < least <= most < 100
+        assert any("shared_context" in each["what"] for each in report["advice"])
+    once = report_of("stage-1-today", tmp_path, "import requests", *LOOP_ONLY)
+    assert not any(row.get("share") for row in once["loads"])
+
+
+MOUNTED = """
+import sys
+sys.path.insert(0, {folder!r})
+import requests, shared_context
+session = requests.Session()
+session.mount("https://", shared_context.SharedContextAdapter())
+"""
+
+
+def test_a_session_with_the_cure_is_no_illness(tmp_path):
+    program = MOUNTED.format(folder=str(patients.DOCTOR.parent))
+    report = report_of("stage-1-today", tmp_path, program, "--share", "1")
+    counted = {row["client"]: row["by_connection"] for row in report["loads"]}
+    assert counted["requests"] == [1, 1, 1]
+    assert counted["requests with a session's SharedContextAdapter"] == [1, 0, 0]
+    assert report["exit_status"] == 0
+
+
+def judged(*share) -> dict:
+    row = {"client": "requests", "imported": True, "error": None, "by_call": 1, "adapter": False}
+    row |= {"by_connection": [1, 1, 1], "share": list(share), "connections": 100}
+    row |= {"spared_ms": [2000, 2400], "job_ms": [3000, 3600], "job_loads": 100}
+    found = {
+        "program": "a program", "loop": None, "loads": [row], "clients": [], "cures": [],
+        "traps": [], "http": None, "provides": [], "openssl": {"loads": "OpenSSL 3.0.19"},
+    }  # fmt: skip
+    return doctor.judge(found, dict(doctor.defaults(), share=50))
+
+
+def test_a_share_on_both_sides_of_the_stated_one_is_no_illness():
+    assert judged(51, 60)["exit_status"] == 1
+    assert judged(40, 49)["exit_status"] == 0
+    straddling = judged(45, 55)
+    assert straddling["verdicts"]["certificate loads"] == "on both sides of the share"
+    assert straddling["exit_status"] == 2
+
+
+# ------------------------------------------------------------------------------ programs that fail
+
+
+BROKEN = {
+    "import requestz": "crashed in its imports, at program.py:1: ModuleNotFoundError",
+    "import sys\nsys.exit('usage: program FILE')": "called sys.exit('usage: program FILE')",
+    "import os\nos._exit(3)": "ended itself in its imports (exit status 3",
+    "import os\nos.kill(os.getpid(), 11)": "was killed by signal 11 in its imports",
+    "name = input()": "EOFError",
+    "import time\ntime.sleep(600)": "was still in its imports after 1 s, at program.py:2",
+}
+
+
+@pytest.mark.parametrize("program", BROKEN)
+def test_a_program_that_does_not_get_through_its_imports(program, tmp_path):
+    done = run(sys.executable, "--patience", "1", cwd=tmp_path, program=program, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert BROKEN[program] in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_same_in_json(tmp_path):
+    program = "import requestz"
+    done = run(sys.executable, "--json", cwd=tmp_path, program=program, folder=tmp_path)
+    answer = json.loads(done.stdout)
+    assert answer["exit_status"] == done.returncode == 2
+    assert "requestz" in answer["trouble"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--jason"], ["module"], ["--"], ["--share", "0"], ["--url", "x"], ["attach"]]
+)
+def test_a_command_line_that_makes_no_sense(arguments):
+    done = run(sys.executable, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("doctor: ") and "--help" in done.stderr
+
+
+# --------------------------------------------------------------------------------- how it behaves
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.7", "today"])
+def test_it_is_one_file_for_every_python(version, tmp_path):
+    python = interpreters.find(version)
+    if python is None and version not in environments.required():
+        pytest.skip(f"no Python {version} here")
+    copy = tmp_path / "carried away.py"
+    shutil.copy(patients.DOCTOR, copy)
+    done = subprocess.run(
+        [python.path, copy, "--json", *LOOP_ONLY], cwd=tmp_path, timeout=150,
+        env={"PATH": os.defpath, "TMPDIR": str(tmp_path)}, capture_output=True, text=True,
+    )  # fmt: skip
+    report = json.loads(done.stdout)
+    assert report["program"] is None and loop(report) == "does not apply"
+    assert (report["clients"], report["exit_status"], done.returncode) == ([], 0, 0)
+    assert os.listdir(tmp_path) == ["carried away.py"]
+
+
+EARLY = """
+import sys
+print(sorted({"ssl", "socket", "select", "threading", "subprocess", "signal"} & set(sys.modules)))
+sys.exit()
+"""
+
+
+@pytest.mark.parametrize("name", ["stage-1-py27", "stage-1-today"])
+def test_the_program_finds_nothing_imported_that_gevent_has_to_patch(name, tmp_path):
+    place = stack(name)
+    (tmp_path / "early.py").write_text(EARLY)
+    environ = environments.clean_environ(place)
+    alone = subprocess.run(
+        [place.python, "early.py"], env=environ, cwd=tmp_path, capture_output=True, text=True
+    )
+    examined = run(place.python, "--", "early.py", environ=environ, cwd=tmp_path)
+    told = [line for line in examined.stderr.splitlines() if line.startswith("[")]
+    assert set(eval(told[0])) - set(eval(alone.stdout)) <= {"signal"}
+
+
+def processes(word: str) -> list[str]:
+    """The command lines of running processes that hold a word."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if word in line:
+            found.append(line)
+    return found
+
+
+BUSY = """
+import subprocess, sys, threading, time
+import neighbour, requests
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", {mark!r}])
+threading.Thread(target=time.sleep, args=(600,)).start()
+print("what the program prints")
+"""
+
+
+@pytest.fixture
+def busy(tmp_path):
+    """A program that leaves a thread and a process running: (its folder, TMPDIR, a mark)."""
+    folder, scratch = tmp_path / "program", tmp_path / "scratch"
+    folder.mkdir()
+    scratch.mkdir()
+    mark = f"left-by-{tmp_path.name}-{os.getpid()}"
+    (folder / "neighbour.py").write_text("")
+    (folder / "program.py").write_text(BUSY.format(mark=mark))
+    (folder / "doctor.py").write_text(patients.DOCTOR.read_text())
+    return folder, scratch, mark
+
+
+def test_nothing_stays_on_disk_or_running(busy):
+    folder, scratch, mark = busy
+    before = sorted(path.name for path in folder.iterdir())
+    place = stack("stage-1-today")
+    done = subprocess.run(
+        [place.python, "doctor.py", "--json", "--", "program.py"],
+        env=environments.clean_environ(place) | {"TMPDIR": str(scratch)},
+        cwd=folder, capture_output=True, text=True, timeout=150,
+    )  # fmt: skip
+    assert json.loads(done.stdout)["program"] == "program.py"  # and nothing of the program's words
+    assert "what the program prints" in done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == before
+    assert list(scratch.iterdir()) == []
+    assert processes(mark) == processes(str(folder)) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_nothing_stays_when_the_doctor_is_killed(busy):
+    folder, scratch, mark = busy
+    place = stack("stage-1-today")
+    running = subprocess.Popen(
+        [place.python, folder / "doctor.py", "--", folder / "program.py"],
+        env=environments.clean_environ(place) | {"TMPDIR": str(scratch)},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        assert eventually(lambda: processes(mark)), "the program was never there"
+        assert list(scratch.iterdir())
+    finally:
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+    assert eventually(lambda: not processes(mark) and not processes(str(folder)))
+    assert eventually(lambda: not list(scratch.iterdir()))
+
+
+def eventually(true) -> bool:
+    for _ in range(400):
+        if true():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+AUDIT = """
+import sys
+def note(event, arguments):
+    if event == "socket.connect":
+        print("CONNECT", arguments[1][0], file=sys.stderr)
+    elif event == "socket.sendto":
+        print("CONNECT", arguments[1], file=sys.stderr)
+sys.addaudithook(note)
+import grequests
+"""
+
+
+def test_it_connects_to_its_own_server_only(tmp_path):
+    place = stack("stage-1-today")
+    variables = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://192.0.2.1:9")
+    done = run_in("stage-1-today", tmp_path, AUDIT, *LOOP_ONLY, **variables)
+    connects = [line for line in done.stderr.splitlines() if line.startswith("CONNECT")]
+    assert place and len(connects) > 10
+    assert set(connects) == {"CONNECT 127.0.0.1"}
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_text_has_colours_on_a_terminal_only():
+    command = [sys.executable, "-S", patients.DOCTOR]  # without packages it is quick
+
+    def said(**variables):
+        main, secondary = pty.openpty()
+        environ = {"PATH": os.defpath} | variables
+        done = subprocess.Popen(command, stdout=secondary, stderr=subprocess.DEVNULL, env=environ)
+        os.close(secondary)
+        text = b""
+        try:
+            while piece := os.read(main, 65536):
+                text += piece
+        except OSError:  # Linux's way to say that nobody writes any more
+            pass
+        os.close(main)
+        assert done.wait() == 0
+        return text
+
+    assert b"\033[1" in said(TERM="xterm")
+    assert b"\033[" not in said(TERM="xterm", NO_COLOR="1")
+    done = subprocess.run(command, capture_output=True, env={"TERM": "xterm"})
+    assert b"exit status 0" in done.stdout and b"\033[" not in done.stdout
+
+
+INSIDE = """
+from gevent import monkey
+monkey.patch_all(thread=False, select=False)
+import json, select, sys
+import requests, urllib3
+from urllib3.contrib import pyopenssl
+pyopenssl.inject_into_urllib3()
+sys.path.insert(0, sys.argv[1])
+import doctor
+report = doctor.inside(sys.stderr)
+print(json.dumps([report["verdicts"], report["exit_status"], report["cures"],
+                  select.poll.__module__, urllib3.util.ssl_.SSLContext.__module__]))
+"""
+
+
+def test_a_running_program_is_examined_from_inside_and_not_changed(tmp_path):
+    place = stack("stage-2-today")
+    done = subprocess.run(
+        [place.python, "-c", INSIDE, patients.DOCTOR.parent],
+        env=environments.clean_environ(place) | {"TMPDIR": str(tmp_path)},
+        capture_output=True, text=True, timeout=150,
+    )  # fmt: skip
+    verdicts, status, cures, poll, context = json.loads(done.stdout)
+    assert (verdicts["event loop"], status) == ("blocked", 1)
+    assert (cures, poll, context) == ([], "select", "urllib3.contrib.pyopenssl")
+    assert "BLOCKED" in done.stderr and list(tmp_path.iterdir()) == []
+
+
+# ----------------------------------------------------------------------------------------- --url
+
+
+def test_a_url_is_asked_as_often_as_announced(tmp_path):
+    with server.start() as lab:
+        trusted = {"REQUESTS_CA_BUNDLE": str(lab.ca_file)}
+        arguments = ("--json", "--url", f"{lab.url}/get")
+        done = run_in("stage-1-today", tmp_path, "import requests", *arguments, **trusted)
+        seen = lab.counters()
+    http = json.loads(done.stdout)["http"]
+    announced = [line for line in done.stderr.splitlines() if line.startswith("asking ")]
+    assert len(announced) == http["requests"] == seen["requests"] == 2
+    [row] = http["clients"]
+    assert (row["client"], row["version"], row["error"]) == ("requests", "HTTP/1.1", None)
+
+
+def test_it_sees_which_http_is_spoken(tmp_path):
+    with open_store() as store:
+        trusted = {"SSL_CERT_FILE": str(store.ca_file)}
+        report = report_of("httpx-today", tmp_path, "import httpx", "--url", store.url, **trusted)
+    spoken = {row["client"]: row["version"] for row in report["http"]["clients"]}
+    assert report["http"]["offers"] == "h2"
+    assert spoken == {"httpx": "HTTP/1.1", "httpx with http2=True": "HTTP/2"}
+    assert report["http"]["requests"] <= doctor.MOST_REQUESTS
+    assert (report["exit_status"], report["advice"][-1]["case"]) == (0, 3)
+
+
+# ---------------------------------------------------------------------------------------- attach
+
+
+FETCHING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import steps
+for name in sys.argv[3].split(","):
+    steps.take(name)
+import grequests
+while True:
+    asked = [grequests.get(sys.argv[2] + str(page), verify=False) for page in range(5)]
+    assert [reply.status_code for reply in grequests.map(asked)] == [200] * 5
+    print("fetched", flush=True)
+"""
+
+
+def attached(name: str, url: str, **variables):
+    """The doctor attached to a running program of a stack that fetches again and again."""
+    place = stack(name)
+    steps = ",".join(place.stack.steps)
+    probes = patients.DOCTOR.parent / "probes"
+    running = subprocess.Popen(
+        [place.python, "-W", "ignore", "-c", FETCHING, probes, url, steps],
+        env=environments.clean_environ(place), stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert running.stdout.readline() == "fetched\n"
+        arguments = ["attach", str(running.pid), "--seconds", "1.5", "--json"]
+        return run(sys.executable, *arguments, environ={"PATH": os.defpath} | variables)
+    finally:
+        running.kill()
+        running.wait()
+
+
+def test_a_running_process_is_seen_to_stand_in_the_wait():
+    spy = {"PATH": str(stack("py-spy-today").python.parent)}
+    with server.start() as lab:
+        ill = attached("stage-2-injected-today", f"{lab.url}/delay/0.2?page=", **spy)
+        well = attached("stage-1-today", f"{lab.url}/delay/0.2?page=", **spy)
+    report = json.loads(ill.stdout)
+    if "may need root" in report.get("trouble", ""):
+        pytest.skip("this machine does not let one process read another")
+    assert (ill.returncode, report["gevent"]) == (1, True)
+    assert report["seen"]["blocked"] > report["looks"] / 2
+    assert any(line.startswith("urllib3/contrib/pyopenssl.py") for line in report["stack"])
+    report = json.loads(well.stdout)
+    assert report["seen"]["blocked"] == report["seen"]["perhaps blocked"] == 0
+
+
+def test_without_py_spy_the_command_is_named():
+    done = run(sys.executable, "attach", str(os.getpid()), environ={"PATH": "/nonexistent"})
+    assert done.returncode == 2
+    assert f"py-spy dump --pid {os.getpid()}" in done.stderr
+
+
+# ------------------------------------------------------------------------------------- all of them
+
+
+@pytest.mark.skipif(os.environ.get("CASEBOOK_NIGHTLY") != "1", reason="nightly: some minutes")
+def test_no_false_alarm_and_no_miss_in_any_stack_of_the_book():
+    table = patients.table()
+    assert len(table) > 60
+    assert table[table["wrong"] != ""].empty, table.to_string()
+    told = table["doctor"] != "cannot tell"
+    assert set(table["measured"][~told]) == {"fails"}
+    both = table.dropna(subset=["loads_doctor", "loads_measured"])
+    different = both[both["loads_doctor"] != both["loads_measured"]]
+    assert len(both) > 30 and different.empty, different.to_string()
