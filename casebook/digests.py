@@ -18,6 +18,7 @@ TOOLS = {
     "h2load": ("h2load", "--version"),
     "curl": ("curl", "--version"),
     "cc": ("cc", "--version"),
+    "valgrind": ("valgrind", "--version"),
 }
 
 

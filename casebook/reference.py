@@ -35,9 +35,9 @@ def visits() -> pd.DataFrame:
 
 
 def kinds(kind: str) -> pd.DataFrame:
-    """What loading.json has of a kind: loads, locks or handshakes."""
+    """What loading.json has of a kind: loads, locks, handshakes or instructions."""
     path = _folder() / "loading.json"
-    return pd.DataFrame(json.loads(path.read_text())[kind] if path.exists() else [])
+    return pd.DataFrame(json.loads(path.read_text()).get(kind, []) if path.exists() else [])
 
 
 def machine() -> dict:

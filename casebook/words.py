@@ -51,7 +51,7 @@ VALUES = {
     "scheme": {"http": "plain HTTP", "https": "HTTPS"},
     "protocol": {"h2": "HTTP/2", "http/1.1": "HTTP/1.1"},
     "engine": {"twisted": "Twisted", "twisted-16.3": "Twisted 16.3", "granian": "Granian"},
-    "order": {"completed": "as completed", "asked": "in the order asked"},
+    "order": {"completed": "as completed", "asked": "in the order asked", "chunks": "in chunks"},
     "connections": {1: "1 connection"},
     "at_once": {1: "one at a time"},
 }

@@ -4,6 +4,7 @@ import pytest
 
 from casebook import environments, places, stacks
 from casebook.bookstore import inspection, readers, recorded, stock, store, visits, witnesses
+from casebook.decisions import LOOKS, ratio
 from casebook.errors import MissingInterpreter, UsageError, VisitFailed
 
 N = 120  # more than one chunk of 100
@@ -148,6 +149,45 @@ def test_in_the_order_asked_the_slow_book_holds_up_all_after_it(slow_arrivals, c
     assert (frame["at_s"].iloc[9:] >= 1.0).all()
 
 
+def test_in_chunks_the_next_one_waits_for_all_of_the_last(slow_arrivals):
+    """The slow tenth is in the first chunk: within it, it is the last, and nothing overtakes it."""
+    frame = slow_arrivals("bare-h2", at_once=12, order="chunks")
+    assert sorted(frame["position"].iloc[:12]) == list(range(1, 13))
+    assert frame["position"].iloc[11] == 10
+    assert (frame["at_s"].iloc[11:] >= 1.0).all()
+
+
+def test_without_chunks_the_others_are_asked_for_meanwhile(slow_arrivals):
+    frame = slow_arrivals("bare-h2", at_once=12, order="completed")
+    assert frame["position"].iloc[-1] == 10
+
+
+def test_several_orders_are_visited_in_turns(open_store):
+    asked = {"n": 4, "order": ["asked", "chunks"], "repeats": 2, "target": open_store}
+    frame = visits.visit("bare-h2:2", **asked)
+    assert list(frame["order"]) == ["asked", "chunks", "chunks", "asked"]
+
+
+def test_the_last_of_each_chunk_is_slow():
+    assert visits.one_slow_in_each(10, 35, 0.5) == {IDS[9]: 0.5, IDS[19]: 0.5, IDS[29]: 0.5}
+
+
+def test_the_processor_time_of_both_sides(frame):
+    row = frame.loc["pipes"]
+    both = visits.cpu_of_both(frame).loc["pipes"]
+    assert both == pytest.approx(row["user_s"] + row["sys_s"] + row["server_cpu_s"])
+
+
+def test_what_is_recorded_has_the_rounds_of_a_look():
+    """Without a Python 3.7 the recorded rounds have to decide: those of 200 books."""
+    short = [asked for asked in visits.RECORDED if asked.get("n") == 200]
+    assert {asked.get("engine", "twisted") for asked in short} == {"twisted", "twisted-16.3"}
+    assert all(asked["repeats"] >= min(LOOKS) for asked in short)
+    for asked in visits.RECORDED:
+        for client in [asked["clients"]] if isinstance(asked["clients"], str) else asked["clients"]:
+            assert readers.numbered(client)[0] in FROM_2016
+
+
 def test_one_pipe_is_held_up_and_two_are_not(slow_arrivals):
     assert list(slow_arrivals("pipes", connections=1)["position"]) == list(range(1, 31))
     assert slow_arrivals("pipes", connections=2)["position"].iloc[-1] == 10
@@ -199,6 +239,7 @@ def test_a_number_after_the_name_is_what_the_protocol_has_many_of(open_store):
         ("requests", {"connections": 2}, "choose 1 to 1$"),
         ("pipes", {"connections": 0}, "connections is 0"),
         ("hyper", {"order": "completed"}, "reads in the order asked"),
+        ("pipes", {"order": "chunks"}, "reads in the order completed or asked"),
         ("pipes", {"n": 30_001}, "n is 30001; choose 1 to 30000"),
         ("pipes", {"n": 0}, "n is 0"),
         ("pipes", {"latency_s": 2}, "latency is 2 s"),
@@ -238,7 +279,7 @@ def test_without_python_37_recorded_visits_stand_in_and_say_so(tmp_path, monkeyp
         pytest.skip("the system itself has a Python 3.7")
     frame = visits.visit(["hyper", "pipes"], n=4, repeats=2)
     assert list(frame["client"] + " " + frame["source"]) == [
-        *("hyper reference", "pipes live", "hyper reference", "pipes live"),
+        *("hyper reference", "pipes live", "pipes live", "hyper reference"),
     ]
     assert set(frame["recovered"]) == {""}
     arrived = visits.arrivals("hyper", n=4)
@@ -270,6 +311,17 @@ def test_h2load_gets_the_same_bytes(open_store, needs, protocol, connections):
     assert seen["body_bytes"] == witnesses.body_bytes(connections=connections)
 
 
+def test_h2load_takes_its_rounds_in_turns_and_says_what_the_server_used(needs):
+    needs("h2load")
+    more = ratio("server_cpu_s", "h2", "http/1.1", by="protocol", above=0.1)
+    frame = witnesses.h2load_visits(n=30, until=more, looks=(8,))
+    assert list(frame["protocol"][:4]) == ["http/1.1", "h2", "h2", "http/1.1"]
+    assert sorted(frame["repeat"]) == sorted([*range(1, 9)] * 2)
+    assert (frame["server_cpu_s"] > 0).all() and set(frame["books"]) == {30}
+    assert frame["key"].nunique() == 16
+    assert more.decide(frame).outcome == "holds"
+
+
 def test_h2load_does_not_take_one_protocol_for_the_other(needs):
     needs("h2load")
     with store.open_store(http1_only=True) as old:
@@ -299,6 +351,7 @@ def test_an_absent_witness_is_none_unless_it_is_required(open_store, monkeypatch
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
     assert witnesses.h2load(open_store) is None
+    assert witnesses.h2load_visits(n=5).empty
     assert witnesses.curl(open_store) is None
     monkeypatch.setenv("CASEBOOK_REQUIRE", "h2load,curl")
     for witness in (witnesses.h2load, witnesses.curl):

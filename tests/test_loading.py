@@ -1,14 +1,18 @@
 """Loads of certificates inside real stacks: counted, kept, and the same whoever measures."""
 
 import json
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from casebook import answers, environments, places, reference, stacks, trust
-from casebook.certificates import handshakes, loading, rwlocks
+from casebook.certificates import cores, handshakes, instructions, loading, preloads, rwlocks
 from casebook.certificates.loading import Task
+from casebook.decisions import ratio
 from casebook.errors import RunFailed, UsageError
 
 ALL = len(trust.certificates())
@@ -33,6 +37,41 @@ def test_processes_load_beside_each_other_and_their_time_is_counted():
     frame = loading.measure("stage-1-today", Task(loads=4, processes=2), repeats=1)
     assert list(frame["how"]) == ["2 processes"] and frame["loads"].isna().all()
     assert (frame["cpu_ms"] > 0.5).all()
+    assert frame["cpu_ms"].equals(frame["user_ms"] + frame["system_ms"])
+
+
+def test_each_stack_takes_the_tasks_that_are_its_own():
+    tasks = {"openssl-3.0-today": [Task(loads=1), cores.COMPUTING], "openssl-4.0-today": [Task()]}
+    frame = loading.measure(list(tasks), tasks, repeats=2)
+    assert list(frame[frame["stack"] == "openssl-4.0-today"]["contexts"]) == [10, 10]
+    computing = frame[frame["way"] == "compute"]
+    assert list(computing["stack"]) == ["openssl-3.0-today"] * 2
+    assert set(computing["certificates"]) == {0} and (computing["cpu_ms"] > 1).all()
+    assert set(computing["how"]) == {"2 processes, computing"}
+
+
+def test_what_asks_for_two_cores_is_not_decided_without_them():
+    question = ratio("cpu_ms", "10 threads", "one thread", by="how", above=1.2)
+    asked = cores.on_two_cores(question)
+    hows = {"10 threads": 3.0, "one thread": 1.0, "2 processes, computing": 1.9}
+    rows = [
+        {"repeat": repeat, "how": how, "way": "compute" if "computing" in how else "file"}
+        | {"cpu_ms": cpu_ms, "wall_ms": 1.0}
+        for repeat in range(1, 9)
+        for how, cpu_ms in hows.items()
+    ]
+    frame = pd.DataFrame(rows)
+    assert asked.decide(frame).outcome == "holds" == question.decide(frame).outcome
+    # A useless cure fails: what is asked has no part in the gate.
+    same = frame.assign(cpu_ms=frame["cpu_ms"].replace(3.0, 1.0))
+    assert asked.decide(same).outcome == "otherwise"
+    # A round without a second core is left out, whatever it says of the rest.
+    disturbed = frame.copy()
+    disturbed.loc[disturbed["repeat"] == 3, "cpu_ms"] = 1.1
+    assert (asked.decide(disturbed).rounds, asked.decide(disturbed).value) == (7, 3.0)
+    alone = frame.assign(cpu_ms=frame["cpu_ms"].replace(1.9, 1.1))
+    decided = asked.decide(alone)
+    assert decided.outcome == "not-here" and "no second core was free" in decided.because
 
 
 @pytest.mark.parametrize("version", loading.OPENSSLS)
@@ -47,7 +86,7 @@ def test_the_default_bundle_held_the_gil_once_and_a_file_never_did():
     frame = loading.measure([*OLD, "stage-1-today"], loading.WATCHED, repeats=1)
     beats = frame.groupby(["stack", "way"])["beats"].median()
     for stack in OLD:
-        assert beats[stack, "default"] < 0.2 * beats[stack, "file"]
+        assert beats[stack, "default"] < 5 < beats[stack, "file"]
     assert min(beats["stage-1-today"]) > 5
 
 
@@ -60,6 +99,79 @@ def test_openssl_3_0_takes_more_locks_than_any_other_and_always_as_many():
     assert abs(again / locks["openssl-3.0-today"] - 1) < 0.02
 
 
+#: Two counters that only a writer may see apart, eight threads that take the lock in turns.
+_EXCLUDES = """
+#include <pthread.h>
+#include <sched.h>
+#ifdef NO_LOCK
+#define pthread_rwlock_wrlock(lock)
+#define pthread_rwlock_rdlock(lock)
+#define pthread_rwlock_unlock(lock)
+#endif
+static pthread_rwlock_t lock;
+static volatile long one, two, seen_apart;
+static void *work(void *number)
+{
+    for (int i = 0; i < 4000; i++)
+        if (i % 8 == (long)number) {
+            pthread_rwlock_wrlock(&lock);
+            one++;
+            sched_yield();
+            two++;
+            pthread_rwlock_unlock(&lock);
+        } else {
+            pthread_rwlock_rdlock(&lock);
+            pthread_rwlock_rdlock(&lock); /* a reader may come twice, a writer waiting or not */
+            if (one != two)
+                seen_apart++;
+            pthread_rwlock_unlock(&lock);
+            pthread_rwlock_unlock(&lock);
+        }
+    return 0;
+}
+int main(void)
+{
+    pthread_t threads[8];
+    pthread_rwlock_init(&lock, 0);
+    for (long i = 0; i < 8; i++)
+        pthread_create(&threads[i], 0, work, (void *)i);
+    for (int i = 0; i < 8; i++)
+        pthread_join(threads[i], 0);
+    return seen_apart || one != 8 * 500 || two != one;
+}
+"""
+
+
+def test_locks_whose_readers_are_apart_still_exclude_a_writer(tmp_path):
+    library = preloads.compiled(loading.APART, tmp_path)
+    source, program = tmp_path / "excludes.c", tmp_path / "excludes"
+    source.write_text(_EXCLUDES)
+    subprocess.run(["cc", "-O2", "-pthread", "-o", program, source], check=True, timeout=60)
+    variables = preloads.variables(library)
+    assert subprocess.run([program], env=variables, timeout=60).returncode == 0
+    # Without a lock the program notices.
+    command = ["cc", "-O2", "-pthread", "-DNO_LOCK", "-o", program, source]
+    subprocess.run(command, check=True, timeout=60)
+    assert subprocess.run([program], timeout=60).returncode == 1
+
+
+def test_with_locks_apart_the_certificates_are_loaded_all_the_same():
+    tasks = [replace(loading.TEN_APART, loads=20), Task(loads=1)]
+    frame = loading.measure("openssl-3.0-today", tasks, repeats=1)
+    assert sorted(frame["how"]) == ["10 threads, locks apart", "one thread"]
+    assert set(frame["certificates"]) == {ALL} and set(frame["source"]) == {"live"}
+    # The C library's locks are not taken in that process: nothing is left to be counted.
+    assert frame["key"].nunique() == 2
+
+
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind counts instructions")
+def test_the_instructions_of_a_load_are_the_same_each_time():
+    first, second = (instructions.count("openssl-4.0-today") for _ in range(2))
+    assert set(first["source"]) == {"live"} and first["release"].iloc[0].startswith("OpenSSL 4.0")
+    [one], [other] = first["instructions"], second["instructions"]
+    assert abs(one / other - 1) < 0.001 and one > 1_000_000
+
+
 def test_without_a_compiler_the_recorded_locks_are_given_and_say_so(monkeypatch):
     monkeypatch.setenv("PATH", "")
     frame = rwlocks.count(["openssl-1.1.1-today", "openssl-3.0-today"])
@@ -70,10 +182,11 @@ def test_without_a_compiler_the_recorded_locks_are_given_and_say_so(monkeypatch)
 
 
 def test_truststore_loads_at_each_handshake_and_the_standard_library_once():
-    frame = handshakes.measure(n=3, repeats=1).set_index("context")
-    assert list(frame.loc["ssl", ["loads_before", "loads"]]) == [1, 0]
-    assert list(frame.loc["truststore", ["loads_before", "loads"]]) == [0, 3]
-    assert set(frame["handshakes"]) == {3}
+    frame = handshakes.measure(n=[2, 3], repeats=1).set_index(["context", "n"])
+    for n in (2, 3):
+        assert list(frame.loc[("ssl", n), ["loads_before", "loads"]]) == [1, 0]
+        assert list(frame.loc[("truststore", n), ["loads_before", "loads"]]) == [0, n]
+        assert set(frame.xs(n, level="n")["handshakes"]) == {n}
 
 
 def test_tasks_out_of_range_are_refused_by_name():
@@ -118,6 +231,7 @@ def test_what_stands_in_for_an_old_python_is_recorded():
     text = (places.DATA / "reference" / "loading.json").read_text()
     assert str(places.ROOT) not in text and "/home/" not in text
     assert set(reference.kinds("handshakes")["context"]) == set(handshakes.CONTEXTS)
+    assert set(reference.kinds("instructions")["stack"]) == set(instructions.RECORDED)
 
 
 def test_without_python_3_7_its_rows_are_the_reference_machines(tmp_path):

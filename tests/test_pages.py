@@ -104,6 +104,7 @@ def pages_of(site: Path) -> list[str]:
     return [name for name in found if not name.startswith("_static/")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [WIDE, PHONE])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_page(site: Path, address: str, browser: Browser, width: int, theme: str) -> None:

@@ -73,7 +73,7 @@ class Host:
         Raises VisitFailed.
         """
         client, n = asked["client"], asked["n"]
-        ids = None if n == len(stock.books()) else readers.books(n)
+        ids = None if n == len(stock.ids()) else readers.books(n)
         longest_s = asked["delay_s"] + 2 * asked["latency_ms"] / 1000 + 0.02
         how = readers.Manner(asked["at_once"], asked["connections"], asked["order"])
         reader = readers.get(client)

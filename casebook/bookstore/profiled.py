@@ -77,7 +77,7 @@ def _profile(client: str, how: readers.Manner, environment, place, n: int) -> di
     spec = {
         "script": reader.script,
         "protocol": reader.protocol,
-        "ids": list(stock.books())[:n],
+        "ids": list(stock.ids()[:n]),
         "url": place.url,
         "ca_file": str(place.ca_file),
         "timeout_s": readers.PATIENCE_S,

@@ -16,8 +16,9 @@ MOST_AT_ONCE = 1000
 #: The most books that can be asked for; after the last of the stock the first comes again.
 MOST_BOOKS = 30_000
 
-#: In which order a client reads responses: each when it is complete, or as they were asked for.
-ORDERS = ("completed", "asked")
+#: In which order a client reads responses: each when it is complete; or as they were asked for; or
+#: in chunks, each when it is complete, and the next chunk is asked for when one is in as a whole.
+ORDERS = ("completed", "asked", "chunks")
 
 H1, H2 = "http/1.1", "h2"
 
@@ -43,7 +44,7 @@ class Reader:
     at_once: int = 1
     connections: int = 1
     most: int = MOST_AT_ONCE
-    orders: tuple[str, ...] = ORDERS
+    orders: tuple[str, ...] = ORDERS[:2]
 
 
 #: The clients by name. `requests-*` and `hyper` are the article's two; `bare-h2` and `pipes` have
@@ -74,7 +75,7 @@ READERS = {
         at_once=100,
         orders=("asked",),
     ),
-    "bare-h2": Reader("bare h2", "h2-today", "with_h2", "h2", H2, at_once=100),
+    "bare-h2": Reader("bare h2", "h2-today", "with_h2", "h2", H2, at_once=100, orders=ORDERS),
     "pipes": Reader("http.client", "h2-today", "pipes", "http.client", H1, connections=6),
 }
 
@@ -139,7 +140,7 @@ def manner(
 
 def books(n: int) -> list[str]:
     """What n books are asked for by: the ids of the stock, and "ID&round=2" and so on after it."""
-    ids = list(stock.books())
+    ids = stock.ids()
     rounds = range(1, -(-n // len(ids)) + 1)
     again = [f"{each}&round={round_}" if round_ > 1 else each for round_ in rounds for each in ids]
     return again[:n]

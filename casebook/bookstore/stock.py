@@ -158,6 +158,12 @@ def books() -> dict[str, dict]:
     return json.loads(_kept())
 
 
+@cache
+def ids() -> tuple[str, ...]:
+    """The books' ids, in their order."""
+    return tuple(books())
+
+
 def _names(lots: _Lots) -> list[str]:
     names: dict[str, None] = {}  # a set that keeps the order of arrival
     while len(names) < _AUTHORS:

@@ -45,18 +45,27 @@ ARRIVAL_COLUMNS = [
 
 def one_slow(position: int = 10, wait_s: float = 1.0) -> dict[str, float]:
     """What `slow` takes: the book at this position of the list (from 1) waits so many seconds."""
-    return {list(stock.books())[position - 1]: wait_s}
+    return {stock.ids()[position - 1]: wait_s}
 
 
-_PY37 = ["requests-py37", "requests-2.10-py37", "requests-2.31-py37", "hyper"]
+def one_slow_in_each(chunk: int, books: int, wait_s: float) -> dict[str, float]:
+    """What `slow` takes: of so many books, the last of each chunk waits so many seconds."""
+    return {book: wait_s for book in stock.ids()[chunk - 1 : books : chunk]}
+
+
+_PAIR = ["requests-2.10-py37", "hyper"]
 
 #: The visits that need a Python 3.7 on one side: arguments of `visit`. With these a machine
-#: without it can still build the book.
+#: without it can still build the book. Of those that decide something there are sixteen rounds:
+#: the chapters look after eight, and after sixteen where that was not enough.
 RECORDED = [
-    dict(clients=_PY37, repeats=3),
-    dict(clients=[*_PY37, "requests"], engine="twisted-16.3", repeats=3),
-    dict(clients=["httpx-h1", "httpx-h2", "bare-h2", "pipes"], engine="twisted-16.3", repeats=3),
+    dict(clients=_PAIR, engine="twisted-16.3", repeats=3),
+    dict(
+        clients=[*_PAIR, "requests-2.31-py37", "hyper:1"], n=200, engine="twisted-16.3", repeats=16
+    ),
+    dict(clients=_PAIR, n=200, repeats=16),
     dict(clients="hyper", n=100, slow=one_slow(), repeats=3),
+    dict(clients="hyper:10", n=30, slow=one_slow_in_each(10, 50, 0.15), repeats=3),
 ]
 
 
@@ -75,10 +84,11 @@ def visit(
     (casebook/decisions.py): there are then as many visits of each kind as that takes, at most the
     last of `looks`. Further keywords, each with its usual value: n=None (books
     asked for, one number or several; None for the stock, after which it begins again), at_once
-    (requests open on the one HTTP/2 connection), connections (over HTTP/1.1), order ("completed"
-    or "asked"), latency_s=0 (each way, one or several), engine="twisted" (of store.ENGINES, one
-    or several), delay_s=0 (before each answer), slow={id: seconds}, patience_s (without a book,
-    then it fails), target (an open store of the caller's, whose visits are not stored).
+    (requests open on the one HTTP/2 connection), connections (over HTTP/1.1), order (of
+    readers.ORDERS, one or several), latency_s=0 (each way, one or several), engine="twisted" (of
+    store.ENGINES, one or several), delay_s=0 (before each answer), slow={id: seconds}, patience_s
+    (without a book, then it fails), target (an open store of the caller's, whose visits are not
+    stored).
 
     label: the client and its manner in words. wall_s, user_s, sys_s: from the first connection to
     the last book; cpu_percent: their share, as the article printed it. process_*: the same of the
@@ -96,6 +106,11 @@ def visit(
     if questions:
         return decisions.until_decided(lambda some: visit(clients, some, **asked), questions, looks)
     return pd.DataFrame(records(clients, repeats, **asked), columns=COLUMNS)
+
+
+def cpu_of_both(visits: pd.DataFrame) -> pd.Series:
+    """Processor time of visits, in seconds: the client's and the server's together."""
+    return visits["user_s"] + visits["sys_s"] + visits["server_cpu_s"]
 
 
 def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **asked) -> pd.DataFrame:
@@ -148,12 +163,13 @@ def records(
     elif unknown := [each for each in engines if each not in store.ENGINES]:
         raise UsageError(f"unknown engine {unknown[0]!r}: choose {', '.join(store.ENGINES)}")
     visitors = [
-        (name, readers.manner(name, number, at_once, connections, order))
+        (name, readers.manner(name, number, at_once, connections, each))
         for name, number in map(readers.numbered, several(clients))
+        for each in several(order)
     ]
     if repeats is None:
         repeats = 1 if modes.current().name == "quick" else 3
-    size = len(stock.books())
+    size = len(stock.ids())
     sizes = [size if each is None else each for each in several(n)]
     latencies = several(latency_s)
     _check(sizes, latencies, len(rounds(repeats)))

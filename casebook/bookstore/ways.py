@@ -41,7 +41,7 @@ def check(engine: str, port: int, ways: Ways) -> None:
     for seconds in [ways.delay_s, *ways.slow.values()]:
         if not 0 <= seconds <= MAX_DELAY_S:
             raise UsageError(f"the delay is {seconds:g} s; choose 0 to {MAX_DELAY_S:g}")
-    unknown = {*ways.slow, *ways.cut_short} - stock.books().keys()
+    unknown = {*ways.slow, *ways.cut_short} - {*stock.ids()}
     if unknown:
         raise UsageError(f"there is no book {min(unknown)!r} in the stock")
     if ways.goaway_after is not None and ways.goaway_after < 1:

@@ -5,21 +5,36 @@ is measured elsewhere. Where one is not installed its functions return None, unl
 CASEBOOK_REQUIRE names it. https://nghttp2.org/documentation/h2load.1.html, https://curl.se/docs/
 """
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
-from casebook import environments
+import pandas as pd
+
+from casebook import decisions, digests, environments, measurements, runs
 from casebook.bookstore import stock
+from casebook.bookstore.hosting import Host
+from casebook.bookstore.store import ENGINES, fingerprint
+from casebook.decisions import Question
 from casebook.errors import VisitFailed
 from casebook.h2load import finished_s
+from casebook.measure import in_turns
 
 #: How each comes onto a machine.
 INSTALL = {"h2load": "apt-get install nghttp2-client", "curl": "apt-get install curl"}
+
+#: The columns of `h2load_visits`.
+VISIT_COLUMNS = [
+    *("witness", "protocol", "connections", "at_once", "books", "body_bytes", "wall_s"),
+    *("engine", "stack", "n", "repeat", "server_cpu_s", "source", "measured_at"),
+    *measurements.COLUMNS,
+]
 
 _LONGEST_S = 120
 
@@ -55,7 +70,7 @@ def h2load(
     program = find("h2load")
     if program is None:
         return None
-    ids = list(stock.books())[:n]
+    ids = stock.ids()[:n]
     at_once = at_once if protocol == "h2" else 1
     with tempfile.TemporaryDirectory() as folder:
         addresses = Path(folder) / "addresses"
@@ -82,6 +97,47 @@ def h2load(
         "body_bytes": int(_found(r"\((\d+)\) data$", said)),
         "wall_s": round(wall_s, 6),
     }
+
+
+def h2load_visits(
+    n: int,
+    protocols: Iterable[str] = ("http/1.1", "h2"),
+    repeats: int | range = 1,
+    until: Question | Iterable[Question] = (),
+    looks: Iterable[int] = decisions.LOOKS,
+    engine: str = "twisted",
+) -> pd.DataFrame:
+    """What n books cost the server when h2load asks for them: a row a visit, columns VISIT_COLUMNS.
+
+    Over one connection, with 100 streams where the protocol has streams. repeats, until, looks: as
+    for visits.visit; engine: of store.ENGINES. Empty where h2load is not installed. Raises as
+    `h2load`, and what store.open_store raises.
+    """
+    questions = [until] if isinstance(until, Question) else list(until)
+    if questions:
+        return decisions.until_decided(
+            lambda some: h2load_visits(n, protocols, some, engine=engine), questions, looks
+        )
+    if find("h2load") is None:
+        return pd.DataFrame(columns=VISIT_COLUMNS)
+    rows = []
+    with contextlib.ExitStack() as opened:
+        host = Host(engine, 0.0, {}, None, opened)
+        for repeat, protocol in in_turns(protocols, repeats):
+            asked = {"engine": engine, "stack": ENGINES[engine][0], "n": n, "repeat": repeat}
+
+            def take(protocol=protocol) -> dict:
+                before_s = host.store.cpu_s()
+                seen = h2load(host.store, n, protocol)
+                used_s = round(host.store.cpu_s() - before_s, 6)
+                return seen | {"server_cpu_s": used_s, "source": runs.LIVE}
+
+            key = digests.of(
+                *(measurements.SCHEMA, Path(__file__), digests.tool("h2load")),
+                *(fingerprint(engine), protocol, asked),
+            )
+            rows.append(measurements.stored_or_new(key, take) | asked)
+    return pd.DataFrame(rows, columns=VISIT_COLUMNS)
 
 
 def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:

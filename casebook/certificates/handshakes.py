@@ -7,6 +7,7 @@ authority. The standard library loads them once, into the context; truststore at
 import platform
 import tempfile
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -24,6 +25,7 @@ from casebook import (
 )
 from casebook.bench import lab_server
 from casebook.errors import RunFailed, UsageError
+from casebook.measure import in_turns, several
 
 STACK = "truststore-today"
 CONTEXTS = ("ssl", "truststore")
@@ -31,40 +33,44 @@ CONTEXTS = ("ssl", "truststore")
 COLUMNS = [
     *("stack", "context", "repeat", "n", "handshakes", "loads_before", "loads"),
     *("making_ms", "wall_ms", "cpu_ms", "openssl", "source", "measured_at"),
+    *("instead",),
     *measurements.COLUMNS,
 ]
 
 
 def measure(
-    contexts: str | Iterable[str] = CONTEXTS, n: int = 20, repeats: int | None = None
+    contexts: str | Iterable[str] = CONTEXTS,
+    n: int | Iterable[int] = 20,
+    repeats: int | None = None,
 ) -> pd.DataFrame:
     """n connections, one after the other, to a lab server on this machine, with one context.
 
-    contexts: "ssl", "truststore" or both. Returns one row per context and repeat, columns
-    COLUMNS: loads_before (of certificates, when the context was made) and loads (by all
-    connections), handshakes (as the server counted), making_ms (the context), wall_ms and cpu_ms
-    (per connection; the client's processor time). Elsewhere than on Linux, where truststore asks
-    the system and its answer is no load, the rows are the reference machine's.
+    contexts: "ssl", "truststore" or both; n: one size or several; all are taken in turns. Returns
+    one row per context, size and repeat, columns COLUMNS: loads_before (of certificates, when the
+    context was made) and loads (by all connections), handshakes (as the server counted), making_ms
+    (the context), wall_ms and cpu_ms (per connection; the client's processor time). Elsewhere than
+    on Linux, where truststore asks the system and its answer is no load, the rows are the
+    reference machine's.
 
     Raises UsageError, RunFailed when a response is wrong, and EnvironmentFailed.
     """
-    contexts = [contexts] if isinstance(contexts, str) else list(contexts)
+    contexts, sizes = several(contexts), several(n)
     repeats = modes.current().repeats if repeats is None else repeats
     if unknown := set(contexts) - set(CONTEXTS):
         raise UsageError(f"there is no context {sorted(unknown)[0]!r}; choose: ssl, truststore")
-    if not 1 <= n <= 1000 or not 1 <= repeats <= 1000:
+    if not all(1 <= size <= 1000 for size in sizes) or not 1 <= repeats <= 1000:
         raise UsageError(f"n is {n} and repeats {repeats}; choose 1 to 1000 of each")
     if platform.system() != "Linux":
         known = reference.kinds("handshakes")
-        rows = reference.stand_in(known[known["context"].isin(contexts)], {"n": n})
+        rows = reference.stand_in(known[known["context"].isin(contexts)], {}, {"n": sizes})
         return rows.reindex(columns=COLUMNS)
     environment = environments.ensure(stacks.get(STACK))
     made_by = [Path(__file__), answers.PROBES / "handshakes.py", Path(server.__file__).parent]
 
     def take() -> dict:
-        return {"rows": _take(environment, contexts, n, repeats)}
+        return {"rows": _take(environment, contexts, sizes, repeats)}
 
-    asked = {"contexts": contexts, "n": n, "repeats": repeats}
+    asked = {"contexts": contexts, "n": sizes, "repeats": repeats}
     answer = answers.stored_or_new(environment.stack, asked, made_by, take)
     known = {name: answer.get(name) for name in ("measured_at", *measurements.COLUMNS)}
     rows = [row | known for row in answer["rows"]]
@@ -77,22 +83,21 @@ def record(repeats: int = modes.FULL.repeats) -> list[dict]:
     return [row | {"source": runs.REFERENCE} for row in rows]
 
 
-def _take(environment, contexts: list[str], n: int, repeats: int) -> list[dict]:
+def _take(environment, contexts: list[str], sizes: list[int], repeats: int) -> list[dict]:
     rows = []
     with lab_server() as lab, tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         shown = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder)).variables
-        for repeat in range(1, repeats + 1):
-            for context in contexts:
-                lab.reset()
-                spec = {"context": context, "url": lab.url, "n": n}
-                answer = answers.ask(environment, "handshakes.py", spec, shown)
-                for page, (status, got_page) in enumerate(answer["pages"]):
-                    if (status, got_page) != (200, page):
-                        raise RunFailed(
-                            f"{STACK}: page {page} came back as status {status}, page "
-                            f"{got_page}. Nothing was recorded."
-                        )
-                rows.append(_row(context, repeat, n, answer, lab.counters()))
+        for repeat, (context, n) in in_turns(product(contexts, sizes), repeats):
+            lab.reset()
+            spec = {"context": context, "url": lab.url, "n": n}
+            answer = answers.ask(environment, "handshakes.py", spec, shown)
+            for page, (status, got_page) in enumerate(answer["pages"]):
+                if (status, got_page) != (200, page):
+                    raise RunFailed(
+                        f"{STACK}: page {page} came back as status {status}, page "
+                        f"{got_page}. Nothing was recorded."
+                    )
+            rows.append(_row(context, repeat, n, answer, lab.counters()))
     return rows
 
 
@@ -111,4 +116,5 @@ def _row(context: str, repeat: int, n: int, answer: dict, counted: dict) -> dict
         "cpu_ms": connecting["cpu_s"] * 1000 / n,
         "openssl": answer["openssl"],
         "source": runs.LIVE,
+        "instead": "",
     }

@@ -9,7 +9,7 @@ package; the others with the standard library's ssl. The certificates are certif
 """
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -26,12 +26,16 @@ from casebook import (
     stacks,
     trust,
 )
+from casebook.certificates import preloads
 from casebook.decisions import Question
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.measure import in_turns, rounds, several
 from casebook.progress import Progress
 
-WAYS = ("file", "default")
+WAYS = ("file", "default", "compute")
+
+#: Preloaded for tasks with `apart`.
+APART = answers.PROBES / "locks_apart.c"
 
 #: The OpenSSLs that can be had, each in a stack of its own: "openssl-3.0-today".
 OPENSSLS = ("1.1.1", "3.0", "3.1", "3.2", "3.5", "4.0")
@@ -43,9 +47,11 @@ class Task:
 
     certificates: the first so many of certifi's; None: all; 0: none, the context only. way:
     "file" for load_verify_locations, "default" for set_default_verify_paths, where the system's
-    default is the same bundle. copies: how often the bundle has each certificate. loads: how many
-    in all, shared evenly between threads or processes. watched: whether a further thread notes
-    the time every millisecond, which it can only when no other thread holds the GIL.
+    default is the same bundle; "compute" for a piece of work in Python in the place of each load.
+    copies: how often the bundle has each certificate. loads: how many in all, shared evenly
+    between threads or processes. watched: whether a further thread notes the time every
+    millisecond, which it can only when no other thread holds the GIL. apart: whether the readers
+    of a lock share no memory (casebook/probes/locks_apart.c in the place of the C library's).
     """
 
     certificates: int | None = None
@@ -55,24 +61,37 @@ class Task:
     threads: int = 1
     processes: int = 1
     watched: bool = False
+    apart: bool = False
 
     @property
     def how(self) -> str:
         """Who takes the loads, in words."""
+        said = f"{self.threads} threads" if self.threads > 1 else "one thread"
         if self.processes > 1:
-            return f"{self.processes} processes"
-        return f"{self.threads} threads" if self.threads > 1 else "one thread"
+            said = f"{self.processes} processes"
+        if self.way == "compute":
+            return f"{said}, computing"
+        return f"{said}, locks apart" if self.apart else said
 
 
 #: A load that lasts long enough for the watching thread to be missed, by each way.
-WATCHED = tuple(Task(way=way, loads=2, copies=5, watched=True) for way in WAYS)
+WATCHED = tuple(Task(way=way, loads=1, copies=5, watched=True) for way in ("file", "default"))
 
-#: What a machine without these interpreters is shown instead: arguments of `measure`.
-RECORDED = (("stage-1-py27", WATCHED), ("stage-1-py37", WATCHED))
+#: As many threads as loads, and no lock between readers.
+TEN_APART = Task(loads=10, threads=10, apart=True)
+
+#: What is shown instead on a machine without these interpreters, or without a C compiler:
+#: arguments of `measure`.
+RECORDED = (
+    ("stage-1-py27", WATCHED),
+    ("stage-1-py37", WATCHED),
+    ("openssl-3.0-today", (TEN_APART,)),
+)
 
 COLUMNS = [
     *("stack", "python", "openssl", "release", "way", "certificates", "copies"),
-    *("threads", "processes", "how", "repeat", "contexts", "loads", "wall_ms", "cpu_ms"),
+    *("threads", "processes", "how", "repeat", "contexts", "loads"),
+    *("wall_ms", "cpu_ms", "user_ms", "system_ms", "faults"),
     *("beats", "stall_ms", "locks", "source", "measured_at", "instead"),
     *measurements.COLUMNS,
 ]
@@ -80,20 +99,23 @@ COLUMNS = [
 
 def measure(
     names: str | Iterable[str],
-    tasks: Task | Iterable[Task],
+    tasks: Task | Iterable[Task] | Mapping[str, Iterable[Task]],
     repeats: int | range | None = None,
     until: Question | Iterable[Question] = (),
 ) -> pd.DataFrame:
     """Take the tasks in the stacks, in turns, each repeat in a process of its own.
 
-    until: what is to be decided; there are then as many repeats as that takes (decisions.LOOKS).
+    tasks: of all stacks, or those of each by its name. A stack's tasks with `apart` are taken in a
+    process beside that of its other tasks. until: what is to be decided; there are then as many
+    repeats as that takes (decisions.LOOKS).
 
     Returns one row per task and repeat, columns COLUMNS. openssl: as it names itself; release: the
-    same without its date; how: who loads, in words. Per context made: wall_ms, cpu_ms (user
-    and system, of all threads or processes together), beats of the watching thread, locks
-    (read-write locks taken, only from `rwlocks.count`). Of the task: contexts, loads (counted at
-    the call; not known for processes), certificates (found in the last context), stall_ms (the
-    longest time without a beat). Where an interpreter is missing, rows are the reference
+    same without its date; how: who loads, in words. Per context made (or piece computed): wall_ms;
+    user_ms and system_ms and both together, cpu_ms, of all threads or processes; faults (pages of
+    memory that the kernel had to bring), beats of the watching thread, locks (read-write locks
+    taken, only from `rwlocks.count`). Of the task: contexts, loads (counted at the call; not known
+    for processes), certificates (found in the last context), stall_ms (the longest time without a
+    beat). Where an interpreter is missing, or for `apart` a C compiler, rows are the reference
     machine's.
 
     Raises UsageError, RunFailed, MissingInterpreter.
@@ -102,15 +124,15 @@ def measure(
     if questions:
         return decisions.until_decided(lambda some: measure(names, tasks, some), questions)
     names = several(names)
-    tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
+    of_each = {name: _tasks(tasks, name) for name in names}
     repeats = modes.current().repeats if repeats is None else repeats
-    check(tasks, len(rounds(repeats)))
     here, rows = {}, {name: [] for name in names}
     for name in names:
+        check(of_each[name], len(rounds(repeats)))
         try:
             here[name] = environments.ensure(stacks.get(name))
         except MissingInterpreter:
-            rows[name] = recorded(name, tasks, repeats)
+            rows[name] = recorded(name, of_each[name], repeats)
             missing = not rows[name] and 1 in rounds(repeats)
             if stacks.get(name).python in environments.required() or missing:
                 raise
@@ -120,9 +142,16 @@ def measure(
         Progress(total, "loading certificates") as progress,
     ):
         for repeat, name in in_turns(here, repeats):
-            rows[name] += _rows(here[name], tasks, repeat, Path(folder))
+            rows[name] += _rows(here[name], of_each[name], repeat, Path(folder))
             progress.step()
     return frame([row for name in names for row in rows[name]])
+
+
+def _tasks(tasks, name: str) -> list[Task]:
+    """The tasks of one stack."""
+    if isinstance(tasks, Mapping):
+        tasks = tasks[name]
+    return [tasks] if isinstance(tasks, Task) else list(tasks)
 
 
 def frame(rows: Iterable[dict]) -> pd.DataFrame:
@@ -170,6 +199,7 @@ def ask(
     wanted = len(trust.certificates())
     for task, result in zip(tasks, answer["results"], strict=True):
         expected = wanted if task.certificates is None else task.certificates
+        expected = 0 if task.way == "compute" else expected
         if result["certificates"] != expected:
             raise RunFailed(
                 f"{environment.stack.name}: {result['certificates']} certificates were loaded, "
@@ -185,6 +215,7 @@ def rows_of(stack: str, answer: dict, tasks: Iterable[Task], repeat: int) -> lis
         counters, each = result["counters"], 1 / task.loads
         forked = task.processes > 1
         taken = result["read_locks"], result["write_locks"]
+        user_ms, system_ms = (result[name] * 1000 * each for name in ("user_s", "system_s"))
         row = (
             asdict(task)
             | {
@@ -193,7 +224,7 @@ def rows_of(stack: str, answer: dict, tasks: Iterable[Task], repeat: int) -> lis
                 "openssl": answer["openssl"],
                 "release": " ".join(answer["openssl"].split()[:2]),
                 "asked": task.certificates,
-                "way": task.way if result["certificates"] else "none",
+                "way": "none" if task.certificates == 0 else task.way,
                 "certificates": result["certificates"],
                 "how": task.how,
                 "repeat": repeat,
@@ -202,7 +233,10 @@ def rows_of(stack: str, answer: dict, tasks: Iterable[Task], repeat: int) -> lis
                 if forked
                 else counters["load_verify_locations"] + counters["default_loads"],
                 "wall_ms": result["wall_s"] * 1000 * each,
-                "cpu_ms": result["cpu_s"] * 1000 * each,
+                "cpu_ms": user_ms + system_ms,
+                "user_ms": user_ms,
+                "system_ms": system_ms,
+                "faults": result["faults"] * each,
                 "beats": None if result["beats"] is None else result["beats"] * each,
                 "stall_ms": None if result["stall_s"] is None else result["stall_s"] * 1000,
                 "locks": None if taken[0] is None else sum(taken) * each,
@@ -221,10 +255,12 @@ def recorded(name: str, tasks: Iterable[Task], repeats: int | range | None = Non
 
     repeats: only these; None: all.
     """
-    found = []
+    found, known = [], reference.kinds("loads")
+    if "apart" not in known:  # recorded before there was that choice
+        known = known.assign(apart=False)
     for task in tasks:
         same = {each: getattr(task, each) for each in _SAME}
-        rows = reference.stand_in(reference.kinds("loads"), {"stack": name} | same)
+        rows = reference.stand_in(known, {"stack": name} | same)
         size = (
             rows["asked"].isna()
             if task.certificates is None
@@ -238,7 +274,7 @@ def recorded(name: str, tasks: Iterable[Task], repeats: int | range | None = Non
 
 
 #: What makes two tasks the same, beside the number of certificates.
-_SAME = ("way", "copies", "threads", "processes", "watched")
+_SAME = ("way", "copies", "threads", "processes", "watched", "apart")
 
 
 def record(repeats: int = decisions.LOOKS[0]) -> list[dict]:
@@ -253,11 +289,25 @@ def record(repeats: int = decisions.LOOKS[0]) -> list[dict]:
 
 
 def _rows(environment, tasks: Iterable[Task], repeat: int, folder: Path) -> list[dict]:
+    """The rows of one repeat: those of tasks with `apart` come from a process of their own."""
+    together = [task for task in tasks if not task.apart]
+    apart = [task for task in tasks if task.apart]
+    rows = _of_process(environment, together, repeat, folder, {}, {}) if together else []
+    if not apart:
+        return rows
+    name, library = environment.stack.name, preloads.compiled(APART, folder)
+    if library is None:
+        return rows + recorded(name, apart, range(repeat, repeat + 1))
+    variables, made_of = preloads.variables(library), preloads.made_of(APART)
+    return rows + _of_process(environment, apart, repeat, folder, variables, made_of)
+
+
+def _of_process(environment, tasks, repeat: int, folder: Path, variables, made_of) -> list[dict]:
     answer = answers.stored_or_new(
         environment.stack,
-        {"tasks": [asdict(task) for task in tasks], "repeat": repeat},
+        {"tasks": [asdict(task) for task in tasks], "repeat": repeat} | made_of,
         [Path(__file__), answers.PROBES / "loading.py"],
-        lambda: ask(environment, tasks, folder),
+        lambda: ask(environment, tasks, folder, variables),
     )
     return rows_of(environment.stack.name, answer, tasks, repeat)
 
@@ -265,6 +315,8 @@ def _rows(environment, tasks: Iterable[Task], repeat: int, folder: Path) -> list
 def _told(task: Task, folder: Path) -> dict:
     """A task as the probe reads it; its bundle is written if it is not there."""
     told = asdict(task) | {"bundle": None}
+    if task.way == "compute":
+        return told
     if task.certificates == 0:
         return told | {"way": "none"}
     chosen = trust.certificates()[: task.certificates]

@@ -1,10 +1,10 @@
 """The reference machine's half of chapter 10: written by `make record`, read where a Python, a C
-compiler or Linux is missing (reference.kinds)."""
+compiler, valgrind or Linux is missing (reference.kinds)."""
 
 import json
 from pathlib import Path
 
-from casebook.certificates import handshakes, loading, rwlocks
+from casebook.certificates import handshakes, instructions, loading, rwlocks
 
 
 def record(folder: Path) -> Path:
@@ -13,6 +13,7 @@ def record(folder: Path) -> Path:
         "loads": loading.record(),
         "locks": rwlocks.record(),
         "handshakes": handshakes.record(),
+        "instructions": instructions.record(),
     }
     path = Path(folder) / "loading.json"
     lines = [

@@ -2,20 +2,18 @@
 
 A small library (casebook/probes/rwlocks.c) is compiled and preloaded into a stack's process, where
 it counts. That needs Linux and a C compiler; elsewhere the reference machine's counts are given.
+Only the read-write locks of the C library are counted: neither mutexes, nor numbers in memory that
+OpenSSL changes atomically, nor the locks inside malloc.
 """
 
-import os
-import platform
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
-from casebook import answers, digests, environments, reference, runs, stacks
-from casebook.certificates import loading
+from casebook import answers, environments, reference, runs, stacks
+from casebook.certificates import loading, preloads
 from casebook.certificates.loading import Task
 from casebook.errors import RunFailed
 
@@ -37,20 +35,9 @@ def count(names: str | Iterable[str]) -> pd.DataFrame:
     """
     names = [names] if isinstance(names, str) else list(names)
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        counter = compiled(Path(folder))
+        counter = preloads.compiled(SOURCE, Path(folder))
         rows = [row for name in names for row in _rows(name, counter, Path(folder))]
     return loading.frame(rows)
-
-
-def compiled(folder: Path) -> Path | None:
-    """The counting library, compiled into a folder; None where that cannot be done."""
-    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
-    if platform.system() != "Linux" or compiler is None:
-        return None
-    library = folder / "rwlocks.so"
-    command = [compiler, "-O2", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"]
-    done = subprocess.run(command, capture_output=True, env=os.environ, timeout=60)
-    return None if done.returncode else library
 
 
 def recorded(name: str) -> list[dict]:
@@ -70,9 +57,9 @@ def _rows(name: str, counter: Path | None, folder: Path) -> list[dict]:
         return _stand_in(name)
     answer = answers.stored_or_new(
         environment.stack,
-        {"counter": SOURCE.read_text(), "compiler": digests.tool("cc")},
+        preloads.made_of(SOURCE),
         [Path(__file__), Path(loading.__file__), answers.PROBES / "loading.py"],
-        lambda: loading.ask(environment, [TASK], folder, {"LD_PRELOAD": str(counter)}),
+        lambda: loading.ask(environment, [TASK], folder, preloads.variables(counter)),
     )
     rows = loading.rows_of(name, answer, [TASK], repeat=1)
     return rows if rows[0]["locks"] else _stand_in(name)

@@ -1,12 +1,14 @@
 """Load certificates inside a stack and say what it took: one JSON object in, one out.
 
 In: {"library": "ssl" or "pyopenssl", "nowhere": a path that does not exist, "tasks": [...]}. A
-task: {"way": "file", "default" or "none", "bundle": its path or null, "loads", "threads",
-"processes", "watched"}; the loads are shared evenly between the threads or processes.
+task: {"way": "file", "default", "none" or "compute", "bundle": its path or null, "loads",
+"threads", "processes", "watched"}; the loads are shared evenly between the threads or processes.
+To "compute" is to load nothing, and to do a fixed piece of work in Python instead of each load.
 
 Out: {"python", "openssl", "results": [...], "failure": null or a text}, a result for each task:
-wall_s, cpu_s, certificates (in the last context made), counters (as counting.py has them, this
-process only), beats and stall_s (of a watched task, else null), read_locks and write_locks (where
+wall_s, user_s and system_s (processor time), faults (pages that the kernel had to bring),
+certificates (in the last context made), counters (as counting.py has them, this process only),
+beats and stall_s (of a watched task, else null), read_locks and write_locks (where
 casebook/probes/rwlocks.c was preloaded, else null).
 """
 
@@ -25,6 +27,9 @@ clock = counting.clock
 
 #: Seconds from one beat of the watching thread to the next, when it gets the interpreter.
 BEAT_S = 0.001
+
+#: How much is computed in the place of one load: about as long as a load with OpenSSL 3.0.
+PIECE = 200000
 
 
 class Stdlib(object):
@@ -85,9 +90,10 @@ class Watch(object):
         return len(within), max(after - at for at, after in zip(moments, moments[1:]))
 
 
-def cpu_s(who=resource.RUSAGE_SELF):
+def used_so_far(who):
+    """(user seconds, system seconds, page faults without reading a disk)"""
     used = resource.getrusage(who)
-    return used.ru_utime + used.ru_stime
+    return used.ru_utime, used.ru_stime, used.ru_minflt
 
 
 def locks():
@@ -104,6 +110,8 @@ def locks():
 
 def loader(library, task, nowhere):
     """A function that makes a context, loads what the task says, and returns the context."""
+    if task["way"] == "compute":
+        return compute
     bundle = task["bundle"]
     os.environ["SSL_CERT_FILE"] = bundle or nowhere
     os.environ["SSL_CERT_DIR"] = nowhere
@@ -117,6 +125,13 @@ def loader(library, task, nowhere):
         return context
 
     return load
+
+
+def compute():
+    """A piece of work that shares nothing with anybody, and makes no context."""
+    total = 0
+    for number in range(PIECE):
+        total += number % 7
 
 
 def in_threads(load, task, kept):
@@ -178,19 +193,22 @@ def take(library, task, counters, nowhere):
     forked = task["processes"] > 1
     who = resource.RUSAGE_CHILDREN if forked else resource.RUSAGE_SELF
     watch = Watch() if task["watched"] else None
-    counted, locked, used_s = dict(counters), locks(), cpu_s(who)
+    counted, locked, used = dict(counters), locks(), used_so_far(who)
     if forked:
         start, stop = in_processes(load, task)
     else:
         way = in_threads if task["threads"] > 1 else alone
         start, stop = way(load, task, last)
-    used_s, locked_then = cpu_s(who) - used_s, locks()
+    used_then, locked_then = used_so_far(who), locks()
+    user_s, system_s, faults = [then - before for before, then in zip(used, used_then)]
     beats, stall_s = watch.end(start, stop) if watch else (None, None)
     counting_locks = locked[0] is not None
     return {
         "wall_s": stop - start,
-        "cpu_s": used_s,
-        "certificates": library.certificates(last[0]),
+        "user_s": user_s,
+        "system_s": system_s,
+        "faults": faults,
+        "certificates": library.certificates(last[0]) if last[0] else 0,
         "counters": {name: counters[name] - before for name, before in counted.items()},
         "beats": beats,
         "stall_s": stall_s,

@@ -1,4 +1,8 @@
-"""A visit with the bare h2 client, which asks again over a new connection when one is lost."""
+"""A visit with the bare h2 client, which asks again over a new connection when one is lost.
+
+It reads in any of three orders: as completed, as asked, or as completed in chunks, of which the
+next is asked for when one is in (the article's barrier, without its order).
+"""
 
 import bare_h2
 from h2.exceptions import ProtocolError
@@ -29,9 +33,12 @@ def visit(spec, shelf):
     at_once = spec["at_once"]
     while left:
         before = len(left)
-        replies = connection.fetch(left, at_once)
+        paths = list(left)
+        if spec["order"] == "chunks":
+            paths = paths[:at_once]
+        replies = connection.fetch(paths, at_once)
         if spec["order"] == "asked":
-            replies = bare_h2.in_order_asked(list(left), replies)
+            replies = bare_h2.in_order_asked(paths, replies)
         try:
             for reply in replies:
                 shelf.put(left[reply.path], *seen(reply))
