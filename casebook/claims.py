@@ -233,7 +233,7 @@ def in_words(record: dict) -> str:
 
 def _more(record: dict) -> str:
     """The interval of a finding on a clock, what was asked, and what to do where it is open."""
-    if not record["window"]:
+    if not record["window"] or record["outcome"] == NOT_HERE:
         return ""
     asked = f"asked: {record['window']}"
     if record["interval"] is None:

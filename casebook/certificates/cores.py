@@ -14,7 +14,7 @@ from casebook.certificates.loading import Task
 from casebook.decisions import LOOKS, NOT_HERE, Decision, Question
 
 #: Two processes that only compute, without certificates, locks or each other.
-COMPUTING = Task(way="compute", loads=8, processes=2)
+COMPUTING = Task(way="compute", loads=12, processes=2)
 
 #: So many cores they must have had together.
 ENOUGH = 1.5
