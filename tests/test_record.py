@@ -36,7 +36,7 @@ def test_every_stack_of_the_first_case_is_in_the_reference_run_at_every_size():
     for name, of_stack in https.groupby("stack"):
         sizes = {3, 5, 10} | ({30, 100} if verdicts[name] == "concurrent" else set())
         counts = of_stack.groupby("n").size().to_dict()
-        assert counts == dict.fromkeys(sizes, record.REPEATS), name
+        assert set(counts) == sizes and min(counts.values()) >= record.REPEATS, name
     assert set(https["source"]) == {"reference"}
 
 
