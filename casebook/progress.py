@@ -7,6 +7,7 @@ shows beside the chapter's name.
 
 import os
 import sys
+import threading
 from pathlib import Path
 
 from tqdm import tqdm
@@ -51,6 +52,6 @@ def tell_build(line: str) -> None:
     """Show a line beside the chapter that is being built; nothing elsewhere."""
     file = os.environ.get(VARIABLE)
     if file:
-        draft = Path(f"{file}.{os.getpid()}")
+        draft = Path(f"{file}.{os.getpid()}.{threading.get_ident()}")  # two may measure at once
         draft.write_text(line)
         draft.replace(file)

@@ -2,12 +2,13 @@
 
 import math
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from casebook import decisions, measure
+from casebook import decisions, measure, progress
 from casebook.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Window, level, ratio
 from casebook.errors import UsageError
 
@@ -147,3 +148,13 @@ def test_every_second_round_goes_the_other_way():
     assert list(measure.in_turns("ab", 3)) == [
         (1, "a"), (1, "b"), (2, "b"), (2, "a"), (3, "a"), (3, "b"),
     ]  # fmt: skip
+
+
+def test_two_threads_can_tell_their_progress_to_a_build(tmp_path, monkeypatch):
+    file = tmp_path / "progress"
+    monkeypatch.setenv(progress.VARIABLE, str(file))
+    with ThreadPoolExecutor(8) as pool:
+        for each in [pool.submit(progress.tell_build, f"line {n}") for n in range(400)]:
+            each.result()
+    assert file.read_text().startswith("line ")
+    assert list(tmp_path.iterdir()) == [file]
