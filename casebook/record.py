@@ -107,7 +107,7 @@ def plan() -> list[tuple[list[str], dict]]:
     crowd = {"n": modes.FULL.crowd_ns, "repeats": 1, "trust": trust.BUNDLE}
     old = [name for name in matrix() if stacks.get(name).python in ("2.7", "3.7")]
     # What stands in for old interpreters in the quick mode, exactly as it would be asked for.
-    rounds = {"n": modes.QUICK.ns, "repeats": decisions.LOOKS[0]}
+    rounds = {"n": (3, 5, 10), "repeats": decisions.LOOKS[0]}
     quick = {"n": modes.QUICK.ns, "delay_s": modes.QUICK.delay_s, "repeats": modes.QUICK.repeats}
     return [
         (old, quick),
