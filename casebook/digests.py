@@ -26,7 +26,8 @@ def of(*parts) -> str:
     """A digest of strings, numbers, dicts and lists (as JSON) and of files, by their contents.
 
     A folder counts with all code below it, and a list of paths with each of them. Where a file
-    lies and what it is called does not matter: a digest survives a move.
+    lies and what it is called does not matter, nor how Python code is laid out and commented, or
+    from which of our modules it imports: a digest survives a move.
     """
     made_of = hashlib.sha256()
     for part in parts:
@@ -46,7 +47,36 @@ def _contents(paths: Iterable[Path]) -> list[str]:
         for file in (path.rglob("*") if path.is_dir() else [path])
         if file.suffix in _COUNTED and "__pycache__" not in file.parts
     ]
-    return sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in files)
+    return sorted(_content(file) for file in files)
+
+
+def _content(file: Path) -> str:
+    content = file.read_bytes()
+    if file.suffix == ".py":
+        content = _code(content)
+    return hashlib.sha256(content).hexdigest()
+
+
+@cache
+def _code(source: bytes) -> bytes:
+    """What Python code says to the interpreter: no layout, no comments, no docstrings, and not in
+    which of our modules a name is found."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [each for each in body if not _is_talk(each)]
+    return ast.dump(tree).encode()
+
+
+def _is_talk(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.ImportFrom):
+        return (statement.module or "").partition(".")[0] == "casebook"
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
 
 
 def executed(script: Path, without: Collection[str] = ()) -> list[Path]:

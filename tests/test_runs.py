@@ -83,6 +83,18 @@ def test_digest_changes_with_each_part_and_with_file_contents(tmp_path):
     assert digests.of(tmp_path, {"n": 3}) != first
 
 
+def test_a_digest_sees_what_code_does_and_not_where_it_lies(tmp_path):
+    def digest(source, name="code.py"):
+        (tmp_path / name).write_text(source)
+        return digests.of(tmp_path / name)
+
+    first = digest('"""Says."""\nfrom casebook import runs\nimport json\nx = runs.one(1)  # why\n')
+    moved = '"""Better."""\nfrom casebook.runs import runs\n\nimport json\nx = runs.one(1)\n'
+    assert digest(moved, "elsewhere.py") == first
+    assert digest(moved.replace("import json\n", "")) != first  # the order of imports can matter
+    assert digest(moved.replace("one(1)", "one(2)")) != first
+
+
 def test_a_digest_survives_a_move_and_sees_only_what_is_executed(tmp_path):
     (tmp_path / "probe.py").write_text("import steps\n")
     (tmp_path / "steps.py").write_text("def take():\n    import late\n")
