@@ -17,7 +17,7 @@
 PYTHONS := python3.13 python3.12 python3.11 python3.14 python3 \
 	$(wildcard $(HOME)/.pyenv/versions/3.1[1-9]*/bin/python3)
 BIN := .venv/bin
-INSTALLERS := $(BIN)/python -m casebook.installers
+INSTALLERS := $(BIN)/python -m casebook.stacks.installers
 BOOK := .venv/book.stamp
 TESTS := .venv/tests.stamp
 
@@ -58,7 +58,7 @@ dist: $(BOOK)
 	  --out-dir $(DIST) $(DIST)/source && rm -rf $(DIST)/source && ls $(DIST)/*
 
 lock: $(BOOK)
-	@$(BIN)/python -m casebook.locks
+	@$(BIN)/python -m casebook.stacks.locks
 
 clean:
 	@rm -rf _build

@@ -16,8 +16,9 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from casebook import environments, stacks
-from casebook.bench import ask_probe, lab_server
+from casebook import stacks
+from casebook.runs.bench import ask_probe, lab_server
+from casebook.stacks import environments
 
 BARE = Path(__file__).parent / "bare_fetch.py"
 TARGET = 1.02

@@ -22,7 +22,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.ratios import show as ratio
-from casebook import environments, places, server, stacks
+from casebook import places, server, stacks
+from casebook.stacks import environments
 
 CLIENT = Path(__file__).parent / "many_threads.py"
 CURE = places.ROOT / "casebook" / "shared_context.py"

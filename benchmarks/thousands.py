@@ -3,9 +3,9 @@
     python -m benchmarks.thousands [--repeats 5] [--stock 1] [--sizes 1000 3000]
 
 GETs of /delay/1, verify=True with a full certificate bundle, each over a connection of its own. The
-near-limit (casebook/near_limit.py) and grequests with casebook/shared_context.py take turns at each
-size; the ratios are of medians. Without the cure it runs at the largest size only, for its memory,
-and as often as --stock says: a minute and two gigabytes each time.
+near-limit (casebook/cases/near_limit.py) and grequests with casebook/shared_context.py take turns
+at each size; the ratios are of medians. Without the cure it runs at the largest size only, for its
+memory, and as often as --stock says: a minute and two gigabytes each time.
 """
 
 import argparse
@@ -13,9 +13,9 @@ import os
 from statistics import median
 
 from benchmarks.ratios import show as ratio
-from casebook import near_limit
-from casebook.measure import measure_runs
-from casebook.runs import Run
+from casebook.cases import near_limit
+from casebook.runs.measure import measure_runs
+from casebook.runs.runs import Run
 
 CURED, STOCK = "cured-today", "requests-2.34.2-today"
 #: How often the near-limit's wall time the cured client may take, by number of requests.

@@ -17,9 +17,11 @@ import sys
 import pandas as pd
 from tqdm import tqdm
 
-from casebook import analysis, environments, runs, stacks
-from casebook.bench import Bench, lab_server
-from casebook.modes import QUICK
+from casebook import stacks
+from casebook.runs import analysis, runs
+from casebook.runs.bench import Bench, lab_server
+from casebook.runs.modes import QUICK
+from casebook.stacks import environments
 
 KNOWN = {"stage-2-py37": analysis.SERIAL, "stage-1-py37": analysis.CONCURRENT}
 DELAYS_S = (0.05, 0.1, 0.2)

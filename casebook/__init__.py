@@ -1,1 +1,42 @@
-"""The instruments of the book: stacks, a lab server, probes, runs, claims and charts."""
+"""The instruments of the book: stacks, a lab server, probes, runs, claims and charts.
+
+What chapters import, loaded when it is first used:
+
+measure, observe, recorded   runs of stacks, now or from the reference run (casebook.runs.measure)
+lab_server                   a server of our own, for as long as a block runs
+analysis, modes, trust       what runs say; how much is measured; what a client trusts
+claim                        a finding, its value and its condition
+ratio, level, window         what a finding on a clock asks
+Question                     several such questions as one
+published, compare           what the sources printed, and how ours compares with it
+charts, tables, words        runs as pictures, as tables, and how things are named in both
+stacks, environments, server what can be measured, where it runs, and who answers it
+"""
+
+from casebook import face
+
+__getattr__, __dir__ = face.of(
+    __name__,
+    {
+        "measure": "casebook.runs.measure",
+        "observe": "casebook.runs.measure",
+        "recorded": "casebook.runs.measure",
+        "lab_server": "casebook.runs.bench",
+        "analysis": "casebook.runs.",
+        "modes": "casebook.runs.",
+        "trust": "casebook.runs.",
+        "claim": "casebook.findings.claims",
+        "ratio": "casebook.runs.decisions",
+        "level": "casebook.runs.decisions",
+        "window": "casebook.runs.decisions",
+        "Question": "casebook.runs.decisions",
+        "published": "casebook.findings.",
+        "compare": "casebook.findings.published",
+        "charts": "casebook.",
+        "tables": "casebook.charts.",
+        "words": "casebook.",
+        "stacks": "casebook.",
+        "environments": "casebook.stacks.",
+        "server": "casebook.",
+    },
+)

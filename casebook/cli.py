@@ -34,7 +34,7 @@ def _serve(options) -> None:
 
 
 def _serve_bookstore(options) -> None:
-    from casebook.bookstore.store import open_store
+    from casebook.cases.bookstore.store import open_store
     from casebook.server import foreground
 
     if options.plain or options.server:
@@ -50,7 +50,8 @@ def _serve_bookstore(options) -> None:
 
 
 def _stacks(options) -> None:
-    from casebook import environments, stacks
+    from casebook import stacks
+    from casebook.stacks import environments
 
     states = [environments.status(stack) for stack in stacks.load().values()]
     if options.json:
@@ -67,7 +68,7 @@ def _stacks(options) -> None:
 
 
 def _target(options):
-    from casebook.bench import Target, lab_server
+    from casebook.runs.bench import Target, lab_server
 
     if options.url is None:
         return lab_server(options.scheme, options.server)
@@ -75,8 +76,9 @@ def _target(options):
 
 
 def _measure(options) -> None:
-    from casebook import analysis, stacks
-    from casebook.measure import check_parameters, measure_runs
+    from casebook import stacks
+    from casebook.runs import analysis
+    from casebook.runs.measure import check_parameters, measure_runs
 
     # Refuse what cannot be measured before anything is started.
     for name in options.stack:
@@ -102,23 +104,24 @@ def _measure(options) -> None:
         for run in measured:
             print(json.dumps(asdict(run)))
         return
-    from casebook.runs import frame
+    from casebook.runs.runs import frame
 
     table = analysis.summary(frame(measured)).drop(columns=["scheme", "source"])
     print(table.round(3).to_string(index=False))
 
 
 def _record(options) -> None:
-    from casebook import picture, record
+    from casebook.cases import reference_run
+    from casebook.charts import picture
 
-    record.record(options.only)
+    reference_run.record(options.only)
     picture.write()
 
 
 def _book(options) -> None:
-    from casebook import book
+    from casebook import pages
 
-    book.build(strict=options.strict, fresh=options.fresh)
+    pages.build(strict=options.strict, fresh=options.fresh)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -153,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     measure.add_argument("--repeats", type=int)
     measure.add_argument("--client", help="who fetches; default: the stack's own, mostly grequests")
     measure.add_argument(
-        "--trust", default="authority", help="what it trusts: see casebook/trust.py"
+        "--trust", default="authority", help="what it trusts: see casebook/runs/trust.py"
     )
     measure.add_argument("--server", choices=("lab", "go-httpbin"), default="lab")
     measure.add_argument("--url", help="another server that has a /delay/ endpoint")

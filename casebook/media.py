@@ -1,7 +1,7 @@
 """The media types under which a cell hands evidence to the book, beside what it displays.
 
 A cell displays a bundle that holds, next to text/html or text/markdown, a record under one of
-these. `casebook.book.evidence` gathers the records; the pages show only the rest.
+these. `casebook.pages.evidence` gathers the records; the pages show only the rest.
 """
 
 #: {id, statement, value, unit, n (runs, or rounds), spread, interval and window (of a finding on a

@@ -2,11 +2,19 @@
 
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = Path(__file__).resolve().parent
+ROOT = PACKAGE.parent
 ENV = ROOT / "env"
 DATA = ROOT / "data"
 NOTEBOOKS = ROOT / "notebooks"
 BUILD = ROOT / "_build"
+
+#: What runs inside a stack.
+PROBES = PACKAGE / "probes"
+#: Two files that readers carry away: what a step of the probes takes into a stack, and what looks
+#: at a program.
+CURE = PACKAGE / "shared_context.py"
+DOCTOR = PACKAGE / "doctor.py"
 
 #: What this machine made for itself: virtual environments, measured runs. Never committed.
 LOCAL = (ROOT / ".casebook").resolve()

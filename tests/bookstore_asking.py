@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from casebook import environments, stacks
-from casebook.bookstore import stock
-from casebook.bookstore.store import ENGINES
+from casebook import stacks
+from casebook.cases.bookstore import stock
+from casebook.cases.bookstore.store import ENGINES
 from casebook.errors import MissingInterpreter
+from casebook.stacks import environments
 
 CLIENT = Path(__file__).parent / "store_client.py"
 IDS = list(stock.books())

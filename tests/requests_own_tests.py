@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from casebook import environments, installers, places, stacks
+from casebook import places, stacks
+from casebook.stacks import environments, installers
 
 STACK = stacks.get("requests-own-tests-today")
 #: The three newest releases; the first is the one of the stack.

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from casebook import analysis
+from casebook.runs import analysis
 
 
 @pytest.mark.parametrize(

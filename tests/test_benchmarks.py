@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from casebook import environments, places
+from casebook import places
+from casebook.stacks import environments
 
 pytestmark = pytest.mark.slow
 

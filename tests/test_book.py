@@ -13,11 +13,12 @@ import nbformat
 import pytest
 from jupyter_cache import get_cache
 
-from casebook import book, media, places, published
-from casebook.book import digests, execution, links, pages
-from casebook.book.contents import Book
-from casebook.book.evidence import Evidence
+from casebook import media, pages, places
 from casebook.errors import BookFailed, FindingsOtherwise
+from casebook.findings import published
+from casebook.pages import execution, links, rendering, staleness
+from casebook.pages.contents import Book
+from casebook.pages.evidence import Evidence
 
 #: Says that it ran, where no digest looks.
 NOTE = "open('../ran.txt', 'a').write('{name}\\n');"
@@ -59,7 +60,7 @@ def scratch(model: Path, tmp_path: Path) -> Book:
 
 def build(root: Path) -> Path:
     """Build a book that need not compare itself with anything published."""
-    return book.build(root, parts=())
+    return pages.build(root, parts=())
 
 
 def write_notebook(path: Path, *cells: str, title: str = "A chapter", prose: str = "") -> None:
@@ -152,10 +153,10 @@ def test_executes_all_when_what_they_may_read_changed(
 
 
 def test_digests_do_not_see_by_products(scratch: Book) -> None:
-    before = digests.of_surroundings(scratch)
+    before = staleness.of_surroundings(scratch)
     (scratch.root / "casebook" / "__pycache__").mkdir()
     (scratch.root / "casebook" / "__pycache__" / "answer.pyc").write_bytes(b"x")
-    assert digests.of_surroundings(scratch) == before
+    assert staleness.of_surroundings(scratch) == before
 
 
 def test_the_kernel_is_the_python_of_the_build(scratch: Book) -> None:
@@ -205,7 +206,7 @@ def test_an_interrupt_leaves_no_kernel(scratch: Book) -> None:
         "import os, time; open('../kernel.pid', 'w').write(str(os.getpid()))",
         "time.sleep(600)",
     )
-    code = "import sys, pathlib, casebook.book as b; b.build(pathlib.Path(sys.argv[1]), ())"
+    code = "import sys, pathlib, casebook.pages as b; b.build(pathlib.Path(sys.argv[1]), ())"
     build = subprocess.Popen(
         [sys.executable, "-c", code, str(scratch.root)],
         cwd=places.ROOT,
@@ -328,7 +329,7 @@ def test_a_claim_that_came_out_otherwise_is_measured_once_more_and_the_book_is_t
     build(scratch.root)
     assert ran(scratch) == []
     with pytest.raises(FindingsOtherwise, match=r"never \(two\): One is 2"):
-        book.build(scratch.root, parts=(), strict=True)
+        pages.build(scratch.root, parts=(), strict=True)
     assert scratch.html.exists()
 
 
@@ -336,7 +337,7 @@ def test_fresh_measures_all_of_it_again(scratch: Book) -> None:
     stored = scratch.root / places.LOCAL.name / places.RUNS.name
     stored.mkdir(parents=True)
     (stored / "x.json").write_text("{}")
-    book.build(scratch.root, parts=(), fresh=True)
+    pages.build(scratch.root, parts=(), fresh=True)
     assert ran(scratch) == ["one", "two"]
     assert not (stored / "x.json").exists()
 
@@ -352,12 +353,12 @@ def test_a_row_that_is_not_reproduced_and_not_explained_fails_a_strict_build(scr
     write_notebook(scratch.root / "notebooks" / "two.ipynb", shown)
     build(scratch.root)
     with pytest.raises(FindingsOtherwise, match="row-1"):
-        book.build(scratch.root, parts=(), strict=True)
+        pages.build(scratch.root, parts=(), strict=True)
 
 
 def test_a_published_row_that_no_chapter_names_fails_the_build(scratch: Book) -> None:
     with pytest.raises(BookFailed, match=r"rows of data/published\.csv: .*stage1-27"):
-        book.build(scratch.root, parts=[1])
+        pages.build(scratch.root, parts=[1])
 
 
 def test_an_id_that_is_used_twice_fails_the_build(scratch: Book) -> None:
@@ -391,7 +392,7 @@ def test_what_sphinx_warns_of_fails_the_build(scratch: Book) -> None:
 def test_sphinx_executes_nothing(scratch: Book) -> None:
     write_notebook(scratch.root / "notebooks" / "one.ipynb", "print('not executed')")
     with pytest.raises(BookFailed, match="one has not been executed, and Sphinx must not do it"):
-        pages.render(scratch, [], Evidence())
+        rendering.render(scratch, [], Evidence())
     assert ran(scratch) == []
 
 

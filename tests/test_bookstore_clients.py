@@ -2,10 +2,11 @@
 
 import pytest
 
-from casebook import environments, places, stacks
-from casebook.bookstore import inspection, readers, recorded, stock, store, visits, witnesses
-from casebook.decisions import LOOKS, ratio
+from casebook import places, stacks
+from casebook.cases.bookstore import inspection, readers, recorded, stock, store, visits, witnesses
 from casebook.errors import MissingInterpreter, UsageError, VisitFailed
+from casebook.runs.decisions import LOOKS, ratio
+from casebook.stacks import environments
 
 N = 120  # more than one chunk of 100
 IDS = list(stock.books())

@@ -15,8 +15,8 @@ import pytest
 from bookstore_asking import IDS, alive, book, gone, needed
 
 from casebook import places
-from casebook.bookstore import stock
-from casebook.bookstore.store import ENGINES, open_store
+from casebook.cases.bookstore import stock
+from casebook.cases.bookstore.store import ENGINES, open_store
 from casebook.errors import ServerFailed
 
 OWN = """
@@ -75,7 +75,7 @@ def test_a_question_that_was_interrupted_does_not_shift_the_answers(engine):
 def test_a_store_whose_owner_is_killed_before_it_is_open_ends_too(engine, tmp_path):
     code = "import tempfile, time, threading, os\n"
     code += f"tempfile.tempdir = {str(tmp_path)!r}\n"
-    code += "from casebook.bookstore import store\n"
+    code += "from casebook.cases.bookstore import store\n"
     code += "def killed(process, folder):\n    print(process.pid, flush=True)\n"
     code += "    os.kill(os.getpid(), 9)\n"
     code += f"store._ready = killed\nstore.open_store({engine!r})"

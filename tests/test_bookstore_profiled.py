@@ -2,7 +2,7 @@
 
 import pytest
 
-from casebook.bookstore import profiled
+from casebook.cases.bookstore import profiled
 from casebook.errors import UsageError
 
 

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 
 from casebook import places
-from casebook.bookstore import stock
+from casebook.cases.bookstore import stock
 
 
 def test_made_again_it_is_the_same_byte_for_byte():
@@ -16,7 +16,7 @@ def test_made_again_it_is_the_same_byte_for_byte():
 def test_it_does_not_depend_on_the_process_that_makes_it():
     # Another order of sets, another locale, optimised: what could differ between two machines.
     for environment in ({"PYTHONHASHSEED": "1", "LC_ALL": "C"}, {"PYTHONHASHSEED": "77"}):
-        code = "import sys; from casebook.bookstore import stock; "
+        code = "import sys; from casebook.cases.bookstore import stock; "
         code += "sys.stdout.buffer.write(stock.text().encode())"
         made = subprocess.run(
             [sys.executable, "-O", "-c", code],

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from bookstore_asking import IDS, book, connection, needed, over_http1, over_http2
 
-from casebook.bookstore import stock, witnesses
-from casebook.bookstore.store import ENGINES, fingerprint, open_store
+from casebook.cases.bookstore import stock, witnesses
+from casebook.cases.bookstore.store import ENGINES, fingerprint, open_store
 from casebook.errors import ServerFailed, UsageError
 
 MISSING = [

@@ -13,10 +13,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from casebook import environments, stacks
-from casebook.bookstore import readers, stock, visits
+from casebook import stacks
+from casebook.cases.bookstore import readers, stock, visits
 from casebook.errors import MissingInterpreter, VisitFailed
 from casebook.server import certificates
+from casebook.stacks import environments
 
 TROUBLE = Path(__file__).parent / "bookstore_trouble.py"
 N, AT_ONCE, CONNECTIONS, AFTER, STREAMS = 12, 6, 3, 5, 2

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from casebook import charts, colours, tables, words
-from casebook.bookstore import readers
-from casebook.charts import figure, labels
+from casebook import charts, colours, words
+from casebook.cases.bookstore import readers
+from casebook.charts import figure, labels, tables
 from casebook.charts.series import gather, told_apart
 from casebook.errors import UsageError
 

@@ -11,9 +11,11 @@ from myst_nb.core.variables import format_plain_text
 from myst_nb.ext.glue import extract_glue_data_cell
 from nbclient import NotebookClient
 
-from casebook import again, claims, media, places
-from casebook.decisions import Window, decide
+from casebook import media, places
 from casebook.errors import UsageError
+from casebook.findings import claims
+from casebook.runs import again
+from casebook.runs.decisions import Window, decide
 
 DATA = {
     "stack": ["stage-2-py27", "stage-2-py27", "stage-1-py27"],
@@ -23,7 +25,7 @@ DATA = {
 }
 
 CELLS = [
-    "from casebook.claims import claim\nfrom casebook.published import compare\n"
+    "from casebook import claim\nfrom casebook.findings.published import compare\n"
     f"import numpy as np, pandas as pd\nRUNS = pd.DataFrame({DATA})",
     'claim("slower", "It takes {value:.1f} times as long.", np.float64(9.5712345), True,\n'
     '      runs=RUNS)\nclaim("verdict", "Stage 2 is {value}.", "serial", np.bool_(True))',
@@ -36,7 +38,7 @@ CELLS = [
     'claim("reversed", "Stage 2 is faster: {value:.2f} s.", 10.4, RUNS["wall_s"].max() < 1,\n'
     '      unit="s", runs=RUNS)',
     'compare("talk-serial-3", 3.1)',
-    "from casebook.decisions import Window, decide\n"
+    "from casebook.runs.decisions import Window, decide\n"
     "above = Window(low=1.1)\nclear, noisy = [1.2, 1.3] * 4, [1.0, 1.3] * 4\n"
     'claim("clear", "It is {value:.2f} times.", decide(clear, above), unit="times", runs=RUNS)\n'
     'claim("noisy", "It is {value:.2f} times.", decide(noisy, above))\n'

@@ -8,10 +8,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import trustme
 
-from casebook import environments, stacks
-from casebook.bench import PROBES, hear_probe, lab_server
-from casebook.measure import measure
+from casebook import stacks
 from casebook.probes import clients
+from casebook.runs.bench import PROBES, hear_probe, lab_server
+from casebook.runs.measure import measure
+from casebook.stacks import environments
 
 N = 8
 #: Contexts and certificate loads in the fetch, and the loads before it.

@@ -9,10 +9,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from casebook import answers, environments, stacks
-from casebook.certificates import complaints
-from casebook.certificates.hosts import Hosts
+from casebook import stacks
+from casebook.cases.certificates import complaints
+from casebook.cases.certificates.hosts import Hosts
 from casebook.errors import RunFailed, UsageError
+from casebook.runs import answers
+from casebook.stacks import environments
 
 STOCK, OLD, CURED = "requests-2.34.2-today", "requests-2.32.4-today", "cured-today"
 

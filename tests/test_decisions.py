@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from casebook import decisions, measure, progress
-from casebook.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Window, level, ratio
+from casebook import progress
 from casebook.errors import UsageError
+from casebook.runs import decisions, measure
+from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Window, level, ratio
 
 TRIES = 200
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from casebook import detector
+from casebook.cases import detector
 from casebook.errors import UsageError
 
 SAID = """\

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from casebook import doctor, environments, interpreters, patients, server, stacks
-from casebook.bookstore.store import open_store
+from casebook import doctor, server, stacks
+from casebook.cases import patients
+from casebook.cases.bookstore.store import open_store
 from casebook.errors import MissingInterpreter
+from casebook.stacks import environments, interpreters
 
 #: One load is not worth pricing, nor an illness: what is left is the verdict on the loop.
 LOOP_ONLY = ("--connections", "1")

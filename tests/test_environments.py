@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from casebook import environments, installation, interpreters, places, stacks
+from casebook import places, stacks
 from casebook.errors import EnvironmentFailed, MissingInterpreter
+from casebook.stacks import environments, installation, interpreters
 
 STAGE_1 = stacks.get("stage-1-today")
 REQUESTS = STAGE_1.packages["requests"]

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from casebook import environments, places, stacks
-from casebook.bookstore import frames, hello, stock, store
+from casebook import places, stacks
+from casebook.cases.bookstore import frames, hello, stock, store
 from casebook.errors import ServerFailed, UsageError, VisitFailed
+from casebook.stacks import environments
 
 BOOKS = stock.books()
 IDS = list(BOOKS)
@@ -180,7 +181,7 @@ def test_the_site_ends_with_its_owner():
     """An owner that is killed takes it along, and its files."""
     environments.ensure(stacks.get("twisted-today"))
     code = (
-        "import time; from casebook.bookstore import hello; site = hello.serve(); "
+        "import time; from casebook.cases.bookstore import hello; site = hello.serve(); "
         "print(site._process.pid, site.ca_file.parent, flush=True); time.sleep(60)"
     )
     owner = subprocess.Popen(

@@ -21,7 +21,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from casebook import environments, installers, places, stacks
+from casebook import places, stacks
+from casebook.stacks import environments, installers
 
 #: What uv says of an authority that is not in the store, and where there is no store.
 UNKNOWN = "UnknownIssuer"
@@ -31,7 +32,7 @@ NOTHING = "No matching distribution found for thing"
 #: Before a command of pip: with the variables that tell it whom to trust.
 TRUSTING = [sys.executable, "-c", """if True:
     import os, sys
-    from casebook import installers
+    from casebook.stacks import installers
     os.execve(sys.argv[1], sys.argv[1:], installers.environ_of_pip(os.environ))
     """]  # fmt: skip
 #: Builds the package of a project of which the wheel is there.
@@ -126,7 +127,10 @@ class Machine:
     def uv(self, *arguments: object, **variables: str) -> str:
         """What our uv says when it installs `thing`."""
         install = ["pip", "install", "--no-cache", "--target", self.folder / "things", "thing"]
-        command = [*(arguments or [sys.executable, "-m", "casebook.installers", "uv"]), *install]
+        command = [
+            *(arguments or [sys.executable, "-m", "casebook.stacks.installers", "uv"]),
+            *install,
+        ]
         return self.run(*command, **variables)
 
 
@@ -217,10 +221,9 @@ def test_the_pip_of_python_2_7_trusts_whom_a_variable_names(
 def test_the_makefile_sets_up_behind_such_a_proxy(machine: Machine) -> None:
     """With our Makefile, the real pip and the real uv, and packages of the test."""
     root = machine.folder / "project"
-    (root / "casebook").mkdir(parents=True)
-    (root / "env").mkdir()
-    for name in ("Makefile", "casebook/__init__.py", "casebook/installers.py"):
-        shutil.copy(places.ROOT / name, root / name)
+    (root / "env").mkdir(parents=True)
+    shutil.copy(places.ROOT / "Makefile", root)
+    shutil.copytree(places.PACKAGE, root / "casebook", ignore=shutil.ignore_patterns("*.pyc"))
     [uv, *_] = installers.uv()
     finds = f"def find_uv_bin():\n    return {uv!r}\n"
     machine.index.offer("uv", {"uv/__init__.py": finds})

@@ -9,11 +9,13 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from casebook import answers, environments, places, reference, stacks, trust
-from casebook.certificates import cores, handshakes, instructions, loading, preloads, rwlocks
-from casebook.certificates.loading import Task
-from casebook.decisions import ratio
+from casebook import places, stacks
+from casebook.cases.certificates import cores, handshakes, instructions, loading, preloads, rwlocks
+from casebook.cases.certificates.loading import Task
 from casebook.errors import RunFailed, UsageError
+from casebook.runs import answers, reference, trust
+from casebook.runs.decisions import ratio
+from casebook.stacks import environments
 
 ALL = len(trust.certificates())
 OLD = ("stage-1-py27", "stage-1-py37")

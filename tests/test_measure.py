@@ -5,8 +5,10 @@ import os
 
 import pytest
 
-from casebook import analysis, environments, measure, places, server, stacks
+from casebook import places, server, stacks
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
+from casebook.runs import analysis, measure
+from casebook.stacks import environments
 
 VERDICTS = {
     "stage-1-py27": "concurrent",

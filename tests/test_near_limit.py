@@ -9,8 +9,11 @@ import sys
 import pandas as pd
 import pytest
 
-from casebook import decisions, environments, h2load, near_limit, places, runs, server
+from casebook import places, server
+from casebook.cases import h2load, near_limit
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
+from casebook.runs import decisions, runs
+from casebook.stacks import environments
 
 KIB_OF_NOTHING = 1024
 
@@ -133,7 +136,7 @@ def test_h2load_counts_only_when_every_response_is_a_200(lab):
 def test_h2load_may_open_as_many_files_as_it_has_connections(lab):
     """In a process of its own, whose soft limit is lower than that."""
     code = (
-        "import resource; from casebook import h2load;"
+        "import resource; from casebook.cases import h2load;"
         "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1];"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard));"
         f"h2load.fetch({lab.url + '/get'!r}, 100, 60)"

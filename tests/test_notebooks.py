@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from casebook import places
-from casebook.book.contents import Book
+from casebook.pages.contents import Book
 
 NOTEBOOKS = sorted(places.NOTEBOOKS.glob("*.ipynb"))
 

@@ -17,7 +17,9 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
-from casebook import book, colours, environments, places, snakeviz_pages
+from casebook import colours, pages, places
+from casebook.pages import snakeviz_pages
+from casebook.stacks import environments
 
 AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
 #: The last rule is one that axe counts as experimental. Style sheets are not fetched again.
@@ -86,7 +88,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def site() -> Path:
     """The folder of the built book, brought up to date first."""
-    return book.build().parent
+    return pages.build().parent
 
 
 @pytest.fixture(scope="module")

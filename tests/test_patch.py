@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from casebook import environments, patches, places, stacks
+from casebook import places, stacks
 from casebook.errors import EnvironmentFailed, MissingInterpreter
+from casebook.stacks import environments, patches
 
 PATCH = places.ENV / "patches" / "gevent-openssl-recv-into.patch"
 STAGE_4 = ["stage-4-py27", "stage-4-py37", "stage-4-today"]

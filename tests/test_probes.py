@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from casebook import environments, stacks
-from casebook.bench import PROBES, ask_probe, lab_server
-from casebook.measure import measure_runs
+from casebook import stacks
+from casebook.runs.bench import PROBES, ask_probe, lab_server
+from casebook.runs.measure import measure_runs
+from casebook.stacks import environments
 
 BARE = Path(__file__).parent.parent / "benchmarks" / "bare_fetch.py"
 

@@ -2,11 +2,12 @@
 
 import pytest
 
-from casebook import distance, profiles
-from casebook.certificates import one_profile
-from casebook.decisions import level
+from casebook.cases import distance, profiles
+from casebook.cases.certificates import one_profile
 from casebook.errors import UsageError
-from casebook.measure import observe
+from casebook.findings import published
+from casebook.runs.decisions import level
+from casebook.runs.measure import observe
 
 STACK = "stage-2-injected-today"
 
@@ -117,12 +118,12 @@ def test_recordings_in_rounds_say_what_one_function_takes():
 
 
 def test_the_lines_of_a_published_profile_are_as_printed():
-    lines = profiles.published_lines("threads-true").set_index("function")
+    lines = published.profile_lines("threads-true").set_index("function")
     assert list(lines.index) == ["load_verify_locations", "connect", "read"]
     assert list(lines.loc["read", ["calls", "tottime_s", "cumtime_s"]]) == ["60/2", 0.18, 1.323]
     assert list(lines.loc["connect", ["calls", "cumtime_s"]]) == ["30/1", 0.002]
     with pytest.raises(UsageError, match="no profile"):
-        profiles.published_lines("talk-serial")
+        published.profile_lines("talk-serial")
 
 
 def test_from_further_away_each_thread_waits_for_what_it_reads():

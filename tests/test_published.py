@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from casebook import published
 from casebook.errors import UsageError
+from casebook.findings import published
 
 
 def walls(delay_s: float, source: str = "live") -> pd.DataFrame:

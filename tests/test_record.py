@@ -4,19 +4,12 @@ import json
 
 import pytest
 
-from casebook import (
-    analysis,
-    environments,
-    measurements,
-    modes,
-    observations,
-    picture,
-    places,
-    record,
-    reference,
-    stacks,
-)
+from casebook import places, stacks
+from casebook.cases import reference_run
+from casebook.charts import picture
 from casebook.errors import UsageError
+from casebook.runs import analysis, measurements, modes, observations, reference
+from casebook.stacks import environments
 
 FOLDER = places.DATA / "reference"
 
@@ -32,16 +25,16 @@ def rows(**wanted):
 def test_every_stack_of_the_first_case_is_in_the_reference_run_at_every_size():
     https = rows(client="grequests", scheme="https", trust="authority", delay_s=1.0)
     verdicts = analysis.verdicts(https)
-    assert set(verdicts.index) == set(record.matrix())
+    assert set(verdicts.index) == set(reference_run.matrix())
     for name, of_stack in https.groupby("stack"):
         sizes = {3, 5, 10} | ({30, 100} if verdicts[name] == "concurrent" else set())
         counts = of_stack.groupby("n").size().to_dict()
-        assert set(counts) == sizes and min(counts.values()) >= record.REPEATS, name
+        assert set(counts) == sizes and min(counts.values()) >= reference_run.REPEATS, name
     assert set(https["source"]) == {"reference"}
 
 
 def test_every_run_that_is_planned_is_recorded():
-    for names, asked in record.plan():
+    for names, asked in reference_run.plan():
         for name in names:
             wanted = {"stack": name, "client": asked.get("client", stacks.get(name).client)}
             wanted |= {key: asked[key] for key in ("scheme", "trust", "delay_s") if key in asked}
@@ -51,9 +44,9 @@ def test_every_run_that_is_planned_is_recorded():
 
 
 def test_each_client_of_the_lab_server_is_planned_somewhere():
-    planned = {name for names, _ in record.plan() for name in names}
+    planned = {name for names, _ in reference_run.plan() for name in names}
     fetching = {stack.name for stack in stacks.load().values() if stack.client}
-    assert fetching - planned == set(record.NOT_RECORDED)
+    assert fetching - planned == set(reference_run.NOT_RECORDED)
 
 
 def test_the_reference_run_agrees_with_the_published_verdicts_and_its_control_shows_nothing():
@@ -69,7 +62,7 @@ def test_the_reference_run_agrees_with_the_published_verdicts_and_its_control_sh
 
 
 def test_everything_that_chapters_look_at_in_old_stacks_is_recorded():
-    for what in record.OBSERVED:
+    for what in reference_run.OBSERVED:
         steps = what.get("steps", stacks.get(what["name"]).steps)
         n, delay_s = what.get("n", 10), what.get("delay_s", 0.1)
         seen = observations.reference(what["name"], what["kind"], steps, n, delay_s)
@@ -118,4 +111,4 @@ def test_versions_are_those_of_each_environment():
 def test_a_tree_that_differs_from_its_commit_is_not_recorded(monkeypatch):
     monkeypatch.setattr(measurements, "commit", lambda: "0123456789ab-dirty")
     with pytest.raises(UsageError, match="commit first"):
-        record.record()
+        reference_run.record()

@@ -2,7 +2,7 @@
 
 import sys
 
-from casebook.bench import PROBES
+from casebook.runs.bench import PROBES
 
 sys.path.insert(0, str(PROBES))
 import recording

@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from casebook import places
-from casebook.bench import lab_server
 from casebook.errors import UsageError
-from casebook.relay import relay
+from casebook.runs.bench import lab_server
+from casebook.server.relay import relay
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def test_it_ends_with_its_block(echo):
 
 
 def test_it_ends_with_an_owner_who_is_killed(echo):
-    code = "import time\nfrom casebook.relay import relay\n"
+    code = "import time\nfrom casebook.server.relay import relay\n"
     code += f"with relay({echo!r}, 0.01) as url:\n    print(url, flush=True)\n    time.sleep(600)"
     with subprocess.Popen(
         [sys.executable, "-c", code], cwd=places.ROOT, text=True, stdout=subprocess.PIPE

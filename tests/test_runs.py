@@ -2,8 +2,9 @@ import json
 
 import pytest
 
-from casebook import again, digests, measurements, observations, places, runs
+from casebook import digests, places
 from casebook.errors import RunFailed
+from casebook.runs import again, measurements, observations, runs
 
 ASKED = dict(
     stack="s", client="grequests", n=2, delay_s=0.1, scheme="https", trust="authority", repeat=1

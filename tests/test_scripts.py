@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-from casebook import environments, scripts, stacks
+from casebook import stacks
 from casebook.errors import RunFailed, VisitFailed
+from casebook.stacks import environments, scripts
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from trust_runs import CURE, NEWEST, environment, every_version, nightly, run
 
-from casebook import installers
+from casebook.stacks import installers
 
 #: One context for everybody, as one may find it recommended.
 NAIVE = """

@@ -5,7 +5,7 @@ import subprocess
 
 from trust_runs import NEWEST, OLDEST, environment, every_version
 
-from casebook import installers
+from casebook.stacks import installers
 
 SSL_ERROR = "requests.exceptions.SSLError"
 

@@ -6,7 +6,8 @@ import tarfile
 import pytest
 from trust_runs import CURE, NEWEST, OLDEST, environment, every_version
 
-from casebook import environments, installers, places
+from casebook import places
+from casebook.stacks import environments, installers
 
 SSL_ERROR = "requests.exceptions.SSLError"
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from casebook import places, snakeviz_pages
+from casebook import places
 from casebook.errors import BookFailed, UsageError
+from casebook.pages import snakeviz_pages
 
 
 @pytest.fixture

@@ -4,9 +4,10 @@ import ssl
 
 import pytest
 
-from casebook import stacks, trust
+from casebook import stacks
 from casebook.errors import UsageError
-from casebook.measure import measure
+from casebook.runs import trust
+from casebook.runs.measure import measure
 
 NEWEST, CURED = "requests-2.34.2-today", "cured-today"
 N = 6

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from casebook import environments, places, stacks
+from casebook import places, stacks
+from casebook.cases.reference_run import TIME_MACHINE
 from casebook.errors import MissingInterpreter
-from casebook.record import TIME_MACHINE
+from casebook.stacks import environments
 
 #: The mark of what is only breadth: for make test-nightly, or any run with CASEBOOK_NIGHTLY=1.
 nightly = () if os.environ.get("CASEBOOK_NIGHTLY") == "1" else pytest.mark.nightly

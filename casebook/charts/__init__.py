@@ -3,11 +3,11 @@
 from casebook.charts.against import against
 from casebook.charts.arrivals import arrivals
 from casebook.charts.dots import dots
-from casebook.charts.evidence import profile_rows, provenance, trace
 from casebook.charts.frames import frames
 from casebook.charts.matrix import verdict_matrix
 from casebook.charts.multiples import stages
 from casebook.charts.timelines import timeline
+from casebook.charts.traces import profile_rows, provenance, trace
 from casebook.charts.variants import cures, effective_concurrency
 from casebook.charts.walls import n_against_wall
 

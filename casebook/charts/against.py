@@ -7,8 +7,8 @@ import pandas as pd
 from casebook import words
 from casebook.charts.figure import HALF_WIDTH, WIDTH, Chart, chart
 from casebook.charts.lines import all_xs, panel, reading, refuse_log, spans_a_decade
+from casebook.charts.origins import origin
 from casebook.charts.series import Series, gather, quantity, spread, told_apart
-from casebook.origins import origin
 
 #: So many lines are spelled out in a caption; of more, it names the ends.
 _SPELLED = 4

@@ -20,11 +20,11 @@ from casebook.charts.figure import (
     key_mark,
     place,
 )
+from casebook.charts.origins import origin
 from casebook.charts.rows import FILL
 from casebook.charts.series import columns, completed, groups
 from casebook.colours import sentinel
 from casebook.errors import UsageError
-from casebook.origins import origin
 
 #: The height of a reader's row, and of the curve in it, in points.
 _ROW, _CURVE = 56, 36

@@ -7,10 +7,10 @@ import pandas as pd
 from casebook import words
 from casebook.charts.figure import Chart, chart, key_mark
 from casebook.charts.lines import refuse_log, spans_a_decade
+from casebook.charts.origins import origin
 from casebook.charts.rows import MARKERS, Dots, Row, in_rows, reading
 from casebook.charts.series import columns, completed, groups, quantity
 from casebook.errors import UsageError
-from casebook.origins import origin
 
 #: So many rows are spelled out in a caption; of more, it names the ends.
 _SPELLED = 4

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 
 from casebook import words
 from casebook.charts.figure import SMALL, WIDTH, Chart, chart, drawing, place, width_of
+from casebook.charts.origins import origin
 from casebook.charts.series import columns
 from casebook.colours import OF_FRAME, sentinel
 from casebook.errors import UsageError
-from casebook.origins import origin
 
 SENDERS = ("client", "server")
 

@@ -4,12 +4,13 @@ from html import escape
 
 import pandas as pd
 
-from casebook import tables, words
-from casebook.analysis import BETWEEN, CONCURRENT, SERIAL, verdict_of
+from casebook import words
+from casebook.charts import tables
 from casebook.charts.figure import Chart, slug
+from casebook.charts.origins import origin
 from casebook.charts.series import columns
 from casebook.colours import variable
-from casebook.origins import origin
+from casebook.runs.analysis import BETWEEN, CONCURRENT, SERIAL, verdict_of
 
 _STAGES = {
     "stage-0": "whatever is installed",

@@ -6,12 +6,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from casebook import words
-from casebook.analysis import verdict_of
 from casebook.charts.figure import SMALL, TEXT, WIDTH, Chart, chart, drawing
 from casebook.charts.lines import all_xs, draw, set_axes, spans_a_decade
+from casebook.charts.origins import origin
 from casebook.charts.series import Series, columns, gather
 from casebook.colours import sentinel
-from casebook.origins import origin
+from casebook.runs.analysis import verdict_of
 
 #: One row of panels, in points.
 _ROW = 98

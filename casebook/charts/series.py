@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from casebook import tables, words
+from casebook import words
+from casebook.charts import tables
 from casebook.colours import COLOURS, colour_name, colour_of_value
 from casebook.errors import UsageError
 

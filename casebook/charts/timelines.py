@@ -20,9 +20,9 @@ from casebook.charts.figure import (
     key_mark,
     place,
 )
+from casebook.charts.origins import origin
 from casebook.charts.series import columns
 from casebook.colours import OF_EVENT, sentinel
-from casebook.origins import origin
 
 #: A heartbeat this much later than the one before means that the event loop stood still.
 STALL_S = 0.05

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import pandas as pd
 
 from casebook import words
-from casebook.analysis import CONCURRENT_FROM
 from casebook.charts.figure import Chart, chart
 from casebook.charts.lines import spans_a_decade
+from casebook.charts.origins import origin
 from casebook.charts.rows import Dots, Row, in_rows, reading
 from casebook.charts.series import columns
 from casebook.colours import colour_name
-from casebook.origins import origin
+from casebook.runs.analysis import CONCURRENT_FROM
 
 _E = "effective_concurrency"
 

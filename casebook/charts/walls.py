@@ -7,8 +7,8 @@ import pandas as pd
 from casebook import words
 from casebook.charts.figure import Chart, chart
 from casebook.charts.lines import all_xs, panel, reading, spans_a_decade
+from casebook.charts.origins import origin
 from casebook.charts.series import Series, columns, gather, spread
-from casebook.origins import origin
 
 
 def n_against_wall(

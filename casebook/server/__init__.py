@@ -14,8 +14,13 @@ This package is imported by the owner of a server only; gevent is imported in th
 process, so that importing this changes nothing in a notebook whose patches are being studied.
 """
 
+from pathlib import Path
+
 from casebook.server.foreground import serve
 from casebook.server.limits import MAX_DELAY_S
 from casebook.server.process import ENGINES, SCHEMES, Server, start
 
 __all__ = ["ENGINES", "MAX_DELAY_S", "SCHEMES", "Server", "serve", "start"]
+
+#: What a server's process is made of; the relay is a process of its own.
+MADE_OF = [file for file in Path(__file__).parent.glob("*.py") if file.name != "relay.py"]

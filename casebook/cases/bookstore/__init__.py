@@ -1,0 +1,20 @@
+"""A bookstore over HTTP/2: its stock, the store that serves it, clients, and their visits.
+
+One direction inside: stock, store, clients, visits. `serving` holds the scripts that run inside
+the environments of the servers, `clients` those that run inside the environments of the clients.
+
+What chapters use: visit, arrivals, one_slow, cpu_of_both (of `visits`), open_store (of `store`),
+and the modules frames, hello, profiled, readers, stock, store, visits and witnesses.
+"""
+
+from casebook import face
+
+_MODULES = ("frames", "hello", "profiled", "readers", "stock", "store", "visits", "witnesses")
+_VISITS = ("visit", "arrivals", "one_slow", "cpu_of_both")
+
+__getattr__, __dir__ = face.of(
+    __name__,
+    dict.fromkeys(_MODULES, f"{__name__}.")
+    | dict.fromkeys(_VISITS, f"{__name__}.visits")
+    | {"open_store": f"{__name__}.store"},
+)

@@ -1,0 +1,147 @@
+"""The frames of a few requests over HTTP/2, in both directions, as the client saw them pass.
+
+    with open_store() as store:
+        seen = record(store, "/book?id=10003")
+
+A frame is a head of nine bytes and a payload; types and flags are those of RFC 9113, sections 4.1
+and 6.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+
+from casebook import stacks
+from casebook.cases.bookstore import readers
+from casebook.errors import UsageError, VisitFailed
+from casebook.runs import measurements, runs
+from casebook.stacks import environments, scripts
+
+#: The columns of `record`.
+COLUMNS = [
+    *("t_s", "sender", "type", "stream", "flags", "length", "payload"),
+    *("source", "measured_at"),
+]
+
+#: What a client sends before its first frame (RFC 9113, section 3.4).
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+#: Types by number, from 0.
+TYPES = (
+    *("DATA", "HEADERS", "PRIORITY", "RST_STREAM", "SETTINGS", "PUSH_PROMISE", "PING"),
+    *("GOAWAY", "WINDOW_UPDATE", "CONTINUATION"),
+)
+
+#: Settings by number, from 1: RFC 9113, section 6.5.2, and RFC 8441, section 3.
+SETTINGS = (
+    *("HEADER_TABLE_SIZE", "ENABLE_PUSH", "MAX_CONCURRENT_STREAMS", "INITIAL_WINDOW_SIZE"),
+    *("MAX_FRAME_SIZE", "MAX_HEADER_LIST_SIZE", "SETTING_7", "ENABLE_CONNECT_PROTOCOL"),
+)
+
+#: Seconds that a server may be silent, and after which a recording is ended.
+PATIENCE_S, _LONGEST_S = 15, 60
+
+_STACK = "h2-today"
+_HEAD = 9
+_END_HEADERS = {0x4: "END_HEADERS"}
+_FLAGS = {
+    "DATA": {0x1: "END_STREAM", 0x8: "PADDED"},
+    "HEADERS": {0x1: "END_STREAM", 0x8: "PADDED", 0x20: "PRIORITY"} | _END_HEADERS,
+    "SETTINGS": {0x1: "ACK"},
+    "PING": {0x1: "ACK"},
+    "PUSH_PROMISE": {0x8: "PADDED"} | _END_HEADERS,
+    "CONTINUATION": _END_HEADERS,
+}
+
+
+def record(store, paths: str | Iterable[str], at_once: int = 100) -> pd.DataFrame:
+    """Ask for paths over one HTTP/2 connection: one row a frame, columns COLUMNS.
+
+    store: anything with `url` and `ca_file`. at_once: how many requests may be open at a time (1:
+    one after the other). t_s: seconds since the client's first byte, at the client's end, of the
+    frame's last byte; sender: "client" or "server"; stream: 0 for the connection; flags: text,
+    with | between them; length: bytes of the payload; payload: those bytes. The client's preface
+    is no frame, and not among them.
+
+    Raises UsageError, and VisitFailed when the server speaks no HTTP/2 or does not answer.
+    """
+    paths = [paths] if isinstance(paths, str) else list(paths)
+    for path in paths:
+        if not path.startswith("/"):
+            raise UsageError(f"{path!r} is no path: it must begin with /")
+    if not paths or not 1 <= at_once <= readers.MOST_AT_ONCE:
+        raise UsageError(
+            f"{len(paths)} paths, {at_once} at once; choose at least one path, and 1 to "
+            f"{readers.MOST_AT_ONCE} at once"
+        )
+    place = {"url": store.url, "ca_file": str(store.ca_file), "patience_s": PATIENCE_S}
+    answer = _ask(place | {"paths": paths, "at_once": at_once})
+    found = parse(answer["chunks"])
+    return found.assign(source=runs.LIVE, measured_at=measurements.now())[COLUMNS]
+
+
+def parse(chunks: Sequence) -> pd.DataFrame:
+    """The frames in chunks of bytes, [seconds, "client" or "server", hexadecimal], in order of
+    their last bytes. Raises VisitFailed when the client's bytes begin with anything but PREFACE.
+    """
+    left, rows = {"client": b"", "server": b""}, []
+    preface = PREFACE
+    for t_s, sender, data in chunks:
+        left[sender] += bytes.fromhex(data)
+        if sender == "client" and preface:
+            begun = left[sender][: len(preface)]
+            if not preface.startswith(begun):
+                raise VisitFailed(f"the client begins with {begun!r}, not with HTTP/2's preface")
+            if begun != preface:
+                continue
+            left[sender], preface = left[sender][len(preface) :], b""
+        while len(left[sender]) >= _HEAD:
+            length = int.from_bytes(left[sender][:3], "big")
+            if len(left[sender]) < _HEAD + length:
+                break
+            whole, left[sender] = left[sender][: _HEAD + length], left[sender][_HEAD + length :]
+            rows.append({"t_s": t_s, "sender": sender} | _frame(whole))
+    return pd.DataFrame(rows, columns=COLUMNS[:7])
+
+
+def settings(frame: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """What the first SETTINGS of each sender say: sender -> name -> value."""
+    found: dict[str, dict[str, int]] = {}
+    chosen = frame[(frame["type"] == "SETTINGS") & ~frame["flags"].str.contains("ACK")]
+    for row in chosen.itertuples():
+        pairs = struct.iter_unpack(">HI", row.payload)
+        found.setdefault(row.sender, {_setting(number): value for number, value in pairs})
+    return found
+
+
+def _setting(number: int) -> str:
+    return SETTINGS[number - 1] if 1 <= number <= len(SETTINGS) else f"SETTING_{number}"
+
+
+def _frame(whole: bytes) -> dict:
+    kind, bits = whole[3], whole[4]
+    name = TYPES[kind] if kind < len(TYPES) else f"TYPE_{kind}"
+    flags = [flag for bit, flag in _FLAGS.get(name, {}).items() if bits & bit]
+    return {
+        "type": name,
+        # The first bit is reserved.
+        "stream": int.from_bytes(whole[5:9], "big") & 0x7FFFFFFF,
+        "flags": "|".join(flags),
+        "length": len(whole) - _HEAD,
+        "payload": whole[_HEAD:],
+    }
+
+
+def _ask(spec: dict) -> dict:
+    environment = environments.ensure(stacks.get(_STACK))
+    answer = scripts.ask(
+        environment, readers.SCRIPTS / "record_frames.py", spec, _LONGEST_S,
+        called=spec["url"], advice="Ask for fewer paths.", failed=VisitFailed,
+    )  # fmt: skip
+    if answer["failure"]:
+        raise VisitFailed(f"{spec['url']}: {answer['failure']}. Nothing was recorded.")
+    for reply in answer["replies"]:
+        if reply["status"] != 200:
+            raise VisitFailed(f"{reply['path']}: status {reply['status']}. Nothing was recorded.")
+    return answer

@@ -1,0 +1,193 @@
+"""The clients of the bookstore: what each is, how it can visit, and one visit of one."""
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from casebook.cases.bookstore import stock
+from casebook.errors import UsageError, VisitFailed
+from casebook.stacks import environments, scripts
+
+SCRIPTS = Path(__file__).parent / "clients"
+
+#: The most requests or connections at once that can be asked for.
+MOST_AT_ONCE = 1000
+
+#: The most books that can be asked for; after the last of the stock the first comes again.
+MOST_BOOKS = 30_000
+
+#: In which order a client reads responses: each when it is complete; or as they were asked for; or
+#: in chunks, each when it is complete, and the next chunk is asked for when one is in as a whole.
+ORDERS = ("completed", "asked", "chunks")
+
+H1, H2 = "http/1.1", "h2"
+
+#: Seconds without a book after which a visit is ended.
+PATIENCE_S = 20.0
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A client: its name in words, the stack whose environment it runs in, its script, its library
+    and its protocol.
+
+    at_once: how many requests it has open at a time on its one connection unless asked otherwise;
+    connections: the same for connections, over HTTP/1.1. most: the most of them that it can have
+    (1: one request after the other). orders: those of ORDERS that it can read in, its own first.
+    """
+
+    title: str
+    stack: str
+    script: str
+    library: str
+    protocol: str
+    at_once: int = 1
+    connections: int = 1
+    most: int = MOST_AT_ONCE
+    orders: tuple[str, ...] = ORDERS[:2]
+
+
+#: The clients by name. `requests-*` and `hyper` are the article's two; `bare-h2` and `pipes` have
+#: no library above the protocol.
+READERS = {
+    "requests-py37": Reader(
+        "requests 2.21, Python 3.7", "stage-1-py37", "with_requests", "requests", H1, most=1
+    ),
+    "requests-2.10-py37": Reader(
+        "requests 2.10, Python 3.7", "requests-2.10.0-py37", "with_requests", "requests", H1, most=1
+    ),
+    "requests-2.31-py37": Reader(
+        "requests 2.31, Python 3.7", "requests-2.31.0-py37", "with_requests", "requests", H1, most=1
+    ),
+    "requests": Reader("requests", "stage-1-today", "with_requests", "requests", H1, most=1),
+    "hyper": Reader(
+        "hyper, Python 3.7", "hyper-py37", "with_hyper", "hyper", H2, at_once=100, orders=("asked",)
+    ),
+    "httpx-h1": Reader("httpx, HTTP/1.1", "httpx-today", "with_httpx", "httpx", H1),
+    "httpx-h2": Reader("httpx, HTTP/2", "httpx-today", "with_httpx", "httpx", H2),
+    "aiohttp": Reader("aiohttp", "aiohttp-today", "with_aiohttp", "aiohttp", H1, connections=6),
+    "niquests": Reader(
+        "niquests",
+        "niquests-today",
+        "with_niquests",
+        "niquests",
+        H2,
+        at_once=100,
+        orders=("asked",),
+    ),
+    "bare-h2": Reader("bare h2", "h2-today", "with_h2", "h2", H2, at_once=100, orders=ORDERS),
+    "pipes": Reader("http.client", "h2-today", "pipes", "http.client", H1, connections=6),
+}
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a client visits: requests at once on one connection, connections, order of reading."""
+
+    at_once: int
+    connections: int
+    order: str
+
+
+def get(client: str) -> Reader:
+    """A client by name. Raises UsageError for an unknown one."""
+    if client not in READERS:
+        raise UsageError(f"there is no client {client!r}; choose: {', '.join(READERS)}")
+    return READERS[client]
+
+
+def numbered(client: str) -> tuple[str, int | None]:
+    """ "aiohttp:100" -> ("aiohttp", 100); "aiohttp" -> ("aiohttp", None). Raises UsageError."""
+    name, colon, number = client.partition(":")
+    if colon and not number.isdigit():
+        raise UsageError(f"{client!r}: after the colon stands a whole number")
+    return name, int(number) if colon else None
+
+
+def manner(
+    client: str,
+    number: int | None = None,
+    at_once: int | None = None,
+    connections: int | None = None,
+    order: str | None = None,
+) -> Manner:
+    """How a client visits, what is not said as it is used to.
+
+    Over HTTP/2 `at_once` can be chosen, over HTTP/1.1 `connections`; number: whichever it is.
+    Raises UsageError for what the client cannot do.
+    """
+    if number is not None:
+        at_once, connections = (number, None) if get(client).protocol == H2 else (None, number)
+    reader = get(client)
+    for name, value, mine in (
+        ("at_once", at_once, reader.protocol == H2),
+        ("connections", connections, reader.protocol == H1),
+    ):
+        most = reader.most if mine else 1
+        if value is not None and not 1 <= value <= most:
+            other = "connections" if name == "at_once" else "at_once"
+            hint = "" if mine else f"; over {reader.protocol} choose {other}"
+            raise UsageError(f"{client}: {name} is {value}; choose 1 to {most}{hint}")
+    if order is not None and order not in reader.orders:
+        raise UsageError(f"{client} reads in the order {' or '.join(reader.orders)}, not {order!r}")
+    chosen = Manner(
+        at_once or reader.at_once, connections or reader.connections, order or reader.orders[0]
+    )
+    if chosen.at_once * chosen.connections == 1:
+        return Manner(1, 1, "asked")  # there is no other order
+    return chosen
+
+
+def books(n: int) -> list[str]:
+    """What n books are asked for by: the ids of the stock, and "ID&round=2" and so on after it."""
+    ids = stock.ids()
+    rounds = range(1, -(-n // len(ids)) + 1)
+    again = [f"{each}&round={round_}" if round_ > 1 else each for round_ in rounds for each in ids]
+    return again[:n]
+
+
+def label(client: str, how: Manner) -> str:
+    """A client and its manner in words: "aiohttp, 100 connections"."""
+    reader = get(client)
+    if reader.most == 1:
+        return reader.title
+    if reader.protocol == H2:
+        return f"{reader.title}, {f'{how.at_once} at once' if how.at_once > 1 else 'one at a time'}"
+    return f"{reader.title}, {how.connections} connection{'s' if how.connections > 1 else ''}"
+
+
+def read(
+    client: str,
+    environment: environments.Environment,
+    store,
+    ids: list[str] | None,
+    how: Manner,
+    url: str | None = None,
+    patience_s: float = PATIENCE_S,
+    bound_s: float = 300.0,
+) -> dict:
+    """One visit of a client: the answer of clients/visit.py, not yet checked.
+
+    store: anything with `url` and `ca_file`; url: in place of the store's (a relay's). ids: None
+    for all that the store lists. Where many books on one connection failed together, they are
+    asked for once more, one at a time, and the failure says as `alone` what came of it. Raises
+    VisitFailed when there is no answer within bound_s.
+    """
+    place = {"url": url or store.url, "ca_file": str(store.ca_file), "timeout_s": patience_s}
+    answer = _ask(client, environment, place, ids, how, bound_s)
+    failure = answer["failure"]
+    if failure and failure["waiting"] and not failure["certain"] and how.at_once > 1:
+        suspects = [failure["book"], *failure["waiting"]]
+        again = _ask(client, environment, place, suspects, Manner(1, 1, how.order), bound_s)
+        failure["alone"] = again["failure"]
+    return answer
+
+
+def _ask(client, environment, place: dict, ids, how: Manner, bound_s: float) -> dict:
+    reader = get(client)
+    spec = {"script": reader.script, "protocol": reader.protocol, "ids": ids}
+    spec |= place | asdict(how) | {"started_at": time.time()}
+    return scripts.ask(
+        environment, SCRIPTS / "visit.py", spec, bound_s,
+        called=client, advice="Try fewer books.", failed=VisitFailed,
+    )  # fmt: skip

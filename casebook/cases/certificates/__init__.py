@@ -1,0 +1,16 @@
+"""The second case's experiments: what loading certificates costs, and what became of a cure.
+
+What chapters use: Task (of `loading`), COMPUTING and on_two_cores (of `cores`), and the modules
+complaints, handshakes, instructions, loading, one_profile and rwlocks.
+"""
+
+from casebook import face
+
+_MODULES = ("complaints", "handshakes", "instructions", "loading", "one_profile", "rwlocks")
+
+__getattr__, __dir__ = face.of(
+    __name__,
+    dict.fromkeys(_MODULES, f"{__name__}.")
+    | {"Task": f"{__name__}.loading"}
+    | dict.fromkeys(("COMPUTING", "on_two_cores"), f"{__name__}.cores"),
+)

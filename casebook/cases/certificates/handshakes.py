@@ -1,0 +1,112 @@
+"""What a connection costs when its context is shared: the standard library's, and truststore's.
+
+Both verify against the system's default certificates, which here are certifi's and the lab's own
+authority. The standard library loads them once, into the context; truststore at each handshake.
+"""
+
+import platform
+import tempfile
+from collections.abc import Iterable
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+
+from casebook import server, stacks
+from casebook.errors import RunFailed, UsageError
+from casebook.runs import answers, measurements, modes, reference, runs, trust
+from casebook.runs.bench import lab_server
+from casebook.runs.measure import in_turns, several
+from casebook.stacks import environments
+
+STACK = "truststore-today"
+CONTEXTS = ("ssl", "truststore")
+
+COLUMNS = [
+    *("stack", "context", "repeat", "n", "handshakes", "loads_before", "loads"),
+    *("making_ms", "wall_ms", "cpu_ms", "openssl", "source", "measured_at"),
+    *("instead",),
+    *measurements.COLUMNS,
+]
+
+
+def measure(
+    contexts: str | Iterable[str] = CONTEXTS,
+    n: int | Iterable[int] = 20,
+    repeats: int | None = None,
+) -> pd.DataFrame:
+    """n connections, one after the other, to a lab server on this machine, with one context.
+
+    contexts: "ssl", "truststore" or both; n: one size or several; all are taken in turns. Returns
+    one row per context, size and repeat, columns COLUMNS: loads_before (of certificates, when the
+    context was made) and loads (by all connections), handshakes (as the server counted), making_ms
+    (the context), wall_ms and cpu_ms (per connection; the client's processor time). Elsewhere than
+    on Linux, where truststore asks the system and its answer is no load, the rows are the
+    reference machine's.
+
+    Raises UsageError, RunFailed when a response is wrong, and EnvironmentFailed.
+    """
+    contexts, sizes = several(contexts), several(n)
+    repeats = modes.current().repeats if repeats is None else repeats
+    if unknown := set(contexts) - set(CONTEXTS):
+        raise UsageError(f"there is no context {sorted(unknown)[0]!r}; choose: ssl, truststore")
+    if not all(1 <= size <= 1000 for size in sizes) or not 1 <= repeats <= 1000:
+        raise UsageError(f"n is {n} and repeats {repeats}; choose 1 to 1000 of each")
+    if platform.system() != "Linux":
+        known = reference.kinds("handshakes")
+        rows = reference.stand_in(known[known["context"].isin(contexts)], {}, {"n": sizes})
+        return rows.reindex(columns=COLUMNS)
+    environment = environments.ensure(stacks.get(STACK))
+    made_by = [Path(__file__), answers.PROBES / "handshakes.py", *server.MADE_OF]
+
+    def take() -> dict:
+        return {"rows": _take(environment, contexts, sizes, repeats)}
+
+    asked = {"contexts": contexts, "n": sizes, "repeats": repeats}
+    answer = answers.stored_or_new(environment.stack, asked, made_by, take)
+    known = {name: answer.get(name) for name in ("measured_at", *measurements.COLUMNS)}
+    rows = [row | known for row in answer["rows"]]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def record(repeats: int = modes.FULL.repeats) -> list[dict]:
+    """The rows that stand in where truststore loads nothing, measured now."""
+    rows = measure(repeats=repeats).to_dict("records")
+    return [row | {"source": runs.REFERENCE} for row in rows]
+
+
+def _take(environment, contexts: list[str], sizes: list[int], repeats: int) -> list[dict]:
+    rows = []
+    with lab_server() as lab, tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        shown = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder)).variables
+        for repeat, (context, n) in in_turns(product(contexts, sizes), repeats):
+            lab.reset()
+            spec = {"context": context, "url": lab.url, "n": n}
+            answer = answers.ask(environment, "handshakes.py", spec, shown)
+            for page, (status, got_page) in enumerate(answer["pages"]):
+                if (status, got_page) != (200, page):
+                    raise RunFailed(
+                        f"{STACK}: page {page} came back as status {status}, page "
+                        f"{got_page}. Nothing was recorded."
+                    )
+            rows.append(_row(context, repeat, n, answer, lab.counters()))
+    return rows
+
+
+def _row(context: str, repeat: int, n: int, answer: dict, counted: dict) -> dict:
+    making, connecting = answer["making"], answer["connecting"]
+    return {
+        "stack": STACK,
+        "context": context,
+        "repeat": repeat,
+        "n": n,
+        "handshakes": counted["handshakes"],
+        "loads_before": making["loads"],
+        "loads": connecting["loads"],
+        "making_ms": making["wall_s"] * 1000,
+        "wall_ms": connecting["wall_s"] * 1000 / n,
+        "cpu_ms": connecting["cpu_s"] * 1000 / n,
+        "openssl": answer["openssl"],
+        "source": runs.LIVE,
+        "instead": "",
+    }

@@ -1,0 +1,90 @@
+"""The lab server from further away (casebook/server/relay.py), and an older TLS.
+
+On loopback a server's half of a handshake is often there before the client can wait for it.
+A few milliseconds of distance bring out every wait of a stack, which can then be counted.
+"""
+
+import tempfile
+from pathlib import Path
+
+from casebook import stacks
+from casebook.errors import UsageError
+from casebook.runs import measurements, runs
+from casebook.runs import trust as trusts
+from casebook.runs.bench import Bench, Target, hear_probe, lab_server
+from casebook.runs.observations import Observation
+from casebook.server.relay import relay
+from casebook.stacks import environments
+
+#: The newest TLS that a stack may speak: the words of this module and those of OpenSSL.
+TLS = {"1.2": "TLSv1.2", "1.3": "TLSv1.3"}
+
+# Read by OpenSSL 1.1.1 and newer when OPENSSL_CONF names it (config(5), "SSL Configuration").
+_CONFIGURATION = """openssl_conf = start
+[start]
+ssl_conf = protocols
+[protocols]
+system_default = newest
+[newest]
+MaxProtocol = {}
+"""
+
+
+def profile(
+    name: str, tls: str = "1.3", latency_s: float = 0.005, n: int = 10, delay_s: float = 0.1
+) -> Observation:
+    """The profile of a stack whose server is latency_s seconds away in each direction.
+
+    tls: the newest version that the stack may speak, "1.2" or "1.3" (which needs an OpenSSL of
+    1.1.1 or newer in the stack). Raises UsageError, RunFailed, MissingInterpreter.
+    """
+    if tls not in TLS:
+        raise UsageError(f"TLS {tls!r} is not known here: choose {' or '.join(TLS)}")
+    environment = environments.ensure(stacks.get(name))
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        configuration = Path(folder) / "openssl.cnf"
+        configuration.write_text(_CONFIGURATION.format(TLS[tls]))
+        with lab_server("https") as lab, relay(lab.url, latency_s) as url:
+            spec = {
+                "client": "grequests",
+                "steps": list(environment.stack.steps),
+                "url": url,
+                "n": n,
+                "delay_s": delay_s,
+                "ca_file": lab.ca_file,
+                "gather": ["profile"],
+            }
+            answer, _ = hear_probe(environment, spec, {"OPENSSL_CONF": str(configuration)})
+    runs.check(name, n, answer)
+    return Observation(
+        stack=name,
+        kind="profile",
+        n=n,
+        delay_s=delay_s,
+        python=answer["python"],
+        steps=spec["steps"],
+        measured_at=measurements.now(),
+        source=runs.LIVE,
+        answer=answer,
+    )
+
+
+def observe(
+    name: str, kind: str, latency_s: float = 0.05, n: int = 10, client: str = "", trust: str = ""
+) -> Observation:
+    """As measure.observe, of a lab server that is latency_s seconds away in each direction.
+
+    The server answers at once (delay 0). client: the stack's own where none is named; trust:
+    `authority` where none is named. Nothing is stored. Raises UsageError, RunFailed,
+    MissingInterpreter.
+    """
+    environment = environments.ensure(stacks.get(name))
+    asked = {
+        "n": n,
+        "delay_s": 0,
+        "client": client or environment.stack.client,
+        "trust": trust or trusts.AUTHORITY,
+    }
+    with lab_server() as lab, relay(lab.url, latency_s) as url:
+        with Bench(target=Target(url, lab.ca_file, lab.lab)) as bench:
+            return bench.observation(environment, kind, **asked)

@@ -1,0 +1,210 @@
+"""The reference run: everything measured in full mode on one machine, kept under data/."""
+
+import json
+import os
+import platform
+import shutil
+import ssl
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+
+from casebook import places, stacks
+from casebook.cases import near_limit
+from casebook.cases.bookstore import visits
+from casebook.cases.certificates import loading_reference
+from casebook.errors import UsageError
+from casebook.runs import decisions, measurements, modes, observations, reference, runs, trust
+from casebook.runs.measure import measure_runs, observe
+from casebook.stacks import environments
+
+STAGES_2019 = [f"stage-{stage}-{python}" for python in ("py27", "py37") for stage in (1, 2, 3, 4)]
+BY_VERSION = ["requests-2.23-py37", "requests-2.24-py37"]
+
+#: What the chapters look at from inside old stacks: arguments of measure.observe. With these a
+#: machine without the old interpreters can still build the book (tests/test_fallback.py).
+OBSERVED = [
+    *(
+        dict(name=name, kind="profile", delay_s=1.0)
+        for name in ("stage-1-py27", "stage-2-py27", "stage-3-py27", "stage-3-py37")
+    ),
+    *(
+        dict(name=name, kind="trace", n=5, delay_s=0.3)
+        for name in ("stage-1-py27", "stage-2-py27", "stage-3-py27", "stage-3-py37")
+    ),
+    *(dict(name=name, kind="timeline", n=5, delay_s=0.1) for name in STAGES_2019),
+    *(dict(name=name, kind="provenance", n=1) for name in STAGES_2019 + BY_VERSION),
+    dict(name="stage-1-py27", kind="provenance", n=3, steps=["requests", "grequests"]),
+    *(
+        dict(name=name, kind="provenance", n=0, steps=steps)
+        for name, steps in (
+            ("stage-1-py27", ["urllib3", "patch_all"]),
+            ("stage-1-py27", ["patch_all", "urllib3"]),
+            ("stage-1-py27", ["urllib3", "requests"]),
+            ("stage-2-py27", ["patch_all", "urllib3"]),
+            ("stage-2-py27", ["patch_as_grequests", "urllib3", "requests"]),
+        )
+    ),
+]
+
+#: The stacks whose plain `requests` client is recorded too.
+ONE_AT_A_TIME = ["stage-1-py27", "stage-1-py37", "stage-1-today"]
+
+#: requests through its releases, the oldest first.
+TIME_MACHINE = [
+    *(f"requests-{version}-py37" for version in ("2.21.0", "2.23.0", "2.24.0")),
+    *(f"requests-{version}-today" for version in ("2.31.0", "2.32.2", "2.32.4", "2.32.5")),
+    *(f"requests-{version}-today" for version in ("2.33.1", "2.34.2")),
+]
+#: A urllib3 between two that load the system's certificates for verify=False.
+OLD_URLLIB3 = "urllib3-1.24.3-py37"
+#: The same work by other libraries.
+OF_OTHERS = [
+    *("httpx-today", "httpx-each-today", "aiohttp-today", "niquests-today"),
+    *("urllib3-shared-today", "pycurl-today", "curl-cffi-today"),
+]
+CURED = ["cured-today", "preloaded-today", "half-cured-today"]
+NEWEST = "requests-2.34.2-today"
+
+#: Stacks of the first case that have no reference run, and why.
+NOT_RECORDED = {
+    "stage-0": "it is whatever environment the reader has",
+    "requests-first-today": "it ends in an error by design, and an error is no timing",
+}
+
+
+#: Runs of each kind in the matrix, whose verdicts are those of the best. What is decided by rounds
+#: has rows of its own.
+REPEATS = 3
+
+#: What is recorded into files of its own: name -> what writes them into a folder.
+APART = {"loading": loading_reference.record, "bookstore": visits.record}
+
+
+def matrix() -> list[str]:
+    """The stacks of the first case: recorded with grequests, over HTTPS and over HTTP."""
+    of_others = {*TIME_MACHINE, OLD_URLLIB3, *CURED, *NOT_RECORDED}
+    return [
+        stack.name
+        for stack in stacks.load().values()
+        if stack.client == "grequests" and stack.name not in of_others
+    ]
+
+
+def plan() -> list[tuple[list[str], dict]]:
+    """What is measured: names of stacks, and the arguments of measure_runs beside them."""
+    threads = {"client": "threads", "n": (30,), "delay_s": 0}
+    crowd = {"n": modes.FULL.crowd_ns, "repeats": 1, "trust": trust.BUNDLE}
+    old = [name for name in matrix() if stacks.get(name).python in ("2.7", "3.7")]
+    # What stands in for old interpreters in the quick mode, exactly as it would be asked for.
+    rounds = {"n": (3, 5, 10), "repeats": decisions.LOOKS[0]}
+    quick = {"n": modes.QUICK.ns, "delay_s": modes.QUICK.delay_s, "repeats": modes.QUICK.repeats}
+    return [
+        (old, quick),
+        (old, {**quick, "scheme": "http"}),
+        (ONE_AT_A_TIME, {"client": "requests", "repeats": REPEATS}),
+        # What chapters 1 and 2 decide by rounds, with the delays that they ask for.
+        (["stage-1-py37"], {**rounds, "client": "requests", "delay_s": modes.QUICK.delay_s}),
+        (["stage-1-py37"], {**rounds, "client": "requests", "delay_s": 0}),
+        (["stage-1-py37", "stage-2-py27"], {**rounds, "delay_s": 0.2}),
+        (matrix(), {"repeats": REPEATS}),
+        (matrix(), {"scheme": "http", "n": (10,), "repeats": 1}),  # the control: nothing is slow
+        ([*TIME_MACHINE, *CURED], {**threads, "trust": trust.BUNDLE}),
+        ([*TIME_MACHINE, OLD_URLLIB3], {**threads, "trust": trust.OFF}),
+        ([NEWEST, "cured-today"], {**crowd, "client": "grequests"}),
+        ([NEWEST, "cured-today"], {**crowd, "client": "threads"}),
+        (OF_OTHERS, {**crowd, "n": (1, 10, 30, 100, 300)}),
+    ]
+
+
+def processor() -> str:
+    """The model of this machine's processor, as the system names it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def describe_machine(versions: dict[str, dict]) -> dict:
+    """What has to be known of the machine and the stacks to read the figures.
+
+    versions: stack name -> package versions.
+    """
+    return {
+        "recorded_at": measurements.now(),
+        "commit": measurements.commit(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "openssl": ssl.OPENSSL_VERSION,
+        "stacks": versions,
+    }
+
+
+def check_clean() -> None:
+    """Raise UsageError when files differ from the commit that each recorded row will name."""
+    if measurements.commit() == "unknown" or measurements.commit().endswith("-dirty"):
+        raise UsageError(
+            "the reference run names the commit that made it, and this tree differs from its "
+            "commit (or git is missing): commit first, then record."
+        )
+
+
+def record(only: list[str] | None = None) -> None:
+    """Make the reference run; it replaces what data/reference/ held when all of it is done.
+
+    only: the names of stacks, of APART, and `go` (the near-limit) to record; what the others
+    recorded is then kept, with the commit and the date that each row bears.
+    Takes about half an hour. Raises UsageError when files differ from their commit, and as
+    measure.measure.
+    """
+    check_clean()
+    apart = [name for name in APART if not only or name in only]
+    chosen = [name for name in only or [*stacks.load(), near_limit.GO] if name not in APART]
+    for name in chosen:
+        if name != near_limit.GO:
+            stacks.get(name)  # refuses a name that is none, before anything is measured
+    measured = []
+    for names, asked in plan():
+        those = [name for name in names if name in chosen]
+        if those:
+            measured += measure_runs(those, mode=modes.FULL, **asked)
+    if near_limit.GO in chosen:
+        measured += near_limit.measure_runs(modes.FULL.crowd_ns)
+    seen = [observe(**what) for what in OBSERVED if what["name"] in chosen]
+
+    table = runs.frame(measured).assign(source=runs.REFERENCE, key="")
+    versions = {run.stack: run.versions for run in measured}
+    versions |= {name: environments.ensure(stacks.get(name)).versions for name in _apart_stacks()}
+    if only and reference.runs().size:
+        kept = reference.runs()
+        table = pd.concat([kept[~kept["stack"].isin(chosen)], table], ignore_index=True)
+        versions = reference.machine()["stacks"] | versions
+    folder = places.DATA / "reference"
+    with tempfile.TemporaryDirectory(dir=places.DATA) as draft:
+        new = Path(draft) / "reference"
+        # What other tools recorded there stays (verdicts.csv).
+        shutil.copytree(folder, new) if folder.exists() else new.mkdir()
+        if not only:
+            shutil.rmtree(new / "observations", ignore_errors=True)
+        table.round(6).to_csv(new / "runs.csv", index=False)
+        machine = json.dumps(describe_machine(versions), indent=1, sort_keys=True)
+        (new / "machine.json").write_text(machine + "\n")
+        for observation in seen:
+            observations.save_reference(observation, new / "observations")
+        for name in apart:
+            APART[name](new)
+        if folder.exists():  # two renames: there is hardly a moment without either
+            folder.replace(Path(draft) / "before")
+        new.replace(folder)
+
+
+def _apart_stacks() -> list[str]:
+    """The stacks of the bookstore's recorded clients and stores."""
+    return ["hyper-py37", "requests-2.10.0-py37", "requests-2.31.0-py37", "twisted-16.3-py37"]

@@ -1,0 +1,42 @@
+"""The picture of the README: the five stages, drawn from the reference run."""
+
+import re
+from pathlib import Path
+
+from casebook import charts, places
+from casebook.errors import CasebookError
+from casebook.runs import reference
+
+PICTURE = places.ROOT / "book" / "_static" / "stages.svg"
+MARGIN = 8
+
+
+def drawn() -> str:
+    """The picture as an SVG of its own, on white, from data/reference/runs.csv.
+
+    Raises CasebookError when there is no reference run.
+    """
+    frame = reference.runs()
+    stages = [f"stage-{stage}-{python}" for stage in (1, 2, 3, 4) for python in ("py27", "py37")]
+    frame = frame[frame["stack"].isin(stages) & (frame["client"] == "grequests")]
+    frame = frame[frame["delay_s"] == 1]
+    if frame.empty:
+        raise CasebookError("there is no reference run to draw: `make record` makes one")
+    html = charts.stages(frame[frame["n"] <= 10], limit_s=1, name="readme").html
+    svg = html[html.index("<svg") : html.index("</svg>")] + "</svg>"
+    # A figure may reach a little beyond its box, which a picture of its own would cut off.
+    svg = re.sub(r'viewBox="0 0 (\d+) (\d+)"', _with_margin, svg, count=1)
+    head, _, rest = svg.partition(">")
+    style = 'width="560" style="background:#fff;font-family:system-ui,sans-serif;'
+    return head.replace('style="', style) + ">" + rest + "\n"
+
+
+def _with_margin(box: re.Match) -> str:
+    width, height = (int(side) + 2 * MARGIN for side in box.groups())
+    return f'viewBox="{-MARGIN} {-MARGIN} {width} {height}"'
+
+
+def write(path: Path = PICTURE) -> Path:
+    """Draw the picture into its file; returns the path. Raises as `drawn`."""
+    path.write_text(drawn(), encoding="utf-8")
+    return path

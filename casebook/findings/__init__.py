@@ -1,0 +1,1 @@
+"""What the book states, and how it came out."""

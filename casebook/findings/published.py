@@ -1,0 +1,325 @@
+"""What the sources published (data/published.csv), and how it compares with what we got.
+
+Outcomes, of which `compare` finds the first two itself:
+- reproduced: the same within TOLERANCE for a number, the same word or class otherwise;
+- differs: another number with the same finding: serial or concurrent, or what the caller found;
+- not reproduced: another finding, which the page must explain;
+- not measured: nothing here corresponds to it, which the page must explain.
+
+Times of the first part are compared in delays: its sources asked for one second per response, and
+a reader in the quick mode asks for less. Where most of such a time is the delay that was set,
+the caller says so, and only the rest is compared. The sources of the others asked for none, and
+their times are compared as they are; whether a finding holds is for the caller to say.
+"""
+
+import os
+from collections.abc import Iterable
+from html import escape
+
+import pandas as pd
+
+from casebook import places, words
+from casebook.errors import UsageError
+from casebook.findings.claims import emit, note, of_source, plain
+from casebook.media import COMPARISON
+from casebook.runs import analysis
+
+REPRODUCED, DIFFERS = "reproduced", "differs"
+NOT_REPRODUCED, NOT_MEASURED = "not reproduced", "not measured"
+OUTCOMES = (REPRODUCED, DIFFERS, NOT_REPRODUCED, NOT_MEASURED)
+
+#: How far a number may be from the published one, relative to it, and still be the same: the
+#: sources printed single runs on other machines, over networks of their own.
+TOLERANCE = 0.25
+
+#: What the sources of the first part waited for in each response, in seconds.
+DELAY_S = 1.0
+
+#: What stands where a row is not reproduced and the chapter gives no reason, because it did not
+#: happen where the book was written. A strict build fails on it.
+UNEXPLAINED = "The book has no reason for this: it was written where the row is reproduced."
+
+_SOURCES_OF_PART = {1: ("000", "001"), 2: ("002", "003"), 3: ("004",)}
+_WITH_DELAY = _SOURCES_OF_PART[1]
+
+
+def load() -> pd.DataFrame:
+    """All published rows: id, source, system, python, proto, n, metric, value, unit, note.
+
+    All columns are text, empty where the source says nothing; `number` is the value as a
+    float, NaN where it is not one.
+    """
+    frame = pd.read_csv(places.DATA / "published.csv", dtype=str, keep_default_na=False)
+    return frame.assign(number=pd.to_numeric(frame["value"], errors="coerce"))
+
+
+def row(id: str) -> pd.Series:
+    """One published row. Raises UsageError for an unknown id."""
+    frame = load()
+    found = frame[frame["id"] == id]
+    if found.empty:
+        raise UsageError(f"data/published.csv has no row {id!r}; its ids: {', '.join(frame['id'])}")
+    return found.iloc[0]
+
+
+def value(id: str) -> float | str:
+    """What was published under an id: a float where it is a number, else the text."""
+    found = row(id)
+    return found["value"] if pd.isna(found["number"]) else float(found["number"])
+
+
+def series(*ids: str) -> pd.DataFrame:
+    """Published wall times as a frame that charts take beside runs.
+
+    ids: ids, or beginnings of ids ("talk-serial"). Columns: id, stack, python, client, n,
+    delay_s, wall_s, effective_concurrency, scheme, source (`published`), published_in.
+    """
+    frame = load()
+    frame = frame[frame["id"].str.startswith(ids) & (frame["metric"] == "wall")]
+    frame = frame[frame["number"].notna() & frame["n"].str.isdigit()]
+    if frame.empty:
+        raise UsageError(f"data/published.csv has no wall times under {', '.join(ids)}")
+    n = frame["n"].astype(int)
+    made = pd.DataFrame(
+        {
+            "id": frame["id"],
+            "stack": [_stack(*each) for each in zip(frame["system"], frame["python"], strict=True)],
+            "python": frame["python"],
+            "client": [
+                "requests" if s.startswith("requests") else "grequests" for s in frame["system"]
+            ],
+            "n": n,
+            "delay_s": DELAY_S,
+            "wall_s": frame["number"],
+            "effective_concurrency": n * DELAY_S / frame["number"],
+            "scheme": frame["proto"],
+            "source": words.PUBLISHED,
+            "published_in": frame["source"],
+        }
+    )
+    return made.reset_index(drop=True)
+
+
+def verdicts() -> pd.DataFrame:
+    """The published verdicts: columns id, stack, published (slow, fast), source, published_in."""
+    frame = load()
+    frame = frame[frame["metric"] == "verdict"]
+    stacks = [_stack(*each) for each in zip(frame["system"], frame["python"], strict=True)]
+    return pd.DataFrame(
+        {
+            "id": frame["id"].to_list(),
+            "stack": stacks,
+            "published": frame["value"].to_list(),
+            "source": words.PUBLISHED,
+            "published_in": frame["source"].to_list(),
+        }
+    )
+
+
+def profile_lines(beginning: str) -> pd.DataFrame:
+    """The lines of a published profile, as they were printed: calls ("30/1"), tottime_s, cumtime_s
+    (NaN where the row of data/published.csv has none), function, source, published_in.
+
+    beginning: of the ids, such as "threads-true". Raises UsageError where there are none.
+    """
+    rows = load()
+    rows = rows[rows["id"].str.startswith(beginning) & rows["metric"].str.startswith("tottime ")]
+    if rows.empty:
+        raise UsageError(f"data/published.csv has no profile whose ids begin with {beginning!r}")
+    return pd.DataFrame(
+        {
+            "calls": rows["note"].str.extract(r"([\d/]+) calls", expand=False),
+            "tottime_s": rows["number"],
+            "cumtime_s": rows["note"].str.extract(r"cumtime ([\d.]+)", expand=False).astype(float),
+            "function": rows["metric"].str.removeprefix("tottime "),
+            "source": words.PUBLISHED,
+            "published_in": rows["source"],
+        }
+    ).reset_index(drop=True)
+
+
+def agrees(published: float | str, measured, tolerance: float = TOLERANCE) -> bool:
+    """Whether a measured value is the published one.
+
+    Numbers: within `tolerance`, relative to the published one. A published range ("20-25") is
+    widened by it at both ends; ">100%" asks for more than 100. Verdicts: slow is serial, fast
+    is concurrent. Everything else: the same text.
+    """
+    if isinstance(measured, str):
+        return words.VERDICTS.get(str(published), str(published)) == measured
+    text = str(published)
+    if text.startswith(">"):
+        return measured > float(text.strip(">% "))
+    low, _, high = text.partition("-") if not text.startswith("-") else (text, "", "")
+    try:
+        low, high = float(low), float(high or low)
+    except ValueError:
+        return False
+    return low * (1 - tolerance) <= measured <= high * (1 + tolerance)
+
+
+def compare(
+    id: str,
+    measured=None,
+    outcome: str = "",
+    why: str = "",
+    runs=None,
+    finding: bool | None = None,
+    delays: int = 0,
+) -> None:
+    """Show a published row beside what we got, and leave a record for the page of all rows.
+
+    id: a row of published.csv. measured: ours, a number in the row's unit or a text; None
+    where nothing corresponds to it. runs: what it came from, a frame or an Observation, for
+    the source and the delay. outcome: one of OUTCOMES where it cannot be computed. why: one
+    sentence; needed for `not measured`. finding: whether the published
+    finding holds here, although the number is another one; needed for numbers of the second and
+    third part, which had no delay to compare by. delays: so many of the delays that were set are
+    in the time whoever measures it, so that only the seconds beside them were free to differ and
+    are compared. Raises UsageError without what is needed.
+    """
+    _show(comparison(id, measured, outcome, why, runs, finding, delays), row(id))
+
+
+def comparison(
+    id: str,
+    measured=None,
+    outcome: str = "",
+    why: str = "",
+    runs=None,
+    finding: bool | None = None,
+    delays: int = 0,
+) -> dict:
+    """The record of a comparison, not shown; parameters and errors are those of `compare`.
+
+    Returns id, published (with its unit), measured, measured_text, unit, outcome, why, source
+    (`live` or `reference`), chapter.
+    """
+    asked = row(id)
+    if measured is not None:
+        measured = plain(measured, f"comparison {id}")
+    delay_s = _delay_s(runs) if _waited(asked) else DELAY_S
+    outcome = outcome or _outcome(asked, measured, delay_s, finding, delays)
+    if outcome not in OUTCOMES:
+        raise UsageError(f"comparison {id}: {outcome!r} is none of {', '.join(OUTCOMES)}")
+    if outcome == NOT_MEASURED and not why.strip():
+        raise UsageError(
+            f"comparison {id}: published {asked['value']}, and nothing here. "
+            "Say why in one sentence (why=...)."
+        )
+    if outcome == NOT_REPRODUCED and not why.strip():
+        why = UNEXPLAINED
+    if delays and measured is not None:
+        theirs, ours = _beside(asked, measured, delay_s, delays)
+        of = "the delay" if delays == 1 else f"the {delays} delays"
+        why = f"Beside {of} it took {theirs:.2f} s there and {ours:.2f} s here. {why}".strip()
+    recorded, _ = of_source(runs, words.REFERENCE)
+    return {
+        "id": id,
+        "published": _with_unit(asked["value"], asked["unit"]),
+        "measured": measured,
+        "measured_text": _text(measured, asked, delay_s),
+        "unit": asked["unit"],
+        "outcome": outcome,
+        "why": why,
+        "source": words.REFERENCE if recorded else words.LIVE,
+        "chapter": os.environ.get("CASEBOOK_CHAPTER", ""),
+    }
+
+
+def rows_of_part(part: int) -> list[str]:
+    """The ids of the published rows that belong to a part of the book (1, 2 or 3)."""
+    frame = load()
+    return list(frame["id"][frame["source"].str.startswith(_SOURCES_OF_PART[part])])
+
+
+def missing(ids: Iterable[str], part: int = 1) -> list[str]:
+    """The published rows of a part that are not among the compared ids."""
+    compared = set(ids)
+    return [id for id in rows_of_part(part) if id not in compared]
+
+
+def _stack(system: str, python: str) -> str:
+    """The stack that a published system is: "stage-2 + pyopenssl" on 2.7 -> stage-2-py27."""
+    stage = next((word for word in system.split() if word.startswith("stage-")), "stage-0")
+    return f"{stage}-py{python.replace('.', '')}" if python else stage
+
+
+def _delay_s(runs) -> float:
+    """The delay of what was measured, in seconds; the published one where it is not known."""
+    if isinstance(runs, pd.DataFrame):
+        delays = set(runs["delay_s"]) if "delay_s" in runs else set()
+        if len(delays) > 1:
+            raise UsageError("the runs behind a comparison must all have the same delay")
+        return float(delays.pop()) if delays else DELAY_S
+    return float(getattr(runs, "delay_s", DELAY_S) or DELAY_S)
+
+
+def _waited(asked: pd.Series) -> bool:
+    """Whether the source of a row had its server wait before each response."""
+    return asked["source"].startswith(_WITH_DELAY)
+
+
+def _beside(asked: pd.Series, measured, delay_s: float, delays: int) -> tuple[float, float]:
+    """The seconds beside so many delays, in a published time and in ours."""
+    return asked["number"] - delays * DELAY_S, measured - delays * delay_s
+
+
+def _outcome(
+    asked: pd.Series, measured, delay_s: float, finding: bool | None, delays: int = 0
+) -> str:
+    if measured is None:
+        return NOT_MEASURED
+    number = not isinstance(measured, str) and pd.notna(asked["number"])
+    if not number or (asked["unit"] != "s" and finding is None):
+        return REPRODUCED if agrees(asked["value"], measured) else NOT_REPRODUCED
+    ours, theirs = measured / delay_s, asked["number"] / DELAY_S
+    if agrees(*(_beside(asked, measured, delay_s, delays) if delays else (theirs, ours))):
+        return REPRODUCED
+    if finding is not None:
+        return DIFFERS if finding else NOT_REPRODUCED
+    if not asked["n"].isdigit() or not _waited(asked):
+        return NOT_REPRODUCED
+    n = int(asked["n"])
+    same = analysis.verdict(n, 1.0, ours) == analysis.verdict(n, 1.0, theirs)
+    return DIFFERS if same else NOT_REPRODUCED
+
+
+def _with_unit(value, unit: str) -> str:
+    return f"{value}{unit}" if unit == "%" else f"{value} {unit}".strip()
+
+
+def _text(measured, asked: pd.Series, delay_s: float) -> str:
+    if measured is None:
+        return ""
+    unit = asked["unit"] or "%" * asked["value"].endswith("%")
+    if not isinstance(measured, float):
+        return _with_unit(measured, unit)
+    text = _with_unit(words.number(measured), unit)
+    if unit == "s" and delay_s != DELAY_S:
+        text += f" at a delay of {words.delay(delay_s)} ({words.number(measured / delay_s)} delays)"
+    return text
+
+
+def _show(record: dict, asked: pd.Series) -> None:
+    what = ", ".join(
+        part
+        for part in (
+            asked["system"],
+            asked["python"] and f"Python {asked['python']}",
+            asked["n"] and f"n = {asked['n']}",
+        )
+        if part
+    )
+    got = f"here {record['measured_text']}" if record["measured_text"] else "nothing here"
+    if record["source"] == words.REFERENCE:
+        got += " (reference machine, not measured now)"
+    said = f"{what}, {asked['metric']}: published {record['published']}, {got}"
+    why = f" {record['why']}" if record["why"] else ""
+    html = (
+        f"<strong>Published</strong> <code>{record['id']}</code> · {escape(said)} · "
+        f"<strong>{record['outcome']}</strong>{escape('.' + why if why else '')}"
+    )
+    kind = {REPRODUCED: "yes", NOT_REPRODUCED: "no"}.get(record["outcome"], "maybe")
+    text = f"Published {record['id']} · {said} · {record['outcome']}{'.' + why if why else ''}"
+    emit(COMPARISON, record, note(kind, html, f"published-{record['id']}"), text)

@@ -1,0 +1,133 @@
+"""From notebooks to pages, in one direction: prepare, execute, collect the evidence, render.
+
+`build()` does all of it, and ends with a book whatever came out:
+
+1. the stacks' environments are made, side by side, before anything is measured;
+2. `execution` runs each notebook whose digest (its code and everything that code can reach) has
+   changed, and keeps the result in the cache that Sphinx reads;
+3. `evidence` takes claims, comparisons, figures and profiles out of the executed notebooks;
+4. `pages` has Jupyter Book write the site, without executing anything, and checks its links.
+"""
+
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from casebook import places, stacks
+from casebook.errors import BookFailed, CasebookError, FindingsOtherwise
+from casebook.findings import published
+from casebook.pages import evidence, execution, rendering, required
+from casebook.pages.contents import Book
+from casebook.progress import Progress
+from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
+from casebook.stacks import environments
+
+#: The parts of the sources (see casebook.findings.published) that the chapters cover so far.
+WRITTEN_PARTS = (1, 2, 3)
+
+_SAYS = {
+    HOLDS: "hold",
+    UNDECIDED: "are undecided",
+    OTHERWISE: "came out otherwise",
+    NOT_HERE: "cannot be measured here",
+}
+
+
+def build(
+    root: Path = places.ROOT,
+    parts: Iterable[int] = WRITTEN_PARTS,
+    strict: bool = False,
+    fresh: bool = False,
+) -> Path:
+    """Bring the book under `root` up to date; returns the first page.
+
+    parts: of which parts of data/published.csv every row must be compared with in a chapter.
+    strict: raise FindingsOtherwise when a finding came out otherwise. fresh: measure everything
+    again, whatever is stored.
+
+    The pages are written in any case. Then BookFailed is raised if a chapter did not run to its
+    end, or a page is not as it should be. Tells its progress on standard error.
+    """
+    required.check()
+    book = Book(root)
+    if fresh:
+        for folder in (book.cache, root / places.LOCAL.name / places.RUNS.name):
+            shutil.rmtree(folder, ignore_errors=True)
+    if root == places.ROOT:
+        _prepare()
+    chapters = execution.execute(book)
+    found = evidence.collect(book, chapters)
+    first_page, problems = rendering.render(book, chapters, found)
+    if not problems:  # the page of comparisons is where an author sees what is missing
+        problems = _not_compared(found, parts)
+    _summarise(book, found, first_page)
+    if problems:
+        raise BookFailed(
+            "\n".join(problems) + "\nThe pages are there all the same. `make book` tries again "
+            "what failed; `make fresh` measures all of it again."
+        )
+    reversed_ = _otherwise(found)
+    if strict and reversed_:
+        raise FindingsOtherwise(
+            f"{len(reversed_)} findings came out otherwise:\n" + "\n".join(reversed_) + "\n"
+            "`make fresh STRICT=1` measures all of it again."
+        )
+    return first_page
+
+
+def _otherwise(found: evidence.Evidence) -> list[str]:
+    """The findings of this machine that a strict build does not let pass, a line each."""
+    claims = [each for each in found.claims if each["outcome"] == OTHERWISE and each["live"]]
+    rows = [each for each in found.comparisons if each["why"] == published.UNEXPLAINED]
+    return [
+        *(f"{each['id']} ({each['chapter']}): {each['statement']}" for each in claims),
+        *(f"{each['id']} ({each['chapter']}): published {each['published']}, here "
+          f"{each['measured_text']}, and no reason is given" for each in rows),
+    ]  # fmt: skip
+
+
+def _prepare() -> None:
+    """Make the environments of all stacks that can run here, side by side."""
+    todo = [
+        stack
+        for stack in stacks.load().values()
+        if environments.status(stack)["state"] not in ("ready", "no interpreter")
+    ]
+    if not todo:
+        return
+    with Progress(len(todo), "making environments", "environment") as progress:
+        try:
+            environments.ensure_all(todo, lambda line: progress.say(line), progress.step)
+        except CasebookError as error:
+            # The chapters that need it will say so; the others can go on.
+            print(f"casebook: {error}", file=sys.stderr, flush=True)
+
+
+def _not_compared(found: evidence.Evidence, parts: Iterable[int]) -> list[str]:
+    """What to say when a published row of these parts stands in no chapter."""
+    compared = [record["id"] for record in found.comparisons]
+    missing = [row for part in parts for row in published.missing(compared, part)]
+    if not missing:
+        return []
+    return [
+        f"No chapter compares itself with these rows of data/published.csv: "
+        f"{', '.join(missing)}. Call published.compare for each, at least to say why not."
+    ]
+
+
+def _summarise(book: Book, found: evidence.Evidence, first_page: Path) -> None:
+    """The last lines of a build: how findings came out, and where those are that do not hold."""
+    lines = []
+    for claim in found.claims:
+        if claim["outcome"] in (OTHERWISE, UNDECIDED):
+            page = book.html / "notebooks" / f"{claim['chapter']}.html"
+            at = f"{page.relative_to(book.root)}#claim-{claim['id']}"
+            lines.append(f"  {claim['outcome']}: {at}")
+    counts = Counter(claim["outcome"] for claim in found.claims)
+    said = ", ".join(f"{counts[each]} {_SAYS[each]}" for each in _SAYS if counts[each])
+    if found.claims:
+        lines.append(f"of {len(found.claims)} findings, {said}")
+    lines.append(f"the book is ready: {first_page.relative_to(book.root)}")
+    print("\n".join(lines), file=sys.stderr)

@@ -1,0 +1,146 @@
+"""The text of the claims ledger and of the page "published against measured"."""
+
+import csv
+import html
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from casebook.runs.decisions import OUTCOMES
+
+#: The fields of claims.json, in this order.
+CLAIM_FIELDS = (
+    "id", "statement", "value", "unit", "n", "spread", "interval", "window", "outcome", "holds",
+    "because", "attempts", "source", "stack", "chapter",
+)  # fmt: skip
+
+Record = dict[str, Any]
+
+
+def claims_json(claims: list[Record]) -> str:
+    """A JSON array, one object per claim with the fields of CLAIM_FIELDS (null where not given)."""
+    return json.dumps(
+        [{name: claim.get(name) for name in CLAIM_FIELDS} for claim in claims], indent=1
+    )
+
+
+def claims_page(claims: list[Record]) -> str:
+    """A MyST table of the claims, for book/claims.md to include."""
+    if not claims:
+        return "No chapter has made a claim yet."
+    heads = ("Claim", "Value", "n", "Interval or spread", "Outcome", "Source", "Stack", "Chapter")
+    rows = [
+        (
+            f"**{_cell(claim['id'])}**<br>{_cell(claim['statement'])}",
+            _quantity(claim.get("value"), claim.get("unit")),
+            _cell(claim.get("n")),
+            _range(claim),
+            _outcome(claim),
+            _cell(claim.get("source")),
+            _cell(claim.get("stack")),
+            _chapter(claim, "claim"),
+        )
+        for claim in claims
+    ]
+    counts = Counter(claim["outcome"] for claim in claims)
+    said = ", ".join(f"{counts[each]} {each}" for each in OUTCOMES if counts[each])
+    return f"{len(claims)} claims in this build: {said}.\n\n{_table('claims', heads, rows)}"
+
+
+def published_page(published: Path, comparisons: list[Record]) -> str:
+    """A MyST table of comparisons, for book/published.md to include.
+
+    `published` is data/published.csv: id, source, system, python, proto, n, metric, value, unit,
+    note. Its order is the order of the table. A comparison whose id is not a row of it comes last
+    and is shown by its id alone.
+    """
+    if not comparisons:
+        return "No chapter has compared itself with a published number yet."
+    described = _rows(published)
+    places = {name: place for place, name in enumerate(described)}
+    comparisons = sorted(comparisons, key=lambda record: places.get(record["id"], len(places)))
+    heads = ("Published", "Theirs", "Ours", "Outcome", "Why", "Source", "Chapter")
+    rows = [
+        (
+            _described(record["id"], described.get(record["id"], {})),
+            _cell(record.get("published")),
+            _cell(record.get("measured_text")),
+            _cell(record.get("outcome")),
+            _cell(record.get("why")),
+            _cell(record.get("source")),
+            _chapter(record, "published"),
+        )
+        for record in comparisons
+    ]
+    return _table("published", heads, rows)
+
+
+def _rows(published: Path) -> dict[str, dict[str, str]]:
+    if not published.exists():
+        return {}
+    with published.open(newline="", encoding="utf-8") as file:
+        return {row["id"]: row for row in csv.DictReader(file)}
+
+
+def _described(name: str, row: dict[str, str]) -> str:
+    if not row:
+        return f"**{_cell(name)}**"
+    python = f"Python {row['python']}" if row["python"] else ""
+    count = f"n = {row['n']}" if row["n"] else ""
+    parts = [part for part in (row["system"], python, count, row["metric"]) if part]
+    return f"**{_cell(name)}**<br>{_cell(', '.join(parts))}"
+
+
+def _outcome(claim: Record) -> str:
+    """How a claim came out, and how its attempts did where it was measured twice."""
+    said = f"**{_cell(claim['outcome'])}**"
+    if claim.get("because"):
+        said += f": {_cell(claim['because'])}"
+    for number, attempt in enumerate(claim.get("attempts") or (), 1):
+        value = _quantity(attempt.get("value"), None)
+        said += f"<br>attempt {number}: {_cell(attempt['outcome'])}, {value}"
+    return said
+
+
+def _range(claim: Record) -> str:
+    """The interval of a finding on a clock and what was asked; else the spread of its runs."""
+    if not claim.get("window"):
+        return _spread(claim.get("spread"))
+    return f"{_spread(claim.get('interval')) or 'none'}<br>asked: {_cell(claim['window'])}"
+
+
+def _chapter(record: Record, kind: str) -> str:
+    """A link to where the chapter shows it."""
+    chapter, name = record["chapter"], html.escape(record["id"])
+    address = f"../notebooks/{chapter}.html#{kind}-{name}"
+    return f'<a href="{address}">{_cell(chapter.replace("_", " "))}</a>'
+
+
+def _spread(ends: Any) -> str:
+    """The smallest and the largest of the runs, once where they read the same."""
+    return " to ".join(dict.fromkeys(_quantity(end, None) for end in ends or ()))
+
+
+def _quantity(value: Any, unit: Any) -> str:
+    number = f"{value:.4g}" if isinstance(value, float) else value
+    if isinstance(value, bool):
+        number = "yes" if value else "no"
+    elif value == 1 and unit and unit.endswith("s") and unit not in ("s", "ms"):
+        unit = unit[:-1]
+    return " ".join(part for part in (_cell(number), _cell(unit)) if part)
+
+
+def _cell(value: Any) -> str:
+    """Text that stays in its table cell and means nothing to Markdown."""
+    text = "" if value is None else " ".join(str(value).split())
+    for sign in "\\|`*_[]<>{}$":
+        text = text.replace(sign, "\\" + sign)
+    return text
+
+
+def _table(kind: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [heads, tuple("---" for _ in heads), *rows]
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    # The classes give columns room on a phone; the theme lets the table scroll in its box.
+    return f":::{{container}} ledger {kind}\n\n{table}\n\n:::"

@@ -1,0 +1,1 @@
+"""Stacks and parameters to checked runs, stored or recorded."""

@@ -1,0 +1,257 @@
+"""How a finding on a clock is decided: repeats in turns, and an interval.
+
+    saved = ratio("cpu_s", cured, stock, below=0.4)         # first what is asked ...
+    frame = measure([cured, stock], n=30, until=[saved])    # ... then the runs, in turns
+    saved.decide(frame)                                     # 0.12 (0.11 to 0.13, 8 rounds): holds
+
+A *round* takes each of the things compared once, in turns, and every second round the other way
+round, so that a machine that gets slower or faster touches all alike. Each round gives one value:
+a ratio of two runs next to each other, or one run's figure. The finding is the median of these
+values, and its interval is that of order statistics: two of the sorted values, which have the
+true median between them whatever the noise looks like (scipy.stats.quantile_test; W. J. Conover,
+Practical Nonparametric Statistics, 3rd edition, section 3.2).
+
+We look after 8, 16 and 32 rounds, and go on only while the interval straddles an end of the
+window. A build that finds *otherwise* takes the rounds once more, which is the fourth and last
+look. Whoever looks four times errs more often than who looks once, so the error of 5 % is shared
+out: each look may err in 1.25 %. tests/test_decisions.py measures the rate, with drift and with
+spells of a slow machine put in.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from casebook.errors import UsageError
+from casebook.runs import again
+from casebook.words import REFERENCE
+
+HOLDS, UNDECIDED, OTHERWISE, NOT_HERE = "holds", "undecided", "otherwise", "not-here"
+OUTCOMES = (HOLDS, UNDECIDED, OTHERWISE, NOT_HERE)
+
+#: After how many rounds we look. The rounds of a second attempt come on top: one look more.
+LOOKS = (8, 16, 32)
+#: How often a finding may come out on the wrong side of its window, all looks together.
+ERROR = 0.05
+_ERROR_PER_LOOK = ERROR / (len(LOOKS) + 1)
+
+
+@dataclass(frozen=True)
+class Window:
+    """Where a value has to lie: between low and high, both without the ends."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high or (math.isinf(self.low) and math.isinf(self.high)):
+            raise UsageError(f"a window needs an end, the lower one first: {self.low}, {self.high}")
+
+    def __str__(self) -> str:
+        if math.isinf(self.high):
+            return f"above {self.low:g}"
+        return (
+            f"below {self.high:g}"
+            if math.isinf(self.low)
+            else f"between {self.low:g} and {self.high:g}"
+        )
+
+    def outcome(self, low: float, high: float) -> str:
+        """What an interval says: inside the window it holds, outside it came out otherwise."""
+        if self.low < low and high < self.high:
+            return HOLDS
+        return OTHERWISE if high <= self.low or low >= self.high else UNDECIDED
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the rounds say. value: their median; low, high: its interval (NaN: too few rounds to
+    have one); rounds: how many; outcome: one of OUTCOMES; because: why it cannot be decided here.
+    """
+
+    value: float
+    low: float
+    high: float
+    rounds: int
+    window: Window
+    outcome: str
+    because: str = ""
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec)
+
+    def __str__(self) -> str:
+        if math.isnan(self.low):
+            interval = "no interval"
+        else:
+            interval = f"{self.low:.3g} to {self.high:.3g}"
+        return f"{self.value:.3g} ({interval}, {self.rounds} rounds): {self.outcome}"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of the rounds before they are taken.
+
+    values: from a frame of runs to one value per round (a Series indexed by `repeat`).
+    window: where their median has to lie.
+    """
+
+    values: Callable[[pd.DataFrame], pd.Series]
+    window: Window
+
+    def decide(self, frame: pd.DataFrame) -> Decision:
+        """The decision from these runs. A value that mixes this machine with another is none:
+        the outcome is then not-here. Raises UsageError where a side is missing."""
+        rows, mixed = _of_one_machine(self.values, frame)
+        if mixed:
+            nan = float("nan")
+            return Decision(nan, nan, nan, 0, self.window, NOT_HERE, mixed)
+        values = self.values(rows).dropna()
+        if values.empty:
+            raise UsageError("no round has all that this finding compares")
+        return decide(values, self.window)
+
+
+def decide(values: Iterable[float], window: Window) -> Decision:
+    """The decision from one value per round."""
+    values = sorted(float(value) for value in values)
+    low, high = interval(values)
+    outcome = UNDECIDED if math.isnan(low) else window.outcome(low, high)
+    return Decision(float(pd.Series(values).median()), low, high, len(values), window, outcome)
+
+
+def interval(values: Iterable[float]) -> tuple[float, float]:
+    """The interval of a median at one look; two NaN where there are fewer values than eight."""
+    from scipy.stats import quantile_test  # takes a second to import
+
+    values = list(values)
+    if not values:
+        return float("nan"), float("nan")
+    found = quantile_test(values, q=0, p=0.5).confidence_interval(1 - _ERROR_PER_LOOK)
+    return float(found.low), float(found.high)
+
+
+def window(
+    above: float | None = None,
+    below: float | None = None,
+    between: tuple[float, float] | None = None,
+) -> Window:
+    """A window from what is said of it: above and below may come together, as may neither."""
+    if between is not None:
+        above, below = between
+    return Window(
+        -math.inf if above is None else float(above), math.inf if below is None else float(below)
+    )
+
+
+def ratio(
+    column: str | Callable[[pd.DataFrame], pd.Series],
+    of: str,
+    to: str,
+    by: str = "stack",
+    where: Mapping[str, object] | None = None,
+    **ends,
+) -> Question:
+    """Ask for the ratio of two runs of the same round.
+
+    column: of the runs, or a function of them ((rows) -> a value for each). of, to: which rows
+    are divided by which, by their value in the column `by`. where: further columns and the value
+    that the rows must have. ends: of the window (above=, below=, between=(low, high)).
+    """
+
+    def values(frame: pd.DataFrame) -> pd.Series:
+        frame = _where(frame, where)
+        return of_round(frame, column, {by: of}) / of_round(frame, column, {by: to})
+
+    return Question(values, window(**ends))
+
+
+def level(
+    column: str | Callable[[pd.DataFrame], pd.Series],
+    of: str | None = None,
+    by: str = "stack",
+    where: Mapping[str, object] | None = None,
+    **ends,
+) -> Question:
+    """Ask for one figure of the runs: parameters as for `ratio`."""
+    chosen = {} if of is None else {by: of}
+    return Question(lambda frame: of_round(_where(frame, where), column, chosen), window(**ends))
+
+
+def of_round(
+    frame: pd.DataFrame,
+    column: str | Callable[[pd.DataFrame], pd.Series],
+    where: Mapping[str, object],
+) -> pd.Series:
+    """One figure per round: of the rows with these values, by `repeat`.
+
+    Raises UsageError where there is no such row, or where a round has more than one.
+    """
+    rows = _where(frame, where)
+    said = ", ".join(f"{name} {value}" for name, value in where.items()) or "any run"
+    if rows.empty:
+        raise UsageError(f"there is no run with {said} among those to be compared")
+    figures = (column(rows) if callable(column) else rows[column]).set_axis(rows["repeat"])
+    if figures.index.has_duplicates:
+        raise UsageError(f"a round has several runs with {said}: say with where= which is meant")
+    return figures.astype(float)
+
+
+def until_decided(
+    take: Callable[[range], pd.DataFrame],
+    questions: Iterable[Question],
+    looks: Iterable[int] = LOOKS,
+) -> pd.DataFrame:
+    """Take rounds until all questions are decided, or the looks are used up.
+
+    take: from the numbers of some rounds (range(1, 9)) to their runs, one row a run, with the
+    column `repeat`. Where the build takes a chapter again because a finding came out otherwise,
+    and this is where, as many rounds come on top.
+    """
+    questions, frames, done = list(questions), [], 0
+    with again.keeping():
+        for look in looks:
+            frames.append(take(range(done + 1, look + 1)))
+            done = look
+            if frames[-1].empty or _all_decided(questions, frames):
+                break
+        if again.made_otherwise(pd.concat(frames)):
+            frames.append(take(range(done + 1, 2 * done + 1)))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _all_decided(questions: list[Question], frames: list[pd.DataFrame]) -> bool:
+    frame = pd.concat(frames, ignore_index=True)
+    return all(question.decide(frame).outcome != UNDECIDED for question in questions)
+
+
+def _where(frame: pd.DataFrame, where: Mapping[str, object] | None) -> pd.DataFrame:
+    for name, value in (where or {}).items():
+        frame = frame[frame[name] == value]
+    return frame
+
+
+def _of_one_machine(
+    values: Callable[[pd.DataFrame], pd.Series], frame: pd.DataFrame
+) -> tuple[pd.DataFrame, str]:
+    """The rows of a machine that has all that is compared, this one first; where there is none,
+    why runs of two machines cannot be compared."""
+    sources = list(frame["source"].unique()) if "source" in frame else []
+    if len(sources) < 2:
+        return frame, ""
+    for source in sorted(sources, key=lambda each: each == REFERENCE):
+        rows = frame[frame["source"] == source]
+        try:
+            if len(values(rows).dropna()):
+                return rows, ""
+        except UsageError:
+            continue
+    recorded = frame[frame["source"] == REFERENCE]
+    names = ", ".join(dict.fromkeys(recorded["stack"])) if "stack" in recorded else "a part"
+    because = f"{names} was recorded on another machine, which cannot be compared with this one"
+    return frame, because

@@ -1,0 +1,265 @@
+"""Stacks and parameters -> validated runs, as frames.
+
+    frame = measure(["stage-1-py27", "stage-2-py27"], n=[3, 10])
+    seen = observe("stage-2-py27", "timeline", n=5)
+
+Each run is a process of its own, in a declared environment, against a lab server that counts.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterable, Iterator
+from itertools import product
+
+import pandas as pd
+
+from casebook import server, stacks, words
+from casebook.errors import MissingInterpreter, UsageError
+from casebook.probes import clients
+from casebook.progress import Progress
+from casebook.runs import analysis, decisions, modes, observations, reference, runs
+from casebook.runs import trust as trusts
+from casebook.runs.bench import Bench, Target
+from casebook.runs.decisions import Question
+from casebook.runs.observations import Observation
+from casebook.runs.runs import Run
+from casebook.stacks import environments
+
+CLIENTS = tuple(clients.CLIENTS)
+SCHEMES = ("https", "http")
+MAX_N = 5000
+
+
+def check_parameters(
+    n: Iterable[int],
+    delay_s: float,
+    repeats: int,
+    client: str | None,
+    scheme: str,
+    trust: str = trusts.AUTHORITY,
+) -> None:
+    """Raise UsageError when a parameter is out of range, naming the range."""
+    for value in n:
+        if not 1 <= value <= MAX_N:
+            raise UsageError(f"n is {value}; choose 1 to {MAX_N}")
+    if not 0 <= delay_s <= server.MAX_DELAY_S:  # also refuses NaN
+        raise UsageError(f"the delay is {delay_s} s; choose 0 to {server.MAX_DELAY_S:g}")
+    if not 1 <= repeats <= 1000:
+        raise UsageError(f"repeats is {repeats}; choose 1 to 1000")
+    if client is not None and client not in CLIENTS:
+        raise UsageError(f"the client is {client!r}; choose one of: {', '.join(CLIENTS)}")
+    if scheme not in SCHEMES:
+        raise UsageError(f"the scheme is {scheme!r}; choose one of: {', '.join(SCHEMES)}")
+    if trust not in trusts.NAMES:
+        raise UsageError(f"the trust is {trust!r}; choose one of: {', '.join(trusts.NAMES)}")
+    if trust != trusts.AUTHORITY and scheme != "https":
+        raise UsageError(f"the trust {trust!r} means nothing over {scheme}: choose https")
+
+
+def several(value) -> list:
+    """One value or several, as a list."""
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+
+
+def rounds(repeats: int | range) -> range:
+    """The numbers of some repeats: 3 -> 1, 2, 3."""
+    return range(1, repeats + 1) if isinstance(repeats, int) else repeats
+
+
+def in_turns(ways: Iterable, repeats: int | range) -> Iterator[tuple[int, object]]:
+    """(repeat, way): in each round every way once, and every second round the other way round.
+
+    A slow minute of the machine then touches all alike, and a machine that slows down favours none.
+    """
+    ways = list(ways)
+    for repeat in rounds(repeats):
+        for way in ways if repeat % 2 else reversed(ways):
+            yield repeat, way
+
+
+def recorded(
+    stack: str,
+    ns: Iterable[int],
+    client: str | None = None,
+    scheme: str = "https",
+    trust: str = trusts.AUTHORITY,
+    delay_s: float | None = None,
+    repeats: int | range | None = None,
+) -> pd.DataFrame:
+    """The reference machine's rows of a stack. Columns runs.FRAME_COLUMNS, and `instead`.
+
+    ns, delay_s: where none of these sizes, or not this delay, was recorded, the nearest that was
+    is given and `instead` says so; delay_s=None takes whatever was recorded. client: None means
+    the stack's own. repeats: only these (a number: the first so many). Empty where nothing like
+    it was recorded.
+    """
+    exactly = {"stack": stack, "client": _client(stacks.get(stack), client)}
+    exactly |= {"scheme": scheme, "trust": trust}
+    nearly = {} if delay_s is None else {"delay_s": [delay_s]}
+    rows = reference.stand_in(reference.runs(), exactly, nearly | {"n": list(ns)})
+    return rows if repeats is None else rows[rows["repeat"].isin(rounds(repeats))]
+
+
+def measure_runs(
+    names: Iterable[str],
+    n: Iterable[int] | None = None,
+    delay_s: float | None = None,
+    repeats: int | range | None = None,
+    client: str | Iterable[str] | None = None,
+    scheme: str | Iterable[str] = "https",
+    trust: str | Iterable[str] = trusts.AUTHORITY,
+    target: Target | None = None,
+    mode: modes.Mode | None = None,
+) -> list[Run]:
+    """Measure stacks here and now: the runs, stack by stack.
+
+    Parameters as for `measure`; target: another server than the lab's own; mode: in place of
+    the current one. Raises UsageError for parameters out of range, RunFailed when a response
+    is wrong, MissingInterpreter when a stack cannot run here.
+    """
+    mode = mode or modes.current()
+    sizes = list(mode.ns if n is None else n)
+    further = mode.ns_if_concurrent if n is None else ()
+    delay_s = mode.delay_s if delay_s is None else delay_s
+    repeats = mode.repeats if repeats is None else repeats
+    clients_, schemes, trusted = several(client), several(scheme), several(trust)
+    for each in product(clients_, schemes, trusted):
+        check_parameters(sizes, delay_s, len(rounds(repeats)), *each)
+    those = [stacks.get(name) for name in names]
+    fetching = dict.fromkeys(_client(*each) for each in product(those, clients_))
+    ready = [environments.ensure(stack) for stack in those]
+    measured: dict[str, list[Run]] = {environment.stack.name: [] for environment in ready}
+
+    with contextlib.ExitStack() as open_ones:
+        benches = {each: open_ones.enter_context(Bench(each, target)) for each in schemes}
+
+        def measure_all(those, at_sizes) -> None:
+            ways = list(product(at_sizes, those, clients_, trusted, schemes))
+            total = len(ways) * len(rounds(repeats))
+            with Progress(total, words.join(fetching)) as progress:
+                for repeat, (size, environment, who, trusting, over) in in_turns(ways, repeats):
+                    name = _client(environment.stack, who)
+                    asked = {"n": size, "client": name, "delay_s": delay_s, "trust": trusting}
+                    run = benches[over].run(environment, repeat, **asked)
+                    measured[run.stack].append(run)
+                    progress.step()
+
+        measure_all(ready, sizes)
+        measure_all([e for e in ready if _is_concurrent(measured[e.stack.name])], further)
+    return [run for its_runs in measured.values() for run in its_runs]
+
+
+def _client(stack, client: str | None) -> str:
+    """Who fetches: the one asked for, else the stack's own. UsageError where there is none."""
+    if not (client or stack.client):
+        raise UsageError(
+            f"{stack.name} is an environment for another experiment, and fetches nothing from "
+            "the lab server: `casebook stacks` says what it is for."
+        )
+    return client or stack.client
+
+
+def _is_concurrent(its_runs: list[Run]) -> bool:
+    return analysis.verdict_of(runs.frame(its_runs)) == analysis.CONCURRENT
+
+
+def _can_run(stack) -> bool:
+    """Whether a stack's interpreter is here. Raises MissingInterpreter if it has to be."""
+    try:
+        environments.ensure(stack)
+    except MissingInterpreter:
+        if stack.python in environments.required():
+            raise
+        return False
+    return True
+
+
+def measure(
+    names: str | Iterable[str],
+    n: int | Iterable[int] | None = None,
+    delay_s: float | None = None,
+    repeats: int | range | None = None,
+    client: str | Iterable[str] | None = None,
+    scheme: str | Iterable[str] = "https",
+    trust: str | Iterable[str] = trusts.AUTHORITY,
+    until: Question | Iterable[Question] = (),
+    looks: Iterable[int] = decisions.LOOKS,
+) -> pd.DataFrame:
+    """Measure stacks in turns; what is not said comes from the current mode.
+
+    names, n, client, scheme, trust: one or several of each; every combination is run. n: pages
+    per run. delay_s: seconds the server waits before each response. repeats: rounds, in each of
+    which everything is run once. client: who fetches, of CLIENTS; None: the stack's own, mostly
+    grequests. trust: of casebook/runs/trust.py. until: what is to be decided
+    (casebook/runs/decisions.py): there are then as many rounds as that takes, at most the last of
+    `looks`.
+
+    Returns one row a run, columns runs.FRAME_COLUMNS and `instead`. Where a stack's interpreter
+    is missing the rows are those of the reference machine and say so in the column `source`.
+
+    Raises UsageError for parameters out of range, RunFailed when a response is wrong,
+    MissingInterpreter when there is nothing recorded to fall back to.
+    """
+    asked = {"n": n, "delay_s": delay_s, "client": client, "scheme": scheme, "trust": trust}
+    questions = [until] if isinstance(until, Question) else list(until)
+    if questions:
+        return decisions.until_decided(
+            lambda chosen: measure(names, repeats=chosen, **asked), questions, looks
+        )
+    names, mode = several(names), modes.current()
+    sizes = None if n is None else several(n)
+    delay_s = mode.delay_s if delay_s is None else delay_s
+    here = [name for name in names if _can_run(stacks.get(name))]
+    measured = measure_runs(here, sizes, delay_s, repeats, client, scheme, trust)
+    frame = runs.frame(measured).assign(instead="")
+    parts = []
+    for name in names:
+        rows = frame[frame["stack"] == name]
+        if name not in here:
+            ways = product(several(client), several(scheme), several(trust))
+            found = [recorded(name, sizes or mode.ns, *each, delay_s, repeats) for each in ways]
+            rows = pd.concat(found)
+            if rows.empty and _is_first(repeats):
+                environments.ensure(stacks.get(name))  # raises, and says what is missing
+        parts.append(rows)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _is_first(repeats: int | range | None) -> bool:
+    """Whether the first round is asked for: of a later one, nothing may have been recorded."""
+    return repeats is None or 1 in rounds(repeats)
+
+
+def observe(
+    name: str,
+    kind: str,
+    n: int = 10,
+    delay_s: float | None = None,
+    client: str | None = None,
+    scheme: str = "https",
+    steps: Iterable[str] | None = None,
+    trust: str = trusts.AUTHORITY,
+) -> Observation:
+    """Run a stack once with an instrument in it; what comes back is no timing.
+
+    kind: profile, trace, timeline or provenance. steps: in place of the stack's own; with
+    n = 0 only the steps are taken and nothing is fetched (for provenance).
+
+    Where the interpreter is missing, the reference machine's observation is given, with
+    source `reference`. Raises as `measure`.
+    """
+    if kind not in observations.KINDS:
+        raise UsageError(f"{kind!r} is not observed; choose: {', '.join(observations.KINDS)}")
+    delay_s = modes.current().delay_s if delay_s is None else delay_s
+    check_parameters([n or 1], delay_s, 1, client, scheme, trust)
+    stack = stacks.get(name)
+    asked = {"n": n, "delay_s": delay_s, "client": _client(stack, client), "trust": trust}
+    if steps is not None:
+        stack = dataclasses.replace(stack, steps=tuple(steps))
+    if not _can_run(stack):
+        recorded = observations.reference(name, kind, stack.steps, n, delay_s)
+        if recorded and scheme == "https" and trust == trusts.AUTHORITY:
+            return recorded
+    environment = environments.ensure(stack)
+    with Bench(scheme) as bench:
+        return bench.observation(environment, kind, **asked)

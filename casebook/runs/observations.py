@@ -1,0 +1,160 @@
+"""What one run looked like from inside: profile, call trace, timeline, provenance.
+
+Observed runs carry instruments and are slower for it, so they are never timings.
+"""
+
+import json
+import marshal
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from casebook import places
+from casebook.runs.reference import stand_in
+from casebook.words import REFERENCE
+
+KINDS = ("profile", "trace", "timeline", "provenance")
+
+_COLUMNS = {
+    "profile": ["file", "line", "function", "calls", "tottime_s", "cumtime_s", "pcalls"],
+    "trace": ["t_s", "greenlet", "depth", "function", "file", "line", "event"],
+    "timeline": ["page", "event", "start_s", "end_s"],
+    "provenance": ["step", "name", "class", "module_file"],
+}
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One observed run of a stack.
+
+    kind: profile, trace, timeline or provenance. steps: what was done before the fetch.
+    source: live or reference. measured_at: UTC, ISO 8601. answer: what the probe reported. key:
+    its name in the store. instead: how a recorded one differs from what was asked.
+    """
+
+    stack: str
+    kind: str
+    n: int
+    delay_s: float
+    python: str
+    steps: list
+    measured_at: str
+    source: str
+    answer: dict
+    key: str = ""
+    instead: str = ""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """What was gathered, one row each.
+
+        profile: file, line, function, calls, pcalls (primitive), tottime_s, cumtime_s, by
+        descending cumtime_s. trace: t_s, greenlet, depth, function, file, line, event.
+        timeline: page, event (connect, handshake, send, wait, receive), start_s, end_s.
+        provenance: step, name, class, module_file.
+        """
+        rows = self.answer[self.kind]
+        if self.kind == "profile":
+            rows = [
+                {
+                    "file": row["file"],
+                    "line": row["line"],
+                    "function": row["function"],
+                    "calls": row["nc"],
+                    "pcalls": row["cc"],
+                    "tottime_s": row["tt"],
+                    "cumtime_s": row["ct"],
+                }
+                for row in sorted(rows, key=lambda row: -row["ct"])
+            ]
+        return pd.DataFrame(rows, columns=_COLUMNS[self.kind])
+
+    @property
+    def heartbeats(self) -> pd.Series:
+        """When the event loop ran its heartbeat, seconds from the start of the fetch."""
+        return pd.Series(self.answer.get("heartbeats") or [], name="t_s", dtype=float)
+
+    def as_dict(self) -> dict:
+        """All of it as one JSON-able object."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def dump_profile(observation: Observation, path: Path) -> Path:
+    """Write an observed profile as a cProfile dump that pstats and SnakeViz read.
+
+    Whatever Python made the profile, the dump is in the format of the running one: Python 3
+    cannot read Python 2.7's dumps as they are.
+    """
+    stats = {}
+    for row in observation.answer["profile"]:
+        callers = {
+            (file, line, function): (nc, cc, tt, ct)  # cProfile keeps callers in this order
+            for file, line, function, cc, nc, tt, ct in row["callers"]
+        }
+        key = (row["file"], row["line"], row["function"])
+        stats[key] = (row["cc"], row["nc"], row["tt"], row["ct"], callers)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(marshal.dumps(stats))
+    return path
+
+
+def _rows_of_dump(path: Path) -> list[dict]:
+    rows = []
+    for key, (cc, nc, tt, ct, callers) in marshal.loads(path.read_bytes()).items():
+        file, line, function = key
+        rows.append(
+            {
+                "file": file,
+                "line": line,
+                "function": function,
+                "cc": cc,
+                "nc": nc,
+                "tt": tt,
+                "ct": ct,
+                "callers": [[*k, v[1], v[0], v[2], v[3]] for k, v in callers.items()],
+            }
+        )
+    return rows
+
+
+def folder() -> Path:
+    """Where the reference observations are kept."""
+    return places.DATA / "reference" / "observations"
+
+
+def _name(stack: str, kind: str, steps: Iterable[str]) -> str:
+    return "-".join([stack, kind, *steps])
+
+
+def save_reference(observation: Observation, into: Path) -> None:
+    """Keep an observation in a folder: a profile as a dump, the rest inside the JSON."""
+    kept = observation.as_dict() | {"source": REFERENCE}
+    answer = {
+        name: observation.answer.get(name)
+        for name in (observation.kind, "versions", "openssl", "heartbeats")
+        if name != "profile"
+    }
+    if observation.kind == "profile":
+        dump_profile(observation, into / f"{observation.stack}.prof")
+    into.mkdir(parents=True, exist_ok=True)
+    path = into / (_name(observation.stack, observation.kind, observation.steps) + ".json")
+    path.write_text(json.dumps(kept | {"answer": answer}, separators=(",", ":")) + "\n")
+
+
+def reference(
+    stack: str, kind: str, steps: Iterable[str], n: int, delay_s: float
+) -> Observation | None:
+    """What the reference machine observed of a stack after these steps, or None.
+
+    Where it had another n or delay, `instead` says so.
+    """
+    path = folder() / (_name(stack, kind, steps) + ".json")
+    if not path.exists():
+        return None
+    kept = json.loads(path.read_text())
+    if kind == "profile":
+        kept["answer"]["profile"] = _rows_of_dump(folder() / f"{stack}.prof")
+    [row] = stand_in(pd.DataFrame([kept]), {}, {"n": [n], "delay_s": [delay_s]}).to_dict("records")
+    return Observation(**kept | {"instead": row["instead"]})

@@ -1,0 +1,59 @@
+"""uv and pip, told to trust the authorities that this machine trusts.
+
+Every call of uv goes through here, also those of the Makefile:
+python -m casebook.stacks.installers uv ... (or pip ...)
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+#: Where Linux systems keep their authorities in one file: Debian, Fedora, openSUSE and their kin.
+STORES = (
+    Path("/etc/ssl/certs/ca-certificates.crt"),
+    Path("/etc/pki/tls/certs/ca-bundle.crt"),
+    Path("/etc/ssl/ca-bundle.pem"),
+)
+
+#: What tells pip, or the requests in it, whom to trust.
+_OF_PIP = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
+
+def uv(*arguments: object) -> list[str]:
+    """A command of uv that uses the system's certificates, as today's pip does.
+
+    SSL_CERT_FILE and SSL_CERT_DIR go before them, and so does UV_SYSTEM_CERTS. On a Linux without
+    a store uv keeps to the authorities that it has built in, where the option would let it fail.
+    """
+    from uv import find_uv_bin  # not there yet when the Makefile asks for pip
+
+    has_store = sys.platform == "darwin" or _first(STORES) is not None
+    options = ["--system-certs"] if has_store and "UV_SYSTEM_CERTS" not in os.environ else []
+    return [find_uv_bin(), *options, *map(str, arguments)]
+
+
+def _pip(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "pip", *arguments]
+
+
+def environ_of_pip(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables with PIP_CERT added, unless they say already whom pip is to trust.
+
+    Before 24.2, pip looks neither at the system's store nor at SSL_CERT_FILE. Such a pip comes
+    with many a Python 3.11, and with every 2.7 and 3.7.
+    """
+    trusted = _first([Path(environ.get("SSL_CERT_FILE", "")), *STORES])
+    if trusted is None or any(environ.get(name) for name in _OF_PIP):
+        return dict(environ)
+    return {**environ, "PIP_CERT": str(trusted)}
+
+
+def _first(files: Iterable[Path]) -> Path | None:
+    return next((path for path in files if path.is_file()), None)
+
+
+if __name__ == "__main__":
+    tool, *arguments = sys.argv[1:]
+    command = {"uv": uv, "pip": _pip}[tool](*arguments)
+    os.execve(command[0], command, environ_of_pip(os.environ))

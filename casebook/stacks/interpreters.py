@@ -1,0 +1,169 @@
+"""Find the Pythons of this machine: on the PATH, in pyenv, in conda and its kin, in uv.
+
+A file that is called python2.7 proves nothing (pyenv's shims exist and fail): each candidate is
+run and asked for its version. One without `ssl` or `zlib` cannot run a stack and does not count.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from casebook import places
+from casebook.stacks import installers
+
+_QUESTION = """
+import json, platform, ssl, sys, zlib
+print(json.dumps([platform.python_implementation(), platform.python_version(),
+                  "%d.%d" % sys.version_info[:2], sys.executable, ssl.OPENSSL_VERSION]))
+"""
+
+#: The last release of a family that has ended, which pyenv wants to be named.
+LAST_RELEASES = {"2.7": "2.7.18", "3.7": "3.7.17"}
+
+#: Where images put conda for everybody (the second is Binder's).
+SYSTEM_CONDA = (Path("/opt/conda"), Path("/srv/conda"))
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A CPython that was run and answered."""
+
+    path: Path
+    #: Such as "3.7.16".
+    version: str
+    openssl: str
+
+
+def find(version: str) -> Interpreter | None:
+    """The first Python of this version ("2.7", "3.7", "today", "here"), or None.
+
+    "today" and "here" are the Python that runs this: the one a virtual environment was made
+    from, and the one in it.
+    """
+    # Asking takes a moment, and a Python that is missing now may be there the next time.
+    key = (version, json.dumps(sorted(os.environ.items())))
+    interpreter = _found.get(key) or _find(version)
+    if interpreter:
+        _found[key] = interpreter
+    return interpreter
+
+
+_found: dict[tuple[str, str], Interpreter] = {}
+
+
+def _find(version: str) -> Interpreter | None:
+    own = Path(sys.executable)
+    if version == "here":
+        return ask(own, "")
+    if version == "today":
+        return ask(own.resolve(), "") or ask(own, "")
+    for candidate in candidates(version, dict(os.environ)):
+        interpreter = ask(candidate, version)
+        if interpreter:
+            return interpreter
+    return None
+
+
+def how_to_get(version: str) -> str:
+    """The commands that bring a Python of this version, one or the other."""
+    uv = Path(installers.uv()[0])
+    if uv.is_relative_to(places.ROOT):
+        uv = uv.relative_to(places.ROOT)
+    else:
+        uv = Path("uv")
+    commands = [
+        f"pyenv install {LAST_RELEASES.get(version, version)}",
+        f"micromamba create -y -n py{version.replace('.', '')} -c conda-forge python={version}",
+    ]
+    if version != "2.7":
+        commands.insert(0, f"{uv} python install {version}")
+    return " or ".join(f"`{command}`" for command in commands)
+
+
+def candidates(version: str, environ: dict[str, str]) -> Iterator[Path]:
+    """Files that may be a Python of this version, the likeliest first, each once."""
+    seen = set()
+    for path in _places(version, environ):
+        if path not in seen and path.is_file() and os.access(path, os.X_OK):
+            seen.add(path)
+            yield path
+
+
+def _places(version: str, environ: dict[str, str]) -> Iterator[Path]:
+    home = Path(environ.get("HOME") or os.path.expanduser("~"))
+    name = f"python{version}"
+
+    pyenv = Path(environ.get("PYENV_ROOT") or home / ".pyenv")
+    shims = pyenv / "shims"
+    path = [Path(folder) for folder in environ.get("PATH", "").split(os.pathsep) if folder]
+    for folder in path:
+        if folder != shims:
+            yield folder / name
+    for folder in _newest_first((pyenv / "versions").glob(f"{version}.*")):
+        yield folder / "bin" / name
+
+    for root in _conda_roots(home, environ):
+        yield root / "bin" / name
+        for folder in sorted((root / "envs").glob("*")):
+            yield folder / "bin" / name
+    listed = home / ".conda" / "environments.txt"
+    if listed.is_file():
+        for line in listed.read_text(errors="replace").splitlines():
+            yield Path(line.strip()) / "bin" / name
+
+    for folder in _newest_first(_uv_folder(environ).glob(f"cpython-{version}.*")):
+        yield folder / "bin" / name
+    yield shims / name
+    for folder in path:
+        yield folder / "python"
+
+
+def _conda_roots(home: Path, environ: dict[str, str]) -> list[Path]:
+    roots = [Path(environ[key]) for key in ("MAMBA_ROOT_PREFIX", "CONDA_PREFIX") if key in environ]
+    if "CONDA_EXE" in environ:
+        roots.append(Path(environ["CONDA_EXE"]).parent.parent)
+    # An active environment lies in <root>/envs.
+    roots += [root.parent.parent for root in roots if root.parent.name == "envs"]
+    names = ("micromamba", "miniforge3", "mambaforge", "miniconda3", "anaconda3")
+    roots += [home / name for name in names] + [home / ".local/share/mamba", home / ".conda"]
+    return [*roots, *SYSTEM_CONDA]
+
+
+def _uv_folder(environ: dict[str, str]) -> Path:
+    done = subprocess.run(
+        installers.uv("python", "dir"), capture_output=True, text=True, env=environ, timeout=30
+    )
+    return Path(done.stdout.strip() or "/nonexistent")
+
+
+def _newest_first(folders: Iterator[Path]) -> list[Path]:
+    def number(folder: Path) -> list[int]:
+        digits = "".join(c if c.isdigit() else " " for c in folder.name)
+        return [int(part) for part in digits.split()]
+
+    return sorted(folders, key=number, reverse=True)
+
+
+def ask(path: Path, version: str) -> Interpreter | None:
+    """Run the candidate. None when it fails, is no CPython, or is not of this version ("": any)."""
+    environ = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("PYTHON") and key not in ("PYENV_VERSION", "VIRTUAL_ENV")
+    }
+    try:
+        done = subprocess.run(
+            [str(path), "-c", _QUESTION],
+            capture_output=True, text=True, timeout=30, env=environ, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        kind, full, family, executable, openssl = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    if kind != "CPython" or version not in ("", family):
+        return None
+    # A shim answers with the Python behind it, and that one is what lasts.
+    return Interpreter(path=Path(executable or path), version=full, openssl=openssl)

@@ -1,0 +1,56 @@
+"""A script inside a stack's environment: one JSON object in (standard input), one out."""
+
+import json
+import subprocess
+from pathlib import Path
+
+from casebook.errors import CasebookError, RunFailed
+from casebook.stacks import environments
+from casebook.stacks.environments import Environment
+
+
+def ask(environment: Environment, script: Path, spec: dict, within_s: float, **more) -> dict:
+    """As `hear`: the answer alone."""
+    return hear(environment, script, spec, within_s, **more)[0]
+
+
+def hear(
+    environment: Environment,
+    script: Path,
+    spec: dict,
+    within_s: float,
+    *,
+    called: str = "",
+    advice: str = "Try less of it.",
+    failed: type[CasebookError] = RunFailed,
+    variables: dict[str, str] | None = None,
+) -> tuple[dict, str]:
+    """Run a script with the environment's Python: its answer, not yet checked, and what it said on
+    standard error.
+
+    within_s: seconds after which it is ended. called: who is named in an error, by default the
+    stack; advice: what to do when the time is over. variables: further environment variables.
+    Raises `failed` when there is no answer; whatever happens, the process is gone.
+    """
+    called = called or environment.stack.name
+    try:
+        done = subprocess.run(
+            [str(environment.python), str(script)],
+            input=json.dumps(spec),
+            env=environments.clean_environ(environment) | (variables or {}),
+            capture_output=True,
+            text=True,
+            timeout=within_s,
+        )
+        return json.loads(done.stdout), done.stderr
+    except subprocess.TimeoutExpired:
+        raise failed(
+            f"{called}: no answer within {within_s:.0f} s, so it was ended. Nothing was "
+            f"recorded. {advice}"
+        ) from None
+    except ValueError:
+        said = done.stderr.strip().splitlines()[-1:] or ["nothing on standard error"]
+        raise failed(
+            f"{called}: {Path(script).name} left with exit code {done.returncode} and no answer "
+            f"({said[0]}). Nothing was recorded."
+        ) from None
