@@ -7,7 +7,7 @@
 #   make test-all the same and what takes minutes; make test-nightly: everything there is
 #   make lab      JupyterLab on the notebooks
 #   make record   the reference run into data/ (long: full mode)
-#   make lint     ruff
+#   make lint     ruff, and the types (mypy)
 #   make dist     the cure as a package, requests-shared-context, into _build/dist
 #   make lock     resolve requirements.txt and env/test.lock again
 #   make clean    throw away the built book; make distclean: all that was made here
@@ -47,7 +47,7 @@ record: $(BOOK)
 	  mv .casebook/verdicts.csv data/reference/verdicts.csv
 
 lint: $(TESTS)
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 # The module is in the repository once; it becomes a package on the way.
 DIST := _build/dist

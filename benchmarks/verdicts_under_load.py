@@ -17,9 +17,9 @@ import sys
 import pandas as pd
 from tqdm import tqdm
 
-from casebook import stacks
+from casebook import server, stacks
 from casebook.runs import analysis, runs
-from casebook.runs.bench import Bench, lab_server
+from casebook.runs.bench import Bench
 from casebook.runs.modes import QUICK
 from casebook.stacks import environments
 
@@ -58,25 +58,26 @@ def measure(runs_per_cell: int, tried: int) -> pd.DataFrame:
     A row a run, columns known, busy, and runs.FRAME_COLUMNS.
     """
     ready = {name: environments.ensure(stacks.get(name)) for name in KNOWN}
-    parts = []
-    kinds = list(itertools.product(DELAYS_S, KNOWN))
     counts = {
         (busy, delay_s): tried if busy and delay_s == QUICK.delay_s else runs_per_cell
         for busy in (False, True)
         for delay_s in DELAYS_S
     }
-    with tqdm(total=len(KNOWN) * sum(counts.values()), unit="run") as progress:
-        for busy in (False, True):
-            # A target of its own: what is measured beside busy cores is not for the store.
-            with busy_cores(busy), lab_server() as target, Bench(target=target) as bench:
-                for repeat in range(1, max(counts.values()) + 1):
-                    for delay_s, name in kinds:
-                        if repeat > counts[busy, delay_s]:
-                            continue
-                        asked = {"client": "grequests", "trust": "authority"}
-                        run = bench.run(ready[name], repeat, n=N, delay_s=delay_s, **asked)
-                        parts.append(runs.frame([run]).assign(known=KNOWN[name], busy=busy))
-                        progress.update()
+    turns = [
+        (repeat, busy, delay_s, name)
+        for busy in (False, True)
+        for repeat in range(1, max(counts.values()) + 1)
+        for delay_s, name in itertools.product(DELAYS_S, KNOWN)
+        if repeat <= counts[busy, delay_s]
+    ]
+    parts = []
+    for busy, its_turns in itertools.groupby(tqdm(turns, unit="run"), key=lambda turn: turn[1]):
+        # A server of its own: what is measured beside busy cores is not for the store.
+        with busy_cores(busy), server.start() as lab, Bench(of_another=lab) as bench:
+            for repeat, _, delay_s, name in its_turns:
+                asked = {"client": "grequests", "trust": "authority", "n": N, "delay_s": delay_s}
+                run = bench.run(ready[name], repeat, **asked)
+                parts.append(runs.frame([run]).assign(known=KNOWN[name], busy=busy))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -3,13 +3,15 @@
 What chapters import, loaded when it is first used:
 
 measure, observe, recorded   runs of stacks, now or from the reference run (casebook.runs.measure)
-lab_server                   a server of our own, for as long as a block runs
+listings                     the measured clients and quotations of installed packages, as code
 analysis, modes, trust       what runs say; how much is measured; what a client trusts
 claim                        a finding, its value and its condition
 ratio, level, window         what a finding on a clock asks
 Question                     several such questions as one
 published, compare           what the sources printed, and how ours compares with it
 charts, tables, words        runs as pictures, as tables, and how things are named in both
+observations, ProfilePage    what runs looked like from inside; a profile to look into (SnakeViz)
+steps                        what is done to a stack before it fetches
 stacks, environments, server what can be measured, where it runs, and who answers it
 """
 
@@ -21,7 +23,7 @@ __getattr__, __dir__ = face.of(
         "measure": "casebook.runs.measure",
         "observe": "casebook.runs.measure",
         "recorded": "casebook.runs.measure",
-        "lab_server": "casebook.runs.bench",
+        "listings": "casebook.charts.",
         "analysis": "casebook.runs.",
         "modes": "casebook.runs.",
         "trust": "casebook.runs.",
@@ -35,6 +37,9 @@ __getattr__, __dir__ = face.of(
         "charts": "casebook.",
         "tables": "casebook.charts.",
         "words": "casebook.",
+        "observations": "casebook.runs.",
+        "ProfilePage": "casebook.pages.snakeviz_pages",
+        "steps": "casebook.probes.",
         "stacks": "casebook.",
         "environments": "casebook.stacks.",
         "server": "casebook.",

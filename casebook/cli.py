@@ -1,12 +1,14 @@
 """The command line: serve, stacks, measure, record, book."""
 
-import argparse
-import contextlib
 import json
 import os
 import select
 import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 from casebook.errors import CasebookError, UsageError
 
@@ -18,26 +20,23 @@ def _sizes(text: str) -> list[int]:
         raise UsageError(f"--n is {text!r}; give whole numbers, like 3,5,10") from None
 
 
-def _serve(options) -> None:
-    if options.bookstore:
-        return _serve_bookstore(options)
+def _serve(options: Namespace) -> None:
     given = [name for name in ("engine", "delay", "http1_only") if getattr(options, name)]
-    if given:
+    if options.bookstore:
+        _serve_bookstore(options)
+    elif given:
         raise UsageError(f"--{given[0].replace('_', '-')} is for --bookstore")
-    from casebook import server
+    else:
+        from casebook import server
 
-    server.serve(
-        port=options.port,
-        scheme="http" if options.plain else "https",
-        engine=options.server or "lab",
-    )
+        server.serve(options.port, "http" if options.plain else "https")
 
 
-def _serve_bookstore(options) -> None:
+def _serve_bookstore(options: Namespace) -> None:
     from casebook.cases.bookstore.store import open_store
     from casebook.server import foreground
 
-    if options.plain or options.server:
+    if options.plain:
         raise UsageError("the bookstore is served over TLS, by one of --engine")
     foreground.run(
         lambda: open_store(
@@ -49,7 +48,7 @@ def _serve_bookstore(options) -> None:
     )
 
 
-def _stacks(options) -> None:
+def _stacks(options: Namespace) -> None:
     from casebook import stacks
     from casebook.stacks import environments
 
@@ -67,16 +66,8 @@ def _stacks(options) -> None:
         print(f"{'':<{width}}  {state['about']}")
 
 
-def _target(options):
-    from casebook.runs.bench import Target, lab_server
-
-    if options.url is None:
-        return lab_server(options.scheme, options.server)
-    return contextlib.nullcontext(Target(options.url.rstrip("/"), options.ca_file))
-
-
-def _measure(options) -> None:
-    from casebook import stacks
+def _measure(options: Namespace) -> None:
+    from casebook import server, stacks
     from casebook.runs import analysis
     from casebook.runs.measure import check_parameters, measure_runs
 
@@ -91,15 +82,15 @@ def _measure(options) -> None:
     sizes = _sizes(options.n) if options.n else None
     wanted = {"client": options.client, "scheme": scheme, "trust": options.trust}
     check_parameters(sizes or [1], options.delay or 0, options.repeats or 1, **wanted)
-    with _target(options) as target:
-        measured = measure_runs(
-            options.stack,
-            n=sizes,
-            delay_s=options.delay,
-            repeats=options.repeats,
-            **wanted,
-            target=target,
-        )
+    another = server.Server(options.url.rstrip("/"), options.ca_file) if options.url else None
+    measured = measure_runs(
+        options.stack,
+        n=sizes,
+        delay_s=options.delay,
+        repeats=options.repeats,
+        **wanted,
+        target=another,
+    )
     if options.json:
         for run in measured:
             print(json.dumps(asdict(run)))
@@ -110,7 +101,7 @@ def _measure(options) -> None:
     print(table.round(3).to_string(index=False))
 
 
-def _record(options) -> None:
+def _record(options: Namespace) -> None:
     from casebook.cases import reference_run
     from casebook.charts import picture
 
@@ -118,64 +109,52 @@ def _record(options) -> None:
     picture.write()
 
 
-def _book(options) -> None:
+def _book(options: Namespace) -> None:
     from casebook import pages
 
     pages.build(strict=options.strict, fresh=options.fresh)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m casebook", description="The instruments of the book."
-    )
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(prog="python -m casebook", description="The instruments of the book.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    switch: dict[str, Any] = {"action": "store_true"}
 
-    serve = commands.add_parser("serve", help="run the lab server, or the bookstore, until Ctrl-C")
-    serve.add_argument("--port", type=int, default=0, help="default: one that is free")
-    serve.add_argument("--plain", action="store_true", help="HTTP instead of HTTPS")
-    serve.add_argument("--server", choices=("lab", "go-httpbin"), help="default: lab")
-    serve.add_argument("--bookstore", action="store_true", help="the books of the third part")
-    serve.add_argument(
-        "--engine",
-        choices=("twisted", "twisted-16.3", "granian"),
-        help="what serves the bookstore; default: twisted, of today",
-    )
-    serve.add_argument("--http1-only", action="store_true", help="the bookstore without HTTP/2")
-    serve.add_argument("--delay", type=float, help="seconds before each book")
-    serve.set_defaults(do=_serve)
+    def command(name: str, do: Callable[[Namespace], None], what_for: str) -> Callable[..., Any]:
+        made = commands.add_parser(name, help=what_for)
+        made.set_defaults(do=do)
+        return made.add_argument
 
-    stacks = commands.add_parser("stacks", help="what can be run here, and what is missing")
-    stacks.add_argument("--json", action="store_true")
-    stacks.set_defaults(do=_stacks)
+    add = command("serve", _serve, "run the lab server, or the bookstore, until Ctrl-C")
+    add("--port", type=int, default=0, help="default: one that is free")
+    add("--plain", **switch, help="HTTP instead of HTTPS")
+    add("--bookstore", **switch, help="the books of the third part")
+    engines = ("twisted", "twisted-16.3", "granian")
+    add("--engine", choices=engines, help="what serves the bookstore; default: twisted, of today")
+    add("--http1-only", **switch, help="the bookstore without HTTP/2")
+    add("--delay", type=float, help="seconds before each book")
 
-    measure = commands.add_parser("measure", help="measure stacks against the lab server")
-    measure.add_argument("stack", nargs="+", metavar="STACK")
-    measure.add_argument("--n", help="pages per run, like 3,5,10")
-    measure.add_argument("--delay", type=float, help="seconds before each response")
-    measure.add_argument("--scheme", choices=("https", "http"), default="https")
-    measure.add_argument("--repeats", type=int)
-    measure.add_argument("--client", help="who fetches; default: the stack's own, mostly grequests")
-    measure.add_argument(
-        "--trust", default="authority", help="what it trusts: see casebook/runs/trust.py"
-    )
-    measure.add_argument("--server", choices=("lab", "go-httpbin"), default="lab")
-    measure.add_argument("--url", help="another server that has a /delay/ endpoint")
-    measure.add_argument("--ca-file", help="the certificate authority of --url, as PEM")
-    measure.add_argument("--json", action="store_true", help="one JSON object per run")
-    measure.set_defaults(do=_measure)
+    add = command("stacks", _stacks, "what can be run here, and what is missing")
+    add("--json", **switch)
 
-    record = commands.add_parser("record", help="make the reference run into data/")
-    record.add_argument(
-        "--only", nargs="*", metavar="STACK", help="only these; also: go, loading, bookstore"
-    )
-    record.set_defaults(do=_record)
+    add = command("measure", _measure, "measure stacks against the lab server")
+    add("stack", nargs="+", metavar="STACK")
+    add("--n", help="pages per run, like 3,5,10")
+    add("--delay", type=float, help="seconds before each response")
+    add("--scheme", choices=("https", "http"), default="https")
+    add("--repeats", type=int)
+    add("--client", help="who fetches; default: the stack's own, mostly grequests")
+    add("--trust", default="authority", help="what it trusts: see casebook/runs/trust.py")
+    add("--url", help="another server that has a /delay/ endpoint")
+    add("--ca-file", type=Path, help="the certificate authority of --url, as PEM")
+    add("--json", **switch, help="one JSON object per run")
 
-    book = commands.add_parser("book", help="execute what changed, decide claims, render")
-    book.add_argument(
-        "--strict", action="store_true", help="exit with 1 when a finding comes out otherwise"
-    )
-    book.add_argument("--fresh", action="store_true", help="measure everything again")
-    book.set_defaults(do=_book)
+    add = command("record", _record, "make the reference run into data/")
+    add("--only", nargs="*", metavar="STACK", help="only these; also: go, loading, bookstore")
+
+    add = command("book", _book, "execute what changed, decide claims, render")
+    add("--strict", **switch, help="exit with 1 when a finding comes out otherwise")
+    add("--fresh", **switch, help="measure everything again")
     return parser
 
 

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 #: What a folder's digest is made of.
 _COUNTED = {".py", ".txt", ".toml", ".patch", ".c", ".go"}
@@ -65,7 +66,7 @@ def _code(source: bytes) -> bytes:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [each for each in body if not _is_talk(each)]
+            body[:] = [each for each in body if not _is_talk(each)]
     return ast.dump(tree).encode()
 
 
@@ -77,6 +78,11 @@ def _is_talk(statement: ast.stmt) -> bool:
         and isinstance(statement.value, ast.Constant)
         and isinstance(statement.value.value, str)
     )
+
+
+def files(*modules: ModuleType) -> list[Path]:
+    """The files of some modules of ours."""
+    return [Path(str(module.__file__)) for module in modules]
 
 
 def executed(script: Path, without: Collection[str] = ()) -> list[Path]:

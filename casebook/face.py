@@ -3,16 +3,19 @@
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 
-def of(package: str, places: dict[str, str]) -> tuple[Callable, Callable]:
+def of(
+    package: str, places: dict[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package, so that importing it loads nothing else.
 
     places: name -> the module in which it is found; with a dot at its end (`"casebook.runs."`),
     the package of which the name itself is a module.
     """
 
-    def find(name: str):
+    def find(name: str) -> Any:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         place = places[name]

@@ -23,7 +23,7 @@ STACKS = {
 }
 
 #: How a stack's requests are sent, where the stack is what a run is about.
-OF_A_STACK = {"grequests": "", "threads": "threads", "requests": "a loop"}
+OF_A_STACK = {"grequests": "", "eventlet": "", "threads": "threads", "requests": "a loop"}
 
 #: Clients whose names are not yet words.
 CLIENTS = {
@@ -39,7 +39,7 @@ CLIENTS = {
 }
 
 #: What stands in further columns of runs.
-VALUES = {
+VALUES: dict[str, dict] = {
     "client": CLIENTS,
     "trust": {
         "authority": "verify=one certificate",

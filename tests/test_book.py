@@ -8,23 +8,29 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 from jupyter_cache import get_cache
+from sphinx.errors import ExtensionError
 
 from casebook import media, pages, places
 from casebook.errors import BookFailed, FindingsOtherwise
 from casebook.findings import published
-from casebook.pages import execution, links, rendering, staleness
+from casebook.pages import execution, links, rendering, sphinx_site, staleness
 from casebook.pages.contents import Book
-from casebook.pages.evidence import Evidence
+from casebook.pages.records import Records
 
 #: Says that it ran, where no digest looks.
 NOTE = "open('../ran.txt', 'a').write('{name}\\n');"
-TOC = (
-    "format: jb-book\nroot: book/preface\nchapters:\n- file: notebooks/one\n- file: notebooks/two\n"
+PAGES = ("notebooks/one", "notebooks/two", "book/claims", "book/published", "book/glossary",
+         "book/bibliography")  # fmt: skip
+TOC = "format: jb-book\nroot: book/preface\nchapters:\n" + "".join(
+    f"- file: {page}\n" for page in PAGES
 )
+#: Makes the package importable in a chapter of the model, whose own is empty.
+PACKAGE = f"import casebook; casebook.__path__.append({str(places.PACKAGE)!r})\n"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +41,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / folder).mkdir(parents=True)
     shutil.copy(places.ROOT / "_config.yml", root)
     shutil.copytree(places.ROOT / "book" / "_static", root / "book" / "_static")
-    (root / "book" / "references.bib").touch()
+    (root / "book" / "references.bib").write_text("@misc{post, title={A post}, year={2019}}\n")
+    for name in ("claims", "published"):
+        included = f"```{{include}} ../_build/evidence/{name}.md\n```\n"
+        (root / "book" / f"{name}.md").write_text(f"# {name}\n\n{included}")
+    (root / "book" / "glossary.md").write_text(
+        "# Glossary\n\n```{glossary}\nGreen thread\n  It takes turns.\n```\n"
+    )
+    (root / "book" / "bibliography.md").write_text("# Books\n\n```{bibliography}\n:all:\n```\n")
     (root / "book" / "preface.md").write_text("# Preface\n\nNothing yet.\n")
     (root / "_toc.yml").write_text(TOC)
     (root / "casebook" / "__init__.py").touch()
@@ -276,17 +289,21 @@ def test_claims_reach_their_page_and_their_file(scratch: Book) -> None:
 
 
 #: A claim that takes its value from a stored measurement, which comes out differently each time.
-MEASURED = """
-from casebook import measurements, places
+MEASURED = (
+    PACKAGE
+    + """
 import pandas as pd
-from casebook.claims import claim
-from casebook.decisions import Window, decide, until_decided, level
+from casebook import places
+from casebook.findings.claims import claim
+from casebook.runs import measurements
+from casebook.runs.decisions import level, until_decided
 places.RUNS = places.ROOT.__class__("../runs").resolve()
 def count(path=places.RUNS.parent / "taken.txt"):
     number = len(path.read_text().split()) if path.exists() else 0
     path.open("a").write("x ")
     return number
 """
+)
 
 
 def test_a_claim_that_came_out_otherwise_is_measured_once_more_and_the_book_is_there(
@@ -331,6 +348,70 @@ def test_a_claim_that_came_out_otherwise_is_measured_once_more_and_the_book_is_t
     with pytest.raises(FindingsOtherwise, match=r"never \(two\): One is 2"):
         pages.build(scratch.root, parts=(), strict=True)
     assert scratch.html.exists()
+
+
+def test_code_is_folded_by_its_kind_and_the_checks_in_one(scratch: Book) -> None:
+    path = scratch.root / "notebooks" / "two.ipynb"
+    links_to = (
+        "[a term](../book/glossary.md#term-Green-thread), "
+        "[a post](../book/bibliography.md#cite-post)"
+    )
+    made = {
+        PACKAGE + "from casebook.findings.claims import claim": ["plumbing"],
+        "print('drawn')": ["plumbing"],
+        "claim('in-the-text', 'Two is {value}.', 2, True)": ["evidence"],
+        "claim('good', 'Two is {value}.', 2, True); claim('bad', 'It is {value}.', 2, False)": [
+            "evidence"
+        ],
+        "from casebook.findings.published import compare; compare('talk-serial-3', 3.1)": [
+            "evidence"
+        ],
+    }
+    write_notebook(path, *made, prose=links_to)
+    notebook = nbformat.read(path, as_version=4)
+    for cell, tags in zip(notebook.cells[2:], made.values(), strict=True):
+        cell.metadata.tags = [*tags, "hide-input"]
+    heading = nbformat.v4.new_markdown_cell("## All checks of this chapter\n\nThe others.")
+    notebook.cells.insert(-2, heading)
+    nbformat.write(notebook, path)
+    build(scratch.root)
+    text, checks = page(scratch, "two").split('<details class="checks">')
+    assert checks.startswith(
+        "<summary>2 claims: 1 holds, 1 came out otherwise. "
+        "1 published number: 1 is reproduced.</summary>"
+    )
+    assert text.count("<summary>preparation</summary>") == 1
+    assert text.count("<summary>code behind this</summary>") == 1
+    sentence, decided = text.split('<details class="fold"><summary>how this is decided</summary>')
+    assert 'id="claim-in-the-text"' in sentence and "in-the-text" in decided
+    assert checks.count("<summary>how this is decided</summary>") == 2
+    assert 'href="../book/claims.html#claim-good"' in checks
+    assert 'href="../book/published.html#published-talk-serial-3"' in checks
+    assert 'href="../book/glossary.html#term-Green-thread"' in text
+    assert 'href="../book/bibliography.html#cite-post"' in text
+    back = (scratch.html / "book" / "claims.html").read_text()
+    assert 'href="../notebooks/two.html#claim-good"' in back
+
+
+def test_an_entry_that_does_not_exist_fails_the_build(scratch: Book) -> None:
+    write_notebook(
+        scratch.root / "notebooks" / "two.ipynb",
+        prose="[a term](../book/glossary.md#term-gone) [a post](../book/bibliography.md#cite-gone)",
+    )
+    with pytest.raises(BookFailed) as failure:
+        build(scratch.root)
+    assert "term-gone" in str(failure.value) and "cite-gone" in str(failure.value)
+
+
+def test_a_theme_that_changed_is_noticed(tmp_path: Path) -> None:
+    app = SimpleNamespace(outdir=tmp_path)
+    page = tmp_path / "page.html"
+    page.write_text('<nav id="pst-primary-sidebar"></nav>')
+    with pytest.raises(ExtensionError, match="pst-primary-sidebar"):
+        sphinx_site.mend_pages(app, None)
+    page.write_text('<div id="pst-primary-sidebar"></div>')
+    with pytest.raises(ExtensionError, match="no page has search-button-field, theme-switch"):
+        sphinx_site.mend_pages(app, None)
 
 
 def test_fresh_measures_all_of_it_again(scratch: Book) -> None:
@@ -392,7 +473,7 @@ def test_what_sphinx_warns_of_fails_the_build(scratch: Book) -> None:
 def test_sphinx_executes_nothing(scratch: Book) -> None:
     write_notebook(scratch.root / "notebooks" / "one.ipynb", "print('not executed')")
     with pytest.raises(BookFailed, match="one has not been executed, and Sphinx must not do it"):
-        rendering.render(scratch, [], Evidence())
+        rendering.render(scratch, [], Records())
     assert ran(scratch) == []
 
 

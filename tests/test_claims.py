@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import nbformat
 import numpy as np
@@ -13,7 +14,7 @@ from nbclient import NotebookClient
 
 from casebook import media, places
 from casebook.errors import UsageError
-from casebook.findings import claims
+from casebook.findings import claims, sentences
 from casebook.runs import again
 from casebook.runs.decisions import Window, decide
 
@@ -95,12 +96,28 @@ def test_a_claim_leaves_a_complete_record(cells):
     assert json.loads(json.dumps(slower)) == slower
 
 
-def test_a_claim_is_shown_as_one_sentence(cells):
+def test_a_claim_is_a_sentence_with_a_mark_at_its_end(cells):
     shown = cells[1].outputs[0]["data"]
-    assert "<strong>Claim</strong> <code>slower</code> · It takes 9.6 times" in shown["text/html"]
-    assert "1 of 3 runs from the reference machine, not measured now" in shown["text/html"]
-    assert 'id="claim-slower"' in shown["text/html"]
-    assert shown["text/plain"].startswith("Claim slower · It takes 9.6 times as long. · holds")
+    assert '<p class="cb cb-finding cb-yes" id="claim-slower"' in shown["text/html"]
+    assert ">It takes 9.6 times as long. <a " in shown["text/html"]
+    assert said(shown) == "It takes 9.6 times as long. ✓ holds, partly recorded"
+    assert "1 of 3 runs from the reference machine" in shown["text/html"]
+    assert shown["text/plain"] == (
+        "It takes 9.6 times as long. [✓ holds, partly recorded; claim slower]"
+    )
+
+
+def said(shown: dict) -> str:
+    """What a finding's paragraph says, without its looks."""
+    return re.sub(r"<[^>]+>", "", re.sub(r"<style>.*?</style>", "", shown["text/html"]))
+
+
+def test_the_mark_leads_to_the_ledger_and_in_a_notebook_to_what_it_means(monkeypatch):
+    mark = sentences.Sentence("claim", "x", "It `is`.", "✓", "holds", True, "live", "measured here")
+    monkeypatch.delenv("CASEBOOK_BUILD", raising=False)
+    assert 'href="../book/claims.md"' in mark.html and "<code>is</code>" in mark.html
+    monkeypatch.setenv("CASEBOOK_BUILD", "1")
+    assert 'href="../book/claims.html#claim-x"' in mark.html
 
 
 def test_a_claim_glues_its_value_for_prose(cells):
@@ -118,6 +135,9 @@ def test_what_this_machine_cannot_decide_says_why(cells):
     assert record["value"] is None
     assert record["because"] == "the system has no default bundle"
     assert record["statement"] == "A load takes … ms."
+    assert said(cells[2].outputs[0]["data"]) == (
+        "A load takes … ms. – not here Not on this machine: the system has no default bundle."
+    )
     assert not error(cells[2])
 
 
@@ -125,7 +145,9 @@ def test_a_recorded_claim_says_so_and_stops_nothing(cells):
     (record,) = records(cells[3])
     assert record["holds"] is False and record["source"] == "reference" and record["n"] == 1
     assert record["live"] is False
-    assert "(from the reference machine, not measured now)" in str(cells[3].outputs)
+    shown = cells[3].outputs[0]["data"]
+    assert said(shown).startswith("It took 1.2 s. ✗ otherwise, recorded It came out otherwise here")
+    assert "1 of 1 runs from the reference machine" in shown["text/html"]
     assert not error(cells[3])
 
 
@@ -140,7 +162,7 @@ def test_a_reversed_claim_raises_nothing_and_says_so(cells):
     (record,) = records(cells[7])
     assert (record["outcome"], record["holds"], record["live"]) == ("otherwise", False, True)
     shown = cells[7].outputs[0]["data"]
-    assert "<strong>came out otherwise (1 of 3 runs" in shown["text/html"]
+    assert "✗ otherwise, partly recorded It came out otherwise here" in said(shown)
     assert "cb-no" in shown["text/html"]
 
 
@@ -152,14 +174,14 @@ def test_a_finding_on_a_clock_is_decided_by_its_interval(cells):
     assert counted_too["outcome"] == "otherwise"  # a count is no noise
     assert both["outcome"] == "undecided"  # as its worst part
     assert few["outcome"] == "undecided" and few["interval"] is None
-    shown = [
-        output["data"]["text/plain"]
-        for output in cells[9].outputs
-        if "text/plain" in output.get("data", {})
-    ]
-    assert "1.2 to 1.3 in 8 rounds, asked: above 1.1" in shown[0]
-    assert "More rounds: looks=(64,)" in shown[1]
-    assert "7 rounds are too few to say" in shown[-1]
+    shown = [each["data"] for each in cells[9].outputs if "text/plain" in each.get("data", {})]
+    assert 'machine; 1.2 to 1.3 in 8 rounds, asked: above 1.1"' in shown[0]["text/html"]
+    assert said(shown[0]) == "It is 1.25 times. ✓ holds, partly recorded"
+    assert "Undecided here: 1 to 1.3 in 8 rounds, asked: above 1.1. More rounds decide it: " in (
+        said(shown[1])
+    )
+    assert "looks=(64,)" in said(shown[1])
+    assert "7 rounds are too few to say" in said(shown[-1])
 
 
 def test_a_second_attempt_shows_both(capsys, monkeypatch, tmp_path):
@@ -171,17 +193,22 @@ def test_a_second_attempt_shows_both(capsys, monkeypatch, tmp_path):
     claims.claim("counted-once", "{value} loads.", 3, True)
     claims.claim("of-neither", "{value} loads.", 3, True)
     on_a_clock, counted, of_neither = capsys.readouterr().out.splitlines()
-    assert "holds (measured twice: came out otherwise, then holds)" in on_a_clock
+    assert on_a_clock == "1.2 times. [✓ holds, live; claim on-a-clock]"
     # What is counted does not differ from try to try: if it does, there is no deciding.
-    assert "undecided (measured twice: came out otherwise, then holds)" in counted
-    assert of_neither.endswith("· holds")
+    assert "[? undecided, live; claim counted-once]" in counted
+    assert "measured twice: otherwise, then holds" in counted
+    assert of_neither == "3 loads. [✓ holds, live; claim of-neither]"
 
 
 def test_a_comparison_leaves_its_record_beside_its_sentence(cells):
     (output,) = cells[8].outputs
     record = output["data"][media.COMPARISON]
     assert record["outcome"] == "reproduced" and record["chapter"] == "02_all_at_once"
-    assert 'id="published-talk-serial-3"' in output["data"]["text/html"]
+    assert (
+        '<p class="cb cb-finding cb-yes cb-row" id="published-talk-serial-3"'
+        in (output["data"]["text/html"])
+    )
+    assert said(output["data"]).endswith("published 3.30 s, here 3.10 s ✓ reproduced, live")
 
 
 def test_a_claim_needs_a_condition():
@@ -220,7 +247,7 @@ def test_a_statement_that_does_not_fit_its_value_is_named():
 
 def test_outside_a_notebook_a_claim_is_a_line_of_text(capsys):
     claims.claim("in-a-terminal", "It took {value:.1f} s.", 1.25, True, unit="s")
-    assert capsys.readouterr().out == "Claim in-a-terminal · It took 1.2 s. · holds\n"
+    assert capsys.readouterr().out == ("It took 1.2 s. [✓ holds, live; claim in-a-terminal]\n")
     claims.claim("in-a-terminal-too", "It took {value:.1f} s.", 1.25, False)
     assert "came out otherwise" in capsys.readouterr().out
 

@@ -1,16 +1,17 @@
-"""The clients of today inside their environments: what they fetch, what they load, whom they
-trust, and that no failure of theirs passes for a timing."""
+"""The clients inside their environments: that they run by themselves, what they fetch, what they
+load, whom they trust, and that no failure of theirs passes for a timing."""
 
 import json
+import re
+import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import trustme
 
-from casebook import stacks
-from casebook.probes import clients
-from casebook.runs.bench import PROBES, hear_probe, lab_server
+from casebook import clients, server, stacks
+from casebook.runs.bench import PROBES, ask_probe
 from casebook.runs.measure import measure
 from casebook.stacks import environments
 
@@ -30,15 +31,13 @@ COUNTED = ["counters_contexts", "loads", "counters_loads_before"]
 
 @pytest.fixture(scope="module")
 def https():
-    with lab_server("https") as target:
-        yield target
+    with server.start() as lab:
+        yield lab
 
 
-def ask(name, target, variables=None, **other):
+def ask(name, lab, n=3, **further):
     environment = environments.ensure(stacks.get(name))
-    spec = {"client": environment.stack.client, "steps": [], "url": target.url, "n": 3}
-    spec |= {"delay_s": 0, "ca_file": target.ca_file, "verify": target.ca_file}
-    return hear_probe(environment, spec | other, variables)[0]
+    return ask_probe(environment, lab, n, 0, **{"verify": str(lab.ca_file)} | further)[0]
 
 
 def fetched(**asked):
@@ -49,7 +48,60 @@ def fetched(**asked):
 
 def test_every_client_has_a_stack_and_every_stack_its_client():
     of_stacks = {stack.client for stack in stacks.load().values()} - {""}
-    assert of_stacks - {"grequests"} == set(clients.OF_TODAY)
+    # A session and threads go with any stack that has requests.
+    assert set(clients.files()) - of_stacks == {"requests", "session", "threads"}
+
+
+def stack_of(client):
+    """A stack that has what a client imports."""
+    own = [name for name, stack in stacks.load().items() if stack.client == client]
+    return "stage-1-today" if client == "grequests" or not own else own[-1]
+
+
+@pytest.mark.parametrize("client", clients.files())
+def test_each_runs_by_itself(client, https):
+    environment = environments.ensure(stacks.get(stack_of(client)))
+    https.reset()
+    said = subprocess.run(
+        [environment.python, clients.file_of(client), https.url, "2", https.ca_file],
+        env=environments.clean_environ(environment), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    assert https.counters()["requests"] == 2
+    assert re.fullmatch(r"[12]\.\d\d s", said.stdout.splitlines()[-1])
+
+
+def test_a_new_client_is_one_file(monkeypatch, tmp_path):
+    """Found by its presence, imported after the steps, and asked for by its name."""
+    own = clients.file_of("loop").read_text().replace("import requests", "import requests as mine")
+    own = own.replace('"""requests: a', '"""A').replace("requests.get(url", "mine.get(url")
+    (tmp_path / "mine.py").write_text(own)
+    monkeypatch.setattr(clients, "FOLDER", tmp_path)
+    clients.files.cache_clear()
+    try:
+        assert list(clients.files()) == ["mine"]
+        frame = measure("stage-1-today", n=3, delay_s=0, client="mine", repeats=1)
+    finally:
+        clients.files.cache_clear()
+    assert frame["client"].tolist() == ["mine"]
+    assert frame["counters_load_verify_locations"].tolist() == [3]
+
+
+def test_a_client_may_be_called_as_its_file(https):
+    frame = measure("stage-1-today", n=2, delay_s=0, client="loop", repeats=1)
+    assert frame["client"].tolist() == ["requests"]
+
+
+def test_a_session_keeps_its_connection():
+    frame = measure("stage-1-today", n=3, delay_s=0, client="session", repeats=1)
+    counted = frame[["counters_connections", "counters_requests", "counters_contexts"]]
+    assert counted.values.tolist() == [[1, 3, 1]]
+
+
+def test_a_loop_that_raises_names_the_page_at_which_it_was(https, wrong):
+    answer = ask("stage-1-today", https, client="requests", url=wrong + "/c")
+    assert answer["failure"]["page"] == 1
+    assert answer["responses"] == [{"page": 1, "status": None, "got_page": None}]
 
 
 def test_all_at_once_each_on_a_connection_of_its_own():
@@ -145,6 +197,6 @@ def test_pycurl_says_how_many_it_can_wait_for(https):
 
 def test_a_client_of_today_leaves_nothing_beside_the_probes(https):
     before = sorted(PROBES.rglob("*"))
-    answer = ask("httpx-today", https, {"PYTHONDONTWRITEBYTECODE": ""})
+    answer = ask("httpx-today", https, variables={"PYTHONDONTWRITEBYTECODE": ""})
     assert answer["failure"] is None
     assert sorted(PROBES.rglob("*")) == before

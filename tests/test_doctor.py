@@ -94,6 +94,8 @@ VERDICTS = {
     "geventhttpclient": "blocked",
     "requests-first-today": "cannot tell",
     "httpx-today": "does not apply",
+    "eventlet-0.33.3-py37": "blocked",
+    "eventlet-0.34.1-py37": "free",
 }
 STATUS = {"free": 0, "blocked": 1, "cannot tell": 2, "does not apply": 0}
 

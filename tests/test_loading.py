@@ -167,11 +167,18 @@ def test_with_locks_apart_the_certificates_are_loaded_all_the_same():
 
 
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind counts instructions")
-def test_the_instructions_of_a_load_are_the_same_each_time():
+def test_the_instructions_of_a_load_are_the_same_each_time(monkeypatch):
+    monkeypatch.setenv("CASEBOOK_MODE", "full")
     first, second = (instructions.count("openssl-4.0-today") for _ in range(2))
     assert set(first["source"]) == {"live"} and first["release"].iloc[0].startswith("OpenSSL 4.0")
     [one], [other] = first["instructions"], second["instructions"]
     assert abs(one / other - 1) < 0.001 and one > 1_000_000
+
+
+def test_in_the_quick_mode_recorded_instructions_are_given_and_say_so():
+    frame = instructions.count()
+    assert set(frame["source"]) == {"reference"}
+    assert list(frame["stack"]) == list(instructions.RECORDED)
 
 
 def test_without_a_compiler_the_recorded_locks_are_given_and_say_so(monkeypatch):
@@ -239,7 +246,7 @@ def test_what_stands_in_for_an_old_python_is_recorded():
 def test_without_python_3_7_its_rows_are_the_reference_machines(tmp_path):
     script = """
 import json, sys
-from casebook.certificates import loading
+from casebook.cases.certificates import loading
 frame = loading.measure(["stage-1-py37", "stage-1-today"], loading.WATCHED, repeats=1)
 print(json.dumps(frame.groupby("stack")["source"].unique().map(list).to_dict()))
 try:

@@ -1,17 +1,30 @@
 """The notebooks as they are committed."""
 
 import ast
+import re
+import statistics
 import subprocess
 import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import nbformat
 import pytest
+from nbformat import NotebookNode
 
 from casebook import places
 from casebook.pages.contents import Book
+from casebook.pages.folding import CHECKS
 
 NOTEBOOKS = sorted(places.NOTEBOOKS.glob("*.ipynb"))
+CHAPTERS = [path for path in NOTEBOOKS if path.stem[0].isdigit()]
+
+#: What a code cell is for. The last two are folded.
+KINDS = ("mechanism", "evidence", "plumbing")
+#: The story comes first: bounds for what a reader of a chapter sees unfolded.
+LEAST_MECHANISM, MOST_LINES, MOST_FINDINGS, MOST_WORDS = 2 / 3, 4, 4, 1600
 
 
 def code_cells(notebook: Path) -> list[str]:
@@ -68,3 +81,149 @@ def test_nothing_is_defined_in_two_notebooks() -> None:
                     defined.setdefault(node.name, []).append(path.stem)
     twice = {name: where for name, where in defined.items() if len(set(where)) > 1}
     assert twice == {}
+
+
+@dataclass
+class Story:
+    """What a reader sees of a chapter outside its exercises.
+
+    lines: of unfolded code, by kind. cells: the lines of each unfolded cell. findings: made in the
+    text, and compared: published rows in it. words: of prose. checks: whether the section of all
+    checks is there, at the end.
+    """
+
+    lines: Counter = field(default_factory=Counter)
+    cells: list[int] = field(default_factory=list)
+    findings: int = 0
+    compared: int = 0
+    words: int = 0
+    code: list[NotebookNode] = field(default_factory=list)
+    checks: list[NotebookNode] = field(default_factory=list)
+
+    @property
+    def mechanism(self) -> float:
+        return self.lines["mechanism"] / max(1, self.lines.total())
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.cells or [0])
+
+
+@cache
+def story(path: Path) -> Story:
+    told, section = Story(), ""
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "markdown":
+            headings = re.findall(r"^## +(.+?)\s*$", cell.source, re.M)
+            section = headings[-1] if headings else section
+            if headings and section == CHECKS:
+                told.checks.append(cell)
+            if section != "Exercises":
+                told.words += len(words_of(cell.source))
+        elif cell.cell_type == "code" and section != "Exercises":
+            told.code.append(cell)
+            calls = Counter(map(called, ast.walk(ast.parse(python_of(cell.source)))))
+            if section != CHECKS:
+                told.findings += calls["claim"]
+                told.compared += calls["compare"]
+            if "hide-input" not in tags_of(cell):
+                lines = lines_of(cell)
+                told.lines += lines
+                told.cells.append(lines.total())
+    return told
+
+
+def tags_of(cell: NotebookNode) -> list[str]:
+    return cell.metadata.get("tags", [])
+
+
+def called(node: ast.AST) -> str:
+    """The name of the function that a node calls; empty for what is no call."""
+    function = getattr(node, "func", None)
+    return getattr(function, "attr", getattr(function, "id", ""))
+
+
+def lines_of(cell: NotebookNode) -> Counter:
+    """The lines of a cell by kind: its own, but what decides, draws or imports our package."""
+    source = python_of(cell.source)
+    kind = next((tag for tag in tags_of(cell) if tag in KINDS), "no kind")
+    kinds = dict.fromkeys(range(1, len(source.splitlines()) + 1), kind)
+    for statement in ast.parse(source).body:
+        calls = set(map(called, ast.walk(statement)))
+        shown = ast.unparse(statement)
+        if calls & {"claim", "compare"}:
+            other = "evidence"
+        elif re.match(r"from casebook|import casebook|(\w+ = )?(charts|tables)\.", shown):
+            other = "plumbing"
+        else:
+            continue
+        kinds |= dict.fromkeys(range(statement.lineno, statement.end_lineno + 1), other)
+    return Counter(kinds[n] for n, line in enumerate(source.splitlines(), 1) if line.strip())
+
+
+def words_of(markdown: str) -> list[str]:
+    """The words of a prose cell: no code, no pictures, no addresses, no marks of directives."""
+    prose, inside = [], []
+    for line in markdown.splitlines():
+        fence = re.match(r"(?:```|:::)[`:]*(.*)", line)
+        if fence and (fence[1] or not inside):
+            inside.append(fence[1].startswith("{"))  # else it is code
+        elif fence:
+            inside.pop()
+        elif all(inside) and not re.match(r":\w+:", line):
+            prose.append(re.sub(r"!\[.*?\]\(.*?\)|\]\(.*?\)", " ", line))
+    return re.findall(r"[^\W_][\w'’.,-]*", " ".join(prose))
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_the_story_comes_first(path: Path) -> None:
+    told = story(path)
+    wrong = [
+        f"{what} ({found:.2g}, bound {bound:.2g})"
+        for what, found, bound in (
+            ("too many lines of a visible cell in the median", told.median, MOST_LINES),
+            ("too many findings in the text", told.findings, MOST_FINDINGS),
+            ("published rows compared in the text", told.compared, 0),
+            ("too many words outside the exercises", told.words, MOST_WORDS),
+            ("too little of the visible code is mechanism", -told.mechanism, -LEAST_MECHANISM),
+        )
+        if found > bound
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_each_cell_is_of_one_kind_and_folded_by_it(path: Path) -> None:
+    for cell in story(path).code:
+        kinds = [tag for tag in tags_of(cell) if tag in KINDS]
+        assert len(kinds) == 1, f"{cell.id}: {kinds}\n{cell.source}"
+        hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False)
+        folded = kinds != ["mechanism"]
+        assert ("hide-input" in tags_of(cell), hidden) == (folded, folded), cell.id
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_all_checks_stand_folded_at_the_end(path: Path) -> None:
+    (heading,) = story(path).checks
+    assert heading.source.startswith(f"## {CHECKS}\n") or heading.source == f"## {CHECKS}"
+    assert heading.metadata["jp-MarkdownHeadingCollapsed"] is True
+    cells = nbformat.read(path, as_version=4).cells
+    after = cells[[cell.id for cell in cells].index(heading.id) + 1 :]
+    assert not [cell for cell in after if cell.source.startswith(("# ", "## "))]
+
+
+def test_how_much_of_each_chapter_is_story(capsys: pytest.CaptureFixture) -> None:
+    """Prints it, for whoever reads the log."""
+    heads = [*KINDS, "no kind", "share", "median", "findings", "compared", "words"]
+    rows = [f"{'visible code lines':<24}" + "".join(f"{head:>11}" for head in heads)]
+    for path in CHAPTERS:
+        told = story(path)
+        rest = told.findings, told.compared, told.words
+        rows.append(
+            f"{path.stem:<24}"
+            + "".join(f"{told.lines[kind]:>11}" for kind in (*KINDS, "no kind"))
+            + f"{told.mechanism:>11.0%}{told.median:>11.1f}"
+            + "".join(f"{number:>11}" for number in rest)
+        )
+    with capsys.disabled():
+        print("\n" + "\n".join(rows))

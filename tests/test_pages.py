@@ -18,7 +18,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from casebook import colours, pages, places
-from casebook.pages import snakeviz_pages
+from casebook.pages import layers, snakeviz_pages
 from casebook.stacks import environments
 
 AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
@@ -29,8 +29,9 @@ AXE_RUN = """axe.run(document, {
 WIDE, PHONE = 1280, 390
 
 DIAGRAMS = places.ROOT / "book" / "_static" / "diagrams"
-#: Leaves of a diagram its words and boxes.
-NO_LINES = ".diagram.diagram.diagram { --line: none }"
+LAYERS = sorted(DIAGRAMS.glob("layers-*.svg"))
+#: Leaves of a diagram its words and boxes; of the lit ones there may be more than ground.
+NO_LINES = ".diagram.diagram.diagram { --line: none } .diagram.diagram .lit { fill: none }"
 #: The words of a diagram that have no room: [text, what is in its way].
 CROWDED = """(() => {
     const boxes = selector => [...document.querySelectorAll(selector)].map(
@@ -174,10 +175,25 @@ def test_each_diagram_is_described_in_its_chapter() -> None:
     described = []
     for path in DIAGRAMS.glob("*.svg"):
         drawing = ElementTree.parse(path).getroot()
-        assert drawing.findtext("{*}title"), path.name
-        described.append((drawing.findtext("{*}desc"), path.name))
-    assert sorted(shown) == sorted(described)
-    assert len(shown) >= 5
+        assert drawing.findtext("{*}title") and drawing.findtext("{*}desc"), path.name
+        if path not in LAYERS:  # of which the chapters say in their own words what is lit
+            described.append((drawing.findtext("{*}desc"), path.name))
+    assert sorted(image for image in shown if DIAGRAMS / image[1] not in LAYERS) == sorted(
+        described
+    )
+    assert len(described) >= 5
+
+
+@pytest.mark.parametrize("number", layers.CHAPTERS)
+def test_each_chapter_opens_with_the_layers(number: int) -> None:
+    drawing = DIAGRAMS / f"layers-{number:02}.svg"
+    assert drawing.read_text(encoding="utf-8") == layers.drawing(number), (
+        "run: python -m casebook.pages.layers"
+    )
+    (path,) = places.NOTEBOOKS.glob(f"{number:02}_*.ipynb")
+    shown = [(alt, name) for alt, name in diagrams_in(path) if DIAGRAMS / name in LAYERS]
+    assert [name for _, name in shown] == [drawing.name]
+    assert len(shown[0][0]) > 30
 
 
 def diagrams_in(path: Path) -> list[tuple[str, str]]:
@@ -247,6 +263,49 @@ def assert_drawn(shown: Locator, theme: str) -> None:
     assert colours.contrast(ground, {"light": "#ffffff", "dark": "#000000"}[theme]) < 2
     words = sum(count for colour, count in counts.items() if colours.contrast(colour, ground) > 4.5)
     assert words / sum(counts.values()) > 0.005
+
+
+def test_marks_and_folds_work_from_a_folder(site: Path, browser: Browser) -> None:
+    """A mark leads to its row of the ledger, and that leads back into the fold, which it opens."""
+    tab = browser.new_page()
+    folds = 0
+    for path in sorted((site / "notebooks").glob("*.html")):
+        tab.goto(path.as_uri())
+        folded = tab.locator("details.checks .cb-finding")
+        if not folded.count():
+            continue
+        folds += 1
+        name = folded.first.get_attribute("id")
+        assert not folded.first.is_visible()
+        tab.goto(f"{path.as_uri()}#{name}")
+        tab.reload()
+        assert folded.first.is_visible()
+        folded.first.locator(".cb-mark").click()
+        tab.wait_for_url(re.compile(rf"book/(claims|published)\.html#{name}$"))
+        row = tab.locator(f"tr:has(#{name})")
+        assert row.is_visible()
+        row.get_by_role("link").last.click()
+        tab.wait_for_url(f"{path.as_uri()}#{name}")
+        assert tab.locator(f"#{name}").is_visible()
+    assert folds
+    tab.close()
+
+
+def test_printing_opens_the_checks(site: Path, browser: Browser) -> None:
+    tab = browser.new_page()
+    for path in sorted((site / "notebooks").glob("*.html")):
+        tab.goto(path.as_uri())
+        checks = tab.locator("details.checks")
+        if checks.count():
+            assert not checks.evaluate("fold => fold.open")
+            tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+            assert checks.evaluate("fold => fold.open")
+            tab.evaluate("dispatchEvent(new Event('afterprint'))")
+            assert not checks.evaluate("fold => fold.open")
+            break
+    else:
+        pytest.fail("no chapter has folded checks")
+    tab.close()
 
 
 def test_notebooks_can_be_downloaded_without_outputs(site: Path) -> None:

@@ -6,16 +6,13 @@ import re
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 
-from casebook import stacks
-from casebook.runs.bench import PROBES, ask_probe, lab_server
+from casebook import clients, server, stacks
+from casebook.runs.bench import PROBES, ask_probe
 from casebook.runs.measure import measure_runs
 from casebook.stacks import environments
-
-BARE = Path(__file__).parent.parent / "benchmarks" / "bare_fetch.py"
 
 SERIAL = [
     "stage-2-py27",
@@ -25,21 +22,21 @@ SERIAL = [
     "stage-3-today",
 ]
 CONCURRENT = ["stage-1-py27", "stage-3-py27", "stage-1-py37", "stage-4-py37", "stage-1-today"]
-#: Stacks that differ in nothing from `import grequests`, as the bare script has it.
+#: Stacks that differ in nothing from `import grequests`, as the client by itself has it.
 PLAIN = ["stage-1-py27", "stage-2-py27", "stage-1-py37", "stage-2-py37", "stage-1-today"]
 EVENTS = ["connect", "handshake", "send", "wait", "receive"]
 
 
 @pytest.fixture(scope="module")
 def https():
-    with lab_server("https") as target:
-        yield target
+    with server.start() as lab:
+        yield lab
 
 
 @pytest.fixture(scope="module")
 def http():
-    with lab_server("http") as target:
-        yield target
+    with server.start("http") as lab:
+        yield lab
 
 
 def environment_of(name):
@@ -53,17 +50,8 @@ def environment_of(name):
 def ask(name, target, gather=(), n=5, delay_s=0.1, client="grequests", **other):
     """The probe's answer for this stack; other keys go into its specification."""
     environment = environment_of(name)
-    spec = {
-        "client": client,
-        "steps": list(environment.stack.steps),
-        "url": target.url,
-        "n": n,
-        "delay_s": delay_s,
-        "ca_file": target.ca_file,
-        "gather": list(gather),
-    }
     target.reset()
-    return ask_probe(environment, spec | other)
+    return ask_probe(environment, target, n, delay_s, client, tuple(gather), **other)[0]
 
 
 def all_right(answer, n=5):
@@ -96,23 +84,23 @@ def test_importing_the_probe_imports_nothing_that_gevent_patches(name):
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_the_bare_script_comes_out_the_same(name, https):
+def test_the_client_by_itself_comes_out_the_same(name, https):
     environment = environment_of(name)
-    all_right(ask(name, https))
+    all_right(ask(name, https, n=3), n=3)
     probe = https.counters()
     https.reset()
-    bare = subprocess.run(
-        [environment.python, BARE, https.url, "5", "0.1", https.ca_file],
+    said = subprocess.run(
+        [environment.python, clients.file_of("grequests"), https.url, "3", https.ca_file],
         env=environments.clean_environ(environment),
         capture_output=True,
         text=True,
         check=True,
-    )
-    assert json.loads(bare.stdout)["ok"] == 5
+    ).stdout
+    assert said.startswith("[" + ", ".join(["<Response [200]>"] * 3) + "]\n")
     script = https.counters()
     assert (probe["peak_in_flight"] == 1) == (script["peak_in_flight"] == 1) == (name in SERIAL)
-    assert probe["handshakes"] == script["handshakes"] == 5
-    assert probe["requests"] == script["requests"] == 5
+    assert probe["handshakes"] == script["handshakes"] == 3
+    assert probe["requests"] == script["requests"] == 3
 
 
 def test_nothing_is_left_beside_the_probes(https):
@@ -120,8 +108,8 @@ def test_nothing_is_left_beside_the_probes(https):
     environment = environment_of("stage-1-today")
     environ = environments.clean_environ(environment)
     del environ["PYTHONDONTWRITEBYTECODE"]
-    spec = {"client": "grequests", "steps": ["grequests"], "url": https.url, "n": 1}
-    spec |= {"delay_s": 0, "ca_file": https.ca_file}
+    spec = {"client": str(clients.file_of("grequests")), "steps": ["grequests"], "n": 1}
+    spec |= {"url": https.url, "delay_s": 0, "ca_file": str(https.ca_file)}
     subprocess.run(
         [environment.python, PROBES / "fetch.py"],
         env=environ,
@@ -130,7 +118,7 @@ def test_nothing_is_left_beside_the_probes(https):
         check=True,
         capture_output=True,
     )
-    assert sorted(PROBES.rglob("*")) == before
+    assert sorted([*PROBES.rglob("*"), *clients.FOLDER.glob("*.pyc")]) == before
 
 
 # ---------------------------------------------------------------- counters

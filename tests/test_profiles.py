@@ -1,5 +1,6 @@
 """Lines of profiles from real stacks: who waits, how often, and for what."""
 
+import pandas as pd
 import pytest
 
 from casebook.cases import distance, profiles
@@ -44,6 +45,21 @@ def test_waits_are_told_round_by_round_in_turns():
         assert (0 < frame[part]).all() and (frame[part] <= frame["all_s"]).all()
 
 
+def test_two_profiles_stand_side_by_side(injected):
+    plain = observe(STACK, "profile", n=5, delay_s=0.1, scheme="http")
+    both = profiles.beside({"https": injected, "http": plain}, top=2)
+    poll = both.iloc[0]
+    assert poll["where"] == "poll, built in"
+    assert poll["https, own time, s"] > 0.4 and pd.isna(poll["http, own time, s"])
+    assert poll["https, calls"] != "–" == poll["http, calls"]
+    assert 3 <= len(both) <= 4
+    caller = f"wait.py:{profiles.line(injected, 'do_poll')['line']}(do_poll)"
+    again = profiles.beside({"": injected}, only=[caller, "poll, built in"])
+    assert list(again["where"]) == ["poll, built in", f"urllib3/util/{caller}"]
+    with pytest.raises(UsageError, match="no_such"):
+        profiles.beside({"": injected}, only=["no_such"])
+
+
 def test_a_line_that_is_not_there_or_not_the_only_one_is_refused(injected):
     with pytest.raises(UsageError, match="0 times"):
         profiles.line(injected, "no_such_function")
@@ -68,7 +84,7 @@ def test_all_threads_are_recorded_each_on_its_own_stack(threads):
     load = profiles.line(frame, LOAD)
     assert load["calls"] == load["pcalls"] == 6 and load.name == 0
     assert load["cumtime_s"] == load["tottime_s"] >= 0.9 * load["cpu_s"] > 0
-    assert profiles.line(frame, "fetch", "clients.py")["calls"] == 6
+    assert profiles.line(frame, "get", "threads.py")["calls"] == 6
     # Somebody loads: urllib3, through the probe's counter.
     assert profiles.callers(threads, LOAD)["calls"].sum() == 6
     # Each thread was there for a part of the time at most.
@@ -81,7 +97,7 @@ def test_on_one_stack_own_times_add_up_to_the_clock(threads):
     assert set(frame["function"]) == set(profiles.all_threads(threads)["function"])
     assert profiles.line(frame, LOAD)["calls"] == 6
     # Threads that overlap look like calls from inside one another.
-    assert profiles.line(frame, "fetch", "clients.py")["pcalls"] < 6
+    assert profiles.line(frame, "get", "threads.py")["pcalls"] < 6
 
 
 def test_a_profile_without_threads_is_refused(injected):

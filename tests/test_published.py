@@ -151,6 +151,6 @@ def test_an_unknown_outcome_is_refused():
 def test_a_comparison_is_one_line_in_a_terminal(capsys):
     published.compare("talk-serial-3", 3.1, runs=walls(1.0, "reference"))
     assert capsys.readouterr().out == (
-        "Published talk-serial-3 · requests, n = 3, wall: published 3.30 s, here 3.10 s "
-        "(reference machine, not measured now) · reproduced\n"
+        "requests, n = 3, wall: published 3.30 s, here 3.10 s "
+        "[✓ reproduced, recorded; published talk-serial-3]\n"
     )

@@ -14,9 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from casebook import places
+from casebook import places, server
 from casebook.errors import UsageError
-from casebook.runs.bench import lab_server
 from casebook.server.relay import relay
 
 
@@ -120,7 +119,7 @@ def test_hundreds_of_connections_at_once(echo):
 
 
 def test_tls_comes_through_and_costs_two_round_trips():
-    with lab_server() as lab, relay(lab.url, 0.05) as url:
+    with server.start() as lab, relay(lab.url, 0.05) as url:
         context = ssl.create_default_context(cafile=lab.ca_file)
         start = time.perf_counter()
         with context.wrap_socket(connect(url), server_hostname="127.0.0.1") as tls:

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import ssl
+import statistics
 import subprocess
 import sys
 import threading
@@ -14,25 +15,26 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import go_httpbin
 import pytest
 
 from casebook import server
 from casebook.errors import ServerFailed, UsageError
-from casebook.server import go_httpbin
 
 ROOT = Path(__file__).parent.parent
-CROWD = ROOT / "benchmarks" / "crowd.py"
+CROWD = ROOT / "tests" / "crowd.py"
+CURL = ("curl", "-sSi", "--http1.1", "--path-as-is", "--noproxy", "*")
 SERVE = """
 import signal, sys
 from casebook import server
 signal.signal(signal.SIGHUP, signal.{})
-sys.exit(server.serve(scheme={!r}, engine={!r}))
+sys.exit(server.serve(scheme={!r}))
 """
 OWN = """
 import json, time
 from casebook import server
-lab = server.start(engine={!r})
-print(json.dumps({{"pid": lab.pid, "ca_file": str(lab.ca_file)}}), flush=True)
+lab = server.start()
+print(json.dumps({"pid": lab.pid, "ca_file": str(lab.ca_file)}), flush=True)
 time.sleep(600)
 """
 #: Refused by go-httpbin too. (It takes "nan", "inf" and "1s", and rounds "-0.0001" to nothing.)
@@ -52,35 +54,11 @@ def lab(shared):
     return shared
 
 
-@pytest.fixture(scope="session")
-def needs_go_httpbin():
-    required = "go-httpbin" in os.environ.get("CASEBOOK_REQUIRE", "").replace(",", " ").split()
-    if go_httpbin.find() is None and not required:
-        pytest.skip(f"go-httpbin is not installed: {go_httpbin.INSTALL}")
-
-
-@pytest.fixture(params=server.ENGINES)
-def engine(request):
-    if request.param == "go-httpbin":
-        request.getfixturevalue("needs_go_httpbin")
-    return request.param
-
-
 def curl(lab: server.Server, path: str, *options: str) -> tuple[int, dict[str, str], bytes]:
     """Status, headers (names in lower case) and body, as curl gets them in one new connection."""
     trust = ["--cacert", str(lab.ca_file)] if lab.ca_file else []
     done = subprocess.run(
-        [
-            "curl",
-            "-sSi",
-            "--http1.1",
-            "--path-as-is",
-            "--noproxy",
-            "*",
-            *trust,
-            *options,
-            lab.url + path,
-        ],
+        [*CURL, *trust, *options, lab.url + path],
         capture_output=True,
         check=True,
         timeout=60,
@@ -340,8 +318,8 @@ def test_three_thousand_connections_at_once(lab):
 
 
 def test_with_too_few_files_it_says_so_and_serves_all_the_same():
-    with foreground("https", "lab", files=200) as (process, ready):
-        lab = server.Server(ready["url"], Path(ready["ca_file"]), ready["pid"], "lab", process)
+    with foreground("https", files=200) as (process, ready):
+        lab = server.Server(ready["url"], Path(ready["ca_file"]), process)
         assert crowd(lab, 300, "/delay/0.5")["ok"] == 300
         assert lab.counters()["connections"] == 300
         process.send_signal(signal.SIGTERM)
@@ -351,8 +329,8 @@ def test_with_too_few_files_it_says_so_and_serves_all_the_same():
 
 
 def test_rude_clients_leave_no_noise():
-    with foreground("https", "lab") as (process, ready):
-        lab = server.Server(ready["url"], Path(ready["ca_file"]), ready["pid"], "lab", process)
+    with foreground("https") as (process, ready):
+        lab = server.Server(ready["url"], Path(ready["ca_file"]), process)
         raw(lab).close()  # hangs up before its handshake
         with raw(lab) as sock:
             sock.sendall(b"GET / HTTP/1.1\r\n\r\n")  # plain HTTP
@@ -379,13 +357,13 @@ def test_rude_clients_leave_no_noise():
 
 
 @contextlib.contextmanager
-def foreground(scheme: str, engine: str, files: int | None = None, hangup: str = "SIG_DFL"):
+def foreground(scheme: str, files: int | None = None, hangup: str = "SIG_DFL"):
     """`serve` in a process of its own, and the line that it printed. `files`: all it may open.
 
     `hangup`: what it finds set for SIGHUP, however these tests were started.
     """
     limit = f"ulimit -n {files}; " if files else ""
-    serve = SERVE.format(hangup, scheme, engine)
+    serve = SERVE.format(hangup, scheme)
     with subprocess.Popen(
         ["sh", "-c", limit + 'exec "$0" -c "$1"', sys.executable, serve],
         cwd=ROOT,
@@ -400,8 +378,8 @@ def foreground(scheme: str, engine: str, files: int | None = None, hangup: str =
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_told_to_stop_it_leaves_nothing(engine, number):
-    with foreground("https", engine) as (process, ready):
+def test_told_to_stop_it_leaves_nothing(number):
+    with foreground("https") as (process, ready):
         assert list(ready) == ["url", "ca_file", "pid"]
         folder = Path(ready["ca_file"]).parent
         assert folder.exists()
@@ -413,8 +391,8 @@ def test_told_to_stop_it_leaves_nothing(engine, number):
 
 
 def test_under_nohup_it_outlives_its_terminal():
-    with foreground("http", "lab", hangup="SIG_IGN") as (process, ready):
-        lab = server.Server(ready["url"], None, ready["pid"], "lab", process)
+    with foreground("http", hangup="SIG_IGN") as (process, ready):
+        lab = server.Server(ready["url"], None, process)
         process.send_signal(signal.SIGHUP)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)
@@ -424,14 +402,14 @@ def test_under_nohup_it_outlives_its_terminal():
 
 
 def test_serve_over_plain_http_names_no_ca_file():
-    with foreground("http", "lab") as (_, ready):
+    with foreground("http") as (_, ready):
         assert ready["url"].startswith("http://127.0.0.1:")
         assert ready["ca_file"] is None
 
 
-def test_it_dies_with_an_owner_who_is_killed(engine):
+def test_it_dies_with_an_owner_who_is_killed():
     with subprocess.Popen(
-        [sys.executable, "-c", OWN.format(engine)], cwd=ROOT, text=True, stdout=subprocess.PIPE
+        [sys.executable, "-c", OWN], cwd=ROOT, text=True, stdout=subprocess.PIPE
     ) as owner:
         ready = json.loads(owner.stdout.readline())
         owner.kill()
@@ -446,7 +424,7 @@ def test_it_dies_with_an_owner_who_is_killed(engine):
 def test_a_forked_child_of_the_owner_does_not_keep_it_alive():
     fork = "import os, time\nchild = os.fork()\nif child:\n    print(child, flush=True)\n"
     with subprocess.Popen(
-        [sys.executable, "-c", OWN.format("lab").replace("time.sleep", fork + "time.sleep")],
+        [sys.executable, "-c", OWN.replace("time.sleep", fork + "time.sleep")],
         cwd=ROOT,
         text=True,
         stdout=subprocess.PIPE,
@@ -459,13 +437,12 @@ def test_a_forked_child_of_the_owner_does_not_keep_it_alive():
         os.kill(child, signal.SIGKILL)
 
 
-def test_a_killed_server_is_cleaned_up_and_said(engine):
-    with server.start(engine=engine) as lab:
+def test_a_killed_server_is_cleaned_up_and_said():
+    with server.start() as lab:
         os.kill(lab.pid, signal.SIGKILL)
         lab.wait()
-        if engine == "lab":
-            with pytest.raises(ServerFailed, match=r"has ended|does not answer"):
-                lab.counters()
+        with pytest.raises(ServerFailed, match=r"has ended|does not answer"):
+            lab.counters()
     assert not lab.ca_file.parent.exists()
     lab.stop()  # again: harmless
 
@@ -475,27 +452,28 @@ def test_a_port_in_use_is_said():
         server.start(scheme="http", port=urlsplit(lab.url).port)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"scheme": "gopher"}, {"engine": "apache"}, {"port": 65536}, {"port": -1}]
-)
+@pytest.mark.parametrize("wrong", [{"scheme": "gopher"}, {"port": 65536}, {"port": -1}])
 def test_what_it_does_not_know_is_refused(wrong):
     with pytest.raises(UsageError):
         server.start(**wrong)
 
 
-def test_go_httpbin_that_is_not_installed_names_the_command(monkeypatch, tmp_path):
-    for name in ("PATH", "HOME", "GOPATH", "GOBIN"):
-        monkeypatch.setenv(name, str(tmp_path))
-    with pytest.raises(ServerFailed, match=r"go install github\.com/mccutchen/go-httpbin"):
-        server.start(engine="go-httpbin")
+def test_somebody_elses_server_is_not_counted_and_not_stopped(lab):
+    with server.Server(lab.url, lab.ca_file) as seen:
+        assert (seen.counters(), seen.reset(), seen.pid) == (None, None, None)
+    assert curl(lab, "/get")[0] == 200
+    assert lab.counters()["requests"] == 1
 
 
 # Beside the original
 
 
 @pytest.fixture(scope="module")
-def both(needs_go_httpbin):
-    with server.start() as lab, server.start(engine="go-httpbin") as original:
+def both():
+    required = "go-httpbin" in os.environ.get("CASEBOOK_REQUIRE", "").split(",")
+    if go_httpbin.find() is None and not required:
+        pytest.skip(f"go-httpbin is not installed: {go_httpbin.INSTALL}")
+    with server.start() as lab, go_httpbin.running() as original:
         yield lab, original
 
 
@@ -531,11 +509,18 @@ def test_the_same_errors_as_go_httpbin(both):
     assert {**ours, "detail": ""} == {**theirs, "detail": ""}
 
 
-def test_go_httpbin_serves_a_crowd_and_has_no_counters(both):
-    _, original = both
-    assert crowd(original, 10, "/delay/0.1")["ok"] == 10
-    assert original.counters() is None
-    assert original.reset() is None
+@pytest.mark.slow
+def test_it_keeps_up_with_go_httpbin(both):
+    """A thousand clients at once, in turns: the whole crowd, and its slowest hundredth."""
+    seen = [[crowd(each, 1000, "/delay/1") for each in both] for _ in range(5)]
+    assert {one["ok"] for pair in seen for one in pair} == {1000}
+
+    def median_ratio(quantity):
+        ours, theirs = (statistics.median(map(quantity, each)) for each in zip(*seen, strict=True))
+        return ours / theirs
+
+    assert median_ratio(lambda one: one["wall_s"]) < 1.3
+    assert median_ratio(lambda one: statistics.quantiles(one["done_s"], n=100)[98]) < 1.3
 
 
 # Two minutes after the first test began

@@ -3,6 +3,7 @@
 import cProfile
 import json
 from pathlib import Path
+from pstats import Stats
 
 import pytest
 
@@ -47,3 +48,25 @@ def test_refuses_what_is_no_profile(tmp_path: Path) -> None:
 def test_a_missing_profile_is_named_where_it_is_asked_for() -> None:
     with pytest.raises(UsageError, match=r"No profile data/none\.prof; `make record`"):
         snakeviz_pages.ProfilePage(places.DATA / "none.prof", "None")
+
+
+def test_opens_where_the_time_is_and_not_where_greenlets_were_started() -> None:
+    dump = places.DATA / "reference" / "observations" / "stage-2-py27.prof"
+    way = [function for _, _, function in snakeviz_pages.way_to_the_time(Stats(str(dump)))]
+    assert way[0] == "<built-in method poll>" and {"do_poll", "wait_for_read", "recv"} < set(way)
+    assert "map" not in way and "get" not in way
+    text = snakeviz_pages.page_html(dump, "Stage 2")
+    assert f"begins with <code>{way[-1]}</code>" in text
+    assert f'({way[-1]})";\n' in text  # the root that the script draws
+    assert "<code>&lt;built-in method poll&gt;</code>, 10.0" in text
+
+
+def test_a_changed_page_of_snakeviz_is_noticed(
+    profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packaged = snakeviz_pages._packaged
+    monkeypatch.setattr(
+        snakeviz_pages, "_packaged", lambda name: packaged(name).replace("sv_find_root", "other")
+    )
+    with pytest.raises(BookFailed, match="no longer holds"):
+        snakeviz_pages.page_html(profile, "Stage 9")

@@ -6,9 +6,9 @@ import tomllib
 
 import pytest
 
-from casebook import places, stacks
+from casebook import clients, places, stacks
 from casebook.errors import UsageError
-from casebook.probes import clients, steps
+from casebook.probes import steps
 
 TABLE = tomllib.loads(stacks.TABLE.read_text())
 LOCKS = sorted((places.ENV / "locks").glob("*.txt"))
@@ -44,7 +44,7 @@ def test_each_stack_is_complete(stack):
     assert stack.python in ("2.7", "3.7", "today", "here")
     assert bool(stack.lock) == (stack.python != "here")
     assert set(stack.steps) <= set(steps.STEPS)
-    assert stack.client in ("", *clients.CLIENTS)
+    assert stack.client in ("", *clients.files())
     assert stack.steps or stack.client not in ("grequests", "requests", "threads")
     assert stack.about.endswith(".") and stack.about.count(". ") == 0
     if stack.says:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from casebook import stacks
+from casebook import server, stacks
 from casebook.errors import UsageError
 from casebook.runs import measurements, runs
-from casebook.runs.bench import hear_probe, lab_server
+from casebook.runs.bench import ask_probe
 from casebook.stacks import environments
 
 #: What gevent's reports begin with, after the moment and the greenlet.
@@ -82,17 +82,8 @@ def watch(
         "GEVENT_MONITOR_THREAD_ENABLE": "1",
         "GEVENT_MAX_BLOCKING_TIME": str(max_blocking_s),
     }
-    with lab_server(scheme) as lab:
-        spec = {
-            "client": "grequests",
-            "steps": list(environment.stack.steps),
-            "url": lab.url,
-            "n": n,
-            "delay_s": delay_s,
-            "ca_file": lab.ca_file,
-            "gather": [],
-        }
-        answer, said = hear_probe(environment, spec, variables)
+    with server.start(scheme) as lab:
+        answer, said = ask_probe(environment, lab, n, delay_s, "grequests", variables=variables)
     runs.check(name, n, answer)
     return Watch(name, n, delay_s, max_blocking_s, reports_in(said), measurements.now())
 
@@ -103,7 +94,8 @@ def reports_in(said: str) -> list[list[tuple[str, int, str]]]:
     for part in said.split(_BLOCKED)[1:]:
         _, _, after = part.partition("Blocked Stack")
         stack = after.partition("\n")[2]
-        stack = stack[: _STACK_ENDS.search(stack).start()]
+        ends = _STACK_ENDS.search(stack)
+        stack = stack[: ends.start()] if ends else stack
         places = [(short(file), int(at), name) for file, at, name in _PLACE.findall(stack)]
         if places:
             found.append(places)

@@ -4,14 +4,15 @@ On loopback a server's half of a handshake is often there before the client can 
 A few milliseconds of distance bring out every wait of a stack, which can then be counted.
 """
 
+import dataclasses
 import tempfile
 from pathlib import Path
 
-from casebook import stacks
+from casebook import server, stacks
 from casebook.errors import UsageError
 from casebook.runs import measurements, runs
 from casebook.runs import trust as trusts
-from casebook.runs.bench import Bench, Target, hear_probe, lab_server
+from casebook.runs.bench import Bench, ask_probe
 from casebook.runs.observations import Observation
 from casebook.server.relay import relay
 from casebook.stacks import environments
@@ -44,17 +45,11 @@ def profile(
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         configuration = Path(folder) / "openssl.cnf"
         configuration.write_text(_CONFIGURATION.format(TLS[tls]))
-        with lab_server("https") as lab, relay(lab.url, latency_s) as url:
-            spec = {
-                "client": "grequests",
-                "steps": list(environment.stack.steps),
-                "url": url,
-                "n": n,
-                "delay_s": delay_s,
-                "ca_file": lab.ca_file,
-                "gather": ["profile"],
-            }
-            answer, _ = hear_probe(environment, spec, {"OPENSSL_CONF": str(configuration)})
+        with server.start() as lab, relay(lab.url, latency_s) as url:
+            answer, _ = ask_probe(
+                environment, dataclasses.replace(lab, url=url), n, delay_s, "grequests",
+                gather=("profile",), variables={"OPENSSL_CONF": str(configuration)},
+            )  # fmt: skip
     runs.check(name, n, answer)
     return Observation(
         stack=name,
@@ -62,7 +57,7 @@ def profile(
         n=n,
         delay_s=delay_s,
         python=answer["python"],
-        steps=spec["steps"],
+        steps=list(environment.stack.steps),
         measured_at=measurements.now(),
         source=runs.LIVE,
         answer=answer,
@@ -85,6 +80,6 @@ def observe(
         "client": client or environment.stack.client,
         "trust": trust or trusts.AUTHORITY,
     }
-    with lab_server() as lab, relay(lab.url, latency_s) as url:
-        with Bench(target=Target(url, lab.ca_file, lab.lab)) as bench:
+    with server.start() as lab, relay(lab.url, latency_s) as url:
+        with Bench(of_another=dataclasses.replace(lab, url=url)) as bench:
             return bench.observation(environment, kind, **asked)

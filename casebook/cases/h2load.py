@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from casebook.errors import RunFailed
+from casebook.server import limits
 
 NAME = "h2load"
 _LOOKED_AT_EVERY_S = 0.02
@@ -70,7 +71,7 @@ def _watched(
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
-            preexec_fn=lambda: _allow_open_files(n),
+            preexec_fn=limits.raise_open_files,
         )
         try:
             # wait4 gives the CPU of this one program, which subprocess does not.
@@ -86,13 +87,6 @@ def _watched(
                 process.wait()
         said.seek(0)
         return said.read(), ended[2], peak_kib
-
-
-def _allow_open_files(n: int) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = n + 256 if hard == resource.RLIM_INFINITY else min(n + 256, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _high_water_kib(pid: int) -> int | None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -90,7 +91,7 @@ def measure(
     """
     sizes = [n] if isinstance(n, int) else list(n or modes.current().crowd_ns)
     questions = [until] if isinstance(until, Question) else list(until)
-    told = {"delay_s": delay_s, "scheme": scheme}
+    told: dict[str, Any] = {"delay_s": delay_s, "scheme": scheme}
     if questions:
         return decisions.until_decided(
             lambda chosen: measure(sizes, repeats=chosen, trusted=trusted, beside=beside, **told),
@@ -152,7 +153,7 @@ def _stored_or_new(bench: Bench, ask: Callable, asked: dict) -> Run:
     key = digests.of(
         measurements.SCHEMA,
         build().parent.name if ask is _ask_go else h2load.version(),
-        [Path(module.__file__) for module in (trust, h2load)],
+        digests.files(trust, h2load),
         Path(__file__),
         server.MADE_OF,
         asked,
@@ -162,12 +163,12 @@ def _stored_or_new(bench: Bench, ask: Callable, asked: dict) -> Run:
 
 
 def _measured(bench: Bench, ask: Callable, asked: dict) -> Run:
-    n, target = asked["n"], bench.target()
+    n, target = asked["n"], bench.lab()
     with tempfile.TemporaryDirectory() as folder:
         told = trust.of_name(asked["trust"], target.ca_file, Path(folder))
         target.reset()
         answer = ask(target, told, n, asked["delay_s"])
-        seen = target.counters()
+        seen = target.counters() or {}
     name = answer.pop("name")
     run = runs.from_answer(answer, seen, stack=name, client=name, **asked)
     if (seen["connections"], seen["requests"]) != (n, n):

@@ -4,7 +4,7 @@ Of a client with threads a profile is a recording of all threads, which can be r
 `all_threads`, as the calls were made, and `one_stack`, as cProfile of Python 3.12 and newer does.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
@@ -33,13 +33,63 @@ def line(observation: Observation | pd.DataFrame, function: str, file: str = "")
 
     Raises UsageError when no line matches, or more than one.
     """
-    is_frame = isinstance(observation, pd.DataFrame)
-    frame = observation if is_frame else observation.frame
+    frame = observation if isinstance(observation, pd.DataFrame) else observation.frame
     found = frame[(frame["function"] == function) & frame["file"].str.contains(file, regex=False)]
     if len(found) != 1:
         where = ", ".join(found["file"]) or "nowhere"
         raise UsageError(f"{function} is in this profile {len(found)} times ({where}); name a file")
     return found.iloc[0]
+
+
+def beside(
+    observations: Mapping[str, Observation], top: int = 4, only: Iterable[str] = ()
+) -> pd.DataFrame:
+    """Profiles side by side: for each function its calls and its own time in every one of them.
+
+    observations: label -> Observation of kind `profile`. top: so many functions of each, those
+    with the largest own times. only: these functions in place of them, each as the end of its
+    file:line(function), or as "poll, built in". One row per function, largest own time first:
+    where, "<label>, calls" (text, as `counts`; "–" where it was not called), "<label>, own time, s"
+    (NaN where it was not called), source (`reference` where one of them is), measured_at. Raises
+    UsageError where a function of `only` is in no profile.
+    """
+    tables = {label: _by_place(one.frame) for label, one in observations.items()}
+    only, known = list(only), {place for table in tables.values() for place in table.index}
+    chosen = [place for text in only for place in known if f"/{place}".endswith(f"/{text}")]
+    if len(chosen) < len(only):
+        raise UsageError(f"not each of {words.join(only)} is in one of these profiles")
+    if not only:
+        longest = [list(table.nlargest(top, "tottime_s").index) for table in tables.values()]
+        chosen = list(dict.fromkeys(place for places in longest for place in places))
+    recorded = [one for one in observations.values() if one.source == words.REFERENCE]
+    one = (recorded or list(observations.values()))[0]
+    frame = pd.DataFrame({"where": chosen})
+    for label, table in tables.items():
+        there = table.reindex(chosen)
+        frame[f"{label}, calls"] = there["counts"].fillna("–").to_list()
+        frame[f"{label}, own time, s"] = there["tottime_s"].to_list()
+    own = frame.filter(like="own time").max(axis=1)
+    frame = frame.loc[own.sort_values(ascending=False, kind="stable").index].reset_index(drop=True)
+    return frame.assign(source=one.source, measured_at=one.measured_at)
+
+
+def _by_place(frame: pd.DataFrame) -> pd.DataFrame:
+    """The lines of a profile by their place: counts (as `counts`) and tottime_s."""
+    built_in = frame["function"].str.extract(r"(?:method|function) '?([\w.]+)", expand=False)
+    in_a_file = frame["file"] + ":" + frame["line"].astype(str) + "(" + frame["function"] + ")"
+    bare = built_in.fillna(frame["function"].str.strip("<>")) + ", built in"
+    place = in_a_file.where(frame["file"] != "~", bare)
+    table = pd.DataFrame(
+        {
+            "place": place,
+            "calls": frame["calls"],
+            "pcalls": frame["pcalls"],
+            "tottime_s": frame["tottime_s"],
+        }
+    )
+    # Two built-in methods may share a bare name.
+    table = table.groupby("place").sum()
+    return table.assign(counts=[counts(row) for _, row in table.iterrows()])
 
 
 def callers(observation: Observation, function: str, file: str = "") -> pd.DataFrame:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from casebook import places, stacks
-from casebook.cases import near_limit
+from casebook.cases import explorer, near_limit
 from casebook.cases.bookstore import visits
 from casebook.cases.certificates import loading_reference
 from casebook.errors import UsageError
@@ -20,11 +20,13 @@ from casebook.runs.measure import measure_runs, observe
 from casebook.stacks import environments
 
 STAGES_2019 = [f"stage-{stage}-{python}" for python in ("py27", "py37") for stage in (1, 2, 3, 4)]
+#: Those of them that take one delay for each page: of 30 pages, one run is enough.
+SERIAL_2019 = ["stage-2-py27", "stage-2-py37", "stage-3-py37"]
 BY_VERSION = ["requests-2.23-py37", "requests-2.24-py37"]
 
 #: What the chapters look at from inside old stacks: arguments of measure.observe. With these a
 #: machine without the old interpreters can still build the book (tests/test_fallback.py).
-OBSERVED = [
+OBSERVED: list[dict] = [
     *(
         dict(name=name, kind="profile", delay_s=1.0)
         for name in ("stage-1-py27", "stage-2-py27", "stage-3-py27", "stage-3-py37")
@@ -65,6 +67,8 @@ OF_OTHERS = [
     *("urllib3-shared-today", "pycurl-today", "curl-cffi-today"),
 ]
 CURED = ["cured-today", "preloaded-today", "half-cured-today"]
+#: The first case once more, in eventlet: the last release that has it, and the first that has not.
+TWIN = ["eventlet-0.33.3-py37", "eventlet-0.34.1-py37"]
 NEWEST = "requests-2.34.2-today"
 
 #: Stacks of the first case that have no reference run, and why.
@@ -79,7 +83,11 @@ NOT_RECORDED = {
 REPEATS = 3
 
 #: What is recorded into files of its own: name -> what writes them into a folder.
-APART = {"loading": loading_reference.record, "bookstore": visits.record}
+APART = {
+    "loading": loading_reference.record,
+    "bookstore": visits.record,
+    "explorer": explorer.record,
+}
 
 
 def matrix() -> list[str]:
@@ -99,15 +107,27 @@ def plan() -> list[tuple[list[str], dict]]:
     old = [name for name in matrix() if stacks.get(name).python in ("2.7", "3.7")]
     # What stands in for old interpreters in the quick mode, exactly as it would be asked for.
     rounds = {"n": (3, 5, 10), "repeats": decisions.LOOKS[0]}
+    once = {"delay_s": modes.QUICK.delay_s, "repeats": 1}
     quick = {"n": modes.QUICK.ns, "delay_s": modes.QUICK.delay_s, "repeats": modes.QUICK.repeats}
+    later = range(modes.QUICK.repeats + 1, decisions.LOOKS[0] + 1)
     return [
         (old, quick),
         (old, {**quick, "scheme": "http"}),
+        (TWIN, quick),
+        (TWIN, {**quick, "scheme": "http"}),
         (ONE_AT_A_TIME, {"client": "requests", "repeats": REPEATS}),
         # What chapters 1 and 2 decide by rounds, with the delays that they ask for.
         (["stage-1-py37"], {**rounds, "client": "requests", "delay_s": modes.QUICK.delay_s}),
         (["stage-1-py37"], {**rounds, "client": "requests", "delay_s": 0}),
-        (["stage-1-py37", "stage-2-py27"], {**rounds, "delay_s": 0.2}),
+        (["stage-1-py37", "stage-2-py27"], {**quick, "repeats": later}),
+        (["stage-1-py37"], {"n": (3, 5, 10), "delay_s": 0.2, "repeats": 1}),
+        # n against wall time: the sizes that are not among those of the matrix.
+        (["stage-1-py37"], {**once, "n": (1, 30), "client": "requests"}),
+        (STAGES_2019, {**once, "n": (1, 5, 30)}),
+        (STAGES_2019, {"n": (1,), "repeats": REPEATS}),
+        (SERIAL_2019, {"n": (30,), "repeats": 1}),
+        # One change at a time, from the old report on.
+        (["stage-2-py27"], {**once, "n": (10,), "client": "requests", "scheme": "http"}),
         (matrix(), {"repeats": REPEATS}),
         (matrix(), {"scheme": "http", "n": (10,), "repeats": 1}),  # the control: nothing is slow
         ([*TIME_MACHINE, *CURED], {**threads, "trust": trust.BUNDLE}),

@@ -3,6 +3,7 @@
 from casebook.charts.against import against
 from casebook.charts.arrivals import arrivals
 from casebook.charts.dots import dots
+from casebook.charts.explorer import explorer
 from casebook.charts.frames import frames
 from casebook.charts.matrix import verdict_matrix
 from casebook.charts.multiples import stages
@@ -17,6 +18,7 @@ __all__ = [
     "cures",
     "dots",
     "effective_concurrency",
+    "explorer",
     "frames",
     "n_against_wall",
     "profile_rows",

@@ -11,10 +11,11 @@ from html import escape
 
 import matplotlib
 import matplotlib.style
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.text import Text
+from matplotlib.figure import Figure, FigureBase
+from matplotlib.transforms import Bbox
 
 from casebook import colours
 from casebook.charts.origins import UNSTEADY
@@ -173,12 +174,12 @@ def _settings() -> dict:
     }
 
 
-def extent(text: Text):
-    """The box of a text in points from the figure's lower left corner."""
-    return text.get_window_extent(text.figure.canvas.get_renderer())
+def extent(thing: Artist) -> Bbox:
+    """The box of a text or of axes, in points from the figure's lower left corner."""
+    return thing.get_window_extent()
 
 
-def width_of(figure: Figure, text: str, size: float = SMALL) -> float:
+def width_of(figure: FigureBase, text: str, size: float = SMALL) -> float:
     """How wide a text of one or several lines would be, in points."""
     probe = figure.text(0, 0, text, fontsize=size)
     width = extent(probe).width
@@ -186,23 +187,24 @@ def width_of(figure: Figure, text: str, size: float = SMALL) -> float:
     return width
 
 
+def size_of(axes: Axes) -> tuple[float, float]:
+    """The width and the height of the figure around some axes, in points."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    width, height = figure.get_size_inches() * 72
+    return width, height
+
+
 def place(axes: Axes, left: float, bottom: float, right: float, top: float) -> None:
     """Put axes at margins in points from the figure's edges."""
-    width, height = axes.figure.get_size_inches() * 72
-    axes.set_position(
-        [
-            left / width,
-            bottom / height,
-            (width - left - right) / width,
-            (height - top - bottom) / height,
-        ]
-    )
+    width, height = size_of(axes)
+    wide, high = (width - left - right) / width, (height - top - bottom) / height
+    axes.set_position((left / width, bottom / height, wide, high))
 
 
 def tick_room(axes: Axes) -> float:
     """How far the labels of the y axis reach to its left, in points."""
-    renderer = axes.figure.canvas.get_renderer()
-    boxes = [label.get_window_extent(renderer) for label in axes.get_yticklabels()]
+    boxes = [extent(label) for label in axes.get_yticklabels()]
     return max((box.width for box in boxes), default=0) + 6
 
 

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.transforms import IdentityTransform
 
-from casebook.charts.figure import SMALL, extent, width_of, wrapped
+from casebook.charts.figure import SMALL, extent, size_of, width_of, wrapped
 
 #: From the axes to a label, in points: room for the leader line.
 GAP = 16
@@ -66,8 +66,8 @@ def draw(axes: Axes, labels: Sequence[EndLabel], wrap: int = 17) -> None:
     The axes must have their final position and limits.
     """
     figure = axes.figure
-    width, height = figure.get_size_inches() * 72
-    box = axes.get_window_extent(figure.canvas.get_renderer())
+    width, height = size_of(axes)
+    box = extent(axes)
     ends = [axes.transData.transform((label.x, label.y)) for label in labels]
     texts = [
         figure.text(

@@ -15,7 +15,7 @@ from casebook.charts.series import Series
 from casebook.colours import sentinel
 from casebook.errors import UsageError
 
-_MARKERS = {
+_MARKERS: dict[str, dict] = {
     words.LIVE: {"fillstyle": "full", "linestyle": "-"},
     words.REFERENCE: {"fillstyle": "left", "linestyle": "-"},
     words.PUBLISHED: {"fillstyle": "none", "linestyle": (0, (4, 2.5))},
@@ -109,7 +109,7 @@ def labelled(lines: Sequence[Series]) -> list[str]:
 def set_axes(
     axes: Axes,
     lines: Sequence[Series],
-    laws: Sequence,
+    laws: Sequence[Callable],
     log_x: bool,
     log_y: bool,
     ticks: int = 6,
@@ -176,7 +176,7 @@ def draw(axes: Axes, series: Series) -> EndLabel:
         color=colour,
         linestyle="none",
         marker="o",
-        markersize=5,
+        markersize=8 if series.source == words.PUBLISHED else 5,  # a ring around ours
         fillstyle=marks["fillstyle"],
         markerfacecoloralt=sentinel("ground"),
         markeredgewidth=1.2,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from casebook import charts, places
 from casebook.errors import CasebookError
+from casebook.findings import published
 from casebook.runs import reference
 
 PICTURE = places.ROOT / "book" / "_static" / "stages.svg"
@@ -22,7 +23,8 @@ def drawn() -> str:
     frame = frame[frame["delay_s"] == 1]
     if frame.empty:
         raise CasebookError("there is no reference run to draw: `make record` makes one")
-    html = charts.stages(frame[frame["n"] <= 10], limit_s=1, name="readme").html
+    laptop = published.series("talk-grequests")
+    html = charts.stages(frame[frame["n"] <= 30], laptop, name="readme").html
     svg = html[html.index("<svg") : html.index("</svg>")] + "</svg>"
     # A figure may reach a little beyond its box, which a picture of its own would cut off.
     svg = re.sub(r'viewBox="0 0 (\d+) (\d+)"', _with_margin, svg, count=1)

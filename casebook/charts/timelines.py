@@ -1,7 +1,15 @@
-"""When each request connected, shook hands, sent, waited and received, and when nothing moved."""
+"""When each request connected, shook hands, sent, waited and received, and when nothing moved.
 
+The chart is a picture; on a page, book/_static/explorer.js draws it anew from the data beside it,
+so that a request can be asked for its parts and the time axis can be stretched.
+"""
+
+import dataclasses
+import json
 from collections.abc import Mapping, Sequence
+from html import escape
 from itertools import pairwise
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -23,8 +31,9 @@ from casebook.charts.figure import (
 from casebook.charts.origins import origin
 from casebook.charts.series import columns
 from casebook.colours import OF_EVENT, sentinel
+from casebook.runs import phases
 
-#: A heartbeat this much later than the one before means that the event loop stood still.
+#: A heartbeat this much later than the one before means that the event loop was blocked.
 STALL_S = 0.05
 
 _HEIGHTS = {"connect": 0.62, "handshake": 0.62, "wait": 0.14}
@@ -37,7 +46,7 @@ _HEARTBEATS = (
 
 
 def timeline(
-    observations: Mapping[str, object] | Sequence[object] | object,
+    observations: Any,
     title: str = "Where the time of each request goes",
     shared: bool = True,
     name: str = "",
@@ -57,7 +66,7 @@ def timeline(
         end = max(spans.values()) if shared else spans[label]
         drawings.append(_drawing(label, one, end, WIDTH if len(shown) == 1 else HALF_WIDTH))
         alts.append(_alt(label, one))
-    return chart(
+    made = chart(
         name,
         drawings,
         title=title,
@@ -67,6 +76,26 @@ def timeline(
         alts=alts,
         key=_key(beating),
     )
+    last = max(spans.values())
+    panels = [_panel(label, one, last if shared else spans[label]) for label, one in shown.items()]
+    data = escape(json.dumps(panels, separators=(",", ":")))
+    figure = '<figure class="cb cb-figure"'
+    told = made.html.replace(figure, f'{figure} data-timelines="{data}"', 1)
+    return dataclasses.replace(made, html=told)
+
+
+def _panel(label: str, one, end_s: float) -> dict:
+    """A timeline as explorer.js draws it: label, end (of the axis), stall (what counts as a gap),
+    rows (as casebook.runs.phases.of_requests gives them), loop (whether there is an event loop)
+    and beats, all times in ms."""
+    return {
+        "label": label,
+        "end": round(1020 * end_s, 1),
+        "stall": 1000 * STALL_S,
+        "rows": phases.of_requests(one.frame),
+        "loop": len(one.heartbeats) > 0,
+        "beats": [round(1000 * float(beat), 1) for beat in one.heartbeats],
+    }
 
 
 def stalls(heartbeats: Sequence[float], end_s: float, stall_s: float = STALL_S) -> list:
@@ -75,7 +104,7 @@ def stalls(heartbeats: Sequence[float], end_s: float, stall_s: float = STALL_S) 
     return [(one, other) for one, other in pairwise(beats) if other - one >= stall_s]
 
 
-def _labelled(observations) -> dict[str, object]:
+def _labelled(observations: Any) -> dict[str, Any]:
     if isinstance(observations, Mapping):
         return dict(observations)
     many = observations if isinstance(observations, list | tuple) else [observations]
@@ -133,9 +162,12 @@ def _part(axes: Axes, row: int, part, rows: int) -> None:
 
 def _strip(axes: Axes, one, end_s: float) -> None:
     ended = _span(one)
+    # The first heartbeat is that of the start: where there is none, nothing could beat.
+    has_loop = len(one.heartbeats) > 0
     beats = [beat for beat in one.heartbeats if 0 <= beat <= ended]
     axes.vlines(beats, 0, 1, color=sentinel("faint"), linewidth=0.6)
-    for start, stop in stalls(beats, ended) if beats else []:
+    late = stalls(beats, ended) if has_loop else []
+    for start, stop in late:
         axes.axvspan(start, stop, color=sentinel("stall"), alpha=0.85, lw=0)
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_locator(NullLocator())
@@ -144,14 +176,13 @@ def _strip(axes: Axes, one, end_s: float) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlim(0, end_s * 1.02)
     axes.set_xlabel("time, s", fontsize=SMALL)
-    text = "event loop" if beats else "no event loop"
+    text = "event loop" if has_loop else "no event loop"
     axes.annotate(
         text, (0, 1), (0, 3), xycoords="axes fraction", textcoords="offset points", fontsize=SMALL
     )
-    still = [stop - start for start, stop in stalls(beats, ended)] if beats else []
-    if still:
+    if late:
         axes.annotate(
-            f"stood still for {words.seconds(max(still))} at longest",
+            f"blocked for {words.seconds(max(stop - start for start, stop in late))} at longest",
             (1, 1),
             (0, 3),
             xycoords="axes fraction",
@@ -163,31 +194,21 @@ def _strip(axes: Axes, one, end_s: float) -> None:
 
 
 def _alt(label: str, one) -> str:
-    """What the drawing shows, counted: how many waited at once, how long the loop stood still."""
+    """What a timeline shows, counted: how many waited at once, how long the loop was blocked."""
     frame, ended = one.frame, _span(one)
     pages = frame["page"].nunique()
-    waits = frame[frame["event"] == "wait"]
     sent = frame[frame["event"] == "send"]["start_s"]
     received = frame[frame["event"] == "receive"]["end_s"]
     text = f"{words.capital(label)}: {pages} requests in {words.seconds(ended)}, "
-    text += f"{_most_at_once(waits)} waiting at once at most."
+    text += f"{phases.most_waiting(frame)} waiting at once at most."
     if len(sent) and len(received):
         before = int((sent <= received.min()).sum())
         text += f" {before} of {pages} had been sent before the first response was in."
     beats = list(one.heartbeats)
     if beats:
         longest = max((stop - start for start, stop in stalls(beats, ended, 0)), default=0.0)
-        text += f" The event loop stood still for {words.seconds(longest)} at longest."
+        text += f" The event loop was blocked for {words.seconds(longest)} at longest."
     return text
-
-
-def _most_at_once(waits: pd.DataFrame) -> int:
-    moments = sorted([(t, 1) for t in waits["start_s"]] + [(t, -1) for t in waits["end_s"]])
-    most = now = 0
-    for _, change in moments:
-        now += change
-        most = max(most, now)
-    return most
 
 
 def _source(one) -> pd.DataFrame:
@@ -209,5 +230,5 @@ def _key(beating: bool) -> list[tuple[str, str]]:
     items = [(key_mark(shape, OF_EVENT[event]), event) for event, shape in shapes.items()]
     if beating:
         block = key_mark('<rect x="1" y="1" width="24" height="14"/>', "stall")
-        items.append((block, "the event loop stands still"))
+        items.append((block, "the event loop is blocked"))
     return items

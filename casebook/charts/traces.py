@@ -7,6 +7,8 @@ import pandas as pd
 
 from casebook import words
 from casebook.charts import tables
+from casebook.charts.figure import slug
+from casebook.charts.listings import Listing
 from casebook.charts.origins import origin
 from casebook.charts.series import columns
 from casebook.colours import style
@@ -76,14 +78,16 @@ def trace(
     before: int = 10,
     after: int = 4,
     caption: str = "",
+    quoted: Sequence[Listing] = (),
 ) -> tables.Table:
     """A call trace around the call in which the time passes, indented by depth.
 
     observation: an Observation of kind `trace`, or its frame (t_s, greenlet, depth, function,
     file, line, event). The marked call is the one after which most time passes before anything
     else happens, outside of gevent's hub; or the longest of those whose `file:line(function)`
-    contains `blocked`. before, after: how many lines around it. Raises UsageError when nothing
-    matches.
+    contains `blocked`. before, after: how many lines around it. quoted: functions that the trace
+    went through, as `listings.source` quotes them; they stand above it, each linked with its row.
+    Raises UsageError when nothing matches, or a quotation has no row.
     """
     frame = _frame(observation).reset_index(drop=True)
     columns(frame, "t_s", "greenlet", "depth", "function", "file", "line", "event")
@@ -101,6 +105,8 @@ def trace(
     middle = part.index.get_loc(at)
     part = part.iloc[max(0, middle - before) : middle + after + 1]
     shallow = int(part["depth"].min())
+    caption = caption or f"Call trace of {_label(observation)} around {frame['function'][at]}"
+    rows = [_row_of(each, part, at) for each in quoted]
     shown, plain, greenlet = [], [], None
     for i, row in zip(part.index, part.itertuples(), strict=True):
         if row.greenlet != greenlet:
@@ -113,20 +119,53 @@ def trace(
         line = f"{row.t_s:8.3f} {arrow} {indent}{row.function}  {where[i]}".rstrip()
         if i == at:
             line += f"  ◀ {words.seconds(took[i])} pass here"
-        shown.append(f"<mark>{escape(line)}</mark>" if i == at else escape(line))
+        text = f"<mark>{escape(line)}</mark>" if i == at else escape(line)
+        if i in rows:
+            number = rows.index(i) + 1
+            lines = _id(caption, number, "lines")
+            text = f'<a id="{_id(caption, number)}" href="#{lines}">{text}</a>'
+        shown.append(text)
         plain.append(line)
-    caption = caption or f"Call trace of {_label(observation)} around {frame['function'][at]}"
     source = (
         f"{_source(observation)} Seconds since the start; indented by depth; ← returns; "
         "▶ the call in which the time passes."
     )
-    html = (
+    above = [
+        f'<div id="{_id(caption, number, "lines")}">{each.html}<p><a '
+        f'href="#{_id(caption, number)}">These lines in the trace below</a></p></div>'
+        if each.path
+        else each.html
+        for number, each in enumerate(quoted, 1)
+    ]
+    html = "".join(above) + (
         f'<div class="cb cb-trace" role="group" aria-label="{escape(caption)}">'
         f'{style(_TRACE_CSS)}<p><span class="cb-title">{escape(caption)}.</span> '
         f'<span class="cb-source">{escape(source.strip())}</span></p>'
         f'<pre tabindex="0">{"<br>".join(shown)}</pre></div>'
     )
-    return tables.Table(html, "\n".join([caption, *plain]))
+    texts = [each.text for each in quoted]
+    return tables.Table(html, "\n".join([*texts, caption, *plain]))
+
+
+def _row_of(quotation: Listing, part: pd.DataFrame, at: int) -> int | None:
+    """The row of a trace in which a quoted function is called: the last one up to the row `at`.
+    None where the stack's Python is missing, and nothing could be quoted."""
+    if not quotation.path:
+        return None
+    called = part[(part["event"] == "call") & (part["file"] == quotation.path)]
+    called = called[called["line"].between(quotation.first, quotation.last)]
+    if called.empty:
+        raise UsageError(
+            f"no row of this trace is in lines {quotation.first} to {quotation.last} of "
+            f"{quotation.path}: quote what it went through, or show more rows"
+        )
+    before = called.index[called.index <= at]
+    return int(before[-1] if len(before) else called.index[0])
+
+
+def _id(caption: str, number: int, what: str = "row") -> str:
+    """The anchor of a quotation, or of its row."""
+    return f"{slug(caption)}-{what}-{number}"
 
 
 def provenance(

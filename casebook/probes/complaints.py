@@ -10,7 +10,6 @@ ask. The connections are those over TLS that were begun.
 """
 
 import json
-import resource
 import ssl
 import sys
 import traceback
@@ -22,37 +21,16 @@ import fetch
 import steps
 
 
-class Tally(object):
-    """What the process did and used between one look and the next."""
+def count_connections(counters):
+    """Count the connections over TLS that are begun."""
+    counters["connections"] = 0
+    wrap = ssl.SSLContext.wrap_socket
 
-    def __init__(self, counters):
-        self.counters = counters
-        counters["connections"] = 0
-        wrap = ssl.SSLContext.wrap_socket
+    def wrapped(*args, **kwargs):
+        counters["connections"] += 1
+        return wrap(*args, **kwargs)
 
-        def wrapped(*args, **kwargs):
-            counters["connections"] += 1
-            return wrap(*args, **kwargs)
-
-        ssl.SSLContext.wrap_socket = wrapped
-        self.seen = self.now()
-
-    def now(self):
-        counted = self.counters
-        loads = counted["load_verify_locations"] + counted["default_loads"]
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        cpu_s = used.ru_utime + used.ru_stime
-        return counted["connections"], counted["contexts"], loads, cpu_s, counting.clock()
-
-    def row(self, what, shown=None):
-        before, self.seen = self.seen, self.now()
-        spent = [round(after - b, 6) for after, b in zip(self.seen, before)]
-        row = dict(zip(("connections", "contexts", "loads", "cpu_s", "wall_s"), spent))
-        return dict(row, what=what, shown=shown)
-
-    def skip(self):
-        """Whatever happened since the last row is nobody's."""
-        self.seen = self.now()
+    ssl.SSLContext.wrap_socket = wrapped
 
 
 def have_dropped(reception):
@@ -75,18 +53,18 @@ def main():
     answer.update(failure=None, rows=[])
     try:
         fetch.trust_bundle(spec["bundle"])
-        tally = Tally(counting.install_early())
-        new_session = None
-        for name in steps.for_client(spec["steps"], "requests"):
-            new_session = steps.take(name) or new_session
-        answer["rows"].append(tally.row("import"))
-        answer["rows"] += rows(spec["asks"], tally, new_session)
+        counters = counting.count_imports()
+        count_connections(counters)
+        tally = counting.Tally(counters)
+        steps.take_all(spec["steps"], is_of_gevent=False)
+        answer["rows"].append(row(tally, "import", None))
+        answer["rows"] += rows(spec["asks"], tally)
     except Exception:
         answer["failure"] = traceback.format_exc().strip().splitlines()[-1]
     json.dump(answer, sys.stdout)
 
 
-def rows(asks, tally, new_session):
+def rows(asks, tally):
     """The rows of all asks. Sessions are made when they are first named."""
     import requests
 
@@ -94,17 +72,23 @@ def rows(asks, tally, new_session):
     for ask in asks:
         if ask["drop"]:
             have_dropped(ask["drop"])
-        tally.skip()
+        tally.look()  # whatever happened since the last row is nobody's
         session = requests
         if ask["session"] is not None:
             if ask["session"] not in sessions:
-                sessions[ask["session"]] = (new_session or requests.Session)()
+                sessions[ask["session"]] = requests.Session()
             session = sessions[ask["session"]]
         proxies = {"https": ask["via"]} if ask["via"] else None
         response = session.get(ask["url"], proxies=proxies, cert=ask["cert"], timeout=30)
         if response.status_code != 200:
             raise RuntimeError("%s: status %s" % (ask["what"], response.status_code))
-        yield tally.row(ask["what"], response.json()["shown"])
+        yield row(tally, ask["what"], response.json()["shown"])
+
+
+def row(tally, what, shown):
+    spent = tally.look()
+    found = {name: spent[name] for name in ("connections", "contexts", "loads", "cpu_s", "wall_s")}
+    return dict(found, what=what, shown=shown)
 
 
 if __name__ == "__main__":

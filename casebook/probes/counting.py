@@ -4,6 +4,7 @@ Installed after the last step, so that only the fetch is counted and no step see
 clients without gevent before the first, so that what imports load can be told.
 """
 
+import resource
 import sys
 import time
 
@@ -13,34 +14,33 @@ clock = getattr(time, "perf_counter", time.time)
 INTERVAL_S = 0.01
 
 
-def install():
-    """Start counting; return the counters, a dictionary that goes on changing.
-
-    contexts: SSL contexts made. load_verify_locations: calls of it. default_loads: loads of the
-    system's default certificates. Both of the standard library's contexts (gevent's is a
-    subclass of them) and of pyOpenSSL's. Each load counts once, whichever layers it went through.
-    """
-    counters = {"contexts": 0, "load_verify_locations": 0, "default_loads": 0}
-    count_stdlib(counters)
-    count_pyopenssl(counters)
-    return counters
+#: What is counted, of the standard library's contexts (gevent's is a subclass of them) and of
+#: pyOpenSSL's: contexts made, calls of load_verify_locations, loads of the system's default
+#: certificates. Each load counts once, whichever layers it went through.
+NAMES = ("contexts", "load_verify_locations", "default_loads")
 
 
-def install_early():
-    """As `install`, before the steps: what imports load can be told. Not for gevent, which has to
-    be there before `ssl` is imported. `begin` is to be called when the fetch begins.
-    """
-    counters = {"contexts": 0, "load_verify_locations": 0, "default_loads": 0}
+def count_imports():
+    """Count from now on, before the steps, so that what imports load can be told. Not for gevent,
+    which has to be there before `ssl` is imported. The counters, for `install`."""
+    counters = dict.fromkeys(NAMES, 0)
     count_stdlib(counters)
     return counters
 
 
-def begin(counters):
-    """Start again from nothing, but for `loads_before`: the loads up to now."""
-    counters["loads_before"] = counters["load_verify_locations"] + counters["default_loads"]
-    for name in ("contexts", "load_verify_locations", "default_loads"):
-        counters[name] = 0
+def install(counters=None):
+    """Count the fetch that begins now; the counters, a dictionary that goes on changing.
+
+    counters: those of `count_imports`, which start again from nothing but for a further one,
+    loads_before: the loads up to now.
+    """
+    if counters is None:
+        counters = count_imports()
+    else:
+        counters["loads_before"] = counters["load_verify_locations"] + counters["default_loads"]
+        counters.update(dict.fromkeys(NAMES, 0))
     count_pyopenssl(counters)
+    return counters
 
 
 def count_stdlib(counters):
@@ -96,11 +96,29 @@ def count_loads(context_class, counters):
     context_class.set_default_verify_paths = loaded_defaults
 
 
+class Tally(object):
+    """What the process counted and used between one look and the next."""
+
+    def __init__(self, counters):
+        self._counters = counters
+        self._seen = {}
+        self.look()
+
+    def look(self):
+        """The counters, `loads` (both kinds together), `cpu_s` and `wall_s` since the last look."""
+        used, now = resource.getrusage(resource.RUSAGE_SELF), dict(self._counters)
+        now["loads"] = now["load_verify_locations"] + now["default_loads"]
+        now["cpu_s"], now["wall_s"] = used.ru_utime + used.ru_stime, clock()
+        spent = {name: round(at - self._seen.get(name, 0), 6) for name, at in now.items()}
+        self._seen = now
+        return spent
+
+
 class Heartbeat(object):
     """A greenlet that beats every 10 ms, as long as the event loop lets it.
 
-    longest_stall_s: the longest time by which a beat came late. times: clock readings, kept
-    only when asked for. Without gevent there is no event loop and nothing beats.
+    longest_stall_s: the longest time by which a beat came late. times: clock readings, the first
+    of the start, kept only when asked for. Without gevent there is no event loop, and no time.
     """
 
     def __init__(self, keep_times=False):
@@ -116,6 +134,8 @@ class Heartbeat(object):
         self.longest_stall_s = 0.0
         self._sleep = gevent.sleep
         self._last = clock()
+        if self.times is not None:
+            self.times.append(self._last)
         self._greenlet = gevent.spawn(self._beat)
 
     def stop(self):

@@ -14,7 +14,7 @@ import sys
 _writes_no_bytecode = sys.dont_write_bytecode
 sys.dont_write_bytecode = True
 import calltrace  # noqa: E402
-import clients  # noqa: E402
+import client  # noqa: E402
 import counting  # noqa: E402
 import profiling  # noqa: E402
 import provenance  # noqa: E402
@@ -27,28 +27,110 @@ clock = counting.clock
 
 
 def run(spec):
-    """Take the steps, fetch the pages, look at them; the dictionary that is printed."""
+    """Take the steps, fetch the pages, look at them; the dictionary that is printed.
+
+    spec: client (its file), steps, url, n, delay_s, ca_file, and where they differ from the usual
+    verify, bundle (stands in certifi's place), gather (names of instruments) and trace_limit.
+    """
+    answer = {"python": sys.version.split()[0], "failure": None, "responses": []}
     gather = spec.get("gather") or []
     found = provenance.Provenance() if "provenance" in gather else None
-    result = {"python": sys.version.split()[0], "failure": None, "responses": []}
     try:
         if "profile" in gather and "trace" in gather:
             raise ValueError("a profile and a trace need a run each")
-        if spec.get("bundle"):
-            trust_bundle(spec["bundle"])
-        early = None
-        if spec["client"] in clients.NOT_COUNTABLE:
-            early = {}
-        elif spec["client"] not in clients.OF_GEVENT and spec["n"]:
-            early = counting.install_early()
-        new_session = take_steps(spec, found)
-        fetch(spec, new_session, gather, found, early, result)
+        answer.update(take_steps_and_fetch(spec, gather, found))
     except Exception as error:
-        result["failure"] = failure(None, error, spec)
-    result["openssl"], result["openssl_of_pyopenssl"] = provenance.openssl_versions()
+        answer["failure"] = failure(None, error, spec)
+    answer["openssl"], answer["openssl_of_pyopenssl"] = provenance.openssl_versions()
     if found:
-        result["provenance"] = found.rows
-    return result
+        answer["provenance"] = found.rows
+    return answer
+
+
+def take_steps_and_fetch(spec, gather, found):
+    """What is added to the answer; nothing where no page is asked for."""
+    code = client.Client(spec["client"])
+    if spec.get("bundle"):
+        trust_bundle(spec["bundle"])
+    counters = None
+    if spec["n"] and code.is_countable and not code.is_of_gevent:
+        counters = counting.count_imports()
+    look = found.look if found else lambda step: None
+    look("start")
+    steps.take_all(spec["steps"], code.is_of_gevent, lambda name: look("after " + name))
+    if not spec["n"]:
+        return {}
+    fetch = code.load()
+    counters = counting.install(counters) if code.is_countable else {}
+    if found:
+        found.watch_connections()
+    times = timeline.install() if "timeline" in gather else None
+    observer = None
+    if "profile" in gather:
+        observer = profile_of(code)
+    elif "trace" in gather:
+        observer = calltrace.Trace(spec.get("trace_limit", calltrace.LIMIT))
+    seen = measure(spec, fetch, observer, times)
+    seen["counters"].update(counters)
+    if found:
+        found.look("connected", connected=True)
+    if observer:
+        seen[observer.name] = observer.rows()
+    return seen
+
+
+def measure(spec, fetch, observer, times):
+    """Fetch pages 0 to n - 1: what that took, and how each response came out."""
+    urls = client.Urls(
+        "%s/delay/%s?page=%d" % (spec["url"], spec["delay_s"], page) for page in range(spec["n"])
+    )
+    verify = spec.get("verify", spec.get("ca_file") or True)
+    if verify is False:
+        silence_unverified()
+    allow_open_files(spec["n"])
+    heartbeat = counting.Heartbeat(keep_times=times is not None)
+    if not observer:  # a heartbeat would stand between the lines of a profile or a trace
+        heartbeat.start()
+    fetch_all = observer.observe if observer else call
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    start = clock()
+    try:
+        first, replies = 0, fetch_all(fetch, urls, verify)
+    except Exception as error:
+        if not urls.taken:  # no page has anything to do with it
+            raise
+        first, replies = urls.taken - 1, [error]
+    wall_s = clock() - start  # and nothing before that sets off the garbage collector
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    heartbeat.stop()
+    seen = {
+        "wall_s": rounded(wall_s),
+        "user_s": rounded(after.ru_utime - before.ru_utime),
+        "sys_s": rounded(after.ru_stime - before.ru_stime),
+        "process_cpu_s": rounded(after.ru_utime + after.ru_stime),
+        "peak_rss_kib": peak_rss_kib(after),
+        "counters": {"longest_stall_s": rounded(heartbeat.longest_stall_s)},
+    }
+    if times is not None:
+        seen["timeline"] = timeline.rows(times, start)
+        seen["heartbeats"] = [rounded(max(t - start, 0.0)) for t in heartbeat.times]
+    seen["responses"], problems = check(enumerate(replies, first))
+    if problems:
+        seen["failure"] = failure(problems[0][0], problems[0][1], spec)
+    return seen
+
+
+def call(function, *args):
+    return function(*args)
+
+
+def profile_of(code):
+    """The profile that is right for a client: one cProfile does not do for threads."""
+    if code.is_threaded:
+        import thread_profile
+
+        return thread_profile.ThreadProfile()
+    return profiling.Profile()
 
 
 def trust_bundle(path):
@@ -59,84 +141,6 @@ def trust_bundle(path):
         return  # then nobody asks for it
 
     certifi.where = certifi.core.where = lambda: path
-
-
-def take_steps(spec, found):
-    """Take each step in turn; what makes the session of each request, or None."""
-    new_session = None
-    if found:
-        found.look("start")
-    for name in steps.for_client(spec["steps"], spec["client"]):
-        new_session = steps.take(name) or new_session
-        if found:
-            found.look("after " + name)
-    return new_session
-
-
-def fetch(spec, new_session, gather, found, early, result):
-    """Fetch pages 0 to n - 1 and add what was seen and measured to `result`."""
-    n = spec["n"]
-    if n == 0:
-        return
-    client = clients.CLIENTS[spec["client"]](new_session)
-    url = "%s/delay/%s?page=" % (spec["url"], spec["delay_s"])
-    urls = [url + str(page) for page in range(n)]
-    verify = spec.get("verify", spec.get("ca_file") or True)
-    if verify is False:
-        silence_unverified()
-    allow_open_files(n)
-
-    counters = counting.install() if early is None else early
-    if early:
-        counting.begin(counters)
-    if found:
-        found.watch_connections()
-    times = timeline.install() if "timeline" in gather else None
-    # A heartbeat would stand between the lines of a profile or a trace.
-    quiet = "profile" in gather or "trace" in gather
-    heartbeat = counting.Heartbeat(keep_times=times is not None)
-    observer = None
-    if "profile" in gather:
-        observer = profile_of(spec["client"])
-    elif "trace" in gather:
-        observer = calltrace.Trace(spec.get("trace_limit", calltrace.LIMIT))
-
-    if not quiet:
-        heartbeat.start()
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    start = clock()
-    if observer is None:
-        replies = client.get(urls, verify)
-    else:
-        replies = observer.observe(client.get, urls, verify)
-    wall_s = clock() - start
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    heartbeat.stop()
-    counters["longest_stall_s"] = rounded(heartbeat.longest_stall_s)
-
-    result["wall_s"] = rounded(wall_s)
-    result["user_s"] = rounded(after.ru_utime - before.ru_utime)
-    result["sys_s"] = rounded(after.ru_stime - before.ru_stime)
-    result["process_cpu_s"] = rounded(after.ru_utime + after.ru_stime)
-    result["peak_rss_kib"] = peak_rss_kib(after)
-    result["counters"] = dict(counters)
-    if found:
-        found.look("connected", connected=True)
-    if times is not None:
-        result["timeline"] = timeline.rows(times, start)
-        result["heartbeats"] = [rounded(t - start) for t in heartbeat.times]
-    if observer:
-        result[observer.name] = observer.rows()
-    check(replies, spec, result)
-
-
-def profile_of(client):
-    """The profile that is right for a client: one cProfile does not do for threads."""
-    if client == "threads":
-        import recording
-
-        return recording.Recording()
-    return profiling.Profile()
 
 
 def silence_unverified():
@@ -172,23 +176,35 @@ def peak_rss_kib(usage):
     return usage.ru_maxrss // (1024 if sys.platform == "darwin" else 1)
 
 
-def check(replies, spec, result):
-    """Look at every reply: status 200 and the page that was asked for. Names the first failure."""
-    for page, reply in enumerate(replies):
-        row = {"page": page, "status": None, "got_page": None}
-        problem = None
+def check(replies):
+    """Look at every reply: status 200 and the page that was asked for.
+
+    The rows {"page", "status", "got_page"}, and [(page, problem), ...] of those that are wrong.
+    """
+    rows, problems = [], []
+    for page, reply in replies:
+        status = got_page = None
         if reply is None or isinstance(reply, Exception):
-            problem = reply or RuntimeError("no response and no exception")
+            problems.append((page, reply or RuntimeError("no response and no exception")))
         else:
-            row["status"] = reply.status_code
-            row["got_page"] = page_of(reply)
-            if reply.status_code != 200:
-                problem = WrongStatus("status %s %s" % (reply.status_code, reply.reason))
-            elif row["got_page"] != page:
-                problem = WrongPage("asked for page %s, got %s" % (page, row["got_page"]))
-        result["responses"].append(row)
-        if problem is not None and result["failure"] is None:
-            result["failure"] = failure(page, problem, spec)
+            status, body = status_and_body(reply)
+            got_page = page_of(body)
+            if status != 200:
+                reason = getattr(reply, "reason", getattr(reply, "reason_phrase", ""))
+                problems.append((page, WrongStatus("status %s %s" % (status, reason))))
+            elif got_page != page:
+                problem = WrongPage("asked for page %s, got %s" % (page, got_page))
+                problems.append((page, problem))
+        rows.append({"page": page, "status": status, "got_page": got_page})
+    return rows, problems
+
+
+def status_and_body(reply):
+    """Of what one of the libraries calls a response, or of such a pair."""
+    if isinstance(reply, tuple):
+        return reply
+    status = reply.status_code if hasattr(reply, "status_code") else reply.status
+    return status, reply.content if hasattr(reply, "content") else reply.data
 
 
 class WrongStatus(Exception):
@@ -199,10 +215,10 @@ class WrongPage(Exception):
     """A response to another request than the one that was sent."""
 
 
-def page_of(response):
+def page_of(body):
     """The page number that the server echoed, or None. Servers send "3" or ["3"]."""
     try:
-        page = response.json()["args"]["page"]
+        page = json.loads(body.decode("utf-8"))["args"]["page"]
         return int(page[0] if isinstance(page, list) else page)
     except (ValueError, KeyError, TypeError, IndexError):
         return None

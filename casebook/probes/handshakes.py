@@ -8,7 +8,6 @@ Out: {"python", "openssl", "pages": [[status, page], ...], "failure": null or a 
 """
 
 import json
-import resource
 import ssl
 import sys
 import traceback
@@ -16,8 +15,6 @@ from http.client import HTTPSConnection
 from urllib.parse import urlsplit
 
 import counting
-
-clock = counting.clock
 
 
 def make(kind):
@@ -40,27 +37,6 @@ def fetch(context, address, page):
         connection.close()
 
 
-class Measured(object):
-    """What a `with` block took, and how many loads of certificates happened in it."""
-
-    def __init__(self, counters):
-        self._counters = counters
-        self.as_dict = {}
-
-    def _now(self):
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        loads = self._counters["load_verify_locations"] + self._counters["default_loads"]
-        return clock(), used.ru_utime + used.ru_stime, loads
-
-    def __enter__(self):
-        self._before = self._now()
-        return self
-
-    def __exit__(self, *exception):
-        spent = [after - before for before, after in zip(self._before, self._now())]
-        self.as_dict.update(zip(("wall_s", "cpu_s", "loads"), spent))
-
-
 def main():
     spec = json.load(sys.stdin)
     answer = {"python": sys.version.split()[0], "openssl": ssl.OPENSSL_VERSION}
@@ -70,12 +46,12 @@ def main():
             import truststore  # noqa: F401  the import is not what is measured
         counters = counting.install()
         address = urlsplit(spec["url"])
-        with Measured(counters) as making:
-            context = make(spec["context"])
-        with Measured(counters) as connecting:
-            for page in range(spec["n"]):
-                answer["pages"].append(fetch(context, address, page))
-        answer.update(making=making.as_dict, connecting=connecting.as_dict)
+        tally = counting.Tally(counters)
+        context = make(spec["context"])
+        answer["making"] = tally.look()
+        for page in range(spec["n"]):
+            answer["pages"].append(fetch(context, address, page))
+        answer["connecting"] = tally.look()
     except Exception:
         answer["failure"] = traceback.format_exc().strip().splitlines()[-1]
     json.dump(answer, sys.stdout)

@@ -134,7 +134,7 @@ def compute():
         total += number % 7
 
 
-def in_threads(load, task, kept):
+def in_threads(load, task, newest):
     """Take the loads in threads that start together. (start, stop)"""
     gate = threading.Event()
     failed = []
@@ -143,7 +143,7 @@ def in_threads(load, task, kept):
         gate.wait()
         try:
             for _ in range(task["loads"] // task["threads"]):
-                kept[:] = [load()]
+                newest[:] = [load()]
         except Exception:
             failed.append(traceback.format_exc())
 
@@ -160,11 +160,11 @@ def in_threads(load, task, kept):
     return start, stop
 
 
-def alone(load, task, kept):
+def alone(load, task, newest):
     """Take the loads one after the other, in this thread. (start, stop)"""
     start = clock()
     for _ in range(task["loads"]):
-        kept[:] = [load()]
+        newest[:] = [load()]
     return start, clock()
 
 
@@ -187,9 +187,9 @@ def in_processes(load, task):
     return start, clock()
 
 
-def take(library, task, counters, nowhere):
+def measure(library, task, counters, nowhere):
     load = loader(library, task, nowhere)
-    last = [load()]  # the first load of a process also reads files for the first time
+    newest = [load()]  # the first load of a process also reads files for the first time
     forked = task["processes"] > 1
     who = resource.RUSAGE_CHILDREN if forked else resource.RUSAGE_SELF
     watch = Watch() if task["watched"] else None
@@ -198,7 +198,7 @@ def take(library, task, counters, nowhere):
         start, stop = in_processes(load, task)
     else:
         way = in_threads if task["threads"] > 1 else alone
-        start, stop = way(load, task, last)
+        start, stop = way(load, task, newest)
     used_then, locked_then = used_so_far(who), locks()
     user_s, system_s, faults = [then - before for before, then in zip(used, used_then)]
     beats, stall_s = watch.end(start, stop) if watch else (None, None)
@@ -208,7 +208,7 @@ def take(library, task, counters, nowhere):
         "user_s": user_s,
         "system_s": system_s,
         "faults": faults,
-        "certificates": library.certificates(last[0]) if last[0] else 0,
+        "certificates": library.certificates(newest[0]) if newest[0] else 0,
         "counters": {name: counters[name] - before for name, before in counted.items()},
         "beats": beats,
         "stall_s": stall_s,
@@ -225,7 +225,7 @@ def main():
         answer["openssl"] = library.version
         counters = counting.install()
         for task in spec["tasks"]:
-            answer["results"].append(take(library, task, counters, spec["nowhere"]))
+            answer["results"].append(measure(library, task, counters, spec["nowhere"]))
     except Exception:
         answer["failure"] = traceback.format_exc().strip().splitlines()[-1]
     json.dump(answer, sys.stdout)

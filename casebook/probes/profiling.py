@@ -3,7 +3,7 @@
 cProfile knows nothing of greenlets: a function that was left by a switch counts as still running
 when it is called again. That is where counts such as 10/1 come from (nc/cc: all calls / those
 that were not inside another call of the same function). What it makes of threads is told in
-recording.py, which takes its place where a client has threads.
+thread_profile.py, which takes its place where a client has threads.
 """
 
 from provenance import short
@@ -22,32 +22,38 @@ class Profile(object):
         return self._profile.runcall(function, *args)
 
     def rows(self):
-        """One row per function, most cumulated time first.
-
-        {"file", "line", "function", "cc", "nc", "tt", "ct", "callers"}: calls that were not
-        recursive, all calls, seconds inside the function alone and with what it called; callers
-        are lists [file, line, function, cc, nc, tt, ct].
-        """
+        """One row per function, most cumulated time first: see `row`."""
         self._profile.create_stats()
         found = []
-        for (path, line, function), (cc, nc, tt, ct, callers) in self._profile.stats.items():
-            found.append(
-                {
-                    "file": short(path),
-                    "line": line,
-                    "function": name_of(function),
-                    "cc": cc,
-                    "nc": nc,
-                    "tt": round(tt, 6),
-                    "ct": round(ct, 6),
-                    # cProfile has the two counts the other way round in here.
-                    "callers": [
-                        [short(file), at, name_of(name), cc, nc, round(tt, 6), round(ct, 6)]
-                        for (file, at, name), (nc, cc, tt, ct) in sorted(callers.items())
-                    ],
-                }
-            )
+        for place, (cc, nc, tt, ct, callers) in self._profile.stats.items():
+            # cProfile has the two counts the other way round in here.
+            its = {shown(caller): (cc, nc, tt, ct) for caller, (nc, cc, tt, ct) in callers.items()}
+            found.append(row(shown(place), (cc, nc, tt, ct), its))
         return sorted(found, key=lambda row: -row["ct"])
+
+
+def row(place, counts, callers):
+    """{"file", "line", "function", "cc", "nc", "tt", "ct", "callers"} of a function.
+
+    place: file, line, function. counts: calls that were not recursive, all calls, seconds inside
+    the function alone and with what it called. callers: {place: counts}; in the row they are lists
+    [file, line, function, cc, nc, tt, ct].
+    """
+    found = dict(zip(("file", "line", "function"), place))
+    found.update(zip(("cc", "nc", "tt", "ct"), rounded(counts)))
+    found["callers"] = [list(each) + rounded(its) for each, its in sorted(callers.items())]
+    return found
+
+
+def rounded(counts):
+    cc, nc, tt, ct = counts
+    return [cc, nc, round(tt, 6), round(ct, 6)]
+
+
+def shown(place):
+    """A place of cProfile's as the book shows it."""
+    path, line, function = place
+    return short(path), line, name_of(function)
 
 
 def name_of(function):

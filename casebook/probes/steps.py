@@ -1,29 +1,43 @@
 """What is done to the interpreter before the fetch: one small function per step.
 
-A step imports or patches, and returns None, or a function that makes the `requests.Session` for
-each request. Nothing here is imported before its turn comes: the order is the experiment.
+A step imports or patches, and returns None, or a function that makes a `requests.Session`. Nothing
+here is imported before its turn comes: the order is the experiment.
 """
 
 import os
 import sys
 
-#: Steps that only make sense with gevent; a client that loops over `requests.get` skips them.
+#: Steps that only make sense with gevent.
 GEVENT_STEPS = ("patch_all", "patch_as_grequests", "patch_select", "gevent_openssl")
 
 
-def for_client(names, client):
-    """The steps as this client takes them: `requests` in the place of `grequests`, no gevent."""
-    if client == "grequests" or "grequests" not in names:
-        return list(names)
-    kept = [name for name in names if name not in GEVENT_STEPS]
-    return ["requests" if name == "grequests" else name for name in kept]
+def take_all(names, is_of_gevent, after=lambda name: None):
+    """Take each step in turn, and call `after` with its name.
+
+    A client without gevent takes `requests` in the place of `grequests`, and none of gevent's.
+    """
+    if not is_of_gevent and "grequests" in names:
+        names = [name for name in names if name not in GEVENT_STEPS]
+        names = ["requests" if name == "grequests" else name for name in names]
+    for name in names:
+        new_session = take(name)
+        if new_session:
+            make_sessions_with(new_session)
+        after(name)
 
 
 def take(name):
-    """Take the step of that name."""
+    """Take the step of that name; what makes the sessions that it is about, or None."""
     if name not in STEPS:
         raise ValueError("no step is called %r; there are %s" % (name, ", ".join(sorted(STEPS))))
     return STEPS[name]()
+
+
+def make_sessions_with(new_session):
+    """Each session from now on is of this make, also those of `requests.get` and grequests."""
+    for name in ("requests", "requests.sessions", "grequests"):
+        if name in sys.modules:
+            sys.modules[name].Session = new_session
 
 
 def urllib3():
@@ -98,13 +112,13 @@ def x509_adapter():
     One session for each request: urllib3 sets up the adapter's one context for every connection,
     and since pyOpenSSL 26.2.0 a context that has made a connection refuses to be changed.
     """
-    import requests
+    from requests import Session
     from requests_toolbelt.adapters.x509 import X509Adapter
 
     certificate, key = client_certificate()
 
     def new_session():
-        session = requests.Session()
+        session = Session()
         session.mount("https://", X509Adapter(cert_bytes=certificate, pk_bytes=key))
         return session
 
@@ -177,23 +191,9 @@ def client_certificate():
     return certificate.public_bytes(pem), key.private_bytes(pem, style, plain)
 
 
-STEPS = {
-    step.__name__: step
-    for step in (
-        urllib3,
-        requests,
-        grequests,
-        patch_all,
-        patch_as_grequests,
-        patch_select,
-        gevent_openssl,
-        inject,
-        extract,
-        google_auth,
-        google_auth_mtls,
-        x509_adapter,
-        shared_context,
-        preload,
-        init_poolmanager_only,
-    )
-}
+STEPS = (
+    urllib3, requests, grequests, patch_all, patch_as_grequests, patch_select, gevent_openssl,
+    inject, extract, google_auth, google_auth_mtls, x509_adapter, shared_context, preload,
+    init_poolmanager_only,
+)  # fmt: skip
+STEPS = {step.__name__: step for step in STEPS}

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -40,17 +41,17 @@ def made_otherwise(frame: pd.DataFrame) -> bool:
     return "key" in frame and not _told()["keys"].isdisjoint(frame["key"].dropna())
 
 
-def before(id: str) -> dict | None:
+def before(id: str) -> dict[str, Any] | None:
     """What the first attempt said of a claim; None where there was none."""
     return _told()["claims"].get(id)
 
 
 @lru_cache(maxsize=8)
-def _read(path: str) -> dict:
+def _read(path: str) -> dict[str, Any]:
     told = json.loads(Path(path).read_text())
     return {"keys": frozenset(told["keys"]), "claims": told["claims"]}
 
 
-def _told() -> dict:
+def _told() -> dict[str, Any]:
     path = os.environ.get(VARIABLE)
     return _read(path) if path else {"keys": frozenset(), "claims": {}}

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
-from casebook import digests
+from casebook import digests, places
 from casebook.errors import RunFailed
 from casebook.runs import measurements, trust
-from casebook.runs.bench import PROBES
 from casebook.stacks import Stack, environments, scripts
 from casebook.stacks.environments import Environment
 
@@ -15,38 +15,50 @@ PATIENCE_S = 300
 
 
 def ask(
-    environment: Environment, probe: str, spec: dict, variables: dict[str, str] | None = None
-) -> dict:
+    environment: Environment,
+    probe: str,
+    spec: dict[str, Any],
+    variables: dict[str, str] | None = None,
+) -> dict[str, Any]:
     """Run a probe of casebook/probes inside a stack's environment: its answer.
 
     spec: what the probe reads. variables: further environment variables. A probe says what went
     wrong in it as `failure`: that, or no answer, raises RunFailed.
     """
-    answer = scripts.ask(environment, PROBES / probe, spec, PATIENCE_S, variables=variables)
+    answer = scripts.ask(environment, places.PROBES / probe, spec, PATIENCE_S, variables=variables)
     if answer["failure"]:
         raise RunFailed(f"{environment.stack.name}: {answer['failure']}. Nothing was recorded.")
     return answer
 
 
+def digest(stack: Stack, made_by: list[Path], *parameters: object) -> str:
+    """The digest of everything that makes a measurement in a stack what it is.
+
+    made_by: the files that it executes, beside those with which every script is run.
+    """
+    return digests.of(
+        measurements.SCHEMA,
+        digests.files(scripts, trust),
+        made_by,
+        environments.fingerprint(stack),
+        [stack.name, list(stack.steps), stack.patch],
+        *parameters,
+    )
+
+
 def stored_or_new(
-    stack: Stack, parameters: dict, made_by: Iterable[Path], take: Callable[[], dict]
-) -> dict:
+    stack: Stack,
+    parameters: dict[str, Any],
+    made_by: Iterable[Path],
+    take: Callable[[], dict[str, Any]],
+) -> dict[str, Any]:
     """A stored measurement in a build of the book; otherwise a new one, stored.
 
     made_by: the files that the measurement depends on, beside the certificates: its module, and
     its probe with what that imports. What comes back says how it was made (measurements.COLUMNS).
     """
-    key = digests.of(
-        measurements.SCHEMA,
-        [Path(module.__file__) for module in (scripts, trust)],
-        [
-            path
-            for each in made_by
-            for path in ([each] if each.is_dir() else digests.executed(each))
-        ],
-        environments.fingerprint(stack),
-        [stack.name, list(stack.steps), stack.patch],
-        digests.of("".join(trust.certificates())),
-        parameters,
-    )
-    return measurements.stored_or_new(key, take)
+    executed = [
+        path for each in made_by for path in ([each] if each.is_dir() else digests.executed(each))
+    ]
+    certificates = digests.of("".join(trust.certificates()))
+    return measurements.stored_or_new(digest(stack, executed, certificates, parameters), take)

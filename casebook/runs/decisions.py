@@ -21,6 +21,7 @@ spells of a slow machine put in.
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -155,7 +156,7 @@ def ratio(
     to: str,
     by: str = "stack",
     where: Mapping[str, object] | None = None,
-    **ends,
+    **ends: Any,
 ) -> Question:
     """Ask for the ratio of two runs of the same round.
 
@@ -176,7 +177,7 @@ def level(
     of: str | None = None,
     by: str = "stack",
     where: Mapping[str, object] | None = None,
-    **ends,
+    **ends: Any,
 ) -> Question:
     """Ask for one figure of the runs: parameters as for `ratio`."""
     chosen = {} if of is None else {by: of}

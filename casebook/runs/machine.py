@@ -10,6 +10,7 @@ import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -40,24 +41,27 @@ def _work_ms() -> float:
     return (time.thread_time_ns() - start) / 1e6
 
 
-def watched(take: Callable[[], dict]) -> dict:
+def watched(take: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What `take` returns, and COLUMNS beside it."""
     before_ms, stolen_s = unit_ms(), _steal_s()
     seen = {"load_1min": _load(), "cores": _cores(), "mhz": _mhz()}
     found = take()
-    after_ms, stolen = unit_ms(), _steal_s()
+    after_ms, later_s = unit_ms(), _steal_s()
+    stolen = None if stolen_s is None or later_s is None else round(later_s - stolen_s, 2)
     return found | seen | {
         "unit_ms": round((before_ms + after_ms) / 2, 4),
         "unit_change": round(after_ms / before_ms, 4),
-        "steal_s": None if stolen_s is None else round(stolen - stolen_s, 2),
+        "steal_s": stolen,
     }  # fmt: skip
 
 
 def spread(frame: pd.DataFrame) -> float:
     """How much the machine's speed varied between these runs: the standard deviation of the unit
     over its mean. 0 where it is not known."""
-    units = frame["unit_ms"].dropna().astype(float) if "unit_ms" in frame else []
-    return float(units.std() / units.mean()) if len(units) > 1 else 0.0
+    if "unit_ms" not in frame or frame["unit_ms"].count() < 2:
+        return 0.0
+    units = frame["unit_ms"].dropna().astype(float)
+    return float(units.std() / units.mean())
 
 
 def is_unstable(frame: pd.DataFrame) -> bool:

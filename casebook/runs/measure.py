@@ -10,22 +10,22 @@ import contextlib
 import dataclasses
 from collections.abc import Iterable, Iterator
 from itertools import product
+from typing import Any
 
 import pandas as pd
 
-from casebook import server, stacks, words
+from casebook import clients, server, stacks, words
 from casebook.errors import MissingInterpreter, UsageError
-from casebook.probes import clients
 from casebook.progress import Progress
 from casebook.runs import analysis, decisions, modes, observations, reference, runs
 from casebook.runs import trust as trusts
-from casebook.runs.bench import Bench, Target
+from casebook.runs.bench import Bench
 from casebook.runs.decisions import Question
 from casebook.runs.observations import Observation
 from casebook.runs.runs import Run
-from casebook.stacks import environments
+from casebook.stacks import Stack, environments
+from casebook.stacks.environments import Environment
 
-CLIENTS = tuple(clients.CLIENTS)
 SCHEMES = ("https", "http")
 MAX_N = 5000
 
@@ -46,8 +46,8 @@ def check_parameters(
         raise UsageError(f"the delay is {delay_s} s; choose 0 to {server.MAX_DELAY_S:g}")
     if not 1 <= repeats <= 1000:
         raise UsageError(f"repeats is {repeats}; choose 1 to 1000")
-    if client is not None and client not in CLIENTS:
-        raise UsageError(f"the client is {client!r}; choose one of: {', '.join(CLIENTS)}")
+    if client is not None:
+        clients.name_of(client)
     if scheme not in SCHEMES:
         raise UsageError(f"the scheme is {scheme!r}; choose one of: {', '.join(SCHEMES)}")
     if trust not in trusts.NAMES:
@@ -56,7 +56,7 @@ def check_parameters(
         raise UsageError(f"the trust {trust!r} means nothing over {scheme}: choose https")
 
 
-def several(value) -> list:
+def several(value: object) -> list[Any]:
     """One value or several, as a list."""
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
@@ -66,7 +66,7 @@ def rounds(repeats: int | range) -> range:
     return range(1, repeats + 1) if isinstance(repeats, int) else repeats
 
 
-def in_turns(ways: Iterable, repeats: int | range) -> Iterator[tuple[int, object]]:
+def in_turns(ways: Iterable[Any], repeats: int | range) -> Iterator[tuple[int, Any]]:
     """(repeat, way): in each round every way once, and every second round the other way round.
 
     A slow minute of the machine then touches all alike, and a machine that slows down favours none.
@@ -108,7 +108,7 @@ def measure_runs(
     client: str | Iterable[str] | None = None,
     scheme: str | Iterable[str] = "https",
     trust: str | Iterable[str] = trusts.AUTHORITY,
-    target: Target | None = None,
+    target: server.Server | None = None,
     mode: modes.Mode | None = None,
 ) -> list[Run]:
     """Measure stacks here and now: the runs, stack by stack.
@@ -133,7 +133,7 @@ def measure_runs(
     with contextlib.ExitStack() as open_ones:
         benches = {each: open_ones.enter_context(Bench(each, target)) for each in schemes}
 
-        def measure_all(those, at_sizes) -> None:
+        def measure_all(those: list[Environment], at_sizes: Iterable[int]) -> None:
             ways = list(product(at_sizes, those, clients_, trusted, schemes))
             total = len(ways) * len(rounds(repeats))
             with Progress(total, words.join(fetching)) as progress:
@@ -149,21 +149,21 @@ def measure_runs(
     return [run for its_runs in measured.values() for run in its_runs]
 
 
-def _client(stack, client: str | None) -> str:
+def _client(stack: Stack, client: str | None) -> str:
     """Who fetches: the one asked for, else the stack's own. UsageError where there is none."""
     if not (client or stack.client):
         raise UsageError(
             f"{stack.name} is an environment for another experiment, and fetches nothing from "
             "the lab server: `casebook stacks` says what it is for."
         )
-    return client or stack.client
+    return clients.name_of(client or stack.client)
 
 
 def _is_concurrent(its_runs: list[Run]) -> bool:
     return analysis.verdict_of(runs.frame(its_runs)) == analysis.CONCURRENT
 
 
-def _can_run(stack) -> bool:
+def _can_run(stack: Stack) -> bool:
     """Whether a stack's interpreter is here. Raises MissingInterpreter if it has to be."""
     try:
         environments.ensure(stack)
@@ -189,8 +189,8 @@ def measure(
 
     names, n, client, scheme, trust: one or several of each; every combination is run. n: pages
     per run. delay_s: seconds the server waits before each response. repeats: rounds, in each of
-    which everything is run once. client: who fetches, of CLIENTS; None: the stack's own, mostly
-    grequests. trust: of casebook/runs/trust.py. until: what is to be decided
+    which everything is run once. client: who fetches, of casebook/clients; None: the stack's own,
+    mostly grequests. trust: of casebook/runs/trust.py. until: what is to be decided
     (casebook/runs/decisions.py): there are then as many rounds as that takes, at most the last of
     `looks`.
 
@@ -200,7 +200,7 @@ def measure(
     Raises UsageError for parameters out of range, RunFailed when a response is wrong,
     MissingInterpreter when there is nothing recorded to fall back to.
     """
-    asked = {"n": n, "delay_s": delay_s, "client": client, "scheme": scheme, "trust": trust}
+    asked: dict[str, Any] = dict(n=n, delay_s=delay_s, client=client, scheme=scheme, trust=trust)
     questions = [until] if isinstance(until, Question) else list(until)
     if questions:
         return decisions.until_decided(

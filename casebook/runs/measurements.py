@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from casebook import places
 from casebook.runs import again, machine
@@ -41,13 +42,13 @@ def may_reuse() -> bool:
     return os.environ.get("CASEBOOK_BUILD") == "1"
 
 
-def new(take: Callable[[], dict], key: str = "") -> dict:
+def new(take: Callable[[], dict[str, Any]], key: str = "") -> dict[str, Any]:
     """A new measurement, with COLUMNS and the moment as `measured_at`."""
     found = machine.watched(take)
     return {"measured_at": now()} | found | {"commit": commit(), "schema": SCHEMA, "key": key}
 
 
-def stored_or_new(key: str, take: Callable[[], dict]) -> dict:
+def stored_or_new(key: str, take: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """A stored measurement in a build of the book; otherwise a new one, stored. As `new`.
 
     key: a digest of all that makes it. Where the build takes a chapter again because of this
@@ -69,14 +70,14 @@ class Measurements:
     def __init__(self, folder: Path | None = None):
         self.folder = folder or places.RUNS
 
-    def load(self, key: str) -> dict | None:
+    def load(self, key: str) -> dict[str, Any] | None:
         """The stored object, or None where there is none that can be read."""
         try:
             return json.loads((self.folder / f"{key}.json").read_text())
         except (FileNotFoundError, ValueError):
             return None
 
-    def save(self, key: str, value: dict) -> None:
+    def save(self, key: str, value: dict[str, Any]) -> None:
         """Keep an object; a reader never sees a half-written one."""
         self.folder.mkdir(parents=True, exist_ok=True)
         draft = self.folder / f"{key}.{os.getpid()}.part"

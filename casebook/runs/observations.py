@@ -8,6 +8,7 @@ import marshal
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -39,10 +40,10 @@ class Observation:
     n: int
     delay_s: float
     python: str
-    steps: list
+    steps: list[Any]
     measured_at: str
     source: str
-    answer: dict
+    answer: dict[str, Any]
     key: str = ""
     instead: str = ""
 
@@ -76,7 +77,7 @@ class Observation:
         """When the event loop ran its heartbeat, seconds from the start of the fetch."""
         return pd.Series(self.answer.get("heartbeats") or [], name="t_s", dtype=float)
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         """All of it as one JSON-able object."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
@@ -100,7 +101,7 @@ def dump_profile(observation: Observation, path: Path) -> Path:
     return path
 
 
-def _rows_of_dump(path: Path) -> list[dict]:
+def _rows_of_dump(path: Path) -> list[dict[str, Any]]:
     rows = []
     for key, (cc, nc, tt, ct, callers) in marshal.loads(path.read_bytes()).items():
         file, line, function = key

@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -40,7 +41,7 @@ def kinds(kind: str) -> pd.DataFrame:
     return pd.DataFrame(json.loads(path.read_text()).get(kind, []) if path.exists() else [])
 
 
-def machine() -> dict:
+def machine() -> dict[str, Any]:
     """What the reference machine was: processor, cores, kernel, python, openssl, and for each
     stack the versions of its packages."""
     return json.loads((_folder() / "machine.json").read_text())
@@ -49,7 +50,7 @@ def machine() -> dict:
 def stand_in(
     known: pd.DataFrame,
     exactly: Mapping[str, object],
-    nearly: Mapping[str, Collection] | None = None,
+    nearly: Mapping[str, Collection[Any]] | None = None,
 ) -> pd.DataFrame:
     """The recorded rows that stand in for what was asked; empty where none do.
 
@@ -75,7 +76,7 @@ def stand_in(
 _WORDS = {"n": "n =", "delay_s": "a delay in seconds of"}
 
 
-def _farness(there: float, wanted: Collection) -> float:
+def _farness(there: float, wanted: Collection[Any]) -> float:
     return min(abs(math.log((there + 1e-3) / (each + 1e-3))) for each in wanted)
 
 

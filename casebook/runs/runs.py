@@ -7,6 +7,7 @@ is never recorded.
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 import pandas as pd
 
@@ -60,11 +61,11 @@ class Run:
     ok: int
     effective_concurrency: float
     verdict: str
-    counters: dict
-    versions: dict
+    counters: dict[str, Any]
+    versions: dict[str, Any]
     measured_at: str
     source: str = LIVE
-    made: dict = field(default_factory=dict)
+    made: dict[str, Any] = field(default_factory=dict)
 
 
 _NESTED = ("counters", "versions", "made")
@@ -76,16 +77,16 @@ FRAME_COLUMNS = [
 ]
 
 
-def check(stack: str, n: int, answer: dict) -> None:
+def check(stack: str, n: int, answer: dict[str, Any]) -> None:
     """Refuse a probe's answer in which any response is missing, wrong or not 200.
 
     Raises RunFailed with the page and the cause.
     """
     failure = answer["failure"]
     if failure:
-        page = "" if failure["page"] is None else f" at page {failure['page']}"
+        where = "" if failure["page"] is None else f" at page {failure['page']}"
         said = failure["message"].rstrip(".")
-        raise RunFailed(f"{stack}: {failure['type']}{page}: {said}. Nothing was recorded.")
+        raise RunFailed(f"{stack}: {failure['type']}{where}: {said}. Nothing was recorded.")
     pages = {response["page"]: response for response in answer["responses"]}
     for page in range(n):
         response = pages.get(page)
@@ -98,7 +99,9 @@ def check(stack: str, n: int, answer: dict) -> None:
             )
 
 
-def from_answer(answer: dict, server_counters: dict | None, **asked) -> Run:
+def from_answer(
+    answer: dict[str, Any], server_counters: dict[str, Any] | None, **asked: Any
+) -> Run:
     """The checked run behind a probe's answer.
 
     asked: stack, client, n, delay_s, scheme, trust, repeat. server_counters: what the server
@@ -125,7 +128,7 @@ def from_answer(answer: dict, server_counters: dict | None, **asked) -> Run:
     )
 
 
-def from_stored(found: dict) -> Run:
+def from_stored(found: dict[str, Any]) -> Run:
     """The run that measurements.stored_or_new gives, with what it says of how it was made."""
     known = {f.name for f in fields(Run)}
     run = {name: value for name, value in found.items() if name in known}

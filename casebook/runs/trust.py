@@ -50,7 +50,7 @@ def full_bundle(authority: str | Path, folder: Path, count: int | None = None) -
     return path
 
 
-def of_name(name: str, authority: str | None, folder: Path) -> Trust:
+def of_name(name: str, authority: Path | None, folder: Path) -> Trust:
     """The trust of that name, for servers of one authority; its bundle is written into `folder`.
 
     authority: the PEM file of the server's authority; None where there is no TLS, or where the
@@ -59,7 +59,7 @@ def of_name(name: str, authority: str | None, folder: Path) -> Trust:
     if name not in NAMES:
         raise UsageError(f"there is no trust {name!r}; choose one of: {', '.join(NAMES)}")
     if name == AUTHORITY:
-        return Trust(verify=authority or True)
+        return Trust(verify=str(authority) if authority else True)
     if authority is None:
         raise UsageError(f"the trust {name!r} needs a server with an authority of its own: https")
     bundle = str(full_bundle(authority, folder))

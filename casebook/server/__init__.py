@@ -8,7 +8,7 @@
 
 It runs in its own process, follows httpbin's conventions (`/get`, `/delay/{seconds}`,
 `/status/{code}`, `/headers`), and is patient: a client may connect and stand still for minutes
-before its handshake. `engine="go-httpbin"` puts the server of the 2019 investigation in its place.
+before its handshake.
 
 This package is imported by the owner of a server only; gevent is imported in the server's own
 process, so that importing this changes nothing in a notebook whose patches are being studied.
@@ -18,9 +18,9 @@ from pathlib import Path
 
 from casebook.server.foreground import serve
 from casebook.server.limits import MAX_DELAY_S
-from casebook.server.process import ENGINES, SCHEMES, Server, start
+from casebook.server.process import SCHEMES, Server, start
 
-__all__ = ["ENGINES", "MAX_DELAY_S", "SCHEMES", "Server", "serve", "start"]
+__all__ = ["MAX_DELAY_S", "SCHEMES", "Server", "serve", "start"]
 
 #: What a server's process is made of; the relay is a process of its own.
 MADE_OF = [file for file in Path(__file__).parent.glob("*.py") if file.name != "relay.py"]

@@ -31,9 +31,7 @@ class Refusal(Exception):
         self.headers = headers
 
 
-def application(
-    report: Callable[[], dict], reset: Callable[[], None], sleep: Callable[[float], None]
-) -> Callable:
+class Application:
     """The WSGI application.
 
     `report` gives the counters, `reset` sets them to zero, `sleep` waits without stopping others.
@@ -41,37 +39,17 @@ def application(
     `Connection` on which the request came, and `casebook.target`, the request target as sent.
     """
 
-    def delay(environ: dict, seconds: str) -> tuple[int, dict | None]:
-        delay_s = _delay_s(seconds)
-        sleep(delay_s)
-        return 200, {**_echo(environ), "data": "", "files": {}, "form": {}, "json": None}
+    def __init__(
+        self, report: Callable[[], dict], reset: Callable[[], None], sleep: Callable[[float], None]
+    ) -> None:
+        self._report, self._reset, self._sleep = report, reset, sleep
+        self._pages = {"get": _get, "headers": _headers}
+        self._pages_of_one = {"status": _status, "delay": self._delay}
 
-    routes = {"get": _get, "headers": _headers, "status": _status, "delay": delay}
-
-    def control(environ: dict) -> tuple[int, dict]:
-        environ["casebook.connection"].control()
-        if environ["PATH_INFO"] == RESET:
-            _allow(environ, "POST")
-            reset()
-        else:
-            _allow(environ, *_READ)
-        return 200, report()
-
-    def answer(environ: dict) -> tuple[int, dict | None]:
-        if environ["PATH_INFO"] in (COUNTERS, RESET):
-            return control(environ)
-        with environ["casebook.connection"].request(environ["SERVER_PROTOCOL"]):
-            name, *arguments = environ["PATH_INFO"].removeprefix("/").split("/")
-            takes = 1 if name in ("delay", "status") else 0
-            if name not in routes or len(arguments) != takes or not all(arguments):
-                raise Refusal(404, f"no such page: {environ['PATH_INFO']}")
-            _allow(environ, *_READ)
-            return routes[name](environ, *arguments)
-
-    def respond(environ: dict, start_response: Callable) -> list[bytes]:
-        headers = []
+    def __call__(self, environ: dict, start_response: Callable) -> list[bytes]:
+        headers: list[tuple[str, str]] = []
         try:
-            status, content = answer(environ)
+            status, content = self._answer(environ)
         except Refusal as refusal:
             status, content = refusal.status, _error(refusal)
             headers.extend(refusal.headers)
@@ -83,7 +61,29 @@ def application(
         start_response(f"{status} {_phrase(status)}", headers)
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
-    return respond
+    def _answer(self, environ: dict) -> tuple[int, dict | None]:
+        if environ["PATH_INFO"] in (COUNTERS, RESET):
+            return self._control(environ)
+        with environ["casebook.connection"].request(environ["SERVER_PROTOCOL"]):
+            name, *arguments = environ["PATH_INFO"].removeprefix("/").split("/")
+            pages = self._pages_of_one if len(arguments) == 1 else self._pages
+            if name not in pages or len(arguments) > 1 or not all(arguments):
+                raise Refusal(404, f"no such page: {environ['PATH_INFO']}")
+            _allow(environ, *_READ)
+            return pages[name](environ, *arguments)
+
+    def _control(self, environ: dict) -> tuple[int, dict]:
+        environ["casebook.connection"].control()
+        if environ["PATH_INFO"] == RESET:
+            _allow(environ, "POST")
+            self._reset()
+        else:
+            _allow(environ, *_READ)
+        return 200, self._report()
+
+    def _delay(self, environ: dict, seconds: str) -> tuple[int, dict]:
+        self._sleep(_delay_s(seconds))
+        return 200, {**_echo(environ), "data": "", "files": {}, "form": {}, "json": None}
 
 
 def _get(environ: dict) -> tuple[int, dict]:

@@ -13,25 +13,27 @@ from casebook.server.process import start
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class _Told(BaseException):
-    """To stop. Not an Exception: nothing on the way may take it for an error."""
+class _Stop(BaseException):
+    """Not an Exception: nothing on the way may take it for an error."""
 
 
 class Running(Protocol):
     """A server that was started: a context manager that stops it."""
 
-    url: str
-    ca_file: Path | None
-    pid: int
-
+    @property
+    def url(self) -> str: ...
+    @property
+    def ca_file(self) -> Path | None: ...
+    @property
+    def pid(self) -> int | None: ...
     def wait(self) -> int: ...
     def __enter__(self) -> "Running": ...
     def __exit__(self, *_: object) -> None: ...
 
 
-def serve(port: int = 0, scheme: str = "https", engine: str = "lab") -> int:
+def serve(port: int = 0, scheme: str = "https") -> int:
     """The lab server until Ctrl-C: see `run`. Raises also what `start` raises."""
-    return run(lambda: start(scheme, engine, port))
+    return run(lambda: start(scheme, port))
 
 
 def run(starting: Callable[[], Running]) -> int:
@@ -55,7 +57,7 @@ def run(starting: Callable[[], Running]) -> int:
             code = server.wait()
         if code != 0:
             raise ServerFailed(f"the server ended unexpectedly, with exit code {code}")
-    except _Told:
+    except _Stop:
         pass
     finally:
         for number, handler in before.items():
@@ -66,4 +68,4 @@ def run(starting: Callable[[], Running]) -> int:
 def _stop(number: int, frame: FrameType | None) -> None:
     for each in _SIGNALS:  # once is enough: the end must not be interrupted
         signal.signal(each, signal.SIG_IGN)
-    raise _Told
+    raise _Stop

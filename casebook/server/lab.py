@@ -5,16 +5,14 @@ pywsgi has no time-out on handshakes or requests, so a client may stand still as
 
 import contextlib
 import errno
-import os
 from socket import IPPROTO_TCP, TCP_NODELAY
 
 import gevent
 from gevent import pywsgi, ssl
 
-from casebook.server.app import application
+from casebook.server.app import Application
 from casebook.server.certificates import Certificates
 from casebook.server.counters import Connection, Counters
-from casebook.server.engine import Engine
 from casebook.server.limits import BACKLOG
 
 _PAUSE_S = 0.05
@@ -50,7 +48,7 @@ class LabServer(pywsgi.WSGIServer):
         self.counters = Counters()
         super().__init__(
             ("127.0.0.1", port),
-            application(self._report, self._reset, gevent.sleep),
+            Application(self._report, self._reset, gevent.sleep),
             backlog=BACKLOG,
             log=None,
             error_log=None,
@@ -119,8 +117,8 @@ def context(certificates: Certificates) -> ssl.SSLContext:
     return tls
 
 
-def run(port: int, certificates: Certificates | None) -> Engine:
+def run(port: int, certificates: Certificates | None) -> LabServer:
     """Start the server in this process. Raises OSError when the port cannot be had."""
     server = LabServer(port, None if certificates is None else context(certificates))
     server.start()
-    return Engine(pid=os.getpid(), port=server.server_port, close=server.close)
+    return server

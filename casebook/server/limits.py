@@ -1,7 +1,7 @@
 """How much the lab server can be asked for, and the room it makes for itself."""
 
+import contextlib
 import resource
-import sys
 from pathlib import Path
 
 #: The longest `/delay/{seconds}`. Both httpbin and go-httpbin stop at ten seconds by default.
@@ -24,41 +24,37 @@ def make_room() -> list[str]:
     Returns one sentence for each limit that stays too low for a crowd of `CROWD` connections
     and that only the reader can raise; an empty list when there is room.
     """
-    return _raise_open_files() + _look_at_backlog()
+    said = []
+    files = raise_open_files()
+    if files != resource.RLIM_INFINITY and files < CROWD + _OWN_FILES:
+        said.append(
+            f"at most {max(files - _OWN_FILES, 0)} connections are served at once, further ones "
+            f"wait: this process may open only {files} files. Raise the hard limit (ulimit -Hn) "
+            "for more."
+        )
+    allowed = _backlog()
+    if allowed < CROWD:
+        said.append(
+            f"a crowd of more than {allowed} new connections may wait for repeated SYNs: the "
+            f"kernel's net.core.somaxconn is {allowed}. Raise it with sysctl for larger crowds."
+        )
+    return said
 
 
-def _raise_open_files() -> list[str]:
+def raise_open_files() -> int:
+    """Raise this process's limit of open files as far as it goes; what it is then."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-            soft = hard
-        except (ValueError, OSError):  # macOS reports "unlimited" and allows less
-            wanted = CROWD + _OWN_FILES
-            if soft < wanted:
-                try:
-                    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-                    soft = wanted
-                except (ValueError, OSError):
-                    pass
-    if soft == resource.RLIM_INFINITY or soft >= CROWD + _OWN_FILES:
-        return []
-    return [
-        f"at most {max(soft - _OWN_FILES, 0)} connections are served at once, further ones wait: "
-        f"this process may open only {soft} files. Raise the hard limit (ulimit -Hn) for more."
-    ]
+    for limit in (hard, CROWD + _OWN_FILES):  # macOS reports "unlimited" and allows less
+        if soft != hard and (limit == hard or soft < limit):
+            with contextlib.suppress(ValueError, OSError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+                return limit
+    return soft
 
 
-def _look_at_backlog() -> list[str]:
-    if not sys.platform.startswith("linux"):
-        return []
+def _backlog() -> int:
+    """How many connections the kernel holds until they are accepted, where it says so."""
     try:
-        allowed = int(Path("/proc/sys/net/core/somaxconn").read_text())
+        return int(Path("/proc/sys/net/core/somaxconn").read_text())
     except (OSError, ValueError):
-        return []
-    if allowed >= CROWD:
-        return []
-    return [
-        f"a crowd of more than {allowed} new connections may wait for repeated SYNs: the kernel's "
-        f"net.core.somaxconn is {allowed}. Raise it with sysctl for larger crowds."
-    ]
+        return BACKLOG

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from casebook.errors import ServerFailed, UsageError
 from casebook.places import ROOT
 
-ENGINES = ("lab", "go-httpbin")
 SCHEMES = ("https", "http")
 
 _READY_S = 60.0
@@ -25,30 +24,34 @@ _ENDS_S = 5.0
 #: All that the server's process gets to know of this one's environment. No proxies, no CA files.
 _ENVIRONMENT = (
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
-    "GOBIN", "GOPATH", "PYTHONDONTWRITEBYTECODE",
+    "PYTHONDONTWRITEBYTECODE",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Server:
-    """A running server; a context manager that stops it.
+    """A running server that clients may ask; a context manager that stops it.
 
     `url` is `https://127.0.0.1:PORT` (or http); `ca_file` is the PEM file to trust, None over
-    plain HTTP; `pid` is the process that serves.
+    plain HTTP or where it needs none. `process` is ours that serves; None for somebody else's
+    server, which is neither counted nor stopped.
     """
 
     url: str
-    ca_file: Path | None
-    pid: int
-    engine: str
-    _process: subprocess.Popen = field(repr=False)
+    ca_file: Path | None = None
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process that serves; None for somebody else's server."""
+        return self.process.pid if self.process else None
 
     def counters(self) -> dict | None:
         """What the server saw since the last reset: `connections`, `handshakes` (completed),
         `requests`, `peak_in_flight` (the most requests at once between being parsed and being
         answered), `protocols` (requests by HTTP version). Reading does not change them.
 
-        None for go-httpbin, which has no counters. Raises ServerFailed when the server is gone.
+        None for somebody else's server. Raises ServerFailed when the server is gone.
         """
         return self._control("GET", "/counters")
 
@@ -58,13 +61,15 @@ class Server:
 
     def stop(self) -> None:
         """End the server and remove its files. Harmless when it has ended already."""
-        end(self._process)
+        if self.process is None:
+            return
+        end(self.process)
         if self.ca_file is not None:  # left there only if the server's process was killed
             shutil.rmtree(self.ca_file.parent, ignore_errors=True)
 
     def wait(self) -> int:
         """Wait until the server ends of itself; its exit code."""
-        return self._process.wait()
+        return self.process.wait() if self.process else 0
 
     def __enter__(self) -> "Server":
         return self
@@ -73,19 +78,17 @@ class Server:
         self.stop()
 
     def _control(self, method: str, path: str) -> dict | None:
-        if self.engine != "lab":
+        if self.process is None:
             return None
-        address = urlsplit(self.url)
+        host, port = address(self.url)
         if self.ca_file is None:
-            connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)
+            connection = http.client.HTTPConnection(host, port, timeout=30)
         else:
             try:
                 context = ssl.create_default_context(cafile=self.ca_file)
             except OSError as error:
                 raise ServerFailed(f"the lab server at {self.url} has ended: {error}") from error
-            connection = http.client.HTTPSConnection(
-                address.hostname, address.port, timeout=30, context=context
-            )
+            connection = http.client.HTTPSConnection(host, port, timeout=30, context=context)
         try:
             connection.request(method, path)
             response = connection.getresponse()
@@ -101,37 +104,35 @@ class Server:
             connection.close()
 
 
-def start(scheme: str = "https", engine: str = "lab", port: int = 0) -> Server:
-    """Start a server on 127.0.0.1 and wait until it is ready.
+def start(scheme: str = "https", port: int = 0) -> Server:
+    """Start a lab server on 127.0.0.1 and wait until it is ready.
 
-    `scheme` is one of SCHEMES, `engine` one of ENGINES, `port` 0 for any free one. The server dies
-    with this process, also when this process is killed.
-
-    Raises UsageError for what it does not know, ServerFailed when the server cannot be started
-    (go-httpbin is not installed, the port is in use).
+    `scheme` is one of SCHEMES, `port` 0 for any free one. The server dies with this process, also
+    when this process is killed. Raises UsageError for what it does not know, ServerFailed when the
+    server cannot be started (the port is in use).
     """
     if scheme not in SCHEMES:
         raise UsageError(f"unknown scheme {scheme!r}: choose https or http")
-    if engine not in ENGINES:
-        raise UsageError(f"unknown server {engine!r}: choose {' or '.join(ENGINES)}")
     if not 0 <= port <= 65535:
         raise UsageError(f"port {port} is out of range: choose 1 to 65535, or 0 for any free one")
-    process = begin("casebook.server", engine, scheme, str(port))
+    process = begin("casebook.server", scheme, str(port))
     try:
         ready = first_line(process)
-        return Server(
-            url=ready["url"],
-            ca_file=Path(ready["ca_file"]) if ready["ca_file"] else None,
-            pid=ready["pid"],
-            engine=engine,
-            _process=process,
-        )
+        return Server(ready["url"], Path(ready["ca_file"]) if ready["ca_file"] else None, process)
     except BaseException:
         end(process)
         raise
 
 
-def begin(module: str, *arguments: str) -> subprocess.Popen:
+def address(url: str) -> tuple[str, int]:
+    """The host and the port of a URL. Raises ValueError where it does not name both."""
+    parts = urlsplit(url)
+    if not (parts.hostname and parts.port):
+        raise ValueError(f"no host and port in {url!r}")
+    return parts.hostname, parts.port
+
+
+def begin(module: str, *arguments: str) -> subprocess.Popen[bytes]:
     """Run a module of ours in a process of its own, whose standard input ends with this process."""
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
@@ -144,9 +145,10 @@ def begin(module: str, *arguments: str) -> subprocess.Popen:
     )
 
 
-def end(process: subprocess.Popen) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
     """End the server's process: ask, then kill. Afterwards it is gone."""
-    with contextlib.suppress(BrokenPipeError):  # it is gone, with a question that it never heard
+    assert process.stdin and process.stdout
+    with contextlib.suppress(BrokenPipeError):  # it is gone, with a question that it never read
         process.stdin.close()  # it takes this for the death of its owner
     process.terminate()  # should a child that was forked here still hold the pipe
     try:
@@ -157,9 +159,10 @@ def end(process: subprocess.Popen) -> None:
     process.stdout.close()
 
 
-def first_line(process: subprocess.Popen) -> dict:
+def first_line(process: subprocess.Popen[bytes]) -> dict:
     """The next line of JSON that a server's process says. Raises ServerFailed when there is none
     within a minute, when the process has ended, and for what it calls an error."""
+    assert process.stdout
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         if not selector.select(_READY_S):

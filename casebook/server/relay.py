@@ -6,10 +6,13 @@
 What arrives at a time t leaves at t + latency_s, in its order, however much is on its way: unlike
 a relay that sleeps and then passes on, this one lets nothing queue up. What it does not delay is
 TCP's own handshake, which the kernel does.
+
+It can also hold up one connection, as the loss of a packet does: see `Held`.
 """
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import sys
@@ -17,11 +20,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from queue import SimpleQueue
-from urllib.parse import urlsplit
 
 from casebook.errors import UsageError
-from casebook.server import limits, process
+from casebook.server import limits, owner, process
 
 #: Seconds each way.
 LONGEST_S = 1.0
@@ -29,38 +32,44 @@ LONGEST_S = 1.0
 #: What one connection may have on its way before it is read no further, in bytes.
 _ROOM = 64 * 1024 * 1024
 
-_CHECK_S = 1.0
-
 #: In place of data: its sender says no more; its sender is gone.
 _END = b""
 _GONE = None
 
 
+@dataclass(frozen=True)
+class Held:
+    """What is held up once: of the first connection, all that the server sends after so many
+    bytes, for so many seconds (0 to LONGEST_S). Then it goes on, in its order."""
+
+    after_bytes: int
+    for_s: float
+
+
 @contextlib.contextmanager
-def relay(url: str, latency_s: float) -> Iterator[str]:
+def relay(url: str, latency_s: float, held: Held | None = None) -> Iterator[str]:
     """A URL behind which `url` is answered, from latency_s seconds further away.
 
     Each way takes latency_s seconds (0 to LONGEST_S) longer, so that a round trip takes twice as
-    much. For a crowd of connections at a time (casebook.server.limits.CROWD). All of them, and the
-    relay's process, end with the block.
+    much. For a crowd of connections at a time (casebook.server.limits.CROWD). held: what is held
+    up once, None for nothing. All connections, and the relay's process, end with the block.
 
-    Raises UsageError for a latency that is out of range or a URL without a port, ServerFailed when
+    Raises UsageError for a time that is out of range or a URL without a port, ServerFailed when
     the relay does not start. A connection that the server refuses is reset.
     """
-    if not 0 <= latency_s <= LONGEST_S:
-        raise UsageError(f"the latency is {latency_s:g} s; choose 0 to {LONGEST_S:g}")
-    target = urlsplit(url)
+    for what, seconds in (("latency", latency_s), ("hold", held.for_s if held else 0)):
+        if not 0 <= seconds <= LONGEST_S:
+            raise UsageError(f"the {what} is {seconds:g} s; choose 0 to {LONGEST_S:g}")
     try:
-        known = target.hostname and target.port
-    except ValueError:  # a port that is no number, or none that there can be
-        known = None
-    if not known:
-        raise UsageError(f"a relay needs a URL with a port, not {url!r}")
+        host, port = process.address(url)
+    except ValueError:
+        raise UsageError(f"a relay needs a URL with a port, not {url!r}") from None
     running = process.begin(
-        "casebook.server.relay", target.hostname, str(target.port), repr(float(latency_s))
-    )
+        "casebook.server.relay", host, str(port), repr(float(latency_s)),
+        *([str(held.after_bytes), repr(float(held.for_s))] if held else []),
+    )  # fmt: skip
     try:
-        yield f"{target.scheme}://127.0.0.1:{process.first_line(running)['port']}"
+        yield f"{url.partition(':')[0]}://127.0.0.1:{process.first_line(running)['port']}"
     finally:
         process.end(running)
 
@@ -89,14 +98,14 @@ class _Line:
         self._dues.put(due)
 
     def _keep_time(self) -> None:
-        told = 0.0  # when the loop was last told: all that was due by then is on its way
+        released = 0.0  # all that was due by then is on its way
         while True:
             due = self._dues.get()
-            if due <= told:
+            if due <= released:
                 continue
             time.sleep(max(0.0, due - time.monotonic()))
-            told = time.monotonic()
-            self._loop.call_soon_threadsafe(self._release, told)
+            released = time.monotonic()
+            self._loop.call_soon_threadsafe(self._release, released)
 
     def _release(self, until: float) -> None:
         while self._held and self._held[0][0] <= until:
@@ -109,25 +118,31 @@ class _Side(asyncio.Protocol):
     """One of the two connections of a client through the relay: its own, or the server's."""
 
     other: "_Side"
+    transport: asyncio.Transport
 
     def __init__(self, line: _Line) -> None:
         self._line = line
-        self.transport: asyncio.Transport | None = None
+        self.is_connected = False
         self._bytes = 0
-        self._told_end = False
+        self._eof_sent = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
+        assert isinstance(transport, asyncio.Transport)
+        self.transport, self.is_connected = transport, True
 
     def data_received(self, data: bytes) -> None:
-        self._line.hold(self, data)
+        self._take(data)
 
     def eof_received(self) -> bool:
-        self._line.hold(self, _END)
+        self._take(_END)
         return True  # the other way stays open
 
     def connection_lost(self, _: Exception | None) -> None:
-        self._line.hold(self, _GONE)
+        self._take(_GONE)
+
+    def _take(self, piece: bytes | None) -> None:
+        """Send a piece that came in here on its way to the other side."""
+        self._line.hold(self, piece)
 
     def held(self, more: int) -> None:
         """So many bytes more, or fewer, that came in here are on their way."""
@@ -137,7 +152,7 @@ class _Side(asyncio.Protocol):
     def send(self, piece: bytes | None) -> None:
         if self.transport.is_closing():
             return
-        if piece is _GONE and self._told_end:
+        if piece is _GONE and self._eof_sent:
             self.transport.close()
         elif piece is _GONE:
             self.transport.abort()
@@ -145,10 +160,10 @@ class _Side(asyncio.Protocol):
             self.transport.write(piece)
             self.other._go_on()
         else:
-            self._told_end = True
+            self._eof_sent = True
             with contextlib.suppress(OSError):  # the peer has gone before us
                 self.transport.write_eof()
-            if self.other._told_end:
+            if self.other._eof_sent:
                 self.transport.close()
                 self.other.transport.close()
 
@@ -166,17 +181,43 @@ class _Side(asyncio.Protocol):
             self.transport.pause_reading()
 
 
+class _HeldSide(_Side):
+    """A server's connection, of which everything is held up once."""
+
+    def __init__(self, line: _Line, held: Held) -> None:
+        super().__init__(line)
+        self._left, self._for_s = held.after_bytes, held.for_s
+        self._waiting: list[bytes | None] = []
+        self._holds = False
+
+    def _take(self, piece: bytes | None) -> None:
+        if self._left >= 0:
+            self._left -= len(piece or b"")
+            if self._left < 0:
+                self._holds = True
+                asyncio.get_running_loop().call_later(self._for_s, self._go)
+        if self._holds:
+            self._waiting.append(piece)
+        else:
+            super()._take(piece)
+
+    def _go(self) -> None:
+        self._holds = False
+        for piece in self._waiting:
+            super()._take(piece)
+
+
 class _Near(_Side):
     """A client's connection: asks for the server's as soon as it is there."""
 
-    def __init__(self, line: _Line, host: str, port: int) -> None:
+    def __init__(self, line: _Line, host: str, port: int, held: Held | None = None) -> None:
         super().__init__(line)
-        self._address = (host, port)
+        self._address, self._held = (host, port), held
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        transport.pause_reading()
-        self.other = _Side(self._line)
+        self.transport.pause_reading()
+        self.other = _HeldSide(self._line, self._held) if self._held else _Side(self._line)
         self.other.other = self
         self._connecting = asyncio.ensure_future(self._connect())
 
@@ -190,35 +231,28 @@ class _Near(_Side):
             self._go_on()
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self.other.transport is None:  # the server's connection is not there, or not yet
+        if not self.other.is_connected:  # or not yet
             self._connecting.cancel()
         else:
             super().connection_lost(error)
 
 
-async def _serve(host: str, port: int, latency_s: float) -> None:
+async def _serve(host: str, port: int, latency_s: float, held: Held | None) -> None:
     loop = asyncio.get_running_loop()
-    line = _Line(latency_s)
+    line, hold = _Line(latency_s), itertools.chain([held], itertools.repeat(None))
     listening = await loop.create_server(
-        lambda: _Near(line, host, port), "127.0.0.1", 0, backlog=limits.BACKLOG
+        lambda: _Near(line, host, port, next(hold)), "127.0.0.1", 0, backlog=limits.BACKLOG
     )
     print(json.dumps({"port": listening.sockets[0].getsockname()[1]}), flush=True)
-    # The pipe says at once that the owner is gone, unless a child that it forked still holds it.
-    parent = os.getppid()
-    while os.getppid() == parent:
-        await asyncio.sleep(_CHECK_S)
+    await listening.serve_forever()
 
 
-def _end_with_owner() -> None:
-    sys.stdin.read()
-    os._exit(0)
-
-
-def main(host: str, port: str, latency_s: str) -> None:
+def main(host: str, port: str, latency_s: str, after_bytes: str = "", for_s: str = "") -> None:
     """Relay until the owner, which holds the other end of standard input, is gone."""
-    threading.Thread(target=_end_with_owner, daemon=True).start()
+    owner.follow(lambda: os._exit(0))
     limits.make_room()
-    asyncio.run(_serve(host, int(port), float(latency_s)))
+    held = Held(int(after_bytes), float(for_s)) if after_bytes else None
+    asyncio.run(_serve(host, int(port), float(latency_s), held))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class Stack:
     says: dict[str, str] = field(hash=False)
     #: One sentence.
     about: str
-    #: Who fetches unless something else is asked for (casebook/probes/clients.py); empty where
+    #: Who fetches unless something else is asked for (casebook/clients); empty where
     #: the environment is for another experiment and no client of the lab server.
     client: str = "grequests"
 

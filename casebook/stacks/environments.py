@@ -98,7 +98,8 @@ def ensure_all(
     CASEBOOK_REQUIRE names it: then MissingInterpreter. EnvironmentFailed is raised after the
     others have been made.
     """
-    missing, groups = set(), {}
+    missing: set[str] = set()
+    groups: dict = {}
     for stack in stacks:
         try:
             interpreter = _interpreter(stack)
@@ -162,7 +163,7 @@ def status(stack: Stack) -> dict:
     folder = _folder(stack, interpreter)
     row |= {"state": _state(stack, interpreter, folder), "environment": folder.name}
     if row["state"] == "ready":
-        row["packages"] = installation.stamp_of(folder)["versions"]
+        row["packages"] = (installation.stamp_of(folder) or {})["versions"]
         row["executable"] = str(_python(folder))
     return row
 

@@ -119,7 +119,7 @@ def make(stack: Stack, interpreter: Interpreter, folder: Path, lock: int) -> Non
 
 def installed(packages: Path | None) -> dict[str, str]:
     """Normalised name to version of what is installed in a folder (None: where this runs)."""
-    found = importlib.metadata.distributions(**({"path": [str(packages)]} if packages else {}))
+    found = importlib.metadata.distributions(path=[str(packages)] if packages else sys.path)
     names = {
         re.sub(r"[-_.]+", "-", each.metadata["Name"]).lower(): each.version
         for each in found
@@ -152,7 +152,7 @@ def _uv(work: _Work) -> None:
     options = ["--no-project", "--python", work.interpreter.path]
     _run(work, installers.uv("venv", *options, work.folder))
     command = installers.uv("pip", "install", "--python", work.python, "--no-deps")
-    command += ["--build-constraints", places.ENV / "build.txt"]
+    command += ["--build-constraints", str(places.ENV / "build.txt")]
     if work.stack.python != "today":
         command += ["--only-binary", ":all:"]
         command += [option for name in SOURCE_ONLY for option in ("--no-binary", name)]
@@ -165,10 +165,10 @@ def _virtualenv(work: _Work) -> None:
     tools = places.ENV / "virtualenv.txt"
     pin = next(line for line in tools.read_text().splitlines() if line.startswith("virtualenv=="))
     command = installers.uv("tool", "run", "--no-python-downloads")
-    command += ["--python", Path(sys.executable).resolve(), "--constraints", tools]
+    command += ["--python", str(Path(sys.executable).resolve()), "--constraints", str(tools)]
     command += ["--from", pin, "virtualenv", "--no-periodic-update"]
     _run(work, [*command, "--python", work.interpreter.path, work.folder])
-    command = [work.python, "-m", "pip", "install", "--no-deps", "--no-compile"]
+    command = [str(work.python), "-m", "pip", "install", "--no-deps", "--no-compile"]
     command += ["--no-build-isolation", "--disable-pip-version-check", "--no-input"]
     command += ["--only-binary", ":all:", "--no-binary", ",".join(SOURCE_ONLY)]
     _run(work, [*command, "--requirement", _lock(work.stack)])

@@ -1,42 +1,47 @@
 """A script inside a stack's environment: one JSON object in (standard input), one out."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from casebook.errors import CasebookError, RunFailed
 from casebook.stacks import environments
 from casebook.stacks.environments import Environment
 
 
-def ask(environment: Environment, script: Path, spec: dict, within_s: float, **more) -> dict:
-    """As `hear`: the answer alone."""
-    return hear(environment, script, spec, within_s, **more)[0]
+def ask(
+    environment: Environment, script: Path, spec: dict[str, Any], within_s: float, **more: Any
+) -> dict[str, Any]:
+    """As `ask_and_listen`: the answer alone."""
+    return ask_and_listen(environment, script, spec, within_s, **more)[0]
 
 
-def hear(
+def ask_and_listen(
     environment: Environment,
     script: Path,
-    spec: dict,
+    spec: dict[str, Any],
     within_s: float,
     *,
     called: str = "",
     advice: str = "Try less of it.",
     failed: type[CasebookError] = RunFailed,
     variables: dict[str, str] | None = None,
-) -> tuple[dict, str]:
+) -> tuple[dict[str, Any], str]:
     """Run a script with the environment's Python: its answer, not yet checked, and what it said on
     standard error.
 
-    within_s: seconds after which it is ended. called: who is named in an error, by default the
-    stack; advice: what to do when the time is over. variables: further environment variables.
-    Raises `failed` when there is no answer; whatever happens, the process is gone.
+    spec: what the script reads; paths are told as text. within_s: seconds after which it is ended.
+    called: who is named in an error, by default the stack; advice: what to do when the time is
+    over. variables: further environment variables. Raises `failed` when there is no answer;
+    whatever happens, the process is gone.
     """
     called = called or environment.stack.name
     try:
         done = subprocess.run(
             [str(environment.python), str(script)],
-            input=json.dumps(spec),
+            input=json.dumps(spec, default=os.fspath),
             env=environments.clean_environ(environment) | (variables or {}),
             capture_output=True,
             text=True,
@@ -51,6 +56,6 @@ def hear(
     except ValueError:
         said = done.stderr.strip().splitlines()[-1:] or ["nothing on standard error"]
         raise failed(
-            f"{called}: {Path(script).name} left with exit code {done.returncode} and no answer "
+            f"{called}: {script.name} left with exit code {done.returncode} and no answer "
             f"({said[0]}). Nothing was recorded."
         ) from None

@@ -3,14 +3,18 @@
 One direction inside: stock, store, clients, visits. `serving` holds the scripts that run inside
 the environments of the servers, `clients` those that run inside the environments of the clients.
 
-What chapters use: visit, arrivals, one_slow, cpu_of_both (of `visits`), open_store (of `store`),
-and the modules frames, hello, profiled, readers, stock, store, visits and witnesses.
+What chapters use: visit, arrivals, one_slow, cpu_of_both, from_reference (of `visits`), open_store
+(of `store`), and the modules frames, hello, loops, loss, profiled, readers, stock, store, visits
+and witnesses.
 """
 
 from casebook import face
 
-_MODULES = ("frames", "hello", "profiled", "readers", "stock", "store", "visits", "witnesses")
-_VISITS = ("visit", "arrivals", "one_slow", "cpu_of_both")
+_MODULES = (
+    *("frames", "hello", "loops", "loss", "profiled", "readers", "stock", "store", "visits"),
+    "witnesses",
+)
+_VISITS = ("visit", "arrivals", "one_slow", "cpu_of_both", "from_reference")
 
 __getattr__, __dir__ = face.of(
     __name__,

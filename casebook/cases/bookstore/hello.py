@@ -14,12 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from casebook import stacks
+from casebook.cases.bookstore import stock
 from casebook.errors import ServerFailed
 from casebook.server import certificates
 from casebook.stacks import environments
 
 #: What is run: it takes a private key and a certificate, and says nothing of protocols.
 SCRIPT = Path(__file__).parent / "hello_site.py"
+
+#: The same with the books, which it takes from a third file.
+BOOKS = Path(__file__).parent / "book_site.py"
 
 _READY_S, _LOGGED_S, _CHECK_S, _ENDS_S = 60.0, 10.0, 0.02, 5.0
 
@@ -84,12 +88,12 @@ class Site:
         self.stop()
 
 
-def serve(stack: str = "twisted-today", without: str = "") -> Site:
-    """Run SCRIPT in a stack's environment on a free port of 127.0.0.1, and wait until it serves.
+def serve(stack: str = "twisted-today", without: str = "", script: Path = SCRIPT) -> Site:
+    """Run a script in a stack's environment on a free port of 127.0.0.1, and wait until it serves.
     It dies with this process.
 
-    without: a package that is to be as if it were not installed. Raises ServerFailed when it does
-    not start, and what environments.ensure raises.
+    without: a package that is to be as if it were not installed. script: SCRIPT or BOOKS. Raises
+    ServerFailed when it does not start, and what environments.ensure raises.
     """
     environment = environments.ensure(stacks.get(stack))
     folder = Path(tempfile.mkdtemp(prefix="casebook-hello-"))  # readable by this user only
@@ -100,7 +104,7 @@ def serve(stack: str = "twisted-today", without: str = "") -> Site:
             process = subprocess.Popen(
                 [
                     *(environment.python, "-c", _GUARD, folder, without),
-                    *(SCRIPT, made.key_file, made.chain_file),
+                    *(script, made.key_file, made.chain_file, stock.FILE),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=log,
@@ -135,6 +139,7 @@ def _log(folder: Path) -> str:
 
 def _end(process: subprocess.Popen | None, folder: Path) -> None:
     if process is not None:
+        assert process.stdin is not None
         process.stdin.close()  # it takes this for the death of its owner
         process.terminate()
         try:

@@ -12,7 +12,7 @@ class Hello(resource.Resource):
         return b"Hello!"
 
 
-key, certificate = map(endpoints.quoteStringArgument, sys.argv[1:])
+key, certificate = map(endpoints.quoteStringArgument, sys.argv[1:3])
 where = "ssl:0:interface=127.0.0.1:privateKey={}:certKey={}"
 endpoint = endpoints.serverFromString(reactor, where.format(key, certificate))
 log.startLogging(sys.stdout)

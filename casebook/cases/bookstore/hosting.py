@@ -30,7 +30,8 @@ class Host:
     ):
         self.engine, self.delay_s, self.slow = engine, delay_s, slow
         self._is_mine = target is None
-        self._store, self._open, self._relays = target, open_things, {}
+        self._store, self._open = target, open_things
+        self._relays: dict = {}
 
     @property
     def store(self):
@@ -61,7 +62,7 @@ class Host:
             measurements.SCHEMA,
             digests.executed(readers.SCRIPTS / "visit.py"),
             digests.executed(readers.SCRIPTS / f"{reader.script}.py"),
-            [Path(module.__file__) for module in (inspection, relay, scripts)],
+            digests.files(inspection, relay, scripts),
             Path(__file__),
             [reader.stack, reader.script, reader.protocol, reader.title],
             environments.fingerprint(stacks.get(reader.stack)),

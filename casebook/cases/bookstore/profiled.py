@@ -87,7 +87,7 @@ def _profile(client: str, how: readers.Manner, environment, place, n: int) -> di
         "scripts": str(readers.SCRIPTS),
     }
     answer = scripts.ask(
-        environment, PROBES / "visit_profile.py", spec | asdict(how), BOUND_S,
+        environment, PROBES / "package_calls.py", spec | asdict(how), BOUND_S,
         called=client, advice="Try fewer books.", failed=VisitFailed,
     )  # fmt: skip
     if answer["failure"] or answer["books"] != n:

@@ -1,8 +1,10 @@
 """The clients of the bookstore: what each is, how it can visit, and one visit of one."""
 
+import ast
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from casebook.cases.bookstore import stock
 from casebook.errors import UsageError, VisitFailed
@@ -136,6 +138,19 @@ def manner(
     if chosen.at_once * chosen.connections == 1:
         return Manner(1, 1, "asked")  # there is no other order
     return chosen
+
+
+def place(client: str) -> dict[str, Any]:
+    """Where a client's `visit` stands: {"path", "lines": (first, last)}, as listings.file takes it.
+
+    Raises UsageError for an unknown client.
+    """
+    path = SCRIPTS / f"{get(client).script}.py"
+    parts = ast.parse(path.read_text(encoding="utf-8")).body
+    (found,) = (
+        each for each in parts if isinstance(each, ast.FunctionDef) and each.name == "visit"
+    )
+    return {"path": path, "lines": (found.lineno, found.end_lineno)}
 
 
 def books(n: int) -> list[str]:

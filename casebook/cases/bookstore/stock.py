@@ -121,7 +121,8 @@ def make() -> dict[str, dict]:
     """
     lots = _Lots(_SEED)
     authors = _names(lots)
-    made, titles, number = {}, set(), _FIRST_ID
+    made: dict[str, dict] = {}
+    titles, number = set(), _FIRST_ID
     while len(made) < SIZE:
         title = _title(lots)
         if title in titles:

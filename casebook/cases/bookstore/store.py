@@ -96,6 +96,7 @@ class Store:
         with self._asking:
             number = next(self._numbers)
             try:
+                assert self._process.stdin is not None
                 self._process.stdin.write(f"{question} {number}\n".encode())
                 # An interrupted cell may have left the answer to an earlier question.
                 while (answer := first_line(self._process)).pop("number") != number:

@@ -132,6 +132,19 @@ def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **asked) -> 
     return pd.DataFrame(rows, columns=ARRIVAL_COLUMNS)
 
 
+def from_reference(client: str, repeats: int, n: int, engine: str = "twisted") -> pd.DataFrame:
+    """Visits of one client that the reference machine made, columns COLUMNS; never measured here.
+
+    Of those that were recorded (RECORDED). Raises UsageError where there are none of this kind.
+    """
+    name, number = readers.numbered(client)
+    asked = _asked(name, readers.manner(name, number), engine, n, 0.0, 0.0, {})
+    found = [recorded.visit(asked | {"repeat": repeat}) for repeat in rounds(repeats)]
+    if None in found:
+        raise UsageError(f"the reference run has no {repeats} visits of {client} for {n} books")
+    return pd.DataFrame(found, columns=COLUMNS)
+
+
 def record(into: Path) -> None:
     """Make the reference visits, and keep them in a folder: into/visits.csv.
 
@@ -177,7 +190,7 @@ def records(
     latencies = several(latency_s)
     _check(sizes, latencies, len(rounds(repeats)))
     ways = [
-        _asked(name, manner, serving, each, latency, delay_s, slow or {})
+        _asked(name, manner, serving, each, latency, delay_s, dict(slow or {}))
         for latency in latencies
         for each in sizes
         for serving in engines
@@ -211,9 +224,9 @@ def _check(sizes: list[int], latencies: list[float], repeats: int) -> None:
     for each in sizes:
         if not 1 <= each <= readers.MOST_BOOKS:
             raise UsageError(f"n is {each}; choose 1 to {readers.MOST_BOOKS}")
-    for each in latencies:
-        if not 0 <= each <= relay.LONGEST_S:
-            raise UsageError(f"the latency is {each} s; choose 0 to {relay.LONGEST_S:g}")
+    for latency_s in latencies:
+        if not 0 <= latency_s <= relay.LONGEST_S:
+            raise UsageError(f"the latency is {latency_s} s; choose 0 to {relay.LONGEST_S:g}")
     if not 1 <= repeats <= 100:
         raise UsageError(f"repeats is {repeats}; choose 1 to 100")
 
@@ -225,7 +238,8 @@ def _asked(client, manner, engine, n, latency_s, delay_s, slow) -> dict:
         "engine": engine,
         "n": n,
         **asdict(manner),
-        "latency_ms": round(latency_s * 1000, 3),
+        # Always a float: 0 and 0.0 are the same distance, and the same measurement.
+        "latency_ms": round(float(latency_s) * 1000, 3),
         "delay_s": delay_s,
         "slow": "; ".join(f"{book}: {wait_s:g} s" for book, wait_s in slow.items()),
     }

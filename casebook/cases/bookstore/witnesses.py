@@ -132,7 +132,7 @@ def h2load_visits(
                 before_s = host.store.cpu_s()
                 seen = h2load(host.store, n, protocol)
                 used_s = round(host.store.cpu_s() - before_s, 6)
-                return seen | {"server_cpu_s": used_s, "source": runs.LIVE}
+                return (seen or {}) | {"server_cpu_s": used_s, "source": runs.LIVE}
 
             key = digests.of(
                 *(measurements.SCHEMA, Path(__file__), digests.tool("h2load")),

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import stacks
+from casebook import places, stacks
 from casebook.cases.certificates import hosts
 from casebook.cases.certificates.hosts import Hosts
 from casebook.errors import UsageError
 from casebook.runs import answers, measurements, runs, trust
-from casebook.runs.bench import CURE, PROBES
 from casebook.stacks import environments
 
 #: The most that a complaint may ask for: hosts, rounds, or requests in all.
@@ -143,7 +142,8 @@ def measure(
     rows = []
     for name in names:
         environment = environments.ensure(stacks.get(name))
-        made_by = [PROBES / "complaints.py", CURE, Path(__file__), Path(hosts.__file__)]
+        probe = places.PROBES / "complaints.py"
+        made_by = [probe, places.CURE, Path(__file__), Path(hosts.__file__)]
         asked = {"complaint": complaint, "size": size, "rounds": rounds}
 
         def take(environment=environment) -> dict:
@@ -166,7 +166,7 @@ def _take(environment, complaint: str, size: int, rounds: int) -> dict:
         Hosts(chosen.hosts(size), chosen.proxies) as at,
         tempfile.TemporaryDirectory(prefix="casebook-") as folder,
     ):
-        told = trust.of_name(trust.BUNDLE, at.ca_file, Path(folder))
+        told = trust.of_name(trust.BUNDLE, Path(at.ca_file), Path(folder))
         spec = {
             "steps": list(environment.stack.steps),
             "bundle": told.bundle,

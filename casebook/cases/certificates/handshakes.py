@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import server, stacks
+from casebook import places, server, stacks
 from casebook.errors import RunFailed, UsageError
 from casebook.runs import answers, measurements, modes, reference, runs, trust
-from casebook.runs.bench import lab_server
 from casebook.runs.measure import in_turns, several
 from casebook.stacks import environments
 
@@ -57,7 +56,7 @@ def measure(
         rows = reference.stand_in(known[known["context"].isin(contexts)], {}, {"n": sizes})
         return rows.reindex(columns=COLUMNS)
     environment = environments.ensure(stacks.get(STACK))
-    made_by = [Path(__file__), answers.PROBES / "handshakes.py", *server.MADE_OF]
+    made_by = [Path(__file__), places.PROBES / "handshakes.py", *server.MADE_OF]
 
     def take() -> dict:
         return {"rows": _take(environment, contexts, sizes, repeats)}
@@ -77,7 +76,7 @@ def record(repeats: int = modes.FULL.repeats) -> list[dict]:
 
 def _take(environment, contexts: list[str], sizes: list[int], repeats: int) -> list[dict]:
     rows = []
-    with lab_server() as lab, tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+    with server.start() as lab, tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         shown = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder)).variables
         for repeat, (context, n) in in_turns(product(contexts, sizes), repeats):
             lab.reset()
@@ -89,7 +88,7 @@ def _take(environment, contexts: list[str], sizes: list[int], repeats: int) -> l
                         f"{STACK}: page {page} came back as status {status}, page "
                         f"{got_page}. Nothing was recorded."
                     )
-            rows.append(_row(context, repeat, n, answer, lab.counters()))
+            rows.append(_row(context, repeat, n, answer, lab.counters() or {}))
     return rows
 
 

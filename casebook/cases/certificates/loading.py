@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import stacks
+from casebook import places, stacks
 from casebook.cases.certificates import preloads
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.progress import Progress
@@ -27,7 +27,7 @@ from casebook.stacks import environments
 WAYS = ("file", "default", "compute")
 
 #: Preloaded for tasks with `apart`.
-APART = answers.PROBES / "locks_apart.c"
+APART = places.PROBES / "locks_apart.c"
 
 #: The OpenSSLs that can be had, each in a stack of its own: "openssl-3.0-today".
 OPENSSLS = ("1.1.1", "3.0", "3.1", "3.2", "3.5", "4.0")
@@ -118,7 +118,8 @@ def measure(
     names = several(names)
     of_each = {name: _tasks(tasks, name) for name in names}
     repeats = modes.current().repeats if repeats is None else repeats
-    here, rows = {}, {name: [] for name in names}
+    here: dict[str, environments.Environment] = {}
+    rows: dict[str, list[dict]] = {name: [] for name in names}
     for name in names:
         check(of_each[name], len(rounds(repeats)))
         try:
@@ -202,7 +203,7 @@ def ask(
 
 def rows_of(stack: str, answer: dict, tasks: Iterable[Task], repeat: int) -> list[dict]:
     """A probe's answer as rows for `frame`."""
-    rows = []
+    rows: list[dict] = []
     for task, result in zip(tasks, answer["results"], strict=True):
         counters, each = result["counters"], 1 / task.loads
         forked = task.processes > 1
@@ -271,7 +272,7 @@ _SAME = ("way", "copies", "threads", "processes", "watched", "apart")
 
 def record(repeats: int = decisions.LOOKS[0]) -> list[dict]:
     """The rows that `recorded` gives, measured now: of the stacks and tasks in RECORDED."""
-    rows = []
+    rows: list[dict] = []
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         for repeat in range(1, repeats + 1):
             for name, tasks in RECORDED:
@@ -298,7 +299,7 @@ def _of_process(environment, tasks, repeat: int, folder: Path, variables, made_o
     answer = answers.stored_or_new(
         environment.stack,
         {"tasks": [asdict(task) for task in tasks], "repeat": repeat} | made_of,
-        [Path(__file__), answers.PROBES / "loading.py"],
+        [Path(__file__), places.PROBES / "loading.py"],
         lambda: ask(environment, tasks, folder, variables),
     )
     return rows_of(environment.stack.name, answer, tasks, repeat)

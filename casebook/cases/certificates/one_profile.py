@@ -59,7 +59,7 @@ def _frame(rows: list[dict]) -> pd.DataFrame:
 
 def _pythons() -> list[interpreters.Interpreter]:
     """One of each of PYTHONS that is here, the oldest first."""
-    found = {}
+    found: dict[str, interpreters.Interpreter] = {}
     for version in ("today", *PYTHONS):
         interpreter = interpreters.find(version)
         if interpreter:
@@ -73,7 +73,7 @@ def _version(python: interpreters.Interpreter) -> tuple[int, int]:
 
 
 def _ask(python: interpreters.Interpreter, n: int, rounds: int = 0) -> dict:
-    script = str(PROBES / "one_profile.py")
+    script = str(PROBES / "cprofile_and_threads.py")
     command = [str(python.path), script, str(n), certifi.where(), str(rounds)]
     try:
         done = subprocess.run(

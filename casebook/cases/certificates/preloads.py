@@ -20,7 +20,7 @@ def compiled(source: Path, folder: Path) -> Path | None:
     library = Path(folder) / f"{source.stem}.so"
     if library.exists():
         return library
-    command = [compiler, "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"]
+    command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"]
     done = subprocess.run(command, capture_output=True, env=os.environ, timeout=60)
     return None if done.returncode else library
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import stacks
+from casebook import places, stacks
 from casebook.cases.certificates import loading, preloads
 from casebook.cases.certificates.loading import Task
 from casebook.errors import RunFailed
 from casebook.runs import answers, reference, runs
 from casebook.stacks import environments
 
-SOURCE = answers.PROBES / "rwlocks.c"
+SOURCE = places.PROBES / "rwlocks.c"
 
 #: One load of everything: the counter makes each lock dearer, so that times mean nothing here.
 TASK = Task(loads=1)
@@ -60,7 +60,7 @@ def _rows(name: str, counter: Path | None, folder: Path) -> list[dict]:
     answer = answers.stored_or_new(
         environment.stack,
         preloads.made_of(SOURCE),
-        [Path(__file__), Path(loading.__file__), answers.PROBES / "loading.py"],
+        [Path(__file__), Path(loading.__file__), places.PROBES / "loading.py"],
         lambda: loading.ask(environment, [TASK], folder, preloads.variables(counter)),
     )
     rows = loading.rows_of(name, answer, [TASK], repeat=1)

@@ -8,6 +8,7 @@ examines what its imports leave behind, and then it is run, ten pages at once, a
 that counts.
 """
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -18,10 +19,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import places, stacks
+from casebook import clients, digests, places, server, stacks, words
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
-from casebook.runs import analysis, measure, trust
-from casebook.runs.bench import lab_server
+from casebook.runs import analysis, measure, measurements, trust
 from casebook.stacks import environments, scripts
 
 DOCTOR = places.DOCTOR
@@ -37,6 +37,11 @@ CANNOT_TELL, FAILS = "cannot tell", "fails"
 NO_LOOP = "no event loop"
 
 PAGES, DELAY_S, REPEATS = 10, 0.2, 5
+#: What `table` tells of each patient.
+COLUMNS = (
+    *("patient", "stack", "doctor", "measured", "wrong", "loads_doctor", "loads_measured"),
+    *("share", "exit_status", "why", "source", "measured_at", "key"),
+)
 _WITHIN_S = 120.0
 
 
@@ -107,8 +112,21 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
             if stacks.get(patient.stack).python in environments.required():
                 raise
             continue
-        rows.append(row_of(patient))
+        rows.append(_stored_row_of(patient))
     return pd.DataFrame(rows)
+
+
+def _stored_row_of(patient: Patient) -> dict:
+    stack = stacks.get(patient.stack)
+    key = digests.of(
+        measurements.SCHEMA,
+        [DOCTOR, HERE, places.PROBES, clients.FOLDER],
+        server.MADE_OF,
+        environments.fingerprint(stack),
+        [*dataclasses.astuple(patient), *stack.steps, PAGES, DELAY_S],
+    )
+    row = measurements.stored_or_new(key, lambda: row_of(patient) | {"source": words.LIVE})
+    return {name: row[name] for name in COLUMNS}
 
 
 def row_of(patient: Patient) -> dict:
@@ -151,6 +169,8 @@ def examine(patient: Patient, *options: str) -> dict:
         command += ["--", str(HERE / patient.script)]
     elif stack.steps:
         command += ["--", str(HERE / "take_steps.py"), *stack.steps]
+    elif patient.client == "eventlet":  # which is used by more than `import eventlet`
+        command += ["--", str(clients.file_of(patient.client))]
     elif patient.client:
         command += ["--", patient.client.partition("-")[0]]
     with tempfile.TemporaryDirectory() as folder:
@@ -198,13 +218,13 @@ def _measured_steps(patient: Patient) -> tuple[str, int | None]:
 
 
 def _has_loop(patient: Patient) -> bool:
-    """Whether a patient's steps bring an event loop that patches: those of grequests do."""
-    return patient.client == "grequests"
+    """Whether a patient's client brings an event loop that patches."""
+    return patient.client in ("grequests", "eventlet")
 
 
 def _run(patient: Patient, doctor: str | None = None) -> tuple[dict, dict]:
     """Run a script of this folder against a lab server: its answer, and the server's counters."""
-    with lab_server() as lab:
+    with server.start() as lab:
         spec = {"url": lab.url, "ca_file": lab.ca_file, "n": PAGES, "delay_s": DELAY_S}
         answer = scripts.ask(
             environments.ensure(stacks.get(patient.stack)), HERE / patient.script,
@@ -227,7 +247,7 @@ def _loads_of(report: dict) -> tuple[int | None, str]:
 
 def _why(report: dict) -> str:
     if "trouble" in report:
-        return report["trouble"]
+        return report["trouble"].replace(f"{HERE}{os.sep}", "")
     if CANNOT_TELL not in report["verdicts"].values():
         return ""
     errors = [row["error"] for row in report["clients"] + report["loads"] if row["error"]]

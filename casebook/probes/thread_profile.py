@@ -14,13 +14,13 @@ import sys
 import threading
 from time import perf_counter, thread_time
 
-from profiling import name_of
+from profiling import name_of, rounded, row
 from provenance import short
 
 ENTERS = ("call", "c_call")
 
 
-class Recording(object):
+class ThreadProfile(object):
     name = "profile"
 
     def __init__(self):
@@ -66,25 +66,10 @@ class Recording(object):
         mixed = as_one_stack(self.threads, known)
         found = []
         for key, (cc, nc, tt, ct, cpu) in own.items():
-            path, line, function = key
-            its = sorted(callers.get(key, {}).items())
-            found.append(
-                {
-                    "file": path,
-                    "line": line,
-                    "function": function,
-                    "cc": cc,
-                    "nc": nc,
-                    "tt": round(tt, 6),
-                    "ct": round(ct, 6),
-                    "cpu": round(cpu, 6),
-                    "callers": [
-                        list(caller) + [cc, nc, round(tt, 6), round(ct, 6)]
-                        for caller, (cc, nc, tt, ct) in its
-                    ],
-                    "one_stack": mixed[key],
-                }
-            )
+            its = row(key, (cc, nc, tt, ct), callers.get(key, {}))
+            its["cpu"] = round(cpu, 6)
+            its["one_stack"] = dict(zip(("cc", "nc", "tt", "ct"), rounded(mixed[key])))
+            found.append(its)
         return sorted(found, key=lambda row: -row["cpu"])
 
 
@@ -118,7 +103,7 @@ def each_its_own(threads, known):
 
 
 def as_one_stack(threads, known):
-    """Read all calls in the order of time on one stack: {key: {"cc", "nc", "tt", "ct"}}.
+    """Read all calls in the order of time on one stack: {key: [cc, nc, tt, ct]}.
 
     As CPython's Modules/_lsprof.c: a return closes whatever is on top, and what passed since that
     began is booked for the function that returns.
@@ -137,11 +122,7 @@ def as_one_stack(threads, known):
             add(mixed[key], not running[key], at - began, inside)
             if stack:
                 stack[-1][1] += at - began
-    names = ("cc", "nc", "tt", "ct")
-    return {
-        key: dict(zip(names, [cc, nc, round(tt, 6), round(ct, 6)]))
-        for key, (cc, nc, tt, ct) in mixed.items()
-    }
+    return mixed
 
 
 def add(row, outermost, took, inside):

@@ -5,7 +5,7 @@ import sys
 from casebook.runs.bench import PROBES
 
 sys.path.insert(0, str(PROBES))
-import recording
+import thread_profile
 
 sys.path.remove(str(PROBES))
 
@@ -14,8 +14,8 @@ IN, OUT = True, False
 
 def read(*threads):
     known = {name: ("file", 1, name) for name in "abc"}
-    own, callers = recording.each_its_own(threads, known)
-    mixed = recording.as_one_stack(threads, known)
+    own, callers = thread_profile.each_its_own(threads, known)
+    mixed = thread_profile.as_one_stack(threads, known)
     return own, callers, mixed
 
 
@@ -26,7 +26,7 @@ def test_a_call_in_a_call():
     a, b = ("file", 1, "a"), ("file", 1, "b")
     assert own[a] == [1, 1, 2, 4, 2] and own[b] == [1, 1, 2, 2, 1]
     assert callers[b] == {a: [1, 1, 2, 2]} and a not in callers
-    assert mixed[a] == {"cc": 1, "nc": 1, "tt": 2, "ct": 4}
+    assert mixed[a] == [1, 1, 2, 4]
 
 
 def test_a_function_that_calls_itself():
@@ -36,7 +36,7 @@ def test_a_function_that_calls_itself():
     a = ("file", 1, "a")
     assert own[a] == [1, 2, 5, 5, 3]
     assert callers[a] == {a: [0, 1, 1, 0]}
-    assert mixed[a] == {"cc": 1, "nc": 2, "tt": 5, "ct": 5}
+    assert mixed[a] == [1, 2, 5, 5]
 
 
 def test_two_threads_that_overlap_look_like_a_call_inside_a_call():
@@ -48,7 +48,7 @@ def test_two_threads_that_overlap_look_like_a_call_inside_a_call():
     # Four and five seconds in their threads, two of the processor.
     assert own[a] == [2, 2, 9, 9, 2] and not callers
     # On one stack: as if one had called the other, and six seconds by the clock.
-    assert mixed[a] == {"cc": 1, "nc": 2, "tt": 6, "ct": 6}
+    assert mixed[a] == [1, 2, 6, 6]
 
 
 def test_what_returns_first_closes_what_began_last():
@@ -59,12 +59,12 @@ def test_what_returns_first_closes_what_began_last():
     a, b = ("file", 1, "a"), ("file", 1, "b")
     assert own[a][2] == 2 and own[b][2] == 8
     # The return of a is booked on b's stack frame, and the other way round.
-    assert mixed[a]["tt"] == 1 and mixed[b]["tt"] == 8
+    assert mixed[a][2] == 1 and mixed[b][2] == 8
 
 
 def test_a_return_without_a_call_is_left_out():
     own, _, mixed = read([(0, 0, OUT, "c"), (1, 1, IN, "a"), (2, 2, OUT, "a")])
-    assert ("file", 1, "c") not in own and mixed["file", 1, "c"]["nc"] == 0
+    assert ("file", 1, "c") not in own and mixed["file", 1, "c"][1] == 0
     assert own["file", 1, "a"][1] == 1
 
 
@@ -72,11 +72,11 @@ def test_names_are_those_of_cprofile():
     import threading
 
     known = {}
-    assert recording.key_of(len, known) == ("~", 0, "<built-in method builtins.len>")
+    assert thread_profile.key_of(len, known) == ("~", 0, "<built-in method builtins.len>")
     append = [].append
-    assert recording.key_of(append, known)[2] == "<method 'append' of 'list' objects>"
+    assert thread_profile.key_of(append, known)[2] == "<method 'append' of 'list' objects>"
     lock = threading.Lock()
-    assert recording.key_of(lock.acquire, known)[2].endswith("'_thread.lock' objects>")
+    assert thread_profile.key_of(lock.acquire, known)[2].endswith("'_thread.lock' objects>")
     code = read.__code__
-    where = recording.short(code.co_filename), code.co_firstlineno
-    assert recording.key_of(code, known) == (*where, "read")
+    where = thread_profile.short(code.co_filename), code.co_firstlineno
+    assert thread_profile.key_of(code, known) == (*where, "read")

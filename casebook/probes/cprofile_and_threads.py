@@ -1,6 +1,6 @@
 """What one cProfile sees of threads that run beside each other.
 
-    python one_profile.py N BUNDLE ROUNDS
+    python cprofile_and_threads.py N BUNDLE ROUNDS
 
 Standard library only, any Python from 3.4 on. Prints one JSON object. Of N threads that each load
 the same bundle of certificates: how often `load_verify_locations` is in the profile (calls,

@@ -1,0 +1,286 @@
+"""What the explorer of the preface shows: which combinations there are, and a timeline of each.
+
+A combination is a Python and what is installed and used on it. Each is looked at over HTTPS and
+over plain HTTP, with several numbers of requests. A build measures some of these timelines
+(`is_live`); the others come from the reference run, and all say which.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+
+from casebook import places, stacks
+from casebook.progress import Progress
+from casebook.runs import analysis, measurements, modes, phases, trust
+from casebook.runs.bench import Bench
+from casebook.runs.observations import Observation
+from casebook.stacks import environments
+from casebook.words import REFERENCE, join
+
+PYTHONS = ("2.7", "3.7", "today")
+SCHEMES = ("https", "http")
+SIZES = (3, 10, 30)
+#: What the server waits before each response, in both modes: a verdict needs no more.
+DELAY_S = 0.1
+#: What a quick build measures. Thirty requests, one after the other, take three seconds each time.
+_QUICK_SIZES = (3, 10)
+#: The sizes that the talk of 2019 shows; what it says of a stack it says of these.
+PUBLISHED_SIZES = (3, 5, 10)
+
+#: What can be installed and used, in the order in which it is ticked.
+PARTS = ("pyopenssl", "injected", "gevent_openssl", "recv_into")
+
+
+#: What a row of `table` says of a timeline, what makes a row of `overview`, and what a line of
+#: explorer.json has.
+_SHOWN = [
+    *("scheme", "n", "stack", "wall_s", "most", "verdict"),
+    *("published", "version", "source", "measured_at"),
+]
+_WHICH = ["python", "parts", "scheme"]
+_KEPT = ("scheme", "n", "delay_s", "version", "wall_s", "measured_at", "requests", "heartbeats_ms")
+
+
+@dataclass(frozen=True)
+class Combination:
+    """A Python and what is installed and used on it.
+
+    python: of PYTHONS; parts: of PARTS, in their order. stack: its name in env/stacks.toml;
+    steps: taken in the place of the stack's own, where they are not empty.
+    """
+
+    python: str
+    parts: tuple[str, ...]
+    stack: str
+    steps: tuple[str, ...] = ()
+
+    def as_stack(self) -> stacks.Stack:
+        """The stack as it is measured."""
+        stack = stacks.get(self.stack)
+        return dataclasses.replace(stack, steps=self.steps) if self.steps else stack
+
+
+#: On the old Pythons requests injects pyOpenSSL on its own: nobody does it by hand. Of today, two
+#: stages are looked at before anybody injects: then gevent_openssl is there and not used.
+COMBINATIONS = (
+    *(
+        Combination(python, parts, f"stage-{stage}-{suffix}")
+        for python, suffix in (("2.7", "py27"), ("3.7", "py37"))
+        for stage, parts in (
+            (1, ()),
+            (2, ("pyopenssl",)),
+            (3, ("pyopenssl", "gevent_openssl")),
+            (4, ("pyopenssl", "gevent_openssl", "recv_into")),
+        )
+    ),
+    Combination("today", (), "stage-1-today"),
+    Combination("today", ("pyopenssl",), "stage-2-today"),
+    Combination("today", ("pyopenssl", "injected"), "stage-2-injected-today"),
+    *(
+        Combination("today", ("pyopenssl", *injected, *parts), f"stage-{stage}-today", steps)
+        for stage, parts in ((3, ("gevent_openssl",)), (4, ("gevent_openssl", "recv_into")))
+        for injected, steps in (
+            ((), ("gevent_openssl", "grequests")),
+            (("injected",), ()),
+        )
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What became of the requests of one combination.
+
+    requests: as casebook.runs.phases has them, ms; heartbeats_ms: when the event loop beat.
+    version: of Python, exactly. wall_s: of this run, with the instrument in it. source: live or
+    reference; measured_at: UTC, ISO 8601.
+    """
+
+    combination: Combination
+    scheme: str
+    n: int
+    version: str
+    wall_s: float
+    requests: list
+    heartbeats_ms: list
+    source: str
+    measured_at: str
+    delay_s: float = DELAY_S
+
+    @property
+    def stack(self) -> str:
+        """The name of its stack."""
+        return self.combination.stack
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """As an observed timeline has it: page, event, start_s, end_s."""
+        return phases.as_frame(self.requests)
+
+    @property
+    def heartbeats(self) -> pd.Series:
+        """When the event loop ran its heartbeat, seconds from the start of the fetch."""
+        return pd.Series(self.heartbeats_ms, name="t_s", dtype=float) / 1000
+
+    @property
+    def most(self) -> int:
+        """How many requests waited for their responses at the same time, at most."""
+        return phases.most_waiting(self.frame)
+
+    @property
+    def verdict(self) -> str:
+        """`serial` where no two requests waited at the same time, else `concurrent`.
+
+        It is counted in the picture itself; no clock decides it.
+        """
+        return analysis.SERIAL if self.most <= 1 else analysis.CONCURRENT
+
+    @property
+    def published(self) -> str:
+        """What the sources say of it, "fast" or "slow"; nothing where they say nothing."""
+        if self.scheme != "https" or self.n not in PUBLISHED_SIZES or self.combination.steps:
+            return ""
+        return stacks.get(self.stack).says.get("verdict", "")
+
+
+def everything() -> list[tuple[Combination, str, int]]:
+    """All that the explorer can show: combination, scheme and number of requests."""
+    return list(product(COMBINATIONS, SCHEMES, SIZES))
+
+
+def is_live(n: int) -> bool:
+    """Whether a build measures such a timeline; in the full mode it measures all of them."""
+    return modes.current() == modes.FULL or n in _QUICK_SIZES
+
+
+def timelines() -> list[Timeline]:
+    """What the explorer shows, measured now or recorded, in the order of `everything`.
+
+    Where a Python is missing, the recorded ones stand in; what was not recorded is measured, where
+    it can be. Raises as measure.observe.
+    """
+    recorded = {(each.combination, each.scheme, each.n): each for each in _recorded()}
+    here = {each for each in COMBINATIONS if _can_run(each)}
+    todo = [
+        (each, scheme, n)
+        for each, scheme, n in everything()
+        if each in here and (is_live(n) or (each, scheme, n) not in recorded)
+    ]
+    shown = recorded | {(each.combination, each.scheme, each.n): each for each in _measure(todo)}
+    return [shown[each] for each in everything() if each in shown]
+
+
+def table(shown: Iterable[Timeline]) -> pd.DataFrame:
+    """Timelines as rows: combination ("2.7: pyopenssl"), python, parts, scheme, n, stack, wall_s,
+    most, verdict, published, version, source, measured_at."""
+    rows = [
+        {
+            "combination": f"{each.combination.python}: {_said(each.combination)}",
+            "python": each.combination.python,
+            "parts": _said(each.combination),
+            **{name: getattr(each, name) for name in _SHOWN},
+        }
+        for each in shown
+    ]
+    return pd.DataFrame(rows)
+
+
+def _said(combination: Combination) -> str:
+    return " + ".join(combination.parts) or "nothing"
+
+
+def overview(shown: Iterable[Timeline]) -> pd.DataFrame:
+    """A row for each combination and scheme: python, parts, scheme, the wall time in seconds for
+    each size ("n = 3", …; None where there is no timeline), now (which sizes were measured now,
+    in words), published ("fast", "slow", or nothing)."""
+    rows = []
+    for (python, parts, scheme), its in table(shown).groupby(_WHICH, sort=False):
+        walls = its.set_index("n")["wall_s"]
+        now = its.loc[its["source"] != REFERENCE, "n"]
+        rows.append(
+            {
+                "python": python,
+                "parts": parts,
+                "scheme": scheme,
+                **{f"n = {n}": walls.get(n) for n in SIZES},
+                "now": "all" if len(now) == len(its) else join(map(str, now)) or "none",
+                "published": its["published"].max(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def record(folder: Path) -> Path:
+    """Measure every timeline, and write them to explorer.json in a folder, a line each."""
+    rows = [
+        {
+            "python": each.combination.python,
+            "parts": each.combination.parts,
+            **{name: getattr(each, name) for name in _KEPT},
+        }
+        for each in _measure(everything())
+    ]
+    path = Path(folder) / "explorer.json"
+    lines = ",\n  ".join(json.dumps(row, separators=(",", ":")) for row in rows)
+    commit = json.dumps(measurements.commit())
+    path.write_text(f'{{\n "commit": {commit},\n "timelines": [\n  {lines}\n ]\n}}\n')
+    return path
+
+
+def _recorded() -> list[Timeline]:
+    """What the reference machine recorded; nothing where it did not."""
+    path = places.DATA / "reference" / "explorer.json"
+    if not path.exists():
+        return []
+    known = {(each.python, each.parts): each for each in COMBINATIONS}
+    found = []
+    for row in json.loads(path.read_text())["timelines"]:
+        combination = known.get((row.pop("python"), tuple(row.pop("parts"))))
+        if combination:
+            found.append(Timeline(combination, source=REFERENCE, **row))
+    return found
+
+
+def _can_run(combination: Combination) -> bool:
+    stack = combination.as_stack()
+    if stack.python in environments.required():
+        return True  # and raises, where it is missing
+    return environments.status(stack)["state"] != "no interpreter"
+
+
+def _measure(todo: list[tuple[Combination, str, int]]) -> list[Timeline]:
+    found = []
+    with Progress(len(todo), "the explorer's timelines") as progress:
+        for scheme in SCHEMES:
+            with Bench(scheme) as bench:
+                for combination, over, n in todo:
+                    if over == scheme:
+                        found.append(_look(bench, combination, n))
+                        progress.step()
+    return found
+
+
+def _look(bench: Bench, combination: Combination, n: int) -> Timeline:
+    environment = environments.ensure(combination.as_stack())
+    asked = {"n": n, "delay_s": DELAY_S, "client": environment.stack.client}
+    seen = bench.observation(environment, "timeline", **asked, trust=trust.AUTHORITY)
+    return _timeline(combination, bench.scheme, seen)
+
+
+def _timeline(combination: Combination, scheme: str, seen: Observation) -> Timeline:
+    return Timeline(
+        combination=combination,
+        scheme=scheme,
+        n=seen.n,
+        version=seen.python,
+        wall_s=round(seen.answer["wall_s"], 4),
+        requests=phases.of_requests(seen.frame, 1),
+        heartbeats_ms=[round(1000 * each, 1) for each in seen.heartbeats],
+        source=seen.source,
+        measured_at=seen.measured_at,
+    )

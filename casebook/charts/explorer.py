@@ -1,0 +1,168 @@
+"""The explorer of the preface: its data, its first picture, and what its choices are called.
+
+The page draws it with book/_static/explorer.js; without JavaScript the first picture stays.
+"""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+
+from casebook import stacks, words
+from casebook.cases import explorer as case
+from casebook.charts import timelines
+from casebook.charts.figure import Chart
+from casebook.charts.origins import day, moment
+from casebook.media import FIGURE
+
+NAME = "explorer"
+
+#: What the choices are called, and what stands beside them.
+_PARTS = (
+    {
+        "id": "pyopenssl",
+        "label": "pyOpenSSL",
+        "about": "the package is installed; the script does not name it",
+    },
+    {
+        "id": "gevent_openssl",
+        "label": "gevent_openssl",
+        "about": "pyOpenSSL for programs with gevent",
+        "needs": "pyopenssl",
+        "without": "there is no pyOpenSSL for it to work on",
+    },
+    {
+        "id": "recv_into",
+        "label": "recv_into",
+        "about": "a method that gevent_openssl lacks, added by a patch",
+        "needs": "gevent_openssl",
+        "without": "there is no gevent_openssl to add it to",
+    },
+    {
+        "id": "injected",
+        "label": "injected by hand",
+        "about": "the script calls inject_into_urllib3()",
+        "needs": "pyopenssl",
+        "without": "there is no pyOpenSSL to inject",
+    },
+)
+
+
+def _refused() -> dict[str, str]:
+    """Where nobody has to inject by hand, and why."""
+    return {
+        python: f"on this Python requests {stacks.get(name).packages['requests']} injects "
+        "whatever pyOpenSSL it finds"
+        for python, name in (("2.7", "stage-2-py27"), ("3.7", "stage-2-py37"))
+    }
+
+
+#: How the reader is led through it: what to choose next. Each step uncovers what it names.
+_STEPS = (
+    ("2.7", "https", ("pyopenssl",)),
+    ("2.7", "http", ("pyopenssl",)),
+    ("2.7", "https", ("pyopenssl", "gevent_openssl")),
+    ("3.7", "https", ("pyopenssl", "gevent_openssl")),
+    ("3.7", "https", ("pyopenssl", "gevent_openssl", "recv_into")),
+    ("today", "https", ("pyopenssl",)),
+    ("today", "https", ("pyopenssl", "injected")),
+)
+
+
+def explorer(shown: Sequence[case.Timeline]) -> "Explorer":
+    """The explorer of some timelines (casebook.cases.explorer.timelines).
+
+    In a notebook it is the first picture; the book takes the whole by its name, "explorer".
+    """
+    first = [
+        each
+        for each in shown
+        if (each.combination.python, each.scheme, each.n) == ("2.7", "https", 10)
+        and each.combination.parts in ((), ("pyopenssl",))
+    ]
+    names = ("grequests alone", "pyOpenSSL is installed too")
+    still = timelines.timeline(
+        dict(zip(names, first or shown[:1], strict=False)),
+        title="Ten requests of the same script over HTTPS, on Python 2.7",
+        name="explorer-still",
+    )
+    data = as_data(shown)
+    told = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+    html = (
+        f'<div class="cb explorer" id="{NAME}">{still.html}</div>\n'
+        f"<script>window.casebookExplorer={told};</script>\n"
+        '<script src="../_static/explorer.js"></script>\n'
+        '<p class="explorer-more"><a href="../notebooks/a_explorer.html">'
+        "What was measured for this picture</a></p>\n"
+    )
+    return Explorer(NAME, still.html, still.alt, still.caption, whole=html, data=data)
+
+
+@dataclasses.dataclass(frozen=True)
+class Explorer(Chart):
+    """A Chart that shows its still picture in a notebook and hands the whole to the book.
+
+    whole: what the book's page includes. data: what its script is given, as `as_data` makes it.
+    """
+
+    whole: str = ""
+    data: dict = dataclasses.field(default_factory=dict)
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        record = {"name": self.name, "html": self.whole, "alt": self.alt}
+        return {"text/html": self.html, "text/plain": self.alt, FIGURE: record}
+
+
+def as_data(shown: Sequence[case.Timeline]) -> dict:
+    """What explorer.js is given: the choices, what cannot be chosen and why, and the timelines.
+
+    runs: "2.7|pyopenssl+gevent_openssl|https|10" -> rows, beats and wall in ms, verdict, most
+    (waiting at once), source, when (in words), says (the source's verdict, or nothing), version.
+    """
+    return {
+        "delay": round(1000 * case.DELAY_S),
+        "stall": round(1000 * timelines.STALL_S),
+        "pythons": [
+            {"id": python, "label": "today" if python == "today" else python}
+            for python in case.PYTHONS
+        ],
+        "schemes": list(case.SCHEMES),
+        "sizes": list(case.SIZES),
+        "parts": [
+            part | {"refused": _refused() if part["id"] == "injected" else {}} for part in _PARTS
+        ],
+        "order": list(case.PARTS),
+        "steps": [
+            {"python": python, "scheme": scheme, "parts": list(parts)}
+            for python, scheme, parts in _STEPS
+        ],
+        "runs": {key_of(each): _run(each) for each in shown},
+    }
+
+
+def key_of(seen: case.Timeline) -> str:
+    """The name of a timeline among the explorer's: python, parts, scheme and n."""
+    chosen = seen.combination
+    return f"{chosen.python}|{'+'.join(chosen.parts)}|{seen.scheme}|{seen.n}"
+
+
+def _run(seen: case.Timeline) -> dict:
+    live = seen.source == words.LIVE
+    return {
+        "rows": _short(seen.requests),
+        "beats": _short([seen.heartbeats_ms])[0],
+        "wall": round(1000 * seen.wall_s, 1),
+        "verdict": seen.verdict,
+        "most": seen.most,
+        "live": live,
+        "when": (moment if live else day)(seen.measured_at),
+        "says": seen.published,
+        "version": seen.version,
+    }
+
+
+def _short(rows: Sequence[Sequence[float | None]]) -> list[list]:
+    """Numbers without a ".0" that tells nothing."""
+    return [
+        [int(each) if each is not None and each == int(each) else each for each in row]
+        for row in rows
+    ]

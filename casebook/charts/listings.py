@@ -1,0 +1,243 @@
+"""Code as a page shows it: the clients that are measured, and what installed packages say.
+
+    listings.client("grequests_map", beside="loop")
+    listings.source("stage-2-py27", "urllib3.contrib.pyopenssl", "WrappedSocket.recv")
+    listings.file("casebook/probes/steps.py", lines=(60, 80))
+
+Whatever is shown is read from the very file that runs.
+"""
+
+import difflib
+import inspect
+import re
+import subprocess
+import textwrap
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+
+import pygments
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_for_filename
+
+from casebook import clients, colours, places, stacks, words
+from casebook.errors import MissingInterpreter, UsageError
+from casebook.stacks import environments
+from casebook.stacks.environments import Environment
+
+#: The most lines of somebody else's code that are quoted at a time.
+LONGEST = 60
+
+# Pages of the book have colours for `.highlight`; JupyterLab has them for its editors alone.
+_KINDS = {
+    "keyword": ".k,.kn,.kc,.ow",
+    "string": ".s1,.s2,.sd,.sa,.si",
+    "comment": ".c1,.ch",
+    "def": ".nf,.nc,.nd,.fm",
+    "number": ".mi,.mf",
+    "operator": ".o",
+}
+_CSS = (
+    ".cb-listing{margin:1rem 0;padding:0}"
+    ".cb-listing figcaption{font:inherit;font-size:.9em;line-height:1.45;margin:.25rem 0 0;"
+    "text-align:start;color:inherit}"
+    ".cb-listing pre{overflow-x:auto;margin:0}"
+    ".cb-listing .hll{display:block;background:"
+    "color-mix(in srgb,var(--cb-stage-2,#c14109) 18%,transparent);"
+    "box-shadow:-4px 0 var(--cb-stage-2,#c14109)}"
+    ".jp-OutputArea .cb-listing pre{padding-inline-start:6px}"
+) + "".join(
+    ",".join(f".jp-OutputArea .cb-listing {name}" for name in names.split(","))
+    + f"{{color:var(--jp-mirror-editor-{kind}-color)}}"
+    for kind, names in _KINDS.items()
+)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Code with its caption. html: for a page, in its colours. text: the same for a terminal, with
+    `>` before each line that is marked. path, first, last: the lines of a file that are quoted."""
+
+    html: str
+    text: str
+    path: str = ""
+    first: int = 0
+    last: int = 0
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/html": self.html, "text/plain": self.text}
+
+
+def client(name: str, beside: str = "") -> Listing:
+    """A client (casebook/clients), by its name or its file's.
+
+    beside: another one; the lines of code that it does not have are marked. Raises UsageError
+    where there is no such client.
+    """
+    path = clients.file_of(name)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if not beside:
+        return _listing(lines, path.name, f"{_place(path)}.")
+    other = clients.file_of(beside)
+    matcher = difflib.SequenceMatcher(
+        None, other.read_text(encoding="utf-8").splitlines(), lines, autojunk=False
+    )
+    marked = [
+        number + 1
+        for tag, _, _, first, after in matcher.get_opcodes()
+        if tag != "equal"
+        for number in range(first, after)
+        if lines[number].strip() and not lines[number].startswith('"""')
+    ]
+    said = f" Marked: the code that differs from {_place(other)} ({_numbers(marked)})."
+    return _listing(lines, path.name, f"{_place(path)}.{said if marked else ''}", marked)
+
+
+def file(path: str | Path, lines: tuple[int, int] | None = None, mark: str = "") -> Listing:
+    """A file of ours, or its lines first to last; path: from the root of the project.
+
+    mark: lines that hold this text are marked. Raises UsageError where there is no such file, or
+    no such lines in it.
+    """
+    found = (places.ROOT / path).resolve()
+    if not found.is_relative_to(places.ROOT) or not found.is_file():
+        raise UsageError(f"there is no file {str(path)!r} in this project")
+    code = found.read_text(encoding="utf-8").splitlines()
+    chosen, said = _chosen(code, lines)
+    return _listing(chosen, found.name, f"{_place(found)}{said}.", _with(mark, chosen))
+
+
+def source(
+    stack: str,
+    module: str,
+    name: str = "",
+    lines: tuple[int, int] | None = None,
+    mark: str = "",
+) -> Listing:
+    """A function, method or class as the package that a stack has installed says it.
+
+    name: such as `wait_for_socket` or `WrappedSocket.recv`; "": the module itself. lines: only
+    these, 1 is the first line of the definition, decorators included. mark: lines that hold this
+    text are marked. Where the stack's Python is missing, the listing says so. Raises UsageError
+    where the stack has no such
+    module, the module no such name, or the quotation is longer than LONGEST lines.
+    """
+    try:
+        environment = environments.ensure(stacks.get(stack))
+    except MissingInterpreter as missing:
+        return _listing(
+            [], "none.py", f"Not shown here, {module}{'.' * bool(name)}{name}: {missing}"
+        )
+    folder, path = _file_of(environment, module)
+    shown = path.relative_to(folder)
+    code = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    first, block = _definition(code, name)
+    if not block:
+        raise UsageError(f"{shown} of {stack} has no {name}")
+    chosen, _ = _chosen(block, lines)
+    if len(chosen) > LONGEST:
+        many = f"{name or module} has {len(chosen)} lines"
+        raise UsageError(f"{many}; quote up to {LONGEST}: lines=(1, 20)")
+    first += lines[0] - 1 if lines else 0
+    last = first + len(chosen) - 1
+    caption = f"{_version(environment, folder, shown)}: {shown}, lines {first} to {last}."
+    chosen = textwrap.dedent("\n".join(chosen)).splitlines()
+    quoted = _listing(chosen, path.name, caption, _with(mark, chosen))
+    return replace(quoted, path=shown.as_posix(), first=first, last=last)
+
+
+def _listing(
+    lines: Sequence[str], name: str, caption: str, marked: Collection[int] = ()
+) -> Listing:
+    formatter = HtmlFormatter(hl_lines=list(marked), wrapcode=True)
+    lexer = get_lexer_for_filename(name, stripnl=False)
+    code = pygments.highlight("\n".join(lines), lexer, formatter) if lines else ""
+    html = (
+        f'<figure class="cb cb-listing">{colours.style(_CSS)}{code}'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+    gutter = {number: "> " for number in marked}
+    blank = "  " if marked else ""
+    text = [f"{gutter.get(at, blank)}{line}".rstrip() for at, line in enumerate(lines, 1)]
+    return Listing(html, "\n".join([*text, *([""] if text else []), caption]))
+
+
+def _place(path: Path) -> str:
+    return path.relative_to(places.ROOT).as_posix()
+
+
+def _numbers(lines: Sequence[int]) -> str:
+    """[3, 4, 5, 9] -> "lines 3 to 5 and 9"."""
+    said: list[str] = []
+    for line in lines:
+        if line - 1 in lines and line + 1 in lines:
+            continue
+        if line - 1 in lines and line - 2 in lines:
+            said[-1] += f" to {line}"
+        else:
+            said.append(str(line))
+    return f"line{'s' * (len(lines) > 1)} {words.join(said)}"
+
+
+def _chosen(code: list[str], lines: tuple[int, int] | None) -> tuple[list[str], str]:
+    if lines is None:
+        return code, ""
+    first, last = lines
+    if not 1 <= first <= last <= len(code):
+        raise UsageError(f"there are {len(code)} lines, and no {first} to {last}")
+    return code[first - 1 : last], f", lines {first} to {last}"
+
+
+def _with(mark: str, lines: Sequence[str]) -> list[int]:
+    return [at for at, line in enumerate(lines, 1) if mark and mark in line]
+
+
+def _file_of(environment: Environment, module: str) -> tuple[Path, Path]:
+    """The folder of a stack's search path that has a module, and the module's file."""
+    said = subprocess.run(
+        [str(environment.python), "-c", "import sys; print('\\n'.join(sys.path[1:]))"],
+        env=environments.clean_environ(environment), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for folder in filter(Path.is_dir, map(Path, said.stdout.splitlines())):
+        inside = folder.joinpath(*module.split("."))
+        for path in (inside.with_suffix(".py"), inside / "__init__.py"):
+            if path.is_file():
+                return folder, path
+    raise UsageError(f"{environment.stack.name} has no module {module} that is written in Python")
+
+
+def _definition(code: list[str], name: str) -> tuple[int, list[str]]:
+    """The number of the first line of `Class.method` in a file, and its lines; none: not there.
+
+    By its indentation: today's parser does not read Python 2.
+    """
+    first, block = 0, code
+    for part in filter(None, name.split(".")):
+        pattern = re.compile(rf"(\s*)(?:async def|def|class) {re.escape(part)}\b")
+        heads = [
+            (len(m[1]), at)
+            for at, line in enumerate(block)
+            if (m := pattern.match(line)) and not (at and "overload" in block[at - 1])
+        ]
+        if not heads:
+            return 0, []
+        indent, start = min(heads)
+        length = len(inspect.getblock([f"{line}\n" for line in block[start:]]))
+        decorated = start
+        while decorated and block[decorated - 1].startswith(" " * indent + "@"):
+            decorated -= 1
+        first, block = first + decorated, block[decorated : start + length]
+    return first + 1, block
+
+
+def _version(environment: Environment, folder: Path, shown: Path) -> str:
+    """The distribution that a file belongs to, such as "urllib3 1.24.3", or else the Python."""
+    top = shown.parts[0].removesuffix(".py")
+    for info in folder.glob("*-info"):
+        record, tops = info / "RECORD", info / "top_level.txt"
+        has = record.is_file() and f"\n{shown.as_posix()}," in "\n" + record.read_text()
+        if has or (tops.is_file() and not record.is_file() and top in tops.read_text().split()):
+            name, version = info.name.split("-")[:2]
+            return f"{name} {version.removesuffix('.dist').removesuffix('.egg')}"
+    return f"Python {environment.python_version}"

@@ -1,0 +1,54 @@
+"""What became of each request of an observed timeline, one row each.
+
+A row is the page, then the start and the end of each of EVENTS, in milliseconds from the start
+of the fetch; None where there was no such event (plain HTTP has no handshake).
+"""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+#: The parts of a request, in the order in which they come.
+EVENTS = ("connect", "handshake", "send", "wait", "receive")
+
+#: The page, and start and end of each event, ms.
+Row = list[float | None]
+
+
+def of_requests(frame: pd.DataFrame, digits: int = 2) -> list[Row]:
+    """The requests of a timeline, by page: [page, start, end, start, end, …], ms.
+
+    frame: columns page, event, start_s, end_s (Observation.frame). digits: decimals of the ms.
+    An event that a request has twice (after a retry) lasts from its first start to its last end.
+    """
+    rows = []
+    for _, its in frame.groupby("page"):
+        row: Row = [int(its["page"].iloc[0])]
+        for event in EVENTS:
+            parts = its[its["event"] == event]
+            ends = (parts["start_s"].min(), parts["end_s"].max()) if len(parts) else ()
+            row += [round(1000 * float(each), digits) for each in ends] or [None, None]
+        rows.append(row)
+    return rows
+
+
+def as_frame(rows: Sequence[Row]) -> pd.DataFrame:
+    """The timeline that such rows were made of: columns page, event, start_s, end_s."""
+    parts = [
+        (row[0], event, start / 1000, end / 1000)
+        for row in rows
+        for event, start, end in zip(EVENTS, row[1::2], row[2::2], strict=True)
+        if start is not None and end is not None
+    ]
+    return pd.DataFrame(parts, columns=["page", "event", "start_s", "end_s"])
+
+
+def most_waiting(frame: pd.DataFrame) -> int:
+    """How many requests of a timeline waited for their responses at the same time, at most."""
+    waits = frame[frame["event"] == "wait"]
+    moments = sorted([(t, 1) for t in waits["start_s"]] + [(t, -1) for t in waits["end_s"]])
+    most = now = 0
+    for _, change in moments:
+        now += change
+        most = max(most, now)
+    return most

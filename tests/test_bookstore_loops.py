@@ -1,0 +1,142 @@
+"""The two loops, the connection that is held up, and what chapters print of the clients."""
+
+import json
+import socket
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from casebook.cases.bookstore import hello, loops, loss, readers, stock, store, visits
+from casebook.errors import UsageError
+from casebook.server import relay
+
+
+def test_one_loop_waits_for_the_slow_book_and_the_other_does_not() -> None:
+    slow = visits.one_slow(position=3, wait_s=0.6)
+    seen = loops.arrivals(n=12, slow=slow)
+    late = seen[seen["slow"]].set_index("loop")["arrived"]
+    assert late["in the order asked"] == 3
+    assert late["as completed"] == 12
+    assert seen.groupby("loop")["book"].nunique().tolist() == [12, 12]
+
+
+def test_without_a_slow_book_both_loops_take_the_same() -> None:
+    seen = loops.arrivals(n=5)
+    assert not seen["slow"].any()
+    assert set(seen["position"]) == set(range(1, 6))
+
+
+@pytest.mark.parametrize("n", [0, 101])
+def test_more_streams_than_the_server_takes_are_refused(n: int) -> None:
+    with pytest.raises(UsageError):
+        loops.arrivals(n=n)
+
+
+def test_the_loops_are_shown_as_they_run_and_their_differences_stand_out() -> None:
+    script = loops.SCRIPT.read_text()
+    for loop in loops.LOOPS:
+        assert loops.source(loop) in script
+        assert loops.source(loop).startswith(f"def {loop}(")
+    html = loops.beside().data
+    assert "<strong>        body = connection.response(stream)</strong>" in html
+    assert "<strong>    for path in paths:</strong>" not in html
+    assert "    for path in paths:" in html
+
+
+def test_one_held_connection_stops_all_streams_and_one_of_six_pipes() -> None:
+    held = loss.arrivals(["pipes:6", "bare-h2"], n=100, hold_s=0.9)
+    after = {client: rows["at_s"].gt(0.85).sum() for client, rows in held.groupby("client")}
+    assert after["pipes"] <= 2
+    assert after["bare-h2"] > 20
+
+
+def test_too_few_books_for_a_hold_are_refused() -> None:
+    with pytest.raises(UsageError):
+        loss.arrivals("pipes:6", n=5)
+
+
+def _answer_s(url: str, n: int) -> tuple[float, bytes]:
+    """Ask a server that counts up for n bytes; seconds until all of them were there."""
+    host, port = url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as sock:
+        start = time.perf_counter()
+        sock.sendall(b"%d\n" % n)
+        got = b""
+        while len(got) < n:
+            got += sock.recv(1 << 16)
+        return time.perf_counter() - start, got
+
+
+def test_the_relay_holds_up_the_first_connection_alone_and_loses_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer(sock: socket.socket) -> None:
+            with sock:
+                for piece in range(int(sock.recv(100))):
+                    sock.sendall(bytes([piece % 256]))
+
+        def accept() -> None:
+            for _ in range(3):
+                threading.Thread(target=answer, args=listener.accept()[:1], daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with relay.relay(url, 0, relay.Held(after_bytes=50, for_s=0.5)) as through:
+            first, body = _answer_s(through, 200)
+            again, _ = _answer_s(through, 200)
+    assert body == bytes(range(200))
+    assert first >= 0.5 > again
+
+
+def test_what_is_not_reached_is_not_held() -> None:
+    with store.open_store() as place:
+        with relay.relay(place.url, 0, relay.Held(10_000_000, 1.0)) as url:
+            start = time.perf_counter()
+            context = ssl.create_default_context(cafile=str(place.ca_file))
+            with urllib.request.urlopen(url, context=context) as response:
+                assert json.load(response) == list(stock.ids())
+            assert time.perf_counter() - start < 1
+
+
+def test_a_hold_out_of_range_is_refused() -> None:
+    with pytest.raises(UsageError), relay.relay("http://127.0.0.1:1", 0, relay.Held(1, 2.0)):
+        pass
+
+
+@pytest.mark.parametrize("client", ["requests", "hyper"])
+def test_the_place_of_a_client_is_its_visit(client: str) -> None:
+    found = readers.place(client)
+    first, last = found["lines"]
+    code = found["path"].read_text().splitlines()[first - 1 : last]
+    assert code[0] == "def visit(spec, shelf):"
+    assert "shelf.put" in code[-1]
+
+
+def test_recorded_visits_are_never_those_of_this_machine() -> None:
+    found = visits.from_reference("hyper", 3, n=200, engine="twisted-16.3")
+    assert set(found["source"]) == {"reference"}
+    assert list(found["repeat"]) == [1, 2, 3]
+    with pytest.raises(UsageError):
+        visits.from_reference("hyper", 3, n=201, engine="twisted-16.3")
+
+
+def test_no_distance_is_one_measurement_whichever_way_it_is_written() -> None:
+    how = readers.manner("bare-h2")
+    kinds = [visits._asked("bare-h2", how, "twisted", 5, zero, 0.0, {}) for zero in (0, 0.0)]
+    assert json.dumps(kinds[0]) == json.dumps(kinds[1])
+
+
+def test_the_listed_bookstore_serves_books_and_knows_what_it_has_not() -> None:
+    with hello.serve(script=hello.BOOKS) as site:
+        context = ssl.create_default_context(cafile=str(site.ca_file))
+        book = stock.ids()[4]
+        with urllib.request.urlopen(f"{site.url}/book?id={book}", context=context) as response:
+            assert json.load(response) == stock.books()[book]
+        with urllib.request.urlopen(f"{site.url}/", context=context) as response:
+            assert json.load(response) == list(stock.ids())
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{site.url}/book?id=1", context=context)

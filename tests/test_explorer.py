@@ -1,0 +1,484 @@
+"""The explorer of the preface and the timelines of chapters: their data, and in a browser."""
+
+import itertools
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from playwright.sync_api import Browser, Page
+from test_pages import browser, inaccessible, too_wide  # noqa: F401  (a fixture, and two looks)
+
+from casebook import charts, colours, places, stacks
+from casebook.cases import explorer as case
+from casebook.media import FIGURE
+from casebook.probes import steps
+from casebook.runs import modes, phases
+
+STATIC = places.ROOT / "book" / "_static"
+#: A serial run in the invented data, as in the measured one.
+IN_TURN = {"2.7: pyopenssl", "3.7: pyopenssl", "3.7: pyopenssl + gevent_openssl"}
+IN_TURN |= {"today: pyopenssl + injected", "today: pyopenssl + injected + gevent_openssl"}
+
+
+def timeline(combination: case.Combination, scheme: str, n: int) -> case.Timeline:
+    """An invented run: requests of 100 ms, together or one after the other, handshakes of 3 ms."""
+    name = f"{combination.python}: {' + '.join(combination.parts)}"
+    serial = scheme == "https" and name in IN_TURN
+    rows = []
+    for page in range(n):
+        at = 5 + page * (110 if serial else 4)
+        shake = [at, at + 3.0] if scheme == "https" else [None, None]
+        rows.append(
+            [page, 1.0, at, *shake, at + 3, at + 3.2, at + 3.3, at + 103, at + 103, at + 104]
+        )
+    wall_s = rows[-1][-1] / 1000
+    # The first beat is that of the start, just before the fetch.
+    beats = [-0.1] + ([] if serial else [10.0 * i for i in range(1, int(100 * wall_s))])
+    source = "live" if case.is_live(n) else "reference"
+    return case.Timeline(
+        combination, scheme, n, "9.9.9", wall_s, rows, beats, source, "2026-11-22T04:05:00Z"
+    )
+
+
+@pytest.fixture(scope="module")
+def shown() -> list[case.Timeline]:
+    return [timeline(*each) for each in case.everything()]
+
+
+# ---------------------------------------------------------------- the data
+
+
+def test_phases_are_one_row_for_each_request_and_can_be_read_back():
+    rows = [[0, 0.0, 1.0, None, None, 1.0, 1.2, 1.2, 101.0, 101.0, 102.0]]
+    rows += [[1, 0.5, 1.5, 1.5, 4.5, 4.5, 4.6, 4.6, 90.0, 90.0, 91.0]]
+    frame = phases.as_frame(rows)
+    assert list(frame.columns) == ["page", "event", "start_s", "end_s"]
+    assert len(frame) == 9
+    assert phases.of_requests(frame) == rows
+    assert phases.most_waiting(frame) == 2
+    again = pd.DataFrame([(1, "connect", 0.2, 0.3)], columns=frame.columns)
+    retried = phases.of_requests(pd.concat([frame, again]))
+    assert retried[1][1:3] == [0.5, 300.0]
+
+
+def test_each_combination_is_a_stack_that_can_be_made():
+    for each in case.COMBINATIONS:
+        stack = each.as_stack()
+        assert stack.python == each.python
+        assert set(stack.steps) <= set(steps.STEPS)
+        assert ("pyopenssl" in each.parts) == ("pyopenssl" in stack.packages), each
+        assert ("gevent_openssl" in each.parts) == ("gevent_openssl" in stack.steps), each
+        assert ("recv_into" in each.parts) == bool(stack.patch), each
+        assert ("injected" in each.parts) == ("inject" in stack.steps), each
+    made = [(each.python, each.parts) for each in case.COMBINATIONS]
+    assert len(set(made)) == len(made)
+
+
+def test_what_can_be_chosen_is_what_there_is_and_all_else_has_a_reason(shown):
+    data = charts.explorer(shown).data
+    rules = {part["id"]: part for part in data["parts"]}
+    assert set(rules) == set(case.PARTS) == set(data["order"])
+    for python in case.PYTHONS:
+        for size in range(len(case.PARTS) + 1):
+            for parts in itertools.combinations(case.PARTS, size):
+                refused = [
+                    part
+                    for part in parts
+                    if python in rules[part].get("refused", {})
+                    or (rules[part].get("needs") and rules[part]["needs"] not in parts)
+                ]
+                key = f"{python}|{'+'.join(parts)}|https|10"
+                assert (key in data["runs"]) == (not refused), key
+                assert all(rules[part]["without"] for part in refused)
+
+
+def test_each_step_that_the_reader_is_led_to_was_measured(shown):
+    data = charts.explorer(shown).data
+    for step in data["steps"]:
+        key = f"{step['python']}|{'+'.join(step['parts'])}|{step['scheme']}|10"
+        assert key in data["runs"]
+    assert data["steps"][0]["parts"] == ["pyopenssl"]
+
+
+def test_a_timeline_says_its_verdict_and_what_was_published_of_it():
+    by = {(each.python, each.parts): each for each in case.COMBINATIONS}
+    slow = timeline(by["2.7", ("pyopenssl",)], "https", 10)
+    assert (slow.verdict, slow.most, slow.published) == ("serial", 1, "slow")
+    fast = timeline(by["2.7", ()], "https", 10)
+    assert (fast.verdict, fast.most, fast.published) == ("concurrent", 10, "fast")
+    assert timeline(by["2.7", ()], "http", 10).published == ""
+    assert timeline(by["2.7", ()], "https", 30).published == ""
+    assert timeline(by["today", ()], "https", 10).published == ""
+
+
+def test_a_quick_build_measures_some_and_a_full_one_all(monkeypatch):
+    quick = [each for each in case.everything() if case.is_live(each[2])]
+    assert {n for _, _, n in quick} == {3, 10}
+    monkeypatch.setattr(modes, "current", lambda: modes.FULL)
+    assert all(case.is_live(each[2]) for each in case.everything())
+
+
+def test_what_is_recorded_stands_in_and_says_so(monkeypatch, shown):
+    monkeypatch.setattr(case, "_measure", lambda todo: [timeline(*each) for each in todo])
+    monkeypatch.setattr(case, "_can_run", lambda each: each.python == "today")
+    recorded = [case.Timeline(**vars(each) | {"source": "reference"}) for each in shown]
+    monkeypatch.setattr(case, "_recorded", lambda: recorded)
+    sources = {}
+    for each in case.timelines():
+        sources.setdefault(each.source, set()).add((each.combination.python, each.scheme, each.n))
+    assert sources["live"] == {("today", over, n) for over in case.SCHEMES for n in (3, 10)}
+    assert ("2.7", "https", 10) in sources["reference"]
+    monkeypatch.setattr(case, "_recorded", lambda: recorded[:5])
+    assert {each.combination.python for each in case.timelines()} == {"2.7", "today"}
+
+
+def test_timelines_are_measured_with_the_steps_of_their_combination():
+    """gevent_openssl without a recv_into, on the Python of today: unused, and injected."""
+    unused, injected = (
+        each
+        for each in case.COMBINATIONS
+        if each.python == "today" and each.parts[-1:] == ("gevent_openssl",)
+    )
+    assert unused.stack == injected.stack
+    seen = case._measure([(unused, "https", 3), (injected, "http", 3), (injected, "https", 3)])
+    found = {(each.combination, each.scheme): each for each in seen}
+    assert found[injected, "https"].most == 1
+    assert found[injected, "http"].most > 1 and found[unused, "https"].most > 1
+    for each in seen:
+        assert each.source == "live" and len(each.requests) == 3
+        assert each.wall_s > case.DELAY_S
+        assert all((row[3] is None) == (each.scheme == "http") for row in each.requests)
+
+
+def test_everything_is_recorded_as_it_is_asked_for():
+    recorded = case._recorded()
+    found = {(each.combination, each.scheme, each.n) for each in recorded}
+    assert found == set(case.everything())
+    for each in recorded:
+        assert len(each.requests) == each.n and each.delay_s == case.DELAY_S
+        assert each.source == "reference" and len(each.heartbeats_ms), each
+        if each.published:
+            assert {"fast": "concurrent", "slow": "serial"}[each.published] == each.verdict
+        if each.scheme == "http":
+            assert each.verdict == "concurrent"
+
+
+def test_the_figure_is_a_picture_in_a_notebook_and_goes_whole_to_the_book(shown):
+    chart = charts.explorer(shown)
+    bundle = chart._repr_mimebundle_()
+    assert "casebookExplorer" not in bundle["text/html"]
+    assert bundle[FIGURE]["name"] == "explorer"
+    whole = bundle[FIGURE]["html"]
+    [data] = re.findall(r"<script>window\.casebookExplorer=(.*?);</script>", whole)
+    assert json.loads(data) == json.loads(json.dumps(chart.data))
+    assert len(whole) < 300_000
+    assert 'type="module"' not in whole
+
+
+def test_the_parts_of_a_request_have_the_colours_of_the_charts():
+    css = (STATIC / "explorer.css").read_text()
+    for event, colour in colours.OF_EVENT.items():
+        assert f".tl-{event} {{ fill: var(--cb-{colour}); }}" in css
+    assert stacks.get("stage-1-py27").says["verdict"] == "fast"
+
+
+def test_a_chart_of_timelines_brings_its_data_and_its_alternative_text(shown):
+    one, two = shown[1], next(each for each in shown if each.verdict == "serial")
+    chart = charts.timeline({"one <&>": one, 'two "2"': two}, title="Two")
+    told = re.search(r'data-timelines="([^"]*)"', chart.html)[1]
+    for sign, name in (("&quot;", '"'), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
+        told = told.replace(sign, name)
+    panels = json.loads(told)
+    assert [panel["label"] for panel in panels] == ["one <&>", 'two "2"']
+    assert panels[0]["rows"] == phases.of_requests(one.frame)
+    assert panels[0]["end"] == panels[1]["end"]
+    assert chart.html.count('role="img"') == 2
+
+
+def test_a_loop_that_never_beats_is_blocked_and_no_loop_is_none(shown):
+    blocked = next(each for each in shown if each.verdict == "serial" and each.n == 10)
+    chart = charts.timeline({"blocked": blocked})
+    assert "The event loop was blocked for 1.10 s at longest" in chart.alt
+    assert ">blocked for 1.10 s at longest<" in chart.html and ">event loop<" in chart.html
+    without = charts.timeline({"none": case.Timeline(**vars(blocked) | {"heartbeats_ms": []})})
+    assert ">no event loop<" in without.html and "blocked" not in without.html
+
+
+# ---------------------------------------------------------------- in a browser
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, shown) -> Path:
+    """A small site: the explorer on one page, two timelines of a chapter on another."""
+    root = tmp_path_factory.mktemp("site")
+    for name in ("_static", "book", "notebooks"):
+        (root / name).mkdir()
+    for name in ("explorer.js", "explorer.css"):
+        shutil.copy(STATIC / name, root / "_static")
+    (root / "notebooks" / "a_explorer.html").write_text("<p>here</p>")
+    serial = next(each for each in shown if each.verdict == "serial" and each.n == 10)
+    chapter = charts.timeline({"one": shown[1], "two": serial}, title="Two timelines")
+    pages = {"preface": charts.explorer(shown).whole, "chapter": chapter.html}
+    for name, body in pages.items():
+        (root / "book" / f"{name}.html").write_text(
+            '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>x</title>'
+            '<meta name="viewport" content="width=device-width">'
+            "<style>a{color:inherit}body{color:var(--pst-color-text-base)}"
+            "html{--pst-color-text-base:#222;background:#fff}body{margin:1rem}"
+            "html[data-theme=dark]{--pst-color-text-base:#e8e8e8;background:#14181e}</style>"
+            '<link rel="stylesheet" href="../_static/explorer.css">'
+            f'<script src="../_static/explorer.js"></script></head><body><main><h1>x</h1>{body}'
+            "</main></body></html>"
+        )
+    return root
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Page]:  # noqa: F811
+    """A page where nothing moves, and no error may be said."""
+    context = browser.new_context(reduced_motion="reduce", viewport={"width": 390, "height": 844})
+    page, said = context.new_page(), []
+    page.on("console", lambda message: message.type == "error" and said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    yield page
+    assert said == []
+    context.close()
+
+
+def verdict(tab: Page) -> str:
+    return tab.locator(".ex-verdict").inner_text()
+
+
+def press_until(tab: Page, key: str, selector: str) -> None:
+    """Press a key, up to fifty times, until an element has the focus."""
+    for _ in range(50):
+        tab.keyboard.press(key)
+        if tab.evaluate("wanted => document.activeElement.matches(wanted)", selector):
+            return
+    raise AssertionError(f"{selector} cannot be reached with {key}")
+
+
+def test_by_keyboard_alone_from_the_first_invitation_to_the_last(folder: Path, tab: Page) -> None:
+    """As the reader is led, from file://, without a mouse."""
+    tab.goto((folder / "book" / "preface.html").as_uri())
+    wait = tab.locator(".ex-next")
+    assert verdict(tab) == "0.14 s: all 10 at once."
+    assert wait.inner_text() == "Now tick pyOpenSSL."
+    assert tab.locator("input:visible").count() == 1
+
+    press_until(tab, "Tab", "#explorer-parts-pyopenssl")
+    tab.keyboard.press("Space")
+    assert verdict(tab) == "1.10 s: one after the other."
+    assert "blocked for 1.10 s at longest" in tab.locator(".tl-plot").inner_text()
+    assert "Measured on the machine that made this page, 22 November 2026, 04:05 UTC" in (
+        tab.locator(".cb-source").inner_text()
+    )
+    assert "Recorded" not in tab.locator(".cb-source").inner_text()
+    assert "The post of 2019 found it slow." in tab.locator(".cb-source").inner_text()
+    assert wait.inner_text() == "Now choose http."
+
+    press_until(tab, "Tab", "[name=explorer-scheme]")
+    tab.keyboard.press("ArrowRight")
+    assert verdict(tab) == "0.14 s: all 10 at once."
+    assert "Measured by us, never published." in tab.locator(".cb-source").inner_text()
+    assert wait.inner_text() == "Now choose https and tick gevent_openssl."
+
+    tab.keyboard.press("ArrowLeft")
+    press_until(tab, "Shift+Tab", "#explorer-parts-gevent_openssl")
+    tab.keyboard.press("Space")
+    assert verdict(tab).endswith("all 10 at once.")
+    assert wait.inner_text() == "Now choose Python 3.7."
+
+    press_until(tab, "Tab", "[name=explorer-python]")
+    tab.keyboard.press("ArrowRight")
+    assert verdict(tab).endswith("one after the other.")
+    assert wait.inner_text() == "Now tick recv_into."
+
+    press_until(tab, "Shift+Tab", "#explorer-parts-recv_into")
+    tab.keyboard.press("Space")
+    assert verdict(tab).endswith("all 10 at once.")
+    assert tab.locator(".ex-all").is_visible()
+    press_until(tab, "Tab", ".ex-all")
+    tab.keyboard.press("Enter")
+    assert tab.locator("input:visible").count() == 4 + 2 + 3 + 3
+    press_until(tab, "Shift+Tab", "[name=explorer-n]")
+    tab.keyboard.press("ArrowRight")
+    assert verdict(tab).endswith("up to 25 of 30 at once.")
+    said = tab.locator(".cb-source").inner_text()
+    assert said.startswith("Recorded on the reference machine, 22 November 2026")
+    assert "not measured now" in said and "Measured by us, never published." in said
+
+
+def test_what_cannot_be_is_grey_and_says_why(folder: Path, tab: Page) -> None:
+    tab.goto((folder / "book" / "preface.html").as_uri())
+    tab.click(".ex-all")
+
+    def about(part: str) -> tuple[bool, str]:
+        box = tab.locator(f"#explorer-parts-{part}")
+        named = box.get_attribute("aria-describedby")
+        return box.is_disabled(), tab.locator(f"#{named}").inner_text()
+
+    assert about("gevent_openssl") == (
+        True,
+        "not possible: there is no pyOpenSSL for it to work on",
+    )
+    assert about("injected")[0] and "requests 2.21.0 injects" in about("injected")[1]
+    tab.check("#explorer-parts-pyopenssl")
+    assert not about("gevent_openssl")[0] and "not possible" not in about("gevent_openssl")[1]
+    assert about("recv_into") == (True, "not possible: there is no gevent_openssl to add it to")
+    tab.check("#explorer-python-today")
+    assert not about("injected")[0]
+    assert verdict(tab).endswith("all 10 at once.")
+    tab.check("#explorer-parts-injected")
+    assert verdict(tab).endswith("one after the other.")
+    tab.check("#explorer-parts-gevent_openssl")
+    tab.check("#explorer-parts-recv_into")
+    assert verdict(tab).endswith("all 10 at once.")
+    tab.uncheck("#explorer-parts-pyopenssl")  # what was made for it goes with it
+    tab.check("#explorer-parts-pyopenssl")
+    assert not tab.is_checked("#explorer-parts-gevent_openssl")
+    assert not tab.is_checked("#explorer-parts-injected")
+
+
+def test_every_combination_shows_its_own_run(folder: Path, tab: Page, shown) -> None:
+    tab.goto((folder / "book" / "preface.html").as_uri())
+    tab.click(".ex-all")
+    for each in shown:
+        chosen = each.combination
+        tab.check(f"#explorer-python-{chosen.python}".replace(".", "\\."))
+        tab.check(f"#explorer-scheme-{each.scheme}")
+        tab.check(f"#explorer-n-{each.n}")
+        for part in case.PARTS:  # in an order in which each can be ticked
+            box = tab.locator(f"#explorer-parts-{part}")
+            if not box.is_disabled():
+                box.set_checked(part in chosen.parts)
+        for part in case.PARTS:
+            box = tab.locator(f"#explorer-parts-{part}")
+            if not box.is_disabled():
+                box.set_checked(part in chosen.parts)
+        assert verdict(tab).startswith(f"{each.wall_s:.2f} s: "), chosen
+        told = {"serial": "one after the other.", "concurrent": " at once."}
+        assert verdict(tab).endswith(told[each.verdict]), chosen
+        assert tab.locator(".tl-receive").count() - 1 <= each.n <= tab.locator(".tl-wait").count()
+
+
+def test_a_request_tells_its_parts_and_a_zoom_shows_its_handshake(folder: Path, tab: Page) -> None:
+    tab.goto((folder / "book" / "chapter.html").as_uri())
+    said = tab.locator(".tl-said")
+    assert tab.locator("figure svg[role=img]").count() == 0
+    plots = tab.locator(".tl-plot")
+    assert plots.count() == 2
+    label = plots.nth(1).get_attribute("aria-label")
+    assert "10 requests in 1.10 s, 1 waiting at once at most" in label
+    plots.nth(1).focus()
+    assert said.inner_text().startswith("two. Request 0: connected in 4.0 ms, handshake 3.0 ms")
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("ArrowRight")
+    assert said.inner_text().startswith("two. Request 1: ")
+    assert said.locator("strong").inner_text() == "handshake 3.0 ms"
+
+    def width() -> float:
+        return tab.locator(".tl-handshake.tl-part").bounding_box()["width"]
+
+    before = width()
+    assert before < 4
+    for _ in range(4):
+        tab.keyboard.press("+")
+    assert width() > 20
+    tab.keyboard.press("0")
+    assert width() == pytest.approx(before, abs=2)
+    tab.get_by_role("button", name="Zoom in").click()
+    assert width() > before
+    tab.get_by_role("button", name="Zoom: all of it").click()
+
+    box = plots.nth(0).bounding_box()
+    tab.mouse.move(box["x"] + 60, box["y"] + 6 + 17 * 2.5)
+    assert said.inner_text().startswith("one. Request 2: ")
+    tab.mouse.move(box["x"] + 60, box["y"] + 6 + 17 * 4.5)
+    assert said.inner_text().startswith("one. Request 4: ")
+
+
+def test_a_tap_tells_as_much_as_a_mouse(folder: Path, browser: Browser) -> None:  # noqa: F811
+    context = browser.new_context(
+        reduced_motion="reduce", has_touch=True, viewport={"width": 390, "height": 844}
+    )
+    tab = context.new_page()
+    tab.goto((folder / "book" / "preface.html").as_uri())
+    tab.locator("label[for=explorer-parts-pyopenssl]").tap()
+    assert verdict(tab).endswith("one after the other.")
+    box = tab.locator(".tl-plot").bounding_box()
+    tab.touchscreen.tap(box["x"] + 100, box["y"] + 6 + 17 * 3.5)
+    assert tab.locator(".tl-said").inner_text().startswith("Request 4: connected in ")
+    for target in tab.locator(".ex-choice label:visible, .tl-zoom button").all():
+        assert target.bounding_box()["height"] >= 24
+    context.close()
+
+
+@pytest.mark.parametrize("page", ["preface", "chapter"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_it_has_room_and_is_accessible(
+    folder: Path, tab: Page, page: str, theme: str, width: int
+) -> None:
+    tab.set_viewport_size({"width": width, "height": 900})
+    tab.goto((folder / "book" / f"{page}.html").as_uri())
+    tab.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+    for everything in (False, True):
+        assert too_wide(tab) == []
+        assert inaccessible(tab) == []
+        if page == "preface" and not everything:
+            tab.click(".ex-all")
+            tab.check("#explorer-n-30")
+            tab.check("#explorer-parts-pyopenssl")
+    for text in tab.locator(".tl-plot text").all():
+        box, plot = text.bounding_box(), tab.locator(".tl-plot").first.bounding_box()
+        assert page == "chapter" or (
+            box["x"] >= plot["x"] - 1 and box["x"] + box["width"] <= plot["x"] + plot["width"] + 1
+        )
+
+
+def test_without_javascript_the_picture_stays(folder: Path, browser: Browser) -> None:  # noqa: F811
+    context = browser.new_context(java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto((folder / "book" / "preface.html").as_uri())
+    pictures = tab.locator("#explorer svg[role=img]")
+    assert pictures.count() == 2
+    assert pictures.first.bounding_box()["height"] > 100
+    assert "1 waiting at once" in pictures.nth(1).get_attribute("aria-label")
+    assert tab.locator("input").count() == 0
+    context.close()
+
+
+def test_what_was_neither_measured_nor_recorded_is_not_shown(
+    folder: Path, tab: Page, shown: list[case.Timeline]
+) -> None:
+    today = [each for each in shown if each.combination.python == "today" and each.n == 10]
+    preface = (folder / "book" / "preface.html").read_text()
+    chart = charts.explorer(shown).whole
+    (folder / "book" / "today.html").write_text(
+        preface.replace(chart, charts.explorer(today).whole)
+    )
+    tab.goto((folder / "book" / "today.html").as_uri())
+    assert verdict(tab) == "This was neither measured here nor recorded."
+    assert tab.locator(".tl-plot").is_hidden()
+    tab.click(".ex-all")
+    tab.check("#explorer-python-today")
+    assert verdict(tab).endswith("all 10 at once.")
+    assert tab.locator(".tl-plot").is_visible()
+    assert tab.locator("#explorer-n-30").is_disabled()
+
+
+def test_what_moves_ends_with_the_whole_picture(folder: Path, browser: Browser) -> None:  # noqa: F811
+    context = browser.new_context(reduced_motion="no-preference")
+    tab = context.new_page()
+    tab.goto((folder / "book" / "preface.html").as_uri())
+    tab.check("#explorer-parts-pyopenssl")
+    assert "one after" not in verdict(tab)  # it is still playing
+    tab.wait_for_selector("text=one after the other.", timeout=10_000)
+    clip = tab.locator("clipPath rect").evaluate("rect => rect.width.baseVal.value")
+    assert clip > 0.9 * tab.locator(".tl-plot").bounding_box()["width"] - 40
+    context.close()

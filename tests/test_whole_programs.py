@@ -1,0 +1,79 @@
+"""Whole programs: what their clocks see, and what a fetch spends processor time on."""
+
+import subprocess
+import sys
+
+import pytest
+
+from casebook import level
+from casebook.cases import whole_programs
+from casebook.errors import RunFailed, UsageError
+
+STOCK, PRELOADED, CURED = "requests-2.34.2-today", "requests-2.32.4-today", "cured-today"
+
+
+def test_loads_of_imports_are_seen_and_the_whole_takes_more_than_the_fetch():
+    frame = whole_programs.measure([STOCK, PRELOADED, CURED], n=4).set_index("stack")
+    assert dict(frame["loads"]) == {STOCK: 4, PRELOADED: 1, CURED: 1}
+    assert dict(frame["loads_before"]) == {STOCK: 0, PRELOADED: 1, CURED: 0}
+    assert (frame["cpu_s"] > frame["fetch_cpu_s"]).all()
+    assert (frame["wall_s"] > 0).all() and set(frame["source"]) == {"live"}
+
+
+def test_the_parts_are_all_of_a_fetch_and_the_load_is_told_apart():
+    stock, cured = (whole_programs.by_part([name], n=30) for name in (STOCK, CURED))
+    for parts in (stock, cured):
+        assert parts["share"].sum() == pytest.approx(1)
+        assert parts["part"].is_unique and (parts["cpu_ms"] >= 0).all()
+        assert {"requests", "urllib3", "gevent", "the handshake"} <= set(parts["part"])
+    share = stock.set_index("part")["share"]
+    assert share["the certificates"] > share.drop("the certificates").max()
+    assert "the adapter" not in share
+
+
+def test_a_question_about_a_part_is_decided_in_rounds():
+    most = level("share", "the handshake", by="part", below=0.9)
+    parts = whole_programs.by_part([CURED], n=10, until=most, looks=(8,))
+    assert most.decide(parts).rounds == 8 and set(parts["repeat"]) == set(range(1, 9))
+
+
+def test_a_client_that_is_not_there_is_refused():
+    with pytest.raises(UsageError, match="choose one of"):
+        whole_programs.measure([CURED], n=1, client="nobody")
+
+
+def test_a_wrong_answer_is_no_measurement(monkeypatch):
+    answer = {"ok": 1, "parts": None, "fetch_cpu_s": 1.0, "cpu_s": 1.0, "loads": 0}
+    monkeypatch.setattr(whole_programs.scripts, "ask", lambda *_, **__: answer)
+    with pytest.raises(RunFailed, match="1 of 2 responses"):
+        whole_programs.measure([STOCK], n=2)
+
+
+def test_time_is_charged_to_who_works():
+    """Two modules, of which one works three times as long as the other."""
+    script = f"""
+import sys, time, types
+sys.path.insert(0, {str(whole_programs.PROBE.parent)!r})
+import whole_program
+code = '''
+import time
+def work(s):
+    until = time.process_time() + s
+    while time.process_time() < until:
+        pass
+'''
+for name in ("requests", "urllib3"):
+    module = types.ModuleType(name)
+    exec(code, module.__dict__)
+    globals()[name] = module
+whole_program.start_looking()
+for _ in range(20):
+    requests.work(0.015)
+    urllib3.work(0.005)
+whole_program.stop_looking()
+spent = whole_program.spent
+print(spent["requests"] / spent["urllib3"], spent["requests"] + spent["urllib3"])
+"""
+    said = subprocess.check_output([sys.executable, "-c", script], text=True, timeout=60)
+    ratio, together = map(float, said.split())
+    assert 2.4 < ratio < 3.6 and 0.38 < together < 0.44
