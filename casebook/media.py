@@ -1,8 +1,11 @@
 """The media types under which a cell hands evidence to the book, beside what it displays.
 
 A cell displays a bundle that holds, next to text/html or text/markdown, a record under one of
-these. `casebook.pages.evidence` gathers the records; the pages show only the rest.
+these. `casebook.pages.records` gathers them; the pages show only the rest.
 """
+
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 #: {id, statement, value, unit, n (runs, or rounds), spread, interval and window (of a finding on a
 #: clock), outcome (decisions.OUTCOMES), holds (true, null, false or "not here"), because, source
@@ -19,3 +22,11 @@ FIGURE = "application/vnd.casebook.figure+json"
 
 #: {name, title, file}: a cProfile dump, by its path from the root, shown as profiles/<name>.html
 PROFILE = "application/vnd.casebook.profile+json"
+
+
+def records(notebook: Mapping[str, Any], mime: str) -> Iterator[dict[str, Any]]:
+    """The records of one media type in an executed notebook, in its order."""
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", ()):
+            if mime in output.get("data", {}):
+                yield output["data"][mime]

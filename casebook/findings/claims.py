@@ -12,15 +12,15 @@ import math
 import os
 import re
 from collections.abc import Sequence
-from html import escape
+from typing import Any
 
 import pandas as pd
 from IPython import get_ipython
 from IPython.display import display
 
 from casebook import words
-from casebook.colours import style
 from casebook.errors import UsageError
+from casebook.findings.sentences import Sentence, origin
 from casebook.media import CLAIM
 from casebook.runs import again
 from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
@@ -28,53 +28,37 @@ from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decis
 #: What `holds` is in claims.json for each outcome.
 AS_HOLDS = {HOLDS: True, UNDECIDED: None, OTHERWISE: False, NOT_HERE: "not here"}
 
-_SAYS = {
-    HOLDS: "holds",
-    UNDECIDED: "undecided",
-    OTHERWISE: "came out otherwise",
-    NOT_HERE: "not on this machine",
+#: The mark at the end of a sentence: its sign, what it says, and whether that is good.
+_MARKS = {
+    HOLDS: ("✓", "holds", True),
+    UNDECIDED: ("?", "undecided", None),
+    OTHERWISE: ("✗", "otherwise", False),
+    NOT_HERE: ("–", "not here", None),
 }
-_KINDS = {HOLDS: "yes", UNDECIDED: "maybe", OTHERWISE: "no", NOT_HERE: "maybe"}
 
 #: myst-nb keeps outputs with this prefix as glued values and does not show them.
 _GLUED = "application/papermill.record/"
 
-_made: dict[str, tuple] = {}
+_made: dict[str, tuple[str, int | None, str | None]] = {}
 
-_CSS = (
-    ".cb-note{margin:.75rem 0;padding:.4rem .75rem;border-inline-start:3px solid "
-    "var(--cb-faint,#5c6166);font-size:.95em;line-height:1.5;"
-    "background:color-mix(in srgb,currentColor 4%,transparent)}"
-    ".cb-note p{margin:0}.cb-note .cb-faint{color:var(--cb-faint,#5c6166)}"
-    ".cb.cb-note code{background:none;border:0;padding:0;color:inherit;overflow-wrap:anywhere}"
-    ".cb-note.cb-yes{border-color:var(--cb-stage-4,#24805e)}"
-    ".cb-note.cb-no{border-color:var(--cb-stall,#b3261e)}"
-)
+Record = dict[str, Any]
 
 
 def claim(
-    id: str,
-    statement: str,
-    value,
-    holds: bool | None = None,
-    unit: str = "",
-    runs=None,
-    column: str = "wall_s",
-    spread: Sequence[float] | None = None,
-    stack: str = "",
-    not_here: str = "",
-    also: Sequence[Decision] = (),
-) -> None:
+    id: str, statement: str, value: Any, holds: bool | None = None, unit: str = "",
+    runs: Any = None, column: str = "wall_s", spread: Sequence[float] | None = None,
+    stack: str = "", not_here: str = "", also: Sequence[Decision] = (),
+) -> None:  # fmt: skip
     """Show a finding and how it came out.
 
     id: small letters, digits and dashes; unique in the book. statement: a sentence with
-    {value} or {value:.1f} in it. value: a number, text or bool, in `unit`; or, for a finding on
-    a clock, the Decision from decisions.Question.decide, whose interval decides. also: further
-    decisions that the sentence rests on. holds: whether the condition is met, where the value
-    is no decision; beside a decision, a further condition on what was counted.
-    runs: the runs behind it, a frame or an Observation; from a frame come the number of runs,
-    the stacks, the source and, where it has `column`, the spread (smallest and largest). spread:
-    to give it instead. not_here: why this machine cannot decide it.
+    {value} or {value:.1f} in it, and `code` in backticks. value: a number, text or bool, in
+    `unit`; or, for a finding on a clock, the Decision from decisions.Question.decide, whose
+    interval decides. also: further decisions that the sentence rests on. holds: whether the
+    condition is met, where the value is no decision; beside a decision, a further condition on
+    what was counted. runs: the runs behind it, a frame or an Observation; from a frame come the
+    number of runs, the stacks, the source and, where it has `column`, the spread (smallest and
+    largest). spread: to give it instead. not_here: why this machine cannot decide it.
 
     Raises UsageError for a value that is not a finite number, a second claim of the same id, or
     a claim without a condition.
@@ -84,36 +68,63 @@ def claim(
     decisions = [each for each in (value, *also) if isinstance(each, Decision)]
     if holds is None and not decisions and not not_here:
         raise UsageError(f"claim {id!r}: say with holds= what has to be true, or give a decision")
-    outcome, because = _outcome(decisions, holds, not_here)
-    decided = value if isinstance(value, Decision) else None
-    if decided is not None:
-        value = None if math.isnan(decided.value) else decided.value
-    value = plain(value, f"claim {id}", nothing_allowed=outcome == NOT_HERE)
-    _only_once(id, statement)
-    sentence = _sentence(id, statement, value)
-    recorded, total = of_source(runs, words.REFERENCE)
+    frame = behind(runs)
     record = {
+        **_decided(id, statement, value, *_outcome(decisions, holds, not_here)),
+        **_of_runs(frame, stack),
         "id": id,
-        "statement": sentence,
-        "value": value,
         "unit": unit,
-        "n": decided.rounds if decided else total,
-        "spread": _spread(id, runs, column, spread),
-        "interval": _interval(decided),
-        "window": str(decided.window) if decided else None,
+        "spread": _spread(id, frame, column, spread),
+        "chapter": os.environ.get("CASEBOOK_CHAPTER", ""),
+    }
+    if record["n"] is None:
+        record["n"] = len(frame)
+    record = _both_attempts(record)
+    _only_once(id, statement)
+    _show(record, frame)
+    _glue(record)
+
+
+def _decided(id: str, statement: str, value: Any, outcome: str, because: str) -> Record:
+    """What a record says of the value, and of how it was decided."""
+    decision = value if isinstance(value, Decision) else None
+    if decision is not None:
+        value = None if math.isnan(decision.value) else decision.value
+    value = plain(value, f"claim {id}", nothing_allowed=outcome == NOT_HERE)
+    interval = [decision.low, decision.high] if decision else [math.nan]
+    return {
+        "statement": _sentence(id, statement, value),
+        "value": value,
+        "n": decision.rounds if decision else None,
+        "interval": None if math.isnan(interval[0]) else interval,
+        "window": str(decision.window) if decision else None,
         "outcome": outcome,
         "holds": AS_HOLDS[outcome],
         "because": because,
-        "source": words.REFERENCE if recorded else words.LIVE,
-        # Of what was only recorded, another build makes nothing better.
-        "live": recorded < total or not total,
-        "stack": stack or _stacks(runs),
-        "chapter": os.environ.get("CASEBOOK_CHAPTER", ""),
-        "keys": _keys(runs),
     }
-    record = _both_attempts(record, decided is not None)
-    _show(record, recorded, total)
-    _glue(id, because or "not here" if value is None else value)
+
+
+def behind(runs: Any) -> pd.DataFrame:
+    """The runs behind something, a frame or an Observation or nothing, as a frame that has
+    source, stack, delay_s and key."""
+    names = ("source", "stack", "delay_s", "key")
+    if runs is None:
+        runs = pd.DataFrame()
+    elif not isinstance(runs, pd.DataFrame):
+        runs = pd.DataFrame([{name: getattr(runs, name, None) for name in names}])
+    return runs.assign(**{name: None for name in names if name not in runs})
+
+
+def _of_runs(frame: pd.DataFrame, stack: str) -> Record:
+    """What a record says of the runs behind it."""
+    recorded = frame["source"].eq(words.REFERENCE)
+    return {
+        "source": words.REFERENCE if recorded.any() else words.LIVE,
+        # Of what was only recorded, another build makes nothing better.
+        "live": not recorded.all() or frame.empty,
+        "stack": stack or ", ".join(frame["stack"].dropna().unique()),
+        "keys": [key for key in frame["key"].dropna().unique() if key],
+    }
 
 
 def _outcome(decisions: Sequence[Decision], holds: bool | None, not_here: str) -> tuple[str, str]:
@@ -129,7 +140,7 @@ def _outcome(decisions: Sequence[Decision], holds: bool | None, not_here: str) -
     return HOLDS, ""
 
 
-def _both_attempts(record: dict, by_interval: bool) -> dict:
+def _both_attempts(record: Record) -> Record:
     """The record, with both attempts where a chapter was taken once more.
 
     An interval is made of all runs of both. Where something was counted, and the two attempts
@@ -140,27 +151,13 @@ def _both_attempts(record: dict, by_interval: bool) -> dict:
         return record | {"attempts": []}
     told = ("outcome", "value", "interval", "n")
     attempts = [{name: each[name] for name in told} for each in (first, record)]
-    if not by_interval and record["outcome"] == HOLDS and first["outcome"] == OTHERWISE:
+    counted = record["window"] is None
+    if counted and record["outcome"] == HOLDS and first["outcome"] == OTHERWISE:
         record = record | {"outcome": UNDECIDED, "holds": None}
     return record | {"attempts": attempts}
 
 
-def _keys(runs) -> list[str]:
-    """The names in the store of the runs behind something."""
-    if isinstance(runs, pd.DataFrame):
-        keys = runs["key"].dropna().unique().tolist() if "key" in runs else []
-    else:
-        keys = [getattr(runs, "key", "")]
-    return [key for key in keys if key]
-
-
-def _interval(decided: Decision | None) -> list | None:
-    if decided is None or math.isnan(decided.low):
-        return None
-    return [decided.low, decided.high]
-
-
-def plain(value, what: str, nothing_allowed: bool = False):
+def plain(value: Any, what: str, nothing_allowed: bool = False) -> Any:
     """A value as plain Python: bool, int, float or str, whatever made it (numpy, pandas).
 
     Raises UsageError for NaN, infinity and everything else.
@@ -176,106 +173,89 @@ def plain(value, what: str, nothing_allowed: bool = False):
     return value
 
 
-def rounded(value):
+def rounded(value: Any) -> Any:
     """A float with at least two decimals and four significant digits, for prose."""
     if not isinstance(value, float) or value == 0:
         return value
     return round(value, max(2, 3 - math.floor(math.log10(abs(value)))))
 
 
-def of_source(runs, source: str) -> tuple[int, int]:
-    """How many of the runs behind something come from a source, and how many there are."""
-    if runs is None:
-        return 0, 0
-    if isinstance(runs, pd.DataFrame):
-        return (int((runs["source"] == source).sum()) if "source" in runs else 0), len(runs)
-    return int(runs.source == source), 1
+def _show(record: Record, frame: pd.DataFrame) -> None:
+    sign, outcome, good = _MARKS[record["outcome"]]
+    recorded, total = int(frame["source"].eq(words.REFERENCE).sum()), len(frame)
+    here = record["outcome"] != NOT_HERE
+    found = _found(record)
+    of = f"{recorded} of {total} runs from the reference machine" if recorded else "measured here"
+    Sentence(
+        kind="claim",
+        id=record["id"],
+        text=record["statement"],
+        sign=sign,
+        outcome=outcome,
+        good=good,
+        origin=origin(recorded, total) if here else "",
+        details="; ".join(part for part in (of, found) if part) if here else "",
+        remark="" if good else _remark(record, found),
+    ).show(CLAIM, record)
 
 
-def note(kind: str, html: str, anchor: str) -> str:
-    """One sentence in a box. kind: yes, no or maybe. anchor: the id to link to."""
-    return (
-        f'<div class="cb cb-note cb-{kind}" id="{escape(anchor)}" role="note">'
-        f"{style(_CSS)}<p>{html}</p></div>"
-    )
-
-
-def emit(mime: str, record: dict, html: str, text: str) -> None:
-    """Put a record and how it looks into the cell's output; without a notebook, print it."""
-    if get_ipython() is None:
-        print(text)
-    else:
-        display({"text/html": html, "text/plain": text, mime: record}, raw=True)
-
-
-def _show(record: dict, recorded: int, total: int) -> None:
-    verdict = in_words(record)
-    if recorded:
-        of = "" if recorded == total else f"{recorded} of {total} runs "
-        verdict += f" ({of}from the reference machine, not measured now)"
-    html = (
-        f"<strong>Claim</strong> <code>{record['id']}</code> · {escape(record['statement'])} · "
-        f"<strong>{escape(verdict)}</strong>{escape(_more(record))}"
-    )
-    text = f"Claim {record['id']} · {record['statement']} · {verdict}{_more(record)}"
-    emit(CLAIM, record, note(_KINDS[record["outcome"]], html, f"claim-{record['id']}"), text)
-
-
-def in_words(record: dict) -> str:
-    """How a claim came out, in words: "came out otherwise, twice"."""
-    said = _SAYS[record["outcome"]]
-    if record["outcome"] == NOT_HERE:
-        return f"{said}: {record['because']}"
+def _found(record: Record) -> str:
+    """The interval of a finding on a clock, and what was asked; both attempts."""
+    said = []
+    if record["window"] and record["outcome"] != NOT_HERE:
+        rounds = f"{record['n']} rounds"
+        if record["interval"] is None:
+            said.append(f"{rounds} are too few to say")
+        else:
+            low, high = (f"{end:.3g}" for end in record["interval"])
+            said.append(f"{low} to {high} in {rounds}")
+        said.append(f"asked: {record['window']}")
     if record["attempts"]:
-        firsts = ", then ".join(_SAYS[each["outcome"]] for each in record["attempts"])
-        said += f" (measured twice: {firsts})"
-    return said
+        outcomes = ", then ".join(_MARKS[each["outcome"]][1] for each in record["attempts"])
+        said.append(f"measured twice: {outcomes}")
+    return ", ".join(said)
 
 
-def _more(record: dict) -> str:
-    """The interval of a finding on a clock, what was asked, and what to do where it is open."""
-    if not record["window"] or record["outcome"] == NOT_HERE:
-        return ""
-    asked = f"asked: {record['window']}"
-    if record["interval"] is None:
-        return f"; {asked}; {record['n']} rounds are too few to say"
-    low, high = (f"{end:.3g}" for end in record["interval"])
-    said = f"; {low} to {high} in {record['n']} rounds, {asked}"
-    if record["outcome"] == UNDECIDED:
-        said += ". More rounds: looks=(64,) where it is measured"
-    return said
+def _remark(record: Record, found: str) -> str:
+    """What did not hold, in words, and how to measure more."""
+    if record["outcome"] == NOT_HERE:
+        return f"Not on this machine: {record['because'].rstrip('.')}."
+    what = "Undecided here" if record["outcome"] == UNDECIDED else "It came out otherwise here"
+    more = (
+        "More rounds decide it: `looks=(64,)` where it is measured."
+        if record["outcome"] == UNDECIDED and record["window"]
+        else "To measure it again, run this chapter once more."
+    )
+    return f"{what}{': ' * bool(found)}{found}. {more}"
 
 
-def _glue(id: str, value) -> None:
+def _glue(record: Record) -> None:
+    value = record["because"] or "not here" if record["value"] is None else record["value"]
     if get_ipython() is not None:
         display(
             {f"{_GLUED}text/plain": repr(rounded(value))},
             raw=True,
-            metadata={"scrapbook": {"name": id, "mime_prefix": _GLUED}},
+            metadata={"scrapbook": {"name": record["id"], "mime_prefix": _GLUED}},
         )
 
 
 def _only_once(id: str, statement: str) -> None:
     """Refuse a second claim of one id; running its cell again, changed or not, is no second."""
     shell = get_ipython()
-    count = cell = None
-    if shell is not None:
-        count = shell.execution_count
-        header = getattr(shell, "parent_header", None) or {}
-        cell = (header.get("metadata") or {}).get("cellId")
-    before = _made.get(id)
-    if before is not None:
-        its_statement, its_count, its_cell = before
-        same_run = count is not None and count == its_count
-        same_cell = cell is not None and cell == its_cell
-        if same_run or not (same_cell or statement == its_statement):
-            raise UsageError(
-                f"claim {id!r} is made twice: once saying {its_statement!r}. Give one another id."
-            )
+    header = getattr(shell, "parent_header", None) or {}
+    count = getattr(shell, "execution_count", None)
+    cell = (header.get("metadata") or {}).get("cellId")
+    its_statement, its_count, its_cell = _made.get(id, (statement, None, None))
+    same_run = count is not None and count == its_count
+    same_cell = cell is not None and cell == its_cell
+    if same_run or not (same_cell or statement == its_statement):
+        raise UsageError(
+            f"claim {id!r} is made twice: once saying {its_statement!r}. Give one another id."
+        )
     _made[id] = (statement, count, cell)
 
 
-def _sentence(id: str, statement: str, value) -> str:
+def _sentence(id: str, statement: str, value: Any) -> str:
     if value is None:
         return re.sub(r"\{value[^}]*\}", "…", statement)
     bare = str(rounded(value))
@@ -285,16 +265,9 @@ def _sentence(id: str, statement: str, value) -> str:
         raise UsageError(f"claim {id}: {statement!r} cannot take {value!r}: {error}") from None
 
 
-def _spread(id: str, runs, column: str, given: Sequence[float] | None) -> list | None:
-    if given is not None:
-        return [plain(end, f"claim {id}, spread") for end in given]
-    if isinstance(runs, pd.DataFrame) and column in runs and runs[column].notna().any():
-        ends = runs[column].min(), runs[column].max()
-        return [plain(end, f"claim {id}, {column}") for end in ends]
-    return None
-
-
-def _stacks(runs) -> str:
-    if isinstance(runs, pd.DataFrame):
-        return ", ".join(dict.fromkeys(runs["stack"])) if "stack" in runs else ""
-    return getattr(runs, "stack", "")
+def _spread(
+    id: str, frame: pd.DataFrame, column: str, given: Sequence[float] | None
+) -> list[Any] | None:
+    if given is None and column in frame and frame[column].notna().any():
+        given = frame[column].min(), frame[column].max()
+    return None if given is None else [plain(end, f"claim {id}, {column}") for end in given]

@@ -14,19 +14,27 @@ their times are compared as they are; whether a finding holds is for the caller 
 
 import os
 from collections.abc import Iterable
-from html import escape
+from typing import Any
 
 import pandas as pd
 
 from casebook import places, words
 from casebook.errors import UsageError
-from casebook.findings.claims import emit, note, of_source, plain
+from casebook.findings.claims import behind, plain
+from casebook.findings.sentences import Sentence, origin
 from casebook.media import COMPARISON
 from casebook.runs import analysis
 
 REPRODUCED, DIFFERS = "reproduced", "differs"
 NOT_REPRODUCED, NOT_MEASURED = "not reproduced", "not measured"
 OUTCOMES = (REPRODUCED, DIFFERS, NOT_REPRODUCED, NOT_MEASURED)
+#: The mark at the end of a row: its sign, and whether that is good.
+_MARKS = {
+    REPRODUCED: ("✓", True),
+    DIFFERS: ("≈", None),
+    NOT_REPRODUCED: ("✗", False),
+    NOT_MEASURED: ("–", None),
+}
 
 #: How far a number may be from the published one, relative to it, and still be the same: the
 #: sources printed single runs on other machines, over networks of their own.
@@ -138,7 +146,7 @@ def profile_lines(beginning: str) -> pd.DataFrame:
     ).reset_index(drop=True)
 
 
-def agrees(published: float | str, measured, tolerance: float = TOLERANCE) -> bool:
+def agrees(published: float | str, measured: Any, tolerance: float = TOLERANCE) -> bool:
     """Whether a measured value is the published one.
 
     Numbers: within `tolerance`, relative to the published one. A published range ("20-25") is
@@ -150,9 +158,9 @@ def agrees(published: float | str, measured, tolerance: float = TOLERANCE) -> bo
     text = str(published)
     if text.startswith(">"):
         return measured > float(text.strip(">% "))
-    low, _, high = text.partition("-") if not text.startswith("-") else (text, "", "")
+    first, _, last = text.partition("-") if not text.startswith("-") else (text, "", "")
     try:
-        low, high = float(low), float(high or low)
+        low, high = float(first), float(last or first)
     except ValueError:
         return False
     return low * (1 - tolerance) <= measured <= high * (1 + tolerance)
@@ -160,10 +168,10 @@ def agrees(published: float | str, measured, tolerance: float = TOLERANCE) -> bo
 
 def compare(
     id: str,
-    measured=None,
+    measured: Any = None,
     outcome: str = "",
     why: str = "",
-    runs=None,
+    runs: object = None,
     finding: bool | None = None,
     delays: int = 0,
 ) -> None:
@@ -182,14 +190,9 @@ def compare(
 
 
 def comparison(
-    id: str,
-    measured=None,
-    outcome: str = "",
-    why: str = "",
-    runs=None,
-    finding: bool | None = None,
-    delays: int = 0,
-) -> dict:
+    id: str, measured: Any = None, outcome: str = "", why: str = "", runs: object = None,
+    finding: bool | None = None, delays: int = 0,
+) -> dict[str, Any]:  # fmt: skip
     """The record of a comparison, not shown; parameters and errors are those of `compare`.
 
     Returns id, published (with its unit), measured, measured_text, unit, outcome, why, source
@@ -213,7 +216,7 @@ def comparison(
         theirs, ours = _beside(asked, measured, delay_s, delays)
         of = "the delay" if delays == 1 else f"the {delays} delays"
         why = f"Beside {of} it took {theirs:.2f} s there and {ours:.2f} s here. {why}".strip()
-    recorded, _ = of_source(runs, words.REFERENCE)
+    recorded = behind(runs)["source"].eq(words.REFERENCE).any()
     return {
         "id": id,
         "published": _with_unit(asked["value"], asked["unit"]),
@@ -245,14 +248,12 @@ def _stack(system: str, python: str) -> str:
     return f"{stage}-py{python.replace('.', '')}" if python else stage
 
 
-def _delay_s(runs) -> float:
+def _delay_s(runs: object) -> float:
     """The delay of what was measured, in seconds; the published one where it is not known."""
-    if isinstance(runs, pd.DataFrame):
-        delays = set(runs["delay_s"]) if "delay_s" in runs else set()
-        if len(delays) > 1:
-            raise UsageError("the runs behind a comparison must all have the same delay")
-        return float(delays.pop()) if delays else DELAY_S
-    return float(getattr(runs, "delay_s", DELAY_S) or DELAY_S)
+    delays = behind(runs)["delay_s"].dropna().unique()
+    if len(delays) > 1:
+        raise UsageError("the runs behind a comparison must all have the same delay")
+    return float(delays[0]) if len(delays) else DELAY_S
 
 
 def _waited(asked: pd.Series) -> bool:
@@ -260,13 +261,13 @@ def _waited(asked: pd.Series) -> bool:
     return asked["source"].startswith(_WITH_DELAY)
 
 
-def _beside(asked: pd.Series, measured, delay_s: float, delays: int) -> tuple[float, float]:
+def _beside(asked: pd.Series, measured: Any, delay_s: float, delays: int) -> tuple[float, float]:
     """The seconds beside so many delays, in a published time and in ours."""
     return asked["number"] - delays * DELAY_S, measured - delays * delay_s
 
 
 def _outcome(
-    asked: pd.Series, measured, delay_s: float, finding: bool | None, delays: int = 0
+    asked: pd.Series, measured: Any, delay_s: float, finding: bool | None, delays: int = 0
 ) -> str:
     if measured is None:
         return NOT_MEASURED
@@ -285,11 +286,11 @@ def _outcome(
     return DIFFERS if same else NOT_REPRODUCED
 
 
-def _with_unit(value, unit: str) -> str:
+def _with_unit(value: object, unit: str) -> str:
     return f"{value}{unit}" if unit == "%" else f"{value} {unit}".strip()
 
 
-def _text(measured, asked: pd.Series, delay_s: float) -> str:
+def _text(measured: Any, asked: pd.Series, delay_s: float) -> str:
     if measured is None:
         return ""
     unit = asked["unit"] or "%" * asked["value"].endswith("%")
@@ -301,7 +302,7 @@ def _text(measured, asked: pd.Series, delay_s: float) -> str:
     return text
 
 
-def _show(record: dict, asked: pd.Series) -> None:
+def _show(record: dict[str, Any], asked: pd.Series) -> None:
     what = ", ".join(
         part
         for part in (
@@ -312,14 +313,16 @@ def _show(record: dict, asked: pd.Series) -> None:
         if part
     )
     got = f"here {record['measured_text']}" if record["measured_text"] else "nothing here"
-    if record["source"] == words.REFERENCE:
-        got += " (reference machine, not measured now)"
-    said = f"{what}, {asked['metric']}: published {record['published']}, {got}"
-    why = f" {record['why']}" if record["why"] else ""
-    html = (
-        f"<strong>Published</strong> <code>{record['id']}</code> · {escape(said)} · "
-        f"<strong>{record['outcome']}</strong>{escape('.' + why if why else '')}"
-    )
-    kind = {REPRODUCED: "yes", NOT_REPRODUCED: "no"}.get(record["outcome"], "maybe")
-    text = f"Published {record['id']} · {said} · {record['outcome']}{'.' + why if why else ''}"
-    emit(COMPARISON, record, note(kind, html, f"published-{record['id']}"), text)
+    recorded = record["source"] == words.REFERENCE
+    sign, good = _MARKS[record["outcome"]]
+    Sentence(
+        kind="published",
+        id=record["id"],
+        text=f"{what}, {asked['metric']}: published {record['published']}, {got}",
+        sign=sign,
+        outcome=record["outcome"],
+        good=good,
+        origin=origin(recorded, 1) if record["measured_text"] else "",
+        details="ours is from the reference machine" if recorded else "ours was measured here",
+        remark=record["why"],
+    ).show(COMPARISON, record)

@@ -1,12 +1,12 @@
-"""From notebooks to pages, in one direction: prepare, execute, collect the evidence, render.
+"""From notebooks to pages, in one direction: prepare, execute, collect the records, render.
 
 `build()` does all of it, and ends with a book whatever came out:
 
 1. the stacks' environments are made, side by side, before anything is measured;
-2. `execution` runs each notebook whose digest (its code and everything that code can reach) has
+2. `execution` runs each notebook whose stamp (its code and everything that code can reach) has
    changed, and keeps the result in the cache that Sphinx reads;
-3. `evidence` takes claims, comparisons, figures and profiles out of the executed notebooks;
-4. `pages` has Jupyter Book write the site, without executing anything, and checks its links.
+3. `records` takes claims, comparisons, figures and profiles out of the executed notebooks;
+4. `rendering` has Jupyter Book write the site, without executing anything, and checks its links.
 """
 
 import shutil
@@ -18,7 +18,7 @@ from pathlib import Path
 from casebook import places, stacks
 from casebook.errors import BookFailed, CasebookError, FindingsOtherwise
 from casebook.findings import published
-from casebook.pages import evidence, execution, rendering, required
+from casebook.pages import execution, records, rendering
 from casebook.pages.contents import Book
 from casebook.progress import Progress
 from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
@@ -27,6 +27,10 @@ from casebook.stacks import environments
 #: The parts of the sources (see casebook.findings.published) that the chapters cover so far.
 WRITTEN_PARTS = (1, 2, 3)
 
+NOT_COMPARED = (
+    "No chapter compares itself with these rows of data/published.csv: {}. "
+    "Call published.compare for each, at least to say why not."
+)
 _SAYS = {
     HOLDS: "hold",
     UNDECIDED: "are undecided",
@@ -36,11 +40,9 @@ _SAYS = {
 
 
 def build(
-    root: Path = places.ROOT,
-    parts: Iterable[int] = WRITTEN_PARTS,
-    strict: bool = False,
-    fresh: bool = False,
-) -> Path:
+    root: Path = places.ROOT, parts: Iterable[int] = WRITTEN_PARTS,
+    strict: bool = False, fresh: bool = False,
+) -> Path:  # fmt: skip
     """Bring the book under `root` up to date; returns the first page.
 
     parts: of which parts of data/published.csv every row must be compared with in a chapter.
@@ -50,7 +52,7 @@ def build(
     The pages are written in any case. Then BookFailed is raised if a chapter did not run to its
     end, or a page is not as it should be. Tells its progress on standard error.
     """
-    required.check()
+    _check_required()
     book = Book(root)
     if fresh:
         for folder in (book.cache, root / places.LOCAL.name / places.RUNS.name):
@@ -58,10 +60,12 @@ def build(
     if root == places.ROOT:
         _prepare()
     chapters = execution.execute(book)
-    found = evidence.collect(book, chapters)
+    found = records.collect(book, chapters)
     first_page, problems = rendering.render(book, chapters, found)
     if not problems:  # the page of comparisons is where an author sees what is missing
-        problems = _not_compared(found, parts)
+        compared = [record["id"] for record in found.comparisons]
+        missing = [row for part in parts for row in published.missing(compared, part)]
+        problems = [NOT_COMPARED.format(", ".join(missing))] if missing else []
     _summarise(book, found, first_page)
     if problems:
         raise BookFailed(
@@ -77,7 +81,7 @@ def build(
     return first_page
 
 
-def _otherwise(found: evidence.Evidence) -> list[str]:
+def _otherwise(found: records.Records) -> list[str]:
     """The findings of this machine that a strict build does not let pass, a line each."""
     claims = [each for each in found.claims if each["outcome"] == OTHERWISE and each["live"]]
     rows = [each for each in found.comparisons if each["why"] == published.UNEXPLAINED]
@@ -88,13 +92,25 @@ def _otherwise(found: evidence.Evidence) -> list[str]:
     ]  # fmt: skip
 
 
+def _check_required() -> None:
+    """Raise BookFailed when something that CASEBOOK_REQUIRE names is not on this machine."""
+    missing = [
+        name
+        for name in sorted(environments.required())
+        if not (environments.find_interpreter if name[0].isdigit() else shutil.which)(name)
+    ]
+    if missing:
+        raise BookFailed(
+            f"CASEBOOK_REQUIRE asks for {', '.join(missing)}, which this machine does not have. "
+            "Install it, or leave it out of CASEBOOK_REQUIRE."
+        )
+
+
 def _prepare() -> None:
     """Make the environments of all stacks that can run here, side by side."""
-    todo = [
-        stack
-        for stack in stacks.load().values()
-        if environments.status(stack)["state"] not in ("ready", "no interpreter")
-    ]
+    done = ("ready", "no interpreter")
+    every = stacks.load().values()
+    todo = [stack for stack in every if environments.status(stack)["state"] not in done]
     if not todo:
         return
     with Progress(len(todo), "making environments", "environment") as progress:
@@ -105,19 +121,7 @@ def _prepare() -> None:
             print(f"casebook: {error}", file=sys.stderr, flush=True)
 
 
-def _not_compared(found: evidence.Evidence, parts: Iterable[int]) -> list[str]:
-    """What to say when a published row of these parts stands in no chapter."""
-    compared = [record["id"] for record in found.comparisons]
-    missing = [row for part in parts for row in published.missing(compared, part)]
-    if not missing:
-        return []
-    return [
-        f"No chapter compares itself with these rows of data/published.csv: "
-        f"{', '.join(missing)}. Call published.compare for each, at least to say why not."
-    ]
-
-
-def _summarise(book: Book, found: evidence.Evidence, first_page: Path) -> None:
+def _summarise(book: Book, found: records.Records, first_page: Path) -> None:
     """The last lines of a build: how findings came out, and where those are that do not hold."""
     lines = []
     for claim in found.claims:

@@ -1,5 +1,6 @@
 """What the book consists of: its folders, and its notebooks in reading order."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,27 +11,18 @@ from casebook.errors import BookFailed
 
 @dataclass(frozen=True)
 class Book:
-    """A book project in `root` (which holds _toc.yml and _config.yml)."""
+    """A book project in `root` (which holds _toc.yml and _config.yml).
+
+    build: all that is made. html: the site. included: what pages include of what the chapters
+    said. cache: the jupyter-cache, where Jupyter Book looks for it by default.
+    """
 
     root: Path
 
-    @property
-    def build(self) -> Path:
-        return self.root / "_build"
-
-    @property
-    def html(self) -> Path:
-        return self.build / "html"
-
-    @property
-    def evidence(self) -> Path:
-        """What was collected from the executed notebooks; pages include files from here."""
-        return self.build / "evidence"
-
-    @property
-    def cache(self) -> Path:
-        """The jupyter-cache; where Jupyter Book looks for it by default."""
-        return self.build / ".jupyter_cache"
+    build = property(lambda self: self.root / "_build")
+    html = property(lambda self: self.build / "html")
+    included = property(lambda self: self.build / "evidence")
+    cache = property(lambda self: self.build / ".jupyter_cache")
 
     def page_names(self) -> list[str]:
         """The pages of _toc.yml in reading order, without suffix ("notebooks/01_one_at_a_time").
@@ -41,27 +33,24 @@ class Book:
             site = parse_toc_yaml(self.root / "_toc.yml")
         except (OSError, MalformedError) as error:
             raise BookFailed(f"_toc.yml cannot be read: {error}") from error
-        names: list[str] = []
 
-        def walk(name: str) -> None:
-            names.append(name)
+        def below(name: str) -> Iterator[str]:
+            yield name
             for tree in site[name].subtrees:
                 for child in tree.items:
                     if child in site:  # not an external link
-                        walk(str(child))
+                        yield from below(str(child))
 
-        walk(site.root.docname)
-        return names
+        return list(below(site.root.docname))
 
     def notebooks(self) -> list[Path]:
         """The notebooks of _toc.yml in reading order. Raises BookFailed for a page without file."""
-        found = []
         for name in self.page_names():
-            notebook = self.root / f"{name}.ipynb"
-            if notebook.exists():
-                found.append(notebook)
-            elif not (self.root / f"{name}.md").exists():
-                raise BookFailed(
-                    f"_toc.yml names {name}: there is no {name}.ipynb and no {name}.md"
-                )
-        return found
+            if not any((self.root / f"{name}.{kind}").exists() for kind in ("ipynb", "md")):
+                raise BookFailed(f"_toc.yml names {name}: there is no such .ipynb and no .md")
+        paths = (self.root / f"{name}.ipynb" for name in self.page_names())
+        return [path for path in paths if path.exists()]
+
+    def name(self, path: Path) -> str:
+        """The name of the page that a notebook becomes."""
+        return path.relative_to(self.root).with_suffix("").as_posix()

@@ -8,7 +8,6 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from tqdm import tqdm
 
@@ -24,10 +23,13 @@ class Costs:
 
     def __init__(self, book: Book, names: list[str]):
         self._file = book.root / places.LOCAL.name / "costs.json"
-        self._known = _read(self._file)
+        try:
+            self._known = {k: float(v) for k, v in json.loads(self._file.read_text()).items()}
+        except (OSError, ValueError, AttributeError):
+            self._known = {}
         self._names = names
         self._total = sum(map(self._expected_s, names))
-        self._began, self._done_s, self._number = time.monotonic(), 0.0, 0
+        self._began, self._done_s = time.monotonic(), 0.0
         self._bar = tqdm(
             total=round(self._total), leave=False, disable=None, file=sys.stderr,
             bar_format="{desc} {percentage:3.0f}% |{bar:20}| {elapsed}, about {remaining} left",
@@ -42,16 +44,15 @@ class Costs:
     @contextlib.contextmanager
     def chapter(self, name: str) -> Iterator["_Chapter"]:
         """While a chapter is executed. Prints what it cost at its end."""
-        self._number += 1
-        count = f"[{self._number}/{len(self._names)}]"
-        self.tell(f"{count} {name}, about {self._left_s():.0f} s left in all")
-        chapter = _Chapter(self, f"{count} {name.rpartition('/')[2]}", self._expected_s(name))
         started = time.monotonic()
-        yield chapter
+        pace = (started - self._began) / self._done_s if self._done_s else 1
+        left_s = (self._total - self._done_s) * pace
+        count = f"[{self._names.index(name) + 1}/{len(self._names)}]"
+        self.tell(f"{count} {name}, about {left_s:.0f} s left in all")
+        yield _Chapter(self, f"{count} {name.rpartition('/')[2]}", self._expected_s(name))
         seconds = time.monotonic() - started
         self._done_s += self._expected_s(name)
         self._known[name] = round(seconds, 1)
-        self._show(self._done_s)
         self.tell(f"      executed in {seconds:.1f} s")
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(json.dumps(self._known, indent=1, sort_keys=True) + "\n")
@@ -59,10 +60,7 @@ class Costs:
     def describe(self, line: str, done_s: float) -> None:
         """Show a line at the bar, and how many expected seconds of a chapter are done."""
         self._bar.set_description_str(line, refresh=False)
-        self._show(self._done_s + done_s)
-
-    def _show(self, done_s: float) -> None:
-        self._bar.n = min(round(done_s), self._bar.total or 0)
+        self._bar.n = min(round(self._done_s + done_s), self._bar.total or 0)
         self._bar.refresh()
 
     def tell(self, line: str) -> None:
@@ -73,44 +71,26 @@ class Costs:
     def _expected_s(self, name: str) -> float:
         return self._known.get(name, USUAL_S)
 
-    def _left_s(self) -> float:
-        """Of what is expected, in the pace so far."""
-        pace = (time.monotonic() - self._began) / self._done_s if self._done_s else 1
-        return (self._total - self._done_s) * pace
-
 
 class _Chapter:
     """The progress of one chapter."""
 
     def __init__(self, costs: Costs, title: str, expected_s: float):
         self._costs, self._title, self._expected_s = costs, title, expected_s
-        self._cells, self._of, self._line = 0, 1, ""
+        self._cells, self._share_s = 0, 0.0
 
     def cell(self, of: int) -> None:
         """A code cell is done, one of so many."""
         self._cells += 1
-        self._of = of
-        self._tell()
+        self._share_s = min(1.0, self._cells / of) * self._expected_s
+        self.say("")
 
     def say(self, line: str) -> None:
         """What the chapter's kernel says it is doing."""
-        self._line = line
-        self._tell()
+        self._costs.describe(": ".join(filter(None, (self._title, line))), self._share_s)
 
     def again(self, claims: list[dict]) -> None:
         """The chapter is executed once more because of these claims."""
-        names = ", ".join(claim["id"] for claim in claims)
         self._cells = 0
+        names = ", ".join(claim["id"] for claim in claims)
         self._costs.tell(f"      came out otherwise, so it is measured once more: {names}")
-
-    def _tell(self) -> None:
-        share = min(1.0, self._cells / self._of)
-        line = f"{self._title}: {self._line}" if self._line else self._title
-        self._costs.describe(line, share * self._expected_s)
-
-
-def _read(file: Path) -> dict[str, float]:
-    try:
-        return {name: float(value) for name, value in json.loads(file.read_text()).items()}
-    except (OSError, ValueError, AttributeError):
-        return {}

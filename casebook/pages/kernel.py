@@ -30,6 +30,59 @@ class _OwnKernel(AsyncKernelManager):
         return KernelSpec(argv=command, display_name="Python 3", language="python")
 
 
+class _Watch:
+    """Sees how far a notebook is, tells it, and takes the signals meanwhile.
+
+    said: the file in which the kernel says what it is doing.
+    """
+
+    def __init__(self, notebook: NotebookNode, progress, said: Path):
+        self._cells, self._progress, self._said = notebook.cells, progress, said
+        self._codes = [i for i, cell in enumerate(self._cells) if cell.cell_type == "code"]
+        self._at = self._codes[0] if self._codes else 0
+        self._telling: asyncio.Task | None = None
+        self.interrupted = False
+
+    def start(self, notebook: NotebookNode) -> None:
+        # In place of nbclient's own handlers, which end the kernel and then wonder where it is.
+        loop, running = asyncio.get_running_loop(), asyncio.current_task()
+        self._telling = loop.create_task(self._tell())
+
+        def interrupt() -> None:
+            self.interrupted = True
+            if running:
+                running.cancel()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, interrupt)
+
+    def begin(self, cell: NotebookNode, cell_index: int) -> None:
+        self._at = cell_index
+
+    def end(self, cell: NotebookNode, cell_index: int, execute_reply: dict) -> None:
+        self._progress.cell(len(self._codes))
+
+    def stop(self) -> None:
+        if self._telling:
+            self._telling.cancel()
+
+    async def _tell(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOKED_AT_EVERY_S)
+            self._progress.say(self._said.read_text() if self._said.exists() else "")
+
+    def failed(self, reason: str, shown: bool) -> str:
+        """What ended the notebook, with its cell; shown: whether its output says so already."""
+        cell = self._cells[self._at]
+        if not shown:
+            traceback = [f"Stopped: {reason}"]
+            cell.outputs.append(
+                v4.new_output("error", ename="Stopped", evalue=reason, traceback=traceback)
+            )
+        first_line = (cell.source.strip().splitlines() or [""])[0]
+        return f"code cell {self._codes.index(self._at) + 1} ({first_line}): {reason}"
+
+
 def run(
     notebook: NotebookNode, path: Path, book: Book, folder: Path, progress, more: dict[str, str]
 ) -> str:
@@ -39,87 +92,44 @@ def run(
     environment variables. The kernel is gone afterwards. Raises KeyboardInterrupt
     when told to stop.
     """
-    code_cells = [i for i, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
-    at = {"cell_index": code_cells[0] if code_cells else 0}
     said = folder / "progress"
-    interrupted, watching = asyncio.Event(), []
-
-    def started(cell: NotebookNode, cell_index: int) -> None:
-        at["cell_index"] = cell_index
-
-    def finished(cell: NotebookNode, cell_index: int, execute_reply: dict) -> None:
-        progress.cell(len(code_cells))
-
-    async def watch() -> None:
-        while True:
-            await asyncio.sleep(_LOOKED_AT_EVERY_S)
-            progress.say(said.read_text() if said.exists() else "")
-
-    def kernel_is_up(notebook: NotebookNode) -> None:
-        # In place of nbclient's own handlers, which end the kernel and then wonder where it is.
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        watching.append(loop.create_task(watch()))
-
-        def interrupt() -> None:
-            interrupted.set()
-            task.cancel()
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, interrupt)
-
+    watch = _Watch(notebook, progress, said)
+    client = NotebookClient(
+        notebook,
+        # Sockets in a folder of our own rather than ports that others could reach.
+        km=_OwnKernel(transport="ipc", connection_file=f"{folder}/kernel.json"),
+        timeout=CELL_TIMEOUT_S,
+        # Timings in the cells' metadata, which Sphinx hashes, would hide the result.
+        record_timing=False,
+        shutdown_kernel="immediate",
+        resources={"metadata": {"path": str(path.parent)}},
+        on_notebook_start=watch.start, on_cell_execute=watch.begin, on_cell_executed=watch.end,
+    )  # fmt: skip
     try:
-        client = NotebookClient(
-            notebook,
-            # Sockets in a folder of our own rather than ports that others could reach.
-            km=_OwnKernel(transport="ipc", connection_file=f"{folder}/kernel.json"),
-            timeout=CELL_TIMEOUT_S,
-            allow_errors=False,
-            # Timings in the cells' metadata, which Sphinx hashes, would hide the result.
-            record_timing=False,
-            shutdown_kernel="immediate",
-            resources={"metadata": {"path": str(path.parent)}},
-            on_notebook_start=kernel_is_up,
-            on_cell_execute=started,
-            on_cell_executed=finished,
-        )
         client.execute(env=_environ(book, path, said) | more, cleanup_kc=True)
         return ""
     except CellExecutionError as error:
-        return _failure(
-            path, book, notebook, at, f"{error.ename}: {' '.join(error.evalue.split())}"
-        )
+        failure = watch.failed(f"{error.ename}: {' '.join(error.evalue.split())}", shown=True)
     except CellTimeoutError:
-        reason = f"it took longer than {CELL_TIMEOUT_S} s"
+        failure = watch.failed(f"it took longer than {CELL_TIMEOUT_S} s", shown=False)
     except (DeadKernelError, asyncio.CancelledError):
-        if interrupted.is_set():
+        if watch.interrupted:
             raise KeyboardInterrupt from None
         reason = "the kernel died (out of memory, or the cell ended its process)"
+        failure = watch.failed(reason, shown=False)
     finally:
-        for task in watching:
-            task.cancel()
-    # These leave nothing in the notebook that a reader of the page could see.
-    stopped = v4.new_output(
-        "error", ename="Stopped", evalue=reason, traceback=[f"Stopped: {reason}"]
-    )
-    notebook.cells[at["cell_index"]].outputs.append(stopped)
-    return _failure(path, book, notebook, at, reason)
+        watch.stop()
+    return f"{path.relative_to(book.root)}, {failure}"
 
 
 def _environ(book: Book, path: Path, said: Path) -> dict[str, str]:
-    environ = dict(os.environ)
-    # The modules whose digest was taken are the ones that the cells import.
-    environ["PYTHONPATH"] = str(book.root)
-    # A build may show a measurement of the same digest again; a reader's cell always measures.
-    environ["CASEBOOK_BUILD"] = "1"
-    environ["CASEBOOK_CHAPTER"] = path.stem
-    environ[progress_of_kernel.VARIABLE] = str(said)
-    # Not the user's own start-up files and history.
-    environ["IPYTHONDIR"] = str(book.build / "ipython")
-    return environ
-
-
-def _failure(path: Path, book: Book, notebook: NotebookNode, at: dict, reason: str) -> str:
-    index = at["cell_index"]
-    number = sum(cell.cell_type == "code" for cell in notebook.cells[: index + 1])
-    first_line = (notebook.cells[index].source.strip().splitlines() or [""])[0]
-    return f"{path.relative_to(book.root)}, code cell {number} ({first_line}): {reason}"
+    return os.environ | {
+        # The modules whose digest was taken are the ones that the cells import.
+        "PYTHONPATH": str(book.root),
+        # A build may show a measurement of the same digest again; a reader's cell always measures.
+        "CASEBOOK_BUILD": "1",
+        "CASEBOOK_CHAPTER": path.stem,
+        progress_of_kernel.VARIABLE: str(said),
+        # Not the user's own start-up files and history.
+        "IPYTHONDIR": str(book.build / "ipython"),
+    }

@@ -3,7 +3,9 @@
 import csv
 import html
 import json
+import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,16 @@ CLAIM_FIELDS = (
     "because", "attempts", "source", "stack", "chapter",
 )  # fmt: skip
 
+#: Those of a comparison that are shown as they are.
+COMPARISON_FIELDS = ("published", "measured_text", "outcome", "why", "source")
+
 Record = dict[str, Any]
 
 
 def claims_json(claims: list[Record]) -> str:
     """A JSON array, one object per claim with the fields of CLAIM_FIELDS (null where not given)."""
-    return json.dumps(
-        [{name: claim.get(name) for name in CLAIM_FIELDS} for claim in claims], indent=1
-    )
+    told = [{name: claim.get(name) for name in CLAIM_FIELDS} for claim in claims]
+    return json.dumps(told, indent=1)
 
 
 def claims_page(claims: list[Record]) -> str:
@@ -32,7 +36,7 @@ def claims_page(claims: list[Record]) -> str:
     heads = ("Claim", "Value", "n", "Interval or spread", "Outcome", "Source", "Stack", "Chapter")
     rows = [
         (
-            f"**{_cell(claim['id'])}**<br>{_cell(claim['statement'])}",
+            f"{_named('claim', claim['id'])}<br>{_cell(claim['statement'])}",
             _quantity(claim.get("value"), claim.get("unit")),
             _cell(claim.get("n")),
             _range(claim),
@@ -57,39 +61,38 @@ def published_page(published: Path, comparisons: list[Record]) -> str:
     """
     if not comparisons:
         return "No chapter has compared itself with a published number yet."
-    described = _rows(published)
-    places = {name: place for place, name in enumerate(described)}
-    comparisons = sorted(comparisons, key=lambda record: places.get(record["id"], len(places)))
+    described: dict[str, Record] = {}
+    if published.exists():
+        with published.open(newline="", encoding="utf-8") as file:
+            described = {row["id"]: row for row in csv.DictReader(file)}
+    order = [*described, *(record["id"] for record in comparisons)]
     heads = ("Published", "Theirs", "Ours", "Outcome", "Why", "Source", "Chapter")
     rows = [
         (
-            _described(record["id"], described.get(record["id"], {})),
-            _cell(record.get("published")),
-            _cell(record.get("measured_text")),
-            _cell(record.get("outcome")),
-            _cell(record.get("why")),
-            _cell(record.get("source")),
+            _described(record["id"], described.get(record["id"])),
+            *(
+                _cell(record.get(name))
+                for name in ("published", "measured_text", "outcome", "why", "source")
+            ),
             _chapter(record, "published"),
         )
-        for record in comparisons
+        for record in sorted(comparisons, key=lambda record: order.index(record["id"]))
     ]
     return _table("published", heads, rows)
 
 
-def _rows(published: Path) -> dict[str, dict[str, str]]:
-    if not published.exists():
-        return {}
-    with published.open(newline="", encoding="utf-8") as file:
-        return {row["id"]: row for row in csv.DictReader(file)}
-
-
-def _described(name: str, row: dict[str, str]) -> str:
-    if not row:
-        return f"**{_cell(name)}**"
+def _described(name: str, row: Record | None) -> str:
+    if row is None:
+        return _named("published", name)
     python = f"Python {row['python']}" if row["python"] else ""
     count = f"n = {row['n']}" if row["n"] else ""
     parts = [part for part in (row["system"], python, count, row["metric"]) if part]
-    return f"**{_cell(name)}**<br>{_cell(', '.join(parts))}"
+    return f"{_named('published', name)}<br>{_cell(', '.join(parts))}"
+
+
+def _named(kind: str, name: str) -> str:
+    """An id, with the anchor to which the marks in the chapters lead."""
+    return f'<span id="{kind}-{html.escape(name)}"></span>**{_cell(name)}**'
 
 
 def _outcome(claim: Record) -> str:
@@ -98,31 +101,27 @@ def _outcome(claim: Record) -> str:
     if claim.get("because"):
         said += f": {_cell(claim['because'])}"
     for number, attempt in enumerate(claim.get("attempts") or (), 1):
-        value = _quantity(attempt.get("value"), None)
+        value = _quantity(attempt.get("value"))
         said += f"<br>attempt {number}: {_cell(attempt['outcome'])}, {value}"
     return said
 
 
 def _range(claim: Record) -> str:
     """The interval of a finding on a clock and what was asked; else the spread of its runs."""
-    if not claim.get("window"):
-        return _spread(claim.get("spread"))
-    return f"{_spread(claim.get('interval')) or 'none'}<br>asked: {_cell(claim['window'])}"
+    ends = claim.get("interval" if claim.get("window") else "spread") or ()
+    # Once where they read the same.
+    said = " to ".join(dict.fromkeys(_quantity(end) for end in ends))
+    return f"{said or 'none'}<br>asked: {_cell(claim['window'])}" if claim.get("window") else said
 
 
 def _chapter(record: Record, kind: str) -> str:
     """A link to where the chapter shows it."""
-    chapter, name = record["chapter"], html.escape(record["id"])
-    address = f"../notebooks/{chapter}.html#{kind}-{name}"
+    chapter = record["chapter"]
+    address = f"../notebooks/{chapter}.html#{kind}-{html.escape(record['id'])}"
     return f'<a href="{address}">{_cell(chapter.replace("_", " "))}</a>'
 
 
-def _spread(ends: Any) -> str:
-    """The smallest and the largest of the runs, once where they read the same."""
-    return " to ".join(dict.fromkeys(_quantity(end, None) for end in ends or ()))
-
-
-def _quantity(value: Any, unit: Any) -> str:
+def _quantity(value: Any, unit: Any = None) -> str:
     number = f"{value:.4g}" if isinstance(value, float) else value
     if isinstance(value, bool):
         number = "yes" if value else "no"
@@ -134,12 +133,14 @@ def _quantity(value: Any, unit: Any) -> str:
 def _cell(value: Any) -> str:
     """Text that stays in its table cell and means nothing to Markdown."""
     text = "" if value is None else " ".join(str(value).split())
-    for sign in "\\|`*_[]<>{}$":
-        text = text.replace(sign, "\\" + sign)
-    return text
+    parts = re.split(r"`([^`|]+)`", text)
+    return "".join(
+        f"`{part}`" if number % 2 else re.sub(r"[\\|`*_\[\]<>{}$]", r"\\\g<0>", part)
+        for number, part in enumerate(parts)
+    )
 
 
-def _table(kind: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(kind: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [heads, tuple("---" for _ in heads), *rows]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     # The classes give columns room on a phone; the theme lets the table scroll in its box.

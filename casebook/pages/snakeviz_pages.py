@@ -1,18 +1,21 @@
 """SnakeViz as one self-contained page per profile: for the book, and inside a notebook.
 
-SnakeViz is a local server whose page also asks a content network for two scripts. Here its own
-template is filled in and everything it refers to is put inside, so that the page works offline,
-from a file, and in an output of JupyterLab.
+SnakeViz is a local server whose page asks for its scripts and style sheets. Here its own template
+is filled in and all of that is put inside, so that the page works from a file, and in an output
+of JupyterLab. It opens where the time is: what greenlets do hangs under the event loop and not
+under the function that started them, which SnakeViz would open.
 """
 
 import html
 import json
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from pstats import Stats
+from typing import Any
 
 from snakeviz.stats import json_stats, table_rows
 from tornado.template import Template
@@ -20,22 +23,34 @@ from tornado.template import Template
 from casebook import media, places
 from casebook.errors import BookFailed, UsageError
 
+#: A line of a profile: file, line, function.
+Line = tuple[str, int, str]
+
 #: SnakeViz's own page is made for a wide screen, and some of it is too pale to read.
 STYLE = """<style>
-  #snakeviz-text > a, .footer-link, .back a, input, .dataTables_wrapper .dataTables_info,
+  #snakeviz-text > a, .footer-link, .reading a, input, .dataTables_wrapper .dataTables_info,
   .dataTables_wrapper .dataTables_filter { color: inherit !important; }
   #table_div, #chart { overflow-x: auto; }
-  .back { margin: 0 0 2rem; text-align: center; font-family: monospace; }
+  .reading { margin: 0 auto 2rem; max-width: 45rem; font-family: sans-serif; line-height: 1.5; }
   @media (max-width: 60rem) {
     body { padding: 0.5rem; }
     #snakeviz-text, #resetbuttons, .button-div, #sv-style-label, #sv-depth-label,
     #sv-cutoff-label, #sv-info-div, #sv-call-stack { position: static; display: inline-block; }
     button, select { font-size: 14px; padding: 5px 10px; }
   }
-</style>
-"""
-WORKER_IMPORTS = re.compile(
-    r"// Try loading JS from CDN.*?throw 'Could not load JS libraries in worker\.';\s*}\s*}", re.S
+</style>"""
+
+READING = (
+    "Each bar is a function, as wide as the time spent in it and in what it called, which is "
+    "drawn below it. The picture begins with <code>{root}</code>, the highest function that holds "
+    'the time{torn}. The longest own time is in <a href="#table_div">the first row of the '
+    "table</a>: <code>{longest}</code>, {own_s:.2f} of {total_s:.2f} s. Click it to see it alone."
+)
+#: Where most of the time hangs below something, and where it does not.
+HELD = "; what greenlets do does not hang below the function that started them"
+TORN = (
+    "; there is hardly more to draw: a greenlet that waits is left in the middle of a function, "
+    "and the profiler loses who called it"
 )
 
 
@@ -54,25 +69,21 @@ class ProfilePage:
             raise UsageError(f"No profile {self.file}; `make record` makes those of data/.")
 
     @property
-    def name(self) -> str:
-        return self.profile.stem
-
-    @property
     def file(self) -> str:
         """The dump's path from the root of the project."""
         return self.profile.resolve().relative_to(places.ROOT).as_posix()
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict:
-        title = html.escape(self.title)
+        name, title = self.profile.stem, html.escape(self.title)
         if os.environ.get("CASEBOOK_BUILD"):
-            shown = f'<p><a href="../profiles/{self.name}.html">{title}: open in SnakeViz</a></p>'
+            shown = f'<p><a href="../profiles/{name}.html">{title}: open in SnakeViz</a></p>'
         else:
             page = html.escape(page_html(self.profile, self.title))
             shown = (
                 f'<iframe srcdoc="{page}" title="{title}" width="100%" height="700"></iframe>'
                 f"<p>The same in a terminal: <code>snakeviz {self.file}</code></p>"
             )
-        record = {"name": self.name, "title": self.title, "file": self.file}
+        record = {"name": name, "title": self.title, "file": self.file}
         return {"text/html": shown, "text/plain": self.title, media.PROFILE: record}
 
 
@@ -80,82 +91,109 @@ def write(profile: Path, folder: Path, name: str, title: str) -> Path:
     """Write the page of a cProfile dump as folder/name.html. Raises BookFailed."""
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / f"{name}.html"
-    back = '<p class="back"><a href="../index.html">Back to the book</a></p>'
-    text = _replaced("<main>", page_html(profile, title), f"<main>{back}")
-    page.write_text(text, encoding="utf-8")
+    back = '<p><a href="../index.html">Back to the book</a></p>'
+    page.write_text(page_html(profile, title, back), encoding="utf-8")
     return page
 
 
-def page_html(profile: Path, title: str) -> str:
+def page_html(profile: Path, title: str, top: str = "") -> str:
     """SnakeViz's page for a cProfile dump, with all it needs inside and no absolute path.
 
-    Raises BookFailed when the dump cannot be read or SnakeViz's page is not the one known here.
+    top: HTML to begin with. Raises BookFailed when the dump cannot be read or SnakeViz's page is
+    not the one known here.
     """
     try:
-        stats = Stats(str(profile))
+        stats: Any = Stats(str(profile))  # its tables have no stubs
     except (OSError, ValueError, EOFError, TypeError) as error:
         raise BookFailed(f"The profile {profile} cannot be read: {error}") from error
     _shorten_paths(stats)
-    template = Template(_packaged("templates", "viz.html").decode(), autoescape="xhtml_escape")
-    page = template.generate(
-        profile_name=title, table_rows=_script_json(table_rows(stats)),
+    way = way_to_the_time(stats)
+    longest, root = way[0], way[-1]
+    read = READING.format(
+        root=html.escape(root[2]), longest=html.escape(longest[2]), torn=HELD if way[2:] else TORN,
+        own_s=stats.stats[longest][2], total_s=stats.total_tt,
+    )  # fmt: skip
+    page = Template(_packaged("templates/viz.html"), autoescape="xhtml_escape").generate(
+        profile_name=title,
+        table_rows=_script_json(table_rows(stats)),
         callees=_script_json(json_stats(stats)),
-    ).decode()  # fmt: skip
-    page = _replaced(r"<html>", page, '<html lang="en">')
-    page = _replaced(r"<title>.*?</title>", page, f"<title>{html.escape(title)}</title>")
-    page = _replaced(r"<body>", page, "<body><main>")
-    page = _replaced(r"</body>", page, "</main></body>")
-    page = _replaced(r'<link href="/static/([^"]+)" rel="stylesheet">', page, _inline_style)
-    page = _replaced(r"""<script src=["']/static/([^"']+)["']></script>""", page, _inline_script)
-    page = _replaced(r"</head>", page, f'<link rel="icon" href="data:,">{STYLE}</head>')
-    libraries = "".join(_static(f"vendor/{name}.min.js") for name in ("immutable", "lodash"))
-    worker = r'(<script id="hierarchy-worker"[^>]*>)'
-    page = _replaced(worker, page, lambda match: f"{match[1]}var window=self;{libraries};")
-    page = _replaced(WORKER_IMPORTS, page, "")
-    return page
+    )
+    changes = {
+        "<title>.*?</title>": f"<title>{html.escape(title)}</title>",
+        "<body>": f'<body><main><div class="reading">{top}<p>{read}</p></div>',
+        r"sv_find_root\(profile_data\)": _script_json("{}:{}({})".format(*root)),
+    }
+    text = page.decode()
+    for pattern, put in (changes | INSIDE).items():
+        text, count = re.subn(pattern, put if callable(put) else _as_it_is(put), text, flags=re.S)
+        if count == 0:
+            raise BookFailed(
+                f"SnakeViz's page no longer holds {pattern!r}: adapt "
+                "casebook/pages/snakeviz_pages.py to it."
+            )
+    return text
 
 
-def _shorten_paths(stats: Stats) -> None:
+def way_to_the_time(stats: Any) -> list[Line]:
+    """The function with the longest own time, its caller, and so on up to where the time is held:
+    as far as most of a function's time came from one caller. stats: pstats.Stats."""
+    lines = stats.stats
+    way = [max(lines, key=lambda line: lines[line][2])]
+    while callers := {each: of[3] for each, of in lines[way[-1]][4].items() if each not in way}:
+        up = max(callers, key=callers.__getitem__)
+        if callers[up] < lines[way[-1]][3] / 2:
+            break
+        way.append(up)
+    return way
+
+
+def _shorten_paths(stats: Any) -> None:
     """Cut file names down to what follows site-packages or the standard library's folder."""
 
-    def short(key: tuple[str, int, str]) -> tuple[str, int, str]:
-        file = re.sub(r"^.*/(?:site-packages|python\d[\d.]*)/", "", key[0])
-        return (Path(file).name if file.startswith("/") else file, key[1], key[2])
+    def short(line: Line) -> Line:
+        file = re.sub(r"^.*/(?:site-packages|python\d[\d.]*)/", "", line[0])
+        return (Path(file).name if file.startswith("/") else file, line[1], line[2])
 
     stats.stats = {
-        short(key): (*values[:4], {short(caller): counts for caller, counts in values[4].items()})
-        for key, values in stats.stats.items()
+        short(line): (*values[:4], {short(caller): counts for caller, counts in values[4].items()})
+        for line, values in stats.stats.items()
     }
 
 
-def _replaced(pattern: str | re.Pattern, text: str, replacement: object) -> str:
-    """`text` with every match replaced, which must be there."""
-    put = replacement if callable(replacement) else lambda match: replacement
-    replaced, count = re.subn(pattern, put, text)
-    if count == 0:
-        raise BookFailed(
-            f"SnakeViz's page no longer holds {pattern!r}: adapt "
-            "casebook/pages/snakeviz_pages.py to it."
-        )
-    return replaced
-
-
-def _inline_style(match: re.Match) -> str:
-    # The style sheets' images are sort arrows, half of them missing from the package.
-    return f"<style>{re.sub('url[(][^)]*[)]', 'none', _static(match[1]))}</style>"
-
-
-def _inline_script(match: re.Match) -> str:
-    return f"<script>{_static(match[1])}</script>"
-
-
 def _static(name: str) -> str:
-    return _packaged("static", name).decode().replace("</script", "<\\/script")
+    return _packaged(f"static/{name}").replace("</script", "<\\/script")
 
 
-def _packaged(*parts: str) -> bytes:
-    return resources.files("snakeviz").joinpath(*parts).read_bytes()
+def _packaged(name: str) -> str:
+    return resources.files("snakeviz").joinpath(name).read_text(encoding="utf-8")
 
 
 def _script_json(data: object) -> str:
     return json.dumps(data).replace("</", "<\\/")
+
+
+def _as_it_is(text: str) -> Callable[[re.Match], str]:
+    return lambda at: text
+
+
+def _libraries(at: re.Match) -> str:
+    """The script of the worker, which otherwise asks a content network for its libraries."""
+    names = ("immutable", "lodash")
+    return f"{at[1]}var window=self;{''.join(_static(f'vendor/{name}.min.js') for name in names)};"
+
+
+#: What every page needs, by what it takes the place of.
+INSIDE: dict[str, str | Callable[[re.Match], str]] = {
+    "<html>": '<html lang="en">',
+    "</body>": "</main></body>",
+    # The style sheets' images are sort arrows, half of them missing from the package.
+    '<link href="/static/([^"]+)" rel="stylesheet">': (
+        lambda at: f"<style>{re.sub('url[(][^)]*[)]', 'none', _static(at[1]))}</style>"
+    ),
+    """<script src=["']/static/([^"']+)["']></script>""": (
+        lambda at: f"<script>{_static(at[1])}</script>"
+    ),
+    "</head>": f'<link rel="icon" href="data:,">{STYLE}</head>',
+    '(<script id="hierarchy-worker"[^>]*>)': _libraries,
+    r"// Try loading JS from CDN.*?throw 'Could not load JS libraries.*?';\s*}\s*}": "",
+}

@@ -1,39 +1,42 @@
-"""The book's own Sphinx extension: diagrams in the page's colours, no Thebe, accessible pages."""
+"""The book's own Sphinx extension: diagrams in the page's colours, folds, accessible pages."""
 
 import re
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from docutils import nodes
 from jupyter_cache import get_cache
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
+
+from casebook.pages import folding
 
 #: The folder of the diagrams, each of which is drawn once for both themes.
 DIAGRAMS = "book/_static/diagrams"
 
-#: What the axe checker finds in pages as the theme, docutils and pandas write them, each cured.
+#: What the axe checker finds in pages as the theme and docutils write them, each cured: on which
+#: pages it has to be (those with this text), what it is, and the cure.
 MENDS = (
-    # empty-table-header: the corner above row names heads nothing.
-    (re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;|<p></p>)*</th>"), r"<td\1></td>"),
     # region: the book's title in the sidebar is in no landmark.
     (
+        "pst-primary-sidebar",
         re.compile(r'<div id="pst-primary-sidebar"'),
         '<div id="pst-primary-sidebar" role="navigation" aria-label="Book"',
     ),
     # label-content-name-mismatch: the button also shows its key, "Search Ctrl+K".
     (
+        "search-button-field",
         re.compile(r'(<button class="btn search-button-field[^>]*?) aria-label="Search"'),
         r"\1",
     ),
-    # label-content-name-mismatch: what folds a cell says "Show code cell output" itself.
-    (re.compile(r'<summary aria-label="Toggle hidden content">'), "<summary>"),
-    # aria-deprecated-role, aria-required-children: a bibliography is a list.
-    (re.compile(r'role="doc-biblioentry"'), 'role="listitem"'),
     # label-content-name-mismatch: titles of the icons count as text of the "Color mode" button.
-    (re.compile(r'(<i class="theme-switch [^>]*?) title="[^"]*"'), r"\1"),
+    ("theme-switch", re.compile(r'(<i class="theme-switch [^>]*?) title="[^"]*"'), r"\1"),
+    # aria-deprecated-role, aria-required-children: a bibliography is a list.
+    ("citation-list", re.compile(r'role="doc-biblioentry"'), 'role="listitem"'),
 )
+#: empty-table-header: the corner above row names heads nothing. Not every page has one.
+EMPTY_HEAD = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;|<p></p>)*</th>")
 
 
 def put_diagrams_in(app: Sphinx, doctree: nodes.document, page: str) -> None:
@@ -54,16 +57,17 @@ def leave_out_thebe(app: Sphinx) -> None:
 
     Jupyter Book always activates the extension and has no setting against it.
     """
-    for name, listeners in app.events.listeners.items():
-        app.events.listeners[name] = [
-            listener
-            for listener in listeners
-            if not listener.handler.__module__.startswith("sphinx_thebe")
-        ]
+    left_out = 0
+    for listeners in app.events.listeners.values():
+        its = [each for each in listeners if each.handler.__module__.startswith("sphinx_thebe")]
+        left_out += len(its)
+        listeners[:] = [each for each in listeners if each not in its]
+    if not left_out:
+        raise ExtensionError("sphinx_thebe listens to nothing: is there still one to leave out?")
     app.registry.css_files = [file for file in app.registry.css_files if "thebe" not in file[0]]
 
 
-def refuse_to_execute(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> None:
+def refuse_to_execute(app: Sphinx, env: Any, pages: list[str]) -> None:
     """Stop before MyST-NB would execute a notebook, which it does when the cache has no result."""
     cache = get_cache(env.mystnb_config.execution_cache_path)
     for page in pages:
@@ -79,20 +83,50 @@ def refuse_to_execute(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> N
             ) from None
 
 
+def name_entries(app: Sphinx, env: Any) -> None:
+    """Let Markdown links lead to a term and to an entry of the bibliography.
+
+    As in `glossary.md#term-greenlet` and `bibliography.md#cite-rfc9113`: MyST knows the headings
+    of a page only.
+    """
+    citations = env.get_domain("cite").citations
+    entries = [(each.bibliography_key.docname, each.citation_id) for each in citations]
+    terms = env.get_domain("std").objects
+    entries += [(page, id) for (kind, _), (page, id) in terms.items() if kind == "term"]
+    for page, id in entries:
+        env.metadata[page].setdefault("myst_slugs", {})[id] = (0, id, id)
+
+
 def mend_pages(app: Sphinx, exception: Exception | None) -> None:
-    """Apply MENDS to every page that was written."""
+    """Apply MENDS to every page that was written.
+
+    Raises ExtensionError when the theme's pages are no longer those that MENDS knows.
+    """
     if exception is not None:
         return
+    used = set()
     for page in Path(app.outdir).rglob("*.html"):
-        text = page.read_text(encoding="utf-8")
-        for pattern, replacement in MENDS:
-            text = pattern.sub(replacement, text)
+        if page.parent.name == "_static":  # templates of the theme
+            continue
+        text = EMPTY_HEAD.sub(r"<td\1></td>", page.read_text(encoding="utf-8"))
+        for there, pattern, cure in MENDS:
+            text, count = pattern.subn(cure, text)
+            if there in text and not count:
+                raise ExtensionError(
+                    f"{page.name} has {there}, and not {pattern.pattern}: see MENDS"
+                )
+            used.update([there] * bool(count))
         page.write_text(text, encoding="utf-8")
+    missing = {there for there, *_ in MENDS} - used - {"citation-list"}
+    if missing:
+        raise ExtensionError(f"no page has {', '.join(sorted(missing))}: see MENDS")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", lambda app, config: leave_out_thebe(app), priority=0)
     app.connect("env-before-read-docs", refuse_to_execute)
+    app.connect("env-updated", name_entries)
     app.connect("doctree-resolved", put_diagrams_in)
     app.connect("build-finished", mend_pages)
+    folding.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

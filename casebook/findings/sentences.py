@@ -1,0 +1,107 @@
+"""How a finding is shown: as a sentence of the book, with a small mark at its end.
+
+The mark says how the sentence came out, and whether that was measured here. It leads to the row
+of the ledger, where the interval, the rounds and both attempts are; in JupyterLab, which has no
+built pages, to the page that explains the outcomes. What did not hold is also said in words.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from IPython import get_ipython
+from IPython.display import display
+
+from casebook import words
+from casebook.colours import style
+
+_CSS = (
+    ".cb.cb-finding{margin:0 0 1.15rem;font-size:inherit;line-height:inherit}"
+    ".cb.cb-row{font-size:.9em;line-height:1.45;margin:0 0 .5rem}"
+    ".cb.cb-finding code{overflow-wrap:anywhere}"
+    ".cb.cb-finding a.cb-mark{white-space:nowrap;font-size:.75rem;line-height:1.2;"
+    "padding:.05rem .4rem;border:1px solid var(--cb-grid,#d9dce0);border-radius:1rem;"
+    "color:var(--cb-faint,#5c6166);text-decoration:none;vertical-align:.08em}"
+    ".cb.cb-finding a.cb-mark:is(:hover,:focus-visible){border-color:currentColor}"
+    ".cb.cb-finding .cb-sign{font-weight:700;color:var(--cb-ink,inherit)}"
+    ".cb.cb-yes .cb-sign{color:var(--cb-stage-4,#24805e)}"
+    ".cb.cb-no :is(.cb-sign,.cb-word){color:var(--cb-stall,#b3261e)}"
+    ".cb.cb-finding .cb-remark{font-style:italic}"
+    ".cb.cb-finding .cb-unseen{position:absolute;width:1px;height:1px;overflow:hidden;"
+    "clip-path:inset(50%);white-space:nowrap}"
+)
+
+#: Where the marks lead: from a chapter's page, and from a notebook.
+_LEDGERS = {
+    "claim": ("../book/claims.html#{}", "../book/claims.md"),
+    "published": ("../book/published.html#{}", "../book/published.md"),
+}
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A finding as it is shown. `text` and `remark` may have `code` in backticks.
+
+    kind: "claim" or "published", which name its ledger. id: the anchor is <kind>-<id>. sign: one
+    character; outcome: what it means, in a word or two; good: True, False, or None for neither.
+    origin: "live", "recorded" or the like, if anything was measured. details: what the mark says
+    when one points at it. remark: what is read behind it.
+    """
+
+    kind: str
+    id: str
+    text: str
+    sign: str
+    outcome: str
+    good: bool | None
+    origin: str
+    details: str
+    remark: str = ""
+
+    @property
+    def html(self) -> str:
+        anchor = escape(f"{self.kind}-{self.id}")
+        on_a_page, in_a_notebook = _LEDGERS[self.kind]
+        ledger = on_a_page if os.environ.get("CASEBOOK_BUILD") else in_a_notebook
+        classes = {True: "cb-yes", False: "cb-no", None: "cb-maybe"}[self.good]
+        unseen = "cb-word"
+        if self.kind == "published":
+            classes += " cb-row"
+        elif self.good:
+            unseen = "cb-unseen"
+        remark = f' <span class="cb-remark">{inline(self.remark)}</span>' if self.remark else ""
+        return (
+            f'{style(_CSS)}<p class="cb cb-finding {classes}" id="{anchor}" '
+            f'data-{self.kind}="{escape(self.outcome)}">{inline(self.text)} <a class="cb-mark" '
+            f'href="{ledger.format(anchor)}" title="{escape(self.details)}">'
+            f'<span class="cb-sign" aria-hidden="true">{self.sign}</span> '
+            f'<span class="{unseen}">{self.outcome}{", " if self.origin else ""}</span>'
+            f"{self.origin}</a>{remark}</p>"
+        )
+
+    @property
+    def plain(self) -> str:
+        """The same on one line, for a terminal."""
+        said = ", ".join(part for part in (f"{self.sign} {self.outcome}", self.origin) if part)
+        return f"{self.text} [{said}; {self.kind} {self.id}] {self.remark}".rstrip()
+
+    def show(self, mime: str, record: dict[str, Any]) -> None:
+        """Put it and its record into the cell's output; without a notebook, print it."""
+        if get_ipython() is None:
+            print(self.plain)
+        else:
+            display({"text/html": self.html, "text/plain": self.plain, mime: record}, raw=True)
+
+
+def inline(text: str) -> str:
+    """A sentence as HTML, with `code` in backticks."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+def origin(recorded: int, total: int) -> str:
+    """Where a finding comes from, in a word: so many of its runs were recorded elsewhere."""
+    if not recorded:
+        return words.LIVE
+    return "recorded" if recorded == total else "partly recorded"

@@ -1,0 +1,94 @@
+"""What a page folds: the code that is not the story, and the checks at the end of a chapter.
+
+A cell's kind is one of three tags. `mechanism` stays open. `evidence` (decides a claim) and
+`plumbing` (formats, draws, prepares) also carry `hide-input`; here they get a line that says
+what is in them, below what they show. The section CHECKS becomes one fold that says how its
+checks came out.
+"""
+
+import re
+from collections import Counter
+from html import escape
+
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
+from sphinx.application import Sphinx
+
+#: The heading of the section that is folded.
+CHECKS = "All checks of this chapter"
+
+#: How outcomes (casebook/findings) are counted, for one and for several.
+_COUNTED = {
+    "claim": {
+        "holds": ("holds", "hold"),
+        "undecided": ("is undecided", "are undecided"),
+        "otherwise": ("came out otherwise",) * 2,
+        "not here": ("cannot be measured here",) * 2,
+    },
+    "published": {
+        "reproduced": ("is reproduced", "are reproduced"),
+        "differs": ("differs", "differ"),
+        "not reproduced": ("is not reproduced", "are not reproduced"),
+        "not measured": ("is not measured", "are not measured"),
+    },
+}
+#: What plumbing is called, by what its cell shows.
+_BEHIND = {"cb-figure": "code of this picture", "cb-table": "code of this table"}
+_NOUNS = {"claim": ("claim", "claims"), "published": ("published number", "published numbers")}
+
+
+def fold(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Fold the cells and the checks of a page; a listener of `doctree-resolved`."""
+    for cell in list(doctree.findall(nodes.container)):
+        if cell.get("nb_element") == "cell_code":
+            _say_what_is_folded(cell)
+    for section in list(doctree.findall(nodes.section)):
+        if section[0].astext() == CHECKS:
+            start = f'<details class="checks"><summary>{escape(_counted(section))}</summary>'
+            section.insert(1, nodes.raw("", start, format="html"))
+            section.append(nodes.raw("", "</details>", format="html"))
+
+
+def _say_what_is_folded(cell: nodes.container) -> None:
+    """Put a cell's folded code below its output, and name it by its kind."""
+    code = next((node for node in cell if isinstance(node, HideCodeCellNode)), None)
+    if code is None or code.children[0].get("nb_element") != "cell_code_source":
+        return
+    cell.remove(code)
+    shown = "".join(node.astext() for node in cell)
+    if "tag_evidence" in cell["classes"]:
+        prompt = "how this is decided"
+    else:
+        found = (said for sign, said in _BEHIND.items() if sign in shown)
+        prompt = next(found, "code behind this" if shown.strip() else "preparation")
+    code["prompt_show"] = code["prompt_hide"] = prompt
+    cell.append(code)
+
+
+def _counted(section: nodes.section) -> str:
+    """ "9 claims: 8 hold, 1 is undecided. 2 published numbers: 2 are reproduced.\""""
+    found = Counter(re.findall(r'data-(claim|published)="([^"]*)"', section.astext()))
+    said = []
+    for kind, outcomes in _COUNTED.items():
+        counts = {outcome: found[kind, outcome] for outcome in outcomes}
+        if total := sum(counts.values()):
+            parts = [f"{n} {outcomes[each][n > 1]}" for each, n in counts.items() if n]
+            said.append(f"{total} {_NOUNS[kind][total > 1]}: {', '.join(parts)}.")
+    return " ".join(said) or "No checks here."
+
+
+def visit_fold(translator, node: HideCodeCellNode) -> None:
+    """A fold without the frame and the label that MyST-NB gives it."""
+    translator.body.append(
+        f'<details class="fold"><summary>{escape(node["prompt_show"])}</summary>\n'
+    )
+
+
+def depart_fold(translator, node: HideCodeCellNode) -> None:
+    translator.body.append("</details>\n")
+
+
+def setup(app: Sphinx) -> None:
+    """Register it all."""
+    app.add_node(HideCodeCellNode, override=True, html=(visit_fold, depart_fold))
+    app.connect("doctree-resolved", fold)

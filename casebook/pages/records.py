@@ -1,0 +1,68 @@
+"""Takes what chapters state and show out of their executed notebooks (see casebook.media)."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from casebook import media
+from casebook.errors import BookFailed
+from casebook.pages import ledger
+from casebook.pages.contents import Book
+from casebook.pages.execution import Chapter
+
+
+@dataclass(frozen=True)
+class Records:
+    """What all chapters said, in reading order. Each record also names its `chapter`."""
+
+    claims: list[dict[str, Any]] = field(default_factory=list)
+    comparisons: list[dict[str, Any]] = field(default_factory=list)
+    figures: list[dict[str, Any]] = field(default_factory=list)
+    profiles: list[dict[str, Any]] = field(default_factory=list)
+
+    def as_json(self) -> str:
+        """All of it as one text, to see whether any of it changed."""
+        return json.dumps(asdict(self))
+
+
+def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
+    """Gather, check and write what the chapters said into `book.included`.
+
+    Files: claims.json, claims.md, published.md and one <name>.html per figure.
+    Raises BookFailed for an id that is used twice.
+    """
+    found = Records(
+        claims=_unique(chapters, media.CLAIM, "claim", "id"),
+        comparisons=_unique(chapters, media.COMPARISON, "comparison", "id"),
+        figures=_unique(chapters, media.FIGURE, "figure", "name"),
+        profiles=_unique(chapters, media.PROFILE, "profile", "name"),
+    )
+    published = book.root / "data" / "published.csv"
+    files = {
+        "claims.json": ledger.claims_json(found.claims),
+        "claims.md": ledger.claims_page(found.claims),
+        "published.md": ledger.published_page(published, found.comparisons),
+    }
+    files |= {f"{figure['name']}.html": figure["html"] for figure in found.figures}
+    shutil.rmtree(book.included, ignore_errors=True)
+    book.included.mkdir(parents=True)
+    for name, text in files.items():
+        (book.included / name).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    return found
+
+
+def _unique(chapters: Sequence[Chapter], mime: str, kind: str, key: str) -> list[dict[str, Any]]:
+    """The records of one media type, of which no two may have the same name."""
+    found: dict[str, dict[str, Any]] = {}
+    for chapter in chapters:
+        for record in media.records(chapter.notebook, mime):
+            name = record[key]
+            if name in found:
+                raise BookFailed(
+                    f"The {kind} {name} is made twice, in {found[name]['chapter']} and in "
+                    f"{chapter.stem}: give one of them another name."
+                )
+            found[name] = {**record, "chapter": chapter.stem}
+    return list(found.values())
