@@ -377,6 +377,16 @@ def standard_fetch(url, ca):
         import httplib as client
     else:
         from http import client
+    return http_client_fetch(client, ssl, url, ca)
+
+
+def eventlets_fetch(url, ca):
+    """By eventlet's copy of http.client, with a context of the ssl that it holds."""
+    client = sys.modules["eventlet.green.http.client"]
+    return http_client_fetch(client, client.ssl, url, ca)
+
+
+def http_client_fetch(client, ssl, url, ca):
     scheme, _, place, path = url.split("/", 3)
     host, port = place.split(":")
     if scheme == "https:":
@@ -448,6 +458,8 @@ def ways():
 
 
 STANDARD = Way("the standard library", "http.client", standard_fetch)
+#: eventlet's urlopen goes through it, with nothing patched.
+EVENTLETS = Way("eventlet's own http.client", "eventlet.green.http.client", eventlets_fetch)
 
 
 def own_adapters():
@@ -679,6 +691,8 @@ def check_loop(loop, patched, server, imported):
     where it imported none."""
     known = [way for way in ways() if way.fetch]
     chosen = [way for way in known if way.module in imported]
+    if EVENTLETS.module in sys.modules:
+        chosen.append(EVENTLETS)
     if any(way.name in ("requests", "niquests") for way in chosen):
         chosen = [way for way in chosen if way.name != "urllib3"]  # it is below them
     rows = [check_way(loop, patched, way, server, True) for way in chosen[:3] + own_adapters()]
@@ -1242,7 +1256,7 @@ def look(address, spec, watch=None, may_change=False):
         found["certificates"] = bundle_size()
         if may_change:
             blocked = [row["client"] for row in found["clients"] if row["verdict"] == BLOCKED]
-            own = dict((way.name, way) for way in ways() + own_adapters() + [STANDARD])
+            own = dict((way.name, way) for way in ways() + own_adapters() + [STANDARD, EVENTLETS])
             if blocked:
                 found["cures"] = try_cures(loop, own[blocked[0]], server)
             if loop:
