@@ -10,9 +10,8 @@ ratio, level, window         what a finding on a clock asks
 Question                     several such questions as one
 published, compare           what the sources printed, and how ours compares with it
 charts, tables, words        runs as pictures, as tables, and how things are named in both
-observations, ProfilePage    what runs looked like from inside; a profile to look into (SnakeViz)
 steps                        what is done to a stack before it fetches
-stacks, environments, server what can be measured, where it runs, and who answers it
+stacks, server               what can be measured and where it runs; who answers it
 """
 
 from casebook import face
@@ -37,11 +36,8 @@ __getattr__, __dir__ = face.of(
         "charts": "casebook.",
         "tables": "casebook.charts.",
         "words": "casebook.",
-        "observations": "casebook.runs.",
-        "ProfilePage": "casebook.pages.snakeviz_pages",
         "steps": "casebook.probes.",
         "stacks": "casebook.",
-        "environments": "casebook.stacks.",
         "server": "casebook.",
     },
 )

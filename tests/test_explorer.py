@@ -117,7 +117,7 @@ def test_a_timeline_says_its_verdict_and_what_was_published_of_it():
 
 def test_a_quick_build_measures_some_and_a_full_one_all(monkeypatch):
     quick = [each for each in case.everything() if case.is_live(each[2])]
-    assert {n for _, _, n in quick} == {3, 10}
+    assert {n for _, _, n in quick} == {10}
     monkeypatch.setattr(modes, "current", lambda: modes.FULL)
     assert all(case.is_live(each[2]) for each in case.everything())
 
@@ -130,7 +130,7 @@ def test_what_is_recorded_stands_in_and_says_so(monkeypatch, shown):
     sources = {}
     for each in case.timelines():
         sources.setdefault(each.source, set()).add((each.combination.python, each.scheme, each.n))
-    assert sources["live"] == {("today", over, n) for over in case.SCHEMES for n in (3, 10)}
+    assert sources["live"] == {("today", over, n) for over in case.SCHEMES for n in (10,)}
     assert ("2.7", "https", 10) in sources["reference"]
     monkeypatch.setattr(case, "_recorded", lambda: recorded[:5])
     assert {each.combination.python for each in case.timelines()} == {"2.7", "today"}

@@ -18,7 +18,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from casebook import colours, pages, places
-from casebook.pages import layers, snakeviz_pages
+from casebook.charts import snakeviz
+from casebook.pages import layers
 from casebook.stacks import environments
 
 AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
@@ -346,7 +347,7 @@ def test_a_profile_is_drawn_from_a_file_without_asking_anyone(
     profiler = cProfile.Profile()
     profiler.runcall(json.dumps, [list(range(500))] * 200, indent=1)
     profiler.dump_stats(profile)
-    page = snakeviz_pages.write(profile, tmp_path / "profiles", "stage-9", "Stage 9 <on> 3.7")
+    page = snakeviz.write(profile, tmp_path / "profiles", "stage-9", "Stage 9 <on> 3.7")
     asked, said = [], []
     tab = browser.new_page()
     tab.on("request", lambda request: asked.append(request.url))

@@ -7,12 +7,14 @@ from casebook.charts.explorer import explorer
 from casebook.charts.frames import frames
 from casebook.charts.matrix import verdict_matrix
 from casebook.charts.multiples import stages
+from casebook.charts.snakeviz import ProfilePage
 from casebook.charts.timelines import timeline
 from casebook.charts.traces import profile_rows, provenance, trace
 from casebook.charts.variants import cures, effective_concurrency
 from casebook.charts.walls import n_against_wall
 
 __all__ = [
+    "ProfilePage",
     "against",
     "arrivals",
     "cures",

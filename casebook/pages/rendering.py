@@ -9,8 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from casebook.charts import snakeviz
 from casebook.errors import BookFailed
-from casebook.pages import links, snakeviz_pages, staleness
+from casebook.pages import links, staleness
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
 from casebook.pages.records import Records
@@ -60,7 +61,7 @@ def render(book: Book, chapters: Sequence[Chapter], found: Records) -> tuple[Pat
     shutil.copy(book.included / "claims.json", book.html)
     for each in found.profiles:
         profile, folder = book.root / each["file"], book.html / "profiles"
-        snakeviz_pages.write(profile, folder, each["name"], each["title"])
+        snakeviz.write(profile, folder, each["name"], each["title"])
     broken = links.problems(book.html)
     if broken and not failures:
         problems.append("The pages have broken links:\n" + "\n".join(broken))

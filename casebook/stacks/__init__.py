@@ -5,8 +5,16 @@ import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 
-from casebook import places
+from casebook import face, places
 from casebook.errors import UsageError
+
+#: What the environments offer beside the table: see there.
+__getattr__, __dir__ = face.of(
+    __name__,
+    dict.fromkeys(
+        ("ensure", "ensure_all", "clean_environ", "find_interpreter"), f"{__name__}.environments"
+    ),
+)
 
 TABLE = places.ENV / "stacks.toml"
 

@@ -8,8 +8,8 @@ from pstats import Stats
 import pytest
 
 from casebook import places
+from casebook.charts import snakeviz
 from casebook.errors import BookFailed, UsageError
-from casebook.pages import snakeviz_pages
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def profile(tmp_path: Path) -> Path:
 
 
 def test_shows_no_path_of_the_machine_that_made_the_profile(profile: Path) -> None:
-    text = snakeviz_pages.page_html(profile, "Stage 9")
+    text = snakeviz.page_html(profile, "Stage 9")
     assert "json/encoder.py" in text
     assert json.__file__.rpartition("/json/")[0] not in text
 
@@ -31,7 +31,7 @@ def test_in_a_notebook_the_page_itself_is_shown(
     profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("casebook.places.ROOT", profile.parent)
-    shown = snakeviz_pages.ProfilePage(profile, "Stage 9")
+    shown = snakeviz.ProfilePage(profile, "Stage 9")
     monkeypatch.delenv("CASEBOOK_BUILD", raising=False)
     assert "<iframe srcdoc=" in shown._repr_mimebundle_()["text/html"]
     monkeypatch.setenv("CASEBOOK_BUILD", "1")
@@ -42,20 +42,20 @@ def test_refuses_what_is_no_profile(tmp_path: Path) -> None:
     path = tmp_path / "text.prof"
     path.write_text("no profile")
     with pytest.raises(BookFailed, match=r"text\.prof cannot be read"):
-        snakeviz_pages.page_html(path, "Nothing")
+        snakeviz.page_html(path, "Nothing")
 
 
 def test_a_missing_profile_is_named_where_it_is_asked_for() -> None:
     with pytest.raises(UsageError, match=r"No profile data/none\.prof; `make record`"):
-        snakeviz_pages.ProfilePage(places.DATA / "none.prof", "None")
+        snakeviz.ProfilePage(places.DATA / "none.prof", "None")
 
 
 def test_opens_where_the_time_is_and_not_where_greenlets_were_started() -> None:
     dump = places.DATA / "reference" / "observations" / "stage-2-py27.prof"
-    way = [function for _, _, function in snakeviz_pages.way_to_the_time(Stats(str(dump)))]
+    way = [function for _, _, function in snakeviz.way_to_the_time(Stats(str(dump)))]
     assert way[0] == "<built-in method poll>" and {"do_poll", "wait_for_read", "recv"} < set(way)
     assert "map" not in way and "get" not in way
-    text = snakeviz_pages.page_html(dump, "Stage 2")
+    text = snakeviz.page_html(dump, "Stage 2")
     assert f"begins with <code>{way[-1]}</code>" in text
     assert f'({way[-1]})";\n' in text  # the root that the script draws
     assert "<code>&lt;built-in method poll&gt;</code>, 10.0" in text
@@ -64,9 +64,9 @@ def test_opens_where_the_time_is_and_not_where_greenlets_were_started() -> None:
 def test_a_changed_page_of_snakeviz_is_noticed(
     profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    packaged = snakeviz_pages._packaged
+    packaged = snakeviz._packaged
     monkeypatch.setattr(
-        snakeviz_pages, "_packaged", lambda name: packaged(name).replace("sv_find_root", "other")
+        snakeviz, "_packaged", lambda name: packaged(name).replace("sv_find_root", "other")
     )
     with pytest.raises(BookFailed, match="no longer holds"):
-        snakeviz_pages.page_html(profile, "Stage 9")
+        snakeviz.page_html(profile, "Stage 9")
