@@ -67,7 +67,7 @@ def test_the_reference_run_agrees_with_the_published_verdicts_and_its_control_sh
     for stack in stacks.load().values():
         if stack.says:
             assert words[verdicts[stack.name]] == stack.says["verdict"], stack.name
-    control = rows(scheme="http")
+    control = rows(scheme="http", client="grequests")
     assert set(verdicts.index) <= set(control["stack"])
     assert set(control["verdict"]) == {"concurrent"}
 
@@ -103,13 +103,10 @@ def test_the_readme_shows_the_reference_run():
 
 def test_each_row_names_the_clean_commit_and_the_day_that_made_it():
     frame = reference.runs()
-    old_pythons = frame["python"].str.startswith(("2.7", "3.7"), na=False)
-    # What stands in for old interpreters. The other rows may be of an earlier schema, and say so.
-    assert set(frame[old_pythons]["schema"]) == {measurements.SCHEMA}
-    current = frame[frame["schema"] == measurements.SCHEMA]
+    assert set(frame["schema"]) == {measurements.SCHEMA}
     for column in ("commit", "measured_at", "process_cpu_s", "unit_ms", "cores"):
-        assert current[column].notna().all(), column
-    assert not current["commit"].str.contains("dirty|unknown").any()
+        assert frame[column].notna().all(), column
+    assert not frame["commit"].str.contains("dirty|unknown").any()
 
 
 def test_versions_are_those_of_each_environment():
