@@ -15,6 +15,8 @@ from casebook.runs.bench import Bench
 from casebook.runs.decisions import Question
 from casebook.runs.measure import in_turns
 from casebook.runs.observations import Observation
+from casebook.runs.observations import dump_profile as dump_profile
+from casebook.runs.observations import folder as folder
 from casebook.stacks import environments
 
 
