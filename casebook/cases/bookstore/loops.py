@@ -49,7 +49,7 @@ def beside() -> HTML:
         '<figure style="flex:1 1 19rem;min-width:0;margin:0">'
         f"<figcaption>{escape(LOOPS[loop])}</figcaption>"
         f'<pre tabindex="0" role="group" aria-label="{escape(LOOPS[loop])}" '
-        'style="overflow-x:auto;font-size:.85em;line-height:1.5"><code>'
+        'style="overflow-x:auto;font-size:.68em;line-height:1.5;padding:.8em"><code>'
         + "\n".join(_line(line, line in shared) for line in lines)
         + "</code></pre></figure>"
         for loop, lines in codes.items()
