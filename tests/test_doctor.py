@@ -596,7 +596,7 @@ def test_without_py_spy_the_command_is_named():
 # ------------------------------------------------------------------------------------- all of them
 
 
-@pytest.mark.skipif(os.environ.get("CASEBOOK_NIGHTLY") != "1", reason="nightly: some minutes")
+@pytest.mark.nightly
 def test_no_false_alarm_and_no_miss_in_any_stack_of_the_book():
     table = patients.table()
     assert len(table) > 60
