@@ -225,7 +225,8 @@ def test_a_failed_installation_says_why_and_leaves_nothing(own, python):
 PROCESS = """
 import sys
 from pathlib import Path
-from casebook import environments, places, stacks
+from casebook import places, stacks
+from casebook.stacks import environments
 places.ENVIRONMENTS = Path(sys.argv[1])
 print(environments.ensure(stacks.get("stage-1-today")).versions["requests"])
 """
