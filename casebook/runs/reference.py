@@ -85,7 +85,7 @@ def _read(path: Path, changed: int) -> pd.DataFrame:
     text = {"python": str, "version": str, "release": str, "commit": str, "slow": str}
     frame = pd.read_csv(path, dtype=text, low_memory=False)
     names = [name for name in ("slow", "recovered", "arrivals") if name in frame]
-    return frame.assign(**{name: frame[name].fillna("") for name in names})
+    return frame.assign(**{name: frame[name].astype(object).fillna("") for name in names})
 
 
 def _csv(path: Path) -> pd.DataFrame:
