@@ -24,7 +24,8 @@ _TRACE_CSS = (
     ".cb-trace .cb-title{font-weight:600}"
     ".cb-trace .cb-source,.cb-trace .cb-faint{color:var(--cb-faint,#5c6166)}"
     ".cb.cb-trace mark{background:color-mix(in srgb,var(--cb-stage-2,#c14109) 14%,transparent);"
-    "color:inherit;font-weight:700}"
+    "color:var(--pst-color-text-base,inherit);font-weight:700}"
+    ".cb.cb-trace pre a{color:var(--pst-color-text-base,inherit);text-decoration:underline}"
 )
 
 
