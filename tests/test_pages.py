@@ -360,3 +360,12 @@ def test_a_profile_is_drawn_from_a_file_without_asking_anyone(
     assert [url for url in asked if not url.startswith(("file:", "blob:", "data:"))] == []
     assert said == []
     tab.close()
+
+
+@pytest.mark.parametrize("paper", ["A4", "Letter"])
+def test_is_this_you_is_printed_on_one_sheet(site: Path, browser: Browser, paper: str) -> None:
+    tab = browser.new_page()
+    tab.goto((site / "book" / "is_this_you.html").as_uri())
+    printed = tab.pdf(format=paper)
+    tab.close()
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
