@@ -646,6 +646,14 @@ def test_stacks_are_told_apart_whoever_fetches(clients, labels):
     assert len({line.colour for line in told_apart(lines)}) == len(labels)
 
 
+def test_a_colour_that_nobody_chose_makes_room():
+    """Two new stacks beside one of the book, whose colour by their names is the same."""
+    names = ["new-06-today", "patch-all-first-today", "new-15-today", "stage-1-today"]
+    assert {colours.colour_name(name) for name in names[:3]} == {"olive"}
+    seen = [line.colour for line in gather(pd.concat([runs(name) for name in names]))]
+    assert len(set(seen)) == 4 and (seen[1], seen[3]) == ("olive", "stage-1")
+
+
 def test_callers_can_name_and_colour_lines():
     frame = pd.concat([runs("cured-today"), runs("stage-1-today", SLOW, client="threads")])
     asked = {"labels": {"cured-today": "ours", ("stage-1-today", "threads"): "theirs"}}
