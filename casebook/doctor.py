@@ -1692,12 +1692,12 @@ def say(text, stream=None):
 # ------------------------------------------------------------------------------- a running process
 
 
-#: What a look at a running process can find: (what, in words, chapter).
+#: What a look at a running process can find: (what, chapter, in words).
 SIGHTS = (
-    ("blocked", "a greenlet in urllib3's own wait for pyOpenSSL, and the loop with it: %d looks", 7),
-    ("perhaps blocked", "the main program in urllib3's own wait for pyOpenSSL: %d looks. If "
-     "greenlets run beside it, they stand still", 7),
-    ("loading", "a load of certificates: %d looks", 12),
+    ("blocked", 7, "a greenlet in urllib3's own wait for pyOpenSSL, and the loop with it: %d looks"),
+    ("perhaps blocked", 7, "the main program in urllib3's own wait for pyOpenSSL: %d looks. If "
+     "greenlets run beside it, they stand still"),
+    ("loading", 12, "a load of certificates: %d looks"),
 )  # fmt: skip
 
 
@@ -1807,7 +1807,7 @@ def attach_text(found):
     lines = ["process %d, %d looks" % (found["pid"], found["looks"])]
     lines.append("  gevent: %s" % loaded[found["gevent"]])
     chapters = []
-    for what, words, chapter in SIGHTS:
+    for what, chapter, words in SIGHTS:
         if found["seen"][what] or what != "perhaps blocked":
             lines += wrapped(words % found["seen"][what])
         if found["seen"][what] and CHAPTERS[chapter] not in chapters:
