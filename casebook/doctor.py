@@ -253,6 +253,7 @@ def serve():
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         end_group(group)
+    os._exit(0)  # the threads that serve would be sorry to see their modules go
 
 
 def listen(certificate_and_key):
@@ -472,7 +473,7 @@ def provides():
         if loaded(module):
             found = getattr(loaded(module), attribute, None)
             by = "nobody: it is gone" if found is None else provider(found)
-            rows.append({"name": what, "by": by, "class": found and name_of(found)})
+            rows.append({"name": what, "by": by, "class": found and readable(found)})
     return rows
 
 
@@ -485,11 +486,6 @@ def provider(value):
     if first in ("ssl", "_ssl", "socket", "_socket", "select"):
         return "the standard library"
     return first or "unknown"
-
-
-def name_of(kind):
-    """The name of a class, or of what somebody has put in its place, with its module."""
-    return "%s.%s" % (kind.__module__, getattr(kind, "__name__", type(kind).__name__))
 
 
 #: A module that is there already, or None. (A None in sys.modules forbids its import.)
@@ -530,6 +526,10 @@ def openssl():
 def is_library(path):
     library = os.path.dirname(os.path.abspath(os.__file__))
     return "site-packages" in path or "dist-packages" in path or path.startswith(library)
+
+
+def is_installed(package):
+    return any(os.path.isdir(os.path.join(folder or ".", package)) for folder in sys.path)
 
 
 def short(path):
@@ -688,14 +688,11 @@ class Aiohttp(object):
 
 
 class Way(object):
-    """A client, as the program has it: how to get a session of it, and what can be asked of it.
+    """A client, as the program has it. once: whether it has a `get` without a session; priced:
+    whether a kept connection can be asked for; adapter: whether it goes through one of an own
+    session of the program's."""
 
-    loop: whether a TLS read of it can be tried out; once: whether it has a `get` without a session;
-    priced: whether a kept connection can be asked for; heads: whether it sends HEAD; adapter:
-    whether it goes through an adapter of one of the program's sessions.
-    """
-
-    loop, once, priced, heads, adapter = True, False, False, True, False
+    once = priced = adapter = False
 
     def __init__(self, name, kind, module=None, options=(), **can):
         self.name, self.kind, self.module = name, kind, module or name
@@ -713,8 +710,8 @@ WAYS = (
     Way("niquests", Requests, priced=True),
     Way("urllib3", Urllib3, priced=True),
     Way("httpx", Httpx, once=True),
-    Way("geventhttpclient", GeventHttpClient, heads=False),
-    Way("aiohttp", Aiohttp, loop=False),
+    Way("geventhttpclient", GeventHttpClient),
+    Way("aiohttp", Aiohttp),
 )
 STANDARD = Way("the standard library", HttpClient, "httplib" if PY2 else "http.client")
 #: eventlet's urlopen goes through it, with nothing patched.
@@ -729,7 +726,7 @@ def topmost(names):
 
 def class_of(value):
     """The name of a value's class with its module; None for None."""
-    return value and name_of(type(value))
+    return value and "%s.%s" % (type(value).__module__, type(value).__name__)
 
 
 def socket_of(response):
@@ -908,7 +905,7 @@ def check_way(loop, patched, way, server, imported):
 def check_loop(loop, patched, server, imported, may_change):
     """One row of `check_way` for each client that the program imported; for one of its stand-ins
     where it imported none."""
-    known = [way for way in WAYS if way.loop]
+    known = [way for way in WAYS if way.kind is not Aiohttp]  # that has a loop of its own
     chosen = [way for way in known if way.module in topmost(imported)]
     if loaded(EVENTLETS.module):
         chosen.append(EVENTLETS)
@@ -1145,21 +1142,19 @@ def cpu_of(work):
 
 def bounds(values):
     """[least, most] without the very least and the very most: of eleven values those two have the
-    median between them with a certainty of 98.8 %, whatever the noise looks like."""
-    values = sorted(values)[1:-1] or values
+    median between them with a certainty of 98.8 %, whatever the noise looks like. Of fewer, all."""
+    values = sorted(values)[1:-1] if len(values) >= TURNS else sorted(values)
     return [round(values[0], 2), round(values[-1], 2)]
 
 
 def certificates_of_a_load():
     """How many there are where verify=True means a file; None where it means the system's."""
     try:
-        if loaded("requests"):
-            paths = [os.environ.get(name) for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")]
-        else:
-            paths = []
+        variables = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE") if loaded("requests") else ()
+        paths = [os.environ[name] for name in variables if os.environ.get(name)]
         known = [getattr(loaded(name), "certs", None) for name in ("requests", "niquests")]
         paths += [each.where() for each in known + [loaded("certifi")] if each]
-        with open(next(path for path in paths if path), "rb") as file:
+        with open(paths[0], "rb") as file:
             return file.read().count(b"BEGIN CERTIFICATE")
     except Exception:
         return None
@@ -1199,7 +1194,8 @@ def check_http(url, imported):
         say("connecting to %s: which protocols does it offer? (no request)" % host)
         found["offers"] = offered(host, port)
     names = imported or set(way.module for way in WAYS if bring(way.module))
-    speakers = [way for way in WAYS if way.module in topmost(names) and way.heads]
+    speakers = [way for way in WAYS if way.module in topmost(names)]
+    speakers = [way for way in speakers if way.kind is not GeventHttpClient]  # HTTP/1.1 alone
     if "httpx" in names and bring("h2"):
         speakers.append(Way("httpx with http2=True", Httpx, "httpx", {"http2": True}))
     for speaker in speakers:
@@ -1273,7 +1269,14 @@ def look(address, spec, watch=None, may_change=False):
 
 def try_all(server, spec, watch, may_change, imported):
     """What `look` finds, but for the URL."""
-    started, found, (loop, patched) = clock(), surroundings(spec, watch), find_loop()
+    started, (loop, patched) = clock(), find_loop()
+    found = dict(
+        program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
+        provides=provides(), injections=watch.injections if watch else [],
+        loads_at_import=len(watch.loads) if watch else None,
+        loops_installed=[name for name in PATCHES if is_installed(name)],
+        loop=None, clients=[], cures=[], traps=[], http=None,
+    )  # fmt: skip
 
     def passed_over():
         return not may_change or (imported and clock() - started > ENOUGH_S)
@@ -1288,25 +1291,10 @@ def try_all(server, spec, watch, may_change, imported):
     blocked = [row["client"] for row in found["clients"] if row["verdict"] == BLOCKED]
     if may_change and blocked:
         ways = list(WAYS) + own_adapters() + [STANDARD, EVENTLETS]
-        [way] = [way for way in ways if way.name == blocked[0]][:1]
-        found["cures"] = try_cures(loop, way, server)
+        found["cures"] = try_cures(loop, dict((w.name, w) for w in ways)[blocked[0]], server)
     if may_change and loop:
         found["traps"] = check_traps()
     return found
-
-
-def surroundings(spec, watch):
-    """What can be told without trying anything out."""
-    installed = [
-        name for name in PATCHES
-        if any(os.path.isdir(os.path.join(folder or ".", name)) for folder in sys.path)
-    ]  # fmt: skip
-    return dict(
-        program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
-        provides=provides(), injections=watch.injections if watch else [],
-        loads_at_import=len(watch.loads) if watch else None, loops_installed=installed,
-        loop=None, clients=[], cures=[], traps=[], http=None,
-    )  # fmt: skip
 
 
 def undisturbed(work):
@@ -1692,11 +1680,12 @@ def say(text, stream=None):
 # ------------------------------------------------------------------------------- a running process
 
 
+WAIT = "in urllib3's own wait for pyOpenSSL"
 #: What a look at a running process can find: (what, chapter, in words).
 SIGHTS = (
-    ("blocked", 7, "a greenlet in urllib3's own wait for pyOpenSSL, and the loop with it: %d looks"),
-    ("perhaps blocked", 7, "the main program in urllib3's own wait for pyOpenSSL: %d looks. If "
-     "greenlets run beside it, they stand still"),
+    ("blocked", 7, "a greenlet " + WAIT + ", and the loop with it: %d looks"),
+    ("perhaps blocked", 7, "the main program " + WAIT + ": %d looks. If greenlets run beside it, "
+     "they stand still"),
     ("loading", 12, "a load of certificates: %d looks"),
 )  # fmt: skip
 
@@ -1879,7 +1868,6 @@ def main(arguments):
     sys.dont_write_bytecode = True
     if arguments[:1] == ["--serve"]:
         serve()
-        return 0
     if arguments[:1] == ["--examine"]:
         examine()
     if arguments[:1] in (["-h"], ["--help"]):

@@ -304,10 +304,10 @@ def test_a_program_that_does_not_get_through_its_imports(program, tmp_path):
 
 ODD = {
     "a forbidden import": "sys.modules['gevent'] = None",
-    "what is no class": "import functools, socket; socket.socket = functools.partial(socket.socket)",
+    "no class": "import functools, socket\nsocket.socket = functools.partial(socket.socket)",
+    "no module": "sys.modules['lazy'] = type('', (), {'__getattr__': lambda *_: 1 / 0})()",
     "no standard error": "sys.stderr = None",
-    "what is no module": "sys.modules['lazy'] = type('Lazy', (), {'__getattr__': lambda *_: 1 / 0})()",
-    "two processes": "import os; os.fork()",
+    "two processes": "import os\nos.fork()",
 }
 
 
