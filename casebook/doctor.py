@@ -151,7 +151,7 @@ def beside(work):
 def examine_apart(spec):
     """Have the program examined in a process of its own: what was found. Raises Trouble."""
     server, address = start_server()
-    program, lines = None, []
+    program, lines = None, [{"phase": "start"}]
     try:
         program = begin("--examine")
         server.stdin.write(("%d\n" % program.pid).encode())  # should this process be killed
@@ -169,7 +169,7 @@ def examine_apart(spec):
                 program.kill()
             program.wait()
         server.communicate(b"0\n")  # no group is left to be ended
-    last = lines[-1] if lines else {"phase": "start"}
+    last = lines[-1]
     if "trouble" in last:
         raise Trouble(last["trouble"])
     if "phase" in last:
@@ -186,9 +186,7 @@ def await_answer(program, lines, seconds):
             lines.append(json.loads(line.decode("ascii")))
 
     reading, limit = beside(read), clock() + seconds
-    while clock() < limit and program.poll() is None:
-        if lines and "phase" not in lines[-1]:
-            break
+    while clock() < limit and program.poll() is None and "phase" in lines[-1]:
         reading.join(0.02)
     reading.join(0.5)
 
@@ -955,15 +953,14 @@ def gevents_context(cafile=None):
 
 def check_traps():
     """Libraries that would inject later, by what one of their objects does: a list of texts."""
-    google = loaded("google.auth.transport.requests")
-    adapter = getattr(google, "_MutualTlsAdapter", None)
-    if adapter is None or injected():
-        return []
-    try:
-        adapter(CERTIFICATE.encode(), KEY.encode())
-    except Exception:
-        return []
-    return ["google-auth's adapter for client certificates"] if injected() else []
+    adapter = getattr(loaded("google.auth.transport.requests"), "_MutualTlsAdapter", None)
+    if adapter and not injected():
+        try:
+            adapter(CERTIFICATE.encode(), KEY.encode())
+        except Exception:
+            return []
+        return ["google-auth's adapter for client certificates"] if injected() else []
+    return []
 
 
 # ------------------------------------------------------------- 2. what do certificate loads cost?
@@ -1448,13 +1445,13 @@ def advise(name, saves="", **values):
 def advice_on_loop(found):
     advice, of_block = [], []
     for row in found["clients"]:
-        loop, error = found["loop"]["name"], str(row["error"]).lower()
+        loop, error = found["loop"]["name"], readable(row["error"]).lower()
         names = dict(row, loop=loop, patch=PATCHES[loop])
         if row["verdict"] == UNPATCHED:
             advice.append(advise("patch", **names))
         elif row["verdict"] == CANNOT_TELL and any(sign in error for sign in LATE_PATCH):
             advice.append(advise("patch first", **names))
-        elif row["verdict"] == BLOCKED:
+        elif row["verdict"] == BLOCKED and row["imported"]:
             of_block = of_block or advice_on_block(found, names)
     package = UPGRADES["google/auth/"]
     return advice + of_block + [advise("trap", trap=t, package=package) for t in found["traps"]]
@@ -1471,11 +1468,13 @@ def advice_on_block(found, names):
         numbers = (DELAYS_S[0], names["https"]["trials"][0]["wall_s"], freed[cure]["wall_s"])
         return "two requests that take %.1f s each: %.2f s now, %.2f s with it" % numbers
 
-    if {"urllib3's SSLContext": "pyOpenSSL"} in [{e["name"]: e["by"]} for e in found["provides"]]:
+    providers = dict((each["name"], each["by"]) for each in found["provides"])
+    if providers.get("urllib3's SSLContext") == "pyOpenSSL":
         cure = "extract_from_urllib3()"
         by = found["injections"][-1] if found["injections"] else {"file": "", "text": ""}
         names.update(by, by=injected_by(by))
-        names["package"] = "".join(UPGRADES[it] for it in UPGRADES if by["file"].startswith(it))
+        packages = [UPGRADES[place] for place in UPGRADES if by["file"].startswith(place)]
+        names["package"] = "".join(packages)
         names["without"] = " Without that call the loop runs on." if cure in freed else ""
         advice.append(advise("injected", saves(cure), **names))
     elif "pyopenssl" in socket.lower():

@@ -1,6 +1,7 @@
 """The doctor on real programs: what it says, what it answers with, and what it leaves behind."""
 
 import functools
+import http.server
 import json
 import os
 import pty
@@ -9,8 +10,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -560,6 +563,32 @@ def test_a_url_is_asked_as_often_as_announced(tmp_path):
     assert len(announced) == http["requests"] == seen["requests"] == 2
     [row] = http["clients"]
     assert (row["client"], row["version"], row["error"]) == ("requests", "HTTP/1.1", None)
+
+
+class Redirecting(http.server.BaseHTTPRequestHandler):
+    asked: ClassVar[list] = []
+
+    def do_HEAD(self):
+        self.asked.append(self.path)
+        self.send_response(302)
+        self.send_header("Location", "/elsewhere")
+        self.end_headers()
+
+
+@pytest.mark.parametrize(
+    ("name", "clients"),
+    [("stage-1-today", "requests"), ("stage-1-today", "urllib3"), ("httpx-today", "httpx"),
+     ("aiohttp-today", "aiohttp"), ("niquests-today", "niquests")],
+)  # fmt: skip
+def test_redirects_are_not_followed(name, clients, tmp_path):
+    Redirecting.asked.clear()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) as asked:
+        threading.Thread(target=asked.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{asked.server_port}/"
+        report = report_of(name, tmp_path, f"import {clients}", *LOOP_ONLY, "--url", url)
+        asked.shutdown()
+    assert set(Redirecting.asked) == {"/"}
+    assert len(Redirecting.asked) == report["http"]["requests"] >= 2
 
 
 def test_a_password_in_a_url_is_not_repeated(tmp_path):
