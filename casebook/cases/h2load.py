@@ -1,4 +1,4 @@
-"""h2load, nghttp2's load generator, as a client that fetches one page n times at once.
+"""h2load, nghttp2's load generator, as a client.
 
 It verifies no certificate and looks at no body: of each response only the status is known, and
 the server's counters have to tell how many connections there were.
@@ -11,6 +11,7 @@ import resource
 import subprocess
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from casebook.errors import RunFailed
@@ -18,6 +19,19 @@ from casebook.server import limits
 
 NAME = "h2load"
 _LOOKED_AT_EVERY_S = 0.02
+
+
+@dataclass(frozen=True)
+class Report:
+    """What h2load said: seconds, responses with a status of 200 to 299, the protocol, bytes of all
+    bodies; and what it used: the CPU, and the most memory that it was seen to hold."""
+
+    wall_s: float
+    good: int
+    protocol: str
+    body_bytes: int
+    used: resource.struct_rusage
+    peak_rss_kib: int | None
 
 
 def version() -> str:
@@ -33,12 +47,10 @@ def fetch(url: str, n: int, within_s: float) -> dict:
     from a second on. Raises RunFailed unless all of the responses are 200, or when it does not
     end in `within_s` seconds.
     """
-    command = [NAME, "--h1", "-t", "1", "-n", str(n), "-c", str(n), url]
-    said, used, peak_kib = _watched(command, n, within_s)
-    wall_s = finished_s(said)
-    if wall_s is None or f" {n} succeeded" not in said or f"status codes: {n} 2xx" not in said:
-        last = [line for line in said.splitlines() if line.startswith("requests:")]
-        raise RunFailed(f"h2load: {''.join(last) or 'no result'}. Nothing was recorded.")
+    report = run(["--h1", "-t", "1", "-n", str(n), "-c", str(n), url], within_s)
+    if report.good != n:
+        raise RunFailed(f"h2load: {report.good} of {n} responses are 200. Nothing was recorded.")
+    user_s, sys_s = report.used.ru_utime, report.used.ru_stime
     return {
         "python": "",
         "openssl": None,
@@ -46,12 +58,29 @@ def fetch(url: str, n: int, within_s: float) -> dict:
         "failure": None,
         "responses": [{"page": page, "status": 200, "got_page": page} for page in range(n)],
         "counters": {},
-        "wall_s": wall_s,
-        "user_s": used.ru_utime,
-        "sys_s": used.ru_stime,
-        "process_cpu_s": round(used.ru_utime + used.ru_stime, 6),
-        "peak_rss_kib": peak_kib,
+        "wall_s": report.wall_s,
+        "user_s": user_s,
+        "sys_s": sys_s,
+        "process_cpu_s": round(user_s + sys_s, 6),
+        "peak_rss_kib": report.peak_rss_kib,
     }
+
+
+def run(arguments: list[str], within_s: float) -> Report:
+    """Run h2load. Raises RunFailed when it does not end in `within_s` seconds, or with a result."""
+    said, used, peak_kib = _watched([NAME, *arguments], within_s)
+    wall_s = finished_s(said)
+    if wall_s is None:
+        last = said.strip().splitlines()[-1:] or ["it said nothing"]
+        raise RunFailed(f"{NAME}: no result ({last[0]}). Nothing was recorded.")
+    return Report(
+        wall_s,
+        int(_found(r"^status codes: (\d+) 2xx", said) or 0),
+        _found(r"^Application protocol: (\S+)", said) or "no protocol at all",
+        int(_found(r"\((\d+)\) data$", said) or 0),
+        used,
+        peak_kib,
+    )
 
 
 def finished_s(said: str) -> float | None:
@@ -60,9 +89,12 @@ def finished_s(said: str) -> float | None:
     return float(found[1]) / {"us": 1e6, "ms": 1e3, "s": 1.0}[found[2]] if found else None
 
 
-def _watched(
-    command: list, n: int, within_s: float
-) -> tuple[str, resource.struct_rusage, int | None]:
+def _found(pattern: str, said: str) -> str | None:
+    found = re.search(pattern, said, re.MULTILINE)
+    return found[1] if found else None
+
+
+def _watched(command: list, within_s: float) -> tuple[str, resource.struct_rusage, int | None]:
     """A program's output, the CPU that it used, and the most memory it was seen to hold (KiB)."""
     deadline, peak_kib = time.monotonic() + within_s, None
     with tempfile.TemporaryFile("w+") as said:
@@ -91,7 +123,6 @@ def _watched(
 
 def _high_water_kib(pid: int) -> int | None:
     try:
-        found = re.search(r"VmHWM:\s*(\d+)", Path(f"/proc/{pid}/status").read_text())
+        return int(_found(r"VmHWM:\s*(\d+)", Path(f"/proc/{pid}/status").read_text()) or 0) or None
     except OSError:
         return None
-    return int(found[1]) if found else None

@@ -12,31 +12,37 @@ def check(client: str, answer: dict, n: int) -> None:
 
     Raises VisitFailed with the book and the cause.
     """
-    known, asked = stock.books(), readers.books(n)
-
-    def refuse(what: str) -> None:
-        raise VisitFailed(f"{client}: {what}. Nothing was recorded.")
-
-    if answer["failure"]:
-        refuse(in_words(answer["failure"]))
-    if answer["protocol"] != readers.get(client).protocol:
-        refuse(f"it spoke {answer['protocol']}, not {readers.get(client).protocol}")
-    listed = answer["index"]
-    twice = [book for book, times in Counter(listed).items() if times > 1]
+    wanted = readers.get(client).protocol
+    compare(client, answer, readers.books(n))
+    if answer["protocol"] != wanted:
+        _refuse(client, f"it spoke {answer['protocol']}, not {wanted}")
+    known, listed = {*stock.ids()}, answer["index"]
     for odd, what in (
-        (known.keys() - set(listed), "lacks"),
-        (set(listed) - known.keys(), "has what the stock has not:"),
-        (twice, "repeats"),
+        (known - set(listed), "lacks"),
+        (set(listed) - known, "has what the stock has not:"),
+        ([book for book, times in Counter(listed).items() if times > 1], "repeats"),
     ):
         if odd:
-            refuse(f"the list of books {what} {len(odd)} of {len(known):,}, such as {min(odd)}")
+            said = f"{what} {len(odd)} of {len(known):,}, such as {min(odd)}"
+            _refuse(client, f"the list of books {said}")
+
+
+def compare(client: str, answer: dict, asked: list[str]) -> None:
+    """Refuse a visit that failed, or did not bring what was asked for. Raises VisitFailed."""
+    if answer["failure"]:
+        _refuse(client, in_words(answer["failure"]))
+    known, bodies = stock.books(), answer["bodies"]
     for book in asked:
-        if book not in answer["bodies"]:
-            refuse(f"book {book} is missing")
-        if json.loads(answer["bodies"][book]) != known[book.partition("&")[0]]:
-            refuse(f"book {book}: the body is not the one in the stock")
-    if len(answer["bodies"]) != n:
-        refuse("it brought books that nobody asked for")
+        if book not in bodies:
+            _refuse(client, f"book {book} is missing")
+        if json.loads(bodies[book]) != known[book.partition("&")[0]]:
+            _refuse(client, f"book {book}: the body is not the one in the stock")
+    if len(bodies) != len(asked):
+        _refuse(client, "it brought books that nobody asked for")
+
+
+def _refuse(client: str, what: str) -> None:
+    raise VisitFailed(f"{client}: {what}. Nothing was recorded.")
 
 
 def in_words(failure: dict) -> str:
