@@ -90,7 +90,7 @@ def test_it_says_what_it_is(store, engine):
     assert (store.protocol, store.engine) == ("h2", engine)
     assert store.max_streams == (200 if engine == "granian" else 100)
     assert store.library.startswith(engine.partition("-")[0].capitalize())
-    assert store.python.startswith("3.7" if engine == "twisted-16.3" else "3.1")
+    assert store.environment.python_version.startswith("3.7" if engine == "twisted-16.3" else "3.1")
 
 
 def test_its_cpu_grows_with_what_it_serves(store):

@@ -11,7 +11,6 @@ import resource
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from casebook.errors import RunFailed
@@ -19,19 +18,6 @@ from casebook.server import limits
 
 NAME = "h2load"
 _LOOKED_AT_EVERY_S = 0.02
-
-
-@dataclass(frozen=True)
-class Report:
-    """What h2load said: seconds, responses with a status of 200 to 299, the protocol, bytes of all
-    bodies; and what it used: the CPU, and the most memory that it was seen to hold."""
-
-    wall_s: float
-    good: int
-    protocol: str
-    body_bytes: int
-    used: resource.struct_rusage
-    peak_rss_kib: int | None
 
 
 def version() -> str:
@@ -44,49 +30,42 @@ def fetch(url: str, n: int, within_s: float) -> dict:
     """GET `url` n times over HTTP/1.1, each over a connection of its own, all at once.
 
     Returns an answer in the shape of the probes' (runs.from_answer). wall_s has two decimals
-    from a second on. Raises RunFailed unless all of the responses are 200, or when it does not
-    end in `within_s` seconds.
+    from a second on. Raises RunFailed unless all of the responses are 200, or as `run`.
     """
-    report = run(["--h1", "-t", "1", "-n", str(n), "-c", str(n), url], within_s)
-    if report.good != n:
-        raise RunFailed(f"h2load: {report.good} of {n} responses are 200. Nothing was recorded.")
-    user_s, sys_s = report.used.ru_utime, report.used.ru_stime
-    return {
+    found = run(["--h1", "-t", "1", "-n", str(n), "-c", str(n), url], within_s)
+    if found["good"] != n:
+        raise RunFailed(f"h2load: {found['good']} of {n} are 200. Nothing was recorded.")
+    return found | {
         "python": "",
         "openssl": None,
         "versions": {NAME: version()},
         "failure": None,
         "responses": [{"page": page, "status": 200, "got_page": page} for page in range(n)],
         "counters": {},
-        "wall_s": report.wall_s,
-        "user_s": user_s,
-        "sys_s": sys_s,
-        "process_cpu_s": round(user_s + sys_s, 6),
-        "peak_rss_kib": report.peak_rss_kib,
+        "process_cpu_s": round(found["user_s"] + found["sys_s"], 6),
     }
 
 
-def run(arguments: list[str], within_s: float) -> Report:
-    """Run h2load. Raises RunFailed when it does not end in `within_s` seconds, or with a result."""
+def run(arguments: list[str], within_s: float) -> dict:
+    """What h2load says: "wall_s", "good" (responses with a status of 200 to 299), "protocol",
+    "body_bytes" (of all bodies); and what it used: "user_s", "sys_s", "peak_rss_kib".
+
+    Raises RunFailed when it does not end in `within_s` seconds, or without a result.
+    """
     said, used, peak_kib = _watched([NAME, *arguments], within_s)
-    wall_s = finished_s(said)
-    if wall_s is None:
+    finished = re.search(r"^finished in ([\d.]+)(us|ms|s)\b", said, re.MULTILINE)
+    if not finished:
         last = said.strip().splitlines()[-1:] or ["it said nothing"]
         raise RunFailed(f"{NAME}: no result ({last[0]}). Nothing was recorded.")
-    return Report(
-        wall_s,
-        int(_found(r"^status codes: (\d+) 2xx", said) or 0),
-        _found(r"^Application protocol: (\S+)", said) or "no protocol at all",
-        int(_found(r"\((\d+)\) data$", said) or 0),
-        used,
-        peak_kib,
-    )
-
-
-def finished_s(said: str) -> float | None:
-    """The seconds in h2load's "finished in 1.05s" (us, ms or s); None if it does not say so."""
-    found = re.search(r"^finished in ([\d.]+)(us|ms|s)\b", said, re.MULTILINE)
-    return float(found[1]) / {"us": 1e6, "ms": 1e3, "s": 1.0}[found[2]] if found else None
+    return {
+        "wall_s": float(finished[1]) / {"us": 1e6, "ms": 1e3, "s": 1.0}[finished[2]],
+        "good": int(_found(r"^status codes: (\d+) 2xx", said) or 0),
+        "protocol": _found(r"^Application protocol: (\S+)", said) or "no protocol at all",
+        "body_bytes": int(_found(r"\((\d+)\) data$", said) or 0),
+        "user_s": used.ru_utime,
+        "sys_s": used.ru_stime,
+        "peak_rss_kib": peak_kib,
+    }
 
 
 def _found(pattern: str, said: str) -> str | None:

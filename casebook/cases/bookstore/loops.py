@@ -69,10 +69,10 @@ def arrivals(n: int = MOST, slow: dict[str, float] | None = None) -> pd.DataFram
     return pd.DataFrame(rows).assign(source=runs.LIVE, measured_at=measurements.now())
 
 
-def _rows(loop: str, place: store.Store, n: int, slow: dict[str, float]) -> list[dict]:
+def _rows(loop: str, place, n: int, slow: dict[str, float]) -> list[dict]:
     name, ids = LOOPS[loop], list(stock.ids()[:n])
-    spec = {"ids": ids, "order": "asked" if loop == "in_order" else "completed"}
-    spec |= {"script": "two_loops", "protocol": "h2", "connections": 1, "timeout_s": 15}
+    spec = {"script": "two_loops", "protocol": readers.H2, "ids": ids, "timeout_s": 15}
+    spec |= {"order": "asked" if loop == "in_order" else "completed"}
     answer = readers.ask(readers.VISIT, "h2-today", place, _LONGEST_S, name, **spec)
     inspection.compare(name, answer, ids)
     return [

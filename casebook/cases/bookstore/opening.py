@@ -28,7 +28,7 @@ def serving(
     """Run a script of SERVING: its process, and the certificates that it shows. Where the block
     fails, the process ends and the files go; otherwise both stay until the owner ends them.
 
-    The script reads options and `folder`, `chain_file`, `key_file`, `books` as JSON. What it
+    The script reads as JSON the options, folder, chain_file, key_file, books and backlog. What it
     writes to standard error stands in the file `log` beside the certificates. nameless: the
     certificate has no subjectAltName. The process dies with this one.
     """
@@ -36,7 +36,7 @@ def serving(
         folder = Path(tempfile.mkdtemp(prefix="casebook-store-"))  # readable by this user only
         undo.callback(shutil.rmtree, folder, ignore_errors=True)
         made = certificates.make_nameless(folder) if nameless else certificates.make(folder)
-        options |= {"folder": folder, "books": stock.FILE}
+        options |= {"folder": folder, "books": stock.FILE, "backlog": limits.BACKLOG}
         options |= {"chain_file": made.chain_file, "key_file": made.key_file}
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(

@@ -179,7 +179,7 @@ def read(
     asked for once more, one at a time, and the failure says as `alone` what came of it. Raises
     VisitFailed when there is no answer within within_s.
     """
-    place = {"url": url or store.url, "timeout_s": patience_s}
+    place: dict[str, Any] = {"url": url or store.url, "timeout_s": patience_s}
     answer = ask_visit(client, store, ids, how, within_s, **place)
     failure = answer["failure"]
     if failure and failure["waiting"] and not failure["certain"] and how.at_once > 1:

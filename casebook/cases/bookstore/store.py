@@ -13,15 +13,14 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from casebook import digests, stacks
 from casebook.cases.bookstore import greeting, opening, stock
 from casebook.errors import ServerFailed, UsageError
 from casebook.server import MAX_DELAY_S, certificates
-from casebook.server.limits import BACKLOG
 from casebook.server.process import Server, first_line
 from casebook.stacks import Stack, environments
+from casebook.stacks.environments import Environment
 
 #: What serves: the stack whose environment it runs in, and the script.
 ENGINES = {
@@ -42,19 +41,24 @@ class Store(Server):
     `url` is https://127.0.0.1:PORT; `ca_file` the PEM file to trust; `engine` one of ENGINES;
     `protocol` what a client that offers both gets, "h2" or "http/1.1"; `max_streams` how many
     requests a connection may have open at a time, as the server's own SETTINGS say (None: over
-    HTTP/1.1, or without a limit); `library` such as "Twisted 26.10.0"; `python` the version of the
-    Python that serves; `delay_s` and `slow` what `open_store` was told.
+    HTTP/1.1, or without a limit); `environment` that of the Python that serves; `delay_s` and
+    `slow` what `open_store` was told.
     """
 
     engine: str
     protocol: str
     max_streams: int | None
-    library: str
-    python: str
+    environment: Environment
     delay_s: float
     slow: dict[str, float]
     _asking: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _numbers: Iterator[int] = field(default_factory=itertools.count, repr=False)
+
+    @property
+    def library(self) -> str:
+        """Such as "Twisted 26.10.0"."""
+        name = self.engine.partition("-")[0]
+        return f"{name.capitalize()} {self.environment.versions[name]}"
 
     def cpu_s(self) -> float:
         """User and system CPU seconds of the server's process since it began, its start
@@ -107,21 +111,18 @@ def open_store(
     one. lacks: one of LACKS. refuse: end a server that does not speak HTTP/2 though it should;
     with False it stays, and `Store.protocol` says what it speaks.
 
-    Raises UsageError for what it does not know, ServerFailed when the server does not start or is
-    refused, and what environments.ensure raises.
+    Raises UsageError, ServerFailed when the server does not start or is refused, and what
+    environments.ensure raises.
     """
     slow = dict(slow or {})
     _check(engine, port, [delay_s, *slow.values()], slow, lacks)
-    options: dict[str, Any] = {"http1_only": http1_only, "lacks": lacks, "port": port}
-    options |= {"delay_s": delay_s, "slow": slow, "backlog": BACKLOG}
-    environment = environments.ensure(stack_of(engine))
-    names = lacks != "names"
+    environment, names = environments.ensure(stack_of(engine)), lacks != "names"
+    options = dict(http1_only=http1_only, lacks=lacks, port=port, delay_s=delay_s, slow=slow)
     with opening.serving(environment, ENGINES[engine][1], not names, **options) as (process, made):
         port = _ready(process, made.ca_file)
         protocol, max_streams = greeting.greet(port, made.ca_file, names)
         if refuse and not http1_only and protocol != "h2":
             raise ServerFailed(_refusal(engine, protocol))
-        name = engine.partition("-")[0]
         store = Store(
             f"https://127.0.0.1:{port}",
             made.ca_file,
@@ -129,8 +130,7 @@ def open_store(
             engine=engine,
             protocol=protocol or "http/1.1",
             max_streams=max_streams,
-            library=f"{name.capitalize()} {environment.versions[name]}",
-            python=environment.python_version,
+            environment=environment,
             delay_s=delay_s,
             slow=slow,
         )

@@ -69,7 +69,7 @@ _PAIR = ["requests-2.10-py37", "hyper"]
 #: The visits that need a Python 3.7 on one side: arguments of `visit`. With these a machine
 #: without it can still build the book. Of those that decide something there are sixteen rounds:
 #: the chapters look after eight, and after sixteen where that was not enough.
-RECORDED = [
+RECORDED: list[dict] = [
     dict(clients=_PAIR, engine="twisted-16.3", repeats=3),
     dict(
         clients=[*_PAIR, "requests-2.31-py37", "hyper:1"], n=200, engine="twisted-16.3", repeats=16

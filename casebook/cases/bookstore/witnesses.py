@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -78,22 +79,22 @@ def h2load(
         arguments = [str(each) for option in options.items() for each in option]
         arguments += ["-i", addresses.name, *(["--h1"] if protocol != "h2" else [])]
         try:
-            report = program.run(arguments, _LONGEST_S)
+            found = program.run(arguments, _LONGEST_S)
         except RunFailed as error:
             raise VisitFailed(str(error)) from None
-    if (report.good, report.protocol) != (len(ids), protocol):
+    if (found["good"], found["protocol"]) != (len(ids), protocol):
         raise VisitFailed(
-            f"h2load: {report.good} of {len(ids)} books over {report.protocol}, where {protocol} "
-            "was asked for. Nothing was recorded."
+            f"h2load: {found['good']} of {len(ids)} books over {found['protocol']}, where "
+            f"{protocol} was asked for. Nothing was recorded."
         )
     return {
         "witness": "h2load",
         "protocol": protocol,
         "connections": connections,
         "at_once": at_once,
-        "books": report.good,
-        "body_bytes": report.body_bytes,
-        "wall_s": round(report.wall_s, 6),
+        "books": found["good"],
+        "body_bytes": found["body_bytes"],
+        "wall_s": round(found["wall_s"], 6),
     }
 
 
@@ -124,15 +125,16 @@ def h2load_visits(
         for repeat, protocol in in_turns(protocols, repeats):
             asked = {"engine": engine, "stack": stack_of(engine).name, "n": n, "repeat": repeat}
             of = [digests.tool("h2load"), protocol, asked]
-            found = host.stored_or_new(made_by, of, lambda p=protocol: _visit(host.store, n, p))
-            rows.append(found | asked)
+            visit = partial(_visit, host, n, protocol)
+            rows.append(host.stored_or_new(made_by, of, visit) | asked)
     return pd.DataFrame(rows, columns=VISIT_COLUMNS)
 
 
-def _visit(store, n: int, protocol: str) -> dict:
-    before_s = store.cpu_s()
-    seen = h2load(store, n, protocol) or {}
-    return seen | {"server_cpu_s": round(store.cpu_s() - before_s, 6), "source": runs.LIVE}
+def _visit(host: Host, n: int, protocol: str) -> dict:
+    before_s = host.store.cpu_s()
+    seen = h2load(host.store, n, protocol) or {}
+    used_s = round(host.store.cpu_s() - before_s, 6)
+    return seen | {"server_cpu_s": used_s, "source": runs.LIVE}
 
 
 def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:

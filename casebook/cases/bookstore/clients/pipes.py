@@ -45,11 +45,15 @@ def visit(spec, shelf):
             failures.append(error)
 
     pipes = [first] + [connect() for _ in range(min(spec["connections"], len(books)) - 1)]
-    # Daemons: they do not keep the process from leaving when the watch has ended the visit.
+    in_threads(pump, pipes)
+    if failures:
+        raise failures[0]
+
+
+def in_threads(pump, pipes):
+    """Daemons: they do not keep the process from leaving when the watch has ended the visit."""
     pumps = [threading.Thread(target=pump, args=(pipe,), daemon=True) for pipe in pipes]
     for each in pumps:
         each.start()
     for each in pumps:
         each.join()
-    if failures:
-        raise failures[0]

@@ -13,6 +13,7 @@ there before, for each TCP connection], "peak_in_flight", "python", "failure": n
 Runs on Python 3.7 and newer with the standard library and the packages of the environment.
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -37,29 +38,27 @@ def note_connections(opened, shelf):
     socket.socket.connect = noted
 
 
-class Watch:
+@contextlib.contextmanager
+def watched(shelf, timeout_s, give_up):
     """Ends a visit in which no book has arrived for timeout_s, whatever waits in which library."""
+    barked = []
 
-    def __init__(self, shelf, timeout_s, give_up):
-        self.shelf, self.timeout_s, self.give_up = shelf, timeout_s, give_up
-        self.barked = False
-
-    def __enter__(self):
-        signal.signal(signal.SIGALRM, self.look)
-        step_s = min(1.0, self.timeout_s / 4.0)
-        signal.setitimer(signal.ITIMER_REAL, step_s, step_s)
-
-    def __exit__(self, *_):
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-    def look(self, *_):
-        still_s = clock() - self.shelf.last
-        stalled = Stalled(f"no book arrived for {self.timeout_s:.3g} s")
-        if still_s > self.timeout_s and not self.barked:
-            self.barked = True
+    def look(*_):
+        still_s = clock() - shelf.last
+        stalled = Stalled(f"no book arrived for {timeout_s:.3g} s")
+        if still_s > timeout_s and not barked:
+            barked.append(still_s)
             raise stalled
-        if still_s > self.timeout_s + 5:  # the library does not come back from its clean-up
-            self.give_up(stalled)
+        if still_s > timeout_s + 5:  # the library does not come back from its clean-up
+            give_up(stalled)
+
+    signal.signal(signal.SIGALRM, look)
+    step_s = min(1.0, timeout_s / 4.0)
+    signal.setitimer(signal.ITIMER_REAL, step_s, step_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def failure(shelf, error):
@@ -133,7 +132,7 @@ def run(spec, say):
         note_connections(opened, shelf)
         before = used_s()
         shelf.start()
-        with Watch(shelf, spec["timeout_s"], lambda error: say(seen(error))):
+        with watched(shelf, spec["timeout_s"], lambda error: say(seen(error))):
             client.visit(spec, shelf)
         result = seen()
     except (Exception, Stalled) as error:
