@@ -3,7 +3,7 @@
 import pytest
 
 from casebook import places, stacks
-from casebook.cases.bookstore import inspection, readers, recorded, stock, store, visits, witnesses
+from casebook.cases.bookstore import inspection, readers, stock, store, visits, witnesses
 from casebook.errors import MissingInterpreter, UsageError, VisitFailed
 from casebook.runs.decisions import LOOKS, ratio
 from casebook.stacks import environments
@@ -269,7 +269,7 @@ def test_without_python_37_recorded_visits_stand_in_and_say_so(tmp_path, monkeyp
             record | {"client": "hyper", "at_once": 100, "order": "asked"}
             for record in visits.records(**asked)
         ]
-    recorded.save(records, tmp_path / "reference")
+    visits.save(records, tmp_path / "reference")
     monkeypatch.setattr(places, "DATA", tmp_path)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setenv("HOME", str(tmp_path))

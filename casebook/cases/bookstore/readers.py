@@ -2,6 +2,7 @@
 
 import ast
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -166,47 +167,37 @@ def label(client: str, how: Manner) -> str:
 def read(
     client: str,
     store,
-    ids: list[str] | None,
+    ids: Sequence[str] | None,
     how: Manner,
-    url: str | None = None,
-    patience_s: float = PATIENCE_S,
     within_s: float = 300.0,
+    script: Path = VISIT,
+    **further,
 ) -> dict:
     """One visit of a client: the answer of clients/visit.py, not yet checked.
 
-    store: anything with `url` and `ca_file`; url: in place of the store's (a relay's). ids: None
-    for all that the store lists. Where many books on one connection failed together, they are
-    asked for once more, one at a time, and the failure says as `alone` what came of it. Raises
-    VisitFailed when there is no answer within within_s.
-    """
-    place: dict[str, Any] = {"url": url or store.url, "timeout_s": patience_s}
-    answer = ask_visit(client, store, ids, how, within_s, **place)
-    failure = answer["failure"]
-    if failure and failure["waiting"] and not failure["certain"] and how.at_once > 1:
-        suspects, one = [failure["book"], *failure["waiting"]], Manner(1, 1, how.order)
-        again = ask_visit(client, store, suspects, one, within_s, **place)
-        return answer | {"failure": failure | {"alone": again["failure"]}}
-    return answer
-
-
-def ask_visit(
-    client: str, store, ids, how: Manner, within_s: float, script: Path = VISIT, **further
-) -> dict:
-    """What a script answers that visits a store as clients/visit.py does, and reads what it reads.
-
-    Parameters as for `read`; further: what else the script reads. Raises as `ask`.
+    ids: None for all that the store lists. script: another that reads and answers the same;
+    further: what it reads beside that, and what is to be otherwise (url, timeout_s). Where many
+    books on one connection failed together, they are asked for once more, one at a time, and the
+    failure says as `alone` what came of it. Errors and the other parameters: see `ask`.
     """
     reader = get(client)
-    spec = {"script": reader.script, "protocol": reader.protocol, "ids": ids}
+    spec: dict[str, Any] = {"script": reader.script, "protocol": reader.protocol, "ids": ids}
     spec |= {"timeout_s": PATIENCE_S} | asdict(how) | further
-    return ask(script, reader.stack, store, within_s, client, **spec)
+    answer = ask(script, reader.stack, store, within_s, client, **spec)
+    failure = answer["failure"]
+    if failure and failure["waiting"] and not failure["certain"] and how.at_once > 1:
+        spec |= {"ids": [failure["book"], *failure["waiting"]], "at_once": 1}
+        again = ask(script, reader.stack, store, within_s, client, **spec)
+        return answer | {"failure": failure | {"alone": again["failure"]}}
+    return answer
 
 
 def ask(script: Path, stack: str, store, within_s: float, called: str, /, **spec) -> dict:
     """What a script answers that asks a store, run in the environment of a stack.
 
-    It reads url, ca_file, started_at and the spec. called: who is named in an error. Raises
-    VisitFailed when there is no answer within within_s, and what environments.ensure raises.
+    store: anything with `url` and `ca_file`. The script reads these, started_at and the spec.
+    called: who is named in an error. Raises VisitFailed when there is no answer within within_s,
+    and what environments.ensure raises.
     """
     environment = environments.ensure(stacks.get(stack))
     spec = {"url": store.url, "ca_file": store.ca_file, "started_at": time.time()} | spec

@@ -108,11 +108,9 @@ def open_store(
 
     engine: one of ENGINES. http1_only: offer no HTTP/2. delay_s: seconds before each book is
     answered (the list of ids never waits); slow: other seconds for some ids. port: 0 for any free
-    one. lacks: one of LACKS. refuse: end a server that does not speak HTTP/2 though it should;
-    with False it stays, and `Store.protocol` says what it speaks.
+    one. lacks: one of LACKS. refuse: end a server that does not speak HTTP/2 though it should.
 
-    Raises UsageError, ServerFailed when the server does not start or is refused, and what
-    environments.ensure raises.
+    Raises UsageError, ServerFailed when it does not start, and what environments.ensure raises.
     """
     slow = dict(slow or {})
     _check(engine, port, [delay_s, *slow.values()], slow, lacks)

@@ -38,7 +38,7 @@ class Visit:
         return readers.Manner(self.at_once, self.connections, self.order)
 
 
-class Host:
+class Host(contextlib.ExitStack):
     """The store that some visits go to, opened when the first of them needs it, and its relays.
 
     target: an open store of the caller's, in place of one of our own. What was opened is closed at
@@ -46,23 +46,17 @@ class Host:
     """
 
     def __init__(self, engine: str, delay_s: float = 0.0, slow: dict | None = None, target=None):
+        super().__init__()
         self.engine, self.delay_s, self.slow = engine, delay_s, slow
         self._is_mine, self._store = target is None, target
-        self._open = contextlib.ExitStack()
         self._urls: dict[float, str] = {}
-
-    def __enter__(self) -> "Host":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
 
     @property
     def store(self):
         """The store, open."""
         if self._store is None:
             opened = store.open_store(self.engine, delay_s=self.delay_s, slow=self.slow)
-            self._store = self._open.enter_context(opened)
+            self._store = self.enter_context(opened)
         return self._store
 
     def url(self, latency_ms: float) -> str:
@@ -71,7 +65,7 @@ class Host:
             return self.store.url
         if latency_ms not in self._urls:
             far = relay.relay(self.store.url, latency_ms / 1000)
-            self._urls[latency_ms] = self._open.enter_context(far)
+            self._urls[latency_ms] = self.enter_context(far)
         return self._urls[latency_ms]
 
     def stored_or_new(self, made_by: list[Path], of: list, measure: Callable[[], dict]) -> dict:
@@ -85,10 +79,7 @@ class Host:
         return measurements.stored_or_new(key, measure)
 
     def visit(self, visit: Visit, patience_s: float) -> dict:
-        """A visit, stored or made and checked: visits.COLUMNS, and "arrivals" as [id, seconds].
-
-        Raises VisitFailed.
-        """
+        """A checked visit: visits.COLUMNS, and "arrivals" as [id, seconds]. Raises VisitFailed."""
         reader = readers.get(visit.client)
         made_by = [
             *digests.executed(readers.VISIT),
@@ -110,7 +101,9 @@ class Host:
         place, url = self.store, self.url(visit.latency_ms)
         place.reset()
         before_s = place.cpu_s()
-        answer = readers.read(visit.client, place, ids, visit.how, url, patience_s, within_s)
+        answer = readers.read(
+            visit.client, place, ids, visit.how, within_s, url=url, timeout_s=patience_s
+        )
         server_cpu_s = place.cpu_s() - before_s
         counted = place.counters()
         inspection.check(visit.client, answer, visit.n)

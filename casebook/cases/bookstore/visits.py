@@ -4,12 +4,13 @@
     frame = visit("bare-h2", n=[1, 10, 100], latency_s=[0, 0.02])
     seen = arrivals("bare-h2", n=100, order="asked", slow=one_slow())
 
-Each visit is a process of its own in the client's environment
-(casebook/cases/bookstore/readers.py): it fetches the list of ids, then the books. A visit that
-brought less, or anything else, raises VisitFailed with the book and the cause.
+Each visit is a process of its own in the client's environment: it fetches the list of ids, then
+the books. One that brought less, or anything else, raises VisitFailed with the book and the cause.
+Without the Python 3.7 of the old clients, data/reference/visits.csv stands in.
 """
 
 import contextlib
+import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from itertools import product
@@ -18,15 +19,16 @@ from pathlib import Path
 import pandas as pd
 
 from casebook import stacks
-from casebook.cases.bookstore import readers, recorded, stock, store
+from casebook.cases.bookstore import readers, stock, store
 from casebook.cases.bookstore.visiting import Host, Visit
 from casebook.errors import MissingInterpreter, UsageError
 from casebook.progress import Progress
-from casebook.runs import decisions, measurements, modes
+from casebook.runs import decisions, measurements, modes, reference
 from casebook.runs.decisions import Question
 from casebook.runs.measure import in_turns, rounds, several
 from casebook.server import relay
 from casebook.stacks import environments
+from casebook.words import REFERENCE
 
 #: The columns of `visit`. Times in seconds.
 #:
@@ -63,6 +65,9 @@ def one_slow_in_each(chunk: int, books: int, wait_s: float) -> dict[str, float]:
     """What `slow` takes: of so many books, the last of each chunk waits so many seconds."""
     return {book: wait_s for book in stock.ids()[chunk - 1 : books : chunk]}
 
+
+#: Of recorded visits with at most so many books it is known when each of them arrived.
+FEW = 300
 
 _PAIR = ["requests-2.10-py37", "hyper"]
 
@@ -125,18 +130,33 @@ def from_reference(client: str, repeats: int, n: int, engine: str = "twisted") -
     Of those that were recorded (RECORDED). Raises UsageError where there are none of this kind.
     """
     planned = plan(client, repeats, n=n, engine=engine)
-    found = [record for record in map(recorded.find, planned) if record]
+    found = [record for record in map(_recorded, planned) if record]
     if len(found) < len(planned):
         raise UsageError(f"the reference run has no {repeats} visits of {client} for {n} books")
     return pd.DataFrame(found, columns=COLUMNS)
 
 
 def record(into: Path) -> None:
-    """Make the reference visits, and keep them in a folder: into/visits.csv.
+    """Make the reference visits, and keep them in a folder. Takes minutes. Raises as `visit`."""
+    save([each for asked in RECORDED for each in records(**asked)], into)
 
-    Takes some minutes. Raises as `visit`.
-    """
-    recorded.save([each for asked in RECORDED for each in records(**asked)], into)
+
+def save(records: list[dict], into: Path) -> None:
+    """Keep visits as those of the reference machine: into/visits.csv, a row a visit."""
+    frame = pd.DataFrame(records).assign(source=REFERENCE)
+    kept = frame["arrivals"].where(frame["n"] <= FEW, "").map(list)
+    frame["arrivals"] = kept.map(lambda each: json.dumps(each, separators=(",", ":")))
+    frame.to_csv(into / "visits.csv", index=False)
+
+
+def _recorded(visit: Visit) -> dict | None:
+    """The recorded visit of this kind and repeat, or None."""
+    known = reference.visits()
+    rows = known if known.empty else reference.stand_in(known, asdict(visit))
+    if rows.empty:
+        return None
+    found = rows.iloc[0].to_dict()
+    return found | {"arrivals": json.loads(found["arrivals"])}
 
 
 def records(
@@ -174,7 +194,7 @@ def records(
             progress.step()
     for (client, engine), error in missing.items():
         those = [each for each in planned if (each.client, each.engine) == (client, engine)]
-        known = {each: record for each in those if (record := recorded.find(each))}
+        known = {each: record for each in those if (record := _recorded(each))}
         if not known and those[0].repeat == 1:
             raise error
         found |= known

@@ -1,8 +1,6 @@
 """The shelf that a client fills: what was asked for, what arrived and when, and what is refused.
 
-Every client is a module with `visit(spec, shelf)` (the spec is that of visit.py). It puts the list
-of books, asks for each book that `list` returns, and puts each response; so all of them check and
-read in the same way:
+A client is a module with `visit(spec, shelf)`; the spec is that of visit.py. All do the same:
 
     for book in shelf.list(*get("/")):
         with shelf.asking(book):

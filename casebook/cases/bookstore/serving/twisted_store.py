@@ -105,11 +105,9 @@ def main():
     site = Site(root)
     if options["lacks"] == "alpn":
         return listen_without_alpn(site)
+    files = map(endpoints.quoteStringArgument, (options["key_file"], options["chain_file"]))
     spec = "ssl:port={}:interface=127.0.0.1:backlog={}:privateKey={}:certKey={}".format(
-        options["port"],
-        options["backlog"],
-        endpoints.quoteStringArgument(options["key_file"]),
-        endpoints.quoteStringArgument(options["chain_file"]),
+        options["port"], options["backlog"], *files
     )
     endpoint = endpoints.serverFromString(reactor, spec)
     endpoint.listen(site).addCallbacks(listening, failed)
