@@ -12,32 +12,26 @@ def check(client: str, answer: dict, n: int) -> None:
 
     Raises VisitFailed with the book and the cause.
     """
-    wanted = readers.get(client).protocol
-    compare(client, answer, readers.books(n))
+    known, bodies, wanted = stock.books(), answer["bodies"], readers.get(client).protocol
+    if answer["failure"]:
+        _refuse(client, in_words(answer["failure"]))
     if answer["protocol"] != wanted:
         _refuse(client, f"it spoke {answer['protocol']}, not {wanted}")
-    known, listed = {*stock.ids()}, answer["index"]
+    listed = answer["index"]
     for odd, what in (
-        (known - set(listed), "lacks"),
-        (set(listed) - known, "has what the stock has not:"),
+        (known.keys() - set(listed), "lacks"),
+        (set(listed) - known.keys(), "has what the stock has not:"),
         ([book for book, times in Counter(listed).items() if times > 1], "repeats"),
     ):
         if odd:
             said = f"{what} {len(odd)} of {len(known):,}, such as {min(odd)}"
             _refuse(client, f"the list of books {said}")
-
-
-def compare(client: str, answer: dict, asked: list[str]) -> None:
-    """Refuse a visit that failed, or did not bring what was asked for. Raises VisitFailed."""
-    if answer["failure"]:
-        _refuse(client, in_words(answer["failure"]))
-    known, bodies = stock.books(), answer["bodies"]
-    for book in asked:
+    for book in readers.books(n):
         if book not in bodies:
             _refuse(client, f"book {book} is missing")
         if json.loads(bodies[book]) != known[book.partition("&")[0]]:
             _refuse(client, f"book {book}: the body is not the one in the stock")
-    if len(bodies) != len(asked):
+    if len(bodies) != n:
         _refuse(client, "it brought books that nobody asked for")
 
 

@@ -12,9 +12,8 @@ from html import escape
 import pandas as pd
 from IPython.display import HTML
 
-from casebook.cases.bookstore import inspection, readers, stock, store
+from casebook.cases.bookstore import readers, visits
 from casebook.errors import UsageError
-from casebook.runs import measurements, runs
 
 SCRIPT = readers.SCRIPTS / "two_loops.py"
 
@@ -23,8 +22,6 @@ LOOPS = {"in_order": "in the order asked", "as_completed": "as completed"}
 
 #: Twisted allows so many streams at a time on a connection.
 MOST = 100
-
-_LONGEST_S = 60
 
 
 def source(loop: str) -> str:
@@ -58,31 +55,12 @@ def arrivals(n: int = MOST, slow: dict[str, float] | None = None) -> pd.DataFram
 
     slow: {id: seconds}, see visits.one_slow. Columns: loop (in words), book, position (its place
     among those asked for, from 1), arrived (its place among those taken), at_s (seconds since the
-    visit began), slow (whether it is a slow one), source, measured_at. Raises UsageError, and
-    VisitFailed when a book did not come.
+    visit began), slow (whether it is a slow one), source, measured_at. Raises as visits.arrivals.
     """
     if not 1 <= n <= MOST:
         raise UsageError(f"n is {n}; choose 1 to {MOST}")
-    slow = slow or {}
-    with store.open_store(slow=slow) as place:
-        rows = [row for loop in LOOPS for row in _rows(loop, place, n, slow)]
-    return pd.DataFrame(rows).assign(source=runs.LIVE, measured_at=measurements.now())
-
-
-def _rows(loop: str, place, n: int, slow: dict[str, float]) -> list[dict]:
-    name, ids = LOOPS[loop], list(stock.ids()[:n])
-    spec = {"script": "two_loops", "protocol": readers.H2, "ids": ids, "timeout_s": 15}
-    spec |= {"order": "asked" if loop == "in_order" else "completed"}
-    answer = readers.ask(readers.VISIT, "h2-today", place, _LONGEST_S, name, **spec)
-    inspection.compare(name, answer, ids)
-    return [
-        {
-            "loop": name,
-            "book": book,
-            "position": ids.index(book) + 1,
-            "arrived": arrived,
-            "at_s": at_s,
-            "slow": book in slow,
-        }
-        for arrived, (book, at_s) in enumerate(answer["arrivals"], 1)
-    ]
+    orders = dict(zip(("asked", "completed"), LOOPS.values(), strict=True))
+    seen = visits.arrivals("two-loops", n=n, order=orders, slow=slow)
+    seen = seen.assign(loop=seen["order"].map(orders), slow=seen["book"].isin(slow or {}))
+    columns = ["loop", "book", "position", "arrived", "at_s", "slow", "source", "measured_at"]
+    return seen[columns]

@@ -75,6 +75,9 @@ READERS = {
     "pipes": Reader("http.client", "h2-today", "pipes", "http.client", H1, 6),
 }
 
+#: The two loops of loops.py, of which the order chooses one: for at most a hundred books.
+LOOPS = {"two-loops": Reader("two loops", "h2-today", "two_loops", "h2", H2, 100, 100, ORDERS[:2])}
+
 
 @dataclass(frozen=True)
 class Manner:
@@ -86,10 +89,10 @@ class Manner:
 
 
 def get(client: str) -> Reader:
-    """A client by name. Raises UsageError for an unknown one."""
-    if client not in READERS:
+    """A client by name, of READERS or LOOPS. Raises UsageError for an unknown one."""
+    if client not in READERS | LOOPS:
         raise UsageError(f"there is no client {client!r}; choose: {', '.join(READERS)}")
-    return READERS[client]
+    return (READERS | LOOPS)[client]
 
 
 def numbered(client: str) -> tuple[str, int | None]:

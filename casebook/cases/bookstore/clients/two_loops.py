@@ -1,6 +1,6 @@
 """Two loops over one HTTP/2 connection, as alike as they can be: only whom they wait for differs.
 
-As a client they are one that is asked for what its server takes at a time, in an order of reading.
+As a client they are one, and the order of reading chooses the loop.
 """
 
 import bare_h2
@@ -33,11 +33,11 @@ def as_completed(connection, paths, take):
 class Connection(bare_h2.Connection):
     """The bare client's, with a way to wait for one response, and a way to wait for any."""
 
-    request = bare_h2.Connection.ask
-
     def __init__(self, url, ca_file):
         super().__init__(url, ca_file)
         self.whole = {}
+
+    request = bare_h2.Connection.ask
 
     def response(self, stream):
         """Wait for the response on this stream, whatever else comes in meanwhile."""
