@@ -24,15 +24,13 @@ _LONGEST_S = 120
 def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFrame:
     """The Python calls that each client makes for one book, by package, one row for each.
 
-    clients: names as for `visits.visit`. Each visits a Twisted store twice under cProfile, with
-    few and with many books: the difference is what books cost, without what a visit costs once.
-    Calls in other threads are not seen. Columns: client, label, version, package, kind ("http":
-    putting HTTP into bytes and back; "ours": our script, and reading the JSON; "around": all
-    else), calls (for one book, and for no other reason), source, measured_at.
+    Each client visits a Twisted store twice under cProfile, with few and with many books: the
+    difference is what books cost. Calls in other threads are not seen. Columns: client, label,
+    version, package, kind ("http": putting HTTP into bytes and back; "ours": our script, and
+    reading the JSON; "around": all else), calls (for one book), source, measured_at.
 
     Clients whose Python is missing are left out. Raises MissingInterpreter if those are all,
-    UsageError for numbers that leave no difference, VisitFailed when a visit does not bring its
-    books, and what store.open_store raises.
+    UsageError, VisitFailed when a visit does not bring its books, and what open_store raises.
     """
     if not 1 <= few < many <= stock.SIZE:
         raise UsageError(

@@ -111,15 +111,13 @@ def parse(chunks: Sequence) -> pd.DataFrame:
 def settings(frame: pd.DataFrame) -> dict[str, dict[str, int]]:
     """What the first SETTINGS of each sender say: sender -> name -> value."""
     found: dict[str, dict[str, int]] = {}
+    names = dict(enumerate(SETTINGS, 1))
     chosen = frame[(frame["type"] == "SETTINGS") & ~frame["flags"].str.contains("ACK")]
     for row in chosen.itertuples():
         pairs = struct.iter_unpack(">HI", row.payload)
-        found.setdefault(row.sender, {_setting(number): value for number, value in pairs})
+        said = {names.get(number, f"SETTING_{number}"): value for number, value in pairs}
+        found.setdefault(row.sender, said)
     return found
-
-
-def _setting(number: int) -> str:
-    return SETTINGS[number - 1] if 1 <= number <= len(SETTINGS) else f"SETTING_{number}"
 
 
 def _frame(whole: bytes) -> dict:

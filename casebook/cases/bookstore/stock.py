@@ -94,14 +94,9 @@ def text() -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-@cache
-def _kept() -> str:
-    return FILE.read_text(encoding="utf-8")
-
-
 def books() -> dict[str, dict]:
     """The books by id, as data/books.json has them (see `make`); a new copy each time."""
-    return json.loads(_kept())
+    return json.loads(FILE.read_text(encoding="utf-8"))
 
 
 @cache

@@ -242,14 +242,14 @@ def plan(
 
 
 def _check(sizes: list[int], latencies: list[float], repeats: int) -> None:
-    for each in sizes:
-        if not 1 <= each <= readers.MOST_BOOKS:
-            raise UsageError(f"n is {each}; choose 1 to {readers.MOST_BOOKS}")
-    for latency_s in latencies:
-        if not 0 <= latency_s <= relay.LONGEST_S:
-            raise UsageError(f"the latency is {latency_s} s; choose 0 to {relay.LONGEST_S:g}")
-    if not 1 <= repeats <= 100:
-        raise UsageError(f"repeats is {repeats}; choose 1 to 100")
+    for what, values, unit, least, most in (
+        ("n", sizes, "", 1, readers.MOST_BOOKS),
+        ("the latency", latencies, " s", 0, relay.LONGEST_S),
+        ("repeats", [repeats], "", 1, 100),
+    ):
+        for each in values:
+            if not least <= each <= most:
+                raise UsageError(f"{what} is {each}{unit}; choose {least} to {most:g}")
 
 
 def _missing(planned: list[Visit], target) -> dict[tuple[str, str], MissingInterpreter]:

@@ -63,10 +63,9 @@ def h2load(
     """Fetch n books (None: all) as fast as h2load can; no list is fetched, and no body compared.
 
     protocol: "h2" or "http/1.1"; at_once: requests open on each connection, over HTTP/2 alone.
-    Returns {"witness", "protocol", "connections", "at_once", "books", "body_bytes", "wall_s"};
-    body_bytes are those of all bodies together. Every connection begins with the first book, so
-    that several do not fetch the same books as one (see `body_bytes`). None where h2load is not
-    installed. Raises VisitFailed when it brought less, or over another protocol.
+    Returns the first seven of VISIT_COLUMNS; body_bytes are those of all bodies together. Every
+    connection begins with the first book, so that several do not fetch the same books as one (see
+    `body_bytes`). Raises VisitFailed when it brought less, or over another protocol.
     """
     if find("h2load") is None:
         return None
@@ -141,8 +140,8 @@ def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:
     """Fetch one path with curl, which is offered both protocols unless http1_only.
 
     Returns {"witness", "protocol" ("h2" or "http/1.1"), "status", "bytes", "wall_s", "body"
-    (text), "said" (curl's own words about the connection, line by line)}; None where curl is not
-    installed, or without HTTP/2. Raises VisitFailed when the server cannot be reached or trusted.
+    (text), "said" (curl's own words about the connection, line by line)}. Raises VisitFailed when
+    the server cannot be reached or trusted.
     """
     found = find("curl")
     if found is None:
