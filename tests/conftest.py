@@ -1,5 +1,6 @@
 """What the whole suite shares; first of all what waits while the other tests run."""
 
+import json
 import shutil
 import socket
 import time
@@ -7,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from here import Quiet, serving
 from trust_runs import CURE, run
 from trust_world import World
 
@@ -41,6 +43,41 @@ def standing_still():
         yield lab, sockets, time.monotonic() + STILL_S
         for sock in sockets:
             sock.close()
+
+
+@pytest.fixture(scope="session")
+def https():
+    """A lab server for all tests that reset its counters themselves, or need none."""
+    with server.start() as lab:
+        yield lab
+
+
+@pytest.fixture(scope="session")
+def http():
+    """The same over plain HTTP."""
+    with server.start("http") as lab:
+        yield lab
+
+
+class Wrong(Quiet):
+    """Right answers, except for page 1: it is not found at /a, gets page 7's answer at /b, and
+    nothing but a closed connection at /c."""
+
+    def do_GET(self):
+        page = int(self.path.rpartition("=")[2])
+        place = self.path[:2] if page == 1 else ""
+        if place == "/c":
+            self.close_connection = True
+            return
+        body = json.dumps({"args": {"page": "7" if place == "/b" else str(page)}}).encode()
+        self.send(404 if place == "/a" else 200, body)
+
+
+@pytest.fixture(scope="session")
+def wrong():
+    """The URL of a server with wrong responses."""
+    with serving(Wrong) as url:
+        yield url
 
 
 @pytest.fixture
