@@ -4,6 +4,7 @@ import contextlib
 import http.server
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -40,6 +41,16 @@ def run(*command: object, **more) -> subprocess.CompletedProcess:
     """Run a command, in the project's folder unless asked otherwise: its exit status and words."""
     more = {"capture_output": True, "text": True, "timeout": 300, "cwd": places.ROOT} | more
     return subprocess.run(list(map(str, command)), **more)
+
+
+def last_words(code: str) -> str:
+    """The first line that a Python program prints, which is killed then."""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=places.ROOT, text=True, stdout=subprocess.PIPE
+    ) as owner:
+        said = owner.stdout.readline()
+        owner.kill()
+    return said
 
 
 def eventually(condition: Callable[[], object], seconds: float = 20) -> bool:

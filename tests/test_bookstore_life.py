@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from bookstore_asking import IDS, book, needed
-from here import alive, eventually, run
+from here import alive, eventually, last_words, run
 
 from casebook import places
 from casebook.cases.bookstore import stock
@@ -45,13 +45,7 @@ def test_it_ends_with_its_block_and_leaves_nothing(engine, tmp_path, monkeypatch
 
 
 def test_it_dies_with_an_owner_who_is_killed(engine):
-    with subprocess.Popen(
-        [sys.executable, "-c", OWN.format(engine)], cwd=places.ROOT, text=True,
-        stdout=subprocess.PIPE,
-    ) as owner:  # fmt: skip
-        pid, folder = owner.stdout.readline().split()
-        assert Path(folder).exists()
-        owner.kill()
+    pid, folder = last_words(OWN.format(engine)).split()
     assert eventually(lambda: not alive(int(pid)) and not Path(folder).exists())
 
 

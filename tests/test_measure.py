@@ -159,7 +159,7 @@ def busy_cores():
 
 
 @pytest.mark.parametrize("name", ["stage-2-injected-today", "stage-1-today"])
-@pytest.mark.parametrize("many", [10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("many", [10, pytest.param(100, marks=pytest.mark.nightly)])
 def test_verdicts_on_a_busy_machine_are_all_right(name, many, busy_cores):
     measured = measure.measure_runs([name], n=[10], delay_s=0.1, repeats=many)
     assert [run.verdict for run in measured] == [VERDICTS[name]] * many

@@ -3,7 +3,6 @@
 import ast
 import re
 import statistics
-import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from here import run
 from nbformat import NotebookNode
 
 from casebook import places
@@ -51,8 +51,7 @@ def test_is_valid_and_runs_on_the_kernel_that_everyone_has(path: Path) -> None:
 
 def test_are_committed_without_outputs() -> None:
     """`nbstripout --keep-id` would change nothing."""
-    command = [sys.executable, "-m", "nbstripout", "--keep-id", "--verify", *map(str, NOTEBOOKS)]
-    checked = subprocess.run(command, capture_output=True, text=True)
+    checked = run(sys.executable, "-m", "nbstripout", "--keep-id", "--verify", *NOTEBOOKS)
     assert checked.returncode == 0, f"{checked.stdout}\nrun: nbstripout --keep-id notebooks/*.ipynb"
 
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import go_httpbin
 import pytest
-from here import alive, eventually, run
+from here import alive, eventually, last_words, run
 
 from casebook import server
 from casebook.errors import ServerFailed, UsageError
@@ -390,11 +390,7 @@ def test_serve_over_plain_http_names_no_ca_file():
 
 
 def test_it_dies_with_an_owner_who_is_killed():
-    with subprocess.Popen(
-        [sys.executable, "-c", OWN], cwd=ROOT, text=True, stdout=subprocess.PIPE
-    ) as owner:
-        ready = json.loads(owner.stdout.readline())
-        owner.kill()
+    ready = json.loads(last_words(OWN))
     folder = Path(ready["ca_file"]).parent
     assert eventually(lambda: not alive(ready["pid"]) and not folder.exists())
 
