@@ -15,7 +15,7 @@ import pytest
 from bookstore_asking import IDS, book, needed
 from here import alive, eventually, last_words, run
 
-from casebook import places
+from casebook import cli, places
 from casebook.cases.bookstore import stock
 from casebook.cases.bookstore.store import ENGINES, open_store
 from casebook.errors import ServerFailed
@@ -118,8 +118,7 @@ def test_serve_prints_where_and_leaves_nothing(engine, number):
         (("--engine", "granian"), "--engine is for --bookstore"),
     ],
 )
-def test_serve_asked_wrongly_ends_with_one_line(arguments, said):
-    done = run(sys.executable, "-m", "casebook", "serve", *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+def test_serve_asked_wrongly_ends_with_one_line(arguments, said, capsys):
+    assert cli.main(["serve", *arguments]) == 2
+    out, error = capsys.readouterr()
+    assert (out, len(error.splitlines())) == ("", 1) and said in error
