@@ -1,5 +1,6 @@
 """What the whole suite shares; first of all what waits while the other tests run."""
 
+import cProfile
 import json
 import shutil
 import socket
@@ -107,3 +108,21 @@ def cure(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("cure")
     shutil.copy(CURE, folder)
     return folder
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    """A recorded profile, of json's encoder."""
+    path = tmp_path / "stage-9.prof"
+    profiler = cProfile.Profile()
+    profiler.runcall(json.dumps, [list(range(500))] * 200, indent=1)
+    profiler.dump_stats(path)
+    return path
+
+
+@pytest.fixture
+def no_old_pythons(monkeypatch, tmp_path):
+    """A machine on which only the Python that runs this can be found, and none is required."""
+    monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
+    for name in ("HOME", "PYENV_ROOT", "PATH", "CONDA_PREFIX", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))

@@ -262,7 +262,7 @@ def test_in_a_build_a_visit_is_made_once(monkeypatch):
     assert not visits.visit("pipes", n=4, repeats=1).equals(first)
 
 
-def test_without_python_37_recorded_visits_stand_in_and_say_so(tmp_path, monkeypatch):
+def test_without_python_37_recorded_visits_stand_in_and_say_so(tmp_path, monkeypatch, request):
     (tmp_path / "reference").mkdir()
     with store.open_store() as running:
         asked = {"clients": "pipes", "n": 4, "connections": 1, "repeats": 2, "target": running}
@@ -272,12 +272,7 @@ def test_without_python_37_recorded_visits_stand_in_and_say_so(tmp_path, monkeyp
         ]
     recorded.save(records, tmp_path / "reference")
     monkeypatch.setattr(places, "DATA", tmp_path)
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("PYENV_ROOT", "CONDA_PREFIX", "CASEBOOK_REQUIRE"):
-        monkeypatch.delenv(name, raising=False)
-    if environments.find_interpreter("3.7"):
-        pytest.skip("the system itself has a Python 3.7")
+    request.getfixturevalue("no_old_pythons")
     frame = visits.visit(["hyper", "pipes"], n=4, repeats=2)
     assert list(frame["client"] + " " + frame["source"]) == [
         *("hyper reference", "pipes live", "pipes live", "hyper reference"),

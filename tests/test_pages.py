@@ -1,6 +1,5 @@
 """Every page of the built book in a browser: wide and on a phone, light and dark."""
 
-import cProfile
 import functools
 import io
 import json
@@ -406,12 +405,8 @@ def test_no_page_names_the_machine_that_built_it(site: Path) -> None:
 
 
 def test_a_profile_is_drawn_from_a_file_without_asking_anyone(
-    tmp_path: Path, browser: Browser
+    profile: Path, tmp_path: Path, browser: Browser
 ) -> None:
-    profile = tmp_path / "stage-9.prof"
-    profiler = cProfile.Profile()
-    profiler.runcall(json.dumps, [list(range(500))] * 200, indent=1)
-    profiler.dump_stats(profile)
     page = snakeviz.write(profile, tmp_path / "profiles", "stage-9", "Stage 9 <on> 3.7")
     asked, said = [], []
     tab = browser.new_page()
