@@ -13,13 +13,8 @@ from casebook import clients, server
 from casebook.runs.bench import PROBES, ask_probe
 from casebook.runs.measure import measure_runs
 
-SERIAL = [
-    "stage-2-py27",
-    "stage-2-py37",
-    "stage-3-py37",
-    "stage-2-injected-today",
-    "stage-3-today",
-]
+SERIAL = ["stage-2-py27", "stage-2-py37", "stage-3-py37"]
+SERIAL += ["stage-2-injected-today", "stage-3-today"]
 CONCURRENT = ["stage-1-py27", "stage-3-py27", "stage-1-py37", "stage-4-py37", "stage-1-today"]
 #: Stacks that differ in nothing from `import grequests`, as the client by itself has it.
 PLAIN = ["stage-1-py27", "stage-2-py27", "stage-1-py37", "stage-2-py37", "stage-1-today"]
