@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import pandas as pd
 
 from casebook import words
 from casebook.charts import tables
-from casebook.colours import COLOURS, colour_name, colour_of_value
+from casebook.colours import COLOURS, colour_name, colour_of_value, is_spare
 from casebook.errors import UsageError
 
 #: Columns that tell runs apart whatever a chart groups by, and what is taken where one is not
@@ -85,11 +86,21 @@ def groups(
     unknown = [name for name in (colours or {}).values() if name not in COLOURS]
     if unknown:
         raise UsageError(f"there is no colour {unknown[0]!r}; choose of: {', '.join(COLOURS)}")
-    found = []
-    for first, name, rows in zip(firsts, names, parts, strict=True):
-        own = _given(colours, first, by, name) or _colour(first, by)
-        found.append((_given(labels, first, by, name) or name, own, rows))
-    return found
+    asked = [_given(colours, *each) for each in zip(firsts, repeat(by), names)]
+    own = [given or _colour(first, by) for given, first in zip(asked, firsts, strict=True)]
+    free = [not a and _is_spare(f, c) for a, f, c in zip(asked, firsts, own, strict=True)]
+    own = _made_room(names, own, free)
+    called = [_given(labels, *each) or each[2] for each in zip(firsts, repeat(by), names)]
+    return list(zip(called, own, parts, strict=True))
+
+
+def _made_room(names: Sequence[str], own: Sequence[str], free: Sequence[bool]) -> list[str]:
+    """The colours, where those that nobody chose make room for the others."""
+    given = {name: c for name, c, spare in zip(names, own, free, strict=True) if not spare}
+    for name, colour in zip(names, own, strict=True):
+        ways = [colour, *_SPARE, *COLOURS]
+        given.setdefault(name, next((c for c in ways if c not in given.values()), colour))
+    return [given[name] for name in names]
 
 
 def gather(
@@ -212,6 +223,11 @@ def _given(asked: Mapping | None, first: pd.Series, by: Sequence[str], name: str
     stack, client = first.get("stack", ""), first["client"]
     ways = [name, values, *values, (stack, client), stack, client]
     return next((asked[way] for way in ways if way in asked), "")
+
+
+def _is_spare(first: pd.Series, colour: str) -> bool:
+    of_stack = first.get("stack", ""), first["client"]
+    return is_spare(*of_stack) and colour == colour_name(*of_stack)
 
 
 def _colour(first: pd.Series, by: Sequence[str]) -> str:
