@@ -2,20 +2,14 @@
 
 import http.client
 import json
-import os
 import ssl
-import subprocess
-import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
+from here import environment, python_in
 
-from casebook import stacks
 from casebook.cases.bookstore import stock
 from casebook.cases.bookstore.store import ENGINES
-from casebook.errors import MissingInterpreter
-from casebook.stacks import environments
 
 CLIENT = Path(__file__).parent / "store_client.py"
 IDS = list(stock.books())
@@ -23,30 +17,15 @@ IDS = list(stock.books())
 
 def needed(engine):
     """The engine, or a test that is skipped: its environment is made now."""
-    stack = stacks.get(ENGINES[engine][0])
-    try:
-        environments.ensure(stack)
-    except MissingInterpreter as error:
-        if stack.python in environments.required():
-            raise
-        pytest.skip(str(error))
+    environment(ENGINES[engine][0])
     return engine
 
 
 def over_http2(store, *paths, at_once=1_000):
     """What store_client.py saw of these paths, so many asked for at once on one connection."""
-    environment = environments.ensure(stacks.get("twisted-today"))
-    asked = {
-        "port": urlsplit(store.url).port,
-        "ca_file": str(store.ca_file),
-        "paths": paths,
-        "at_once": at_once,
-    }
-    done = subprocess.run(
-        [environment.python, CLIENT],
-        input=json.dumps(asked), capture_output=True, text=True, check=True, timeout=60,
-        env=environments.clean_environ(environment),
-    )  # fmt: skip
+    asked = {"port": urlsplit(store.url).port, "ca_file": str(store.ca_file)}
+    asked |= {"paths": paths, "at_once": at_once}
+    done = python_in("twisted-today", CLIENT, input=json.dumps(asked), check=True)
     return json.loads(done.stdout)
 
 
@@ -70,20 +49,3 @@ def over_http1(store, *paths):
 
 def book(number):
     return f"/book?id={number}"
-
-
-def alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def gone(what, seconds=20):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if not what():
-            return True
-        time.sleep(0.02)
-    return False

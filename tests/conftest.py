@@ -1,5 +1,7 @@
 """What the whole suite shares; first of all what waits while the other tests run."""
 
+import cProfile
+import json
 import shutil
 import socket
 import time
@@ -7,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from here import Quiet, serving
 from trust_runs import CURE, run
 from trust_world import World
 
@@ -43,6 +46,41 @@ def standing_still():
             sock.close()
 
 
+@pytest.fixture(scope="session")
+def https():
+    """A lab server for all tests that reset its counters themselves, or need none."""
+    with server.start() as lab:
+        yield lab
+
+
+@pytest.fixture(scope="session")
+def http():
+    """The same over plain HTTP."""
+    with server.start("http") as lab:
+        yield lab
+
+
+class Wrong(Quiet):
+    """Right answers, except for page 1: it is not found at /a, gets page 7's answer at /b, and
+    nothing but a closed connection at /c."""
+
+    def do_GET(self):
+        page = int(self.path.rpartition("=")[2])
+        place = self.path[:2] if page == 1 else ""
+        if place == "/c":
+            self.close_connection = True
+            return
+        body = json.dumps({"args": {"page": "7" if place == "/b" else str(page)}}).encode()
+        self.send(404 if place == "/a" else 200, body)
+
+
+@pytest.fixture(scope="session")
+def wrong():
+    """The URL of a server with wrong responses."""
+    with serving(Wrong) as url:
+        yield url
+
+
 @pytest.fixture
 def ask(world, cure):
     """ask(version, task, **more) -> what a task of trust_tasks.py answers."""
@@ -70,3 +108,21 @@ def cure(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("cure")
     shutil.copy(CURE, folder)
     return folder
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    """A recorded profile, of json's encoder."""
+    path = tmp_path / "stage-9.prof"
+    profiler = cProfile.Profile()
+    profiler.runcall(json.dumps, [list(range(500))] * 200, indent=1)
+    profiler.dump_stats(path)
+    return path
+
+
+@pytest.fixture
+def no_old_pythons(monkeypatch, tmp_path):
+    """A machine on which only the Python that runs this can be found, and none is required."""
+    monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
+    for name in ("HOME", "PYENV_ROOT", "PATH", "CONDA_PREFIX", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from here import run
+
 from casebook import places, stacks
 from casebook.stacks import environments, installers
 
@@ -72,7 +74,7 @@ def both(release: str, folder: Path, cure: Path) -> Iterator[tuple[Suite, Suite]
     packages = None if release == STACK.packages["requests"] else folder / "packages"
     if packages:
         install = installers.uv("pip", "install", "--target", packages, "--no-deps")
-        subprocess.run([*install, f"requests=={release}"], check=True, capture_output=True)
+        run(*install, f"requests=={release}", check=True)
     source = _sdist(release)
     suites = [
         _start(source, folder / kind, [packages, *more])
@@ -93,7 +95,7 @@ def _sdist(release: str) -> Path:
         download = installers.uv("tool", "run", "--no-python-downloads")
         download += ["--python", Path(sys.executable).resolve(), "--from", PIP, "pip", "download"]
         download += ["--quiet", "--no-deps", "--no-binary", ":all:", "--dest", SDISTS]
-        done = subprocess.run([*download, f"requests=={release}"], capture_output=True, text=True)
+        done = run(*download, f"requests=={release}")
         assert done.returncode == 0, done.stderr
     return path
 

@@ -1,9 +1,9 @@
 """Each benchmark runs to its end in its smallest size. What it finds is for quiet machines."""
 
-import subprocess
 import sys
 
 import pytest
+from here import run
 
 from casebook import places
 
@@ -24,10 +24,7 @@ def test_every_benchmark_is_here():
 @pytest.mark.parametrize("name", SMALLEST)
 def test_runs_to_its_end(name):
     said, options = SMALLEST[name]
-    done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{name}", *options],
-        cwd=places.ROOT, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+    done = run(sys.executable, "-m", f"benchmarks.{name}", *options, timeout=600)
     # 1: a target was missed, which a busy machine may do.
     assert done.returncode in (0, 1), done.stderr[-2000:]
     assert said in done.stdout + done.stderr

@@ -1,11 +1,11 @@
 """What Binder would make of this repository, as repo2docker tells without building it."""
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from here import run
 
 from casebook import places
 
@@ -19,10 +19,7 @@ def dockerfile(tmp_path_factory: pytest.TempPathFactory) -> str:
     root.mkdir()
     for name in FILES:
         shutil.copy(places.ROOT / name, root)
-    said = subprocess.run(
-        [sys.executable, "-m", "repo2docker", "--no-build", "--debug", str(root)],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    said = run(sys.executable, "-m", "repo2docker", "--no-build", "--debug", root)
     assert said.returncode == 0, said.stderr
     return said.stdout + said.stderr
 

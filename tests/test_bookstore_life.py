@@ -12,9 +12,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from bookstore_asking import IDS, alive, book, gone, needed
+from bookstore_asking import IDS, book, needed
+from here import alive, eventually, last_words, run
 
-from casebook import places
+from casebook import cli, places
 from casebook.cases.bookstore import stock
 from casebook.cases.bookstore.store import ENGINES, open_store
 from casebook.errors import ServerFailed
@@ -44,15 +45,8 @@ def test_it_ends_with_its_block_and_leaves_nothing(engine, tmp_path, monkeypatch
 
 
 def test_it_dies_with_an_owner_who_is_killed(engine):
-    with subprocess.Popen(
-        [sys.executable, "-c", OWN.format(engine)], cwd=places.ROOT, text=True,
-        stdout=subprocess.PIPE,
-    ) as owner:  # fmt: skip
-        pid, folder = owner.stdout.readline().split()
-        assert Path(folder).exists()
-        owner.kill()
-    assert gone(lambda: alive(int(pid)))
-    assert gone(Path(folder).exists)
+    pid, folder = last_words(OWN.format(engine)).split()
+    assert eventually(lambda: not alive(int(pid)) and not Path(folder).exists())
 
 
 def test_a_killed_store_says_so(engine):
@@ -79,12 +73,9 @@ def test_a_store_whose_owner_is_killed_before_it_is_open_ends_too(engine, tmp_pa
     code += "def killed(process, ca_file):\n    print(process.pid, flush=True)\n"
     code += "    os.kill(os.getpid(), 9)\n"
     code += f"store._ready = killed\nstore.open_store({engine!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=places.ROOT, text=True, stdout=subprocess.PIPE, timeout=60
-    )
+    done = run(sys.executable, "-c", code)
     assert done.returncode == -signal.SIGKILL
-    assert gone(lambda: alive(int(done.stdout)))
-    assert gone(lambda: list(tmp_path.iterdir()))
+    assert eventually(lambda: not alive(int(done.stdout)) and not list(tmp_path.iterdir()))
 
 
 def test_a_port_in_use_is_said(engine):
@@ -121,18 +112,13 @@ def test_serve_prints_where_and_leaves_nothing(engine, number):
     ("arguments", "said"),
     [
         (("--bookstore", "--plain"), "over TLS"),
-        (("--bookstore", "--plain"), "over TLS"),
         (("--bookstore", "--delay", "11"), "0 to 10"),
         (("--bookstore", "--port", "70000"), "out of range"),
         (("--http1-only",), "--http1-only is for --bookstore"),
         (("--engine", "granian"), "--engine is for --bookstore"),
     ],
 )
-def test_serve_asked_wrongly_ends_with_one_line(arguments, said):
-    done = subprocess.run(
-        [sys.executable, "-m", "casebook", "serve", *arguments],
-        cwd=places.ROOT, text=True, capture_output=True, timeout=60,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+def test_serve_asked_wrongly_ends_with_one_line(arguments, said, capsys):
+    assert cli.main(["serve", *arguments]) == 2
+    out, error = capsys.readouterr()
+    assert (out, len(error.splitlines())) == ("", 1) and said in error

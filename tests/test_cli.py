@@ -6,19 +6,13 @@ import subprocess
 import sys
 
 import pytest
+from here import run
 
-from casebook import places, server
+from casebook import cli, places, server
 
 
 def casebook(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "casebook", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=places.ROOT,
-        env=os.environ | environment,
-    )
+    return run(sys.executable, "-m", "casebook", *arguments, env=os.environ | environment)
 
 
 def test_measure_prints_one_json_object_per_run():
@@ -28,12 +22,8 @@ def test_measure_prints_one_json_object_per_run():
     )
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(row["n"], row["repeat"]) for row in rows] == [
-        (2, 1),
-        (3, 1),
-        (3, 2),
-        (2, 2),
-    ]  # in turns
+    in_turns = [(2, 1), (3, 1), (3, 2), (2, 2)]
+    assert [(row["n"], row["repeat"]) for row in rows] == in_turns
     promised = "stack python client n delay_s scheme repeat wall_s user_s sys_s peak_rss_kib ok "
     promised += "effective_concurrency verdict counters versions"
     assert set(promised.split()) <= set(rows[0])
@@ -74,12 +64,10 @@ def test_measure_can_point_at_another_server():
         (("measure", "stage-1-today", "--n", "2", "--url", "https://127.0.0.1:9"), 1, "page 0"),
     ],
 )
-def test_what_cannot_be_measured_ends_with_one_clear_line(arguments, status, said):
-    done = casebook(*arguments)
-    assert done.returncode == status
-    assert done.stdout == ""
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+def test_what_cannot_be_measured_ends_with_one_clear_line(arguments, status, said, capsys):
+    assert cli.main(list(arguments)) == status
+    out, error = capsys.readouterr()
+    assert (out, len(error.splitlines())) == ("", 1) and said in error
 
 
 def test_a_server_with_an_unknown_certificate_is_an_error_and_no_timing():
@@ -127,5 +115,5 @@ def test_another_broken_pipe_is_told():
     lost = "raise BrokenPipeError('to a server')"
     code = f"from casebook import cli\ndef lose(options): {lost}\n"
     code += "cli._stacks = lose\ncli.main(['stacks'])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = run(sys.executable, "-c", code)
     assert done.returncode == 1 and "to a server" in done.stderr

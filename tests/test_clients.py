@@ -1,19 +1,15 @@
 """The clients inside their environments: that they run by themselves, what they fetch, what they
 load, whom they trust, and that no failure of theirs passes for a timing."""
 
-import json
 import re
-import subprocess
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import trustme
+from here import environment, python_in
 
-from casebook import clients, server, stacks
+from casebook import clients, stacks
 from casebook.runs.bench import PROBES, ask_probe
 from casebook.runs.measure import measure
-from casebook.stacks import environments
 
 N = 8
 #: Contexts and certificate loads in the fetch, and the loads before it.
@@ -29,16 +25,9 @@ ALL = (*OF_PYTHON, *NOT_OF_PYTHON)
 COUNTED = ["counters_contexts", "loads", "counters_loads_before"]
 
 
-@pytest.fixture(scope="module")
-def https():
-    with server.start() as lab:
-        yield lab
-
-
 def ask(name, lab, n=3, **further):
     """What the probe answers in a stack; `client=`: who fetches in place of the stack's own."""
-    environment = environments.ensure(stacks.get(name))
-    return ask_probe(environment, lab, n, 0, **{"verify": str(lab.ca_file)} | further)[0]
+    return ask_probe(environment(name), lab, n, 0, **{"verify": str(lab.ca_file)} | further)[0]
 
 
 def fetched(**asked):
@@ -55,12 +44,9 @@ def stack_of(client):
 
 @pytest.mark.parametrize("client", clients.files())
 def test_each_runs_by_itself(client, https):
-    environment = environments.ensure(stacks.get(stack_of(client)))
     https.reset()
-    said = subprocess.run(
-        [environment.python, clients.file_of(client), https.url, "2", https.ca_file],
-        env=environments.clean_environ(environment), capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    script = clients.file_of(client)
+    said = python_in(stack_of(client), script, https.url, "2", https.ca_file)
     assert said.returncode == 0, said.stderr
     assert https.counters()["requests"] == 2
     assert re.fullmatch(r"[12]\.\d\d s", said.stdout.splitlines()[-1])
@@ -142,35 +128,6 @@ def test_a_server_of_another_authority_is_refused(client, https, tmp_path):
         assert failure["page"] == 0
         assert "certificate" in failure["message"].lower()
         assert str(tmp_path) not in failure["message"]
-
-
-class Wrong(BaseHTTPRequestHandler):
-    """Right answers, except: page 1 is not found at /a, gets page 7's answer at /b, and nothing
-    but a closed connection at /c."""
-
-    def do_GET(self):
-        page = int(self.path.rpartition("=")[2])
-        place = self.path[:2] if page == 1 else ""
-        if place == "/c":
-            self.close_connection = True
-            return
-        body = json.dumps({"args": {"page": "7" if place == "/b" else str(page)}}).encode()
-        self.send_response(404 if place == "/a" else 200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture(scope="module")
-def wrong(https):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Wrong)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
 
 
 @pytest.mark.parametrize("client", clients.files())

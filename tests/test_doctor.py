@@ -11,16 +11,16 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import ClassVar
 
+import here
 import pytest
+from here import environment, eventually, python_in
 
-from casebook import doctor, server, stacks
+from casebook import doctor, server
 from casebook.cases import patients
 from casebook.cases.bookstore.store import open_store
-from casebook.errors import MissingInterpreter
 from casebook.stacks import environments, interpreters
 
 #: One load is not worth pricing, nor an illness: what is left is the verdict on the loop.
@@ -33,36 +33,19 @@ pyopenssl.inject_into_urllib3()
 """
 
 
-def stack(name: str) -> environments.Environment:
-    """The environment of a stack. Skips where its interpreter is missing and may be."""
-    chosen = stacks.get(name)
-    try:
-        return environments.ensure(chosen)
-    except MissingInterpreter as error:
-        if chosen.python in environments.required():
-            raise
-        pytest.skip(str(error))
-
-
-def run(python, *arguments, environ=None, cwd=None, program=None, folder=None):
+def run(python, *arguments, program=None, folder=None, **more):
     """Run the doctor; program: the text of one, put into a file of the folder."""
-    command = [str(python), str(patients.DOCTOR), *arguments]
     if program is not None:
-        file = folder / "program.py"
-        file.write_text(program)
-        command += ["--", str(file)]
-    return subprocess.run(
-        command, env=environ, cwd=cwd, capture_output=True, text=True, timeout=150
-    )
+        (folder / "program.py").write_text(program)
+        arguments += ("--", folder / "program.py")
+    return here.run(python, patients.DOCTOR, *arguments, **{"cwd": folder} | more)
 
 
 def run_in(name: str, folder: Path, program: str, *arguments, **variables):
     """Run the doctor on the text of a program, in a stack's environment."""
-    place = stack(name)
+    place = environment(name)
     environ = environments.clean_environ(place) | variables
-    return run(
-        place.python, *arguments, environ=environ, cwd=folder, program=program, folder=folder
-    )
+    return run(place.python, *arguments, env=environ, program=program, folder=folder)
 
 
 def report_of(name: str, folder: Path, program: str, *arguments, **variables) -> dict:
@@ -76,7 +59,7 @@ def report_of(name: str, folder: Path, program: str, *arguments, **variables) ->
 def examined(name: str) -> dict:
     """The doctor's report of a patient, with the loads out of the way."""
     patient = patients.every()[name]
-    stack(patient.stack)
+    environment(patient.stack)
     return patients.examine(patient, *LOOP_ONLY)
 
 
@@ -299,7 +282,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("program", BROKEN)
 def test_a_program_that_does_not_get_through_its_imports(program, tmp_path):
-    done = run(sys.executable, "--patience", "1", cwd=tmp_path, program=program, folder=tmp_path)
+    done = run(sys.executable, "--patience", "1", program=program, folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert BROKEN[program] in done.stderr
     assert "Traceback" not in done.stderr
@@ -330,18 +313,17 @@ def test_where_the_certificates_are_not_to_be_read_it_says_so(tmp_path):
 
 @pytest.mark.parametrize("name", ["stage-1-py27", "stage-1-today"])
 def test_letters_beyond_ascii(name, tmp_path):
-    place = stack(name)
+    place = environment(name)
     program = "# coding: utf-8\nraise ValueError({}'schön')".format("u" if "27" in name else "")
     (tmp_path / "käse.py").write_text(program)
     environ = environments.clean_environ(place)
-    done = run(place.python, "--", "käse.py", environ=environ, cwd=tmp_path)
+    done = run(place.python, "--", "käse.py", env=environ, cwd=tmp_path)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert "crashed in its imports" in done.stderr and "ValueError" in done.stderr
 
 
 def test_the_same_in_json(tmp_path):
-    program = "import requestz"
-    done = run(sys.executable, "--json", cwd=tmp_path, program=program, folder=tmp_path)
+    done = run(sys.executable, "--json", program="import requestz", folder=tmp_path)
     answer = json.loads(done.stdout)
     assert answer["exit_status"] == done.returncode == 2
     assert "requestz" in answer["trouble"]
@@ -367,10 +349,8 @@ def test_it_is_one_file_for_every_python(version, tmp_path):
         pytest.skip(f"no Python {version} here")
     copy = tmp_path / "carried away.py"
     shutil.copy(patients.DOCTOR, copy)
-    done = subprocess.run(
-        [python.path, copy, "--json", *LOOP_ONLY], cwd=tmp_path, timeout=150,
-        env={"PATH": os.defpath, "TMPDIR": str(tmp_path)}, capture_output=True, text=True,
-    )  # fmt: skip
+    environ = {"PATH": os.defpath, "TMPDIR": str(tmp_path)}
+    done = here.run(python.path, copy, "--json", *LOOP_ONLY, cwd=tmp_path, env=environ)
     report = json.loads(done.stdout)
     assert report["program"] is None and loop(report) == "does not apply"
     assert (report["clients"], report["exit_status"], done.returncode) == ([], 0, 0)
@@ -386,13 +366,9 @@ sys.exit()
 
 @pytest.mark.parametrize("name", ["stage-1-py27", "stage-1-today"])
 def test_the_program_finds_nothing_imported_that_gevent_has_to_patch(name, tmp_path):
-    place = stack(name)
     (tmp_path / "early.py").write_text(EARLY)
-    environ = environments.clean_environ(place)
-    alone = subprocess.run(
-        [place.python, "early.py"], env=environ, cwd=tmp_path, capture_output=True, text=True
-    )
-    examined = run(place.python, "--", "early.py", environ=environ, cwd=tmp_path)
+    alone = python_in(name, "early.py", cwd=tmp_path)
+    examined = python_in(name, patients.DOCTOR, "--", "early.py", cwd=tmp_path)
     told = [line for line in examined.stderr.splitlines() if line.startswith("[")]
     assert set(eval(told[0])) - set(eval(alone.stdout)) <= {"signal"}
 
@@ -435,12 +411,9 @@ def busy(tmp_path):
 def test_nothing_stays_on_disk_or_running(busy):
     folder, scratch, mark = busy
     before = sorted(path.name for path in folder.iterdir())
-    place = stack("stage-1-today")
-    done = subprocess.run(
-        [place.python, "doctor.py", "--json", "--", "program.py"],
-        env=environments.clean_environ(place) | {"TMPDIR": str(scratch)},
-        cwd=folder, capture_output=True, text=True, timeout=150,
-    )  # fmt: skip
+    command = ["doctor.py", "--json", "--", "program.py"]
+    variables = {"TMPDIR": str(scratch)}
+    done = python_in("stage-1-today", *command, variables=variables, cwd=folder)
     assert json.loads(done.stdout)["program"] == "program.py"  # and nothing of the program's words
     assert "what the program prints" in done.stderr
     assert sorted(path.name for path in folder.iterdir()) == before
@@ -451,7 +424,7 @@ def test_nothing_stays_on_disk_or_running(busy):
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_nothing_stays_when_the_doctor_is_killed(busy):
     folder, scratch, mark = busy
-    place = stack("stage-1-today")
+    place = environment("stage-1-today")
     running = subprocess.Popen(
         [place.python, folder / "doctor.py", "--", folder / "program.py"],
         env=environments.clean_environ(place) | {"TMPDIR": str(scratch)},
@@ -467,14 +440,6 @@ def test_nothing_stays_when_the_doctor_is_killed(busy):
     assert eventually(lambda: not list(scratch.iterdir()))
 
 
-def eventually(true) -> bool:
-    for _ in range(400):
-        if true():
-            return True
-        time.sleep(0.05)
-    return False
-
-
 AUDIT = """
 import sys
 def note(event, arguments):
@@ -488,11 +453,10 @@ import grequests
 
 
 def test_it_connects_to_its_own_server_only(tmp_path):
-    place = stack("stage-1-today")
     variables = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://192.0.2.1:9")
     done = run_in("stage-1-today", tmp_path, AUDIT, *LOOP_ONLY, **variables)
     connects = [line for line in done.stderr.splitlines() if line.startswith("CONNECT")]
-    assert place and len(connects) > 10
+    assert len(connects) > 10
     assert set(connects) == {"CONNECT 127.0.0.1"}
     assert done.returncode == 0, done.stdout
 
@@ -537,12 +501,9 @@ print(json.dumps([report["verdicts"], report["exit_status"], report["cures"],
 
 
 def test_a_running_program_is_examined_from_inside_and_not_changed(tmp_path):
-    place = stack("stage-2-today")
-    done = subprocess.run(
-        [place.python, "-c", INSIDE, patients.DOCTOR.parent],
-        env=environments.clean_environ(place) | {"TMPDIR": str(tmp_path)},
-        capture_output=True, text=True, timeout=150,
-    )  # fmt: skip
+    variables = {"TMPDIR": str(tmp_path)}
+    folder = patients.DOCTOR.parent
+    done = python_in("stage-2-today", "-c", INSIDE, folder, variables=variables)
     verdicts, status, cures, poll, context = json.loads(done.stdout)
     assert (verdicts["event loop"], status) == ("blocked", 1)
     assert (cures, poll, context) == ([], "select", "urllib3.contrib.pyopenssl")
@@ -637,7 +598,7 @@ while True:
 
 def attached(name: str, url: str, **variables):
     """The doctor attached to a running program of a stack that fetches again and again."""
-    place = stack(name)
+    place = environment(name)
     steps = ",".join(place.stack.steps)
     probes = patients.DOCTOR.parent / "probes"
     running = subprocess.Popen(
@@ -647,14 +608,14 @@ def attached(name: str, url: str, **variables):
     try:
         assert running.stdout.readline() == "fetched\n"
         arguments = ["attach", str(running.pid), "--seconds", "1.5", "--json"]
-        return run(sys.executable, *arguments, environ={"PATH": os.defpath} | variables)
+        return run(sys.executable, *arguments, env={"PATH": os.defpath} | variables)
     finally:
         running.kill()
         running.wait()
 
 
 def test_a_running_process_is_seen_to_stand_in_the_wait():
-    spy = {"PATH": str(stack("py-spy-today").python.parent)}
+    spy = {"PATH": str(environment("py-spy-today").python.parent)}
     with server.start() as lab:
         ill = attached("stage-2-injected-today", f"{lab.url}/delay/0.2?page=", **spy)
         well = attached("stage-1-today", f"{lab.url}/delay/0.2?page=", **spy)
@@ -669,7 +630,7 @@ def test_a_running_process_is_seen_to_stand_in_the_wait():
 
 
 def test_without_py_spy_the_command_is_named():
-    done = run(sys.executable, "attach", str(os.getpid()), environ={"PATH": "/nonexistent"})
+    done = run(sys.executable, "attach", str(os.getpid()), env={"PATH": "/nonexistent"})
     assert done.returncode == 2
     assert f"py-spy dump --pid {os.getpid()}" in done.stderr
 

@@ -3,11 +3,11 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from here import run
 
 from casebook import places
 
@@ -19,14 +19,8 @@ def book_without_old_pythons(tmp_path_factory):
     """The whole book, built from a copy of this tree where no old interpreter can be found."""
     home = tmp_path_factory.mktemp("home")
     root = home / "book"
-    tracked = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"],
-        cwd=places.ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    for name in tracked:
+    listed = run("git", "ls-files", "-co", "--exclude-standard", check=True)
+    for name in listed.stdout.splitlines():
         if (places.ROOT / name).is_file():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(places.ROOT / name, root / name)
@@ -37,14 +31,7 @@ def book_without_old_pythons(tmp_path_factory):
     # What was downloaded before need not be downloaded again.
     cache = os.environ.get("UV_CACHE_DIR") or str(Path.home() / ".cache" / "uv")
     environ |= {"HOME": str(home), "PATH": "/usr/bin:/bin", "UV_CACHE_DIR": cache}
-    done = subprocess.run(
-        [sys.executable, "-m", "casebook", "book"],
-        cwd=root,
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=1800,
-    )
+    done = run(sys.executable, "-m", "casebook", "book", cwd=root, env=environ, timeout=1800)
     assert done.returncode == 0, done.stderr
     return root
 

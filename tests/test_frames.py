@@ -2,16 +2,12 @@
 
 import http.client
 import json
-import os
 import ssl
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
+from here import alive, environment, eventually, last_words
 
-from casebook import places, stacks
 from casebook.cases.bookstore import frames, hello, stock, store
 from casebook.errors import ServerFailed, UsageError, VisitFailed
 from casebook.stacks import environments
@@ -179,28 +175,8 @@ def test_a_site_that_cannot_start_says_why_and_leaves_nothing(tmp_path, monkeypa
 
 def test_the_site_ends_with_its_owner():
     """An owner that is killed takes it along, and its files."""
-    environments.ensure(stacks.get("twisted-today"))
-    code = (
-        "import time; from casebook.cases.bookstore import hello; site = hello.serve(); "
-        "print(site.pid, site.ca_file.parent, flush=True); time.sleep(60)"
-    )
-    owner = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=places.ROOT, text=True
-    )
-    pid, folder = owner.stdout.readline().split()
-    pid, folder = int(pid), Path(folder)
-    assert folder.exists()
-    owner.kill()
-    owner.communicate()
-    deadline = time.monotonic() + 20
-    while (_lives(pid) or folder.exists()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not _lives(pid) and not folder.exists()
-
-
-def _lives(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    environment("twisted-today")
+    code = "import time; from casebook.cases.bookstore import hello; site = hello.serve(); "
+    code += "print(site.pid, site.ca_file.parent, flush=True); time.sleep(60)"
+    pid, folder = last_words(code).split()
+    assert eventually(lambda: not alive(int(pid)) and not Path(folder).exists())

@@ -4,14 +4,12 @@ The machine's store of certificates is another one for the processes that are st
 have a mount namespace of their own, with a folder of the test in the place of /etc/ssl.
 """
 
-import http.server
 import os
 import re
 import shutil
 import ssl
 import subprocess
 import sys
-import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,9 +18,10 @@ from pathlib import Path
 
 import pytest
 import trustme
+from here import Quiet, environment, run, serving
 
-from casebook import places, stacks
-from casebook.stacks import environments, installers
+from casebook import places
+from casebook.stacks import installers
 
 #: What uv says of an authority that is not in the store, and where there is no store.
 UNKNOWN = "UnknownIssuer"
@@ -58,11 +57,6 @@ class Index:
         (page / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
 
 
-class _Pages(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 def write_wheel(folder: Path, name: str, version: str, files: dict[str, str]) -> Path:
     path = folder / f"{name}-{version}-py2.py3-none-any.whl"
     about = f"{name}-{version}.dist-info"
@@ -86,14 +80,10 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     authority.issue_cert("127.0.0.1").configure_cert(context)
     ca_file = folder / "ca.pem"
     authority.cert_pem.write_to_path(str(ca_file))
-    pages = partial(_Pages, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), pages) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        index = Index(f"https://127.0.0.1:{server.server_port}/", folder, ca_file)
+    with serving(partial(Quiet, directory=str(folder)), context) as url:
+        index = Index(url + "/", folder, ca_file)
         index.offer("thing", {"thing.py": ""})
         yield index
-        server.shutdown()
 
 
 @dataclass(frozen=True)
@@ -117,10 +107,7 @@ class Machine:
         }
         elsewhere = 'mount --bind "$0" /etc/ssl && exec "$@"'
         namespace = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", elsewhere]
-        done = subprocess.run(
-            [*namespace, self.folder / "ssl", *command], env=environ | variables, cwd=cwd,
-            capture_output=True, text=True, timeout=300,
-        )  # fmt: skip
+        done = run(*namespace, self.folder / "ssl", *command, env=environ | variables, cwd=cwd)
         assert done.returncode == 0 or done.stderr
         return "" if done.returncode == 0 else done.stderr
 
@@ -192,10 +179,7 @@ def test_whoever_decides_otherwise_is_heard(machine: Machine) -> None:
 @pytest.fixture
 def pip_of_2_7(machine: Machine) -> list:
     """A command of the pip of an environment of Python 2.7, which downloads `thing`."""
-    stack = stacks.get("stage-1-py27")
-    if not environments.find_interpreter("2.7") and "2.7" not in environments.required():
-        pytest.skip("no Python 2.7 here")
-    python = environments.ensure(stack).python
+    python = environment("stage-1-py27").python
     return [python, "-m", "pip", "download", "thing", "--no-cache-dir", "--dest", machine.folder]
 
 

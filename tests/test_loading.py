@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from here import run
 
 from casebook import places, stacks
 from casebook.cases.certificates import cores, handshakes, instructions, loading, preloads, rwlocks
@@ -255,10 +256,7 @@ except loading.MissingInterpreter as error:
     print(json.dumps(str(error)))
 """
     environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environ, cwd=places.ROOT,
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    done = run(sys.executable, "-c", script, env=environ)
     assert done.returncode == 0, done.stderr
     sources, error = map(json.loads, done.stdout.splitlines())
     assert sources == {"stage-1-py37": ["reference"], "stage-1-today": ["live"]}

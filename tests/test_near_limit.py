@@ -36,12 +36,6 @@ def only(monkeypatch, tmp_path):
     return leave
 
 
-@pytest.fixture(scope="module")
-def lab():
-    with server.start() as running:
-        yield running
-
-
 def ask(**spec) -> dict:
     """The answer of the Go client to a spec."""
     spec = {"n": 3, "delay_s": 0, "verify": True, "trusted": "", "bound_s": 30} | spec
@@ -83,27 +77,27 @@ def test_is_built_once():
 
 
 @needs("go")
-def test_a_page_that_is_not_there_is_named(lab):
-    answer = ask(url=f"{lab.url}/nowhere", trusted=str(lab.ca_file))
+def test_a_page_that_is_not_there_is_named(https):
+    answer = ask(url=f"{https.url}/nowhere", trusted=str(https.ca_file))
     assert answer["failure"]["page"] == 0 and answer["failure"]["type"] == "WrongStatus"
     with pytest.raises(RunFailed, match=r"page 0.*404"):
         runs.check("go", 3, answer)
 
 
 @needs("go")
-def test_does_not_trust_an_authority_that_it_was_not_told_of(lab):
+def test_does_not_trust_an_authority_that_it_was_not_told_of(https):
     with server.start() as other:
-        answer = ask(url=lab.url, trusted=str(other.ca_file))
+        answer = ask(url=https.url, trusted=str(other.ca_file))
     assert answer["failure"]["type"] == "x509.UnknownAuthorityError"
     assert all(response["status"] is None for response in answer["responses"])
-    assert ask(url=lab.url, verify=False)["failure"] is None  # as with verify=False
+    assert ask(url=https.url, verify=False)["failure"] is None  # as with verify=False
 
 
 @needs("go")
-def test_a_file_without_certificates_is_no_run(lab, tmp_path):
+def test_a_file_without_certificates_is_no_run(https, tmp_path):
     empty = tmp_path / "empty.pem"
     empty.write_text("")
-    answer = ask(url=lab.url, trusted=str(empty))
+    answer = ask(url=https.url, trusted=str(empty))
     assert answer["failure"]["type"] == "CertificatesNotLoaded"
 
 
@@ -116,7 +110,7 @@ def test_waits_no_longer_than_it_is_told():
 
 
 @needs("h2load")
-def test_h2load_stands_in_where_there_is_no_go(only, lab):
+def test_h2load_stands_in_where_there_is_no_go(only, https):
     only("h2load")
     assert near_limit.kind() == "h2load"
     [run] = near_limit.measure_runs([30], delay_s=0.3)
@@ -127,19 +121,19 @@ def test_h2load_stands_in_where_there_is_no_go(only, lab):
 
 
 @needs("h2load")
-def test_h2load_counts_only_when_every_response_is_a_200(lab):
+def test_h2load_counts_only_when_every_response_is_a_200(https):
     with pytest.raises(RunFailed, match="0 succeeded"):
-        h2load.fetch(f"{lab.url}/nowhere", 3, within_s=30)
+        h2load.fetch(f"{https.url}/nowhere", 3, within_s=30)
 
 
 @needs("h2load")
-def test_h2load_may_open_as_many_files_as_it_has_connections(lab):
+def test_h2load_may_open_as_many_files_as_it_has_connections(https):
     """In a process of its own, whose soft limit is lower than that."""
     code = (
         "import resource; from casebook.cases import h2load;"
         "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1];"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard));"
-        f"h2load.fetch({lab.url + '/get'!r}, 100, 60)"
+        f"h2load.fetch({https.url + '/get'!r}, 100, 60)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -3,7 +3,6 @@
 import ast
 import re
 import statistics
-import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from here import run
 from nbformat import NotebookNode
 
 from casebook import places
@@ -27,9 +27,14 @@ KINDS = ("mechanism", "evidence", "plumbing")
 LEAST_MECHANISM, MOST_LINES, MOST_FINDINGS, MOST_WORDS = 2 / 3, 4, 4, 1600
 
 
-def code_cells(notebook: Path) -> list[str]:
-    cells = nbformat.read(notebook, as_version=4).cells
-    return [cell.source for cell in cells if cell.cell_type == "code"]
+@cache
+def read(path: Path) -> NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def sources(path: Path, kind: str) -> list[str]:
+    """What stands in the cells of a kind."""
+    return [cell.source for cell in read(path).cells if cell.cell_type == kind]
 
 
 def python_of(cell: str) -> str:
@@ -42,40 +47,28 @@ def test_all_notebooks_are_chapters() -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_is_valid_and_runs_on_the_kernel_that_everyone_has(path: Path) -> None:
-    notebook = nbformat.read(path, as_version=4)
+def test_is_valid_runs_anywhere_installs_nothing_and_opens_with_its_only_title(path: Path) -> None:
+    notebook = read(path)
     nbformat.validate(notebook)
     assert notebook.metadata.kernelspec.name == "python3"
     assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+    assert not re.search(r"(pip|conda) install", "\n".join(sources(path, "code")))
+    assert notebook.cells[0].cell_type == "markdown"
+    assert notebook.cells[0].source.startswith("# ")
+    assert len(re.findall(r"^# ", "\n".join(sources(path, "markdown")), re.M)) == 1
 
 
 def test_are_committed_without_outputs() -> None:
     """`nbstripout --keep-id` would change nothing."""
-    command = [sys.executable, "-m", "nbstripout", "--keep-id", "--verify", *map(str, NOTEBOOKS)]
-    checked = subprocess.run(command, capture_output=True, text=True)
+    checked = run(sys.executable, "-m", "nbstripout", "--keep-id", "--verify", *NOTEBOOKS)
     assert checked.returncode == 0, f"{checked.stdout}\nrun: nbstripout --keep-id notebooks/*.ipynb"
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_opens_with_its_only_title(path: Path) -> None:
-    cells = nbformat.read(path, as_version=4).cells
-    assert cells[0].cell_type == "markdown" and cells[0].source.startswith("# ")
-    prose = [cell.source for cell in cells if cell.cell_type == "markdown"]
-    titles = [line for text in prose for line in text.splitlines() if line.startswith("# ")]
-    assert len(titles) == 1
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_installs_nothing(path: Path) -> None:
-    for cell in code_cells(path):
-        assert "pip install" not in cell and "conda install" not in cell
 
 
 def test_nothing_is_defined_in_two_notebooks() -> None:
     """What two chapters need belongs into the package."""
     defined: dict[str, list[str]] = {}
     for path in NOTEBOOKS:
-        for cell in code_cells(path):
+        for cell in sources(path, "code"):
             for node in ast.walk(ast.parse(python_of(cell))):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                     defined.setdefault(node.name, []).append(path.stem)
@@ -112,7 +105,7 @@ class Story:
 @cache
 def story(path: Path) -> Story:
     told, section = Story(), ""
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in read(path).cells:
         if cell.cell_type == "markdown":
             headings = re.findall(r"^## +(.+?)\s*$", cell.source, re.M)
             section = headings[-1] if headings else section
@@ -207,7 +200,7 @@ def test_all_checks_stand_folded_at_the_end(path: Path) -> None:
     (heading,) = story(path).checks
     assert heading.source.startswith(f"## {CHECKS}\n") or heading.source == f"## {CHECKS}"
     assert heading.metadata["jp-MarkdownHeadingCollapsed"] is True
-    cells = nbformat.read(path, as_version=4).cells
+    cells = read(path).cells
     after = cells[[cell.id for cell in cells].index(heading.id) + 1 :]
     assert not [cell for cell in after if cell.source.startswith(("# ", "## "))]
 

@@ -4,16 +4,16 @@ import json
 import socket
 import ssl
 import struct
-import subprocess
 import threading
 import time
 from pathlib import Path
 
 import pytest
 import trustme
+from here import environment, python_in
 
-from casebook import places, stacks
-from casebook.errors import EnvironmentFailed, MissingInterpreter
+from casebook import places
+from casebook.errors import EnvironmentFailed
 from casebook.stacks import environments, patches
 
 PATCH = places.ENV / "patches" / "gevent-openssl-recv-into.patch"
@@ -73,22 +73,8 @@ def port():
         yield listener.getsockname()[1]
 
 
-def environment_of(name: str) -> environments.Environment:
-    """Leave out a stack whose old Python is not here, unless it is required (as in CI)."""
-    try:
-        return environments.ensure(stacks.get(name))
-    except MissingInterpreter as error:
-        if stacks.get(name).python in environments.required():
-            raise
-        pytest.skip(str(error))
-
-
 def inside(name: str, port: int, what: str) -> dict:
-    environment = environment_of(name)
-    done = subprocess.run(
-        [environment.python, Path(__file__).with_name("patch_client.py"), str(port), what],
-        env=environments.clean_environ(environment), capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    done = python_in(name, Path(__file__).with_name("patch_client.py"), port, what)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -129,22 +115,21 @@ def test_requests_ends_as_on_pyopenssl_itself(name, port):
 
 @pytest.mark.parametrize("name", ["stage-3-py27", "stage-3-py37", "stage-3-today"])
 def test_the_patch_is_in_stage_4_alone(name):
-    unpatched = environment_of(name)
-    patched = environment_of(name.replace("3-", "4-", 1))
+    unpatched, patched = environment(name), environment(name.replace("3-", "4-", 1))
     assert unpatched.versions == patched.versions
     assert "def recv_into" not in source(unpatched)
     assert "def recv_into" in source(patched)
 
 
-def source(environment: environments.Environment) -> str:
-    folder = environment.python.parent.parent
+def source(place: environments.Environment) -> str:
+    folder = place.python.parent.parent
     return next(folder.glob("lib/python*/site-packages/gevent_openssl/SSL.py")).read_text()
 
 
 def copy_of_the_package(folder: Path) -> Path:
     target = folder / "gevent_openssl" / "SSL.py"
     target.parent.mkdir()
-    target.write_text(source(environments.ensure(stacks.get("stage-3-today"))))
+    target.write_text(source(environment("stage-3-today")))
     return target
 
 

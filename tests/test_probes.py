@@ -1,57 +1,56 @@
 """The probe inside real stacks, against a real server: what it finds, counts and refuses."""
 
+import functools
 import itertools
 import json
 import re
-import subprocess
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
+from here import environment, python_in
 
-from casebook import clients, server, stacks
+from casebook import clients, server
 from casebook.runs.bench import PROBES, ask_probe
 from casebook.runs.measure import measure_runs
-from casebook.stacks import environments
 
-SERIAL = [
-    "stage-2-py27",
-    "stage-2-py37",
-    "stage-3-py37",
-    "stage-2-injected-today",
-    "stage-3-today",
-]
+SERIAL = ["stage-2-py27", "stage-2-py37", "stage-3-py37"]
+SERIAL += ["stage-2-injected-today", "stage-3-today"]
 CONCURRENT = ["stage-1-py27", "stage-3-py27", "stage-1-py37", "stage-4-py37", "stage-1-today"]
 #: Stacks that differ in nothing from `import grequests`, as the client by itself has it.
 PLAIN = ["stage-1-py27", "stage-2-py27", "stage-1-py37", "stage-2-py37", "stage-1-today"]
 EVENTS = ["connect", "handshake", "send", "wait", "receive"]
 
 
-@pytest.fixture(scope="module")
-def https():
-    with server.start() as lab:
-        yield lab
-
-
-@pytest.fixture(scope="module")
-def http():
-    with server.start("http") as lab:
-        yield lab
-
-
-def environment_of(name):
-    stack = stacks.get(name)
-    if environments.find_interpreter(stack.python) is None:
-        assert stack.python not in environments.required()
-        pytest.skip(f"no Python {stack.python} here")
-    return environments.ensure(stack)
-
-
 def ask(name, target, gather=(), n=5, delay_s=0.1, client="grequests", **other):
     """The probe's answer for this stack; other keys go into its specification."""
-    environment = environment_of(name)
     target.reset()
-    return ask_probe(environment, target, n, delay_s, client, tuple(gather), **other)[0]
+    return ask_probe(environment(name), target, n, delay_s, client, tuple(gather), **other)[0]
+
+
+@pytest.fixture(scope="module")
+def seen():
+    """seen(stack): one run with what goes together in it, and the server's counters after it."""
+    with server.start() as lab:
+
+        @functools.cache
+        def once(name):
+            answer = all_right(ask(name, lab, ["provenance", "timeline"], delay_s=0.3))
+            return SimpleNamespace(answer=answer, server=lab.counters(), **answer)
+
+        yield once
+
+
+@pytest.fixture(scope="module")
+def traced(https):
+    """traced(stack): the trace of two requests."""
+    return functools.cache(lambda name: all_right(ask(name, https, ["trace"], n=2), n=2)["trace"])
+
+
+@pytest.fixture(scope="module")
+def profiled(https):
+    """profiled(stack): one run with a profile beside the other instruments."""
+    gather = ["profile", "provenance", "timeline"]
+    return functools.cache(lambda name: all_right(ask(name, https, gather)))
 
 
 def all_right(answer, n=5):
@@ -70,54 +69,32 @@ def names_of(answer, step):
 
 @pytest.mark.parametrize("name", ["stage-1-py27", "stage-1-py37", "stage-1-today"])
 def test_importing_the_probe_imports_nothing_that_gevent_patches(name):
-    environment = environment_of(name)
     patched = "ssl _ssl socket _socket select _select selectors threading subprocess queue".split()
     script = "import sys; sys.path.insert(0, sys.argv[1]); import fetch; print(list(sys.modules))"
-    found = subprocess.run(
-        [environment.python, "-c", script, PROBES],
-        env=environments.clean_environ(environment),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    found = python_in(name, "-c", script, PROBES, check=True)
     assert not set(patched) & set(re.findall(r"'([\w.]+)'", found.stdout))
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_the_client_by_itself_comes_out_the_same(name, https):
-    environment = environment_of(name)
-    all_right(ask(name, https, n=3), n=3)
-    probe = https.counters()
+def test_the_client_by_itself_comes_out_the_same(name, https, seen):
+    probe = seen(name).server
     https.reset()
-    said = subprocess.run(
-        [environment.python, clients.file_of("grequests"), https.url, "3", https.ca_file],
-        env=environments.clean_environ(environment),
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    script = clients.file_of("grequests")
+    said = python_in(name, script, https.url, 3, https.ca_file, check=True).stdout
     assert said.startswith("[" + ", ".join(["<Response [200]>"] * 3) + "]\n")
-    script = https.counters()
-    assert (probe["peak_in_flight"] == 1) == (script["peak_in_flight"] == 1) == (name in SERIAL)
-    assert probe["handshakes"] == script["handshakes"] == 3
-    assert probe["requests"] == script["requests"] == 3
+    alone = https.counters()
+    assert (probe["peak_in_flight"] == 1) == (alone["peak_in_flight"] == 1) == (name in SERIAL)
+    assert alone["handshakes"] == alone["requests"] == 3
+    assert probe["handshakes"] == probe["requests"] == 5
 
 
 def test_nothing_is_left_beside_the_probes(https):
     before = sorted(PROBES.rglob("*"))
-    environment = environment_of("stage-1-today")
-    environ = environments.clean_environ(environment)
-    del environ["PYTHONDONTWRITEBYTECODE"]
     spec = {"client": str(clients.file_of("grequests")), "steps": ["grequests"], "n": 1}
     spec |= {"url": https.url, "delay_s": 0, "ca_file": str(https.ca_file)}
-    subprocess.run(
-        [environment.python, PROBES / "fetch.py"],
-        env=environ,
-        input=json.dumps(spec),
-        text=True,
-        check=True,
-        capture_output=True,
-    )
+    variables = {"PYTHONDONTWRITEBYTECODE": ""}
+    asked = {"input": json.dumps(spec), "variables": variables, "check": True}
+    python_in("stage-1-today", PROBES / "fetch.py", **asked)
     assert sorted([*PROBES.rglob("*"), *clients.FOLDER.glob("*.pyc")]) == before
 
 
@@ -125,8 +102,8 @@ def test_nothing_is_left_beside_the_probes(https):
 
 
 @pytest.mark.parametrize("name", ["stage-1-py27", "stage-2-py27", "stage-1-today", *SERIAL[-2:]])
-def test_one_context_and_one_load_for_each_connection(name, https):
-    counters = all_right(ask(name, https))["counters"]
+def test_one_context_and_one_load_for_each_connection(name, seen):
+    counters = seen(name).counters
     assert counters["contexts"] == 5
     assert counters["load_verify_locations"] == 5
     assert counters["default_loads"] == 0
@@ -139,10 +116,9 @@ def test_without_verification_the_default_certificates_are_loaded_all_the_same(h
 
 
 @pytest.mark.parametrize("name", SERIAL)
-def test_the_loop_stands_still_while_a_serial_stack_waits(name, https):
-    answer = all_right(ask(name, https, delay_s=0.3))
-    assert answer["counters"]["longest_stall_s"] >= 0.28
-    assert https.counters()["peak_in_flight"] == 1
+def test_the_loop_stands_still_while_a_serial_stack_waits(name, seen):
+    assert seen(name).counters["longest_stall_s"] >= 0.28
+    assert seen(name).server["peak_in_flight"] == 1
 
 
 def test_without_gevent_there_is_no_loop_to_stand_still(https):
@@ -151,40 +127,35 @@ def test_without_gevent_there_is_no_loop_to_stand_still(https):
     assert https.counters()["peak_in_flight"] == 1
 
 
-def test_pythons_openssls_and_times(https):
-    answer = all_right(ask("stage-2-py27", https))
-    assert answer["python"].startswith("2.7.")
-    assert answer["openssl"].startswith("OpenSSL")
-    assert answer["openssl_of_pyopenssl"].startswith("OpenSSL 1.1.1")
-    assert answer["wall_s"] >= 0.5
-    assert 0 < answer["user_s"] < answer["wall_s"]
-    assert answer["peak_rss_kib"] > 10_000
+def test_pythons_openssls_and_times(seen):
+    found = seen("stage-2-py27")
+    assert found.python.startswith("2.7.")
+    assert found.openssl.startswith("OpenSSL")
+    assert found.openssl_of_pyopenssl.startswith("OpenSSL 1.1.1")
+    assert found.wall_s >= 5 * 0.3
+    assert 0 < found.user_s < found.wall_s
+    assert found.peak_rss_kib > 10_000
 
 
 # ---------------------------------------------------------------- provenance
+
+
+INJECTED = "urllib3.contrib.pyopenssl.PyOpenSSLContext"
 
 
 @pytest.mark.parametrize(
     ("name", "context", "connected"),
     [
         ("stage-1-py27", "gevent._sslgte279.SSLContext", "gevent._sslgte279.SSLSocket"),
-        (
-            "stage-2-py27",
-            "urllib3.contrib.pyopenssl.PyOpenSSLContext",
-            "urllib3.contrib.pyopenssl.WrappedSocket",
-        ),
+        ("stage-2-py27", INJECTED, "urllib3.contrib.pyopenssl.WrappedSocket"),
         ("stage-1-py37", "gevent._ssl3.SSLContext", "gevent._ssl3.SSLSocket"),
-        (
-            "stage-2-py37",
-            "urllib3.contrib.pyopenssl.PyOpenSSLContext",
-            "urllib3.contrib.pyopenssl.WrappedSocket",
-        ),
+        ("stage-2-py37", INJECTED, "urllib3.contrib.pyopenssl.WrappedSocket"),
         ("stage-1-today", "gevent.ssl.SSLContext", "gevent.ssl.SSLSocket"),
         ("stage-2-today", "gevent.ssl.SSLContext", "gevent.ssl.SSLSocket"),
     ],
 )
-def test_provenance_as_published(name, context, connected, https):
-    answer = all_right(ask(name, https, ["provenance"]))
+def test_provenance_as_published(name, context, connected, seen):
+    answer = seen(name).answer
     assert set(names_of(answer, "start").values()) == {None}
     after = names_of(answer, "after grequests")
     assert after["urllib3.util.ssl_.SSLContext"] == context
@@ -231,8 +202,8 @@ def intervals(answer, event):
 
 
 @pytest.mark.parametrize("name", SERIAL + CONCURRENT)
-def test_timeline_shows_who_waits_for_whom(name, https):
-    answer = all_right(ask(name, https, ["timeline"], delay_s=0.1 if name in SERIAL else 0.3))
+def test_timeline_shows_who_waits_for_whom(name, seen):
+    answer = seen(name).answer
     for page in range(5):
         rows = [row for row in answer["timeline"] if row["page"] == page]
         rows.sort(key=lambda row: row["start_s"])
@@ -268,8 +239,8 @@ def row_of(answer, file, function):
     return row
 
 
-def test_the_profile_of_stage_2_ends_in_poll(https):
-    answer = all_right(ask("stage-2-py27", https, ["profile"]))
+def test_the_profile_of_stage_2_ends_in_poll(profiled):
+    answer = profiled("stage-2-py27")
     poll = row_of(answer, "urllib3/util/wait.py", "do_poll")
     assert poll["nc"] >= 5
     assert poll["line"] == 99
@@ -296,8 +267,8 @@ def greenlet_of_poll(trace):
 
 
 @pytest.mark.parametrize("name", SERIAL)
-def test_the_trace_of_a_serial_stack_goes_from_send_to_a_poll_that_blocks(name, https):
-    trace = all_right(ask(name, https, ["trace"], n=2), n=2)["trace"]
+def test_the_trace_of_a_serial_stack_goes_from_send_to_a_poll_that_blocks(name, traced):
+    trace = traced(name)
     mine = greenlet_of_poll(trace)
     steps = [row["function"] for row in trace if row["greenlet"] == mine]
     send, read = steps.index("SSL_write"), steps.index("SSL_read")
@@ -312,8 +283,8 @@ def test_the_trace_of_a_serial_stack_goes_from_send_to_a_poll_that_blocks(name, 
 
 
 @pytest.mark.parametrize("name", ["stage-1-py27", "stage-1-py37", "stage-1-today"])
-def test_the_trace_of_a_concurrent_stack_goes_to_the_hub(name, https):
-    trace = all_right(ask(name, https, ["trace"], n=2), n=2)["trace"]
+def test_the_trace_of_a_concurrent_stack_goes_to_the_hub(name, traced):
+    trace = traced(name)
     assert not [row for row in trace if row["function"] == "poll"]
     read = next(
         i
@@ -331,12 +302,11 @@ def test_the_trace_is_bounded(https):
 
 
 @pytest.mark.parametrize("name", ["stage-2-py27", "stage-2-injected-today"])
-def test_no_path_of_this_machine_comes_out(name, https):
-    gathered = ["provenance", "profile", "timeline"]
-    for gather in (gathered, ["trace"]):
-        text = json.dumps(all_right(ask(name, https, gather, n=2), n=2))
+def test_no_path_of_this_machine_comes_out(name, profiled, traced):
+    for came in (profiled(name), traced(name)):
+        text = json.dumps(came)
         assert not re.search(r'["\s(]/[a-z]', text)
-        assert str(environment_of(name).python.parent.parent) not in text
+        assert str(environment(name).python.parent.parent) not in text
 
 
 # ---------------------------------------------------------------- failures
@@ -363,43 +333,14 @@ def test_a_step_that_does_not_exist_is_named(https):
     assert "'grequest'" in answer["failure"]["message"]
 
 
-class Wrong(BaseHTTPRequestHandler):
-    """Right answers, except: page 1 is not found at /a, page 2 gets page 7's answer at /b."""
-
-    def do_GET(self):
-        page = int(self.path.rpartition("=")[2])
-        missing = self.path.startswith("/a") and page == 1
-        if self.path.startswith("/b") and page == 2:
-            page = 7
-        body = json.dumps({"args": {"page": str(page)}}).encode()
-        self.send_response(404 if missing else 200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture(scope="module")
-def wrong_url():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Wrong)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-
-
 @pytest.mark.parametrize("name", ["stage-1-py27", "stage-1-today"])
 @pytest.mark.parametrize("client", ["grequests", "requests"])
-def test_wrong_responses_are_named(name, client, http, wrong_url):
-    status = ask(name, http, client=client, url=wrong_url + "/a")
-    assert status["failure"]["page"] == 1
-    assert status["failure"]["type"] == "WrongStatus"
-    assert "404" in status["failure"]["message"]
-    page = ask(name, http, client=client, url=wrong_url + "/b")
-    assert page["failure"]["page"] == 2
-    assert page["failure"]["message"] == "asked for page 2, got 7"
+def test_wrong_responses_are_named(name, client, http, wrong):
+    status = ask(name, http, client=client, url=wrong + "/a")["failure"]
+    assert (status["page"], status["type"]) == (1, "WrongStatus")
+    assert "404" in status["message"]
+    page = ask(name, http, client=client, url=wrong + "/b")["failure"]
+    assert (page["page"], page["message"]) == (1, "asked for page 1, got 7")
 
 
 @pytest.mark.parametrize("name", ["stage-2-py27", "stage-1-today"])
@@ -415,25 +356,14 @@ from gevent import monkey; print(sorted((m, sorted(n)) for m, n in monkey.saved.
 
 @pytest.mark.parametrize("name", ["stage-1-py27", "stage-1-py37", "stage-1-today"])
 def test_one_step_patches_what_grequests_patches(name):
-    environment = environment_of(name)
-    clean = environments.clean_environ(environment)
     said = {
-        step: subprocess.check_output(
-            [environment.python, "-Wignore", "-c", PATCHED, PROBES, step], env=clean
-        )
+        step: python_in(name, "-Wignore", "-c", PATCHED, PROBES, step, check=True).stdout
         for step in ("patch_as_grequests", "grequests", "patch_all")
     }
     assert said["patch_as_grequests"] == said["grequests"] != said["patch_all"]
 
 
 # ---------------------------------------------------------------- controls and culprits
-
-
-@pytest.mark.parametrize("name", SERIAL)
-def test_over_plain_http_nothing_is_serial(name, http):
-    counters = all_right(ask(name, http))["counters"]
-    assert http.counters()["peak_in_flight"] > 1
-    assert (counters["contexts"], counters["load_verify_locations"]) == (0, 0)
 
 
 @pytest.mark.parametrize("name", ["google-auth-2.55.1-today", "toolbelt-x509-today"])

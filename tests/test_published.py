@@ -63,61 +63,52 @@ def test_agreement(said, measured, same):
     assert published.agrees(said, measured) is same
 
 
-def test_times_are_compared_in_delays():
-    record = published.comparison("talk-serial-10", 1.12, runs=walls(0.1))
-    assert record["outcome"] == "reproduced" and record["published"] == "11 s"
-    assert record["measured_text"] == "1.12 s at a delay of 0.1 s (11.2 delays)"
-    full = published.comparison("talk-serial-10", 10.3, runs=walls(1.0))
-    assert full["outcome"] == "reproduced" and full["measured_text"] == "10.3 s"
+QUICK, FULL = walls(0.1), walls(1.0)
+SAME, DIFFERS, NOT = "reproduced", "differs", "not reproduced"
+#: A row, what was measured, what is said of it; what comes of it, and how it is written.
+COMPARED = [
+    # Times are compared in delays.
+    ("talk-serial-10", 1.12, {"runs": QUICK}, SAME, "1.12 s at a delay of 0.1 s (11.2 delays)"),
+    ("talk-serial-10", 10.3, {"runs": FULL}, SAME, "10.3 s"),
+    # Only what was free to differ: ten pages at 1 s, one after another, cannot take less than 10 s.
+    ("talk-serial-10", 1.95, {"runs": QUICK, "delays": 10}, SAME, None),
+    ("talk-serial-10", 10.2, {"runs": FULL, "delays": 10}, DIFFERS, None),
+    ("talk-grequests37-10", 10.5, {"runs": FULL, "delays": 1}, NOT, None),
+    # Another number with the same finding, and another finding.
+    ("talk-grequests37-10", 0.33, {"runs": QUICK}, DIFFERS, None),
+    ("talk-grequests37-10", 10.2, {"runs": FULL}, NOT, None),
+    ("stage0-27", "concurrent", {"why": "No laptop is like another."}, NOT, None),
+    # Without a delay, as they are: a verdict of serial or concurrent would be none.
+    ("threads-verify-true", 1.1, {"runs": QUICK}, SAME, "1.10 s"),
+    ("threads-verify-false", 0.1, {"runs": QUICK, "finding": True}, DIFFERS, None),
+    ("threads-verify-false", 0.1, {"runs": QUICK}, NOT, None),
+    # Whether a finding holds is said, and not guessed.
+    ("threads-true-read", 0.01, {"why": "No net.", "finding": True}, DIFFERS, None),
+    ("threads-true-read", 0.01, {"why": "No net.", "finding": False}, NOT, None),
+    ("bookstore-h1-cpu", 71.0, {"finding": False}, SAME, "71.0%"),
+    # Published as more than a number.
+    ("threads-ratio", 340.0, {}, SAME, "340%"),
+    ("threads-ratio", 12.0, {"why": "A default bundle."}, NOT, None),
+]
 
 
-def test_only_what_was_free_to_differ_is_compared():
-    """Ten pages at 1 s, one after another, cannot take less than 10 s: 11 s says 1 s."""
-    near = published.comparison("talk-serial-10", 1.95, runs=walls(0.1), delays=10)
-    assert near["outcome"] == "reproduced"
+@pytest.mark.parametrize(("row", "measured", "said", "outcome", "written"), COMPARED)
+def test_a_row_is_held_against_what_was_measured(row, measured, said, outcome, written):
+    record = published.comparison(row, measured, **said)
+    assert (record["outcome"], record["measured"]) == (outcome, measured)
+    assert written in (record["measured_text"], None)
+    if outcome == NOT:
+        assert said.get("why", published.UNEXPLAINED) in record["why"]
+
+
+def test_beside_the_delays_the_rest_is_said():
+    assert published.comparison("talk-serial-10", 1.12, runs=QUICK)["published"] == "11 s"
+    near = published.comparison("talk-serial-10", 1.95, runs=QUICK, delays=10)
     assert near["why"] == "Beside the 10 delays it took 1.00 s there and 0.95 s here."
-    far = published.comparison("talk-serial-10", 10.2, runs=walls(1.0), delays=10)
-    assert far["outcome"] == "differs" and "and 0.20 s here." in far["why"]
-    record = published.comparison("talk-grequests37-10", 10.5, runs=walls(1.0), delays=1)
-    assert record["outcome"] == "not reproduced" and published.UNEXPLAINED in record["why"]
-
-
-def test_another_number_with_the_same_finding_differs():
-    record = published.comparison("talk-grequests37-10", 0.33, runs=walls(0.1))
-    assert record["outcome"] == "differs" and record["measured"] == 0.33
-
-
-def test_another_finding_without_a_reason_says_so():
-    record = published.comparison("talk-grequests37-10", 10.2, runs=walls(1.0))
-    assert record["outcome"] == "not reproduced" and record["why"] == published.UNEXPLAINED
-    record = published.comparison("stage0-27", "concurrent", why="No laptop is like another.")
-    assert record["outcome"] == "not reproduced" and record["why"] == "No laptop is like another."
-
-
-def test_times_without_a_delay_are_compared_as_they_are():
-    runs = walls(0.1)
-    record = published.comparison("threads-verify-true", 1.1, runs=runs)
-    assert record["outcome"] == "reproduced" and record["measured_text"] == "1.10 s"
-    record = published.comparison("threads-verify-false", 0.1, runs=runs, finding=True)
-    assert record["outcome"] == "differs"
-    # A verdict of serial or concurrent would be none: nothing waited.
-    record = published.comparison("threads-verify-false", 0.1, runs=runs)
-    assert record["outcome"] == "not reproduced"
-
-
-def test_whether_a_finding_holds_is_said_and_not_guessed():
-    for finding, outcome in ((True, "differs"), (False, "not reproduced")):
-        record = published.comparison("threads-true-read", 0.01, why="No net.", finding=finding)
-        assert record["outcome"] == outcome
-    record = published.comparison("bookstore-h1-cpu", 71.0, finding=False)
-    assert record["outcome"] == "reproduced" and record["measured_text"] == "71.0%"
-
-
-def test_a_ratio_that_was_published_as_more_than():
-    record = published.comparison("threads-ratio", 340.0)
-    assert record["outcome"] == "reproduced" and record["measured_text"] == "340%"
-    record = published.comparison("threads-ratio", 12.0, why="A default bundle.")
-    assert record["outcome"] == "not reproduced"
+    far = published.comparison("talk-serial-10", 10.2, runs=FULL, delays=10)
+    assert "and 0.20 s here." in far["why"]
+    bare = published.comparison("talk-grequests37-10", 10.2, runs=FULL)
+    assert bare["why"] == published.UNEXPLAINED
 
 
 def test_what_was_not_measured_needs_a_reason():
@@ -127,17 +118,11 @@ def test_what_was_not_measured_needs_a_reason():
 
 
 def test_recorded_rows_are_told_apart():
-    assert published.comparison("stage1-27", "concurrent", runs=walls(1.0, "reference")) == {
-        "id": "stage1-27",
-        "published": "fast",
-        "measured": "concurrent",
-        "measured_text": "concurrent",
-        "unit": "",
-        "outcome": "reproduced",
-        "why": "",
-        "source": "reference",
-        "chapter": "",
-    }
+    record = published.comparison("stage1-27", "concurrent", runs=walls(1.0, "reference"))
+    assert record == dict.fromkeys(("unit", "why", "chapter"), "") | {
+        "id": "stage1-27", "published": "fast", "measured": "concurrent",
+        "measured_text": "concurrent", "outcome": "reproduced", "source": "reference",
+    }  # fmt: skip
     seen = SimpleNamespace(source="reference", delay_s=0.1, stack="stage-2-py27")
     record = published.comparison("profile-stage2-poll", 1.03, runs=seen)
     assert record["source"] == "reference" and record["outcome"] == "reproduced"

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import go_httpbin
 import pytest
+from here import alive, eventually, last_words, run
 
 from casebook import server
 from casebook.errors import ServerFailed, UsageError
@@ -57,12 +58,7 @@ def lab(shared):
 def curl(lab: server.Server, path: str, *options: str) -> tuple[int, dict[str, str], bytes]:
     """Status, headers (names in lower case) and body, as curl gets them in one new connection."""
     trust = ["--cacert", str(lab.ca_file)] if lab.ca_file else []
-    done = subprocess.run(
-        [*CURL, *trust, *options, lab.url + path],
-        capture_output=True,
-        check=True,
-        timeout=60,
-    )
+    done = run(*CURL, *trust, *options, lab.url + path, text=False, check=True)
     head, _, body = done.stdout.partition(b"\r\n\r\n")
     first, *rest = head.decode("latin-1").split("\r\n")
     headers = dict(line.lower().split(": ", 1) for line in rest)
@@ -80,9 +76,8 @@ def error(lab: server.Server, path: str, *options: str) -> tuple[int, str]:
 
 
 def crowd(lab: server.Server, n: int, path: str) -> dict:
-    command = [sys.executable, str(CROWD), lab.url, str(lab.ca_file or "-"), str(n), path]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=300)
-    return json.loads(done.stdout)
+    asked = [lab.url, lab.ca_file or "-", n, path]
+    return json.loads(run(sys.executable, CROWD, *asked, check=True).stdout)
 
 
 def raw(lab: server.Server) -> socket.socket:
@@ -90,18 +85,9 @@ def raw(lab: server.Server) -> socket.socket:
     return socket.create_connection((address.hostname, address.port), timeout=30)
 
 
-def ends(pid: int, within_s: float = 20) -> bool:
-    """Whether the process ends. Generous: it is about leftovers, not about speed."""
-    deadline = time.monotonic() + within_s
-    while _runs(pid) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not _runs(pid)
-
-
-def _runs(pid: int) -> bool:
-    # A zombie has ended; it only waits for its parent to ask. `ps` alone knows it on all systems.
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
-    return state.stdout.strip()[:1] not in ("", "Z")
+def client_of(lab: server.Server) -> http.client.HTTPSConnection:
+    address, context = urlsplit(lab.url), ssl.create_default_context(cafile=lab.ca_file)
+    return http.client.HTTPSConnection(address.hostname, address.port, context=context)
 
 
 # The endpoints
@@ -242,9 +228,7 @@ def test_serial_clients_are_never_two_at_once(lab):
 
 
 def test_a_fast_serial_client_on_one_connection(lab):
-    address = urlsplit(lab.url)
-    context = ssl.create_default_context(cafile=lab.ca_file)
-    client = http.client.HTTPSConnection(address.hostname, address.port, context=context)
+    client = client_of(lab)
     for _ in range(300):
         client.request("GET", "/delay/0")
         client.getresponse().read()
@@ -297,9 +281,7 @@ def test_reset_is_exact_while_a_request_is_in_flight(lab):
 
 
 def test_a_connection_that_outlives_a_reset_is_not_made_again(lab):
-    address = urlsplit(lab.url)
-    context = ssl.create_default_context(cafile=lab.ca_file)
-    client = http.client.HTTPSConnection(address.hostname, address.port, context=context)
+    client = client_of(lab)
     for method, path in [("GET", "/get"), ("POST", "/counters/reset"), ("GET", "/get")]:
         client.request(method, path)
         client.getresponse().read()
@@ -386,7 +368,7 @@ def test_told_to_stop_it_leaves_nothing(number):
         process.send_signal(number)
         rest, _ = process.communicate(timeout=30)
     assert (process.returncode, rest) == (0, "")
-    assert ends(ready["pid"], 0.5)
+    assert eventually(lambda: not alive(ready["pid"]), 0.5)
     assert not folder.exists()
 
 
@@ -408,17 +390,9 @@ def test_serve_over_plain_http_names_no_ca_file():
 
 
 def test_it_dies_with_an_owner_who_is_killed():
-    with subprocess.Popen(
-        [sys.executable, "-c", OWN], cwd=ROOT, text=True, stdout=subprocess.PIPE
-    ) as owner:
-        ready = json.loads(owner.stdout.readline())
-        owner.kill()
+    ready = json.loads(last_words(OWN))
     folder = Path(ready["ca_file"]).parent
-    assert ends(ready["pid"])
-    deadline = time.monotonic() + 20
-    while folder.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not folder.exists()
+    assert eventually(lambda: not alive(ready["pid"]) and not folder.exists())
 
 
 def test_a_forked_child_of_the_owner_does_not_keep_it_alive():
@@ -432,7 +406,7 @@ def test_a_forked_child_of_the_owner_does_not_keep_it_alive():
         ready, child = json.loads(owner.stdout.readline()), int(owner.stdout.readline())
         owner.kill()
     try:
-        assert ends(ready["pid"])
+        assert eventually(lambda: not alive(ready["pid"]))
     finally:
         os.kill(child, signal.SIGKILL)
 
@@ -509,7 +483,7 @@ def test_the_same_errors_as_go_httpbin(both):
     assert {**ours, "detail": ""} == {**theirs, "detail": ""}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # it compares clocks, which a machine that does something else disturbs
 def test_it_keeps_up_with_go_httpbin(both):
     """A thousand clients at once, in turns: the whole crowd, and its slowest hundredth."""
     seen = [[crowd(each, 1000, "/delay/1") for each in both] for _ in range(5)]

@@ -1,9 +1,8 @@
 """The cure answers as stock requests does: the same acceptance, the same exceptions."""
 
-import subprocess
-
+import here
 import pytest
-from trust_runs import CURE, NEWEST, environment, every_version, nightly, run
+from trust_runs import CURE, NEWEST, PRELOADED, environment, every_version, nightly, run
 
 from casebook.stacks import installers
 
@@ -39,7 +38,7 @@ def matrix(version: str, world, cure, directly: bool = False, **asked) -> dict:
     )
     # Targets x ways (fewer of them through the three proxies); with client certificates: servers x
     # certificates x ways, twice directly and once through each proxy.
-    ways_to_show = 3 if version in ("2.32.2", "2.32.4") else 4
+    ways_to_show = 3 if version in PRELOADED else 4
     cells = 15 * 15 + 2 * 8 * ways_to_show * 2
     if not directly:
         cells += 3 * (15 * 7 + 2 * 8 * ways_to_show)
@@ -69,10 +68,7 @@ def test_stock_and_cured_answer_alike_in_every_cell(world, cure, version):
 @pytest.mark.nightly  # it downloads them
 def test_with_the_newest_releases_and_prereleases_of_requests_and_urllib3(world, cure, tmp_path):
     install = installers.uv("pip", "install", "--target", tmp_path, "--prerelease=allow")
-    python = environment(NEWEST).python
-    done = subprocess.run(
-        [*install, "--python", python, "requests", "urllib3"], capture_output=True, text=True
-    )
+    done = here.run(*install, "--python", environment(NEWEST).python, "requests", "urllib3")
     assert done.returncode == 0, done.stderr
     found = matrix(NEWEST, world, cure, variables={"PYTHONPATH": str(tmp_path)})
     # It shares, and has not only fallen back to stock requests.

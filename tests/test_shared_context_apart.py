@@ -1,13 +1,11 @@
 """What the cure keeps apart: who verifies and who does not, whose certificate, which process."""
 
 import ssl
-import subprocess
 
-from trust_runs import NEWEST, OLDEST, environment, every_version
+from here import run
+from trust_runs import NEWEST, OLDEST, PRELOADED, SSL_ERROR, environment, every_version
 
 from casebook.stacks import installers
-
-SSL_ERROR = "requests.exceptions.SSLError"
 
 
 @every_version
@@ -38,7 +36,7 @@ def test_a_client_certificate_never_enters_a_shared_context(ask, version, world)
     assert found["cured"] == [["alice"], ["bob"]]
     assert found["cured without"] is None
     # The control: requests 2.32.2 and 2.32.4 show a session's certificate for another session.
-    leaks = version in ("2.32.2", "2.32.4")
+    leaks = version in PRELOADED
     assert (found["stock without"] is not None) == leaks
     if not leaks:
         assert found["stock"] == [["alice"], ["bob"]]
@@ -130,13 +128,10 @@ def test_other_ciphers_in_urllib3s_variable_make_another_context(ask, world):
 
 
 def test_a_requests_that_is_too_old_is_refused(cure, tmp_path):
-    place = environment("2.24.0")
-    install = installers.uv("pip", "install", "--target", tmp_path, "--no-deps")
-    subprocess.run([*install, "requests==2.20.1"], check=True, capture_output=True)
-    done = subprocess.run(
-        [place.python, "-W", "ignore", "-c", "import shared_context"],
-        env={"PYTHONPATH": f"{tmp_path}:{cure}"}, capture_output=True, text=True,
-    )  # fmt: skip
+    run(*installers.uv("pip", "install", "--target", tmp_path, "--no-deps"), "requests==2.20.1")
+    path = {"PYTHONPATH": f"{tmp_path}:{cure}"}
+    command = [environment("2.24.0").python, "-W", "ignore", "-c", "import shared_context"]
+    done = run(*command, env=path)
     [*_, last] = done.stderr.splitlines()
     assert last.startswith("ImportError: shared_context needs requests 2.21 or newer")
     assert "2.20.1" in last and "pip install" in last

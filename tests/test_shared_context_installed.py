@@ -1,15 +1,13 @@
 """install(), what stats() and the log say, and what happens where urllib3 is not as it is known."""
 
-import subprocess
 import tarfile
 
 import pytest
-from trust_runs import CURE, NEWEST, OLDEST, environment, every_version
+from here import python_in, run
+from trust_runs import CURE, NEWEST, OLDEST, SSL_ERROR, environment, every_version, site_packages
 
 from casebook import places
-from casebook.stacks import environments, installers
-
-SSL_ERROR = "requests.exceptions.SSLError"
+from casebook.stacks import installers
 
 #: For an environment into which the distribution was installed.
 OF_WHEEL = """
@@ -95,8 +93,7 @@ def test_connections_that_change_their_context_get_their_own_and_the_log_says_so
 
 
 def test_httpx_and_urllib3_take_a_shared_context_too(ask):
-    packages = environment("httpx-today").python.parent.parent / "lib"
-    [folder] = packages.glob("python*/site-packages")
+    folder = site_packages("httpx-today")
     found = ask(NEWEST, "for_others", variables={"PYTHONPATH": str(folder)})
     assert found["httpx, valid"] == [200, 200]
     assert found["httpx, unknown issuer"] == ["refused", "refused"]
@@ -109,8 +106,7 @@ def built(tmp_path_factory):
     """The folder with what `make dist` builds."""
     folder = tmp_path_factory.mktemp("dist")
     # This run has its environment: make is not to make it again.
-    command = ["make", "-o", ".venv/book.stamp", "dist", f"DIST={folder}"]
-    done = subprocess.run(command, cwd=places.ROOT, capture_output=True, text=True)
+    done = run("make", "-o", ".venv/book.stamp", "dist", f"DIST={folder}")
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -118,18 +114,13 @@ def built(tmp_path_factory):
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
 def test_the_distribution_works_when_it_is_installed(built, world, tmp_path, version):
     [wheel] = built.glob("*.whl")
-    place = environment(version)
     install = installers.uv("pip", "install", "--target", tmp_path, "--no-deps", "--offline")
-    done = subprocess.run(
-        [*install, "--python", place.python, wheel], capture_output=True, text=True
-    )
+    done = run(*install, "--python", environment(version).python, wheel)
     assert done.returncode == 0, done.stderr
     card = world.card()
-    done = subprocess.run(
-        [place.python, "-c", OF_WHEEL, card["urls"]["valid"], card["paths"]["file"], CURE],
-        env=environments.clean_environ(place) | {"PYTHONPATH": str(tmp_path)},
-        capture_output=True, text=True,
-    )  # fmt: skip
+    told = [card["urls"]["valid"], card["paths"]["file"], CURE]
+    path = {"PYTHONPATH": str(tmp_path)}
+    done = python_in(environment(version).stack.name, "-c", OF_WHEEL, *told, variables=path)
     assert done.returncode == 0, done.stderr
 
 

@@ -4,7 +4,7 @@ import shutil
 import zipfile
 from pathlib import Path
 
-from trust_runs import NEWEST, environment, every_version
+from trust_runs import NEWEST, PRELOADED, every_version, site_packages
 from trust_world import Server
 
 NOTHING = {"bundles": 0, "defaults": 0, "client certificates": 0}
@@ -17,8 +17,7 @@ def test_thirty_threads_load_once(ask, version):
     assert loads["cured True"] == loads["cured file"] == ONE
     assert loads["cured False"] == NOTHING
     # The control: what stock requests of this version does.
-    preloaded = version in ("2.32.2", "2.32.4")
-    assert loads["stock True"]["bundles"] == (0 if preloaded else 30)
+    assert loads["stock True"]["bundles"] == (0 if version in PRELOADED else 30)
     assert loads["stock file"]["bundles"] == 30
     # Each of these versions' urllib3 loads what nobody will look at.
     assert loads["stock False"]["defaults"] == 30
@@ -48,7 +47,7 @@ def test_proxies_share(ask, version):
     assert found["http proxy"] == {"came": [200, []], "loads": ONE}
     if version in ("2.21.0", "2.23.0", "2.24.0"):
         return  # urllib3 before 1.26 cannot speak TLS with a proxy
-    if version in ("2.32.2", "2.32.4"):
+    if version in PRELOADED:
         # These trust the system's certificates for the proxy itself, and those are not shared.
         assert found["https proxy"]["loads"] == ONE | {"defaults": 30}
         assert found["https proxy"]["came"] != [200, []]
@@ -97,9 +96,7 @@ def test_greenlets_share(ask, version):
 
 @every_version
 def test_certifi_in_a_zip_archive(ask, version, world, tmp_path):
-    packages = environment(version).python.parent.parent / "lib"
-    [certifi] = packages.glob("python*/site-packages/certifi")
-    shutil.copytree(certifi, tmp_path / "certifi")
+    shutil.copytree(site_packages(version) / "certifi", tmp_path / "certifi")
     shutil.copy(world.folder / "certifi", tmp_path / "certifi" / "cacert.pem")
     with zipfile.ZipFile(tmp_path / "packages.zip", "w") as archive:
         for path in sorted((tmp_path / "certifi").glob("*.*")):

@@ -1,9 +1,8 @@
 """What someone who gets hold of a shared context can change: nothing, or he goes round the seal."""
 
 import pytest
-from trust_runs import NEWEST, environment, every_version
+from trust_runs import NEWEST, SSL_ERROR, every_version, site_packages
 
-SSL_ERROR = "requests.exceptions.SSLError"
 INJECTED = "stage-2-injected-today"
 
 
@@ -46,9 +45,7 @@ def test_a_context_that_was_changed_all_the_same_is_left_to_who_did_it(ask, vers
 
 
 def test_truststores_contexts_are_not_shared(ask):
-    packages = environment("truststore-today").python.parent.parent / "lib"
-    [folder] = packages.glob("python*/site-packages")
-    found = ask(NEWEST, "unknown_context", truststore=str(folder))
+    found = ask(NEWEST, "unknown_context", truststore=str(site_packages("truststore-today")))
     assert found["kind"] == "truststore"
     assert found["came"] == [200, 200, 200, SSL_ERROR]
     [(why, connections)] = found["stats"]["own"].items()

@@ -1,6 +1,5 @@
 """SnakeViz's page of a profile. tests/test_pages.py opens one."""
 
-import cProfile
 import json
 from pathlib import Path
 from pstats import Stats
@@ -10,15 +9,6 @@ import pytest
 from casebook import places
 from casebook.charts import snakeviz
 from casebook.errors import BookFailed, UsageError
-
-
-@pytest.fixture
-def profile(tmp_path: Path) -> Path:
-    path = tmp_path / "stage-9.prof"
-    profiler = cProfile.Profile()
-    profiler.runcall(json.dumps, [list(range(500))] * 200, indent=1)
-    profiler.dump_stats(path)
-    return path
 
 
 def test_shows_no_path_of_the_machine_that_made_the_profile(profile: Path) -> None:

@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
+import here
 import pytest
 
-from casebook import places, stacks
+from casebook import places
 from casebook.cases.reference_run import TIME_MACHINE
-from casebook.errors import MissingInterpreter
 from casebook.stacks import environments
 
 #: The mark of what is only breadth: for make test-nightly, or any run with CASEBOOK_NIGHTLY=1.
@@ -24,19 +23,26 @@ every_version = pytest.mark.parametrize(
 )
 CURE = places.ROOT / "casebook" / "shared_context.py"
 HERE = Path(__file__).parent
+SSL_ERROR = "requests.exceptions.SSLError"
+#: The releases that load when they are imported.
+PRELOADED = ("2.32.2", "2.32.4")
+
+
+def stack_of(version: str) -> str:
+    """The stack of a requests version; a stack's name is its own."""
+    of_release = [name for name in TIME_MACHINE if name.startswith(f"requests-{version}-")]
+    return of_release[0] if of_release else version
 
 
 def environment(version: str) -> environments.Environment:
     """The environment of a requests version, or a stack. Skips where its interpreter is missing."""
-    of_release = [name for name in TIME_MACHINE if name.startswith(f"requests-{version}-")]
-    [name] = of_release or [version]
-    stack = stacks.get(name)
-    try:
-        return environments.ensure(stack)
-    except MissingInterpreter as error:
-        if stack.python in environments.required():
-            raise
-        pytest.skip(str(error))
+    return here.environment(stack_of(version))
+
+
+def site_packages(version: str) -> Path:
+    """Where its packages are."""
+    [folder] = environment(version).python.parent.parent.glob("lib/python*/site-packages")
+    return folder
 
 
 def run(version: str, script: str, task: str, world: dict, cure: Path, **asked) -> dict:
@@ -44,18 +50,12 @@ def run(version: str, script: str, task: str, world: dict, cure: Path, **asked) 
 
     More keyword arguments go to the task, but for `variables`, more environment variables.
     """
-    place = environment(version)
     variables = {
         # verify=False loads the system's certificates in stock requests: a few, then.
         "SSL_CERT_FILE": world["paths"]["other"],
         "SSL_CERT_DIR": world["paths"]["missing"],
-        **asked.pop("variables", {}),
-    }
-    done = subprocess.run(
-        [place.python, HERE / script, cure],
-        input=json.dumps({"task": task, "world": world, **asked}),
-        env=environments.clean_environ(place) | variables,
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    } | asked.pop("variables", {})
+    told = json.dumps({"task": task, "world": world, **asked})
+    done = here.python_in(stack_of(version), HERE / script, cure, input=told, variables=variables)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)

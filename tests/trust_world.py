@@ -24,6 +24,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from here import Quiet
 
 HOST = "127.0.0.1"
 NOW = datetime.datetime.now(datetime.UTC)
@@ -71,7 +72,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().__exit__(*exception)
 
 
-class Pages(http.server.BaseHTTPRequestHandler):
+class Pages(Quiet):
     """/ answers with who asked; /to?url= redirects. One request for each connection."""
 
     protocol_version = "HTTP/1.1"
@@ -98,11 +99,8 @@ class Pages(http.server.BaseHTTPRequestHandler):
         certificate = self.connection.getpeercert() or {"subject": ()}
         return dict(pair for group in certificate["subject"] for pair in group).get("commonName")
 
-    def log_message(self, *_):
-        pass
 
-
-class Proxy(http.server.BaseHTTPRequestHandler):
+class Proxy(Quiet):
     """Forwards http, and opens a tunnel for CONNECT."""
 
     def do_GET(self):
@@ -132,9 +130,6 @@ class Proxy(http.server.BaseHTTPRequestHandler):
                 ends[end].sendall(data)
                 while isinstance(end, ssl.SSLSocket) and end.pending():
                     ends[end].sendall(end.recv(65536))
-
-    def log_message(self, *_):
-        pass
 
 
 class World(contextlib.ExitStack):

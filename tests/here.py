@@ -1,0 +1,102 @@
+"""What is on this machine: stacks' environments, processes, and what may take a moment."""
+
+import contextlib
+import http.server
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from casebook import places, stacks
+from casebook.errors import MissingInterpreter
+from casebook.stacks import environments
+
+
+def environment(name: str) -> environments.Environment:
+    """The environment of a stack, made now. Skips where its interpreter is missing and may be."""
+    stack = stacks.get(name)
+    try:
+        return environments.ensure(stack)
+    except MissingInterpreter as error:
+        if stack.python in environments.required():
+            raise
+        pytest.skip(str(error))
+
+
+def python_in(name: str, *arguments: object, **more) -> subprocess.CompletedProcess:
+    """Run a stack's Python in its declared environment, and whatever it says.
+
+    variables: further environment variables; everything else goes to subprocess.run.
+    """
+    place = environment(name)
+    environ = environments.clean_environ(place) | more.pop("variables", {})
+    return run(place.python, *arguments, env=environ, **more)
+
+
+def run(*command: object, **more) -> subprocess.CompletedProcess:
+    """Run a command, in the project's folder unless asked otherwise: its exit status and words."""
+    more = {"capture_output": True, "text": True, "timeout": 300, "cwd": places.ROOT} | more
+    return subprocess.run(list(map(str, command)), **more)
+
+
+def last_words(code: str) -> str:
+    """The first line that a Python program prints, which is killed then."""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=places.ROOT, text=True, stdout=subprocess.PIPE
+    ) as owner:
+        said = owner.stdout.readline()
+        owner.kill()
+    return said
+
+
+def eventually(condition: Callable[[], object], seconds: float = 20) -> bool:
+    """Whether a condition comes true. Generous: it is about leftovers, not about speed."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs. One that has ended, and was not waited for yet, does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # `ps` alone knows it on all systems.
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
+    return state.stdout.strip()[:1] not in ("", "Z")
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """A handler that logs nothing; files of its `directory` unless it has another do_GET."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def send(self, status: int, body: bytes) -> None:
+        """A whole response."""
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextlib.contextmanager
+def serving(handler: Callable, context=None) -> Iterator[str]:
+    """A server in threads of this process, for as long as the block runs: its URL, without a slash
+    at its end. context: of TLS, where it speaks that."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        if context:
+            running.socket = context.wrap_socket(running.socket, server_side=True)
+        thread = threading.Thread(target=running.serve_forever, daemon=True)
+        thread.start()
+        yield f"http{'s' if context else ''}://127.0.0.1:{running.server_port}"
+        running.shutdown()
+        thread.join()
