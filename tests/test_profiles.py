@@ -3,8 +3,7 @@
 import pandas as pd
 import pytest
 
-from casebook.cases import distance, profiles
-from casebook.cases.certificates import one_profile
+from casebook.cases import cprofile, distance, profiles
 from casebook.errors import UsageError
 from casebook.findings import published
 from casebook.runs.decisions import level
@@ -107,7 +106,7 @@ def test_a_profile_without_threads_is_refused(injected):
 
 
 def test_one_profile_sees_one_thread_or_all_of_them_on_one_stack():
-    frame = one_profile.by_python(n=6)
+    frame = cprofile.by_python(n=6)
     assert len(frame) >= 1
     for row in frame.to_dict("records"):
         newer = tuple(map(int, row["python"].split(".")[:2])) >= (3, 12)
@@ -115,7 +114,7 @@ def test_one_profile_sees_one_thread_or_all_of_them_on_one_stack():
 
 
 def test_one_profile_of_two_threads_books_time_to_the_one_that_returns_first():
-    frame = one_profile.overlaps(level(lambda one: one["own_s"] / one["wall_s"], above=0.9))
+    frame = cprofile.overlaps(level(lambda one: one["own_s"] / one["wall_s"], above=0.9))
     if frame.empty:
         pytest.skip("no Python here is 3.12 or newer")
     assert list(frame["repeat"]) == list(range(1, len(frame) + 1))

@@ -4,29 +4,22 @@ compiler, valgrind or Linux is missing (reference.kinds)."""
 import json
 from pathlib import Path
 
-from casebook.cases.certificates import handshakes, instructions, loading, rwlocks
+from casebook.cases.certificates import counts, handshakes, loading
+from casebook.words import REFERENCE
 
 
 def record(folder: Path) -> Path:
     """Measure what has to stand in elsewhere, and write it to loading.json in a folder."""
-    kept = {
-        "loads": loading.record(),
-        "locks": rwlocks.record(),
-        "handshakes": handshakes.record(),
-        "instructions": instructions.record(),
-    }
-    path = Path(folder) / "loading.json"
-    lines = [
-        f" {json.dumps(kind)}: [\n  "
-        + ",\n  ".join(json.dumps(_rounded(row), allow_nan=False) for row in rows)
-        + "\n ]"
-        for kind, rows in kept.items()
+    kinds = {"loads": loading.record(), "handshakes": handshakes.record()} | counts.record()
+    written = [
+        f" {json.dumps(kind)}: [\n  " + ",\n  ".join(map(_as_json, rows)) + "\n ]"
+        for kind, rows in kinds.items()
     ]
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    path = Path(folder) / "loading.json"
+    path.write_text("{\n" + ",\n".join(written) + "\n}\n")
     return path
 
 
-def _rounded(row: dict) -> dict:
-    return {
-        name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()
-    }
+def _as_json(row: dict) -> str:
+    kept = {name: round(of, 4) if isinstance(of, float) else of for name, of in row.items()}
+    return json.dumps(kept | {"source": REFERENCE}, allow_nan=False)
