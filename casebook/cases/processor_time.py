@@ -1,28 +1,26 @@
-"""Whole programs: a client with its imports and its end, and what its processor time is spent on.
+"""What a whole process costs, with its imports and its end, and what its requests spend that on.
 
-The clock of a fetch does not see what a library has done when it was imported. Here a program is
-one process, from its start to its end.
+The clock of a fetch does not see what a library has done when it was imported. Here each program
+is a client of casebook/clients in a process of its own, from its start to its end.
 """
 
-import contextlib
 import os
 import shutil
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from casebook import clients, digests, places, server, stacks
+from casebook import clients, places, server, stacks
 from casebook.errors import RunFailed
-from casebook.runs import decisions, measurements, runs, trust
+from casebook.runs import answers, decisions, runs, trust
+from casebook.runs.bench import Bench
 from casebook.runs.decisions import Question
-from casebook.runs.measure import in_turns
-from casebook.stacks import environments, scripts
+from casebook.runs.measure import in_turns, several
+from casebook.stacks import commands, environments, scripts
 from casebook.stacks.environments import Environment
 
 PROBE = places.PROBES / "whole_program.py"
@@ -35,15 +33,13 @@ PARTS = {
     "http": "http.client",
 }
 
-_STEP_OF_THE_CURE = "shared_context"
-
 
 def can_pin() -> bool:
     """Whether this system can keep a program on one core."""
     return hasattr(os, "sched_setaffinity")
 
 
-def measure(
+def of_programs(
     names: Iterable[str],
     n: int = 30,
     client: str = "threads",
@@ -63,7 +59,7 @@ def measure(
     response is wrong, and MissingInterpreter.
     """
     asked = {"client": client, "n": n, "one_core": one_core, "sample": False}
-    return _in_rounds(list(names), asked, until, looks, pd.DataFrame)
+    return _in_rounds(names, asked, until, looks)
 
 
 def by_part(
@@ -73,67 +69,61 @@ def by_part(
     until: Question | Iterable[Question] = (),
     looks: Iterable[int] = decisions.LOOKS,
 ) -> pd.DataFrame:
-    """What n requests spend processor time on, without imports. Parameters as for `measure`.
+    """What n requests spend processor time on, without imports. Parameters as for `of_programs`.
 
     One row a part of a program: stack, client, n, repeat, part (a package, with what it calls of
     the standard library; or, in OpenSSL, the handshake, or the certificates, which are loads),
     cpu_ms (for one request), share (of the whole fetch), source, measured_at, and
-    measurements.COLUMNS. Raises as `measure`.
+    measurements.COLUMNS. Raises as `of_programs`.
     """
     asked = {"client": client, "n": n, "one_core": False, "sample": True}
-    return _in_rounds(list(names), asked, until, looks, _by_part)
+    return _in_rounds(names, asked, until, looks)
 
 
 def _in_rounds(
-    names: list[str],
+    names: Iterable[str],
     asked: dict[str, Any],
     until: Question | Iterable[Question],
     looks: Iterable[int],
-    shape: Callable[[list[dict[str, Any]]], pd.DataFrame],
 ) -> pd.DataFrame:
-    questions = [until] if isinstance(until, Question) else list(until)
     ready = [environments.ensure(stacks.get(name)) for name in names]
-    with contextlib.ExitStack() as open_ones:
+    with Bench() as bench:
 
-        @cache
-        def lab() -> server.Server:
-            return open_ones.enter_context(server.start())
+        def measure(chosen: range) -> pd.DataFrame:
+            rows = [_row(bench, asked, *each) for each in in_turns(ready, chosen)]
+            return _by_part(rows) if asked["sample"] else pd.DataFrame(rows)
 
-        def take(chosen: range) -> pd.DataFrame:
-            turns = in_turns(ready, chosen)
-            return shape([_stored_or_new(lab, who, asked, repeat) for repeat, who in turns])
-
-        return decisions.until_decided(take, questions, looks) if questions else take(range(1, 2))
+        if until:
+            return decisions.until_decided(measure, several(until), looks)
+        return measure(range(1, 2))
 
 
 def _by_part(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    names = dict.fromkeys(part for row in rows for part in row["parts"])
-    found = []
-    for row in rows:
-        spent = row.pop("parts")
-        for part in names:
-            cpu_s = spent.get(part, 0.0)
-            figures = {"cpu_ms": 1000 * cpu_s / row["n"], "share": cpu_s / sum(spent.values())}
-            found.append(row | {"part": PARTS.get(part, part)} | figures)
-    return pd.DataFrame(found)
+    """Rows with what was spent on `parts`: a row for each part that any of them has."""
+    frame = pd.DataFrame(rows)
+    spent = pd.DataFrame(list(frame.pop("parts"))).fillna(0.0).rename(columns=PARTS)
+    shares = spent.div(spent.sum(axis="columns"), axis="index")
+    figures = pd.DataFrame({"cpu_s": spent.stack(), "share": shares.stack()})
+    figures = figures.rename_axis(["row", "part"]).reset_index("part")
+    frame = frame.join(figures).reset_index(drop=True)
+    return frame.assign(cpu_ms=1000 * frame.pop("cpu_s") / frame["n"])
 
 
-def _stored_or_new(
-    lab: Callable[[], server.Server], environment: Environment, asked: dict[str, Any], repeat: int
+def _row(
+    bench: Bench, asked: dict[str, Any], repeat: int, environment: Environment
 ) -> dict[str, Any]:
-    is_cured = _STEP_OF_THE_CURE in environment.stack.steps
-    key = digests.of(
-        measurements.SCHEMA,
-        [PROBE, clients.file_of(asked["client"]), Path(__file__)],
-        [places.CURE] if is_cured else "without the cure",
-        server.MADE_OF,
-        [Path(module.__file__ or "") for module in (scripts, trust)],
-        environments.fingerprint(environment.stack),
-        asked | {"stack": environment.stack.name, "repeat": repeat},
+    """The row of one program, stored or new."""
+    stack = environment.stack
+    cure = [places.CURE] if "shared_context" in stack.steps else []
+    found = answers.stored_or_new(
+        stack,
+        asked | {"repeat": repeat},
+        [PROBE, clients.file_of(asked["client"]), Path(__file__), *cure, *server.MADE_OF],
+        lambda: _measured(bench.lab(), environment, asked, bool(cure)),
     )
-    found = measurements.stored_or_new(key, lambda: _measured(lab(), environment, asked, is_cured))
-    of = {name: asked[name] for name in ("client", "n", "one_core")}
-    return {"stack": environment.stack.name, **of, "repeat": repeat, "source": runs.LIVE} | found
+    of = {"stack": stack.name, "repeat": repeat, "source": runs.LIVE}
+    of |= {name: asked[name] for name in ("client", "n", "one_core")}
+    return of | found
 
 
 def _measured(
@@ -141,14 +131,13 @@ def _measured(
 ) -> dict[str, Any]:
     n = asked["n"]
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        told = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder))
-        spec = {
-            "client": str(clients.file_of(asked["client"])), "url": lab.url, "n": n,
-            "bundle": told.bundle, "cure": _compiled(environment, folder) if is_cured else "",
-            "one_core": asked["one_core"], "sample": asked["sample"],
+        full = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder))
+        spec = asked | {
+            "client": clients.file_of(asked["client"]), "url": lab.url, "bundle": full.bundle,
+            "cure": _compiled(environment, Path(folder)) if is_cured else "",
         }  # fmt: skip
         began = time.perf_counter()
-        answer = scripts.ask(environment, PROBE, spec, 60 + n, variables=told.variables)
+        answer = scripts.ask(environment, PROBE, spec, 60 + n, variables=full.variables)
         wall_s = time.perf_counter() - began
     if answer["ok"] != n:
         raise RunFailed(
@@ -159,12 +148,13 @@ def _measured(
     return {"wall_s": round(wall_s, 6)} | {name: answer[name] for name in figures}
 
 
-def _compiled(environment: Environment, folder: str) -> str:
+def _compiled(environment: Environment, folder: Path) -> Path:
     """A folder with the cure, as it is when it is installed: with its bytecode beside it."""
-    into = Path(folder) / "cure"
+    into = folder / "cure"
     into.mkdir()
-    subprocess.run(
+    commands.output(
         [environment.python, "-m", "py_compile", shutil.copy(places.CURE, into)],
-        env=environments.clean_environ(environment) | {"PYTHONDONTWRITEBYTECODE": ""}, check=True,
+        "compiling the cure", 60,
+        environments.clean_environ(environment) | {"PYTHONDONTWRITEBYTECODE": ""},
     )  # fmt: skip
-    return str(into)
+    return into
