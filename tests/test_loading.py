@@ -145,12 +145,11 @@ int main(void)
 
 
 def test_locks_whose_readers_are_apart_still_exclude_a_writer(tmp_path):
-    library = preloads.compiled(loading.APART, tmp_path)
+    preload = preloads.compiled(loading.APART, tmp_path)
     source, program = tmp_path / "excludes.c", tmp_path / "excludes"
     source.write_text(_EXCLUDES)
     subprocess.run(["cc", "-O2", "-pthread", "-o", program, source], check=True, timeout=60)
-    variables = preloads.variables(library)
-    assert subprocess.run([program], env=variables, timeout=60).returncode == 0
+    assert subprocess.run([program], env=preload.variables, timeout=60).returncode == 0
     # Without a lock the program notices.
     command = ["cc", "-O2", "-pthread", "-DNO_LOCK", "-o", program, source]
     subprocess.run(command, check=True, timeout=60)

@@ -33,6 +33,9 @@ GO, H2LOAD = "go", h2load.NAME
 #: What a run of either is called in the columns `stack` and `client`.
 KINDS = (GO, H2LOAD)
 
+#: What it trusts, by scheme.
+_TRUST = {"https": trust.BUNDLE, "http": trust.AUTHORITY}
+
 SOURCE = Path(__file__).with_suffix(".go")
 #: No module is needed, none may be fetched, and no other Go than the one that is here.
 _OFFLINE = {
@@ -81,7 +84,6 @@ def measure(
     delay_s: float = 1.0,
     repeats: int | range = 1,
     scheme: str = "https",
-    trusted: str = trust.BUNDLE,
     beside: Iterable[str] = (),
     until: Question | Iterable[Question] = (),
     looks: Iterable[int] = decisions.LOOKS,
@@ -89,14 +91,13 @@ def measure(
     """Measure the near-limit: one row a run, columns runs.FRAME_COLUMNS and `instead`, stack and
     client `go` or `h2load`. The Go client loads its certificates once, like the cure.
 
-    n: sizes, by default the mode's crowd_ns. trusted: of casebook/runs/trust.py, over https.
-    beside: stacks that are measured in the same rounds, in turns with it. until, looks: what is to
+    n: sizes, by default the mode's crowd_ns. beside: stacks that are measured in the same rounds,
+    in turns with it. All trust a full bundle (trust.BUNDLE), over https. until, looks: what is to
     be decided, as for measure.measure. Where there is neither program its rows are the reference
     machine's. Raises as measure.measure.
     """
     sizes = several(n or modes.current().crowd_ns)
-    how: dict[str, Any] = {"delay_s": delay_s, "scheme": scheme}
-    how |= {"trusted": trusted, "beside": beside}
+    how: dict[str, Any] = {"delay_s": delay_s, "scheme": scheme, "beside": beside}
     if until:
         return decisions.until_decided(
             lambda chosen: measure(sizes, repeats=chosen, **how), several(until), looks
@@ -109,7 +110,7 @@ def measure(
     rows = rows if 1 in rounds(repeats) else rows.iloc[:0]  # it was recorded once
     if not beside:
         return rows
-    others = measure_stacks(beside, sizes, delay_s, repeats, scheme=scheme, trust=trusted)
+    others = measure_stacks(beside, sizes, delay_s, repeats, None, scheme, _TRUST[scheme])
     return pd.concat([rows, others], ignore_index=True)
 
 
@@ -126,18 +127,16 @@ def measure_runs(
     delay_s: float = 1.0,
     repeats: int | range = 1,
     scheme: str = "https",
-    trusted: str = trust.BUNDLE,
     beside: Iterable[str] = (),
 ) -> list[Run]:
     """As `measure`, here and now, without a fallback. Raises RunFailed when a response is wrong
     or was not over a connection of its own."""
     ns = list(ns)
-    trusted = trusted if scheme == "https" else trust.AUTHORITY
-    check_parameters(ns, delay_s, len(rounds(repeats)), None, scheme, trusted)
+    check_parameters(ns, delay_s, len(rounds(repeats)), None, scheme)
     if not kind():
         raise MissingInterpreter(_NEITHER)
     ready = [environments.ensure(stacks.get(name)) for name in beside]
-    same: dict[str, Any] = {"delay_s": delay_s, "trust": trusted}
+    same: dict[str, Any] = {"delay_s": delay_s, "trust": _TRUST[scheme]}
     with Bench(scheme) as bench:
         return [
             bench.run(who, repeat, n=n, client=who.stack.client, **same)

@@ -182,13 +182,10 @@ def _waited(seen: Observation) -> dict[str, float]:
 
 
 def threads_in_rounds(
-    name: str,
-    function: str,
-    n: int,
-    until: Question | Iterable[Question],
-    trusting: str = trust.BUNDLE,
+    name: str, function: str, n: int, until: Question | Iterable[Question]
 ) -> pd.DataFrame:
-    """What one function takes of the processor time of n threads, from recordings in rounds.
+    """What one function takes of the processor time of n threads that trust a full bundle, from
+    recordings in rounds.
 
     function: its name in the profile, such as "<method 'read' of '_ssl._SSLSocket' objects>".
     until: what is to be decided (casebook/runs/decisions.py). One row per recording: stack, n,
@@ -209,7 +206,7 @@ def threads_in_rounds(
             "own_s": frame["tottime_s"].sum(),
         }
 
-    return _in_rounds(name, taken, n, [0], until, client="threads", trust=trusting)
+    return _in_rounds(name, taken, n, [0], until, client="threads", trust=trust.BUNDLE)
 
 
 def _in_rounds(

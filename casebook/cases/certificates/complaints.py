@@ -7,8 +7,8 @@ connections open. Counted at each: contexts made and certificates loaded. All ve
 """
 
 import tempfile
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -39,77 +39,57 @@ CERTIFICATE = ["bob, before", HOLDER, "carol, after", "carol, elsewhere", "reque
 
 
 @dataclass(frozen=True)
-class Ask:
-    """One GET. what: what to call it. session: the name of the requests.Session to ask with; None:
-    requests.get. via: a proxy's URL. cert: a client certificate's path. drop: the reception at
-    which all idle connections are closed before."""
-
-    what: str
-    url: str
-    session: str | None = "one"
-    via: str | None = None
-    cert: str | None = None
-    drop: str | None = None
-
-
-@dataclass(frozen=True)
 class Complaint:
-    """What it asks of hosts, for a size; its own size, and how many hosts (None: as many as the
-    size) and proxies it needs."""
+    """Its own size, and how many hosts (0: as many as the size) and proxies it needs."""
 
-    asks: Callable[[Hosts, int], list[Ask]]
     size: int = 1
-    hosts: int | None = 1
+    hosts: int = 1
     proxies: int = 0
 
 
-def _first(at: Hosts, size: int) -> list[Ask]:
-    return [Ask(f"request {i + 1}", at.urls[0]) for i in range(size)]
-
-
-def _hosts(at: Hosts, size: int) -> list[Ask]:
-    return [Ask(f"host {i + 1}", url) for i, url in enumerate(at.urls)]
-
-
-def _names(at: Hosts, size: int) -> list[Ask]:
-    port = at.urls[0].rpartition(":")[2]
-    return [Ask(name, f"https://{name}:{port}") for name in hosts.NAMES]
-
-
-def _dropped(at: Hosts, size: int) -> list[Ask]:
-    drops = [None] + [at.reception] * (size - 1)
-    return [Ask(f"connection {i + 1}", at.urls[0], drop=drop) for i, drop in enumerate(drops)]
-
-
-def _proxies(at: Hosts, size: int) -> list[Ask]:
-    ways = {"direct": None} | {f"proxy {i + 1}": url for i, url in enumerate(at.proxies)}
-    return [
-        Ask(f"host {i + 1}, {way}", url, via=proxy)
-        for way, proxy in ways.items()
-        for i, url in enumerate(at.urls)
-    ]
-
-
-def _certificate(at: Hosts, size: int) -> list[Ask]:
-    here, elsewhere = at.urls
-    bob, holder, after, other, bare = CERTIFICATE
-    return [
-        Ask(bob, here, "bob"),
-        Ask(holder, here, holder, cert=at.client_certificate(HOLDER)),
-        Ask(after, here, "carol"),
-        Ask(other, elsewhere, "carol"),
-        Ask(bare, elsewhere, None),
-    ]
-
-
 COMPLAINTS = {
-    "first": Complaint(_first, size=5),
-    "hosts": Complaint(_hosts, size=10, hosts=None),
-    "names": Complaint(_names),
-    "dropped": Complaint(_dropped, size=10),
-    "proxies": Complaint(_proxies, size=3, hosts=None, proxies=2),
-    "certificate": Complaint(_certificate, hosts=2),
+    "first": Complaint(size=5),
+    "hosts": Complaint(size=10, hosts=0),
+    "names": Complaint(),
+    "dropped": Complaint(size=10),
+    "proxies": Complaint(size=3, hosts=0, proxies=2),
+    "certificate": Complaint(hosts=2),
 }
+
+
+def _get(what: str, url: str, session: str | None = "one", via=None, cert=None, drop=None) -> dict:
+    """One GET, as the probe reads it. what: what to call it. session: the name of the
+    requests.Session to ask with; None: requests.get. via: a proxy's URL. cert: a client
+    certificate's path. drop: the reception at which all idle connections are closed before."""
+    return dict(what=what, url=url, session=session, via=via, cert=cert, drop=drop)
+
+
+def _asked(complaint: str, at: Hosts, size: int) -> list[dict]:
+    """What is asked of the hosts, in order."""
+    first, numbers = at.urls[0], range(1, size + 1)
+    if complaint == "first":
+        return [_get(f"request {i}", first) for i in numbers]
+    if complaint == "names":
+        port = first.rpartition(":")[2]
+        return [_get(name, f"https://{name}:{port}") for name in hosts.NAMES]
+    if complaint == "dropped":
+        drops = [None] + [at.reception] * (size - 1)
+        return [_get(f"connection {i}", first, drop=drops[i - 1]) for i in numbers]
+    if complaint == "certificate":
+        bob, holder, after, other, bare = CERTIFICATE
+        return [
+            _get(bob, first, "bob"),
+            _get(holder, first, holder, cert=at.client_certificate(HOLDER)),
+            _get(after, first, "carol"),
+            _get(other, at.urls[1], "carol"),
+            _get(bare, at.urls[1], None),
+        ]
+    direct = [(f"host {i}", url) for i, url in enumerate(at.urls, 1)]
+    return [_get(host, url) for host, url in direct] + [
+        _get(f"{host}, proxy {i}", url, via=proxy)
+        for i, proxy in enumerate(at.proxies, 1)
+        for host, url in direct
+    ]
 
 
 def measure(
@@ -148,7 +128,7 @@ def _rows(name: str, complaint: str, size: int, rounds: int) -> list[dict]:
         environment.stack,
         {"complaint": complaint, "size": size, "rounds": rounds},
         [places.PROBES / "complaints.py", places.CURE, Path(__file__), Path(hosts.__file__)],
-        lambda: _ask(environment, COMPLAINTS[complaint], size, rounds),
+        lambda: _answer(environment, complaint, size, rounds),
     )
     same = {key: answer[key] for key in ("python", "openssl")} | measurements.made(answer)
     same |= {"stack": name, "complaint": complaint, "source": runs.LIVE}
@@ -162,19 +142,16 @@ def _rows(name: str, complaint: str, size: int, rounds: int) -> list[dict]:
     ]
 
 
-def _ask(environment: Environment, complaint: Complaint, size: int, rounds: int) -> dict:
+def _answer(environment: Environment, complaint: str, size: int, rounds: int) -> dict:
     """The answer of casebook/probes/complaints.py, with hosts that are there for it."""
-    count = size if complaint.hosts is None else complaint.hosts
+    needs = COMPLAINTS[complaint]
     with (
-        Hosts(count, complaint.proxies) as at,
+        Hosts(needs.hosts or size, needs.proxies) as at,
         tempfile.TemporaryDirectory(prefix="casebook-") as folder,
     ):
         full = trust.of_name(trust.BUNDLE, Path(at.ca_file), Path(folder))
-        spec = {
-            "steps": list(environment.stack.steps),
-            "bundle": full.bundle,
-            "asks": [asdict(ask) for ask in complaint.asks(at, size)] * rounds,
-        }
+        asks = _asked(complaint, at, size) * rounds
+        spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": asks}
         return answers.ask(environment, "complaints.py", spec, full.variables)
 
 

@@ -78,8 +78,8 @@ def locks(names: str | Iterable[str]) -> pd.DataFrame:
     each lock dearer, so that times mean nothing here. Raises as `instructions`.
     """
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        library = preloads.compiled(_COUNTER, Path(folder))
-        rows = [_locks(name, library, Path(folder)) for name in several(names)]
+        counter = preloads.compiled(_COUNTER, Path(folder))
+        rows = [_locks(name, counter, Path(folder)) for name in several(names)]
     return pd.DataFrame(rows, columns=loading.COLUMNS)
 
 
@@ -105,11 +105,11 @@ def _recorded(kind: str, name: str) -> dict:
     return rows[0]
 
 
-def _locks(name: str, library: Path | None, folder: Path) -> dict:
+def _locks(name: str, counter: preloads.Preload | None, folder: Path) -> dict:
     environment = environments.ensure(stacks.get(name))
-    if library:
+    if counter:
         task = loading.Task(loads=1)
-        [row] = loading.in_one_process(environment, [task], 1, folder, _COUNTER, library)
+        [row] = loading.in_one_process(environment, [task], 1, folder, counter)
         if row["locks"]:
             return row
     return _recorded("locks", name)

@@ -68,6 +68,25 @@ class Task:
             return f"{said}, computing"
         return f"{said}, locks apart" if self.apart else said
 
+    @property
+    def does(self) -> str:
+        """Its way; "none" where there is nothing to load."""
+        return "none" if self.certificates == 0 else self.way
+
+    @property
+    def chosen(self) -> list[str]:
+        """The certificates, each as PEM."""
+        return [] if self.way == "compute" else trust.certificates()[: self.certificates]
+
+    def bundle(self, folder: Path) -> Path | None:
+        """The file of its certificates, written into a folder if it is not there."""
+        if not self.chosen:
+            return None
+        path = folder / f"{len(self.chosen)}x{self.copies}.pem"
+        if not path.exists():
+            path.write_text("".join(self.chosen * self.copies))
+        return path
+
 
 #: A load that lasts long enough for the watching thread to be missed, by each way.
 WATCHED = tuple(Task(way=way, loads=1, copies=5, watched=True) for way in ("file", "default"))
@@ -125,23 +144,23 @@ def measure(
     repeats = rounds(modes.current().repeats if repeats is None else repeats)
     if not 1 <= len(repeats) <= 1000:
         raise UsageError(f"repeats is {len(repeats)}; choose 1 to 1000")
+    of_each = {
+        name: several(tasks[name] if isinstance(tasks, Mapping) else tasks)
+        for name in several(names)
+    }
     here: dict[str, Environment] = {}
     rows: dict[str, list[dict]] = {}
-    its_tasks: dict[str, list[Task]] = {}
-    for name in several(names):
-        its_tasks[name] = several(tasks[name] if isinstance(tasks, Mapping) else tasks)
-        _check(its_tasks[name])
+    for name, its in of_each.items():
+        _check(its)
         is_here = can_run(stacks.get(name))
-        rows[name] = [] if is_here else recorded(name, its_tasks[name], repeats)
+        rows[name] = [] if is_here else recorded(name, its, repeats)
         if is_here or (not rows[name] and 1 in repeats):
             here[name] = environments.ensure(stacks.get(name))  # raises where it is missing
-    with (
-        tempfile.TemporaryDirectory(prefix="casebook-") as folder,
-        Progress(len(here) * len(repeats), "loading certificates") as progress,
-    ):
-        for repeat, name in in_turns(here, repeats):
-            rows[name] += _repeat(here[name], its_tasks[name], repeat, Path(folder))
-            progress.step()
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        with Progress(len(here) * len(repeats), "loading certificates") as progress:
+            for repeat, name in in_turns(here, repeats):
+                rows[name] += _repeat(here[name], of_each[name], repeat, Path(folder))
+                progress.step()
     return pd.DataFrame(list(itertools.chain(*rows.values())), columns=COLUMNS)
 
 
@@ -200,10 +219,9 @@ def _repeat(
     rows = in_one_process(environment, together, repeat, folder) if together else []
     if not apart:
         return rows
-    library = preloads.compiled(APART, folder)
-    if library is None:
-        return rows + recorded(environment.stack.name, apart, range(repeat, repeat + 1))
-    return rows + in_one_process(environment, apart, repeat, folder, APART, library)
+    if preload := preloads.compiled(APART, folder):
+        return rows + in_one_process(environment, apart, repeat, folder, preload)
+    return rows + recorded(environment.stack.name, apart, range(repeat, repeat + 1))
 
 
 def in_one_process(
@@ -211,19 +229,18 @@ def in_one_process(
     tasks: list[Task],
     repeat: int,
     folder: Path,
-    source: Path | None = None,
-    library: Path | None = None,
+    preload: preloads.Preload | None = None,
 ) -> list[dict]:
     """The rows of tasks in one process, stored or new; bundles are written into `folder`.
 
-    source, library: a library in C that is preloaded, and its source. Raises RunFailed.
+    Raises RunFailed.
     """
+    asked: dict[str, Any] = {"tasks": [asdict(task) for task in tasks], "repeat": repeat}
     answer = answers.stored_or_new(
         environment.stack,
-        {"tasks": [asdict(task) for task in tasks], "repeat": repeat}
-        | (preloads.made_of(source) if source else {}),
+        asked | (preload.made_of if preload else {}),
         [Path(__file__), places.PROBES / "loading.py"],
-        lambda: _ask(environment, tasks, folder, preloads.variables(library) if library else {}),
+        lambda: _ask(environment, tasks, folder, preload.variables if preload else {}),
     )
     same = {
         "stack": environment.stack.name,
@@ -242,37 +259,20 @@ def _ask(
     environment: Environment, tasks: list[Task], folder: Path, variables: dict[str, str]
 ) -> dict:
     """The answer of casebook/probes/loading.py: all certificates were loaded, or RunFailed."""
+    told = [asdict(task) | {"way": task.does, "bundle": task.bundle(folder)} for task in tasks]
     spec = {
         "library": "pyopenssl" if "pyopenssl" in environment.stack.packages else "ssl",
-        "nowhere": str(folder / "nothing"),
-        "tasks": [asdict(task) | _bundle(task, folder) for task in tasks],
+        "nowhere": folder / "nothing",
+        "tasks": told,
     }
     answer = answers.ask(environment, "loading.py", spec, variables)
     for task, result in zip(tasks, answer["results"], strict=True):
-        expected = 0 if task.way == "compute" else len(_chosen(task))
-        if result["certificates"] != expected:
+        if result["certificates"] != len(task.chosen):
             raise RunFailed(
                 f"{environment.stack.name}: {result['certificates']} certificates were loaded, "
-                f"not {expected}. Nothing was recorded."
+                f"not {len(task.chosen)}. Nothing was recorded."
             )
     return answer
-
-
-def _chosen(task: Task) -> list[str]:
-    return trust.certificates()[: task.certificates]
-
-
-def _bundle(task: Task, folder: Path) -> dict[str, str | None]:
-    """What the probe is told of a task's certificates; their file is written if it is not there."""
-    if task.way == "compute":
-        return {"bundle": None}
-    if task.certificates == 0:
-        return {"bundle": None, "way": "none"}
-    chosen = _chosen(task)
-    path = folder / f"{len(chosen)}x{task.copies}.pem"
-    if not path.exists():
-        path.write_text("".join(chosen * task.copies))
-    return {"bundle": str(path)}
 
 
 def _figures(task: Task, result: dict) -> dict:
@@ -286,7 +286,7 @@ def _figures(task: Task, result: dict) -> dict:
     reading, writing = of_each("read_locks"), of_each("write_locks")
     return asdict(task) | {
         "asked": task.certificates,
-        "way": "none" if task.certificates == 0 else task.way,
+        "way": task.does,
         "certificates": result["certificates"],
         "how": task.how,
         "contexts": task.loads if forked else counted["contexts"],

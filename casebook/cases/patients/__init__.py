@@ -43,15 +43,17 @@ _WITHIN_S = 120.0
 
 @dataclass(frozen=True)
 class Patient:
-    """A program to be examined and measured."""
+    """A program to be examined and measured.
+
+    script: the one of this folder that it is; empty: the steps of its stack. variant: what the
+    script is told in PATIENT. client: what the steps are measured with; empty: nothing of the
+    stack fetches.
+    """
 
     name: str
     stack: str
-    #: The script of this folder that it is; empty: the steps of its stack.
     script: str = ""
-    #: What the script is told in PATIENT.
     variant: str = ""
-    #: What the steps are measured with; empty: nothing of the stack fetches.
     client: str = ""
 
 
@@ -121,20 +123,12 @@ def row_of(patient: Patient) -> dict:
     """One row of `table`, measured now."""
     report = examine(patient)
     said = report.get("verdicts", {}).get("event loop", CANNOT_TELL)
-    said, (measured, loads) = MEANS.get(said, said), measured_of(patient)
-    counted, share = _loads_of(report)
-    return {
-        "patient": patient.name,
-        "stack": patient.stack,
-        "doctor": said,
-        "measured": measured,
-        "wrong": _wrong(said, measured),
-        "loads_doctor": counted,
-        "loads_measured": loads,
-        "share": share,
-        "exit_status": report["exit_status"],
-        "why": _why(report),
-    }
+    doctor, (measured, loads) = MEANS.get(said, said), measured_of(patient)
+    loads_doctor, share = _loads_of(report)
+    row = {"patient": patient.name, "stack": patient.stack, "doctor": doctor}
+    row |= {"measured": measured, "wrong": _wrong(doctor, measured)}
+    row |= {"loads_doctor": loads_doctor, "loads_measured": loads, "share": share}
+    return row | {"exit_status": report["exit_status"], "why": _why(report)}
 
 
 def _wrong(said: str, measured: str) -> str:
@@ -184,12 +178,12 @@ def measured_of(patient: Patient) -> tuple[str, int | None]:
 
 
 def _measured_script(patient: Patient) -> str:
-    verdict = analysis.BETWEEN
     for _ in range(REPEATS):  # noise can hide concurrency, and cannot make it
-        if verdict == analysis.BETWEEN:
-            answer, counters = _run(patient)
-            peak = counters["peak_in_flight"]
-            verdict = analysis.verdict(PAGES, DELAY_S, answer["wall_s"], peak)
+        answer, counters = _run(patient)
+        peak = counters["peak_in_flight"]
+        verdict = analysis.verdict(PAGES, DELAY_S, answer["wall_s"], peak)
+        if verdict != analysis.BETWEEN:
+            break
     return verdict
 
 
