@@ -1,8 +1,8 @@
 """The near-limit: the same pages, fetched by a client that costs next to nothing.
 
 What Python takes longer than this is Python's; what this takes longer than one delay is the
-machine's and the server's. Where `go` is on the PATH it is near_limit.go (standard library only,
-built here, every response checked); else h2load (casebook/cases/h2load.py).
+machine's and the server's. It is near_limit.go (standard library only, built here, every response
+checked); where no `go` is on the PATH, the reference machine's runs stand in.
 """
 
 import json
@@ -18,7 +18,6 @@ from typing import Any
 import pandas as pd
 
 from casebook import digests, places, server, stacks
-from casebook.cases import h2load
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
 from casebook.runs import decisions, measurements, modes, reference, runs, trust
 from casebook.runs.bench import Bench
@@ -29,9 +28,8 @@ from casebook.runs.runs import Run
 from casebook.server import Server
 from casebook.stacks import commands, environments
 
-GO, H2LOAD = "go", h2load.NAME
-#: What a run of either is called in the columns `stack` and `client`.
-KINDS = (GO, H2LOAD)
+#: What its runs are called in the columns `stack` and `client`.
+GO = "go"
 
 #: What it trusts, by scheme.
 _TRUST = {"https": trust.BUNDLE, "http": trust.AUTHORITY}
@@ -44,12 +42,12 @@ _OFFLINE = {
 }  # fmt: skip
 _PASSED_ON = ("PATH", "HOME", "TMPDIR", "GOROOT", "GOCACHE", "XDG_CACHE_HOME")
 _BUILT_WITHIN_S = 600
-_NEITHER = "the near-limit needs Go (https://go.dev/dl/) or h2load (Debian: nghttp2-client)."
+_WITHOUT_GO = "the near-limit needs Go (https://go.dev/dl/) on the PATH"
 
 
-def kind() -> str:
-    """Which near-limit this machine has: one of KINDS, or empty. Nothing is built."""
-    return next((name for name in KINDS if shutil.which(name)), "")
+def is_here() -> bool:
+    """Whether this machine can measure it. Nothing is built."""
+    return shutil.which(GO) is not None
 
 
 def build(progress: Callable[[str], None] = environments.say) -> Path:
@@ -58,8 +56,8 @@ def build(progress: Callable[[str], None] = environments.say) -> Path:
     progress: gets one line when it is built. Raises MissingInterpreter where there is no `go`,
     EnvironmentFailed with the compiler's words when it cannot be built.
     """
-    if shutil.which(GO) is None:
-        raise MissingInterpreter(_NEITHER)
+    if not is_here():
+        raise MissingInterpreter(f"{_WITHOUT_GO}.")
     program = places.LOCAL / "near_limit" / digests.of(SOURCE, _go("version")) / "near_limit"
     if not program.exists():
         progress("building casebook/cases/near_limit.go")
@@ -75,7 +73,7 @@ def _go(*arguments: str) -> str:
     """What the go tool says. Raises EnvironmentFailed with its last line when it fails."""
     environ = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | _OFFLINE
     command = [shutil.which(GO) or GO, *arguments]
-    called = f"`go {arguments[0]}` (without go on the PATH, h2load or the reference run stands in)"
+    called = f"`go {arguments[0]}` (without go on the PATH, the reference run stands in)"
     return commands.output(command, called, _BUILT_WITHIN_S, environ, failed=EnvironmentFailed)
 
 
@@ -89,12 +87,12 @@ def measure(
     looks: Iterable[int] = decisions.LOOKS,
 ) -> pd.DataFrame:
     """Measure the near-limit: one row a run, columns runs.FRAME_COLUMNS and `instead`, stack and
-    client `go` or `h2load`. The Go client loads its certificates once, like the cure.
+    client `go`. It loads its certificates once, like the cure.
 
     n: sizes, by default the mode's crowd_ns. beside: stacks that are measured in the same rounds,
     in turns with it. All trust a full bundle (trust.BUNDLE), over https. until, looks: what is to
-    be decided, as for measure.measure. Where there is neither program its rows are the reference
-    machine's. Raises as measure.measure.
+    be decided, as for measure.measure. Without Go its rows are the reference machine's. Raises as
+    measure.measure.
     """
     sizes = several(n or modes.current().crowd_ns)
     how: dict[str, Any] = {"delay_s": delay_s, "scheme": scheme, "beside": beside}
@@ -102,11 +100,11 @@ def measure(
         return decisions.until_decided(
             lambda chosen: measure(sizes, repeats=chosen, **how), several(until), looks
         )
-    if kind():
+    if is_here():
         return runs.frame(measure_runs(sizes, repeats=repeats, **how)).assign(instead="")
     rows = recorded(sizes, scheme)
     if rows.empty:
-        raise MissingInterpreter(_NEITHER)
+        raise MissingInterpreter(f"{_WITHOUT_GO}, and none like it was recorded.")
     rows = rows if 1 in rounds(repeats) else rows.iloc[:0]  # it was recorded once
     if not beside:
         return rows
@@ -115,11 +113,9 @@ def measure(
 
 
 def recorded(ns: Iterable[int], scheme: str = "https") -> pd.DataFrame:
-    """The reference machine's runs of a near-limit at these sizes, or at the nearest where none
+    """The reference machine's runs of the near-limit at these sizes, or at the nearest where none
     of them was recorded: columns runs.FRAME_COLUMNS, and `instead`."""
-    known = reference.runs()
-    known = known[known["stack"].isin(KINDS)]
-    return reference.stand_in(known, {"scheme": scheme}, {"n": list(ns)})
+    return reference.stand_in(reference.runs(), {"stack": GO, "scheme": scheme}, {"n": list(ns)})
 
 
 def measure_runs(
@@ -133,8 +129,7 @@ def measure_runs(
     or was not over a connection of its own."""
     ns = list(ns)
     check_parameters(ns, delay_s, len(rounds(repeats)), None, scheme)
-    if not kind():
-        raise MissingInterpreter(_NEITHER)
+    build()  # raises where there is no Go
     ready = [environments.ensure(stacks.get(name)) for name in beside]
     same: dict[str, Any] = {"delay_s": delay_s, "trust": _TRUST[scheme]}
     with Bench(scheme) as bench:
@@ -148,33 +143,29 @@ def measure_runs(
 
 def _run(bench: Bench, **asked: Any) -> Run:
     """One run of the near-limit, stored or new."""
-    made_by = build().parent.name if kind() == GO else h2load.version()
-    code = [*digests.files(trust, h2load), Path(__file__), *server.MADE_OF]
-    key = digests.of(measurements.SCHEMA, made_by, code, asked)
+    code = [*digests.files(trust), Path(__file__), *server.MADE_OF]
+    key = digests.of(measurements.SCHEMA, build().parent.name, code, asked)
     return runs.from_stored(measurements.stored_or_new(key, lambda: _measured(bench.lab(), asked)))
 
 
 def _measured(lab: Server, asked: dict[str, Any]) -> dict[str, Any]:
-    name, n = kind(), asked["n"]
-    # Generous: all at once is one delay and some milliseconds of handshake for each.
-    within_s = 60 + asked["delay_s"] + 0.05 * n
+    n = asked["n"]
     lab.reset()
-    if name == GO:
-        answer = _ask_go(lab, n, asked["delay_s"], asked["trust"], within_s)
-    else:
-        answer = h2load.fetch(f"{lab.url}/delay/{asked['delay_s']}?page=0", n, within_s)
+    answer = _answer(lab, n, asked["delay_s"], asked["trust"])
     counted = lab.counters() or {}
-    run = runs.from_answer(answer, counted, stack=name, client=name, **asked)
+    run = runs.from_answer(answer, counted, stack=GO, client=GO, **asked)
     if (counted["connections"], counted["requests"]) != (n, n):
         raise RunFailed(
-            f"{name}: {counted['requests']} requests over {counted['connections']} connections "
+            f"{GO}: {counted['requests']} requests over {counted['connections']} connections "
             f"reached the server, and not {n} over as many. Nothing was recorded."
         )
     return asdict(run)
 
 
-def _ask_go(lab: Server, n: int, delay_s: float, trusted: str, within_s: float) -> dict[str, Any]:
+def _answer(lab: Server, n: int, delay_s: float, trusted: str) -> dict[str, Any]:
     """What near_limit.go answers, in the shape of the probes' (runs.from_answer)."""
+    # Generous: all at once is one delay and some milliseconds of handshake for each.
+    within_s = 60 + delay_s + 0.05 * n
     with tempfile.TemporaryDirectory() as folder:
         its = trust.of_name(trusted, lab.ca_file, Path(folder))
         file = its.bundle if its.verify is True else its.verify
