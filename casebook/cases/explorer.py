@@ -226,8 +226,8 @@ def _measure(todo: list[Choice]) -> list[Timeline]:
 
 def _timeline(bench: Bench, combination: Combination, n: int) -> Timeline:
     environment = environments.ensure(combination.as_stack())
-    asked = {"n": n, "delay_s": DELAY_S, "client": environment.stack.client}
-    seen = bench.observation(environment, "timeline", **asked, trust=trust.AUTHORITY)
+    parameters = {"n": n, "delay_s": DELAY_S, "client": environment.stack.client}
+    seen = bench.observation(environment, "timeline", **parameters, trust=trust.AUTHORITY)
     return Timeline(
         combination=combination,
         scheme=bench.scheme,

@@ -141,19 +141,21 @@ def measure_runs(
         ]
 
 
-def _run(bench: Bench, **asked: Any) -> Run:
+def _run(bench: Bench, **parameters: Any) -> Run:
     """One run of the near-limit, stored or new."""
     code = [*digests.files(trust), Path(__file__), *server.MADE_OF]
-    key = digests.of(measurements.SCHEMA, build().parent.name, code, asked)
-    return runs.from_stored(measurements.stored_or_new(key, lambda: _measured(bench.lab(), asked)))
+    key = digests.of(measurements.SCHEMA, build().parent.name, code, parameters)
+    return runs.from_stored(
+        measurements.stored_or_new(key, lambda: _measured(bench.lab(), parameters))
+    )
 
 
-def _measured(lab: Server, asked: dict[str, Any]) -> dict[str, Any]:
-    n = asked["n"]
+def _measured(lab: Server, parameters: dict[str, Any]) -> dict[str, Any]:
+    n = parameters["n"]
     lab.reset()
-    answer = _answer(lab, n, asked["delay_s"], asked["trust"])
+    answer = _answer(lab, n, parameters["delay_s"], parameters["trust"])
     counted = lab.counters() or {}
-    run = runs.from_answer(answer, counted, stack=GO, client=GO, **asked)
+    run = runs.from_answer(answer, counted, stack=GO, client=GO, **parameters)
     if (counted["connections"], counted["requests"]) != (n, n):
         raise RunFailed(
             f"{GO}: {counted['requests']} requests over {counted['connections']} connections "

@@ -58,8 +58,8 @@ def of_programs(
     imports among them), source, measured_at, and measurements.COLUMNS. Raises RunFailed when a
     response is wrong, and MissingInterpreter.
     """
-    asked = {"client": client, "n": n, "one_core": one_core, "sample": False}
-    return _in_rounds(names, asked, until, looks)
+    parameters = {"client": client, "n": n, "one_core": one_core, "sample": False}
+    return _in_rounds(names, parameters, until, looks)
 
 
 def by_part(
@@ -76,13 +76,13 @@ def by_part(
     cpu_ms (for one request), share (of the whole fetch), source, measured_at, and
     measurements.COLUMNS. Raises as `of_programs`.
     """
-    asked = {"client": client, "n": n, "one_core": False, "sample": True}
-    return _in_rounds(names, asked, until, looks)
+    parameters = {"client": client, "n": n, "one_core": False, "sample": True}
+    return _in_rounds(names, parameters, until, looks)
 
 
 def _in_rounds(
     names: Iterable[str],
-    asked: dict[str, Any],
+    parameters: dict[str, Any],
     until: Question | Iterable[Question],
     looks: Iterable[int],
 ) -> pd.DataFrame:
@@ -90,8 +90,8 @@ def _in_rounds(
     with Bench() as bench:
 
         def measure(chosen: range) -> pd.DataFrame:
-            rows = [_row(bench, asked, *each) for each in in_turns(ready, chosen)]
-            return _by_part(rows) if asked["sample"] else pd.DataFrame(rows)
+            rows = [_row(bench, parameters, *each) for each in in_turns(ready, chosen)]
+            return _by_part(rows) if parameters["sample"] else pd.DataFrame(rows)
 
         if until:
             return decisions.until_decided(measure, several(until), looks)
@@ -110,30 +110,30 @@ def _by_part(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _row(
-    bench: Bench, asked: dict[str, Any], repeat: int, environment: Environment
+    bench: Bench, parameters: dict[str, Any], repeat: int, environment: Environment
 ) -> dict[str, Any]:
     """The row of one program, stored or new."""
     stack = environment.stack
     cure = [places.CURE] if "shared_context" in stack.steps else []
     found = answers.stored_or_new(
         stack,
-        asked | {"repeat": repeat},
-        [PROBE, clients.file_of(asked["client"]), Path(__file__), *cure, *server.MADE_OF],
-        lambda: _measured(bench.lab(), environment, asked, bool(cure)),
+        parameters | {"repeat": repeat},
+        [PROBE, clients.file_of(parameters["client"]), Path(__file__), *cure, *server.MADE_OF],
+        lambda: _measured(bench.lab(), environment, parameters, bool(cure)),
     )
     of = {"stack": stack.name, "repeat": repeat, "source": runs.LIVE}
-    of |= {name: asked[name] for name in ("client", "n", "one_core")}
+    of |= {name: parameters[name] for name in ("client", "n", "one_core")}
     return of | found
 
 
 def _measured(
-    lab: server.Server, environment: Environment, asked: dict[str, Any], is_cured: bool
+    lab: server.Server, environment: Environment, parameters: dict[str, Any], is_cured: bool
 ) -> dict[str, Any]:
-    n = asked["n"]
+    n = parameters["n"]
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         full = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder))
-        spec = asked | {
-            "client": clients.file_of(asked["client"]), "url": lab.url, "bundle": full.bundle,
+        spec = parameters | {
+            "client": clients.file_of(parameters["client"]), "url": lab.url, "bundle": full.bundle,
             "cure": _compiled(environment, Path(folder)) if is_cured else "",
         }  # fmt: skip
         began = time.perf_counter()
@@ -144,7 +144,9 @@ def _measured(
             f"{environment.stack.name}: {n - answer['ok']} of {n} responses were wrong or missing. "
             "Nothing was recorded."
         )
-    figures = ("parts",) if asked["sample"] else ("fetch_cpu_s", "cpu_s", "loads", "loads_before")
+    figures = (
+        ("parts",) if parameters["sample"] else ("fetch_cpu_s", "cpu_s", "loads", "loads_before")
+    )
     return {"wall_s": round(wall_s, 6)} | {name: answer[name] for name in figures}
 
 

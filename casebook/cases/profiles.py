@@ -221,13 +221,13 @@ def _in_rounds(
 ) -> pd.DataFrame:
     """Profiles of a stack in turns, until that is decided: one row each, with its figures."""
     environment = environments.ensure(stacks.get(name))
-    asked: dict[str, Any] = {"client": client or environment.stack.client, "trust": trust}
+    parameters: dict[str, Any] = {"client": client or environment.stack.client, "trust": trust}
     delays_s = list(delays_s)
     with Bench() as bench:
 
         def row(repeat: int, delay_s: float) -> dict[str, Any]:
             of = {"n": n, "delay_s": delay_s, "repeat": repeat}
-            seen = bench.observation(environment, "profile", **asked, **of)
+            seen = bench.observation(environment, "profile", **parameters, **of)
             made = {each: getattr(seen, each) for each in ("source", "measured_at", "key")}
             return {"stack": name, "wall_s": seen.answer["wall_s"]} | of | figures(seen) | made
 

@@ -159,8 +159,9 @@ def describe_machine(versions: dict[str, dict]) -> dict[str, Any]:
 
 def _processor() -> str:
     """The model of this machine's processor, as the system names it."""
-    told = Path("/proc/cpuinfo")
-    found = re.search(r"^model name\s*: (.+)", told.read_text(), re.M) if told.exists() else None
+    cpuinfo = Path("/proc/cpuinfo")
+    text = cpuinfo.read_text() if cpuinfo.exists() else ""
+    found = re.search(r"^model name\s*: (.+)", text, re.M)
     return found[1].strip() if found else platform.processor() or platform.machine()
 
 
@@ -185,8 +186,8 @@ def record(only: list[str] | None = None) -> None:
     table, versions = _measured(chosen)
     seen = [observe(**what) for what in OBSERVED if what["name"] in chosen]
     if only and reference.runs().size:
-        kept = reference.runs()
-        table = pd.concat([kept[~kept["stack"].isin(chosen)], table], ignore_index=True)
+        before = reference.runs()
+        table = pd.concat([before[~before["stack"].isin(chosen)], table], ignore_index=True)
         versions = reference.machine()["stacks"] | versions
 
     with _replacing(places.DATA / "reference") as folder:
@@ -204,9 +205,9 @@ def record(only: list[str] | None = None) -> None:
 def _measured(chosen: list[str]) -> tuple[pd.DataFrame, dict[str, dict]]:
     """What is planned of these names: the runs, and the versions of each stack's packages."""
     measured = []
-    for names, asked in plan():
+    for names, how in plan():
         if those := [name for name in names if name in chosen]:
-            measured += measure_runs(those, mode=modes.FULL, **asked)
+            measured += measure_runs(those, mode=modes.FULL, **how)
     if near_limit.GO in chosen:
         measured += near_limit.measure_runs(modes.FULL.crowd_ns)
     versions = {run.stack: run.versions for run in measured}

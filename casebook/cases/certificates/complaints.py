@@ -64,7 +64,7 @@ def _get(what: str, url: str, session: str | None = "one", via=None, cert=None, 
     return dict(what=what, url=url, session=session, via=via, cert=cert, drop=drop)
 
 
-def _asked(complaint: str, at: Hosts, size: int) -> list[dict]:
+def _requests(complaint: str, at: Hosts, size: int) -> list[dict]:
     """What is asked of the hosts, in order."""
     first, numbers = at.urls[0], range(1, size + 1)
     if complaint == "first":
@@ -150,7 +150,7 @@ def _answer(environment: Environment, complaint: str, size: int, rounds: int) ->
         tempfile.TemporaryDirectory(prefix="casebook-") as folder,
     ):
         full = trust.of_name(trust.BUNDLE, Path(at.ca_file), Path(folder))
-        asks = _asked(complaint, at, size) * rounds
+        asks = _requests(complaint, at, size) * rounds
         spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": asks}
         return answers.ask(environment, "complaints.py", spec, full.variables)
 

@@ -135,13 +135,15 @@ def _under_valgrind(environment: Environment) -> dict:
         command += ["--cachegrind-out-file=/dev/null", f"--log-file={folder}/%p"]
         # -S, -E: no site-packages to be looked through; -B: no bytecode written beside the probe.
         command += [str(environment.python), "-S", "-E", "-B", str(_PROBE), packages]
-        said = commands.output(
+        printed = commands.output(
             [*command, certifi.where()], f"{environment.stack.name}: the load under valgrind",
             _WITHIN_S, {"PATH": os.defpath, "PYTHONHASHSEED": "0"},
         )  # fmt: skip
-        told = json.loads(said)
-        counted = {which: _counted(Path(folder, str(told[which]))) for which in ("loading", "idle")}
-    return {"openssl": told["openssl"], "instructions": counted["loading"] - counted["idle"]}
+        answer = json.loads(printed)
+        counted = {
+            which: _counted(Path(folder, str(answer[which]))) for which in ("loading", "idle")
+        }
+    return {"openssl": answer["openssl"], "instructions": counted["loading"] - counted["idle"]}
 
 
 def _counted(log: Path) -> int:

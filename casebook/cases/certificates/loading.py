@@ -190,12 +190,12 @@ def recorded(name: str, tasks: Iterable[Task], repeats: range | None = None) -> 
     known["asked"] = known["asked"].fillna(_ALL)
     if repeats is not None:
         known = known[known["repeat"].isin(repeats)]
-    asked = [
+    wanted = [
         {"stack": name, "asked": _ALL if task.certificates is None else task.certificates}
         | {each: getattr(task, each) for each in _SAME}
         for task in tasks
     ]
-    rows = [reference.stand_in(known, each).to_dict("records") for each in asked]
+    rows = [reference.stand_in(known, each).to_dict("records") for each in wanted]
     return list(itertools.chain(*rows))
 
 
@@ -235,10 +235,10 @@ def in_one_process(
 
     Raises RunFailed.
     """
-    asked: dict[str, Any] = {"tasks": [asdict(task) for task in tasks], "repeat": repeat}
+    parameters: dict[str, Any] = {"tasks": [asdict(task) for task in tasks], "repeat": repeat}
     answer = answers.stored_or_new(
         environment.stack,
-        asked | (preload.made_of if preload else {}),
+        parameters | (preload.made_of if preload else {}),
         [Path(__file__), places.PROBES / "loading.py"],
         lambda: _ask(environment, tasks, folder, preload.variables if preload else {}),
     )
@@ -259,11 +259,11 @@ def _ask(
     environment: Environment, tasks: list[Task], folder: Path, variables: dict[str, str]
 ) -> dict:
     """The answer of casebook/probes/loading.py: all certificates were loaded, or RunFailed."""
-    told = [asdict(task) | {"way": task.does, "bundle": task.bundle(folder)} for task in tasks]
+    each = [asdict(task) | {"way": task.does, "bundle": task.bundle(folder)} for task in tasks]
     spec = {
         "library": "pyopenssl" if "pyopenssl" in environment.stack.packages else "ssl",
         "nowhere": folder / "nothing",
-        "tasks": told,
+        "tasks": each,
     }
     answer = answers.ask(environment, "loading.py", spec, variables)
     for task, result in zip(tasks, answer["results"], strict=True):

@@ -21,5 +21,5 @@ def record(folder: Path) -> Path:
 
 
 def _as_json(row: dict) -> str:
-    kept = {name: round(of, 4) if isinstance(of, float) else of for name, of in row.items()}
-    return json.dumps(kept | {"source": REFERENCE}, allow_nan=False)
+    rounded = {name: round(of, 4) if isinstance(of, float) else of for name, of in row.items()}
+    return json.dumps(rounded | {"source": REFERENCE}, allow_nan=False)
