@@ -140,10 +140,8 @@ def _under_valgrind(environment: Environment) -> dict:
             _WITHIN_S, {"PATH": os.defpath, "PYTHONHASHSEED": "0"},
         )  # fmt: skip
         answer = json.loads(printed)
-        counted = {
-            which: _counted(Path(folder, str(answer[which]))) for which in ("loading", "idle")
-        }
-    return {"openssl": answer["openssl"], "instructions": counted["loading"] - counted["idle"]}
+        loaded, idle = (_counted(Path(folder, str(answer[each]))) for each in ("loading", "idle"))
+    return {"openssl": answer["openssl"], "instructions": loaded - idle}
 
 
 def _counted(log: Path) -> int:
