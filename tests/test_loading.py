@@ -11,7 +11,7 @@ import pytest
 from here import run
 
 from casebook import places, stacks
-from casebook.cases.certificates import cores, handshakes, instructions, loading, preloads, rwlocks
+from casebook.cases.certificates import cores, counts, handshakes, loading, preloads
 from casebook.cases.certificates.loading import Task
 from casebook.errors import RunFailed, UsageError
 from casebook.runs import answers, reference, trust
@@ -95,10 +95,10 @@ def test_the_default_bundle_held_the_gil_once_and_a_file_never_did():
 
 def test_openssl_3_0_takes_more_locks_than_any_other_and_always_as_many():
     names = [f"openssl-{version}-today" for version in loading.OPENSSLS]
-    locks = rwlocks.count(names).set_index("stack")["locks"]
+    locks = counts.locks(names).set_index("stack")["locks"]
     assert locks.idxmax() == "openssl-3.0-today"
     assert locks["openssl-3.0-today"] > 5 * locks.drop("openssl-3.0-today").max()
-    again = rwlocks.count("openssl-3.0-today")["locks"].iloc[0]
+    again = counts.locks("openssl-3.0-today")["locks"].iloc[0]
     assert abs(again / locks["openssl-3.0-today"] - 1) < 0.02
 
 
@@ -146,12 +146,11 @@ int main(void)
 
 
 def test_locks_whose_readers_are_apart_still_exclude_a_writer(tmp_path):
-    library = preloads.compiled(loading.APART, tmp_path)
+    preload = preloads.compiled(loading.APART, tmp_path)
     source, program = tmp_path / "excludes.c", tmp_path / "excludes"
     source.write_text(_EXCLUDES)
     subprocess.run(["cc", "-O2", "-pthread", "-o", program, source], check=True, timeout=60)
-    variables = preloads.variables(library)
-    assert subprocess.run([program], env=variables, timeout=60).returncode == 0
+    assert subprocess.run([program], env=preload.variables, timeout=60).returncode == 0
     # Without a lock the program notices.
     command = ["cc", "-O2", "-pthread", "-DNO_LOCK", "-o", program, source]
     subprocess.run(command, check=True, timeout=60)
@@ -170,25 +169,25 @@ def test_with_locks_apart_the_certificates_are_loaded_all_the_same():
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind counts instructions")
 def test_the_instructions_of_a_load_are_the_same_each_time(monkeypatch):
     monkeypatch.setenv("CASEBOOK_MODE", "full")
-    first, second = (instructions.count("openssl-4.0-today") for _ in range(2))
+    first, second = (counts.instructions("openssl-4.0-today") for _ in range(2))
     assert set(first["source"]) == {"live"} and first["release"].iloc[0].startswith("OpenSSL 4.0")
     [one], [other] = first["instructions"], second["instructions"]
     assert abs(one / other - 1) < 0.001 and one > 1_000_000
 
 
 def test_in_the_quick_mode_recorded_instructions_are_given_and_say_so():
-    frame = instructions.count()
+    frame = counts.instructions()
     assert set(frame["source"]) == {"reference"}
-    assert list(frame["stack"]) == list(instructions.RECORDED)
+    assert list(frame["stack"]) == list(counts.INSTRUCTIONS_OF)
 
 
 def test_without_a_compiler_the_recorded_locks_are_given_and_say_so(monkeypatch):
     monkeypatch.setenv("PATH", "")
-    frame = rwlocks.count(["openssl-1.1.1-today", "openssl-3.0-today"])
+    frame = counts.locks(["openssl-1.1.1-today", "openssl-3.0-today"])
     assert list(frame["source"]) == ["reference"] * 2
     assert frame["locks"].iloc[0] * 50 < frame["locks"].iloc[1]
     with pytest.raises(RunFailed, match=r"stage-1-today: .*C compiler.*has no count"):
-        rwlocks.count("stage-1-today")
+        counts.locks("stage-1-today")
 
 
 def test_truststore_loads_at_each_handshake_and_the_standard_library_once():
@@ -241,18 +240,19 @@ def test_what_stands_in_for_an_old_python_is_recorded():
     text = (places.DATA / "reference" / "loading.json").read_text()
     assert str(places.ROOT) not in text and "/home/" not in text
     assert set(reference.kinds("handshakes")["context"]) == set(handshakes.CONTEXTS)
-    assert set(reference.kinds("instructions")["stack"]) == set(instructions.RECORDED)
+    assert set(reference.kinds("instructions")["stack"]) == set(counts.INSTRUCTIONS_OF)
 
 
 def test_without_python_3_7_its_rows_are_the_reference_machines(tmp_path):
     script = """
 import json, sys
 from casebook.cases.certificates import loading
+from casebook.errors import MissingInterpreter
 frame = loading.measure(["stage-1-py37", "stage-1-today"], loading.WATCHED, repeats=1)
 print(json.dumps(frame.groupby("stack")["source"].unique().map(list).to_dict()))
 try:
     loading.measure("stage-1-py37", loading.Task())
-except loading.MissingInterpreter as error:
+except MissingInterpreter as error:
     print(json.dumps(str(error)))
 """
     environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}

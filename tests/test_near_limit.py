@@ -110,20 +110,9 @@ def test_waits_no_longer_than_it_is_told():
 
 
 @needs("h2load")
-def test_h2load_stands_in_where_there_is_no_go(only, https):
-    only("h2load")
-    assert near_limit.kind() == "h2load"
-    [run] = near_limit.measure_runs([30], delay_s=0.3)
-    assert (run.stack, run.client, run.verdict) == ("h2load", "h2load", "concurrent")
-    assert (run.counters["connections"], run.counters["requests"]) == (30, 30)
-    assert run.counters["load_verify_locations"] is None  # it does not verify
-    assert run.wall_s > 0.3 and run.cpu_s > 0 and run.peak_rss_kib > KIB_OF_NOTHING
-
-
-@needs("h2load")
 def test_h2load_counts_only_when_every_response_is_a_200(https):
-    with pytest.raises(RunFailed, match="0 succeeded"):
-        h2load.fetch(f"{https.url}/nowhere", 3, within_s=30)
+    said = h2load.run(["--h1", "-n", "3", "-c", "3", f"{https.url}/nowhere"], within_s=30)
+    assert said["good"] == 0
 
 
 @needs("h2load")
@@ -133,20 +122,21 @@ def test_h2load_may_open_as_many_files_as_it_has_connections(https):
         "import resource; from casebook.cases import h2load;"
         "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1];"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard));"
-        f"h2load.fetch({https.url + '/get'!r}, 100, 60)"
+        f"found = h2load.run(['--h1', '-n', '100', '-c', '100', {https.url + '/get'!r}], 60);"
+        "assert found['good'] == 100"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_without_either_the_reference_machine_speaks_or_what_is_missing_is_said(
+def test_without_go_the_reference_machine_speaks_or_what_is_missing_is_said(
     only, monkeypatch, tmp_path
 ):
     only()
     (tmp_path / "reference").mkdir()
     monkeypatch.setattr(places, "DATA", tmp_path)
-    assert near_limit.kind() == ""
+    assert not near_limit.is_here()
     for ask in (near_limit.measure, near_limit.measure_runs):
-        with pytest.raises(MissingInterpreter, match=r"Go.*h2load"):
+        with pytest.raises(MissingInterpreter, match="needs Go"):
             ask([7])
 
     columns = dict.fromkeys(runs.FRAME_COLUMNS)

@@ -3,8 +3,7 @@
 import pandas as pd
 import pytest
 
-from casebook.cases import distance, profiles
-from casebook.cases.certificates import one_profile
+from casebook.cases import cprofile, distance, profiles
 from casebook.errors import UsageError
 from casebook.findings import published
 from casebook.runs.decisions import level
@@ -34,7 +33,7 @@ def test_recv_into_calls_itself_after_each_wait(injected):
 
 def test_waits_are_told_round_by_round_in_turns():
     some = level("poll_s", where={"delay_s": 0.1}, above=0)
-    frame = profiles.waiting(STACK, 3, [0.05, 0.1], until=[some], looks=(2,))
+    frame = profiles.waits_in_rounds(STACK, 3, [0.05, 0.1], until=[some], looks=(2,))
     turns = frame[["repeat", "delay_s"]].to_numpy().tolist()
     assert turns == [[1, 0.05], [1, 0.1], [2, 0.1], [2, 0.05]]
     assert frame["key"].nunique() == 4
@@ -107,7 +106,7 @@ def test_a_profile_without_threads_is_refused(injected):
 
 
 def test_one_profile_sees_one_thread_or_all_of_them_on_one_stack():
-    frame = one_profile.by_python(n=6)
+    frame = cprofile.by_python(n=6)
     assert len(frame) >= 1
     for row in frame.to_dict("records"):
         newer = tuple(map(int, row["python"].split(".")[:2])) >= (3, 12)
@@ -115,7 +114,7 @@ def test_one_profile_sees_one_thread_or_all_of_them_on_one_stack():
 
 
 def test_one_profile_of_two_threads_books_time_to_the_one_that_returns_first():
-    frame = one_profile.overlaps(level(lambda one: one["own_s"] / one["wall_s"], above=0.9))
+    frame = cprofile.overlaps(level(lambda one: one["own_s"] / one["wall_s"], above=0.9))
     if frame.empty:
         pytest.skip("no Python here is 3.12 or newer")
     assert list(frame["repeat"]) == list(range(1, len(frame) + 1))
@@ -127,7 +126,7 @@ def test_one_profile_of_two_threads_books_time_to_the_one_that_returns_first():
 
 def test_recordings_in_rounds_say_what_one_function_takes():
     first = level("to_next", above=1)
-    frame = profiles.in_threads("requests-2.34.2-today", LOAD, n=3, until=first)
+    frame = profiles.threads_in_rounds("requests-2.34.2-today", LOAD, n=3, until=first)
     assert (frame["calls"] == 3).all() and frame["key"].is_unique
     assert frame["cpu_share"].between(0, 1).all()
     assert first.decide(frame).outcome == "holds"

@@ -16,10 +16,13 @@ from casebook.runs import measurements, runs
 from casebook.runs.bench import ask_probe
 from casebook.stacks import environments
 
-#: What gevent's reports begin with, after the moment and the greenlet.
+#: What a report of gevent begins with, after the moment and the greenlet; the stack in it, whose
+#: lines are indented; and a call in that.
 _BLOCKED = "appears to be blocked"
-_STACK_ENDS = re.compile(r"^\S|\Z", re.M)
+_STACK = re.compile(r"Blocked Stack.*\n((?: .*\n?)*)")
 _PLACE = re.compile(r'^  File "([^"]+)", line (\d+), in (.+)$', re.M)
+#: The folders before the part of a file's name that says what it is.
+_BEFORE = re.compile(r".*/(?:(?:site|dist)-packages|lib(?:64)?/python\d+\.\d+)/|.*/")
 
 
 @dataclass(frozen=True)
@@ -42,28 +45,24 @@ class Watch:
     def frame(self) -> pd.DataFrame:
         """One row per report: stack, report (from 1), blocked_in (file:line(function)), source,
         measured_at."""
-        rows = [
-            {
-                "stack": self.stack,
-                "report": number,
-                "blocked_in": "{}:{}({})".format(*report[-1]),
-                "source": self.source,
-                "measured_at": self.measured_at,
-            }
-            for number, report in enumerate(self.reports, 1)
-        ]
-        columns = ["stack", "report", "blocked_in", "source", "measured_at"]
-        return pd.DataFrame(rows, columns=columns)
+        frame = pd.DataFrame({"blocked_in": [_said(report[-1]) for report in self.reports]})
+        frame.insert(0, "report", range(1, 1 + len(frame)))
+        frame.insert(0, "stack", self.stack)
+        return frame.assign(source=self.source, measured_at=self.measured_at)
 
     def report(self, number: int) -> str:
         """One report (from 1) as text, a line per call, the one that blocks last."""
         if not 1 <= number <= len(self.reports):
             raise UsageError(f"there is no report {number}; gevent made {len(self.reports)}")
-        return "\n".join("{}:{}({})".format(*place) for place in self.reports[number - 1])
+        return "\n".join(map(_said, self.reports[number - 1]))
 
     def blocked_in(self, file: str) -> int:
         """How many reports found the loop held up in a file, such as "urllib3/util/wait.py"."""
         return sum(report[-1][0] == file for report in self.reports)
+
+
+def _said(place: tuple[str, int, str]) -> str:
+    return "{}:{}({})".format(*place)
 
 
 def watch(
@@ -90,22 +89,10 @@ def watch(
 
 def reports_in(said: str) -> list[list[tuple[str, int, str]]]:
     """The stacks in what gevent printed, in order; files without the folders around them."""
-    found = []
-    for part in said.split(_BLOCKED)[1:]:
-        _, _, after = part.partition("Blocked Stack")
-        stack = after.partition("\n")[2]
-        ends = _STACK_ENDS.search(stack)
-        stack = stack[: ends.start()] if ends else stack
-        places = [(short(file), int(at), name) for file, at, name in _PLACE.findall(stack)]
-        if places:
-            found.append(places)
-    return found
-
-
-def short(path: str) -> str:
-    """A file's name from site-packages or the standard library on."""
-    for folder in (r"/(?:site|dist)-packages/", r"/lib(?:64)?/python\d+\.\d+/"):
-        parts = re.split(folder, path)
-        if len(parts) > 1:
-            return parts[-1]
-    return path.rpartition("/")[2]
+    stacks_in = (_STACK.search(part) for part in said.split(_BLOCKED)[1:])
+    places = (_PLACE.findall(found[1]) for found in stacks_in if found)
+    return [
+        [(_BEFORE.sub("", file, count=1), int(at), name) for file, at, name in each]
+        for each in places
+        if each
+    ]

@@ -5,6 +5,7 @@ over plain HTTP, with several numbers of requests. A build measures some of thes
 (`is_live`); the others come from the reference run, and all say which.
 """
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Iterable
@@ -16,9 +17,8 @@ import pandas as pd
 
 from casebook import places, stacks
 from casebook.progress import Progress
-from casebook.runs import analysis, measurements, modes, phases, trust
+from casebook.runs import analysis, measure, measurements, modes, phases, trust
 from casebook.runs.bench import Bench
-from casebook.runs.observations import Observation
 from casebook.stacks import environments
 from casebook.words import REFERENCE, join
 
@@ -35,14 +35,7 @@ PUBLISHED_SIZES = (3, 5, 10)
 #: What can be installed and used, in the order in which it is ticked.
 PARTS = ("pyopenssl", "injected", "gevent_openssl", "recv_into")
 
-
-#: What a row of `table` says of a timeline, what makes a row of `overview`, and what a line of
-#: explorer.json has.
-_SHOWN = [
-    *("scheme", "n", "stack", "wall_s", "most", "verdict"),
-    *("published", "version", "source", "measured_at"),
-]
-_WHICH = ["python", "parts", "scheme"]
+#: What a line of explorer.json has, beside python and parts.
 _KEPT = ("scheme", "n", "delay_s", "version", "wall_s", "measured_at", "requests", "heartbeats_ms")
 
 
@@ -65,30 +58,25 @@ class Combination:
         return dataclasses.replace(stack, steps=self.steps) if self.steps else stack
 
 
-#: On the old Pythons requests injects pyOpenSSL on its own: nobody does it by hand. Of today, two
-#: stages are looked at before anybody injects: then gevent_openssl is there and not used.
+#: A combination, a scheme and a number of requests.
+Choice = tuple[Combination, str, int]
+
+#: The parts of stages 1 to 4 where nobody injects by hand.
+_STAGES = ((), PARTS[:1], ("pyopenssl", "gevent_openssl"), ("pyopenssl", *PARTS[2:]))
+#: Steps in which gevent_openssl is there and not used, as nobody injects.
+_UNUSED = ("gevent_openssl", "grequests")
+
+#: On the old Pythons requests injects pyOpenSSL on its own: nobody does it by hand.
 COMBINATIONS = (
-    *(
-        Combination(python, parts, f"stage-{stage}-{suffix}")
-        for python, suffix in (("2.7", "py27"), ("3.7", "py37"))
-        for stage, parts in (
-            (1, ()),
-            (2, ("pyopenssl",)),
-            (3, ("pyopenssl", "gevent_openssl")),
-            (4, ("pyopenssl", "gevent_openssl", "recv_into")),
-        )
-    ),
+    *(Combination("2.7", parts, f"stage-{i}-py27") for i, parts in enumerate(_STAGES, 1)),
+    *(Combination("3.7", parts, f"stage-{i}-py37") for i, parts in enumerate(_STAGES, 1)),
     Combination("today", (), "stage-1-today"),
     Combination("today", ("pyopenssl",), "stage-2-today"),
     Combination("today", ("pyopenssl", "injected"), "stage-2-injected-today"),
-    *(
-        Combination("today", ("pyopenssl", *injected, *parts), f"stage-{stage}-today", steps)
-        for stage, parts in ((3, ("gevent_openssl",)), (4, ("gevent_openssl", "recv_into")))
-        for injected, steps in (
-            ((), ("gevent_openssl", "grequests")),
-            (("injected",), ()),
-        )
-    ),
+    Combination("today", _STAGES[2], "stage-3-today", _UNUSED),
+    Combination("today", PARTS[:3], "stage-3-today"),
+    Combination("today", _STAGES[3], "stage-4-today", _UNUSED),
+    Combination("today", PARTS, "stage-4-today"),
 )
 
 
@@ -148,7 +136,7 @@ class Timeline:
         return stacks.get(self.stack).says.get("verdict", "")
 
 
-def everything() -> list[tuple[Combination, str, int]]:
+def everything() -> list[Choice]:
     """All that the explorer can show: combination, scheme and number of requests."""
     return list(product(COMBINATIONS, SCHEMES, SIZES))
 
@@ -164,118 +152,85 @@ def timelines() -> list[Timeline]:
     Where a Python is missing, the recorded ones stand in; what was not recorded is measured, where
     it can be. Raises as measure.observe.
     """
-    recorded = {(each.combination, each.scheme, each.n): each for each in _recorded()}
-    here = {each for each in COMBINATIONS if _can_run(each)}
-    todo = [
-        (each, scheme, n)
-        for each, scheme, n in everything()
-        if each in here and (is_live(n) or (each, scheme, n) not in recorded)
-    ]
-    shown = recorded | {(each.combination, each.scheme, each.n): each for each in _measure(todo)}
-    return [shown[each] for each in everything() if each in shown]
+    shown = {(each.combination, each.scheme, each.n): each for each in _recorded()}
+    here = {each for each in COMBINATIONS if measure.can_run(each.as_stack())}
+    choices = everything()
+    todo = [each for each in choices if each[0] in here and (is_live(each[2]) or each not in shown)]
+    shown |= zip(todo, _measure(todo), strict=True)
+    return [shown[each] for each in choices if each in shown]
 
 
 def table(shown: Iterable[Timeline]) -> pd.DataFrame:
     """Timelines as rows: combination ("2.7: pyopenssl"), python, parts, scheme, n, stack, wall_s,
     most, verdict, published, version, source, measured_at."""
-    rows = [
-        {
-            "combination": f"{each.combination.python}: {_said(each.combination)}",
-            "python": each.combination.python,
-            "parts": _said(each.combination),
-            **{name: getattr(each, name) for name in _SHOWN},
-        }
-        for each in shown
-    ]
+    columns = ["scheme", "n", "stack", "wall_s", "most", "verdict"]
+    columns += ["published", "version", "source", "measured_at"]
+    rows = []
+    for each in shown:
+        python, parts = each.combination.python, " + ".join(each.combination.parts) or "nothing"
+        row = {"combination": f"{python}: {parts}", "python": python, "parts": parts}
+        rows.append(row | {name: getattr(each, name) for name in columns})
     return pd.DataFrame(rows)
-
-
-def _said(combination: Combination) -> str:
-    return " + ".join(combination.parts) or "nothing"
 
 
 def overview(shown: Iterable[Timeline]) -> pd.DataFrame:
     """A row for each combination and scheme: python, parts, scheme, the wall time in seconds for
     each size ("n = 3", …; None where there is no timeline), now (which sizes were measured now,
     in words), published ("fast", "slow", or nothing)."""
-    rows = []
-    for (python, parts, scheme), its in table(shown).groupby(_WHICH, sort=False):
+    rows, which = [], ["python", "parts", "scheme"]
+    for values, its in table(shown).groupby(which, sort=False):
         walls = its.set_index("n")["wall_s"]
         now = its.loc[its["source"] != REFERENCE, "n"]
-        rows.append(
-            {
-                "python": python,
-                "parts": parts,
-                "scheme": scheme,
-                **{f"n = {n}": walls.get(n) for n in SIZES},
-                "now": "all" if len(now) == len(its) else join(map(str, now)) or "none",
-                "published": its["published"].max(),
-            }
-        )
+        row = dict(zip(which, values, strict=True)) | {f"n = {n}": walls.get(n) for n in SIZES}
+        row["now"] = "all" if len(now) == len(its) else join(map(str, now)) or "none"
+        rows.append(row | {"published": its["published"].max()})
     return pd.DataFrame(rows)
 
 
 def record(folder: Path) -> Path:
     """Measure every timeline, and write them to explorer.json in a folder, a line each."""
-    rows = [
-        {
-            "python": each.combination.python,
-            "parts": each.combination.parts,
-            **{name: getattr(each, name) for name in _KEPT},
-        }
-        for each in _measure(everything())
-    ]
+    lines = []
+    for each in _measure(everything()):
+        row = {"python": each.combination.python, "parts": each.combination.parts}
+        row |= {name: getattr(each, name) for name in _KEPT}
+        lines.append(json.dumps(row, separators=(",", ":")))
     path = Path(folder) / "explorer.json"
-    lines = ",\n  ".join(json.dumps(row, separators=(",", ":")) for row in rows)
-    commit = json.dumps(measurements.commit())
-    path.write_text(f'{{\n "commit": {commit},\n "timelines": [\n  {lines}\n ]\n}}\n')
+    commit, rows = json.dumps(measurements.commit()), ",\n  ".join(lines)
+    path.write_text(f'{{\n "commit": {commit},\n "timelines": [\n  {rows}\n ]\n}}\n')
     return path
 
 
 def _recorded() -> list[Timeline]:
     """What the reference machine recorded; nothing where it did not."""
     path = places.DATA / "reference" / "explorer.json"
-    if not path.exists():
-        return []
+    rows = json.loads(path.read_text())["timelines"] if path.exists() else []
     known = {(each.python, each.parts): each for each in COMBINATIONS}
     found = []
-    for row in json.loads(path.read_text())["timelines"]:
+    for row in rows:
         combination = known.get((row.pop("python"), tuple(row.pop("parts"))))
         if combination:
             found.append(Timeline(combination, source=REFERENCE, **row))
     return found
 
 
-def _can_run(combination: Combination) -> bool:
-    stack = combination.as_stack()
-    if stack.python in environments.required():
-        return True  # and raises, where it is missing
-    return environments.status(stack)["state"] != "no interpreter"
+def _measure(todo: list[Choice]) -> list[Timeline]:
+    with contextlib.ExitStack() as open_ones:
+        progress = open_ones.enter_context(Progress(len(todo), "the explorer's timelines"))
+        benches = {scheme: open_ones.enter_context(Bench(scheme)) for scheme in SCHEMES}
+        found = []
+        for combination, scheme, n in todo:
+            found.append(_timeline(benches[scheme], combination, n))
+            progress.step()
+        return found
 
 
-def _measure(todo: list[tuple[Combination, str, int]]) -> list[Timeline]:
-    found = []
-    with Progress(len(todo), "the explorer's timelines") as progress:
-        for scheme in SCHEMES:
-            with Bench(scheme) as bench:
-                for combination, over, n in todo:
-                    if over == scheme:
-                        found.append(_look(bench, combination, n))
-                        progress.step()
-    return found
-
-
-def _look(bench: Bench, combination: Combination, n: int) -> Timeline:
+def _timeline(bench: Bench, combination: Combination, n: int) -> Timeline:
     environment = environments.ensure(combination.as_stack())
-    asked = {"n": n, "delay_s": DELAY_S, "client": environment.stack.client}
-    seen = bench.observation(environment, "timeline", **asked, trust=trust.AUTHORITY)
-    return _timeline(combination, bench.scheme, seen)
-
-
-def _timeline(combination: Combination, scheme: str, seen: Observation) -> Timeline:
+    parameters = {"n": n, "delay_s": DELAY_S, "client": environment.stack.client}
+    seen = bench.observation(environment, "timeline", **parameters, trust=trust.AUTHORITY)
     return Timeline(
         combination=combination,
-        scheme=scheme,
+        scheme=bench.scheme,
         n=seen.n,
         version=seen.python,
         wall_s=round(seen.answer["wall_s"], 4),

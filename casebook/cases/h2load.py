@@ -20,32 +20,6 @@ NAME = "h2load"
 _LOOKED_AT_EVERY_S = 0.02
 
 
-def version() -> str:
-    """Such as "1.52.0", of "h2load nghttp2/1.52.0"."""
-    said = subprocess.run([NAME, "--version"], capture_output=True, text=True, timeout=60)
-    return said.stdout.split("/")[-1].strip()
-
-
-def fetch(url: str, n: int, within_s: float) -> dict:
-    """GET `url` n times over HTTP/1.1, each over a connection of its own, all at once.
-
-    Returns an answer in the shape of the probes' (runs.from_answer). wall_s has two decimals
-    from a second on. Raises RunFailed unless all of the responses are 200, or as `run`.
-    """
-    found = run(["--h1", "-t", "1", "-n", str(n), "-c", str(n), url], within_s)
-    if found["good"] != n:
-        raise RunFailed(f"h2load: {found['good']} succeeded of {n}. Nothing was recorded.")
-    return found | {
-        "python": "",
-        "openssl": None,
-        "versions": {NAME: version()},
-        "failure": None,
-        "responses": [{"page": page, "status": 200, "got_page": page} for page in range(n)],
-        "counters": {},
-        "process_cpu_s": round(found["user_s"] + found["sys_s"], 6),
-    }
-
-
 def run(arguments: list[str], within_s: float) -> dict:
     """What h2load says: "wall_s", "good" (whole responses with a status of 200 to 299),
     "protocol", "body_bytes" (of all bodies); and what it used: "user_s", "sys_s", "peak_rss_kib".

@@ -1,14 +1,13 @@
 """The near-limit: the same pages, fetched by a client that costs next to nothing.
 
 What Python takes longer than this is Python's; what this takes longer than one delay is the
-machine's and the server's. Where `go` is on the PATH it is near_limit.go (standard library only,
-built here, every response checked); else h2load (casebook/h2load.py).
+machine's and the server's. It is near_limit.go (standard library only, built here, every response
+checked); where no `go` is on the PATH, the reference machine's runs stand in.
 """
 
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -19,19 +18,21 @@ from typing import Any
 import pandas as pd
 
 from casebook import digests, places, server, stacks
-from casebook.cases import h2load
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
 from casebook.runs import decisions, measurements, modes, reference, runs, trust
 from casebook.runs.bench import Bench
 from casebook.runs.decisions import Question
-from casebook.runs.measure import check_parameters, in_turns, rounds
+from casebook.runs.measure import check_parameters, in_turns, rounds, several
 from casebook.runs.measure import measure as measure_stacks
 from casebook.runs.runs import Run
-from casebook.stacks import environments
+from casebook.server import Server
+from casebook.stacks import commands, environments
 
-GO, H2LOAD = "go", h2load.NAME
-#: What a run of either is called in the columns `stack` and `client`.
-KINDS = (GO, H2LOAD)
+#: What its runs are called in the columns `stack` and `client`.
+GO = "go"
+
+#: What it trusts, by scheme.
+_TRUST = {"https": trust.BUNDLE, "http": trust.AUTHORITY}
 
 SOURCE = Path(__file__).with_suffix(".go")
 #: No module is needed, none may be fetched, and no other Go than the one that is here.
@@ -41,14 +42,12 @@ _OFFLINE = {
 }  # fmt: skip
 _PASSED_ON = ("PATH", "HOME", "TMPDIR", "GOROOT", "GOCACHE", "XDG_CACHE_HOME")
 _BUILT_WITHIN_S = 600
-_WITHOUT_GO = "Mend it, or take it off the PATH: h2load or the reference run stands in for it."
-
-_NEITHER = "the near-limit needs Go (https://go.dev/dl/) or h2load (Debian: nghttp2-client)."
+_WITHOUT_GO = "the near-limit needs Go (https://go.dev/dl/) on the PATH"
 
 
-def kind() -> str:
-    """Which near-limit this machine has: one of KINDS, or empty. Nothing is built."""
-    return next((name for name in KINDS if shutil.which(name)), "")
+def is_here() -> bool:
+    """Whether this machine can measure it. Nothing is built."""
+    return shutil.which(GO) is not None
 
 
 def build(progress: Callable[[str], None] = environments.say) -> Path:
@@ -57,10 +56,9 @@ def build(progress: Callable[[str], None] = environments.say) -> Path:
     progress: gets one line when it is built. Raises MissingInterpreter where there is no `go`,
     EnvironmentFailed with the compiler's words when it cannot be built.
     """
-    if shutil.which(GO) is None:
-        raise MissingInterpreter(_NEITHER)
-    key = digests.of(SOURCE, _go("version"))
-    program = places.LOCAL / "near_limit" / key / "near_limit"
+    if not is_here():
+        raise MissingInterpreter(f"{_WITHOUT_GO}.")
+    program = places.LOCAL / "near_limit" / digests.of(SOURCE, _go("version")) / "near_limit"
     if not program.exists():
         progress("building casebook/cases/near_limit.go")
         program.parent.mkdir(parents=True, exist_ok=True)
@@ -71,52 +69,53 @@ def build(progress: Callable[[str], None] = environments.say) -> Path:
     return program
 
 
+def _go(*arguments: str) -> str:
+    """What the go tool says. Raises EnvironmentFailed with its last line when it fails."""
+    environ = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | _OFFLINE
+    command = [shutil.which(GO) or GO, *arguments]
+    called = f"`go {arguments[0]}` (without go on the PATH, the reference run stands in)"
+    return commands.output(command, called, _BUILT_WITHIN_S, environ, failed=EnvironmentFailed)
+
+
 def measure(
     n: int | Iterable[int] | None = None,
     delay_s: float = 1.0,
     repeats: int | range = 1,
     scheme: str = "https",
-    trusted: str = trust.BUNDLE,
     beside: Iterable[str] = (),
     until: Question | Iterable[Question] = (),
     looks: Iterable[int] = decisions.LOOKS,
 ) -> pd.DataFrame:
     """Measure the near-limit: one row a run, columns runs.FRAME_COLUMNS and `instead`, stack and
-    client `go` or `h2load`. The Go client loads its certificates once, like the cure.
+    client `go`. It loads its certificates once, like the cure.
 
-    n: sizes, by default the mode's crowd_ns. trusted: of casebook/runs/trust.py, over https.
-    beside: stacks that are measured in the same rounds, in turns with it. until, looks: what is to
-    be decided, as for measure.measure. Where there is neither program its rows are the reference
-    machine's. Raises as measure.measure.
+    n: sizes, by default the mode's crowd_ns. beside: stacks that are measured in the same rounds,
+    in turns with it. All trust a full bundle (trust.BUNDLE), over https. until, looks: what is to
+    be decided, as for measure.measure. Without Go its rows are the reference machine's. Raises as
+    measure.measure.
     """
-    sizes = [n] if isinstance(n, int) else list(n or modes.current().crowd_ns)
-    questions = [until] if isinstance(until, Question) else list(until)
-    told: dict[str, Any] = {"delay_s": delay_s, "scheme": scheme}
-    if questions:
+    sizes = several(n or modes.current().crowd_ns)
+    how: dict[str, Any] = {"delay_s": delay_s, "scheme": scheme, "beside": beside}
+    if until:
         return decisions.until_decided(
-            lambda chosen: measure(sizes, repeats=chosen, trusted=trusted, beside=beside, **told),
-            questions,
-            looks,
+            lambda chosen: measure(sizes, repeats=chosen, **how), several(until), looks
         )
-    if kind():
-        found = measure_runs(sizes, repeats=repeats, trusted=trusted, beside=beside, **told)
-        return runs.frame(found).assign(instead="")
+    if is_here():
+        return runs.frame(measure_runs(sizes, repeats=repeats, **how)).assign(instead="")
     rows = recorded(sizes, scheme)
     if rows.empty:
-        raise MissingInterpreter(_NEITHER)
+        raise MissingInterpreter(f"{_WITHOUT_GO}, and none like it was recorded.")
     rows = rows if 1 in rounds(repeats) else rows.iloc[:0]  # it was recorded once
     if not beside:
         return rows
-    others = measure_stacks(beside, sizes, repeats=repeats, trust=trusted, **told)
+    others = measure_stacks(beside, sizes, delay_s, repeats, None, scheme, _TRUST[scheme])
     return pd.concat([rows, others], ignore_index=True)
 
 
 def recorded(ns: Iterable[int], scheme: str = "https") -> pd.DataFrame:
-    """The reference machine's runs of a near-limit at these sizes, or at the nearest where none
+    """The reference machine's runs of the near-limit at these sizes, or at the nearest where none
     of them was recorded: columns runs.FRAME_COLUMNS, and `instead`."""
-    known = reference.runs()
-    known = known[known["stack"].isin(KINDS)]
-    return reference.stand_in(known, {"scheme": scheme}, {"n": list(ns)})
+    return reference.stand_in(reference.runs(), {"stack": GO, "scheme": scheme}, {"n": list(ns)})
 
 
 def measure_runs(
@@ -124,108 +123,60 @@ def measure_runs(
     delay_s: float = 1.0,
     repeats: int | range = 1,
     scheme: str = "https",
-    trusted: str = trust.BUNDLE,
     beside: Iterable[str] = (),
 ) -> list[Run]:
     """As `measure`, here and now, without a fallback. Raises RunFailed when a response is wrong
     or was not over a connection of its own."""
     ns = list(ns)
-    trusted = trusted if scheme == "https" else trust.AUTHORITY
-    check_parameters(ns, delay_s, len(rounds(repeats)), None, scheme, trusted)
-    if not kind():
-        raise MissingInterpreter(_NEITHER)
-    ask = _ask_go if kind() == GO else _ask_h2load
-    told = {"delay_s": delay_s, "trust": trusted}
+    check_parameters(ns, delay_s, len(rounds(repeats)), None, scheme)
+    build()  # raises where there is no Go
     ready = [environments.ensure(stacks.get(name)) for name in beside]
-    found = []
+    same: dict[str, Any] = {"delay_s": delay_s, "trust": _TRUST[scheme]}
     with Bench(scheme) as bench:
-        for repeat, (n, stack) in in_turns(product(ns, [None, *ready]), repeats):
-            asked = {"n": n} | told
-            if stack is None:
-                run = _stored_or_new(bench, ask, asked | {"scheme": scheme, "repeat": repeat})
-            else:
-                run = bench.run(stack, repeat, client=stack.stack.client, **asked)
-            found.append(run)
-    return found
+        return [
+            bench.run(who, repeat, n=n, client=who.stack.client, **same)
+            if who
+            else _run(bench, n=n, scheme=scheme, repeat=repeat, **same)
+            for repeat, (n, who) in in_turns(product(ns, [None, *ready]), repeats)
+        ]
 
 
-def _stored_or_new(bench: Bench, ask: Callable, asked: dict) -> Run:
-    key = digests.of(
-        measurements.SCHEMA,
-        build().parent.name if ask is _ask_go else h2load.version(),
-        digests.files(trust, h2load),
-        Path(__file__),
-        server.MADE_OF,
-        asked,
+def _run(bench: Bench, **parameters: Any) -> Run:
+    """One run of the near-limit, stored or new."""
+    code = [*digests.files(trust), Path(__file__), *server.MADE_OF]
+    key = digests.of(measurements.SCHEMA, build().parent.name, code, parameters)
+    return runs.from_stored(
+        measurements.stored_or_new(key, lambda: _measured(bench.lab(), parameters))
     )
-    taken = measurements.stored_or_new(key, lambda: asdict(_measured(bench, ask, asked)))
-    return runs.from_stored(taken)
 
 
-def _measured(bench: Bench, ask: Callable, asked: dict) -> Run:
-    n, target = asked["n"], bench.lab()
-    with tempfile.TemporaryDirectory() as folder:
-        told = trust.of_name(asked["trust"], target.ca_file, Path(folder))
-        target.reset()
-        answer = ask(target, told, n, asked["delay_s"])
-        seen = target.counters() or {}
-    name = answer.pop("name")
-    run = runs.from_answer(answer, seen, stack=name, client=name, **asked)
-    if (seen["connections"], seen["requests"]) != (n, n):
+def _measured(lab: Server, parameters: dict[str, Any]) -> dict[str, Any]:
+    n = parameters["n"]
+    lab.reset()
+    answer = _answer(lab, n, parameters["delay_s"], parameters["trust"])
+    counted = lab.counters() or {}
+    run = runs.from_answer(answer, counted, stack=GO, client=GO, **parameters)
+    if (counted["connections"], counted["requests"]) != (n, n):
         raise RunFailed(
-            f"{name}: {seen['requests']} requests over {seen['connections']} connections reached "
-            f"the server, and not {n} over as many. Nothing was recorded."
+            f"{GO}: {counted['requests']} requests over {counted['connections']} connections "
+            f"reached the server, and not {n} over as many. Nothing was recorded."
         )
-    return run
+    return asdict(run)
 
 
-def _ask_go(target, told: trust.Trust, n: int, delay_s: float) -> dict:
-    bound_s = _bound_s(n, delay_s)
-    file = told.bundle if told.verify is True else told.verify
-    over_tls = target.ca_file is not None
-    spec = {
-        "url": target.url, "n": n, "delay_s": delay_s, "bound_s": bound_s,
-        "trusted": file if over_tls and file else "", "verify": bool(told.verify),
-    }  # fmt: skip
-    # No variables: neither proxies nor certificates of this shell.
-    done = _said([build()], {}, json.dumps(spec), bound_s + 10)
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        raise RunFailed(f"near_limit.go: {last[0]}. Nothing was recorded.")
-    answer = json.loads(done.stdout)
+def _answer(lab: Server, n: int, delay_s: float, trusted: str) -> dict[str, Any]:
+    """What near_limit.go answers, in the shape of the probes' (runs.from_answer)."""
+    # Generous: all at once is one delay and some milliseconds of handshake for each.
+    within_s = 60 + delay_s + 0.05 * n
+    with tempfile.TemporaryDirectory() as folder:
+        its = trust.of_name(trusted, lab.ca_file, Path(folder))
+        file = its.bundle if its.verify is True else its.verify
+        spec = {
+            "url": lab.url, "n": n, "delay_s": delay_s, "bound_s": within_s,
+            "trusted": file if lab.ca_file and file else "", "verify": bool(its.verify),
+        }  # fmt: skip
+        # No variables: neither proxies nor certificates of this shell.
+        said = commands.output([build()], "near_limit.go", within_s + 10, {}, text=json.dumps(spec))
+    answer = json.loads(said)
     versions = {GO: answer.pop("version")}
-    return answer | {"name": GO, "python": "", "openssl": None, "versions": versions}
-
-
-def _ask_h2load(target, told: trust.Trust, n: int, delay_s: float) -> dict:
-    url = f"{target.url}/delay/{delay_s}?page=0"
-    return h2load.fetch(url, n, _bound_s(n, delay_s)) | {"name": H2LOAD}
-
-
-def _bound_s(n: int, delay_s: float) -> float:
-    """Generous: all at once is one delay and some milliseconds of handshake for each."""
-    return 60 + delay_s + 0.05 * n
-
-
-def _go(*arguments: str) -> str:
-    """What the go tool says. Raises EnvironmentFailed with its last line when it fails."""
-    environ = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | _OFFLINE
-    try:
-        done = _said([shutil.which(GO), *arguments], environ, "", _BUILT_WITHIN_S)
-    except OSError as error:
-        raise EnvironmentFailed(f"go does not run: {error}. {_WITHOUT_GO}") from None
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        raise EnvironmentFailed(f"`go {arguments[0]}` failed: {last[0]}. {_WITHOUT_GO}")
-    return done.stdout
-
-
-def _said(command: list, environ: dict, told: str, within_s: float) -> subprocess.CompletedProcess:
-    try:
-        return subprocess.run(
-            command, input=told, env=environ, capture_output=True, text=True, cwd=places.ROOT,
-            timeout=within_s,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        name = Path(command[0]).name
-        raise RunFailed(f"{name} did not end within {within_s:.0f} s. Try again.") from None
+    return answer | {"python": "", "openssl": None, "versions": versions}

@@ -9,11 +9,9 @@ environment of the stack, so nothing of this notebook gets in.
 """
 
 import os
-import subprocess
 
 from casebook import clients, places, server, stacks
-from casebook.errors import RunFailed
-from casebook.stacks import environments
+from casebook.stacks import commands, environments
 
 _WITHIN_S = 60.0
 
@@ -26,20 +24,10 @@ def run(name: str, code: str, *arguments: str) -> str:
     """
     environment = environments.ensure(stacks.get(name))
     importable = os.pathsep.join([str(clients.FOLDER), str(places.PROBES)])
-    try:
-        done = subprocess.run(
-            [str(environment.python), "-Wignore", "-c", code, *arguments],
-            env=environments.clean_environ(environment) | {"PYTHONPATH": importable},
-            capture_output=True,
-            text=True,
-            timeout=_WITHIN_S,
-        )
-    except subprocess.TimeoutExpired:
-        raise RunFailed(f"{name}: the code did not end within {_WITHIN_S:.0f} s") from None
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or ["nothing on standard error"]
-        raise RunFailed(f"{name}: the code left with exit code {done.returncode} ({last[0]})")
-    return done.stdout
+    return commands.output(
+        [environment.python, "-Wignore", "-c", code, *arguments], f"{name}: the code", _WITHIN_S,
+        environments.clean_environ(environment) | {"PYTHONPATH": importable},
+    )  # fmt: skip
 
 
 def fetch(name: str, code: str, *arguments: str, scheme: str = "https") -> tuple[str, dict]:

@@ -1,19 +1,23 @@
 """The reference run: everything measured in full mode on one machine, kept under data/."""
 
+import contextlib
 import json
 import os
 import platform
+import re
 import shutil
 import ssl
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from casebook import places, stacks
 from casebook.cases import explorer, near_limit
 from casebook.cases.bookstore import visits
-from casebook.cases.certificates import loading_reference
+from casebook.cases.certificates import counts, handshakes, loading
 from casebook.errors import UsageError
 from casebook.runs import decisions, measurements, modes, observations, reference, runs, trust
 from casebook.runs.measure import measure_runs, observe
@@ -24,30 +28,23 @@ STAGES_2019 = [f"stage-{stage}-{python}" for python in ("py27", "py37") for stag
 SERIAL_2019 = ["stage-2-py27", "stage-2-py37", "stage-3-py37"]
 BY_VERSION = ["requests-2.23-py37", "requests-2.24-py37"]
 
+_LOOKED_INTO = ("stage-1-py27", "stage-2-py27", "stage-3-py27", "stage-3-py37")
+_STEPS = (
+    ("stage-1-py27", ["urllib3", "patch_all"]),
+    ("stage-1-py27", ["patch_all", "urllib3"]),
+    ("stage-1-py27", ["urllib3", "requests"]),
+    ("stage-2-py27", ["patch_all", "urllib3"]),
+    ("stage-2-py27", ["patch_as_grequests", "urllib3", "requests"]),
+)
 #: What the chapters look at from inside old stacks: arguments of measure.observe. With these a
 #: machine without the old interpreters can still build the book (tests/test_fallback.py).
-OBSERVED: list[dict] = [
-    *(
-        dict(name=name, kind="profile", delay_s=1.0)
-        for name in ("stage-1-py27", "stage-2-py27", "stage-3-py27", "stage-3-py37")
-    ),
-    *(
-        dict(name=name, kind="trace", n=5, delay_s=0.3)
-        for name in ("stage-1-py27", "stage-2-py27", "stage-3-py27", "stage-3-py37")
-    ),
+OBSERVED: list[dict[str, Any]] = [
+    *(dict(name=name, kind="profile", delay_s=1.0) for name in _LOOKED_INTO),
+    *(dict(name=name, kind="trace", n=5, delay_s=0.3) for name in _LOOKED_INTO),
     *(dict(name=name, kind="timeline", n=5, delay_s=0.1) for name in STAGES_2019),
     *(dict(name=name, kind="provenance", n=1) for name in STAGES_2019 + BY_VERSION),
     dict(name="stage-1-py27", kind="provenance", n=3, steps=["requests", "grequests"]),
-    *(
-        dict(name=name, kind="provenance", n=0, steps=steps)
-        for name, steps in (
-            ("stage-1-py27", ["urllib3", "patch_all"]),
-            ("stage-1-py27", ["patch_all", "urllib3"]),
-            ("stage-1-py27", ["urllib3", "requests"]),
-            ("stage-2-py27", ["patch_all", "urllib3"]),
-            ("stage-2-py27", ["patch_as_grequests", "urllib3", "requests"]),
-        )
-    ),
+    *(dict(name=name, kind="provenance", n=0, steps=steps) for name, steps in _STEPS),
 ]
 
 #: The stacks whose plain `requests` client is recorded too.
@@ -77,14 +74,35 @@ NOT_RECORDED = {
     "requests-first-today": "it ends in an error by design, and an error is no timing",
 }
 
-
 #: Runs of each kind in the matrix, whose verdicts are those of the best. What is decided by rounds
 #: has rows of its own.
 REPEATS = 3
 
+#: The stacks of the bookstore's recorded clients and stores.
+_OF_THE_BOOKSTORE = (
+    *("hyper-py37", "twisted-16.3-py37", "requests-2.10.0-py37", "requests-2.31.0-py37"),
+)
+
+
+def _loading(folder: Path) -> None:
+    """loading.json: what of chapter 10 has to stand in where a Python, a C compiler, valgrind or
+    Linux is missing (reference.kinds)."""
+    kinds = {"loads": loading.record(), "handshakes": handshakes.record()} | counts.record()
+    lines = []
+    for kind, rows in kinds.items():
+        rounded = (
+            {name: round(of, 4) if isinstance(of, float) else of for name, of in row.items()}
+            | {"source": runs.REFERENCE}
+            for row in rows
+        )
+        each = ",\n  ".join(json.dumps(row, allow_nan=False) for row in rounded)
+        lines.append(f" {json.dumps(kind)}: [\n  {each}\n ]")
+    (folder / "loading.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
 #: What is recorded into files of its own: name -> what writes them into a folder.
 APART = {
-    "loading": loading_reference.record,
+    "loading": _loading,
     "bookstore": visits.record,
     "explorer": explorer.record,
 }
@@ -100,7 +118,7 @@ def matrix() -> list[str]:
     ]
 
 
-def plan() -> list[tuple[list[str], dict]]:
+def plan() -> list[tuple[list[str], dict[str, Any]]]:
     """What is measured: names of stacks, and the arguments of measure_runs beside them."""
     threads = {"client": "threads", "n": (30,), "delay_s": 0}
     crowd = {"n": modes.FULL.crowd_ns, "repeats": 1, "trust": trust.BUNDLE}
@@ -138,18 +156,7 @@ def plan() -> list[tuple[list[str], dict]]:
     ]
 
 
-def processor() -> str:
-    """The model of this machine's processor, as the system names it."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
-
-
-def describe_machine(versions: dict[str, dict]) -> dict:
+def describe_machine(versions: dict[str, dict]) -> dict[str, Any]:
     """What has to be known of the machine and the stacks to read the figures.
 
     versions: stack name -> package versions.
@@ -157,7 +164,7 @@ def describe_machine(versions: dict[str, dict]) -> dict:
     return {
         "recorded_at": measurements.now(),
         "commit": measurements.commit(),
-        "processor": processor(),
+        "processor": _processor(),
         "cores": os.cpu_count(),
         "system": platform.system(),
         "kernel": platform.release(),
@@ -167,13 +174,12 @@ def describe_machine(versions: dict[str, dict]) -> dict:
     }
 
 
-def check_clean() -> None:
-    """Raise UsageError when files differ from the commit that each recorded row will name."""
-    if measurements.commit() == "unknown" or measurements.commit().endswith("-dirty"):
-        raise UsageError(
-            "the reference run names the commit that made it, and this tree differs from its "
-            "commit (or git is missing): commit first, then record."
-        )
+def _processor() -> str:
+    """The model of this machine's processor, as the system names it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    text = cpuinfo.read_text() if cpuinfo.exists() else ""
+    found = re.search(r"^model name\s*: (.+)", text, re.M)
+    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def record(only: list[str] | None = None) -> None:
@@ -181,50 +187,59 @@ def record(only: list[str] | None = None) -> None:
 
     only: the names of stacks, of APART, and `go` (the near-limit) to record; what the others
     recorded is then kept, with the commit and the date that each row bears.
-    Takes about half an hour. Raises UsageError when files differ from their commit, and as
-    measure.measure.
+    Takes about half an hour. Raises UsageError when files differ from the commit that each row will
+    name, and as measure.measure.
     """
-    check_clean()
+    if measurements.commit() == "unknown" or measurements.commit().endswith("-dirty"):
+        raise UsageError(
+            "the reference run names the commit that made it, and this tree differs from its "
+            "commit (or git is missing): commit first, then record."
+        )
     apart = [name for name in APART if not only or name in only]
     chosen = [name for name in only or [*stacks.load(), near_limit.GO] if name not in APART]
     for name in chosen:
         if name != near_limit.GO:
             stacks.get(name)  # refuses a name that is none, before anything is measured
+    table, versions = _measured(chosen)
+    seen = [observe(**what) for what in OBSERVED if what["name"] in chosen]
+    if only and reference.runs().size:
+        before = reference.runs()
+        table = pd.concat([before[~before["stack"].isin(chosen)], table], ignore_index=True)
+        versions = reference.machine()["stacks"] | versions
+
+    with _replacing(places.DATA / "reference") as folder:
+        if not only:
+            shutil.rmtree(folder / "observations", ignore_errors=True)
+        table.round(6).to_csv(folder / "runs.csv", index=False)
+        machine = json.dumps(describe_machine(versions), indent=1, sort_keys=True)
+        (folder / "machine.json").write_text(machine + "\n")
+        for observation in seen:
+            observations.save_reference(observation, folder / "observations")
+        for name in apart:
+            APART[name](folder)
+
+
+def _measured(chosen: list[str]) -> tuple[pd.DataFrame, dict[str, dict]]:
+    """What is planned of these names: the runs, and the versions of each stack's packages."""
     measured = []
-    for names, asked in plan():
-        those = [name for name in names if name in chosen]
-        if those:
-            measured += measure_runs(those, mode=modes.FULL, **asked)
+    for names, how in plan():
+        if those := [name for name in names if name in chosen]:
+            measured += measure_runs(those, mode=modes.FULL, **how)
     if near_limit.GO in chosen:
         measured += near_limit.measure_runs(modes.FULL.crowd_ns)
-    seen = [observe(**what) for what in OBSERVED if what["name"] in chosen]
-
-    table = runs.frame(measured).assign(source=runs.REFERENCE, key="")
     versions = {run.stack: run.versions for run in measured}
-    versions |= {name: environments.ensure(stacks.get(name)).versions for name in _apart_stacks()}
-    if only and reference.runs().size:
-        kept = reference.runs()
-        table = pd.concat([kept[~kept["stack"].isin(chosen)], table], ignore_index=True)
-        versions = reference.machine()["stacks"] | versions
-    folder = places.DATA / "reference"
-    with tempfile.TemporaryDirectory(dir=places.DATA) as draft:
-        new = Path(draft) / "reference"
-        # What other tools recorded there stays (verdicts.csv).
+    versions |= {name: environments.ensure(stacks.get(name)).versions for name in _OF_THE_BOOKSTORE}
+    return runs.frame(measured).assign(source=runs.REFERENCE, key=""), versions
+
+
+@contextlib.contextmanager
+def _replacing(folder: Path) -> Iterator[Path]:
+    """A copy of a folder, in which other tools may have recorded something too (verdicts.csv). It
+    replaces the folder when the block has ended well."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as draft:
+        new = Path(draft) / "new"
         shutil.copytree(folder, new) if folder.exists() else new.mkdir()
-        if not only:
-            shutil.rmtree(new / "observations", ignore_errors=True)
-        table.round(6).to_csv(new / "runs.csv", index=False)
-        machine = json.dumps(describe_machine(versions), indent=1, sort_keys=True)
-        (new / "machine.json").write_text(machine + "\n")
-        for observation in seen:
-            observations.save_reference(observation, new / "observations")
-        for name in apart:
-            APART[name](new)
+        yield new
         if folder.exists():  # two renames: there is hardly a moment without either
             folder.replace(Path(draft) / "before")
         new.replace(folder)
-
-
-def _apart_stacks() -> list[str]:
-    """The stacks of the bookstore's recorded clients and stores."""
-    return ["hyper-py37", "requests-2.10.0-py37", "requests-2.31.0-py37", "twisted-16.3-py37"]

@@ -163,8 +163,9 @@ def _is_concurrent(its_runs: list[Run]) -> bool:
     return analysis.verdict_of(runs.frame(its_runs)) == analysis.CONCURRENT
 
 
-def _can_run(stack: Stack) -> bool:
-    """Whether a stack's interpreter is here. Raises MissingInterpreter if it has to be."""
+def can_run(stack: Stack) -> bool:
+    """Whether a stack can be measured here: its environment is made, unless its interpreter is
+    missing. Raises MissingInterpreter where CASEBOOK_REQUIRE names that."""
     try:
         environments.ensure(stack)
     except MissingInterpreter:
@@ -209,7 +210,7 @@ def measure(
     names, mode = several(names), modes.current()
     sizes = None if n is None else several(n)
     delay_s = mode.delay_s if delay_s is None else delay_s
-    here = [name for name in names if _can_run(stacks.get(name))]
+    here = [name for name in names if can_run(stacks.get(name))]
     measured = measure_runs(here, sizes, delay_s, repeats, client, scheme, trust)
     frame = runs.frame(measured).assign(instead="")
     parts = []
@@ -256,7 +257,7 @@ def observe(
     asked = {"n": n, "delay_s": delay_s, "client": _client(stack, client), "trust": trust}
     if steps is not None:
         stack = dataclasses.replace(stack, steps=tuple(steps))
-    if not _can_run(stack):
+    if not can_run(stack):
         recorded = observations.reference(name, kind, stack.steps, n, delay_s)
         if recorded and scheme == "https" and trust == trusts.AUTHORITY:
             return recorded

@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -62,6 +62,11 @@ def stored_or_new(key: str, take: Callable[[], dict[str, Any]]) -> dict[str, Any
         found = new(take, key)
         measurements.save(key, found)
     return found
+
+
+def made(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What a measurement says of when and how it was made: measured_at and COLUMNS."""
+    return {name: found.get(name) for name in ("measured_at", *COLUMNS)}
 
 
 class Measurements:

@@ -1,12 +1,12 @@
 """The second case's experiments: what loading certificates costs, and what became of a cure.
 
 What chapters use: Task (of `loading`), COMPUTING and on_two_cores (of `cores`), and the modules
-complaints, handshakes, instructions, loading, one_profile and rwlocks.
+complaints, counts, handshakes and loading.
 """
 
 from casebook import face
 
-_MODULES = ("complaints", "handshakes", "instructions", "loading", "one_profile", "rwlocks")
+_MODULES = ("complaints", "counts", "handshakes", "loading")
 
 __getattr__, __dir__ = face.of(
     __name__,

@@ -7,8 +7,8 @@ connections open. Counted at each: contexts made and certificates loaded. All ve
 """
 
 import tempfile
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +18,9 @@ from casebook.cases.certificates import hosts
 from casebook.cases.certificates.hosts import Hosts
 from casebook.errors import UsageError
 from casebook.runs import answers, measurements, runs, trust
+from casebook.runs.measure import several
 from casebook.stacks import environments
+from casebook.stacks.environments import Environment
 
 #: The most that a complaint may ask for: hosts, rounds, or requests in all.
 MOST = 1000
@@ -35,82 +37,59 @@ COLUMNS = [
 #: What is asked by the complaint "certificate", in order.
 CERTIFICATE = ["bob, before", HOLDER, "carol, after", "carol, elsewhere", "requests.get"]
 
-_COUNTED = ("connections", "contexts", "loads")
-
-
-@dataclass(frozen=True)
-class Ask:
-    """One GET. what: what to call it. session: the name of the requests.Session to ask with; None:
-    requests.get. via: a proxy's URL. cert: a client certificate's path. drop: the reception at
-    which all idle connections are closed before."""
-
-    what: str
-    url: str
-    session: str | None = "one"
-    via: str | None = None
-    cert: str | None = None
-    drop: str | None = None
-
 
 @dataclass(frozen=True)
 class Complaint:
-    """How many hosts and proxies it needs, for a size, and what it asks of them."""
+    """Its own size, and how many hosts (0: as many as the size) and proxies it needs."""
 
-    size: int
-    hosts: Callable[[int], int]
-    asks: Callable[[Hosts, int], list[Ask]]
+    size: int = 1
+    hosts: int = 1
     proxies: int = 0
 
 
-def _first(at: Hosts, size: int) -> list[Ask]:
-    return [Ask(f"request {i + 1}", at.urls[0]) for i in range(size)]
-
-
-def _hosts(at: Hosts, size: int) -> list[Ask]:
-    return [Ask(f"host {i + 1}", url) for i, url in enumerate(at.urls)]
-
-
-def _names(at: Hosts, size: int) -> list[Ask]:
-    port = at.urls[0].rpartition(":")[2]
-    return [Ask(name, f"https://{name}:{port}") for name in hosts.NAMES]
-
-
-def _dropped(at: Hosts, size: int) -> list[Ask]:
-    return [
-        Ask(f"connection {i + 1}", at.urls[0], drop=at.reception if i else None)
-        for i in range(size)
-    ]
-
-
-def _proxies(at: Hosts, size: int) -> list[Ask]:
-    return [
-        Ask(f"host {i + 1}, {'direct' if way is None else f'proxy {number}'}", url, via=way)
-        for number, way in enumerate([None, *at.proxies])
-        for i, url in enumerate(at.urls)
-    ]
-
-
-def _certificate(at: Hosts, size: int) -> list[Ask]:
-    here, elsewhere = at.urls
-    cert = at.client_certificate(HOLDER)
-    bob, holder, after, other, bare = CERTIFICATE
-    return [
-        Ask(bob, here, "bob"),
-        Ask(holder, here, holder, cert=cert),
-        Ask(after, here, "carol"),
-        Ask(other, elsewhere, "carol"),
-        Ask(bare, elsewhere, None),
-    ]
-
-
 COMPLAINTS = {
-    "first": Complaint(5, lambda size: 1, _first),
-    "hosts": Complaint(10, lambda size: size, _hosts),
-    "names": Complaint(1, lambda size: 1, _names),
-    "dropped": Complaint(10, lambda size: 1, _dropped),
-    "proxies": Complaint(3, lambda size: size, _proxies, proxies=2),
-    "certificate": Complaint(1, lambda size: 2, _certificate),
+    "first": Complaint(size=5),
+    "hosts": Complaint(size=10, hosts=0),
+    "names": Complaint(),
+    "dropped": Complaint(size=10),
+    "proxies": Complaint(size=3, hosts=0, proxies=2),
+    "certificate": Complaint(hosts=2),
 }
+
+
+def _get(what: str, url: str, session: str | None = "one", via=None, cert=None, drop=None) -> dict:
+    """One GET, as the probe reads it. what: what to call it. session: the name of the
+    requests.Session to ask with; None: requests.get. via: a proxy's URL. cert: a client
+    certificate's path. drop: the reception at which all idle connections are closed before."""
+    return dict(what=what, url=url, session=session, via=via, cert=cert, drop=drop)
+
+
+def _requests(complaint: str, at: Hosts, size: int) -> list[dict]:
+    """What is asked of the hosts, in order."""
+    first, numbers = at.urls[0], range(1, size + 1)
+    if complaint == "first":
+        return [_get(f"request {i}", first) for i in numbers]
+    if complaint == "names":
+        port = first.rpartition(":")[2]
+        return [_get(name, f"https://{name}:{port}") for name in hosts.NAMES]
+    if complaint == "dropped":
+        drops = [None] + [at.reception] * (size - 1)
+        return [_get(f"connection {i}", first, drop=drops[i - 1]) for i in numbers]
+    if complaint == "certificate":
+        bob, holder, after, other, bare = CERTIFICATE
+        return [
+            _get(bob, first, "bob"),
+            _get(holder, first, holder, cert=at.client_certificate(HOLDER)),
+            _get(after, first, "carol"),
+            _get(other, at.urls[1], "carol"),
+            _get(bare, at.urls[1], None),
+        ]
+    direct = [(f"host {i}", url) for i, url in enumerate(at.urls, 1)]
+    return [_get(host, url) for host, url in direct] + [
+        _get(f"{host}, proxy {i}", url, via=proxy)
+        for i, proxy in enumerate(at.proxies, 1)
+        for host, url in direct
+    ]
 
 
 def measure(
@@ -130,7 +109,6 @@ def measure(
 
     Raises UsageError, RunFailed when a response is no 200, MissingInterpreter.
     """
-    names = [names] if isinstance(names, str) else list(names)
     if complaint not in COMPLAINTS:
         raise UsageError(f"there is no complaint {complaint!r}; choose: {', '.join(COMPLAINTS)}")
     size = COMPLAINTS[complaint].size if size is None else size
@@ -139,55 +117,54 @@ def measure(
             f"the size is {size}, the rounds are {rounds}; choose at least 1 of each, and at most "
             f"{MOST} of both together"
         )
-    rows = []
-    for name in names:
-        environment = environments.ensure(stacks.get(name))
-        probe = places.PROBES / "complaints.py"
-        made_by = [probe, places.CURE, Path(__file__), Path(hosts.__file__)]
-        asked = {"complaint": complaint, "size": size, "rounds": rounds}
-
-        def take(environment=environment) -> dict:
-            return _take(environment, complaint, size, rounds)
-
-        answer = answers.stored_or_new(environment.stack, asked, made_by, take)
-        each = len(answer["rows"][1:]) // rounds
-        for step, row in enumerate(answer["rows"]):
-            of = {"round": 0 if step == 0 else 1 + (step - 1) // each, "step": step}
-            told = ("python", "openssl", "measured_at", *measurements.COLUMNS)
-            known = {key: answer.get(key) for key in told}
-            more = {"stack": name, "complaint": complaint, "source": runs.LIVE}
-            rows.append(row | of | known | more | {"shown": _shown(row) if step else None})
+    rows = [row for name in several(names) for row in _rows(name, complaint, size, rounds)]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _take(environment, complaint: str, size: int, rounds: int) -> dict:
-    chosen = COMPLAINTS[complaint]
+def _rows(name: str, complaint: str, size: int, rounds: int) -> list[dict]:
+    """The rows of one stack, stored or new."""
+    environment = environments.ensure(stacks.get(name))
+    answer = answers.stored_or_new(
+        environment.stack,
+        {"complaint": complaint, "size": size, "rounds": rounds},
+        [places.PROBES / "complaints.py", places.CURE, Path(__file__), Path(hosts.__file__)],
+        lambda: _answer(environment, complaint, size, rounds),
+    )
+    same = {key: answer[key] for key in ("python", "openssl")} | measurements.made(answer)
+    same |= {"stack": name, "complaint": complaint, "source": runs.LIVE}
+    of_import, *of_requests = answer["rows"]
+    return [of_import | same | {"round": 0, "step": 0}] + [
+        row
+        | same
+        | {"round": 1 + number * rounds // len(of_requests), "step": number + 1}
+        | {"shown": row["shown"] or NOBODY}
+        for number, row in enumerate(of_requests)
+    ]
+
+
+def _answer(environment: Environment, complaint: str, size: int, rounds: int) -> dict:
+    """The answer of casebook/probes/complaints.py, with hosts that are there for it."""
+    needs = COMPLAINTS[complaint]
     with (
-        Hosts(chosen.hosts(size), chosen.proxies) as at,
+        Hosts(needs.hosts or size, needs.proxies) as at,
         tempfile.TemporaryDirectory(prefix="casebook-") as folder,
     ):
-        told = trust.of_name(trust.BUNDLE, Path(at.ca_file), Path(folder))
-        spec = {
-            "steps": list(environment.stack.steps),
-            "bundle": told.bundle,
-            "asks": [asdict(ask) for ask in chosen.asks(at, size)] * rounds,
-        }
-        return answers.ask(environment, "complaints.py", spec, told.variables)
-
-
-def _shown(row: dict) -> str:
-    return NOBODY if row["shown"] is None else row["shown"]
+        full = trust.of_name(trust.BUNDLE, Path(at.ca_file), Path(folder))
+        asks = _requests(complaint, at, size) * rounds
+        spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": asks}
+        return answers.ask(environment, "complaints.py", spec, full.variables)
 
 
 def totals(frame: pd.DataFrame) -> pd.DataFrame:
     """All requests of each stack and complaint together, and its import: columns stack, complaint,
     requests, connections, contexts, loads (of certificates, by the requests), loads_before (by the
     import), source, measured_at."""
-    rows = []
-    for (name, complaint), part in frame.groupby(["stack", "complaint"], sort=False):
-        asked = part[part["step"] > 0]
-        row = {"stack": name, "complaint": complaint, "requests": len(asked)}
-        row |= {column: int(asked[column].sum()) for column in _COUNTED}
-        row["loads_before"] = int(part[part["step"] == 0]["loads"].sum())
-        rows.append(row | {key: part[key].iloc[0] for key in ("source", "measured_at")})
-    return pd.DataFrame(rows)
+    of_imports, each = frame["step"] == 0, ["stack", "complaint"]
+    added = frame.assign(
+        requests=(~of_imports).astype(int),
+        loads_before=frame["loads"].where(of_imports, 0),
+        **{name: frame[name].mask(of_imports, 0) for name in ("connections", "contexts", "loads")},
+    ).groupby(each, sort=False)
+    counted = ["requests", "connections", "contexts", "loads", "loads_before"]
+    firsts = added[["source", "measured_at"]].first()
+    return added[counted].sum().astype(int).join(firsts).reset_index()

@@ -17,14 +17,14 @@ from casebook.errors import RunFailed, UsageError
 from casebook.runs import answers, measurements, modes, reference, runs, trust
 from casebook.runs.measure import in_turns, several
 from casebook.stacks import environments
+from casebook.stacks.environments import Environment
 
 STACK = "truststore-today"
 CONTEXTS = ("ssl", "truststore")
 
 COLUMNS = [
     *("stack", "context", "repeat", "n", "handshakes", "loads_before", "loads"),
-    *("making_ms", "wall_ms", "cpu_ms", "openssl", "source", "measured_at"),
-    *("instead",),
+    *("making_ms", "wall_ms", "cpu_ms", "openssl", "source", "measured_at", "instead"),
     *measurements.COLUMNS,
 ]
 
@@ -36,12 +36,12 @@ def measure(
 ) -> pd.DataFrame:
     """n connections, one after the other, to a lab server on this machine, with one context.
 
-    contexts: "ssl", "truststore" or both; n: one size or several; all are taken in turns. Returns
-    one row per context, size and repeat, columns COLUMNS: loads_before (of certificates, when the
-    context was made) and loads (by all connections), handshakes (as the server counted), making_ms
-    (the context), wall_ms and cpu_ms (per connection; the client's processor time). Elsewhere than
-    on Linux, where truststore asks the system and its answer is no load, the rows are the
-    reference machine's.
+    contexts: "ssl", "truststore" or both; n: one size or several; all are measured in turns.
+    Returns one row per context, size and repeat, columns COLUMNS: loads_before (of certificates,
+    when the context was made) and loads (by all connections), handshakes (as the server counted),
+    making_ms (the context), wall_ms and cpu_ms (per connection; the client's processor time).
+    Elsewhere than on Linux, where truststore asks the system and its answer is no load, the rows
+    are the reference machine's.
 
     Raises UsageError, RunFailed when a response is wrong, and EnvironmentFailed.
     """
@@ -56,25 +56,24 @@ def measure(
         rows = reference.stand_in(known[known["context"].isin(contexts)], {}, {"n": sizes})
         return rows.reindex(columns=COLUMNS)
     environment = environments.ensure(stacks.get(STACK))
-    made_by = [Path(__file__), places.PROBES / "handshakes.py", *server.MADE_OF]
-
-    def take() -> dict:
-        return {"rows": _take(environment, contexts, sizes, repeats)}
-
-    asked = {"contexts": contexts, "n": sizes, "repeats": repeats}
-    answer = answers.stored_or_new(environment.stack, asked, made_by, take)
-    known = {name: answer.get(name) for name in ("measured_at", *measurements.COLUMNS)}
-    rows = [row | known for row in answer["rows"]]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    answer = answers.stored_or_new(
+        environment.stack,
+        {"contexts": contexts, "n": sizes, "repeats": repeats},
+        [Path(__file__), places.PROBES / "handshakes.py", *server.MADE_OF],
+        lambda: {"rows": _measured(environment, contexts, sizes, repeats)},
+    )
+    same = {"stack": STACK, "source": runs.LIVE, "instead": ""} | measurements.made(answer)
+    return pd.DataFrame([row | same for row in answer["rows"]], columns=COLUMNS)
 
 
-def record(repeats: int = modes.FULL.repeats) -> list[dict]:
+def record() -> list[dict]:
     """The rows that stand in where truststore loads nothing, measured now."""
-    rows = measure(repeats=repeats).to_dict("records")
-    return [row | {"source": runs.REFERENCE} for row in rows]
+    return measure(repeats=modes.FULL.repeats).to_dict("records")
 
 
-def _take(environment, contexts: list[str], sizes: list[int], repeats: int) -> list[dict]:
+def _measured(
+    environment: Environment, contexts: list[str], sizes: list[int], repeats: int
+) -> list[dict]:
     rows = []
     with server.start() as lab, tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         shown = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder)).variables
@@ -82,23 +81,21 @@ def _take(environment, contexts: list[str], sizes: list[int], repeats: int) -> l
             lab.reset()
             spec = {"context": context, "url": lab.url, "n": n}
             answer = answers.ask(environment, "handshakes.py", spec, shown)
-            for page, (status, got_page) in enumerate(answer["pages"]):
-                if (status, got_page) != (200, page):
-                    raise RunFailed(
-                        f"{STACK}: page {page} came back as status {status}, page "
-                        f"{got_page}. Nothing was recorded."
-                    )
-            rows.append(_row(context, repeat, n, answer, lab.counters() or {}))
+            counted = lab.counters() or {}
+            rows.append({"context": context, "repeat": repeat, "n": n} | _figures(answer, counted))
     return rows
 
 
-def _row(context: str, repeat: int, n: int, answer: dict, counted: dict) -> dict:
-    making, connecting = answer["making"], answer["connecting"]
+def _figures(answer: dict, counted: dict) -> dict:
+    """What a row says of one answer, whose pages are the right ones, or RunFailed."""
+    for page, (status, got_page) in enumerate(answer["pages"]):
+        if (status, got_page) != (200, page):
+            raise RunFailed(
+                f"{STACK}: page {page} came back as status {status}, page {got_page}. Nothing "
+                "was recorded."
+            )
+    making, connecting, n = answer["making"], answer["connecting"], len(answer["pages"])
     return {
-        "stack": STACK,
-        "context": context,
-        "repeat": repeat,
-        "n": n,
         "handshakes": counted["handshakes"],
         "loads_before": making["loads"],
         "loads": connecting["loads"],
@@ -106,6 +103,4 @@ def _row(context: str, repeat: int, n: int, answer: dict, counted: dict) -> dict
         "wall_ms": connecting["wall_s"] * 1000 / n,
         "cpu_ms": connecting["cpu_s"] * 1000 / n,
         "openssl": answer["openssl"],
-        "source": runs.LIVE,
-        "instead": "",
     }

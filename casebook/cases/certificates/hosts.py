@@ -12,7 +12,6 @@ process, and only on 127.0.0.1.
 import contextlib
 import http.server
 import json
-import os
 import select
 import socket
 import ssl
@@ -39,10 +38,10 @@ class Hosts(contextlib.AbstractContextManager):
     """
 
     def __init__(self, count: int = 1, proxies: int = 0):
-        self._count, self._proxy_count = count, proxies
-        self._open = contextlib.ExitStack()
+        self._counts = count, proxies
 
     def __enter__(self) -> "Hosts":
+        count, proxies = self._counts
         with contextlib.ExitStack() as opened:
             folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="casebook-"))
             self._folder = Path(folder)
@@ -50,8 +49,8 @@ class Hosts(contextlib.AbstractContextManager):
             self.ca_file = str(self._folder / "ca.pem")
             self._authority.cert_pem.write_to_path(self.ca_file)
             context = self._context()
-            hosts = [opened.enter_context(_Server(_Page, context)) for _ in range(self._count)]
-            tunnels = [opened.enter_context(_Server(_Proxy)) for _ in range(self._proxy_count)]
+            hosts = [opened.enter_context(_Server(_Page, context)) for _ in range(count)]
+            tunnels = [opened.enter_context(_Server(_Proxy)) for _ in range(proxies)]
             desk = opened.enter_context(_Server(_Reception))
             desk.hosts = hosts
             self.urls = [f"https://{ADDRESS}:{host.server_port}" for host in hosts]
@@ -93,7 +92,6 @@ class _Server(http.server.ThreadingHTTPServer):
         self.context = context
         self.hosts: list[_Server] = []
         self._kept: set[socket.socket] = set()
-        self._guard = threading.Lock()
         self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
@@ -104,36 +102,25 @@ class _Server(http.server.ThreadingHTTPServer):
         super().__exit__(*exception)
 
     def finish_request(self, request, client_address):
-        # The handshake belongs here, in the connection's own thread.
         request.settimeout(PATIENCE_S)
         request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with self._keeping(request):
-            if self.context is None:
-                self.RequestHandlerClass(request, client_address, self)
-                return
-            # A client that does not trust us, or hangs up, has the right to.
-            with contextlib.suppress(OSError):
-                with self.context.wrap_socket(request, server_side=True) as wrapped:
-                    self.RequestHandlerClass(wrapped, client_address, self)
-
-    @contextlib.contextmanager
-    def _keeping(self, request):
-        # Another descriptor of the same connection: TLS has its own thread, which may be reading.
-        with socket.socket(fileno=os.dup(request.fileno())) as same:
-            with self._guard:
-                self._kept.add(same)
-            try:
-                yield
-            finally:
-                with self._guard:
-                    self._kept.discard(same)
+        # A client that does not trust us, or hangs up, has the right to.
+        with contextlib.suppress(OSError):
+            if self.context:  # the handshake belongs here, in the connection's own thread
+                request = self.context.wrap_socket(request, server_side=True)
+            with request:
+                self._kept.add(request)
+                try:
+                    self.RequestHandlerClass(request, client_address, self)
+                finally:
+                    self._kept.discard(request)
 
     def hang_up(self) -> None:
         """Close every connection; a client finds that out when it uses the connection next."""
-        with self._guard:
-            for connection in self._kept:
-                with contextlib.suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
+        for connection in list(self._kept):
+            with contextlib.suppress(OSError):
+                # Not that of TLS, which belongs to the connection's thread.
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def handle_error(self, request, client_address):
         pass  # whatever went wrong, the client sees it and says so
@@ -148,7 +135,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def answer(self, what: dict) -> None:
         body = json.dumps(what).encode()
         self.send_response(200)
-        self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

@@ -8,21 +8,24 @@ A stack that has pyOpenSSL loads with pyOpenSSL, and with the OpenSSL inside its
 package; the others with the standard library's ssl. The certificates are certifi's.
 """
 
+import itertools
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from casebook import places, stacks
 from casebook.cases.certificates import preloads
-from casebook.errors import MissingInterpreter, RunFailed, UsageError
+from casebook.errors import RunFailed, UsageError
 from casebook.progress import Progress
 from casebook.runs import answers, decisions, measurements, modes, reference, runs, trust
 from casebook.runs.decisions import Question
-from casebook.runs.measure import in_turns, rounds, several
+from casebook.runs.measure import can_run, in_turns, rounds, several
 from casebook.stacks import environments
+from casebook.stacks.environments import Environment
 
 WAYS = ("file", "default", "compute")
 
@@ -65,12 +68,36 @@ class Task:
             return f"{said}, computing"
         return f"{said}, locks apart" if self.apart else said
 
+    @property
+    def does(self) -> str:
+        """Its way; "none" where there is nothing to load."""
+        return "none" if self.certificates == 0 else self.way
+
+    @property
+    def chosen(self) -> list[str]:
+        """The certificates, each as PEM."""
+        return [] if self.way == "compute" else trust.certificates()[: self.certificates]
+
+    def bundle(self, folder: Path) -> Path | None:
+        """The file of its certificates, written into a folder if it is not there."""
+        if not self.chosen:
+            return None
+        path = folder / f"{len(self.chosen)}x{self.copies}.pem"
+        if not path.exists():
+            path.write_text("".join(self.chosen * self.copies))
+        return path
+
 
 #: A load that lasts long enough for the watching thread to be missed, by each way.
 WATCHED = tuple(Task(way=way, loads=1, copies=5, watched=True) for way in ("file", "default"))
 
 #: As many threads as loads, and no lock between readers.
 TEN_APART = Task(loads=10, threads=10, apart=True)
+
+#: All of certifi's, where a number of certificates stands.
+_ALL = -1
+#: What makes two tasks the same, beside the number of certificates.
+_SAME = ("way", "copies", "threads", "processes", "watched", "apart")
 
 #: What is shown instead on a machine without these interpreters, or without a C compiler:
 #: arguments of `measure`.
@@ -95,9 +122,9 @@ def measure(
     repeats: int | range | None = None,
     until: Question | Iterable[Question] = (),
 ) -> pd.DataFrame:
-    """Take the tasks in the stacks, in turns, each repeat in a process of its own.
+    """Measure the tasks in the stacks, in turns, each repeat in a process of its own.
 
-    tasks: of all stacks, or those of each by its name. A stack's tasks with `apart` are taken in a
+    tasks: of all stacks, or those of each by its name. A stack's tasks with `apart` are done in a
     process beside that of its other tasks. until: what is to be decided; there are then as many
     repeats as that takes (decisions.LOOKS).
 
@@ -105,57 +132,40 @@ def measure(
     same without its date; how: who loads, in words. Per context made (or piece computed): wall_ms;
     user_ms and system_ms and both together, cpu_ms, of all threads or processes; faults (pages of
     memory that the kernel had to bring), beats of the watching thread, locks (read-write locks
-    taken, only from `rwlocks.count`). Of the task: contexts, loads (counted at the call; not known
+    taken, only from `counts.locks`). Of the task: contexts, loads (counted at the call; not known
     for processes), certificates (found in the last context), stall_ms (the longest time without a
     beat). Where an interpreter is missing, or for `apart` a C compiler, rows are the reference
     machine's.
 
     Raises UsageError, RunFailed, MissingInterpreter.
     """
-    questions = [until] if isinstance(until, Question) else list(until)
-    if questions:
-        return decisions.until_decided(lambda some: measure(names, tasks, some), questions)
-    names = several(names)
-    of_each = {name: _tasks(tasks, name) for name in names}
-    repeats = modes.current().repeats if repeats is None else repeats
-    here: dict[str, environments.Environment] = {}
-    rows: dict[str, list[dict]] = {name: [] for name in names}
-    for name in names:
-        check(of_each[name], len(rounds(repeats)))
-        try:
-            here[name] = environments.ensure(stacks.get(name))
-        except MissingInterpreter:
-            rows[name] = recorded(name, of_each[name], repeats)
-            missing = not rows[name] and 1 in rounds(repeats)
-            if stacks.get(name).python in environments.required() or missing:
-                raise
-    total = len(here) * len(rounds(repeats))
-    with (
-        tempfile.TemporaryDirectory(prefix="casebook-") as folder,
-        Progress(total, "loading certificates") as progress,
-    ):
-        for repeat, name in in_turns(here, repeats):
-            rows[name] += _rows(here[name], of_each[name], repeat, Path(folder))
-            progress.step()
-    return frame([row for name in names for row in rows[name]])
+    if until:
+        return decisions.until_decided(lambda some: measure(names, tasks, some), several(until))
+    repeats = rounds(modes.current().repeats if repeats is None else repeats)
+    if not 1 <= len(repeats) <= 1000:
+        raise UsageError(f"repeats is {len(repeats)}; choose 1 to 1000")
+    of_each = {
+        name: several(tasks[name] if isinstance(tasks, Mapping) else tasks)
+        for name in several(names)
+    }
+    here: dict[str, Environment] = {}
+    rows: dict[str, list[dict]] = {}
+    for name, its in of_each.items():
+        _check(its)
+        is_here = can_run(stacks.get(name))
+        rows[name] = [] if is_here else recorded(name, its, repeats)
+        if is_here or (not rows[name] and 1 in repeats):
+            here[name] = environments.ensure(stacks.get(name))  # raises where it is missing
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        with Progress(len(here) * len(repeats), "loading certificates") as progress:
+            for repeat, name in in_turns(here, repeats):
+                rows[name] += _repeat(here[name], of_each[name], repeat, Path(folder))
+                progress.step()
+    return pd.DataFrame(list(itertools.chain(*rows.values())), columns=COLUMNS)
 
 
-def _tasks(tasks, name: str) -> list[Task]:
-    """The tasks of one stack."""
-    if isinstance(tasks, Mapping):
-        tasks = tasks[name]
-    return [tasks] if isinstance(tasks, Task) else list(tasks)
-
-
-def frame(rows: Iterable[dict]) -> pd.DataFrame:
-    """Rows as they are kept, as a frame with the columns COLUMNS."""
-    return pd.DataFrame(list(rows), columns=COLUMNS)
-
-
-def check(tasks: Iterable[Task], repeats: int) -> None:
-    """Raise UsageError for a task that cannot be taken, or a number of repeats out of range."""
-    if not 1 <= repeats <= 1000:
-        raise UsageError(f"repeats is {repeats}; choose 1 to 1000")
+def _check(tasks: Iterable[Task]) -> None:
+    """Raise UsageError for a task that no process can do."""
     known = len(trust.certificates())
     for task in tasks:
         together = max(task.threads, task.processes)
@@ -171,149 +181,124 @@ def check(tasks: Iterable[Task], repeats: int) -> None:
             raise UsageError(f"{task.loads} loads cannot be shared evenly by {together}")
 
 
-def ask(
-    environment: environments.Environment,
-    tasks: Iterable[Task],
-    folder: Path,
-    variables: dict[str, str] | None = None,
-) -> dict:
-    """The answer of casebook/probes/loading.py, with bundles written into `folder`.
-
-    variables: further environment variables. Raises RunFailed.
-    """
-    tasks = list(tasks)
-    pyopenssl = "pyopenssl" in environment.stack.packages
-    spec = {
-        "library": "pyopenssl" if pyopenssl else "ssl",
-        "nowhere": str(folder / "nothing"),
-        "tasks": [_told(task, folder) for task in tasks],
-    }
-    answer = answers.ask(environment, "loading.py", spec, variables)
-    wanted = len(trust.certificates())
-    for task, result in zip(tasks, answer["results"], strict=True):
-        expected = wanted if task.certificates is None else task.certificates
-        expected = 0 if task.way == "compute" else expected
-        if result["certificates"] != expected:
-            raise RunFailed(
-                f"{environment.stack.name}: {result['certificates']} certificates were loaded, "
-                f"not {expected}. Nothing was recorded."
-            )
-    return answer
-
-
-def rows_of(stack: str, answer: dict, tasks: Iterable[Task], repeat: int) -> list[dict]:
-    """A probe's answer as rows for `frame`."""
-    rows: list[dict] = []
-    for task, result in zip(tasks, answer["results"], strict=True):
-        counters, each = result["counters"], 1 / task.loads
-        forked = task.processes > 1
-        taken = result["read_locks"], result["write_locks"]
-        user_ms, system_ms = (result[name] * 1000 * each for name in ("user_s", "system_s"))
-        row = (
-            asdict(task)
-            | {
-                "stack": stack,
-                "python": answer["python"],
-                "openssl": answer["openssl"],
-                "release": " ".join(answer["openssl"].split()[:2]),
-                "asked": task.certificates,
-                "way": "none" if task.certificates == 0 else task.way,
-                "certificates": result["certificates"],
-                "how": task.how,
-                "repeat": repeat,
-                "contexts": task.loads if forked else counters["contexts"],
-                "loads": None
-                if forked
-                else counters["load_verify_locations"] + counters["default_loads"],
-                "wall_ms": result["wall_s"] * 1000 * each,
-                "cpu_ms": user_ms + system_ms,
-                "user_ms": user_ms,
-                "system_ms": system_ms,
-                "faults": result["faults"] * each,
-                "beats": None if result["beats"] is None else result["beats"] * each,
-                "stall_ms": None if result["stall_s"] is None else result["stall_s"] * 1000,
-                "locks": None if taken[0] is None else sum(taken) * each,
-                "source": runs.LIVE,
-                "measured_at": answer["measured_at"],
-                "instead": "",
-            }
-            | {name: answer.get(name) for name in measurements.COLUMNS}
-        )
-        rows.append(row)
-    return rows
-
-
-def recorded(name: str, tasks: Iterable[Task], repeats: int | range | None = None) -> list[dict]:
+def recorded(name: str, tasks: Iterable[Task], repeats: range | None = None) -> list[dict]:
     """Rows of the reference machine for these tasks in a stack; empty where it has none.
 
     repeats: only these; None: all.
     """
-    found, known = [], reference.kinds("loads")
-    if "apart" not in known:  # recorded before there was that choice
-        known = known.assign(apart=False)
-    for task in tasks:
-        same = {each: getattr(task, each) for each in _SAME}
-        rows = reference.stand_in(known, {"stack": name} | same)
-        size = (
-            rows["asked"].isna()
-            if task.certificates is None
-            else rows["asked"] == task.certificates
-        )
-        rows = rows[size]
-        found += (rows if repeats is None else rows[rows["repeat"].isin(rounds(repeats))]).to_dict(
-            "records"
-        )
-    return found
+    known = reference.kinds("loads")
+    if known.empty:
+        return []
+    known["asked"] = known["asked"].fillna(_ALL)
+    if repeats is not None:
+        known = known[known["repeat"].isin(repeats)]
+    wanted = [
+        {"stack": name, "asked": _ALL if task.certificates is None else task.certificates}
+        | {each: getattr(task, each) for each in _SAME}
+        for task in tasks
+    ]
+    rows = [reference.stand_in(known, each).to_dict("records") for each in wanted]
+    return list(itertools.chain(*rows))
 
 
-#: What makes two tasks the same, beside the number of certificates.
-_SAME = ("way", "copies", "threads", "processes", "watched", "apart")
-
-
-def record(repeats: int = decisions.LOOKS[0]) -> list[dict]:
+def record() -> list[dict]:
     """The rows that `recorded` gives, measured now: of the stacks and tasks in RECORDED."""
-    rows: list[dict] = []
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        for repeat in range(1, repeats + 1):
-            for name, tasks in RECORDED:
-                environment = environments.ensure(stacks.get(name))
-                rows += _rows(environment, tasks, repeat, Path(folder))
-    return [row | {"source": runs.REFERENCE} for row in rows]
+        return [
+            row
+            for repeat in rounds(decisions.LOOKS[0])
+            for name, tasks in RECORDED
+            for row in _repeat(environments.ensure(stacks.get(name)), tasks, repeat, Path(folder))
+        ]
 
 
-def _rows(environment, tasks: Iterable[Task], repeat: int, folder: Path) -> list[dict]:
+def _repeat(
+    environment: Environment, tasks: Iterable[Task], repeat: int, folder: Path
+) -> list[dict]:
     """The rows of one repeat: those of tasks with `apart` come from a process of their own."""
     together = [task for task in tasks if not task.apart]
     apart = [task for task in tasks if task.apart]
-    rows = _of_process(environment, together, repeat, folder, {}, {}) if together else []
+    rows = in_one_process(environment, together, repeat, folder) if together else []
     if not apart:
         return rows
-    name, library = environment.stack.name, preloads.compiled(APART, folder)
-    if library is None:
-        return rows + recorded(name, apart, range(repeat, repeat + 1))
-    variables, made_of = preloads.variables(library), preloads.made_of(APART)
-    return rows + _of_process(environment, apart, repeat, folder, variables, made_of)
+    if preload := preloads.compiled(APART, folder):
+        return rows + in_one_process(environment, apart, repeat, folder, preload)
+    return rows + recorded(environment.stack.name, apart, range(repeat, repeat + 1))
 
 
-def _of_process(environment, tasks, repeat: int, folder: Path, variables, made_of) -> list[dict]:
+def in_one_process(
+    environment: Environment,
+    tasks: list[Task],
+    repeat: int,
+    folder: Path,
+    preload: preloads.Preload | None = None,
+) -> list[dict]:
+    """The rows of tasks in one process, stored or new; bundles are written into `folder`.
+
+    Raises RunFailed.
+    """
+    parameters: dict[str, Any] = {"tasks": [asdict(task) for task in tasks], "repeat": repeat}
     answer = answers.stored_or_new(
         environment.stack,
-        {"tasks": [asdict(task) for task in tasks], "repeat": repeat} | made_of,
+        parameters | (preload.made_of if preload else {}),
         [Path(__file__), places.PROBES / "loading.py"],
-        lambda: ask(environment, tasks, folder, variables),
+        lambda: _ask(environment, tasks, folder, preload.variables if preload else {}),
     )
-    return rows_of(environment.stack.name, answer, tasks, repeat)
+    same = {
+        "stack": environment.stack.name,
+        "python": answer["python"],
+        "openssl": answer["openssl"],
+        "release": " ".join(answer["openssl"].split()[:2]),
+        "repeat": repeat,
+        "source": runs.LIVE,
+        "instead": "",
+    }
+    same |= measurements.made(answer)
+    return [same | _figures(*each) for each in zip(tasks, answer["results"], strict=True)]
 
 
-def _told(task: Task, folder: Path) -> dict:
-    """A task as the probe reads it; its bundle is written if it is not there."""
-    told = asdict(task) | {"bundle": None}
-    if task.way == "compute":
-        return told
-    if task.certificates == 0:
-        return told | {"way": "none"}
-    chosen = trust.certificates()[: task.certificates]
-    path = folder / f"{len(chosen)}x{task.copies}.pem"
-    if not path.exists():
-        path.write_text("".join(chosen * task.copies))
-    return told | {"bundle": str(path)}
+def _ask(
+    environment: Environment, tasks: list[Task], folder: Path, variables: dict[str, str]
+) -> dict:
+    """The answer of casebook/probes/loading.py: all certificates were loaded, or RunFailed."""
+    each = [asdict(task) | {"way": task.does, "bundle": task.bundle(folder)} for task in tasks]
+    spec = {
+        "library": "pyopenssl" if "pyopenssl" in environment.stack.packages else "ssl",
+        "nowhere": folder / "nothing",
+        "tasks": each,
+    }
+    answer = answers.ask(environment, "loading.py", spec, variables)
+    for task, result in zip(tasks, answer["results"], strict=True):
+        if result["certificates"] != len(task.chosen):
+            raise RunFailed(
+                f"{environment.stack.name}: {result['certificates']} certificates were loaded, "
+                f"not {len(task.chosen)}. Nothing was recorded."
+            )
+    return answer
+
+
+def _figures(task: Task, result: dict) -> dict:
+    """What a row says of one task, and what `recorded` finds it by."""
+    counted, forked = result["counters"], task.processes > 1
+
+    def of_each(name: str, unit: float = 1) -> Any:
+        return None if result[name] is None else result[name] * unit / task.loads
+
+    user_ms, system_ms = of_each("user_s", 1000), of_each("system_s", 1000)
+    reading, writing = of_each("read_locks"), of_each("write_locks")
+    return asdict(task) | {
+        "asked": task.certificates,
+        "way": task.does,
+        "certificates": result["certificates"],
+        "how": task.how,
+        "contexts": task.loads if forked else counted["contexts"],
+        "loads": None if forked else counted["load_verify_locations"] + counted["default_loads"],
+        "wall_ms": of_each("wall_s", 1000),
+        "cpu_ms": user_ms + system_ms,
+        "user_ms": user_ms,
+        "system_ms": system_ms,
+        "faults": of_each("faults"),
+        "beats": of_each("beats"),
+        "stall_ms": None if result["stall_s"] is None else result["stall_s"] * 1000,
+        "locks": None if reading is None else reading + writing,
+    }

@@ -8,70 +8,70 @@ examines what its imports leave behind, and then it is run, ten pages at once, a
 that counts.
 """
 
-import dataclasses
 import json
 import os
-import subprocess
-import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from casebook import clients, digests, places, server, stacks, words
-from casebook.errors import MissingInterpreter, RunFailed, UsageError
-from casebook.runs import analysis, measure, measurements, trust
-from casebook.stacks import environments, scripts
+from casebook import clients, places, server, stacks, words
+from casebook.errors import RunFailed, UsageError
+from casebook.runs import analysis, answers, measure, trust
+from casebook.stacks import commands, environments, scripts
 
 DOCTOR = places.DOCTOR
 HERE = Path(__file__).parent
 
+#: Where the doctor could not tell, and what else is measured than a verdict: there was no timing
+#: because responses failed, or nothing that could be blocked.
+CANNOT_TELL, FAILS, NO_LOOP = "cannot tell", "fails", "no event loop"
 #: What the doctor says, in the words of a measurement.
-MEANS = {"blocked": "serial", "free": "concurrent", "does not apply": "no event loop"}
+MEANS = {"blocked": "serial", "free": "concurrent", "does not apply": NO_LOOP}
 #: Clients that fetch as the doctor does: their loads can be compared with what it counted.
 COMPARABLE = ("grequests", "httpx", "aiohttp", "niquests")
 
-#: Where it could not tell, and where there was no timing because responses failed.
-CANNOT_TELL, FAILS = "cannot tell", "fails"
-NO_LOOP = "no event loop"
-
 PAGES, DELAY_S, REPEATS = 10, 0.2, 5
 #: What `table` tells of each patient.
-COLUMNS = (
+COLUMNS = [
     *("patient", "stack", "doctor", "measured", "wrong", "loads_doctor", "loads_measured"),
     *("share", "exit_status", "why", "source", "measured_at", "key"),
-)
+]
 _WITHIN_S = 120.0
 
 
 @dataclass(frozen=True)
 class Patient:
-    """A program to be examined and measured."""
+    """A program to be examined and measured.
+
+    script: the one of this folder that it is; empty: the steps of its stack. variant: what the
+    script is told in PATIENT. client: what the steps are measured with; empty: nothing of the
+    stack fetches.
+    """
 
     name: str
     stack: str
-    #: The script of this folder that it is; empty: the steps of its stack.
     script: str = ""
-    #: What the script is told in PATIENT.
     variant: str = ""
-    #: What the steps are measured with; empty: nothing of the stack fetches.
     client: str = ""
 
+
+_GUNICORN = ("gunicorn-gevent-today", "with_gunicorn.py")
+_LOCUST = ("locust-today", "with_locust.py")
+_GEVENTHTTPCLIENT = ("geventhttpclient-today", "with_geventhttpclient.py")
 
 #: Those that are no stack of the chapters.
 OTHERS = (
     Patient("google-auth-2.55.2", "google-auth-2.55.2-today", client="grequests"),
-    Patient("locust", "locust-today", "with_locust.py"),
-    Patient("locust, FastHttpUser", "locust-today", "with_locust.py", "fast"),
-    Patient("locust, injected", "locust-today", "with_locust.py", "injected"),
-    Patient("gunicorn, gevent worker", "gunicorn-gevent-today", "with_gunicorn.py"),
-    Patient("gunicorn, injected", "gunicorn-gevent-today", "with_gunicorn.py", "injected"),
-    Patient("gunicorn, preloaded", "gunicorn-gevent-today", "with_gunicorn.py", "preloaded"),
-    Patient("geventhttpclient", "geventhttpclient-today", "with_geventhttpclient.py"),
-    Patient(
-        "geventhttpclient, patched", "geventhttpclient-today", "with_geventhttpclient.py", "patched"
-    ),
+    Patient("locust", *_LOCUST),
+    Patient("locust, FastHttpUser", *_LOCUST, "fast"),
+    Patient("locust, injected", *_LOCUST, "injected"),
+    Patient("gunicorn, gevent worker", *_GUNICORN),
+    Patient("gunicorn, injected", *_GUNICORN, "injected"),
+    Patient("gunicorn, preloaded", *_GUNICORN, "preloaded"),
+    Patient("geventhttpclient", *_GEVENTHTTPCLIENT),
+    Patient("geventhttpclient, patched", *_GEVENTHTTPCLIENT, "patched"),
     Patient("eventlet", "eventlet-today", "with_eventlet.py"),
     Patient("eventlet, injected", "eventlet-today", "with_eventlet.py", "injected"),
     Patient("requests, nothing patched", "stage-1-today", "with_greenlets.py"),
@@ -104,55 +104,37 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
     for name in names or ():
         if name not in known:
             raise UsageError(f"there is no patient {name!r}; there are: {', '.join(known)}")
-    rows = []
-    for patient in [known[name] for name in names or known]:
-        try:
-            environments.ensure(stacks.get(patient.stack))
-        except MissingInterpreter:
-            if stacks.get(patient.stack).python in environments.required():
-                raise
-            continue
-        rows.append(_stored_row_of(patient))
-    return pd.DataFrame(rows)
+    chosen = [known[name] for name in names or known]
+    rows = [_row(patient) for patient in chosen if measure.can_run(stacks.get(patient.stack))]
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _stored_row_of(patient: Patient) -> dict:
-    stack = stacks.get(patient.stack)
-    key = digests.of(
-        measurements.SCHEMA,
-        [DOCTOR, HERE, places.PROBES, clients.FOLDER],
-        server.MADE_OF,
-        environments.fingerprint(stack),
-        [*dataclasses.astuple(patient), *stack.steps, PAGES, DELAY_S],
+def _row(patient: Patient) -> dict:
+    """One row of `table`, stored or new."""
+    return answers.stored_or_new(
+        stacks.get(patient.stack),
+        {"patient": astuple(patient), "pages": PAGES, "delay_s": DELAY_S},
+        [DOCTOR, HERE, places.PROBES, clients.FOLDER, *server.MADE_OF],
+        lambda: row_of(patient) | {"source": words.LIVE},
     )
-    row = measurements.stored_or_new(key, lambda: row_of(patient) | {"source": words.LIVE})
-    return {name: row[name] for name in COLUMNS}
 
 
 def row_of(patient: Patient) -> dict:
-    """One row of `table`."""
+    """One row of `table`, measured now."""
     report = examine(patient)
     said = report.get("verdicts", {}).get("event loop", CANNOT_TELL)
-    said, (measured, loads) = MEANS.get(said, said), measured_of(patient)
-    counted, share = _loads_of(report)
-    return {
-        "patient": patient.name,
-        "stack": patient.stack,
-        "doctor": said,
-        "measured": measured,
-        "wrong": _wrong(said, measured),
-        "loads_doctor": counted,
-        "loads_measured": loads,
-        "share": share,
-        "exit_status": report["exit_status"],
-        "why": _why(report),
-    }
+    doctor, (measured, loads) = MEANS.get(said, said), measured_of(patient)
+    loads_doctor, share = _loads_of(report)
+    row = {"patient": patient.name, "stack": patient.stack, "doctor": doctor}
+    row |= {"measured": measured, "wrong": _wrong(doctor, measured)}
+    row |= {"loads_doctor": loads_doctor, "loads_measured": loads, "share": share}
+    return row | {"exit_status": report["exit_status"], "why": _why(report)}
 
 
 def _wrong(said: str, measured: str) -> str:
     if said in (measured, CANNOT_TELL):
         return ""
-    return "false alarm" if said == "serial" else "miss"
+    return "false alarm" if said == analysis.SERIAL else "miss"
 
 
 def examine(patient: Patient, *options: str) -> dict:
@@ -162,76 +144,71 @@ def examine(patient: Patient, *options: str) -> dict:
     """
     stack = stacks.get(patient.stack)
     environment = environments.ensure(stack)
+    program: list[str] = []
     if patient.script == "with_gunicorn.py":
-        return _run(patient, str(DOCTOR))[0]["report"]
-    command = [str(environment.python), str(DOCTOR), "--json", *options]
+        return _run(patient, DOCTOR)[0]["report"]
     if patient.script:
-        command += ["--", str(HERE / patient.script)]
+        program = ["--", str(HERE / patient.script)]
     elif stack.steps:
-        command += ["--", str(HERE / "take_steps.py"), *stack.steps]
+        program = ["--", str(HERE / "take_steps.py"), *stack.steps]
     elif patient.client == "eventlet":  # which is used by more than `import eventlet`
-        command += ["--", str(clients.file_of(patient.client))]
+        program = ["--", str(clients.file_of(patient.client))]
     elif patient.client:
-        command += ["--", patient.client.partition("-")[0]]
+        program = ["--", patient.client.partition("-")[0]]
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            command,
-            env=environments.clean_environ(environment) | {"PATIENT": patient.variant},
-            capture_output=True, text=True, timeout=_WITHIN_S, cwd=folder,
+        done = commands.run(
+            [environment.python, DOCTOR, "--json", *options, *program],
+            f"the doctor of {patient.name}", _WITHIN_S,
+            environments.clean_environ(environment) | {"PATIENT": patient.variant},
+            folder=Path(folder),
         )  # fmt: skip
     try:
         return json.loads(done.stdout)
     except ValueError:
-        last = done.stderr.strip().splitlines()[-1:] or ["nothing on standard error"]
-        raise RunFailed(f"the doctor gave no report of {patient.name}: {last[0]}") from None
+        last = commands.last_line(done)
+        raise RunFailed(f"the doctor gave no report of {patient.name}: {last}") from None
 
 
 def measured_of(patient: Patient) -> tuple[str, int | None]:
     """(verdict as measured, loads of certificates by ten connections) of a patient."""
-    if not patient.script:
-        return _measured_steps(patient)
-    verdict = analysis.BETWEEN
+    try:
+        return _measured_steps(patient) if not patient.script else (_measured_script(patient), None)
+    except RunFailed:
+        return FAILS, None
+
+
+def _measured_script(patient: Patient) -> str:
     for _ in range(REPEATS):  # noise can hide concurrency, and cannot make it
-        if verdict == analysis.BETWEEN:
-            try:
-                answer, counters = _run(patient)
-            except RunFailed:
-                return FAILS, None
-            peak = counters["peak_in_flight"]
-            verdict = analysis.verdict(PAGES, DELAY_S, answer["wall_s"], peak)
-    return verdict, None
+        answer, counters = _run(patient)
+        peak = counters["peak_in_flight"]
+        verdict = analysis.verdict(PAGES, DELAY_S, answer["wall_s"], peak)
+        if verdict != analysis.BETWEEN:
+            break
+    return verdict
 
 
 def _measured_steps(patient: Patient) -> tuple[str, int | None]:
     ask = {"n": PAGES, "client": patient.client}
     verdict, loads = NO_LOOP, None
-    try:
-        if patient.client in COMPARABLE:
-            once = measure.measure(patient.stack, **ask, repeats=1, delay_s=0, trust=trust.BUNDLE)
-            counted = once["counters_load_verify_locations"] + once["counters_default_loads"]
-            loads = int(counted.iloc[0])
-        if _has_loop(patient):
-            verdict = analysis.verdict_of(measure.measure(patient.stack, **ask))
-    except RunFailed:
-        return FAILS, None
+    if patient.client in COMPARABLE:
+        once = measure.measure(patient.stack, **ask, repeats=1, delay_s=0, trust=trust.BUNDLE)
+        counted = once["counters_load_verify_locations"] + once["counters_default_loads"]
+        loads = int(counted.iloc[0])
+    if patient.client in ("grequests", "eventlet"):  # which bring an event loop that patches
+        verdict = analysis.verdict_of(measure.measure(patient.stack, **ask))
     return verdict, loads
 
 
-def _has_loop(patient: Patient) -> bool:
-    """Whether a patient's client brings an event loop that patches."""
-    return patient.client in ("grequests", "eventlet")
-
-
-def _run(patient: Patient, doctor: str | None = None) -> tuple[dict, dict]:
+def _run(patient: Patient, doctor: Path | None = None) -> tuple[dict, dict]:
     """Run a script of this folder against a lab server: its answer, and the server's counters."""
+    environment = environments.ensure(stacks.get(patient.stack))
     with server.start() as lab:
         spec = {"url": lab.url, "ca_file": lab.ca_file, "n": PAGES, "delay_s": DELAY_S}
         answer = scripts.ask(
-            environments.ensure(stacks.get(patient.stack)), HERE / patient.script,
-            spec | {"doctor": doctor}, _WITHIN_S,
+            environment, HERE / patient.script, spec | {"doctor": doctor}, _WITHIN_S,
             called=patient.name, variables={"PATIENT": patient.variant},
         )  # fmt: skip
-        return answer, lab.counters()
+        return answer, lab.counters() or {}
 
 
 def _loads_of(report: dict) -> tuple[int | None, str]:
@@ -252,7 +229,3 @@ def _why(report: dict) -> str:
         return ""
     errors = [row["error"] for row in report["clients"] + report["loads"] if row["error"]]
     return (errors or [row["what"] for row in report["advice"]])[0]
-
-
-if __name__ == "__main__":
-    print(table(sys.argv[1:] or None).drop(columns="why").to_string(), os.linesep)

@@ -5,10 +5,11 @@ import sys
 import time
 
 
-def fetch_all(fetch_pages):
+def fetch_all(fetch_pages, spec=None):
     """Read {"url", "ca_file", "n", "delay_s"}, call fetch_pages(urls, ca_file), which returns the
-    pages' numbers as the server echoed them, check those, and say {"wall_s"}."""
-    spec = json.load(sys.stdin)
+    pages' numbers as the server echoed them, check those, and say {"wall_s"}. spec: what was read
+    before."""
+    spec = spec or json.load(sys.stdin)
     pages = list(range(spec["n"]))
     urls = [f"{spec['url']}/delay/{spec['delay_s']}?page={page}" for page in pages]
     start = time.time()

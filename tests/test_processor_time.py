@@ -1,4 +1,4 @@
-"""Whole programs: what their clocks see, and what a fetch spends processor time on."""
+"""Whole processes: what their clocks see, and what a fetch spends processor time on."""
 
 import subprocess
 import sys
@@ -6,14 +6,14 @@ import sys
 import pytest
 
 from casebook import level
-from casebook.cases import whole_programs
+from casebook.cases import processor_time
 from casebook.errors import RunFailed, UsageError
 
 STOCK, PRELOADED, CURED = "requests-2.34.2-today", "requests-2.32.4-today", "cured-today"
 
 
 def test_loads_of_imports_are_seen_and_the_whole_takes_more_than_the_fetch():
-    frame = whole_programs.measure([STOCK, PRELOADED, CURED], n=4).set_index("stack")
+    frame = processor_time.of_programs([STOCK, PRELOADED, CURED], n=4).set_index("stack")
     assert dict(frame["loads"]) == {STOCK: 4, PRELOADED: 1, CURED: 1}
     assert dict(frame["loads_before"]) == {STOCK: 0, PRELOADED: 1, CURED: 0}
     assert (frame["cpu_s"] > frame["fetch_cpu_s"]).all()
@@ -21,7 +21,7 @@ def test_loads_of_imports_are_seen_and_the_whole_takes_more_than_the_fetch():
 
 
 def test_the_parts_are_all_of_a_fetch_and_the_load_is_told_apart():
-    stock, cured = (whole_programs.by_part([name], n=30) for name in (STOCK, CURED))
+    stock, cured = (processor_time.by_part([name], n=30) for name in (STOCK, CURED))
     for parts in (stock, cured):
         assert parts["share"].sum() == pytest.approx(1)
         assert parts["part"].is_unique and (parts["cpu_ms"] >= 0).all()
@@ -33,27 +33,27 @@ def test_the_parts_are_all_of_a_fetch_and_the_load_is_told_apart():
 
 def test_a_question_about_a_part_is_decided_in_rounds():
     most = level("share", "the handshake", by="part", below=0.9)
-    parts = whole_programs.by_part([CURED], n=10, until=most, looks=(8,))
+    parts = processor_time.by_part([CURED], n=10, until=most, looks=(8,))
     assert most.decide(parts).rounds == 8 and set(parts["repeat"]) == set(range(1, 9))
 
 
 def test_a_client_that_is_not_there_is_refused():
     with pytest.raises(UsageError, match="choose one of"):
-        whole_programs.measure([CURED], n=1, client="nobody")
+        processor_time.of_programs([CURED], n=1, client="nobody")
 
 
 def test_a_wrong_answer_is_no_measurement(monkeypatch):
     answer = {"ok": 1, "parts": None, "fetch_cpu_s": 1.0, "cpu_s": 1.0, "loads": 0}
-    monkeypatch.setattr(whole_programs.scripts, "ask", lambda *_, **__: answer)
+    monkeypatch.setattr(processor_time.scripts, "ask", lambda *_, **__: answer)
     with pytest.raises(RunFailed, match="1 of 2 responses"):
-        whole_programs.measure([STOCK], n=2)
+        processor_time.of_programs([STOCK], n=2)
 
 
 def test_time_is_charged_to_who_works():
     """Two modules, of which one works three times as long as the other."""
     script = f"""
 import sys, time, types
-sys.path.insert(0, {str(whole_programs.PROBE.parent)!r})
+sys.path.insert(0, {str(processor_time.PROBE.parent)!r})
 import whole_program
 code = '''
 import time

@@ -2,21 +2,22 @@
 
 import json
 import os
-import subprocess
 from collections.abc import Iterable
 
 import certifi
 import pandas as pd
 
-from casebook.errors import RunFailed
+from casebook import places
 from casebook.runs import decisions, measurements, runs
-from casebook.runs.bench import PROBES
 from casebook.runs.decisions import Question
-from casebook.stacks import interpreters
+from casebook.runs.measure import several
+from casebook.stacks import commands, interpreters
+from casebook.stacks.interpreters import Interpreter
 
 #: Pythons that the book runs on, and that show what cProfile became in 3.12.
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-BOUND_S = 60
+_ONE_FOR_ALL_THREADS = PYTHONS[1:]
+_WITHIN_S = 60
 
 
 def by_python(n: int = 30) -> pd.DataFrame:
@@ -27,7 +28,7 @@ def by_python(n: int = 30) -> pd.DataFrame:
     times there), refused (whether a second profile cannot be started while one runs), source,
     measured_at. Raises RunFailed.
     """
-    return _frame([_ask(python, n) for python in _pythons()]).drop(columns="overlaps")
+    return _frame([_ask(python, n) for python in _pythons().values()]).drop(columns="overlaps")
 
 
 def overlaps(until: Question | Iterable[Question]) -> pd.DataFrame:
@@ -39,53 +40,35 @@ def overlaps(until: Question | Iterable[Question]) -> pd.DataFrame:
     first, and to the other), own_s (of all functions together), wall_s, source, measured_at.
     Raises RunFailed.
     """
-    newer = [python for python in _pythons() if _version(python) >= (3, 12)]
+    newer = [python for of, python in _pythons().items() if of in _ONE_FOR_ALL_THREADS]
     if not newer:
         return pd.DataFrame()
-    questions = [until] if isinstance(until, Question) else list(until)
 
-    def take(chosen: range) -> pd.DataFrame:
+    def measure(chosen: range) -> pd.DataFrame:
         answer = _ask(newer[-1], 0, len(chosen))
         rounds = zip(answer["overlaps"], chosen, strict=True)
         rows = [row | {"python": answer["python"], "repeat": repeat} for row, repeat in rounds]
         return _frame(rows)
 
-    return decisions.until_decided(take, questions)
+    return decisions.until_decided(measure, several(until))
 
 
 def _frame(rows: list[dict]) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(source=runs.LIVE, measured_at=measurements.now())
 
 
-def _pythons() -> list[interpreters.Interpreter]:
-    """One of each of PYTHONS that is here, the oldest first."""
-    found: dict[str, interpreters.Interpreter] = {}
-    for version in ("today", *PYTHONS):
-        interpreter = interpreters.find(version)
-        if interpreter:
-            found.setdefault(interpreter.version.rpartition(".")[0], interpreter)
-    return [found[version] for version in PYTHONS if version in found]
+def _pythons() -> dict[str, Interpreter]:
+    """One of each of PYTHONS that is here, the oldest first; where possible, the one that runs
+    this."""
+    found = {version: interpreters.find(version) for version in PYTHONS}
+    own = interpreters.find("today")
+    if own and own.version.rpartition(".")[0] in found:
+        found[own.version.rpartition(".")[0]] = own
+    return {version: python for version, python in found.items() if python}
 
 
-def _version(python: interpreters.Interpreter) -> tuple[int, int]:
-    major, minor, *_ = python.version.split(".")
-    return int(major), int(minor)
-
-
-def _ask(python: interpreters.Interpreter, n: int, rounds: int = 0) -> dict:
-    script = str(PROBES / "cprofile_and_threads.py")
+def _ask(python: Interpreter, n: int, rounds: int = 0) -> dict:
+    script = str(places.PROBES / "cprofile_and_threads.py")
     command = [str(python.path), script, str(n), certifi.where(), str(rounds)]
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=BOUND_S,
-            env={"PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1"},
-        )
-        return json.loads(done.stdout)
-    except (subprocess.TimeoutExpired, ValueError) as error:
-        raise RunFailed(
-            f"{python.path}: the profile gave no answer ({type(error).__name__}). "
-            "Nothing was recorded."
-        ) from None
+    environ = {"PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1"}
+    return json.loads(commands.output(command, f"the profile of {python.path}", _WITHIN_S, environ))

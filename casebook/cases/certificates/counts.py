@@ -1,0 +1,152 @@
+"""What one load of all certificates takes, counted: witnesses without a clock.
+
+`instructions`: valgrind runs the load on a processor of its own making and counts (its tool
+cachegrind, without the caches). That is some 60 times slower than a load, and comes out the same
+within 0.1 %, however busy the machine is. It counts what OpenSSL does, not how long it waits:
+threads take turns in it.
+
+`locks`: a small library (casebook/probes/rwlocks.c), preloaded, counts how often OpenSSL takes a
+read-write lock of the C library. It counts neither mutexes, nor numbers in memory that OpenSSL
+changes atomically, nor the locks inside malloc. That needs Linux and a C compiler.
+
+Where there is no valgrind, or no compiler, the reference machine's counts are given.
+"""
+
+import json
+import os
+import re
+import shutil
+import sysconfig
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import certifi
+import pandas as pd
+
+from casebook import digests, places, stacks
+from casebook.cases.certificates import loading, preloads
+from casebook.errors import RunFailed
+from casebook.runs import answers, measurements, modes, reference, runs
+from casebook.runs.measure import several
+from casebook.stacks import commands, environments
+from casebook.stacks.environments import Environment
+
+#: The stacks whose instructions are recorded, and those whose locks are.
+INSTRUCTIONS_OF = ("openssl-1.1.1-today", "openssl-3.0-today", "openssl-4.0-today")
+LOCKS_OF = tuple(f"openssl-{version}-today" for version in loading.OPENSSLS)
+
+#: The columns of `instructions`.
+COLUMNS = [
+    *("stack", "openssl", "release", "instructions", "source", "measured_at", "instead"),
+    *measurements.COLUMNS,
+]
+
+_PROBE = places.PROBES / "instructions.py"
+_COUNTER = places.PROBES / "rwlocks.c"
+_WITHIN_S = 120
+
+
+def instructions(names: str | Iterable[str] = INSTRUCTIONS_OF) -> pd.DataFrame:
+    """The instructions of one load of all of certifi's certificates in each stack.
+
+    In the quick mode a stack that was recorded is not counted again: it takes seconds for each, and
+    comes out the same. Without valgrind, all rows are the reference machine's.
+
+    One row a stack, columns COLUMNS. Raises RunFailed, also where nothing can be counted and
+    nothing was recorded; MissingInterpreter and EnvironmentFailed.
+    """
+    names = several(names)
+    given: set[str] = set()
+    if modes.current() is modes.QUICK:
+        given = set(reference.kinds("instructions").get("stack", ()))
+    if shutil.which("valgrind") is None:
+        given = set(names)
+    with ThreadPoolExecutor(max_workers=2) as together:  # counts do not mind company
+        rows = together.map(
+            lambda name: _recorded("instructions", name) if name in given else _instructions(name),
+            names,
+        )
+        return pd.DataFrame(list(rows), columns=COLUMNS)
+
+
+def locks(names: str | Iterable[str]) -> pd.DataFrame:
+    """The read-write locks that one load of all certificates takes in each stack.
+
+    One row a stack, columns loading.COLUMNS, of which `locks` is the finding: the counter makes
+    each lock dearer, so that times mean nothing here. Raises as `instructions`.
+    """
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        counter = preloads.compiled(_COUNTER, Path(folder))
+        rows = [_locks(name, counter, Path(folder)) for name in several(names)]
+    return pd.DataFrame(rows, columns=loading.COLUMNS)
+
+
+def record() -> dict[str, list[dict]]:
+    """The rows that stand in elsewhere, counted now. Raises RunFailed without valgrind."""
+    return {
+        "locks": locks(LOCKS_OF).to_dict("records"),
+        "instructions": [_instructions(name) for name in INSTRUCTIONS_OF],
+    }
+
+
+def _recorded(kind: str, name: str) -> dict:
+    rows = reference.stand_in(reference.kinds(kind), {"stack": name}).to_dict("records")
+    if not rows:
+        needed, has = {
+            "instructions": ("where valgrind is installed (Debian: valgrind)", INSTRUCTIONS_OF),
+            "locks": ("on Linux with a C compiler (Debian: gcc)", LOCKS_OF),
+        }[kind]
+        raise RunFailed(
+            f"{name}: {kind} are counted {needed}, and the reference machine has no count of this "
+            f"stack. It has: {', '.join(has)}."
+        )
+    return rows[0]
+
+
+def _locks(name: str, counter: preloads.Preload | None, folder: Path) -> dict:
+    environment = environments.ensure(stacks.get(name))
+    if counter:
+        task = loading.Task(loads=1)
+        [row] = loading.in_one_process(environment, [task], 1, folder, counter)
+        if row["locks"]:
+            return row
+    return _recorded("locks", name)
+
+
+def _instructions(name: str) -> dict:
+    environment = environments.ensure(stacks.get(name))
+    answer = answers.stored_or_new(
+        environment.stack,
+        {"valgrind": digests.tool("valgrind")},
+        [Path(__file__), _PROBE],
+        lambda: _under_valgrind(environment),
+    )
+    release = " ".join(answer["openssl"].split()[:2])
+    return {"stack": name, "release": release, "source": runs.LIVE, "instead": ""} | answer
+
+
+def _under_valgrind(environment: Environment) -> dict:
+    base = str(environment.python.parent.parent)
+    packages = sysconfig.get_path("platlib", vars={"base": base, "platbase": base})
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        command = [shutil.which("valgrind") or "valgrind", "--tool=cachegrind", "--cache-sim=no"]
+        command += ["--cachegrind-out-file=/dev/null", f"--log-file={folder}/%p"]
+        # -S, -E: no site-packages to be looked through; -B: no bytecode written beside the probe.
+        command += [str(environment.python), "-S", "-E", "-B", str(_PROBE), packages]
+        printed = commands.output(
+            [*command, certifi.where()], f"{environment.stack.name}: the load under valgrind",
+            _WITHIN_S, {"PATH": os.defpath, "PYTHONHASHSEED": "0"},
+        )  # fmt: skip
+        answer = json.loads(printed)
+        loaded, idle = (_counted(Path(folder, str(answer[each]))) for each in ("loading", "idle"))
+    return {"openssl": answer["openssl"], "instructions": loaded - idle}
+
+
+def _counted(log: Path) -> int:
+    """The instructions of one process, from cachegrind's log."""
+    found = re.search(r"I\s+refs:\s+([\d,]+)", log.read_text())
+    if found is None:
+        raise RunFailed(f"there is no count in cachegrind's log {log.name}. Nothing was recorded.")
+    return int(found[1].replace(",", ""))

@@ -1,0 +1,162 @@
+"""What a whole process costs, with its imports and its end, and what its requests spend that on.
+
+The clock of a fetch does not see what a library has done when it was imported. Here each program
+is a client of casebook/clients in a process of its own, from its start to its end.
+"""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from casebook import clients, places, server, stacks
+from casebook.errors import RunFailed
+from casebook.runs import answers, decisions, runs, trust
+from casebook.runs.bench import Bench
+from casebook.runs.decisions import Question
+from casebook.runs.measure import in_turns, several
+from casebook.stacks import commands, environments, scripts
+from casebook.stacks.environments import Environment
+
+PROBE = places.PROBES / "whole_program.py"
+
+#: What the probe charges time to, in words, where it is not the name of a package.
+PARTS = {
+    "handshake": "the handshake",
+    "load": "the certificates",
+    "shared_context": "the adapter",
+    "http": "http.client",
+}
+
+
+def can_pin() -> bool:
+    """Whether this system can keep a program on one core."""
+    return hasattr(os, "sched_setaffinity")
+
+
+def of_programs(
+    names: Iterable[str],
+    n: int = 30,
+    client: str = "threads",
+    one_core: bool = False,
+    until: Question | Iterable[Question] = (),
+    looks: Iterable[int] = decisions.LOOKS,
+) -> pd.DataFrame:
+    """Programs in turns, each with n requests that trust a full bundle by `verify=True`.
+
+    names: stacks; one with the step `shared_context` installs the cure, compiled as an installed
+    package is. client: of casebook/clients. one_core: keep the program on one core. until, looks:
+    what is to be decided (casebook/runs/decisions.py); without, one round.
+
+    One row a program: stack, client, n, one_core, repeat, wall_s and cpu_s (of the process, with
+    imports), fetch_cpu_s (of the requests alone), loads (of bundles), loads_before (those of
+    imports among them), source, measured_at, and measurements.COLUMNS. Raises RunFailed when a
+    response is wrong, and MissingInterpreter.
+    """
+    parameters = {"client": client, "n": n, "one_core": one_core, "sample": False}
+    return _in_rounds(names, parameters, until, looks)
+
+
+def by_part(
+    names: Iterable[str],
+    n: int = 100,
+    client: str = "grequests",
+    until: Question | Iterable[Question] = (),
+    looks: Iterable[int] = decisions.LOOKS,
+) -> pd.DataFrame:
+    """What n requests spend processor time on, without imports. Parameters as for `of_programs`.
+
+    One row a part of a program: stack, client, n, repeat, part (a package, with what it calls of
+    the standard library; or, in OpenSSL, the handshake, or the certificates, which are loads),
+    cpu_ms (for one request), share (of the whole fetch), source, measured_at, and
+    measurements.COLUMNS. Raises as `of_programs`.
+    """
+    parameters = {"client": client, "n": n, "one_core": False, "sample": True}
+    return _in_rounds(names, parameters, until, looks)
+
+
+def _in_rounds(
+    names: Iterable[str],
+    parameters: dict[str, Any],
+    until: Question | Iterable[Question],
+    looks: Iterable[int],
+) -> pd.DataFrame:
+    ready = [environments.ensure(stacks.get(name)) for name in names]
+    with Bench() as bench:
+
+        def measure(chosen: range) -> pd.DataFrame:
+            rows = [_row(bench, parameters, *each) for each in in_turns(ready, chosen)]
+            return _by_part(rows) if parameters["sample"] else pd.DataFrame(rows)
+
+        if until:
+            return decisions.until_decided(measure, several(until), looks)
+        return measure(range(1, 2))
+
+
+def _by_part(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Rows with what was spent on `parts`: a row for each part that any of them has."""
+    frame = pd.DataFrame(rows)
+    spent = pd.DataFrame(list(frame.pop("parts"))).fillna(0.0).rename(columns=PARTS)
+    shares = spent.div(spent.sum(axis="columns"), axis="index")
+    figures = pd.DataFrame({"cpu_s": spent.stack(), "share": shares.stack()})
+    figures = figures.rename_axis(["row", "part"]).reset_index("part")
+    frame = frame.join(figures).reset_index(drop=True)
+    return frame.assign(cpu_ms=1000 * frame.pop("cpu_s") / frame["n"])
+
+
+def _row(
+    bench: Bench, parameters: dict[str, Any], repeat: int, environment: Environment
+) -> dict[str, Any]:
+    """The row of one program, stored or new."""
+    stack = environment.stack
+    cure = [places.CURE] if "shared_context" in stack.steps else []
+    found = answers.stored_or_new(
+        stack,
+        parameters | {"repeat": repeat},
+        [PROBE, clients.file_of(parameters["client"]), Path(__file__), *cure, *server.MADE_OF],
+        lambda: _measured(bench.lab(), environment, parameters, bool(cure)),
+    )
+    of = {"stack": stack.name, "repeat": repeat, "source": runs.LIVE}
+    of |= {name: parameters[name] for name in ("client", "n", "one_core")}
+    return of | found
+
+
+def _measured(
+    lab: server.Server, environment: Environment, parameters: dict[str, Any], is_cured: bool
+) -> dict[str, Any]:
+    n = parameters["n"]
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        full = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder))
+        spec = parameters | {
+            "client": clients.file_of(parameters["client"]), "url": lab.url, "bundle": full.bundle,
+            "cure": _compiled(environment, Path(folder)) if is_cured else "",
+        }  # fmt: skip
+        began = time.perf_counter()
+        answer = scripts.ask(environment, PROBE, spec, 60 + n, variables=full.variables)
+        wall_s = time.perf_counter() - began
+    if answer["ok"] != n:
+        raise RunFailed(
+            f"{environment.stack.name}: {n - answer['ok']} of {n} responses were wrong or missing. "
+            "Nothing was recorded."
+        )
+    figures = (
+        ("parts",) if parameters["sample"] else ("fetch_cpu_s", "cpu_s", "loads", "loads_before")
+    )
+    return {"wall_s": round(wall_s, 6)} | {name: answer[name] for name in figures}
+
+
+def _compiled(environment: Environment, folder: Path) -> Path:
+    """A folder with the cure, as it is when it is installed: with its bytecode beside it."""
+    into = folder / "cure"
+    into.mkdir()
+    commands.output(
+        [environment.python, "-m", "py_compile", shutil.copy(places.CURE, into)],
+        "compiling the cure", 60,
+        environments.clean_environ(environment) | {"PYTHONDONTWRITEBYTECODE": ""},
+    )  # fmt: skip
+    return into
