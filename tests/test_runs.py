@@ -2,9 +2,10 @@ import json
 
 import pytest
 
-from casebook import digests, places
+from casebook import places
 from casebook.errors import RunFailed
-from casebook.runs import again, measurements, observations, runs
+from casebook.runs import again, measurements, observations, run_record
+from casebook.stacks import digests
 
 ASKED = dict(
     stack="s", client="grequests", n=2, delay_s=0.1, scheme="https", trust="authority", repeat=1
@@ -35,12 +36,12 @@ def answer(**changed):
 
 def test_a_run_carries_the_servers_counters_and_its_verdict():
     counted = {"connections": 2, "handshakes": 2, "requests": 2, "peak_in_flight": 2}
-    run = runs.from_answer(answer(), counted | {"protocols": {}}, **ASKED)
+    run = run_record.from_answer(answer(), counted | {"protocols": {}}, **ASKED)
     assert run.verdict == "concurrent"
     assert run.effective_concurrency == pytest.approx(2.0)
-    assert set(run.counters) == set(runs.COUNTERS)
+    assert set(run.counters) == set(run_record.COUNTERS)
     assert run.cpu_s == pytest.approx(0.03)
-    assert runs.frame([run]).loc[0, "counters_peak_in_flight"] == 2
+    assert run_record.frame([run]).loc[0, "counters_peak_in_flight"] == 2
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_a_run_carries_the_servers_counters_and_its_verdict():
 )
 def test_a_run_with_a_wrong_response_is_an_error_that_names_it(changed, said):
     with pytest.raises(RunFailed, match=said):
-        runs.from_answer(answer(**changed), None, **ASKED)
+        run_record.from_answer(answer(**changed), None, **ASKED)
 
 
 def test_digest_changes_with_each_part_and_with_file_contents(tmp_path):

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from casebook import server, stacks
 from casebook.errors import UsageError
-from casebook.runs import measurements, runs
+from casebook.runs import measurements, run_record
 from casebook.runs import trust as trusts
 from casebook.runs.bench import Bench, ask_probe
 from casebook.runs.observations import Observation
 from casebook.server.relay import relay
 from casebook.stacks import environments
+from casebook.words import LIVE
 
 #: The newest TLS that a stack may speak: the words of this module and those of OpenSSL.
 TLS = {"1.2": "TLSv1.2", "1.3": "TLSv1.3"}
@@ -50,7 +51,7 @@ def profile(
                 environment, dataclasses.replace(lab, url=url), n, delay_s, "grequests",
                 gather=("profile",), variables={"OPENSSL_CONF": str(configuration)},
             )  # fmt: skip
-    runs.check(name, n, answer)
+    run_record.check(name, n, answer)
     return Observation(
         stack=name,
         kind="profile",
@@ -59,7 +60,7 @@ def profile(
         python=answer["python"],
         steps=list(environment.stack.steps),
         measured_at=measurements.now(),
-        source=runs.LIVE,
+        source=LIVE,
         answer=answer,
     )
 

@@ -29,7 +29,7 @@ def version() -> str:
 def fetch(url: str, n: int, within_s: float) -> dict:
     """GET `url` n times over HTTP/1.1, each over a connection of its own, all at once.
 
-    Returns an answer in the shape of the probes' (runs.from_answer). wall_s has two decimals
+    Returns an answer in the shape of the probes' (run_record.from_answer). wall_s has two decimals
     from a second on. Raises RunFailed unless all of the responses are 200, or when it does not
     end in `within_s` seconds.
     """

@@ -18,16 +18,16 @@ from typing import Any
 
 import pandas as pd
 
-from casebook import digests, places, server, stacks
+from casebook import places, server, stacks
 from casebook.cases import h2load
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
-from casebook.runs import decisions, measurements, modes, reference, runs, trust
+from casebook.runs import decisions, measurements, modes, reference, run_record, trust
 from casebook.runs.bench import Bench
 from casebook.runs.decisions import Question
 from casebook.runs.measure import check_parameters, in_turns, rounds
 from casebook.runs.measure import measure as measure_stacks
-from casebook.runs.runs import Run
-from casebook.stacks import environments
+from casebook.runs.run_record import Run
+from casebook.stacks import digests, environments
 
 GO, H2LOAD = "go", h2load.NAME
 #: What a run of either is called in the columns `stack` and `client`.
@@ -81,8 +81,8 @@ def measure(
     until: Question | Iterable[Question] = (),
     looks: Iterable[int] = decisions.LOOKS,
 ) -> pd.DataFrame:
-    """Measure the near-limit: one row a run, columns runs.FRAME_COLUMNS and `instead`, stack and
-    client `go` or `h2load`. The Go client loads its certificates once, like the cure.
+    """Measure the near-limit: one row a run, columns run_record.FRAME_COLUMNS and `instead`, stack
+    and client `go` or `h2load`. The Go client loads its certificates once, like the cure.
 
     n: sizes, by default the mode's crowd_ns. trusted: of casebook/runs/trust.py, over https.
     beside: stacks that are measured in the same rounds, in turns with it. until, looks: what is to
@@ -100,7 +100,7 @@ def measure(
         )
     if kind():
         found = measure_runs(sizes, repeats=repeats, trusted=trusted, beside=beside, **told)
-        return runs.frame(found).assign(instead="")
+        return run_record.frame(found).assign(instead="")
     rows = recorded(sizes, scheme)
     if rows.empty:
         raise MissingInterpreter(_NEITHER)
@@ -113,7 +113,7 @@ def measure(
 
 def recorded(ns: Iterable[int], scheme: str = "https") -> pd.DataFrame:
     """The reference machine's runs of a near-limit at these sizes, or at the nearest where none
-    of them was recorded: columns runs.FRAME_COLUMNS, and `instead`."""
+    of them was recorded: columns run_record.FRAME_COLUMNS, and `instead`."""
     known = reference.runs()
     known = known[known["stack"].isin(KINDS)]
     return reference.stand_in(known, {"scheme": scheme}, {"n": list(ns)})
@@ -159,7 +159,7 @@ def _stored_or_new(bench: Bench, ask: Callable, asked: dict) -> Run:
         asked,
     )
     taken = measurements.stored_or_new(key, lambda: asdict(_measured(bench, ask, asked)))
-    return runs.from_stored(taken)
+    return run_record.from_stored(taken)
 
 
 def _measured(bench: Bench, ask: Callable, asked: dict) -> Run:
@@ -170,7 +170,7 @@ def _measured(bench: Bench, ask: Callable, asked: dict) -> Run:
         answer = ask(target, told, n, asked["delay_s"])
         seen = target.counters() or {}
     name = answer.pop("name")
-    run = runs.from_answer(answer, seen, stack=name, client=name, **asked)
+    run = run_record.from_answer(answer, seen, stack=name, client=name, **asked)
     if (seen["connections"], seen["requests"]) != (n, n):
         raise RunFailed(
             f"{name}: {seen['requests']} requests over {seen['connections']} connections reached "

@@ -15,9 +15,10 @@ from casebook.cases import explorer, near_limit
 from casebook.cases.bookstore import visits
 from casebook.cases.certificates import loading_reference
 from casebook.errors import UsageError
-from casebook.runs import decisions, measurements, modes, observations, reference, runs, trust
+from casebook.runs import decisions, measurements, modes, observations, reference, run_record, trust
 from casebook.runs.measure import measure_runs, observe
 from casebook.stacks import environments
+from casebook.words import REFERENCE
 
 STAGES_2019 = [f"stage-{stage}-{python}" for python in ("py27", "py37") for stage in (1, 2, 3, 4)]
 #: Those of them that take one delay for each page: of 30 pages, one run is enough.
@@ -199,7 +200,7 @@ def record(only: list[str] | None = None) -> None:
         measured += near_limit.measure_runs(modes.FULL.crowd_ns)
     seen = [observe(**what) for what in OBSERVED if what["name"] in chosen]
 
-    table = runs.frame(measured).assign(source=runs.REFERENCE, key="")
+    table = run_record.frame(measured).assign(source=REFERENCE, key="")
     versions = {run.stack: run.versions for run in measured}
     versions |= {name: environments.ensure(stacks.get(name)).versions for name in _apart_stacks()}
     if only and reference.runs().size:

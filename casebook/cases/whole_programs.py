@@ -17,13 +17,14 @@ from typing import Any
 
 import pandas as pd
 
-from casebook import clients, digests, places, server, stacks
+from casebook import clients, places, server, stacks
 from casebook.errors import RunFailed
-from casebook.runs import decisions, measurements, runs, trust
+from casebook.runs import decisions, measurements, trust
 from casebook.runs.decisions import Question
 from casebook.runs.measure import in_turns
-from casebook.stacks import environments, scripts
+from casebook.stacks import digests, environments, scripts
 from casebook.stacks.environments import Environment
+from casebook.words import LIVE
 
 PROBE = places.PROBES / "whole_program.py"
 
@@ -133,7 +134,7 @@ def _stored_or_new(
     )
     found = measurements.stored_or_new(key, lambda: _measured(lab(), environment, asked, is_cured))
     of = {name: asked[name] for name in ("client", "n", "one_core")}
-    return {"stack": environment.stack.name, **of, "repeat": repeat, "source": runs.LIVE} | found
+    return {"stack": environment.stack.name, **of, "repeat": repeat, "source": LIVE} | found
 
 
 def _measured(

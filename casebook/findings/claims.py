@@ -20,8 +20,8 @@ from IPython.display import display
 
 from casebook import words
 from casebook.errors import UsageError
+from casebook.findings.media import CLAIM
 from casebook.findings.sentences import Sentence, origin
-from casebook.media import CLAIM
 from casebook.runs import again
 from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
 

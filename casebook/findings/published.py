@@ -21,8 +21,8 @@ import pandas as pd
 from casebook import places, words
 from casebook.errors import UsageError
 from casebook.findings.claims import behind, plain
+from casebook.findings.media import COMPARISON
 from casebook.findings.sentences import Sentence, origin
-from casebook.media import COMPARISON
 from casebook.runs import analysis
 
 REPRODUCED, DIFFERS = "reproduced", "differs"

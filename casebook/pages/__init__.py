@@ -20,8 +20,8 @@ from casebook.errors import BookFailed, CasebookError, FindingsOtherwise
 from casebook.findings import published
 from casebook.pages import execution, records, rendering
 from casebook.pages.contents import Book
-from casebook.progress import Progress
 from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
+from casebook.runs.progress import Progress
 from casebook.stacks import environments
 
 #: The parts of the sources (see casebook.findings.published) that the chapters cover so far.

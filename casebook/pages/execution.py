@@ -20,8 +20,8 @@ from jupyter_cache.base import CacheBundleIn
 from jupyter_cache.cache.main import JupyterCacheBase
 from nbformat import NotebookNode
 
-from casebook import media
 from casebook.errors import BookFailed
+from casebook.findings import media
 from casebook.pages import kernel, staleness
 from casebook.pages.contents import Book
 from casebook.pages.costs import Costs

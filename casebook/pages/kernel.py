@@ -12,8 +12,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode, v4
 
-from casebook import progress as progress_of_kernel
 from casebook.pages.contents import Book
+from casebook.runs import progress as progress_of_kernel
 
 #: A cell that needs longer than this is stuck: the longest makes all environments and measures.
 CELL_TIMEOUT_S = 1800

@@ -1,4 +1,4 @@
-"""Takes what chapters state and show out of their executed notebooks (see casebook.media)."""
+"""Takes what chapters state and show out of their executed notebooks (see casebook.findings.media)."""
 
 import json
 import shutil
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from casebook import media
 from casebook.errors import BookFailed
+from casebook.findings import media
 from casebook.pages import ledger
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter

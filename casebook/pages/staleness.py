@@ -8,10 +8,10 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from casebook.digests import TOOLS, tool
 from casebook.pages.contents import Book
 from casebook.runs import modes
 from casebook.stacks import environments
+from casebook.stacks.digests import TOOLS, tool
 
 #: Folders and files that a cell can import or read.
 REACHABLE = ("casebook", "env", "data", "notebooks/toy", "requirements.txt")
@@ -30,7 +30,7 @@ def of(*parts: object) -> str:
 def of_files(root: Path, names: Iterable[str]) -> str:
     """A stamp of the names and contents of files, and of all files in folders, under `root`.
 
-    Unlike casebook.digests, it sees comments and moves: a page may show them.
+    Unlike casebook.stacks.digests, it sees comments and moves: a page may show them.
     """
     found = {}
     for top in (root / name for name in names):

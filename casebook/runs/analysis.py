@@ -5,12 +5,9 @@ than one request in flight, whatever the machine is busy with; and a serial run 
 an effective concurrency above 1, because noise only makes it slower.
 """
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
 
-if TYPE_CHECKING:
-    from casebook.runs.observations import Observation
+from casebook.runs.observations import Observation
 
 SERIAL, CONCURRENT, BETWEEN = "serial", "concurrent", "between"
 
@@ -103,7 +100,7 @@ def median_wall_s(frame: pd.DataFrame, stack: str, n: int) -> float:
     return float(rows["wall_s"].median())
 
 
-def beats_while_waiting(seen: "Observation") -> int:
+def beats_while_waiting(seen: Observation) -> int:
     """How often the event loop ran its heartbeat while some response was waited for.
 
     seen: an observed timeline (measure.observe). A wait that goes through the event loop lets

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from casebook import digests, places
+from casebook import places
 from casebook.errors import RunFailed
 from casebook.runs import measurements, trust
-from casebook.stacks import Stack, environments, scripts
+from casebook.stacks import Stack, digests, environments, scripts
 from casebook.stacks.environments import Environment
 
 #: Seconds after which a probe is ended.

@@ -7,13 +7,14 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from casebook import clients, digests, places, server
-from casebook.runs import answers, measurements, runs, trust
+from casebook import clients, places, server
+from casebook.runs import answers, measurements, run_record, trust
 from casebook.runs.observations import Observation
-from casebook.runs.runs import Run
+from casebook.runs.run_record import Run
 from casebook.server import Server
-from casebook.stacks import Stack, scripts
+from casebook.stacks import Stack, digests, scripts
 from casebook.stacks.environments import Environment
+from casebook.words import LIVE
 
 PROBES = places.PROBES
 _FETCH = PROBES / "fetch.py"
@@ -108,9 +109,9 @@ class Bench:
         def measured() -> dict[str, Any]:
             answer, counters = self._ask(environment, **parameters)
             of = {"stack": environment.stack.name, "scheme": self.scheme, "repeat": repeat}
-            return asdict(runs.from_answer(answer, counters, **parameters, **of))
+            return asdict(run_record.from_answer(answer, counters, **parameters, **of))
 
-        return runs.from_stored(
+        return run_record.from_stored(
             self._stored_or_new(environment.stack, parameters | {"repeat": repeat}, measured)
         )
 
@@ -120,7 +121,7 @@ class Bench:
 
         def measured() -> dict[str, Any]:
             answer, _ = self._ask(environment, **parameters, gather=(kind,))
-            runs.check(stack.name, parameters["n"], answer)
+            run_record.check(stack.name, parameters["n"], answer)
             return Observation(
                 stack=stack.name,
                 kind=kind,
@@ -129,7 +130,7 @@ class Bench:
                 python=answer["python"],
                 steps=list(stack.steps),
                 measured_at=measurements.now(),
-                source=runs.LIVE,
+                source=LIVE,
                 answer=answer,
             ).as_dict()
 

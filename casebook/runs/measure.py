@@ -16,13 +16,13 @@ import pandas as pd
 
 from casebook import clients, server, stacks, words
 from casebook.errors import MissingInterpreter, UsageError
-from casebook.progress import Progress
-from casebook.runs import analysis, decisions, modes, observations, reference, runs
+from casebook.runs import analysis, decisions, modes, observations, reference, run_record
 from casebook.runs import trust as trusts
 from casebook.runs.bench import Bench
 from casebook.runs.decisions import Question
 from casebook.runs.observations import Observation
-from casebook.runs.runs import Run
+from casebook.runs.progress import Progress
+from casebook.runs.run_record import Run
 from casebook.stacks import Stack, environments
 from casebook.stacks.environments import Environment
 
@@ -86,7 +86,7 @@ def recorded(
     delay_s: float | None = None,
     repeats: int | range | None = None,
 ) -> pd.DataFrame:
-    """The reference machine's rows of a stack. Columns runs.FRAME_COLUMNS, and `instead`.
+    """The reference machine's rows of a stack. Columns run_record.FRAME_COLUMNS, and `instead`.
 
     ns, delay_s: where none of these sizes, or not this delay, was recorded, the nearest that was
     is given and `instead` says so; delay_s=None takes whatever was recorded. client: None means
@@ -96,7 +96,8 @@ def recorded(
     exactly = {"stack": stack, "client": _client(stacks.get(stack), client)}
     exactly |= {"scheme": scheme, "trust": trust}
     nearly = {} if delay_s is None else {"delay_s": [delay_s]}
-    rows = reference.stand_in(reference.runs(), exactly, nearly | {"n": list(ns)})
+    known = reference.runs().reindex(columns=run_record.FRAME_COLUMNS)
+    rows = reference.stand_in(known, exactly, nearly | {"n": list(ns)})
     return rows if repeats is None else rows[rows["repeat"].isin(rounds(repeats))]
 
 
@@ -160,7 +161,7 @@ def _client(stack: Stack, client: str | None) -> str:
 
 
 def _is_concurrent(its_runs: list[Run]) -> bool:
-    return analysis.verdict_of(runs.frame(its_runs)) == analysis.CONCURRENT
+    return analysis.verdict_of(run_record.frame(its_runs)) == analysis.CONCURRENT
 
 
 def _can_run(stack: Stack) -> bool:
@@ -194,8 +195,8 @@ def measure(
     (casebook/runs/decisions.py): there are then as many rounds as that takes, at most the last of
     `looks`.
 
-    Returns one row a run, columns runs.FRAME_COLUMNS and `instead`. Where a stack's interpreter
-    is missing the rows are those of the reference machine and say so in the column `source`.
+    Returns one row a run, columns run_record.FRAME_COLUMNS and `instead`. Where a stack's
+    interpreter is missing the rows are those of the reference machine, and `source` says so.
 
     Raises UsageError for parameters out of range, RunFailed when a response is wrong,
     MissingInterpreter when there is nothing recorded to fall back to.
@@ -211,7 +212,7 @@ def measure(
     delay_s = mode.delay_s if delay_s is None else delay_s
     here = [name for name in names if _can_run(stacks.get(name))]
     measured = measure_runs(here, sizes, delay_s, repeats, client, scheme, trust)
-    frame = runs.frame(measured).assign(instead="")
+    frame = run_record.frame(measured).assign(instead="")
     parts = []
     for name in names:
         rows = frame[frame["stack"] == name]

@@ -26,7 +26,7 @@ class Mode:
 
 
 # The delay of the quick mode is as short as verdicts allow on a busy machine: the method
-# page shows the measurement behind it (benchmarks/verdicts_under_load.py).
+# page shows the measurement behind it (casebook/cases/verdicts_under_load.py).
 QUICK = Mode(
     "quick",
     delay_s=0.1,

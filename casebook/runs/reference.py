@@ -23,11 +23,8 @@ def _folder() -> Path:
 
 
 def runs() -> pd.DataFrame:
-    """The runs of the lab server, columns runs.FRAME_COLUMNS; empty when there are none."""
-    from casebook.runs.runs import FRAME_COLUMNS
-
-    known = _csv(_folder() / "runs.csv")
-    return known.reindex(columns=FRAME_COLUMNS)
+    """The runs of the lab server, columns run_record.FRAME_COLUMNS."""
+    return _csv(_folder() / "runs.csv")
 
 
 def visits() -> pd.DataFrame:

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from casebook import digests, places
+from casebook import places
 from casebook.errors import CasebookError, EnvironmentFailed, MissingInterpreter
-from casebook.stacks import Stack, installation, interpreters
+from casebook.stacks import Stack, digests, installation, interpreters
 from casebook.stacks.interpreters import Interpreter
 
 #: What processors are called for which the old packages have wheels.

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from casebook import digests, places
+from casebook import places
 from casebook.errors import EnvironmentFailed
-from casebook.stacks import Stack, installers, patches
+from casebook.stacks import Stack, digests, installers, patches
 from casebook.stacks.interpreters import Interpreter
 
 #: Counted up when the way an environment is made changes.

@@ -15,8 +15,9 @@ import pandas as pd
 from casebook import stacks
 from casebook.cases.bookstore import readers
 from casebook.errors import UsageError, VisitFailed
-from casebook.runs import measurements, runs
+from casebook.runs import measurements
 from casebook.stacks import environments, scripts
+from casebook.words import LIVE
 
 #: The columns of `record`.
 COLUMNS = [
@@ -78,7 +79,7 @@ def record(store, paths: str | Iterable[str], at_once: int = 100) -> pd.DataFram
     place = {"url": store.url, "ca_file": str(store.ca_file), "patience_s": PATIENCE_S}
     answer = _ask(place | {"paths": paths, "at_once": at_once})
     found = parse(answer["chunks"])
-    return found.assign(source=runs.LIVE, measured_at=measurements.now())[COLUMNS]
+    return found.assign(source=LIVE, measured_at=measurements.now())[COLUMNS]
 
 
 def parse(chunks: Sequence) -> pd.DataFrame:

@@ -3,11 +3,12 @@
 import contextlib
 from pathlib import Path
 
-from casebook import digests, stacks
+from casebook import stacks
 from casebook.cases.bookstore import inspection, readers, stock, store
-from casebook.runs import measurements, runs
+from casebook.runs import measurements
 from casebook.server import relay
-from casebook.stacks import environments, scripts
+from casebook.stacks import digests, environments, scripts
+from casebook.words import LIVE
 
 _PARTS = ("user", "sys", "wall")
 _SECONDS = [f"{before}{part}_s" for before in ("", "process_") for part in _PARTS]
@@ -115,7 +116,7 @@ class Host:
             "peak_in_flight": answer["peak_in_flight"],
             "books": len(answer["bodies"]),
             "recovered": "; ".join(answer["recovered"]),
-            "source": runs.LIVE,
+            "source": LIVE,
             "instead": "",
             "measured_at": measurements.now(),
             "arrivals": answer["order"],

@@ -16,8 +16,9 @@ from IPython.display import HTML
 from casebook import stacks
 from casebook.cases.bookstore import readers, stock, store
 from casebook.errors import UsageError, VisitFailed
-from casebook.runs import measurements, runs
+from casebook.runs import measurements
 from casebook.stacks import environments, scripts
+from casebook.words import LIVE
 
 SCRIPT = readers.SCRIPTS / "two_loops.py"
 
@@ -74,7 +75,7 @@ def arrivals(n: int = MOST, slow: dict[str, float] | None = None) -> pd.DataFram
     slow = slow or {}
     with store.open_store(slow=slow) as place:
         rows = [row for loop in LOOPS for row in _rows(loop, place, n, slow)]
-    return pd.DataFrame(rows).assign(source=runs.LIVE, measured_at=measurements.now())
+    return pd.DataFrame(rows).assign(source=LIVE, measured_at=measurements.now())
 
 
 def _rows(loop: str, place: store.Store, n: int, slow: dict[str, float]) -> list[dict]:

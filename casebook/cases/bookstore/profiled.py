@@ -12,9 +12,10 @@ import pandas as pd
 from casebook import stacks
 from casebook.cases.bookstore import inspection, readers, stock, store
 from casebook.errors import MissingInterpreter, UsageError, VisitFailed
-from casebook.runs import measurements, runs
+from casebook.runs import measurements
 from casebook.runs.bench import PROBES
 from casebook.stacks import environments, scripts
+from casebook.words import LIVE
 
 BOUND_S = 120
 
@@ -50,7 +51,7 @@ def calls(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFrame
                 missing = error
     if missing and not rows:
         raise missing
-    return pd.DataFrame(rows).assign(source=runs.LIVE, measured_at=measurements.now())
+    return pd.DataFrame(rows).assign(source=LIVE, measured_at=measurements.now())
 
 
 def _rows(client: str, place, few: int, many: int) -> list[dict]:

@@ -20,10 +20,10 @@ from casebook import stacks
 from casebook.cases.bookstore import readers, recorded, stock, store
 from casebook.cases.bookstore.hosting import Host
 from casebook.errors import MissingInterpreter, UsageError
-from casebook.progress import Progress
 from casebook.runs import decisions, measurements, modes
 from casebook.runs.decisions import Question
 from casebook.runs.measure import in_turns, rounds, several
+from casebook.runs.progress import Progress
 from casebook.server import relay
 from casebook.stacks import environments
 

@@ -17,16 +17,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import digests
 from casebook.cases.bookstore import stock
 from casebook.cases.bookstore.hosting import Host
 from casebook.cases.bookstore.store import ENGINES, fingerprint
 from casebook.cases.h2load import finished_s
 from casebook.errors import VisitFailed
-from casebook.runs import decisions, measurements, runs
+from casebook.runs import decisions, measurements
 from casebook.runs.decisions import Question
 from casebook.runs.measure import in_turns
-from casebook.stacks import environments
+from casebook.stacks import digests, environments
+from casebook.words import LIVE
 
 #: How each comes onto a machine.
 INSTALL = {"h2load": "apt-get install nghttp2-client", "curl": "apt-get install curl"}
@@ -132,7 +132,7 @@ def h2load_visits(
                 before_s = host.store.cpu_s()
                 seen = h2load(host.store, n, protocol)
                 used_s = round(host.store.cpu_s() - before_s, 6)
-                return (seen or {}) | {"server_cpu_s": used_s, "source": runs.LIVE}
+                return (seen or {}) | {"server_cpu_s": used_s, "source": LIVE}
 
             key = digests.of(
                 *(measurements.SCHEMA, Path(__file__), digests.tool("h2load")),

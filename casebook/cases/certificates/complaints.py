@@ -17,8 +17,9 @@ from casebook import places, stacks
 from casebook.cases.certificates import hosts
 from casebook.cases.certificates.hosts import Hosts
 from casebook.errors import UsageError
-from casebook.runs import answers, measurements, runs, trust
+from casebook.runs import answers, measurements, trust
 from casebook.stacks import environments
+from casebook.words import LIVE
 
 #: The most that a complaint may ask for: hosts, rounds, or requests in all.
 MOST = 1000
@@ -155,7 +156,7 @@ def measure(
             of = {"round": 0 if step == 0 else 1 + (step - 1) // each, "step": step}
             told = ("python", "openssl", "measured_at", *measurements.COLUMNS)
             known = {key: answer.get(key) for key in told}
-            more = {"stack": name, "complaint": complaint, "source": runs.LIVE}
+            more = {"stack": name, "complaint": complaint, "source": LIVE}
             rows.append(row | of | known | more | {"shown": _shown(row) if step else None})
     return pd.DataFrame(rows, columns=COLUMNS)
 

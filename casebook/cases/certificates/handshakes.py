@@ -14,9 +14,10 @@ import pandas as pd
 
 from casebook import places, server, stacks
 from casebook.errors import RunFailed, UsageError
-from casebook.runs import answers, measurements, modes, reference, runs, trust
+from casebook.runs import answers, measurements, modes, reference, trust
 from casebook.runs.measure import in_turns, several
 from casebook.stacks import environments
+from casebook.words import LIVE, REFERENCE
 
 STACK = "truststore-today"
 CONTEXTS = ("ssl", "truststore")
@@ -71,7 +72,7 @@ def measure(
 def record(repeats: int = modes.FULL.repeats) -> list[dict]:
     """The rows that stand in where truststore loads nothing, measured now."""
     rows = measure(repeats=repeats).to_dict("records")
-    return [row | {"source": runs.REFERENCE} for row in rows]
+    return [row | {"source": REFERENCE} for row in rows]
 
 
 def _take(environment, contexts: list[str], sizes: list[int], repeats: int) -> list[dict]:
@@ -106,6 +107,6 @@ def _row(context: str, repeat: int, n: int, answer: dict, counted: dict) -> dict
         "wall_ms": connecting["wall_s"] * 1000 / n,
         "cpu_ms": connecting["cpu_s"] * 1000 / n,
         "openssl": answer["openssl"],
-        "source": runs.LIVE,
+        "source": LIVE,
         "instead": "",
     }

@@ -21,10 +21,11 @@ from pathlib import Path
 import certifi
 import pandas as pd
 
-from casebook import digests, places, stacks
+from casebook import places, stacks
 from casebook.errors import RunFailed
-from casebook.runs import answers, measurements, modes, reference, runs
-from casebook.stacks import environments
+from casebook.runs import answers, measurements, modes, reference
+from casebook.stacks import digests, environments
+from casebook.words import LIVE, REFERENCE
 
 PROBE = places.PROBES / "instructions.py"
 
@@ -62,7 +63,7 @@ def count(names: str | Iterable[str] = RECORDED) -> pd.DataFrame:
 def record() -> list[dict]:
     """The rows that stand in elsewhere, counted now. Raises RunFailed without valgrind."""
     rows = _frame(_counted_now(RECORDED)).to_dict("records")
-    return [row | {"source": runs.REFERENCE} for row in rows]
+    return [row | {"source": REFERENCE} for row in rows]
 
 
 def _counted_now(names: Iterable[str]) -> list[dict]:
@@ -85,7 +86,7 @@ def _row(name: str, valgrind: str) -> dict:
         lambda: _ask(environment, valgrind),
     )
     release = " ".join(answer["openssl"].split()[:2])
-    return {"stack": name, "release": release, "source": runs.LIVE, "instead": ""} | answer
+    return {"stack": name, "release": release, "source": LIVE, "instead": ""} | answer
 
 
 def _ask(environment, valgrind: str) -> dict:

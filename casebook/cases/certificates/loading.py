@@ -18,11 +18,12 @@ import pandas as pd
 from casebook import places, stacks
 from casebook.cases.certificates import preloads
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
-from casebook.progress import Progress
-from casebook.runs import answers, decisions, measurements, modes, reference, runs, trust
+from casebook.runs import answers, decisions, measurements, modes, reference, trust
 from casebook.runs.decisions import Question
 from casebook.runs.measure import in_turns, rounds, several
+from casebook.runs.progress import Progress
 from casebook.stacks import environments
+from casebook.words import LIVE, REFERENCE
 
 WAYS = ("file", "default", "compute")
 
@@ -233,7 +234,7 @@ def rows_of(stack: str, answer: dict, tasks: Iterable[Task], repeat: int) -> lis
                 "beats": None if result["beats"] is None else result["beats"] * each,
                 "stall_ms": None if result["stall_s"] is None else result["stall_s"] * 1000,
                 "locks": None if taken[0] is None else sum(taken) * each,
-                "source": runs.LIVE,
+                "source": LIVE,
                 "measured_at": answer["measured_at"],
                 "instead": "",
             }
@@ -278,7 +279,7 @@ def record(repeats: int = decisions.LOOKS[0]) -> list[dict]:
             for name, tasks in RECORDED:
                 environment = environments.ensure(stacks.get(name))
                 rows += _rows(environment, tasks, repeat, Path(folder))
-    return [row | {"source": runs.REFERENCE} for row in rows]
+    return [row | {"source": REFERENCE} for row in rows]
 
 
 def _rows(environment, tasks: Iterable[Task], repeat: int, folder: Path) -> list[dict]:

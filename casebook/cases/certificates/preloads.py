@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from casebook import digests
+from casebook.stacks import digests
 
 
 def compiled(source: Path, folder: Path) -> Path | None:

@@ -16,8 +16,9 @@ from casebook import places, stacks
 from casebook.cases.certificates import loading, preloads
 from casebook.cases.certificates.loading import Task
 from casebook.errors import RunFailed
-from casebook.runs import answers, reference, runs
+from casebook.runs import answers, reference
 from casebook.stacks import environments
+from casebook.words import REFERENCE
 
 SOURCE = places.PROBES / "rwlocks.c"
 
@@ -50,7 +51,7 @@ def recorded(name: str) -> list[dict]:
 def record() -> list[dict]:
     """The rows that `recorded` gives, counted now."""
     rows = count(RECORDED).to_dict("records")
-    return [row | {"source": runs.REFERENCE} for row in rows]
+    return [row | {"source": REFERENCE} for row in rows]
 
 
 def _rows(name: str, counter: Path | None, folder: Path) -> list[dict]:

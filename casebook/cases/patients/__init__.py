@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import clients, digests, places, server, stacks, words
+from casebook import clients, places, server, stacks, words
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.runs import analysis, measure, measurements, trust
-from casebook.stacks import environments, scripts
+from casebook.stacks import digests, environments, scripts
 
 DOCTOR = places.DOCTOR
 HERE = Path(__file__).parent

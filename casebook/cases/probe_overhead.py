@@ -1,6 +1,6 @@
 """What the probe costs when it gathers nothing: its wall time over the bare client's.
 
-    python -m benchmarks.probe_overhead [STACK ...]
+    python -m casebook.cases.probe_overhead [STACK ...]
 
 The bare client (casebook/clients/grequests_map.py between two clocks) and the probe take turns
 against one lab server. The target is a ratio of median wall times below 1.02 at n = 100. Other load

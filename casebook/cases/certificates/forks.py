@@ -1,6 +1,6 @@
 """Do forked children hang in the TLS context of their parent?
 
-    python -m benchmarks.forks [--children 100]
+    python -m casebook.cases.certificates.forks [--children 100]
 
 A parent with the shared context forks children that each ask once, and counts those that got an
 answer: while it has one thread, and while four more are connecting all the time; with its context

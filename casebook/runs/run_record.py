@@ -1,4 +1,4 @@
-"""The run record, the store under digests, and the reference runs in data/.
+"""The record of a run: how it is checked, made of a probe's answer, and laid out as a frame.
 
 A run is one process of one stack that fetched n pages, with every response checked. A
 response that failed or was not the one asked for is an error that names the page: such a run
@@ -14,9 +14,7 @@ import pandas as pd
 from casebook.errors import RunFailed
 from casebook.runs import measurements
 from casebook.runs.analysis import effective_concurrency, verdict
-from casebook.words import LIVE, REFERENCE
-
-__all__ = ["COUNTERS", "FRAME_COLUMNS", "LIVE", "REFERENCE", "Run", "check", "frame", "from_answer"]
+from casebook.words import LIVE
 
 #: What each run counts, from the server and inside the client; None where it cannot be told.
 COUNTERS = (
