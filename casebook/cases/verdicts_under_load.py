@@ -39,7 +39,7 @@ def busy_cores(busy: bool):
     """Keep every core busy with one process of its own while the block runs."""
     hogs = [
         multiprocessing.Process(target=_spin, daemon=True)
-        for _ in range(os.cpu_count() if busy else 0)
+        for _ in range((os.cpu_count() or 1) if busy else 0)
     ]
     for hog in hogs:
         hog.start()

@@ -1,4 +1,4 @@
-"""Takes what chapters state and show out of their executed notebooks (see casebook.findings.media)."""
+"""Takes what chapters state and show out of their executed notebooks (findings/media.py)."""
 
 import json
 import shutil

@@ -1,8 +1,5 @@
 """Stacks and parameters -> validated runs, as frames.
 
-    frame = measure(["stage-1-py27", "stage-2-py27"], n=[3, 10])
-    seen = observe("stage-2-py27", "timeline", n=5)
-
 Each run is a process of its own, in a declared environment, against a lab server that counts.
 """
 
@@ -26,7 +23,6 @@ from casebook.runs.run_record import Run
 from casebook.stacks import Stack, environments
 from casebook.stacks.environments import Environment
 
-SCHEMES = ("https", "http")
 MAX_N = 5000
 
 
@@ -48,10 +44,12 @@ def check_parameters(
         raise UsageError(f"repeats is {repeats}; choose 1 to 1000")
     if client is not None:
         clients.name_of(client)
-    if scheme not in SCHEMES:
-        raise UsageError(f"the scheme is {scheme!r}; choose one of: {', '.join(SCHEMES)}")
-    if trust not in trusts.NAMES:
-        raise UsageError(f"the trust is {trust!r}; choose one of: {', '.join(trusts.NAMES)}")
+    for what, given, known in (
+        ("scheme", scheme, server.SCHEMES),
+        ("trust", trust, trusts.NAMES),
+    ):
+        if given not in known:
+            raise UsageError(f"the {what} is {given!r}; choose one of: {', '.join(known)}")
     if trust != trusts.AUTHORITY and scheme != "https":
         raise UsageError(f"the trust {trust!r} means nothing over {scheme}: choose https")
 
@@ -190,10 +188,9 @@ def measure(
 
     names, n, client, scheme, trust: one or several of each; every combination is run. n: pages
     per run. delay_s: seconds the server waits before each response. repeats: rounds, in each of
-    which everything is run once. client: who fetches, of casebook/clients; None: the stack's own,
-    mostly grequests. trust: of casebook/runs/trust.py. until: what is to be decided
-    (casebook/runs/decisions.py): there are then as many rounds as that takes, at most the last of
-    `looks`.
+    which everything is run once. client: of casebook/clients; None: the stack's own, mostly
+    grequests. trust: of casebook/runs/trust.py. until: what is to be decided: there are then as
+    many rounds as that takes, at most the last of `looks` (casebook/runs/decisions.py).
 
     Returns one row a run, columns run_record.FRAME_COLUMNS and `instead`. Where a stack's
     interpreter is missing the rows are those of the reference machine, and `source` says so.
@@ -213,22 +210,18 @@ def measure(
     here = [name for name in names if _can_run(stacks.get(name))]
     measured = measure_runs(here, sizes, delay_s, repeats, client, scheme, trust)
     frame = run_record.frame(measured).assign(instead="")
+    ways = list(product(several(client), several(scheme), several(trust)))
+    is_first = repeats is None or 1 in rounds(repeats)  # of later rounds, nothing may be recorded
     parts = []
     for name in names:
         rows = frame[frame["stack"] == name]
         if name not in here:
-            ways = product(several(client), several(scheme), several(trust))
-            found = [recorded(name, sizes or mode.ns, *each, delay_s, repeats) for each in ways]
+            found = (recorded(name, sizes or mode.ns, *each, delay_s, repeats) for each in ways)
             rows = pd.concat(found)
-            if rows.empty and _is_first(repeats):
+            if rows.empty and is_first:
                 environments.ensure(stacks.get(name))  # raises, and says what is missing
         parts.append(rows)
     return pd.concat(parts, ignore_index=True)
-
-
-def _is_first(repeats: int | range | None) -> bool:
-    """Whether the first round is asked for: of a later one, nothing may have been recorded."""
-    return repeats is None or 1 in rounds(repeats)
 
 
 def observe(

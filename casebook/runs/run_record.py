@@ -67,6 +67,7 @@ class Run:
 
 
 _NESTED = ("counters", "versions", "made")
+_AS_ANSWERED = ("python", "wall_s", "user_s", "sys_s", "process_cpu_s", "peak_rss_kib")
 
 FRAME_COLUMNS = [
     *(f.name for f in fields(Run) if f.name not in _NESTED),
@@ -110,13 +111,8 @@ def from_answer(
     n, delay_s, wall_s = asked["n"], asked["delay_s"], answer["wall_s"]
     return Run(
         **asked,
-        python=answer["python"],
-        wall_s=wall_s,
-        user_s=answer["user_s"],
-        sys_s=answer["sys_s"],
+        **{name: answer[name] for name in _AS_ANSWERED},
         cpu_s=round(answer["user_s"] + answer["sys_s"], 6),
-        process_cpu_s=answer["process_cpu_s"],
-        peak_rss_kib=answer["peak_rss_kib"],
         ok=len(answer["responses"]),
         effective_concurrency=effective_concurrency(n, delay_s, wall_s),
         verdict=verdict(n, delay_s, wall_s, seen.get("peak_in_flight")),
@@ -128,9 +124,8 @@ def from_answer(
 
 def from_stored(found: dict[str, Any]) -> Run:
     """The run that measurements.stored_or_new gives, with what it says of how it was made."""
-    known = {f.name for f in fields(Run)}
-    run = {name: value for name, value in found.items() if name in known}
-    return Run(**run | {"made": {name: found.get(name) for name in measurements.COLUMNS}})
+    made = {name: found.get(name) for name in measurements.COLUMNS}
+    return Run(**measurements.of_class(Run, found) | {"made": made})
 
 
 def frame(runs: Iterable[Run]) -> pd.DataFrame:
