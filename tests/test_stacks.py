@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from casebook import clients, places, stacks
+from casebook import clients, colours, places, stacks
 from casebook.errors import UsageError
 from casebook.probes import steps
 
@@ -45,6 +45,7 @@ def test_each_stack_is_complete(stack):
     assert bool(stack.lock) == (stack.python != "here")
     assert set(stack.steps) <= set(steps.STEPS)
     assert stack.client in ("", *clients.files())
+    assert stack.colour in ("", *colours.COLOURS)
     assert stack.steps or stack.client not in ("grequests", "requests", "threads")
     assert stack.about.endswith(".") and stack.about.count(". ") == 0
     if stack.says:

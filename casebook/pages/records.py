@@ -34,10 +34,10 @@ def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
     Raises BookFailed for an id that is used twice.
     """
     found = Records(
-        claims=_unique(chapters, media.CLAIM, "claim", "id"),
-        comparisons=_unique(chapters, media.COMPARISON, "comparison", "id"),
-        figures=_unique(chapters, media.FIGURE, "figure", "name"),
-        profiles=_unique(chapters, media.PROFILE, "profile", "name"),
+        claims=_unique(chapters, media.CLAIM, "claim"),
+        comparisons=_unique(chapters, media.COMPARISON, "comparison"),
+        figures=_unique(chapters, media.FIGURE, "figure"),
+        profiles=_unique(chapters, media.PROFILE, "profile"),
     )
     published = book.root / "data" / "published.csv"
     files = {
@@ -53,12 +53,12 @@ def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
     return found
 
 
-def _unique(chapters: Sequence[Chapter], mime: str, kind: str, key: str) -> list[dict[str, Any]]:
+def _unique(chapters: Sequence[Chapter], mime: str, kind: str) -> list[dict[str, Any]]:
     """The records of one media type, of which no two may have the same name."""
     found: dict[str, dict[str, Any]] = {}
     for chapter in chapters:
         for record in media.records(chapter.notebook, mime):
-            name = record[key]
+            name = record.get("id") or record["name"]
             if name in found:
                 raise BookFailed(
                     f"The {kind} {name} is made twice, in {found[name]['chapter']} and in "

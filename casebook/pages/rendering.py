@@ -54,9 +54,7 @@ def render(book: Book, chapters: Sequence[Chapter], found: Records) -> tuple[Pat
     if failures:
         _stand_in_for_figures(book)
     # What a chapter that stopped has not stated is missing on other pages: no fault of theirs.
-    problems = failures or _run_jupyter_book(book, strict=True)
-    if failures:
-        _run_jupyter_book(book, strict=False)
+    problems = failures + _run_jupyter_book(book, strict=not failures)
     first_page.write_text(FIRST_PAGE.format(html.escape(f"{book.page_names()[0]}.html")))
     shutil.copy(book.included / "claims.json", book.html)
     for each in found.profiles:

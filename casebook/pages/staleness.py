@@ -32,13 +32,15 @@ def of_files(root: Path, names: Iterable[str]) -> str:
 
     Unlike casebook.stacks.digests, it sees comments and moves: a page may show them.
     """
-    found = {}
-    for top in (root / name for name in names):
-        for file in top.rglob("*") if top.is_dir() else [top]:
-            if file.is_file() and _BY_PRODUCTS.isdisjoint(file.parts):
-                content = hashlib.sha256(file.read_bytes()).hexdigest()
-                found[file.relative_to(root).as_posix()] = content
-    return of(found)
+    tops = [root / name for name in names]
+    files = [file for top in tops for file in (top.rglob("*") if top.is_dir() else [top])]
+    return of(
+        {
+            file.relative_to(root).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
+            for file in files
+            if file.is_file() and _BY_PRODUCTS.isdisjoint(file.parts)
+        }
+    )
 
 
 def of_surroundings(book: Book) -> str:

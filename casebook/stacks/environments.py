@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from casebook import places
 from casebook.errors import EnvironmentFailed, MissingInterpreter
@@ -129,9 +130,10 @@ def status(stack: Stack) -> dict:
     "missing", "half-made", "no interpreter"), environment (its name), packages (name to version),
     steps, patch, says, about, and executable (path of the environment's Python, or None).
     """
-    names = ("name", "python", "packages", "steps", "patch", "says", "about")
-    row = {name: getattr(stack, name) for name in names}
-    row |= {"interpreter": None, "state": "no interpreter", "environment": "", "executable": None}
+    row: dict[str, Any] = {"name": stack.name, "python": stack.python, "interpreter": None}
+    row |= {"state": "no interpreter", "environment": ""}
+    names = ("packages", "steps", "patch", "says", "about")
+    row |= {name: getattr(stack, name) for name in names} | {"executable": None}
     interpreter = interpreters.find(stack.python)
     if not interpreter:
         return row
