@@ -1,9 +1,8 @@
 """Takes what chapters state and show out of their executed notebooks (findings/media.py)."""
 
-import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from casebook.errors import BookFailed
@@ -21,10 +20,6 @@ class Records:
     comparisons: list[dict[str, Any]] = field(default_factory=list)
     figures: list[dict[str, Any]] = field(default_factory=list)
     profiles: list[dict[str, Any]] = field(default_factory=list)
-
-    def as_json(self) -> str:
-        """All of it as one text, to see whether any of it changed."""
-        return json.dumps(asdict(self))
 
 
 def collect(book: Book, chapters: Sequence[Chapter]) -> Records:

@@ -1,12 +1,11 @@
-"""The record of a run: how it is checked, made of a probe's answer, and laid out as a frame.
+"""The record of a run: one process of one stack that fetched n pages.
 
-A run is one process of one stack that fetched n pages, with every response checked. A
-response that failed or was not the one asked for is an error that names the page: such a run
-is never recorded.
+Every response is checked. One that failed or was not the one asked for is an error that names the
+page: such a run is never recorded.
 """
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import pandas as pd
@@ -81,8 +80,7 @@ def check(stack: str, n: int, answer: dict[str, Any]) -> None:
 
     Raises RunFailed with the page and the cause.
     """
-    failure = answer["failure"]
-    if failure:
+    if failure := answer["failure"]:
         where = "" if failure["page"] is None else f" at page {failure['page']}"
         said = failure["message"].rstrip(".")
         raise RunFailed(f"{stack}: {failure['type']}{where}: {said}. Nothing was recorded.")
@@ -130,10 +128,8 @@ def from_stored(found: dict[str, Any]) -> Run:
 
 def frame(runs: Iterable[Run]) -> pd.DataFrame:
     """Runs as a tidy frame: one row a run, the columns FRAME_COLUMNS."""
-    rows = []
-    for run in runs:
-        row = asdict(run)
-        counters, made = row.pop("counters"), row.pop("made")
-        row.pop("versions")
-        rows.append(row | made | {f"counters_{name}": counters.get(name) for name in COUNTERS})
+    rows = [
+        vars(run) | run.made | {f"counters_{name}": run.counters.get(name) for name in COUNTERS}
+        for run in runs
+    ]
     return pd.DataFrame(rows, columns=FRAME_COLUMNS)
