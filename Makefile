@@ -43,7 +43,7 @@ lab: $(BOOK)
 
 record: $(BOOK)
 	@$(BIN)/python -m casebook record
-	@$(BIN)/python benchmarks/verdicts_under_load.py > .casebook/verdicts.csv && \
+	@$(BIN)/python -m casebook.cases.verdicts_under_load > .casebook/verdicts.csv && \
 	  mv .casebook/verdicts.csv data/reference/verdicts.csv
 
 lint: $(TESTS)

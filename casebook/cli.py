@@ -95,7 +95,7 @@ def _measure(options: Namespace) -> None:
         for run in measured:
             print(json.dumps(asdict(run)))
         return
-    from casebook.runs.runs import frame
+    from casebook.runs.run_record import frame
 
     table = analysis.summary(frame(measured)).drop(columns=["scheme", "source"])
     print(table.round(3).to_string(index=False))

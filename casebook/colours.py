@@ -6,6 +6,7 @@ on the other, were chosen to stay apart for readers with protanopia, deuteranopi
 (tests/test_charts.py computes both).
 """
 
+from casebook import stacks
 from casebook.words import OF_A_STACK, is_bare_loop, split_stack
 
 #: name -> (on a light page, on a dark page). The CSS variable of a name is --cb-<name>.
@@ -56,29 +57,6 @@ _PAGE = {
     "ground": "var(--pst-color-background, var(--jp-layout-color0, {}))",
 }
 
-_OF_STACK = {
-    "stage-2-today": "indigo",
-    "patch-all-first-today": "olive",
-    "patch-select-today": "magenta",
-    "extract-today": "brown",
-    "requests-2.23-py37": "magenta",
-    "requests-2.24-py37": "olive",
-    "google-auth-2.55.1-today": "steel",
-    "toolbelt-x509-today": "plum",
-    "stage-2-injected-today": "stage-2",
-    # The time machine: before the shared context, with it, and after it was taken back.
-    "requests-2.21.0-py37": "steel",
-    "requests-2.23.0-py37": "steel",
-    "requests-2.24.0-py37": "steel",
-    "requests-2.31.0-today": "steel",
-    "requests-2.32.2-today": "stage-4",
-    "requests-2.32.4-today": "stage-4",
-    "requests-2.32.5-today": "indigo",
-    "requests-2.33.1-today": "indigo",
-    "requests-2.34.2-today": "stage-1",
-    "preloaded-today": "stage-3",
-    "half-cured-today": "stage-2",
-}
 #: Where real threads stand beside greenlets in one chart.
 _OF_THREADS = {
     "stage-1-today": "threads",
@@ -135,7 +113,7 @@ OF_FRAME = {
 def colour_name(stack: str, client: str = "grequests") -> str:
     """The name in COLOURS of a stack's or a client's colour, the same in every chapter.
 
-    A stack without an entry of its own gets its stage's colour, else a spare one by its name.
+    A stack for which env/stacks.toml has none gets its stage's colour, else a spare one.
     """
     name = _chosen(stack, client)
     return name if name in COLOURS else _spare(name)
@@ -152,10 +130,10 @@ def _chosen(stack: str, client: str) -> str:
         return _OF_THREADS[stack]
     if client not in OF_A_STACK or not stack or is_bare_loop(stack, client):
         return _OF_CLIENT.get(client, client)
-    if stack in _OF_STACK:
-        return _OF_STACK[stack]
+    if stack in stacks.load() and stacks.load()[stack].colour:
+        return stacks.load()[stack].colour
     what, _ = split_stack(stack)
-    return "steel" if what.startswith("openssl-") else what
+    return what
 
 
 def colour_of_value(column: str, value) -> str:

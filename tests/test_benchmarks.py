@@ -1,30 +1,24 @@
-"""Each benchmark runs to its end in its smallest size. What it finds is for quiet machines."""
+"""What no chapter runs, to its end in its smallest size. What it finds is for quiet machines."""
 
 import sys
 
 import pytest
 from here import run
 
-from casebook import places
-
 pytestmark = pytest.mark.slow
 
 SMALLEST = {
-    "forks": ("context dropped, 4 threads", ["--children", "2"]),
+    "certificates.forks": ("context dropped, 4 threads", ["--children", "2"]),
     "probe_overhead": ("wall of probe / bare", ["stage-1-today", "--n", "3", "--delay", "0.1",
                                                 "--pairs", "3"]),
     "verdicts_under_load": ("verdicts that differ", ["1", "2"]),
 }  # fmt: skip
 
 
-def test_every_benchmark_is_here():
-    assert {path.stem for path in (places.ROOT / "benchmarks").glob("*.py")} == set(SMALLEST)
-
-
 @pytest.mark.parametrize("name", SMALLEST)
 def test_runs_to_its_end(name):
     said, options = SMALLEST[name]
-    done = run(sys.executable, "-m", f"benchmarks.{name}", *options, timeout=600)
+    done = run(sys.executable, "-m", f"casebook.cases.{name}", *options, timeout=600)
     # 1: a target was missed, which a busy machine may do.
     assert done.returncode in (0, 1), done.stderr[-2000:]
     assert said in done.stdout + done.stderr

@@ -14,9 +14,9 @@ import pytest
 from here import alive, eventually
 from sphinx.errors import ExtensionError
 
-from casebook import media, pages, places
+from casebook import pages, places
 from casebook.errors import BookFailed, FindingsOtherwise
-from casebook.findings import published
+from casebook.findings import media, published
 from casebook.pages import execution, links, rendering, sphinx_site, staleness
 from casebook.pages.contents import Book
 from casebook.pages.records import Records

@@ -12,9 +12,9 @@ from myst_nb.core.variables import format_plain_text
 from myst_nb.ext.glue import extract_glue_data_cell
 from nbclient import NotebookClient
 
-from casebook import media, places
+from casebook import places
 from casebook.errors import UsageError
-from casebook.findings import claims, sentences
+from casebook.findings import claims, media, sentences
 from casebook.runs import again
 from casebook.runs.decisions import Window, decide
 

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from casebook import progress
 from casebook.errors import UsageError
-from casebook.runs import decisions, measure
+from casebook.runs import decisions, measure, progress
 from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Window, level, ratio
 
 TRIES = 200

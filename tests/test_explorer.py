@@ -14,7 +14,7 @@ from test_pages import browser, inaccessible, too_wide  # noqa: F401  (a fixture
 
 from casebook import charts, colours, places, stacks
 from casebook.cases import explorer as case
-from casebook.media import FIGURE
+from casebook.findings.media import FIGURE
 from casebook.probes import steps
 from casebook.runs import modes, phases
 

@@ -230,7 +230,7 @@ def test_the_makefile_sets_up_behind_such_a_proxy(machine: Machine) -> None:
 def test_nobody_calls_uv_but_through_here() -> None:
     calls = re.compile(r"find_uv_bin|bin/uv\b|\(BIN\)/uv\b|-m uv\b|[\"']-m[\"'], [\"']uv[\"']")
     files = [places.ROOT / "Makefile", places.ROOT / "postBuild", places.ROOT / ".ci" / "run"]
-    for folder in ("casebook", "tests", "benchmarks"):
+    for folder in ("casebook", "tests"):
         files += (places.ROOT / folder).rglob("*.py")
     mine = {Path(installers.__file__), Path(__file__)}
     assert [

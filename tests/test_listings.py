@@ -3,6 +3,7 @@
 import html
 import importlib.util
 import re
+from pathlib import Path
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_a_quotation_is_what_the_interpreter_imports():
     listing = listings.source("stage-0", "json.decoder", "JSONDecoder.decode", mark="raw_decode")
     method = importlib.util.find_spec("json.decoder")
     for line in printed(listing).splitlines():
-        assert line in open(method.origin).read()
+        assert line in Path(method.origin).read_text(encoding="utf-8")
     assert printed(listing).startswith("def decode(self, s")
     assert len(marked(listing)) == 1
     assert re.search(r"Python 3\.[\d.]+: json/decoder\.py, lines \d+ to \d+\.", listing.text)
@@ -82,7 +83,7 @@ def test_where_the_interpreter_is_missing_it_says_so(monkeypatch):
 
 def test_files_of_ours_and_of_nobody_else():
     said = listings.file("casebook/places.py", lines=(1, 3))
-    assert printed(said) == "".join(open(places.PACKAGE / "places.py").readlines()[:3])
+    assert printed(said) == "".join((places.PACKAGE / "places.py").read_text().splitlines(True)[:3])
     assert said.text.endswith("casebook/places.py, lines 1 to 3.")
 
 

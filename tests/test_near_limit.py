@@ -12,7 +12,7 @@ import pytest
 from casebook import places, server
 from casebook.cases import h2load, near_limit
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
-from casebook.runs import decisions, runs
+from casebook.runs import decisions, run_record
 from casebook.stacks import environments
 
 KIB_OF_NOTHING = 1024
@@ -81,7 +81,7 @@ def test_a_page_that_is_not_there_is_named(https):
     answer = ask(url=f"{https.url}/nowhere", trusted=str(https.ca_file))
     assert answer["failure"]["page"] == 0 and answer["failure"]["type"] == "WrongStatus"
     with pytest.raises(RunFailed, match=r"page 0.*404"):
-        runs.check("go", 3, answer)
+        run_record.check("go", 3, answer)
 
 
 @needs("go")
@@ -139,7 +139,7 @@ def test_without_go_the_reference_machine_speaks_or_what_is_missing_is_said(
         with pytest.raises(MissingInterpreter, match="needs Go"):
             ask([7])
 
-    columns = dict.fromkeys(runs.FRAME_COLUMNS)
+    columns = dict.fromkeys(run_record.FRAME_COLUMNS)
     row = columns | {"stack": "go", "client": "go", "n": 7, "scheme": "https"}
     row |= {"delay_s": 1.0, "wall_s": 1.1}
     table = pd.DataFrame([row, row | {"n": 70}, row | {"stack": "stage-1-today"}])

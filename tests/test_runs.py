@@ -3,9 +3,10 @@ import pstats
 
 import pytest
 
-from casebook import digests, places
+from casebook import places
 from casebook.errors import RunFailed
-from casebook.runs import again, measurements, observations, runs
+from casebook.runs import again, measurements, observations, run_record
+from casebook.stacks import digests
 
 ASKED = dict(
     stack="s", client="grequests", n=2, delay_s=0.1, scheme="https", trust="authority", repeat=1
@@ -32,12 +33,12 @@ def failed(page, kind, message):
 
 def test_a_run_carries_the_servers_counters_and_its_verdict():
     counted = {"connections": 2, "handshakes": 2, "requests": 2, "peak_in_flight": 2}
-    run = runs.from_answer(answer(), counted | {"protocols": {}}, **ASKED)
+    run = run_record.from_answer(answer(), counted | {"protocols": {}}, **ASKED)
     assert run.verdict == "concurrent"
     assert run.effective_concurrency == pytest.approx(2.0)
-    assert set(run.counters) == set(runs.COUNTERS)
+    assert set(run.counters) == set(run_record.COUNTERS)
     assert run.cpu_s == pytest.approx(0.03)
-    assert runs.frame([run]).loc[0, "counters_peak_in_flight"] == 2
+    assert run_record.frame([run]).loc[0, "counters_peak_in_flight"] == 2
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_a_run_carries_the_servers_counters_and_its_verdict():
 )
 def test_a_run_with_a_wrong_response_is_an_error_that_names_it(changed, said):
     with pytest.raises(RunFailed, match=said):
-        runs.from_answer(answer(**changed), None, **ASKED)
+        run_record.from_answer(answer(**changed), None, **ASKED)
 
 
 def test_digest_changes_with_each_part_and_with_file_contents(tmp_path):
@@ -120,13 +121,13 @@ def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(tmp_path
     assert taken()["value"] == 2  # a reader measures anew
 
 
-def test_store_gives_back_what_was_saved_and_never_a_half(tmp_path):
-    store = measurements.Measurements(tmp_path / "runs")
-    assert store.load("x") is None
-    store.save("x", {"wall_s": 1.0})
+def test_store_gives_back_what_was_saved_and_never_a_half(tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "RUNS", tmp_path / "runs")
+    assert measurements.load("x") is None
+    measurements.save("x", {"wall_s": 1.0})
     (tmp_path / "runs" / "y.7.part").write_text('{"wall')  # a writer that was killed
-    assert store.load("x") == {"wall_s": 1.0}
-    assert store.load("y") is None
+    assert measurements.load("x") == {"wall_s": 1.0}
+    assert measurements.load("y") is None
 
 
 def test_a_profile_survives_the_way_into_a_dump_and_back(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from casebook import clients, places, stacks
+from casebook import clients, colours, places, stacks
 from casebook.errors import UsageError
 from casebook.probes import steps
 from casebook.stacks import environments, locks
@@ -47,6 +47,7 @@ def test_each_stack_is_complete(stack):
     assert bool(stack.lock) == (stack.python != "here")
     assert set(stack.steps) <= set(steps.STEPS)
     assert stack.client in ("", *clients.files())
+    assert stack.colour in ("", *colours.COLOURS)
     assert stack.steps or stack.client not in ("grequests", "requests", "threads")
     assert stack.about.endswith(".") and stack.about.count(". ") == 0
     if stack.says:

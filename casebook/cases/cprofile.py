@@ -8,11 +8,12 @@ import certifi
 import pandas as pd
 
 from casebook import places
-from casebook.runs import decisions, measurements, runs
+from casebook.runs import decisions, measurements
 from casebook.runs.decisions import Question
 from casebook.runs.measure import several
 from casebook.stacks import commands, interpreters
 from casebook.stacks.interpreters import Interpreter
+from casebook.words import LIVE
 
 #: Pythons that the book runs on, and that show what cProfile became in 3.12.
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -54,7 +55,7 @@ def overlaps(until: Question | Iterable[Question]) -> pd.DataFrame:
 
 
 def _frame(rows: list[dict]) -> pd.DataFrame:
-    return pd.DataFrame(rows).assign(source=runs.LIVE, measured_at=measurements.now())
+    return pd.DataFrame(rows).assign(source=LIVE, measured_at=measurements.now())
 
 
 def _pythons() -> dict[str, Interpreter]:

@@ -12,9 +12,10 @@ import pandas as pd
 
 from casebook import server, stacks
 from casebook.errors import UsageError
-from casebook.runs import measurements, runs
+from casebook.runs import measurements, run_record
 from casebook.runs.bench import ask_probe
 from casebook.stacks import environments
+from casebook.words import LIVE
 
 #: What a report of gevent begins with, after the moment and the greenlet; the stack in it, whose
 #: lines are indented; and a call in that.
@@ -39,7 +40,7 @@ class Watch:
     max_blocking_s: float
     reports: list
     measured_at: str
-    source: str = runs.LIVE
+    source: str = LIVE
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -83,7 +84,7 @@ def watch(
     }
     with server.start(scheme) as lab:
         answer, said = ask_probe(environment, lab, n, delay_s, "grequests", variables=variables)
-    runs.check(name, n, answer)
+    run_record.check(name, n, answer)
     return Watch(name, n, delay_s, max_blocking_s, reports_in(said), measurements.now())
 
 

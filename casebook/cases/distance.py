@@ -11,13 +11,14 @@ from collections.abc import Iterator
 
 from casebook import server, stacks
 from casebook.errors import UsageError
-from casebook.runs import measurements, runs
+from casebook.runs import measurements, run_record
 from casebook.runs import trust as trusts
 from casebook.runs.bench import Bench, ask_probe
 from casebook.runs.observations import Observation
 from casebook.server import Server
 from casebook.server.relay import relay
 from casebook.stacks import environments
+from casebook.words import LIVE
 
 #: The newest TLS that a stack may speak: the words of this module and those of OpenSSL.
 TLS = {"1.2": "TLSv1.2", "1.3": "TLSv1.3"}
@@ -51,10 +52,10 @@ def profile(
             environment, lab, n, delay_s, "grequests",
             gather=("profile",), variables={"OPENSSL_CONF": configuration.name},
         )  # fmt: skip
-    runs.check(name, n, answer)
+    run_record.check(name, n, answer)
     return Observation(
         name, "profile", n, delay_s, answer["python"], list(environment.stack.steps),
-        measurements.now(), runs.LIVE, answer,
+        measurements.now(), LIVE, answer,
     )  # fmt: skip
 
 

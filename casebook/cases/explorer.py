@@ -16,9 +16,9 @@ from pathlib import Path
 import pandas as pd
 
 from casebook import places, stacks
-from casebook.progress import Progress
 from casebook.runs import analysis, measure, measurements, modes, phases, trust
 from casebook.runs.bench import Bench
+from casebook.runs.progress import Progress
 from casebook.stacks import environments
 from casebook.words import REFERENCE, join
 

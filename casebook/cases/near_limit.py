@@ -17,16 +17,16 @@ from typing import Any
 
 import pandas as pd
 
-from casebook import digests, places, server, stacks
+from casebook import places, server, stacks
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
-from casebook.runs import decisions, measurements, modes, reference, runs, trust
+from casebook.runs import decisions, measurements, modes, reference, run_record, trust
 from casebook.runs.bench import Bench
 from casebook.runs.decisions import Question
 from casebook.runs.measure import check_parameters, in_turns, rounds, several
 from casebook.runs.measure import measure as measure_stacks
-from casebook.runs.runs import Run
+from casebook.runs.run_record import Run
 from casebook.server import Server
-from casebook.stacks import commands, environments
+from casebook.stacks import commands, digests, environments
 
 #: What its runs are called in the columns `stack` and `client`.
 GO = "go"
@@ -86,8 +86,8 @@ def measure(
     until: Question | Iterable[Question] = (),
     looks: Iterable[int] = decisions.LOOKS,
 ) -> pd.DataFrame:
-    """Measure the near-limit: one row a run, columns runs.FRAME_COLUMNS and `instead`, stack and
-    client `go`. It loads its certificates once, like the cure.
+    """Measure the near-limit: one row a run, columns run_record.FRAME_COLUMNS and `instead`; stack
+    and client are `go`. It loads its certificates once, like the cure.
 
     n: sizes, by default the mode's crowd_ns. beside: stacks that are measured in the same rounds,
     in turns with it. All trust a full bundle (trust.BUNDLE), over https. until, looks: what is to
@@ -101,7 +101,7 @@ def measure(
             lambda chosen: measure(sizes, repeats=chosen, **how), several(until), looks
         )
     if is_here():
-        return runs.frame(measure_runs(sizes, repeats=repeats, **how)).assign(instead="")
+        return run_record.frame(measure_runs(sizes, repeats=repeats, **how)).assign(instead="")
     rows = recorded(sizes, scheme)
     if rows.empty:
         raise MissingInterpreter(f"{_WITHOUT_GO}, and none like it was recorded.")
@@ -114,7 +114,7 @@ def measure(
 
 def recorded(ns: Iterable[int], scheme: str = "https") -> pd.DataFrame:
     """The reference machine's runs of the near-limit at these sizes, or at the nearest where none
-    of them was recorded: columns runs.FRAME_COLUMNS, and `instead`."""
+    of them was recorded: columns run_record.FRAME_COLUMNS, and `instead`."""
     return reference.stand_in(reference.runs(), {"stack": GO, "scheme": scheme}, {"n": list(ns)})
 
 
@@ -145,7 +145,7 @@ def _run(bench: Bench, **parameters: Any) -> Run:
     """One run of the near-limit, stored or new."""
     code = [*digests.files(trust), Path(__file__), *server.MADE_OF]
     key = digests.of(measurements.SCHEMA, build().parent.name, code, parameters)
-    return runs.from_stored(
+    return run_record.from_stored(
         measurements.stored_or_new(key, lambda: _measured(bench.lab(), parameters))
     )
 
@@ -155,7 +155,7 @@ def _measured(lab: Server, parameters: dict[str, Any]) -> dict[str, Any]:
     lab.reset()
     answer = _answer(lab, n, parameters["delay_s"], parameters["trust"])
     counted = lab.counters() or {}
-    run = runs.from_answer(answer, counted, stack=GO, client=GO, **parameters)
+    run = run_record.from_answer(answer, counted, stack=GO, client=GO, **parameters)
     if (counted["connections"], counted["requests"]) != (n, n):
         raise RunFailed(
             f"{GO}: {counted['requests']} requests over {counted['connections']} connections "
@@ -165,7 +165,7 @@ def _measured(lab: Server, parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answer(lab: Server, n: int, delay_s: float, trusted: str) -> dict[str, Any]:
-    """What near_limit.go answers, in the shape of the probes' (runs.from_answer)."""
+    """What near_limit.go answers, in the shape of the probes' (run_record.from_answer)."""
     # Generous: all at once is one delay and some milliseconds of handshake for each.
     within_s = 60 + delay_s + 0.05 * n
     with tempfile.TemporaryDirectory() as folder:

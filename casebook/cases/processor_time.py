@@ -16,12 +16,13 @@ import pandas as pd
 
 from casebook import clients, places, server, stacks
 from casebook.errors import RunFailed
-from casebook.runs import answers, decisions, runs, trust
+from casebook.runs import answers, decisions, trust
 from casebook.runs.bench import Bench
 from casebook.runs.decisions import Question
 from casebook.runs.measure import in_turns, several
 from casebook.stacks import commands, environments, scripts
 from casebook.stacks.environments import Environment
+from casebook.words import LIVE
 
 PROBE = places.PROBES / "whole_program.py"
 
@@ -121,7 +122,7 @@ def _row(
         [PROBE, clients.file_of(parameters["client"]), Path(__file__), *cure, *server.MADE_OF],
         lambda: _measured(bench.lab(), environment, parameters, bool(cure)),
     )
-    of = {"stack": stack.name, "repeat": repeat, "source": runs.LIVE}
+    of = {"stack": stack.name, "repeat": repeat, "source": LIVE}
     of |= {name: parameters[name] for name in ("client", "n", "one_core")}
     return of | found
 

@@ -19,9 +19,10 @@ from casebook.cases import explorer, near_limit
 from casebook.cases.bookstore import visits
 from casebook.cases.certificates import counts, handshakes, loading
 from casebook.errors import UsageError
-from casebook.runs import decisions, measurements, modes, observations, reference, runs, trust
+from casebook.runs import decisions, measurements, modes, observations, reference, run_record, trust
 from casebook.runs.measure import measure_runs, observe
 from casebook.stacks import environments
+from casebook.words import REFERENCE
 
 STAGES_2019 = [f"stage-{stage}-{python}" for python in ("py27", "py37") for stage in (1, 2, 3, 4)]
 #: Those of them that take one delay for each page: of 30 pages, one run is enough.
@@ -92,7 +93,7 @@ def _loading(folder: Path) -> None:
     for kind, rows in kinds.items():
         rounded = (
             {name: round(of, 4) if isinstance(of, float) else of for name, of in row.items()}
-            | {"source": runs.REFERENCE}
+            | {"source": REFERENCE}
             for row in rows
         )
         each = ",\n  ".join(json.dumps(row, allow_nan=False) for row in rounded)
@@ -229,7 +230,7 @@ def _measured(chosen: list[str]) -> tuple[pd.DataFrame, dict[str, dict]]:
         measured += near_limit.measure_runs(modes.FULL.crowd_ns)
     versions = {run.stack: run.versions for run in measured}
     versions |= {name: environments.ensure(stacks.get(name)).versions for name in _OF_THE_BOOKSTORE}
-    return runs.frame(measured).assign(source=runs.REFERENCE, key=""), versions
+    return run_record.frame(measured).assign(source=REFERENCE, key=""), versions
 
 
 @contextlib.contextmanager

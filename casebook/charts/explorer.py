@@ -12,7 +12,7 @@ from casebook.cases import explorer as case
 from casebook.charts import timelines
 from casebook.charts.figure import Chart
 from casebook.charts.origins import day, moment
-from casebook.media import FIGURE
+from casebook.findings.media import FIGURE
 
 NAME = "explorer"
 

@@ -20,7 +20,7 @@ from matplotlib.transforms import Bbox
 from casebook import colours
 from casebook.charts.origins import UNSTEADY
 from casebook.errors import UsageError
-from casebook.media import FIGURE
+from casebook.findings.media import FIGURE
 
 #: Drawings are laid out in points, which become the units of their viewBox. At this width a
 #: text of TEXT points is read at about 10 pixels on a phone and 16 on a desk.

@@ -20,8 +20,9 @@ from typing import Any
 from snakeviz.stats import json_stats, table_rows
 from tornado.template import Template
 
-from casebook import media, places
+from casebook import places
 from casebook.errors import BookFailed, UsageError
+from casebook.findings import media
 
 #: A line of a profile: file, line, function.
 Line = tuple[str, int, str]

@@ -20,8 +20,8 @@ from IPython.display import display
 
 from casebook import words
 from casebook.errors import UsageError
+from casebook.findings.media import CLAIM
 from casebook.findings.sentences import Sentence, origin
-from casebook.media import CLAIM
 from casebook.runs import again
 from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
 
@@ -132,12 +132,10 @@ def _outcome(decisions: Sequence[Decision], holds: bool | None, not_here: str) -
     if not_here:
         return NOT_HERE, not_here
     counted = [] if holds is None else [HOLDS if holds else OTHERWISE]
-    found = [*(each.outcome for each in decisions), *counted]
-    for outcome in (OTHERWISE, NOT_HERE, UNDECIDED):
-        if outcome in found:
-            because = next((each.because for each in decisions if each.because), "")
-            return outcome, because if outcome == NOT_HERE else ""
-    return HOLDS, ""
+    found = {*(each.outcome for each in decisions), *counted}
+    outcome = next(each for each in (OTHERWISE, NOT_HERE, UNDECIDED, HOLDS) if each in found)
+    because = next((each.because for each in decisions if each.because), "")
+    return outcome, because if outcome == NOT_HERE else ""
 
 
 def _both_attempts(record: Record) -> Record:
@@ -149,8 +147,8 @@ def _both_attempts(record: Record) -> Record:
     first = again.before(record["id"])
     if first is None:
         return record | {"attempts": []}
-    told = ("outcome", "value", "interval", "n")
-    attempts = [{name: each[name] for name in told} for each in (first, record)]
+    names = ("outcome", "value", "interval", "n")
+    attempts = [{name: each[name] for name in names} for each in (first, record)]
     counted = record["window"] is None
     if counted and record["outcome"] == HOLDS and first["outcome"] == OTHERWISE:
         record = record | {"outcome": UNDECIDED, "holds": None}
@@ -183,9 +181,9 @@ def rounded(value: Any) -> Any:
 def _show(record: Record, frame: pd.DataFrame) -> None:
     sign, outcome, good = _MARKS[record["outcome"]]
     recorded, total = int(frame["source"].eq(words.REFERENCE).sum()), len(frame)
-    here = record["outcome"] != NOT_HERE
     found = _found(record)
     of = f"{recorded} of {total} runs from the reference machine" if recorded else "measured here"
+    is_here = record["outcome"] != NOT_HERE
     Sentence(
         kind="claim",
         id=record["id"],
@@ -193,8 +191,8 @@ def _show(record: Record, frame: pd.DataFrame) -> None:
         sign=sign,
         outcome=outcome,
         good=good,
-        origin=origin(recorded, total) if here else "",
-        details="; ".join(part for part in (of, found) if part) if here else "",
+        origin=origin(recorded, total) if is_here else "",
+        details="; ".join(filter(None, (of, found))) if is_here else "",
         remark="" if good else _remark(record, found),
     ).show(CLAIM, record)
 
@@ -220,12 +218,11 @@ def _remark(record: Record, found: str) -> str:
     """What did not hold, in words, and how to measure more."""
     if record["outcome"] == NOT_HERE:
         return f"Not on this machine: {record['because'].rstrip('.')}."
-    what = "Undecided here" if record["outcome"] == UNDECIDED else "It came out otherwise here"
-    more = (
-        "More rounds decide it: `looks=(64,)` where it is measured."
-        if record["outcome"] == UNDECIDED and record["window"]
-        else "To measure it again, run this chapter once more."
-    )
+    what, more = "It came out otherwise here", "To measure it again, run this chapter once more."
+    if record["outcome"] == UNDECIDED:
+        what = "Undecided here"
+        if record["window"]:
+            more = "More rounds decide it: `looks=(64,)` where it is measured."
     return f"{what}{': ' * bool(found)}{found}. {more}"
 
 

@@ -13,7 +13,7 @@ their times are compared as they are; whether a finding holds is for the caller 
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -21,8 +21,8 @@ import pandas as pd
 from casebook import places, words
 from casebook.errors import UsageError
 from casebook.findings.claims import behind, plain
+from casebook.findings.media import COMPARISON
 from casebook.findings.sentences import Sentence, origin
-from casebook.media import COMPARISON
 from casebook.runs import analysis
 
 REPRODUCED, DIFFERS = "reproduced", "differs"
@@ -87,41 +87,35 @@ def series(*ids: str) -> pd.DataFrame:
     frame = frame[frame["number"].notna() & frame["n"].str.isdigit()]
     if frame.empty:
         raise UsageError(f"data/published.csv has no wall times under {', '.join(ids)}")
-    n = frame["n"].astype(int)
-    made = pd.DataFrame(
-        {
-            "id": frame["id"],
-            "stack": [_stack(*each) for each in zip(frame["system"], frame["python"], strict=True)],
-            "python": frame["python"],
-            "client": [
-                "requests" if s.startswith("requests") else "grequests" for s in frame["system"]
-            ],
-            "n": n,
-            "delay_s": DELAY_S,
-            "wall_s": frame["number"],
-            "effective_concurrency": n * DELAY_S / frame["number"],
-            "scheme": frame["proto"],
-            "source": words.PUBLISHED,
-            "published_in": frame["source"],
-        }
-    )
-    return made.reset_index(drop=True)
+    n, is_loop = frame["n"].astype(int), frame["system"].str.startswith("requests")
+    columns = {
+        "id": frame["id"],
+        "stack": _stacks(frame),
+        "python": frame["python"],
+        "client": is_loop.map({True: "requests", False: "grequests"}),
+        "n": n,
+        "delay_s": DELAY_S,
+        "wall_s": frame["number"],
+        "effective_concurrency": n * DELAY_S / frame["number"],
+        "scheme": frame["proto"],
+        "source": words.PUBLISHED,
+        "published_in": frame["source"],
+    }
+    return pd.DataFrame(columns).reset_index(drop=True)
 
 
 def verdicts() -> pd.DataFrame:
     """The published verdicts: columns id, stack, published (slow, fast), source, published_in."""
     frame = load()
     frame = frame[frame["metric"] == "verdict"]
-    stacks = [_stack(*each) for each in zip(frame["system"], frame["python"], strict=True)]
-    return pd.DataFrame(
-        {
-            "id": frame["id"].to_list(),
-            "stack": stacks,
-            "published": frame["value"].to_list(),
-            "source": words.PUBLISHED,
-            "published_in": frame["source"].to_list(),
-        }
-    )
+    columns = {
+        "id": frame["id"],
+        "stack": _stacks(frame),
+        "published": frame["value"],
+        "source": words.PUBLISHED,
+        "published_in": frame["source"],
+    }
+    return pd.DataFrame(columns).reset_index(drop=True)
 
 
 def profile_lines(beginning: str) -> pd.DataFrame:
@@ -134,16 +128,16 @@ def profile_lines(beginning: str) -> pd.DataFrame:
     rows = rows[rows["id"].str.startswith(beginning) & rows["metric"].str.startswith("tottime ")]
     if rows.empty:
         raise UsageError(f"data/published.csv has no profile whose ids begin with {beginning!r}")
-    return pd.DataFrame(
-        {
-            "calls": rows["note"].str.extract(r"([\d/]+) calls", expand=False),
-            "tottime_s": rows["number"],
-            "cumtime_s": rows["note"].str.extract(r"cumtime ([\d.]+)", expand=False).astype(float),
-            "function": rows["metric"].str.removeprefix("tottime "),
-            "source": words.PUBLISHED,
-            "published_in": rows["source"],
-        }
-    ).reset_index(drop=True)
+    note = rows["note"].str
+    columns = {
+        "calls": note.extract(r"([\d/]+) calls", expand=False),
+        "tottime_s": rows["number"],
+        "cumtime_s": note.extract(r"cumtime ([\d.]+)", expand=False).astype(float),
+        "function": rows["metric"].str.removeprefix("tottime "),
+        "source": words.PUBLISHED,
+        "published_in": rows["source"],
+    }
+    return pd.DataFrame(columns).reset_index(drop=True)
 
 
 def agrees(published: float | str, measured: Any, tolerance: float = TOLERANCE) -> bool:
@@ -167,24 +161,19 @@ def agrees(published: float | str, measured: Any, tolerance: float = TOLERANCE) 
 
 
 def compare(
-    id: str,
-    measured: Any = None,
-    outcome: str = "",
-    why: str = "",
-    runs: object = None,
-    finding: bool | None = None,
-    delays: int = 0,
-) -> None:
+    id: str, measured: Any = None, outcome: str = "", why: str = "", runs: object = None,
+    finding: bool | None = None, delays: int = 0,
+) -> None:  # fmt: skip
     """Show a published row beside what we got, and leave a record for the page of all rows.
 
     id: a row of published.csv. measured: ours, a number in the row's unit or a text; None
     where nothing corresponds to it. runs: what it came from, a frame or an Observation, for
     the source and the delay. outcome: one of OUTCOMES where it cannot be computed. why: one
-    sentence; needed for `not measured`. finding: whether the published
-    finding holds here, although the number is another one; needed for numbers of the second and
-    third part, which had no delay to compare by. delays: so many of the delays that were set are
-    in the time whoever measures it, so that only the seconds beside them were free to differ and
-    are compared. Raises UsageError without what is needed.
+    sentence; needed for `not measured`. finding: whether the published finding holds here,
+    although the number is another one; needed for numbers of the second and third part, which had
+    no delay to compare by. delays: so many of the delays that were set are in the time whoever
+    measures it, so that only the seconds beside them were free to differ and are compared.
+    Raises UsageError without what is needed.
     """
     _show(comparison(id, measured, outcome, why, runs, finding, delays), row(id))
 
@@ -198,31 +187,31 @@ def comparison(
     Returns id, published (with its unit), measured, measured_text, unit, outcome, why, source
     (`live` or `reference`), chapter.
     """
-    asked = row(id)
+    published = row(id)
     if measured is not None:
         measured = plain(measured, f"comparison {id}")
-    delay_s = _delay_s(runs) if _waited(asked) else DELAY_S
-    outcome = outcome or _outcome(asked, measured, delay_s, finding, delays)
+    delay_s = _delay_s(runs) if _waited(published) else DELAY_S
+    outcome = outcome or _outcome(published, measured, delay_s, finding, delays)
     if outcome not in OUTCOMES:
         raise UsageError(f"comparison {id}: {outcome!r} is none of {', '.join(OUTCOMES)}")
     if outcome == NOT_MEASURED and not why.strip():
         raise UsageError(
-            f"comparison {id}: published {asked['value']}, and nothing here. "
+            f"comparison {id}: published {published['value']}, and nothing here. "
             "Say why in one sentence (why=...)."
         )
     if outcome == NOT_REPRODUCED and not why.strip():
         why = UNEXPLAINED
     if delays and measured is not None:
-        theirs, ours = _beside(asked, measured, delay_s, delays)
+        theirs, ours = _beside(published, measured, delay_s, delays)
         of = "the delay" if delays == 1 else f"the {delays} delays"
         why = f"Beside {of} it took {theirs:.2f} s there and {ours:.2f} s here. {why}".strip()
     recorded = behind(runs)["source"].eq(words.REFERENCE).any()
     return {
         "id": id,
-        "published": _with_unit(asked["value"], asked["unit"]),
+        "published": _with_unit(published["value"], published["unit"]),
         "measured": measured,
-        "measured_text": _text(measured, asked, delay_s),
-        "unit": asked["unit"],
+        "measured_text": _text(measured, published, delay_s),
+        "unit": published["unit"],
         "outcome": outcome,
         "why": why,
         "source": words.REFERENCE if recorded else words.LIVE,
@@ -242,10 +231,11 @@ def missing(ids: Iterable[str], part: int = 1) -> list[str]:
     return [id for id in rows_of_part(part) if id not in compared]
 
 
-def _stack(system: str, python: str) -> str:
-    """The stack that a published system is: "stage-2 + pyopenssl" on 2.7 -> stage-2-py27."""
-    stage = next((word for word in system.split() if word.startswith("stage-")), "stage-0")
-    return f"{stage}-py{python.replace('.', '')}" if python else stage
+def _stacks(frame: pd.DataFrame) -> pd.Series:
+    """The stacks that published systems are: "stage-2 + pyopenssl" on 2.7 -> stage-2-py27."""
+    stages = frame["system"].str.extract(r"\b(stage-\S+)", expand=False).fillna("stage-0")
+    pythons = ("-py" + frame["python"].str.replace(".", "")).where(frame["python"] != "", "")
+    return stages + pythons
 
 
 def _delay_s(runs: object) -> float:
@@ -256,32 +246,34 @@ def _delay_s(runs: object) -> float:
     return float(delays[0]) if len(delays) else DELAY_S
 
 
-def _waited(asked: pd.Series) -> bool:
+def _waited(published: pd.Series) -> bool:
     """Whether the source of a row had its server wait before each response."""
-    return asked["source"].startswith(_WITH_DELAY)
+    return published["source"].startswith(_WITH_DELAY)
 
 
-def _beside(asked: pd.Series, measured: Any, delay_s: float, delays: int) -> tuple[float, float]:
+def _beside(
+    published: pd.Series, measured: Any, delay_s: float, delays: int
+) -> tuple[float, float]:
     """The seconds beside so many delays, in a published time and in ours."""
-    return asked["number"] - delays * DELAY_S, measured - delays * delay_s
+    return published["number"] - delays * DELAY_S, measured - delays * delay_s
 
 
 def _outcome(
-    asked: pd.Series, measured: Any, delay_s: float, finding: bool | None, delays: int = 0
+    published: pd.Series, measured: Any, delay_s: float, finding: bool | None, delays: int = 0
 ) -> str:
     if measured is None:
         return NOT_MEASURED
-    number = not isinstance(measured, str) and pd.notna(asked["number"])
-    if not number or (asked["unit"] != "s" and finding is None):
-        return REPRODUCED if agrees(asked["value"], measured) else NOT_REPRODUCED
-    ours, theirs = measured / delay_s, asked["number"] / DELAY_S
-    if agrees(*(_beside(asked, measured, delay_s, delays) if delays else (theirs, ours))):
+    number = not isinstance(measured, str) and pd.notna(published["number"])
+    if not number or (published["unit"] != "s" and finding is None):
+        return REPRODUCED if agrees(published["value"], measured) else NOT_REPRODUCED
+    ours, theirs = measured / delay_s, published["number"] / DELAY_S
+    if agrees(*(_beside(published, measured, delay_s, delays) if delays else (theirs, ours))):
         return REPRODUCED
     if finding is not None:
         return DIFFERS if finding else NOT_REPRODUCED
-    if not asked["n"].isdigit() or not _waited(asked):
+    if not published["n"].isdigit() or not _waited(published):
         return NOT_REPRODUCED
-    n = int(asked["n"])
+    n = int(published["n"])
     same = analysis.verdict(n, 1.0, ours) == analysis.verdict(n, 1.0, theirs)
     return DIFFERS if same else NOT_REPRODUCED
 
@@ -290,10 +282,10 @@ def _with_unit(value: object, unit: str) -> str:
     return f"{value}{unit}" if unit == "%" else f"{value} {unit}".strip()
 
 
-def _text(measured: Any, asked: pd.Series, delay_s: float) -> str:
+def _text(measured: Any, published: pd.Series, delay_s: float) -> str:
     if measured is None:
         return ""
-    unit = asked["unit"] or "%" * asked["value"].endswith("%")
+    unit = published["unit"] or "%" * published["value"].endswith("%")
     if not isinstance(measured, float):
         return _with_unit(measured, unit)
     text = _with_unit(words.number(measured), unit)
@@ -302,23 +294,21 @@ def _text(measured: Any, asked: pd.Series, delay_s: float) -> str:
     return text
 
 
-def _show(record: dict[str, Any], asked: pd.Series) -> None:
-    what = ", ".join(
-        part
-        for part in (
-            asked["system"],
-            asked["python"] and f"Python {asked['python']}",
-            asked["n"] and f"n = {asked['n']}",
-        )
-        if part
-    )
+def described(published: Mapping[str, Any]) -> str:
+    """What a published row is about: "stage-2, Python 3.7, n = 10, wall"."""
+    python, n = published["python"], published["n"]
+    parts = [published["system"], python and f"Python {python}", n and f"n = {n}"]
+    return ", ".join(part for part in (*parts, published["metric"]) if part)
+
+
+def _show(record: dict[str, Any], published: pd.Series) -> None:
     got = f"here {record['measured_text']}" if record["measured_text"] else "nothing here"
     recorded = record["source"] == words.REFERENCE
     sign, good = _MARKS[record["outcome"]]
     Sentence(
         kind="published",
         id=record["id"],
-        text=f"{what}, {asked['metric']}: published {record['published']}, {got}",
+        text=f"{described(published)}: published {record['published']}, {got}",
         sign=sign,
         outcome=record["outcome"],
         good=good,

@@ -20,17 +20,13 @@ from casebook.errors import BookFailed, CasebookError, FindingsOtherwise
 from casebook.findings import published
 from casebook.pages import execution, records, rendering
 from casebook.pages.contents import Book
-from casebook.progress import Progress
 from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
+from casebook.runs.progress import Progress
 from casebook.stacks import environments
 
 #: The parts of the sources (see casebook.findings.published) that the chapters cover so far.
 WRITTEN_PARTS = (1, 2, 3)
 
-NOT_COMPARED = (
-    "No chapter compares itself with these rows of data/published.csv: {}. "
-    "Call published.compare for each, at least to say why not."
-)
 _SAYS = {
     HOLDS: "hold",
     UNDECIDED: "are undecided",
@@ -65,17 +61,20 @@ def build(
     if not problems:  # the page of comparisons is where an author sees what is missing
         compared = [record["id"] for record in found.comparisons]
         missing = [row for part in parts for row in published.missing(compared, part)]
-        problems = [NOT_COMPARED.format(", ".join(missing))] if missing else []
+        if missing:
+            problems = [
+                "No chapter compares itself with these rows of data/published.csv: "
+                f"{', '.join(missing)}. Call published.compare for each, at least to say why not."
+            ]
     _summarise(book, found, first_page)
     if problems:
         raise BookFailed(
             "\n".join(problems) + "\nThe pages are there all the same. `make book` tries again "
             "what failed; `make fresh` measures all of it again."
         )
-    reversed_ = _otherwise(found)
-    if strict and reversed_:
+    if strict and (lines := _otherwise(found)):
         raise FindingsOtherwise(
-            f"{len(reversed_)} findings came out otherwise:\n" + "\n".join(reversed_) + "\n"
+            f"{len(lines)} findings came out otherwise:\n" + "\n".join(lines) + "\n"
             "`make fresh STRICT=1` measures all of it again."
         )
     return first_page
@@ -126,9 +125,8 @@ def _summarise(book: Book, found: records.Records, first_page: Path) -> None:
     lines = []
     for claim in found.claims:
         if claim["outcome"] in (OTHERWISE, UNDECIDED):
-            page = book.html / "notebooks" / f"{claim['chapter']}.html"
-            at = f"{page.relative_to(book.root)}#claim-{claim['id']}"
-            lines.append(f"  {claim['outcome']}: {at}")
+            page = f"{book.html.relative_to(book.root)}/notebooks/{claim['chapter']}.html"
+            lines.append(f"  {claim['outcome']}: {page}#claim-{claim['id']}")
     counts = Counter(claim["outcome"] for claim in found.claims)
     said = ", ".join(f"{counts[each]} {_SAYS[each]}" for each in _SAYS if counts[each])
     if found.claims:

@@ -1,6 +1,6 @@
 """What each chapter costs, and how much time is left: a line per chapter, and a bar at a terminal.
 
-What chapters took in the last build is kept in .casebook/costs.json, to tell the time left.
+What chapters took in the last build is in .casebook/costs.json, to tell the time left.
 """
 
 import contextlib
@@ -44,14 +44,14 @@ class Costs:
     @contextlib.contextmanager
     def chapter(self, name: str) -> Iterator["_Chapter"]:
         """While a chapter is executed. Prints what it cost at its end."""
-        started = time.monotonic()
+        started, expected_s = time.monotonic(), self._expected_s(name)
         pace = (started - self._began) / self._done_s if self._done_s else 1
         left_s = (self._total - self._done_s) * pace
         count = f"[{self._names.index(name) + 1}/{len(self._names)}]"
         self.tell(f"{count} {name}, about {left_s:.0f} s left in all")
-        yield _Chapter(self, f"{count} {name.rpartition('/')[2]}", self._expected_s(name))
+        yield _Chapter(self, f"{count} {name.rpartition('/')[2]}", expected_s)
         seconds = time.monotonic() - started
-        self._done_s += self._expected_s(name)
+        self._done_s += expected_s
         self._known[name] = round(seconds, 1)
         self.tell(f"      executed in {seconds:.1f} s")
         self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -77,17 +77,18 @@ class _Chapter:
 
     def __init__(self, costs: Costs, title: str, expected_s: float):
         self._costs, self._title, self._expected_s = costs, title, expected_s
-        self._cells, self._share_s = 0, 0.0
+        self._cells, self._share = 0, 0.0
 
     def cell(self, of: int) -> None:
         """A code cell is done, one of so many."""
         self._cells += 1
-        self._share_s = min(1.0, self._cells / of) * self._expected_s
+        self._share = min(1.0, self._cells / of)
         self.say("")
 
     def say(self, line: str) -> None:
         """What the chapter's kernel says it is doing."""
-        self._costs.describe(": ".join(filter(None, (self._title, line))), self._share_s)
+        said = ": ".join(filter(None, (self._title, line)))
+        self._costs.describe(said, self._share * self._expected_s)
 
     def again(self, claims: list[dict]) -> None:
         """The chapter is executed once more because of these claims."""

@@ -9,6 +9,7 @@ that finding are made again, and all runs together decide. A chapter that raises
 as it got, with the error in its place, and runs again in the next build.
 """
 
+import contextlib
 import json
 import tempfile
 from dataclasses import dataclass
@@ -20,8 +21,8 @@ from jupyter_cache.base import CacheBundleIn
 from jupyter_cache.cache.main import JupyterCacheBase
 from nbformat import NotebookNode
 
-from casebook import media
 from casebook.errors import BookFailed
+from casebook.findings import media
 from casebook.pages import kernel, staleness
 from casebook.pages.contents import Book
 from casebook.pages.costs import Costs
@@ -59,7 +60,7 @@ def execute(book: Book) -> list[Chapter]:
     with Costs(book, [book.name(path) for path in stale]) as costs:
         for path in stale:
             with costs.chapter(book.name(path)) as progress:
-                executed, failures[path] = _taken(path, book, progress)
+                executed, failures[path] = _executed(path, book, progress)
             if failures[path]:
                 costs.tell(f"      failed: {failures[path]}")
             stamp = "failed" if failures[path] else stamps[path]
@@ -77,23 +78,21 @@ def execute(book: Book) -> list[Chapter]:
     return chapters
 
 
-def _taken(path: Path, book: Book, progress) -> tuple[NotebookNode, str]:
+def _executed(path: Path, book: Book, progress) -> tuple[NotebookNode, str]:
     """A notebook, executed, and once more where a finding came out otherwise; and its failure."""
-    notebook = _read(path)
-    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        failure = kernel.run(notebook, path, book, Path(folder), progress, {})
-    claims = [] if failure else otherwise(notebook)
-    if not claims:
-        return notebook, failure
-    progress.again(claims)
-    notebook = _read(path)
-    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        first = Path(folder) / "again.json"
+    with tempfile.TemporaryDirectory(prefix="casebook-") as name:
+        notebook, folder = _read(path), Path(name)
+        failure = kernel.run(notebook, path, book, folder, progress, {})
+        claims = [] if failure else otherwise(notebook)
+        if not claims:
+            return notebook, failure
+        progress.again(claims)
         keys = sorted({key for record in claims for key in record["keys"]})
-        told = {"keys": keys, "claims": {record["id"]: record for record in claims}}
-        first.write_text(json.dumps(told))
-        more = {again.VARIABLE: str(first)}
-        return notebook, kernel.run(notebook, path, book, Path(folder), progress, more)
+        attempt = {"keys": keys, "claims": {record["id"]: record for record in claims}}
+        (folder / "again.json").write_text(json.dumps(attempt))
+        variables = {again.VARIABLE: str(folder / "again.json")}
+        notebook = _read(path)
+        return notebook, kernel.run(notebook, path, book, folder, progress, variables)
 
 
 def otherwise(notebook: NotebookNode) -> list[dict]:
@@ -119,9 +118,7 @@ def _is_fresh(cache: JupyterCacheBase, notebook: NotebookNode, stamp: str) -> bo
 def _forget(cache: JupyterCacheBase, name: str, notebook: NotebookNode) -> None:
     """Delete every record under a name, and any that the notebook's code of today matches."""
     keys = {record.pk for record in cache.list_cache_records() if record.uri == name}
-    try:
+    with contextlib.suppress(KeyError):
         keys.add(cache.match_cache_notebook(notebook).pk)
-    except KeyError:
-        pass
     for key in keys:
         cache.remove_cache(key)

@@ -34,7 +34,7 @@ _COUNTED = {
 }
 #: What plumbing is called, by what its cell shows.
 _BEHIND = {"cb-figure": "code of this picture", "cb-table": "code of this table"}
-_NOUNS = {"claim": ("claim", "claims"), "published": ("published number", "published numbers")}
+_NOUNS = {"claim": "claim", "published": "published number"}
 
 
 def fold(app: Sphinx, doctree: nodes.document, page: str) -> None:
@@ -73,7 +73,7 @@ def _counted(section: nodes.section) -> str:
         counts = {outcome: found[kind, outcome] for outcome in outcomes}
         if total := sum(counts.values()):
             parts = [f"{n} {outcomes[each][n > 1]}" for each, n in counts.items() if n]
-            said.append(f"{total} {_NOUNS[kind][total > 1]}: {', '.join(parts)}.")
+            said.append(f"{total} {_NOUNS[kind]}{'s' * (total > 1)}: {', '.join(parts)}.")
     return " ".join(said) or "No checks here."
 
 

@@ -12,8 +12,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode, v4
 
-from casebook import progress as progress_of_kernel
 from casebook.pages.contents import Book
+from casebook.runs import progress as progress_of_kernel
 
 #: A cell that needs longer than this is stuck: the longest makes all environments and measures.
 CELL_TIMEOUT_S = 1800
@@ -31,10 +31,8 @@ class _OwnKernel(AsyncKernelManager):
 
 
 class _Watch:
-    """Sees how far a notebook is, tells it, and takes the signals meanwhile.
-
-    said: the file in which the kernel says what it is doing.
-    """
+    """Sees how far a notebook is, tells it, and takes the signals meanwhile. said: the file in
+    which the kernel says what it is doing."""
 
     def __init__(self, notebook: NotebookNode, progress, said: Path):
         self._cells, self._progress, self._said = notebook.cells, progress, said
@@ -75,25 +73,34 @@ class _Watch:
         """What ended the notebook, with its cell; shown: whether its output says so already."""
         cell = self._cells[self._at]
         if not shown:
-            traceback = [f"Stopped: {reason}"]
-            cell.outputs.append(
-                v4.new_output("error", ename="Stopped", evalue=reason, traceback=traceback)
-            )
+            error = {"ename": "Stopped", "evalue": reason, "traceback": [f"Stopped: {reason}"]}
+            cell.outputs.append(v4.new_output("error", **error))
         first_line = (cell.source.strip().splitlines() or [""])[0]
         return f"code cell {self._codes.index(self._at) + 1} ({first_line}): {reason}"
 
 
 def run(
-    notebook: NotebookNode, path: Path, book: Book, folder: Path, progress, more: dict[str, str]
-) -> str:
+    notebook: NotebookNode, path: Path, book: Book, folder: Path, progress,
+    variables: dict[str, str],
+) -> str:  # fmt: skip
     """Execute `notebook` in place: what ended it before its end, in one line; empty if nothing did.
 
-    folder: for files of this run. progress: gets `say(line)` and `cell()`. more: further
-    environment variables. The kernel is gone afterwards. Raises KeyboardInterrupt
-    when told to stop.
+    folder: for files of this run. progress: gets `say(line)` and `cell()`. variables: further
+    ones of the environment. The kernel is gone afterwards. Raises KeyboardInterrupt when
+    interrupted.
     """
     said = folder / "progress"
     watch = _Watch(notebook, progress, said)
+    environ = os.environ | variables | {
+        # The modules whose digest was taken are the ones that the cells import.
+        "PYTHONPATH": str(book.root),
+        # A build may show a measurement of the same digest again; a reader's cell always measures.
+        "CASEBOOK_BUILD": "1",
+        "CASEBOOK_CHAPTER": path.stem,
+        progress_of_kernel.VARIABLE: str(said),
+        # Not the user's own start-up files and history.
+        "IPYTHONDIR": str(book.build / "ipython"),
+    }  # fmt: skip
     client = NotebookClient(
         notebook,
         # Sockets in a folder of our own rather than ports that others could reach.
@@ -106,7 +113,7 @@ def run(
         on_notebook_start=watch.start, on_cell_execute=watch.begin, on_cell_executed=watch.end,
     )  # fmt: skip
     try:
-        client.execute(env=_environ(book, path, said) | more, cleanup_kc=True)
+        client.execute(env=environ, cleanup_kc=True)
         return ""
     except CellExecutionError as error:
         failure = watch.failed(f"{error.ename}: {' '.join(error.evalue.split())}", shown=True)
@@ -120,16 +127,3 @@ def run(
     finally:
         watch.stop()
     return f"{path.relative_to(book.root)}, {failure}"
-
-
-def _environ(book: Book, path: Path, said: Path) -> dict[str, str]:
-    return os.environ | {
-        # The modules whose digest was taken are the ones that the cells import.
-        "PYTHONPATH": str(book.root),
-        # A build may show a measurement of the same digest again; a reader's cell always measures.
-        "CASEBOOK_BUILD": "1",
-        "CASEBOOK_CHAPTER": path.stem,
-        progress_of_kernel.VARIABLE: str(said),
-        # Not the user's own start-up files and history.
-        "IPYTHONDIR": str(book.build / "ipython"),
-    }

@@ -72,8 +72,7 @@ def drawing(chapter: int) -> str:
     """The SVG of one chapter, light and dark."""
     layers, lit = CHAPTERS[chapter]
     name = f"layers-{chapter:02}"
-    above, _ = zip(*layers, strict=True)
-    said = "; ".join(" or ".join(boxes) for boxes in above)
+    said = "; ".join(" or ".join(boxes) for boxes, _ in layers)
     height = len(layers) * (_HEIGHT + _GAP)
     marks = []
     for row, (boxes, role) in enumerate(layers):
@@ -99,11 +98,6 @@ This chapter is about {" and ".join(lit)}.</desc>
 """
 
 
-def write() -> None:
-    """Write the files of all chapters."""
+if __name__ == "__main__":
     for chapter in CHAPTERS:
         (FOLDER / f"layers-{chapter:02}.svg").write_text(drawing(chapter), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from casebook.findings.published import described
 from casebook.runs.decisions import OUTCOMES
 
 #: The fields of claims.json, in this order.
@@ -17,16 +18,13 @@ CLAIM_FIELDS = (
     "because", "attempts", "source", "stack", "chapter",
 )  # fmt: skip
 
-#: Those of a comparison that are shown as they are.
-COMPARISON_FIELDS = ("published", "measured_text", "outcome", "why", "source")
-
 Record = dict[str, Any]
 
 
 def claims_json(claims: list[Record]) -> str:
     """A JSON array, one object per claim with the fields of CLAIM_FIELDS (null where not given)."""
-    told = [{name: claim.get(name) for name in CLAIM_FIELDS} for claim in claims]
-    return json.dumps(told, indent=1)
+    fields = [{name: claim.get(name) for name in CLAIM_FIELDS} for claim in claims]
+    return json.dumps(fields, indent=1)
 
 
 def claims_page(claims: list[Record]) -> str:
@@ -61,33 +59,21 @@ def published_page(published: Path, comparisons: list[Record]) -> str:
     """
     if not comparisons:
         return "No chapter has compared itself with a published number yet."
-    described: dict[str, Record] = {}
+    rows_of_source: dict[str, Record] = {}
     if published.exists():
         with published.open(newline="", encoding="utf-8") as file:
-            described = {row["id"]: row for row in csv.DictReader(file)}
-    order = [*described, *(record["id"] for record in comparisons)]
+            rows_of_source = {row["id"]: row for row in csv.DictReader(file)}
+    order = [*rows_of_source, *(record["id"] for record in comparisons)]
     heads = ("Published", "Theirs", "Ours", "Outcome", "Why", "Source", "Chapter")
-    rows = [
-        (
-            _described(record["id"], described.get(record["id"])),
-            *(
-                _cell(record.get(name))
-                for name in ("published", "measured_text", "outcome", "why", "source")
-            ),
-            _chapter(record, "published"),
-        )
-        for record in sorted(comparisons, key=lambda record: order.index(record["id"]))
-    ]
+    rows = []
+    for record in sorted(comparisons, key=lambda record: order.index(record["id"])):
+        about = _named("published", record["id"])
+        if record["id"] in rows_of_source:
+            about += f"<br>{_cell(described(rows_of_source[record['id']]))}"
+        names = ("published", "measured_text", "outcome", "why", "source")
+        shown = (_cell(record.get(name)) for name in names)
+        rows.append((about, *shown, _chapter(record, "published")))
     return _table("published", heads, rows)
-
-
-def _described(name: str, row: Record | None) -> str:
-    if row is None:
-        return _named("published", name)
-    python = f"Python {row['python']}" if row["python"] else ""
-    count = f"n = {row['n']}" if row["n"] else ""
-    parts = [part for part in (row["system"], python, count, row["metric"]) if part]
-    return f"{_named('published', name)}<br>{_cell(', '.join(parts))}"
 
 
 def _named(kind: str, name: str) -> str:

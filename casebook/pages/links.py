@@ -37,22 +37,20 @@ class _Page(HTMLParser):
 
 
 def problems(site: Path) -> list[str]:
-    """One line per link that leads nowhere and per file that a page would load from elsewhere.
-
-    `site` is a folder of HTML pages. Links to other sites are not followed.
-    """
+    """One line per link that leads nowhere and per file that a page would load from elsewhere, of
+    a folder of HTML pages. Links to other sites are not followed."""
     # The theme leaves templates in _static, which are no pages.
     paths = [path for path in sorted(site.rglob("*.html")) if path.parent.name != "_static"]
-    pages = {path: _read(path) for path in paths}
+    pages = {path: _Page() for path in paths}
+    for path, page in pages.items():
+        page.feed(path.read_text(encoding="utf-8"))
     found = []
     for path, page in pages.items():
         name = path.relative_to(site).as_posix()
-        for address in page.loaded:
-            if urlsplit(address).netloc:
-                found.append(f"{name}: loads {address} from another site")
+        elsewhere = [address for address in page.loaded if urlsplit(address).netloc]
+        found += [f"{name}: loads {address} from another site" for address in elsewhere]
         for address in page.links + page.loaded:
-            reason = _broken(site, path, address, pages)
-            if reason:
+            if reason := _broken(site, path, address, pages):
                 found.append(f"{name}: {address} {reason}")
     return found
 
@@ -74,9 +72,3 @@ def _broken(site: Path, path: Path, address: str, pages: dict[Path, _Page]) -> s
     if anchor and anchor != "top" and target in pages and anchor not in pages[target].anchors:
         return "has no such anchor"
     return ""
-
-
-def _read(path: Path) -> _Page:
-    page = _Page()
-    page.feed(path.read_text(encoding="utf-8"))
-    return page

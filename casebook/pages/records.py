@@ -1,13 +1,12 @@
-"""Takes what chapters state and show out of their executed notebooks (see casebook.media)."""
+"""Takes what chapters state and show out of their executed notebooks (findings/media.py)."""
 
-import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from casebook import media
 from casebook.errors import BookFailed
+from casebook.findings import media
 from casebook.pages import ledger
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
@@ -22,10 +21,6 @@ class Records:
     figures: list[dict[str, Any]] = field(default_factory=list)
     profiles: list[dict[str, Any]] = field(default_factory=list)
 
-    def as_json(self) -> str:
-        """All of it as one text, to see whether any of it changed."""
-        return json.dumps(asdict(self))
-
 
 def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
     """Gather, check and write what the chapters said into `book.included`.
@@ -34,10 +29,10 @@ def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
     Raises BookFailed for an id that is used twice.
     """
     found = Records(
-        claims=_unique(chapters, media.CLAIM, "claim", "id"),
-        comparisons=_unique(chapters, media.COMPARISON, "comparison", "id"),
-        figures=_unique(chapters, media.FIGURE, "figure", "name"),
-        profiles=_unique(chapters, media.PROFILE, "profile", "name"),
+        claims=_unique(chapters, media.CLAIM, "claim"),
+        comparisons=_unique(chapters, media.COMPARISON, "comparison"),
+        figures=_unique(chapters, media.FIGURE, "figure"),
+        profiles=_unique(chapters, media.PROFILE, "profile"),
     )
     published = book.root / "data" / "published.csv"
     files = {
@@ -53,12 +48,12 @@ def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
     return found
 
 
-def _unique(chapters: Sequence[Chapter], mime: str, kind: str, key: str) -> list[dict[str, Any]]:
+def _unique(chapters: Sequence[Chapter], mime: str, kind: str) -> list[dict[str, Any]]:
     """The records of one media type, of which no two may have the same name."""
     found: dict[str, dict[str, Any]] = {}
     for chapter in chapters:
         for record in media.records(chapter.notebook, mime):
-            name = record[key]
+            name = record.get("id") or record["name"]
             if name in found:
                 raise BookFailed(
                     f"The {kind} {name} is made twice, in {found[name]['chapter']} and in "

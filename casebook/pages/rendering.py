@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from casebook.charts import snakeviz
@@ -42,7 +43,7 @@ def render(book: Book, chapters: Sequence[Chapter], found: Records) -> tuple[Pat
     first_page, stamp_file = book.html / "index.html", book.build / "site.stamp"
     executed = [chapter.notebook for chapter in chapters]
     sources = staleness.of_files(book.root, SOURCES)
-    stamp = staleness.of(sources, found.as_json(), sys.version, executed)
+    stamp = staleness.of(sources, asdict(found), sys.version, executed)
     failures = [chapter.failure for chapter in chapters if chapter.failure]
     if first_page.exists() and stamp_file.exists() and stamp_file.read_text() == stamp:
         return first_page, failures
@@ -54,9 +55,7 @@ def render(book: Book, chapters: Sequence[Chapter], found: Records) -> tuple[Pat
     if failures:
         _stand_in_for_figures(book)
     # What a chapter that stopped has not stated is missing on other pages: no fault of theirs.
-    problems = failures or _run_jupyter_book(book, strict=True)
-    if failures:
-        _run_jupyter_book(book, strict=False)
+    problems = failures + _run_jupyter_book(book, strict=not failures)
     first_page.write_text(FIRST_PAGE.format(html.escape(f"{book.page_names()[0]}.html")))
     shutil.copy(book.included / "claims.json", book.html)
     for each in found.profiles:

@@ -57,12 +57,15 @@ def leave_out_thebe(app: Sphinx) -> None:
 
     Jupyter Book always activates the extension and has no setting against it.
     """
-    left_out = 0
-    for listeners in app.events.listeners.values():
-        its = [each for each in listeners if each.handler.__module__.startswith("sphinx_thebe")]
-        left_out += len(its)
-        listeners[:] = [each for each in listeners if each not in its]
-    if not left_out:
+    its = [
+        (listeners, each)
+        for listeners in app.events.listeners.values()
+        for each in listeners
+        if each.handler.__module__.startswith("sphinx_thebe")
+    ]
+    for listeners, each in its:
+        listeners.remove(each)
+    if not its:
         raise ExtensionError("sphinx_thebe listens to nothing: is there still one to leave out?")
     app.registry.css_files = [file for file in app.registry.css_files if "thebe" not in file[0]]
 

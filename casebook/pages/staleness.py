@@ -8,10 +8,10 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from casebook.digests import TOOLS, tool
 from casebook.pages.contents import Book
 from casebook.runs import modes
 from casebook.stacks import environments
+from casebook.stacks.digests import TOOLS, tool
 
 #: Folders and files that a cell can import or read.
 REACHABLE = ("casebook", "env", "data", "notebooks/toy", "requirements.txt")
@@ -30,15 +30,17 @@ def of(*parts: object) -> str:
 def of_files(root: Path, names: Iterable[str]) -> str:
     """A stamp of the names and contents of files, and of all files in folders, under `root`.
 
-    Unlike casebook.digests, it sees comments and moves: a page may show them.
+    Unlike casebook.stacks.digests, it sees comments and moves: a page may show them.
     """
-    found = {}
-    for top in (root / name for name in names):
-        for file in top.rglob("*") if top.is_dir() else [top]:
-            if file.is_file() and _BY_PRODUCTS.isdisjoint(file.parts):
-                content = hashlib.sha256(file.read_bytes()).hexdigest()
-                found[file.relative_to(root).as_posix()] = content
-    return of(found)
+    tops = [root / name for name in names]
+    files = [file for top in tops for file in (top.rglob("*") if top.is_dir() else [top])]
+    return of(
+        {
+            file.relative_to(root).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
+            for file in files
+            if file.is_file() and _BY_PRODUCTS.isdisjoint(file.parts)
+        }
+    )
 
 
 def of_surroundings(book: Book) -> str:

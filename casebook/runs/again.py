@@ -18,40 +18,39 @@ import pandas as pd
 
 VARIABLE = "CASEBOOK_AGAIN"
 
-_kept = ContextVar("_kept", default=False)
+_adds_rounds = ContextVar("_adds_rounds", default=False)
 
 
 def wanted(key: str) -> bool:
     """Whether the measurement that was stored under this key is to be made again."""
-    return not _kept.get() and key in _told()["keys"]
+    return not _adds_rounds.get() and key in _first_attempt()["keys"]
 
 
 @contextlib.contextmanager
 def keeping() -> Iterator[None]:
     """Make nothing again meanwhile: the rounds of the first attempt stay, and others are added."""
-    token = _kept.set(True)
+    token = _adds_rounds.set(True)
     try:
         yield
     finally:
-        _kept.reset(token)
+        _adds_rounds.reset(token)
 
 
 def made_otherwise(frame: pd.DataFrame) -> bool:
     """Whether some of these runs are behind a finding that came out otherwise."""
-    return "key" in frame and not _told()["keys"].isdisjoint(frame["key"].dropna())
+    return "key" in frame and bool(frame["key"].isin(_first_attempt()["keys"]).any())
 
 
 def before(id: str) -> dict[str, Any] | None:
     """What the first attempt said of a claim; None where there was none."""
-    return _told()["claims"].get(id)
+    return _first_attempt()["claims"].get(id)
+
+
+def _first_attempt() -> dict[str, Any]:
+    path = os.environ.get(VARIABLE)
+    return _read(path) if path else {"keys": [], "claims": {}}
 
 
 @lru_cache(maxsize=8)
 def _read(path: str) -> dict[str, Any]:
-    told = json.loads(Path(path).read_text())
-    return {"keys": frozenset(told["keys"]), "claims": told["claims"]}
-
-
-def _told() -> dict[str, Any]:
-    path = os.environ.get(VARIABLE)
-    return _read(path) if path else {"keys": frozenset(), "claims": {}}
+    return json.loads(Path(path).read_text())

@@ -5,12 +5,9 @@ than one request in flight, whatever the machine is busy with; and a serial run 
 an effective concurrency above 1, because noise only makes it slower.
 """
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
 
-if TYPE_CHECKING:
-    from casebook.runs.observations import Observation
+from casebook.runs.observations import Observation
 
 SERIAL, CONCURRENT, BETWEEN = "serial", "concurrent", "between"
 
@@ -63,11 +60,8 @@ def verdict_of(frame: pd.DataFrame) -> str:
 
 def verdicts(frame: pd.DataFrame) -> pd.Series:
     """The verdict of each stack in a frame of runs, in the frame's order."""
-    return pd.Series(
-        {name: verdict_of(rows) for name, rows in frame.groupby("stack", sort=False)},
-        name="verdict",
-        dtype=object,
-    )
+    found = {name: verdict_of(rows) for name, rows in frame.groupby("stack", sort=False)}
+    return pd.Series(found, name="verdict", dtype=object)
 
 
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
@@ -77,22 +71,19 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     effective_concurrency (of the best repeat), verdict, source.
     """
     kinds = ["stack", "client", "scheme", "delay_s", "n", "source"]
-    rows = []
-    for values, runs in frame.groupby(kinds, sort=False):
-        rows.append(
-            dict(
-                zip(kinds, values, strict=True),
-                repeats=len(runs),
-                median_s=runs["wall_s"].median(),
-                min_s=runs["wall_s"].min(),
-                max_s=runs["wall_s"].max(),
-                effective_concurrency=runs["effective_concurrency"].max(),
-                verdict=verdict_of(runs),
-            )
-        )
-    columns = [*kinds[:5], "repeats", "median_s", "min_s", "max_s"]
-    columns += ["effective_concurrency", "verdict", "source"]
-    return pd.DataFrame(rows, columns=columns)
+    alike = frame.groupby(kinds, sort=False)
+    wall_s = alike["wall_s"]
+    rows = pd.DataFrame(
+        {
+            "repeats": alike.size(),
+            "median_s": wall_s.median(),
+            "min_s": wall_s.min(),
+            "max_s": wall_s.max(),
+            "effective_concurrency": alike["effective_concurrency"].max(),
+            "verdict": [verdict_of(runs) for _, runs in alike],
+        }
+    ).reset_index()
+    return rows[[*(name for name in rows if name != "source"), "source"]]
 
 
 def median_wall_s(frame: pd.DataFrame, stack: str, n: int) -> float:
@@ -103,7 +94,7 @@ def median_wall_s(frame: pd.DataFrame, stack: str, n: int) -> float:
     return float(rows["wall_s"].median())
 
 
-def beats_while_waiting(seen: "Observation") -> int:
+def beats_while_waiting(seen: Observation) -> int:
     """How often the event loop ran its heartbeat while some response was waited for.
 
     seen: an observed timeline (measure.observe). A wait that goes through the event loop lets

@@ -1,13 +1,13 @@
-"""What a probe answers that measures something other than a fetch of pages: checked, and kept."""
+"""What a probe answers that measures something other than a fetch of pages: checked, and stored."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from casebook import digests, places
+from casebook import places
 from casebook.errors import RunFailed
 from casebook.runs import measurements, trust
-from casebook.stacks import Stack, environments, scripts
+from casebook.stacks import Stack, digests, environments, scripts
 from casebook.stacks.environments import Environment
 
 #: Seconds after which a probe is ended.
@@ -50,7 +50,7 @@ def stored_or_new(
     stack: Stack,
     parameters: dict[str, Any],
     made_by: Iterable[Path],
-    take: Callable[[], dict[str, Any]],
+    measure: Callable[[], dict[str, Any]],
 ) -> dict[str, Any]:
     """A stored measurement in a build of the book; otherwise a new one, stored.
 
@@ -61,4 +61,5 @@ def stored_or_new(
         path for each in made_by for path in ([each] if each.is_dir() else digests.executed(each))
     ]
     certificates = digests.of("".join(trust.certificates()))
-    return measurements.stored_or_new(digest(stack, executed, certificates, parameters), take)
+    key = digest(stack, executed, certificates, parameters)
+    return measurements.stored_or_new(key, measure)

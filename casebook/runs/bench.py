@@ -3,20 +3,28 @@
 import contextlib
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from casebook import clients, digests, places, server
-from casebook.runs import answers, measurements, runs, trust
+from casebook import clients, places, server
+from casebook.runs import answers, measurements, run_record, trust
 from casebook.runs.observations import Observation
-from casebook.runs.runs import Run
+from casebook.runs.run_record import Run
 from casebook.server import Server
-from casebook.stacks import Stack, scripts
+from casebook.stacks import Stack, digests, scripts
 from casebook.stacks.environments import Environment
+from casebook.words import LIVE
 
 PROBES = places.PROBES
 _FETCH = PROBES / "fetch.py"
+
+#: The probe's modules that only some runs execute, by the instrument that was asked for.
+_INSTRUMENTS = {
+    "profile": {"profiling", "thread_profile"},
+    "trace": {"calltrace"},
+    "timeline": {"timeline"},
+}
 
 
 def ask_probe(
@@ -52,27 +60,15 @@ def ask_probe(
     )  # fmt: skip
 
 
-#: The probe's modules that only some runs execute, by the instrument that was asked for.
-_INSTRUMENTS = {
-    "profile": {"profiling", "thread_profile"},
-    "trace": {"calltrace"},
-    "timeline": {"timeline"},
-}
-
-
 def digest(stack: Stack, parameters: dict[str, Any]) -> str:
     """The digest of everything that makes a measurement of a stack what it is.
 
     parameters: `gather` among them names the instrument, where there is one. Only what this kind of
     run executes counts: a change to another instrument or client leaves it as it is.
     """
-    without = {
-        module
-        for gather, modules in _INSTRUMENTS.items()
-        if gather != parameters.get("gather")
-        for module in modules
-    }
-    executed = [*digests.executed(_FETCH, without), clients.file_of(parameters["client"])]
+    others = [its for name, its in _INSTRUMENTS.items() if name != parameters.get("gather")]
+    executed = digests.executed(_FETCH, set().union(*others))
+    executed.append(clients.file_of(parameters["client"]))
     if {"shared_context", "preload"} & set(stack.steps):
         executed.append(places.CURE)
     return answers.digest(stack, [*executed, *server.MADE_OF], parameters)
@@ -104,15 +100,15 @@ class Bench:
 
         Raises RunFailed when any response is missing or wrong.
         """
+        stack = environment.stack
 
         def measured() -> dict[str, Any]:
             answer, counters = self._ask(environment, **parameters)
-            of = {"stack": environment.stack.name, "scheme": self.scheme, "repeat": repeat}
-            return asdict(runs.from_answer(answer, counters, **parameters, **of))
+            asked = parameters | {"stack": stack.name, "scheme": self.scheme, "repeat": repeat}
+            return asdict(run_record.from_answer(answer, counters, **asked))
 
-        return runs.from_stored(
-            self._stored_or_new(environment.stack, parameters | {"repeat": repeat}, measured)
-        )
+        found = self._stored_or_new(stack, parameters | {"repeat": repeat}, measured)
+        return run_record.from_stored(found)
 
     def observation(self, environment: Environment, kind: str, **parameters: Any) -> Observation:
         """One checked run with an instrument in it; parameters and errors as for `run`."""
@@ -120,31 +116,29 @@ class Bench:
 
         def measured() -> dict[str, Any]:
             answer, _ = self._ask(environment, **parameters, gather=(kind,))
-            runs.check(stack.name, parameters["n"], answer)
-            return Observation(
-                stack=stack.name,
-                kind=kind,
-                n=parameters["n"],
-                delay_s=parameters["delay_s"],
-                python=answer["python"],
-                steps=list(stack.steps),
-                measured_at=measurements.now(),
-                source=runs.LIVE,
-                answer=answer,
-            ).as_dict()
+            run_record.check(stack.name, parameters["n"], answer)
+            return {
+                "stack": stack.name,
+                "kind": kind,
+                "n": parameters["n"],
+                "delay_s": parameters["delay_s"],
+                "python": answer["python"],
+                "steps": list(stack.steps),
+                "measured_at": measurements.now(),
+                "source": LIVE,
+                "answer": answer,
+            }
 
         found = self._stored_or_new(stack, parameters | {"gather": kind}, measured)
-        known = {f.name for f in fields(Observation)}
-        return Observation(**{name: value for name, value in found.items() if name in known})
+        return Observation(**measurements.of_class(Observation, found))
 
     def _stored_or_new(
         self, stack: Stack, parameters: dict[str, Any], measure: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
         if not self._stores:
             return measurements.new(measure)
-        return measurements.stored_or_new(
-            digest(stack, parameters | {"scheme": self.scheme}), measure
-        )
+        key = digest(stack, parameters | {"scheme": self.scheme})
+        return measurements.stored_or_new(key, measure)
 
     def _ask(
         self, environment: Environment, trust: str, **parameters: Any

@@ -53,11 +53,8 @@ class Window:
     def __str__(self) -> str:
         if math.isinf(self.high):
             return f"above {self.low:g}"
-        return (
-            f"below {self.high:g}"
-            if math.isinf(self.low)
-            else f"between {self.low:g} and {self.high:g}"
-        )
+        lower_end = "" if math.isinf(self.low) else f"{self.low:g} and "
+        return f"{'between' if lower_end else 'below'} {lower_end}{self.high:g}"
 
     def outcome(self, low: float, high: float) -> str:
         """What an interval says: inside the window it holds, outside it came out otherwise."""
@@ -87,10 +84,8 @@ class Decision:
         return format(self.value, spec)
 
     def __str__(self) -> str:
-        if math.isnan(self.low):
-            interval = "no interval"
-        else:
-            interval = f"{self.low:.3g} to {self.high:.3g}"
+        has_one = not math.isnan(self.low)
+        interval = f"{self.low:.3g} to {self.high:.3g}" if has_one else "no interval"
         return f"{self.value:.3g} ({interval}, {self.rounds} rounds): {self.outcome}"
 
 
@@ -110,8 +105,7 @@ class Question:
         the outcome is then not-here. Raises UsageError where a side is missing."""
         rows, mixed = _of_one_machine(self.values, frame)
         if mixed:
-            nan = float("nan")
-            return Decision(nan, nan, nan, 0, self.window, NOT_HERE, mixed)
+            return Decision(math.nan, math.nan, math.nan, 0, self.window, NOT_HERE, mixed)
         values = self.values(rows).dropna()
         if values.empty:
             raise UsageError("no round has all that this finding compares")
@@ -132,7 +126,7 @@ def interval(values: Iterable[float]) -> tuple[float, float]:
 
     values = list(values)
     if not values:
-        return float("nan"), float("nan")
+        return math.nan, math.nan
     found = quantile_test(values, q=0, p=0.5).confidence_interval(1 - _ERROR_PER_LOOK)
     return float(found.low), float(found.high)
 
@@ -143,11 +137,9 @@ def window(
     between: tuple[float, float] | None = None,
 ) -> Window:
     """A window from what is said of it: above and below may come together, as may neither."""
-    if between is not None:
-        above, below = between
-    return Window(
-        -math.inf if above is None else float(above), math.inf if below is None else float(below)
-    )
+    above, below = between or (above, below)
+    low = -math.inf if above is None else float(above)
+    return Window(low, math.inf if below is None else float(below))
 
 
 def ratio(
@@ -204,31 +196,29 @@ def of_round(
 
 
 def until_decided(
-    take: Callable[[range], pd.DataFrame],
+    measure: Callable[[range], pd.DataFrame],
     questions: Iterable[Question],
     looks: Iterable[int] = LOOKS,
 ) -> pd.DataFrame:
     """Take rounds until all questions are decided, or the looks are used up.
 
-    take: from the numbers of some rounds (range(1, 9)) to their runs, one row a run, with the
+    measure: from the numbers of some rounds (range(1, 9)) to their runs, one row a run, with the
     column `repeat`. Where the build takes a chapter again because a finding came out otherwise,
     and this is where, as many rounds come on top.
     """
     questions, frames, done = list(questions), [], 0
     with again.keeping():
         for look in looks:
-            frames.append(take(range(done + 1, look + 1)))
+            frames.append(measure(range(done + 1, look + 1)))
             done = look
-            if frames[-1].empty or _all_decided(questions, frames):
+            so_far = pd.concat(frames, ignore_index=True)
+            if frames[-1].empty or all(
+                each.decide(so_far).outcome != UNDECIDED for each in questions
+            ):
                 break
         if again.made_otherwise(pd.concat(frames)):
-            frames.append(take(range(done + 1, 2 * done + 1)))
+            frames.append(measure(range(done + 1, 2 * done + 1)))
     return pd.concat(frames, ignore_index=True)
-
-
-def _all_decided(questions: list[Question], frames: list[pd.DataFrame]) -> bool:
-    frame = pd.concat(frames, ignore_index=True)
-    return all(question.decide(frame).outcome != UNDECIDED for question in questions)
 
 
 def _where(frame: pd.DataFrame, where: Mapping[str, object] | None) -> pd.DataFrame:
@@ -253,6 +243,5 @@ def _of_one_machine(
         except UsageError:
             continue
     recorded = frame[frame["source"] == REFERENCE]
-    names = ", ".join(dict.fromkeys(recorded["stack"])) if "stack" in recorded else "a part"
-    because = f"{names} was recorded on another machine, which cannot be compared with this one"
-    return frame, because
+    names = ", ".join(recorded["stack"].unique()) if "stack" in recorded else "a part"
+    return frame, f"{names} was recorded on another machine, which cannot be compared with this one"

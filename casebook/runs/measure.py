@@ -1,8 +1,5 @@
 """Stacks and parameters -> validated runs, as frames.
 
-    frame = measure(["stage-1-py27", "stage-2-py27"], n=[3, 10])
-    seen = observe("stage-2-py27", "timeline", n=5)
-
 Each run is a process of its own, in a declared environment, against a lab server that counts.
 """
 
@@ -16,17 +13,16 @@ import pandas as pd
 
 from casebook import clients, server, stacks, words
 from casebook.errors import MissingInterpreter, UsageError
-from casebook.progress import Progress
-from casebook.runs import analysis, decisions, modes, observations, reference, runs
+from casebook.runs import analysis, decisions, modes, observations, reference, run_record
 from casebook.runs import trust as trusts
 from casebook.runs.bench import Bench
 from casebook.runs.decisions import Question
 from casebook.runs.observations import Observation
-from casebook.runs.runs import Run
+from casebook.runs.progress import Progress
+from casebook.runs.run_record import Run
 from casebook.stacks import Stack, environments
 from casebook.stacks.environments import Environment
 
-SCHEMES = ("https", "http")
 MAX_N = 5000
 
 
@@ -48,10 +44,12 @@ def check_parameters(
         raise UsageError(f"repeats is {repeats}; choose 1 to 1000")
     if client is not None:
         clients.name_of(client)
-    if scheme not in SCHEMES:
-        raise UsageError(f"the scheme is {scheme!r}; choose one of: {', '.join(SCHEMES)}")
-    if trust not in trusts.NAMES:
-        raise UsageError(f"the trust is {trust!r}; choose one of: {', '.join(trusts.NAMES)}")
+    for what, given, known in (
+        ("scheme", scheme, server.SCHEMES),
+        ("trust", trust, trusts.NAMES),
+    ):
+        if given not in known:
+            raise UsageError(f"the {what} is {given!r}; choose one of: {', '.join(known)}")
     if trust != trusts.AUTHORITY and scheme != "https":
         raise UsageError(f"the trust {trust!r} means nothing over {scheme}: choose https")
 
@@ -86,7 +84,7 @@ def recorded(
     delay_s: float | None = None,
     repeats: int | range | None = None,
 ) -> pd.DataFrame:
-    """The reference machine's rows of a stack. Columns runs.FRAME_COLUMNS, and `instead`.
+    """The reference machine's rows of a stack. Columns run_record.FRAME_COLUMNS, and `instead`.
 
     ns, delay_s: where none of these sizes, or not this delay, was recorded, the nearest that was
     is given and `instead` says so; delay_s=None takes whatever was recorded. client: None means
@@ -96,7 +94,8 @@ def recorded(
     exactly = {"stack": stack, "client": _client(stacks.get(stack), client)}
     exactly |= {"scheme": scheme, "trust": trust}
     nearly = {} if delay_s is None else {"delay_s": [delay_s]}
-    rows = reference.stand_in(reference.runs(), exactly, nearly | {"n": list(ns)})
+    known = reference.runs().reindex(columns=run_record.FRAME_COLUMNS)
+    rows = reference.stand_in(known, exactly, nearly | {"n": list(ns)})
     return rows if repeats is None else rows[rows["repeat"].isin(rounds(repeats))]
 
 
@@ -160,7 +159,7 @@ def _client(stack: Stack, client: str | None) -> str:
 
 
 def _is_concurrent(its_runs: list[Run]) -> bool:
-    return analysis.verdict_of(runs.frame(its_runs)) == analysis.CONCURRENT
+    return analysis.verdict_of(run_record.frame(its_runs)) == analysis.CONCURRENT
 
 
 def can_run(stack: Stack) -> bool:
@@ -190,13 +189,12 @@ def measure(
 
     names, n, client, scheme, trust: one or several of each; every combination is run. n: pages
     per run. delay_s: seconds the server waits before each response. repeats: rounds, in each of
-    which everything is run once. client: who fetches, of casebook/clients; None: the stack's own,
-    mostly grequests. trust: of casebook/runs/trust.py. until: what is to be decided
-    (casebook/runs/decisions.py): there are then as many rounds as that takes, at most the last of
-    `looks`.
+    which everything is run once. client: of casebook/clients; None: the stack's own, mostly
+    grequests. trust: of casebook/runs/trust.py. until: what is to be decided: there are then as
+    many rounds as that takes, at most the last of `looks` (casebook/runs/decisions.py).
 
-    Returns one row a run, columns runs.FRAME_COLUMNS and `instead`. Where a stack's interpreter
-    is missing the rows are those of the reference machine and say so in the column `source`.
+    Returns one row a run, columns run_record.FRAME_COLUMNS and `instead`. Where a stack's
+    interpreter is missing the rows are those of the reference machine, and `source` says so.
 
     Raises UsageError for parameters out of range, RunFailed when a response is wrong,
     MissingInterpreter when there is nothing recorded to fall back to.
@@ -212,23 +210,19 @@ def measure(
     delay_s = mode.delay_s if delay_s is None else delay_s
     here = [name for name in names if can_run(stacks.get(name))]
     measured = measure_runs(here, sizes, delay_s, repeats, client, scheme, trust)
-    frame = runs.frame(measured).assign(instead="")
+    frame = run_record.frame(measured).assign(instead="")
+    ways = list(product(several(client), several(scheme), several(trust)))
+    is_first = repeats is None or 1 in rounds(repeats)  # of later rounds, nothing may be recorded
     parts = []
     for name in names:
         rows = frame[frame["stack"] == name]
         if name not in here:
-            ways = product(several(client), several(scheme), several(trust))
-            found = [recorded(name, sizes or mode.ns, *each, delay_s, repeats) for each in ways]
+            found = (recorded(name, sizes or mode.ns, *each, delay_s, repeats) for each in ways)
             rows = pd.concat(found)
-            if rows.empty and _is_first(repeats):
+            if rows.empty and is_first:
                 environments.ensure(stacks.get(name))  # raises, and says what is missing
         parts.append(rows)
     return pd.concat(parts, ignore_index=True)
-
-
-def _is_first(repeats: int | range | None) -> bool:
-    """Whether the first round is asked for: of a later one, nothing may have been recorded."""
-    return repeats is None or 1 in rounds(repeats)
 
 
 def observe(

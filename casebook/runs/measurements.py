@@ -4,15 +4,15 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from casebook import places
 from casebook.runs import again, machine
 
-#: The form in which measurements are kept. Another form, another number: old ones are then not
+#: The form in which measurements are stored. Another form, another number: old ones are then not
 #: found, and are made again.
 SCHEMA = 2
 
@@ -42,13 +42,13 @@ def may_reuse() -> bool:
     return os.environ.get("CASEBOOK_BUILD") == "1"
 
 
-def new(take: Callable[[], dict[str, Any]], key: str = "") -> dict[str, Any]:
+def new(measure: Callable[[], dict[str, Any]], key: str = "") -> dict[str, Any]:
     """A new measurement, with COLUMNS and the moment as `measured_at`."""
-    found = machine.watched(take)
+    found = machine.watched(measure)
     return {"measured_at": now()} | found | {"commit": commit(), "schema": SCHEMA, "key": key}
 
 
-def stored_or_new(key: str, take: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """A stored measurement in a build of the book; otherwise a new one, stored. As `new`.
 
     key: a digest of all that makes it. Where the build takes a chapter again because of this
@@ -56,11 +56,10 @@ def stored_or_new(key: str, take: Callable[[], dict[str, Any]]) -> dict[str, Any
     """
     if again.wanted(key):
         key += "-again"
-    measurements = Measurements()
-    found = measurements.load(key) if may_reuse() else None
+    found = load(key) if may_reuse() else None
     if found is None:
-        found = new(take, key)
-        measurements.save(key, found)
+        found = new(measure, key)
+        save(key, found)
     return found
 
 
@@ -69,22 +68,23 @@ def made(found: Mapping[str, Any]) -> dict[str, Any]:
     return {name: found.get(name) for name in ("measured_at", *COLUMNS)}
 
 
-class Measurements:
-    """A folder of measurements, each a JSON object."""
+def of_class(kind: type, found: dict[str, Any]) -> dict[str, Any]:
+    """Of what is stored, the fields of a dataclass."""
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in found.items() if name in names}
 
-    def __init__(self, folder: Path | None = None):
-        self.folder = folder or places.RUNS
 
-    def load(self, key: str) -> dict[str, Any] | None:
-        """The stored object, or None where there is none that can be read."""
-        try:
-            return json.loads((self.folder / f"{key}.json").read_text())
-        except (FileNotFoundError, ValueError):
-            return None
+def load(key: str) -> dict[str, Any] | None:
+    """The stored object, or None where there is none that can be read."""
+    try:
+        return json.loads((places.RUNS / f"{key}.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
 
-    def save(self, key: str, value: dict[str, Any]) -> None:
-        """Keep an object; a reader never sees a half-written one."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        draft = self.folder / f"{key}.{os.getpid()}.part"
-        draft.write_text(json.dumps(value))
-        draft.replace(self.folder / f"{key}.json")
+
+def save(key: str, value: dict[str, Any]) -> None:
+    """Store an object; a reader never sees a half-written one."""
+    places.RUNS.mkdir(parents=True, exist_ok=True)
+    draft = places.RUNS / f"{key}.{os.getpid()}.part"
+    draft.write_text(json.dumps(value))
+    draft.replace(places.RUNS / f"{key}.json")

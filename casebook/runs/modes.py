@@ -25,24 +25,13 @@ class Mode:
     crowd_ns: tuple[int, ...]
 
 
-# The delay of the quick mode is as short as verdicts allow on a busy machine: the method
-# page shows the measurement behind it (benchmarks/verdicts_under_load.py).
-QUICK = Mode(
-    "quick",
-    delay_s=0.1,
-    ns=(3, 10),
-    ns_if_concurrent=(),
-    repeats=3,
-    crowd_ns=(300,),
-)
+#: Its delay is as short as verdicts allow on a busy machine: the method page shows the measurement
+#: behind it (casebook/cases/verdicts_under_load.py).
+QUICK = Mode("quick", 0.1, ns=(3, 10), ns_if_concurrent=(), repeats=3, crowd_ns=(300,))
 FULL = Mode(
-    "full",
-    delay_s=1.0,
-    ns=(3, 5, 10),
-    ns_if_concurrent=(30, 100),
-    repeats=5,
+    "full", 1.0, ns=(3, 5, 10), ns_if_concurrent=(30, 100), repeats=5,
     crowd_ns=(10, 30, 100, 300, 1000, 3000),
-)
+)  # fmt: skip
 
 _MODES = {mode.name: mode for mode in (QUICK, FULL)}
 

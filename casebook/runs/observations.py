@@ -6,7 +6,7 @@ Observed runs carry instruments and are slower for it, so they are never timings
 import json
 import marshal
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,16 @@ from casebook import places
 from casebook.runs.reference import stand_in
 from casebook.words import REFERENCE
 
-KINDS = ("profile", "trace", "timeline", "provenance")
-
 _COLUMNS = {
     "profile": ["file", "line", "function", "calls", "tottime_s", "cumtime_s", "pcalls"],
     "trace": ["t_s", "greenlet", "depth", "function", "file", "line", "event"],
     "timeline": ["page", "event", "start_s", "end_s"],
     "provenance": ["step", "name", "class", "module_file"],
 }
+KINDS = tuple(_COLUMNS)
+
+#: What a profile's rows call their counts and times, and what the frame does.
+_COUNTS = {"nc": "calls", "cc": "pcalls", "tt": "tottime_s", "ct": "cumtime_s"}
 
 
 @dataclass(frozen=True)
@@ -59,15 +61,7 @@ class Observation:
         rows = self.answer[self.kind]
         if self.kind == "profile":
             rows = [
-                {
-                    "file": row["file"],
-                    "line": row["line"],
-                    "function": row["function"],
-                    "calls": row["nc"],
-                    "pcalls": row["cc"],
-                    "tottime_s": row["tt"],
-                    "cumtime_s": row["ct"],
-                }
+                {_COUNTS.get(name, name): value for name, value in row.items()}
                 for row in sorted(rows, key=lambda row: -row["ct"])
             ]
         return pd.DataFrame(rows, columns=_COLUMNS[self.kind])
@@ -79,7 +73,7 @@ class Observation:
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as one JSON-able object."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return dict(vars(self))
 
 
 def dump_profile(observation: Observation, path: Path) -> Path:
@@ -102,46 +96,34 @@ def dump_profile(observation: Observation, path: Path) -> Path:
 
 
 def _rows_of_dump(path: Path) -> list[dict[str, Any]]:
+    """A dump as `dump_profile` writes it, as the rows that it was made of."""
+    names = ("file", "line", "function", "cc", "nc", "tt", "ct", "callers")
     rows = []
-    for key, (cc, nc, tt, ct, callers) in marshal.loads(path.read_bytes()).items():
-        file, line, function = key
-        rows.append(
-            {
-                "file": file,
-                "line": line,
-                "function": function,
-                "cc": cc,
-                "nc": nc,
-                "tt": tt,
-                "ct": ct,
-                "callers": [[*k, v[1], v[0], v[2], v[3]] for k, v in callers.items()],
-            }
-        )
+    for key, (*counts, callers) in marshal.loads(path.read_bytes()).items():
+        its = [[*caller, cc, nc, tt, ct] for caller, (nc, cc, tt, ct) in callers.items()]
+        rows.append(dict(zip(names, (*key, *counts, its), strict=True)))
     return rows
 
 
 def folder() -> Path:
-    """Where the reference observations are kept."""
+    """Where the reference observations are."""
     return places.DATA / "reference" / "observations"
 
 
 def _name(stack: str, kind: str, steps: Iterable[str]) -> str:
-    return "-".join([stack, kind, *steps])
+    return "-".join([stack, kind, *steps]) + ".json"
 
 
 def save_reference(observation: Observation, into: Path) -> None:
-    """Keep an observation in a folder: a profile as a dump, the rest inside the JSON."""
-    kept = observation.as_dict() | {"source": REFERENCE}
-    answer = {
-        name: observation.answer.get(name)
-        for name in (observation.kind, "versions", "openssl", "heartbeats")
-        if name != "profile"
-    }
+    """Write an observation into a folder: a profile as a dump, the rest inside the JSON."""
+    names = (observation.kind, "versions", "openssl", "heartbeats")
+    answer = {name: observation.answer.get(name) for name in names if name != "profile"}
     if observation.kind == "profile":
         dump_profile(observation, into / f"{observation.stack}.prof")
     into.mkdir(parents=True, exist_ok=True)
-    path = into / (_name(observation.stack, observation.kind, observation.steps) + ".json")
-    path.write_text(json.dumps(kept | {"answer": answer}, separators=(",", ":")) + "\n")
+    content = replace(observation, source=REFERENCE, answer=answer).as_dict()
+    path = into / _name(observation.stack, observation.kind, observation.steps)
+    path.write_text(json.dumps(content, separators=(",", ":")) + "\n")
 
 
 def reference(
@@ -151,11 +133,12 @@ def reference(
 
     Where it had another n or delay, `instead` says so.
     """
-    path = folder() / (_name(stack, kind, steps) + ".json")
+    path = folder() / _name(stack, kind, steps)
     if not path.exists():
         return None
-    kept = json.loads(path.read_text())
+    found = Observation(**json.loads(path.read_text()))
     if kind == "profile":
-        kept["answer"]["profile"] = _rows_of_dump(folder() / f"{stack}.prof")
-    [row] = stand_in(pd.DataFrame([kept]), {}, {"n": [n], "delay_s": [delay_s]}).to_dict("records")
-    return Observation(**kept | {"instead": row["instead"]})
+        found.answer["profile"] = _rows_of_dump(folder() / f"{stack}.prof")
+    known = pd.DataFrame([found.as_dict()])
+    [row] = stand_in(known, {}, {"n": [n], "delay_s": [delay_s]}).to_dict("records")
+    return replace(found, instead=row["instead"])

@@ -5,13 +5,13 @@ of the fetch; None where there was no such event (plain HTTP has no handshake).
 """
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import pandas as pd
 
 #: The parts of a request, in the order in which they come.
 EVENTS = ("connect", "handshake", "send", "wait", "receive")
 
-#: The page, and start and end of each event, ms.
 Row = list[float | None]
 
 
@@ -21,15 +21,12 @@ def of_requests(frame: pd.DataFrame, digits: int = 2) -> list[Row]:
     frame: columns page, event, start_s, end_s (Observation.frame). digits: decimals of the ms.
     An event that a request has twice (after a retry) lasts from its first start to its last end.
     """
-    rows = []
-    for _, its in frame.groupby("page"):
-        row: Row = [int(its["page"].iloc[0])]
-        for event in EVENTS:
-            parts = its[its["event"] == event]
-            ends = (parts["start_s"].min(), parts["end_s"].max()) if len(parts) else ()
-            row += [round(1000 * float(each), digits) for each in ends] or [None, None]
-        rows.append(row)
-    return rows
+    ends = frame.groupby(["page", "event"]).agg({"start_s": "min", "end_s": "max"})
+    ends = (1000 * ends).round(digits).T
+    return [
+        [int(page), *(e for event in EVENTS for e in ends.get((page, event), (None, None)))]
+        for page in sorted(frame["page"].dropna().unique())
+    ]
 
 
 def as_frame(rows: Sequence[Row]) -> pd.DataFrame:
@@ -47,8 +44,4 @@ def most_waiting(frame: pd.DataFrame) -> int:
     """How many requests of a timeline waited for their responses at the same time, at most."""
     waits = frame[frame["event"] == "wait"]
     moments = sorted([(t, 1) for t in waits["start_s"]] + [(t, -1) for t in waits["end_s"]])
-    most = now = 0
-    for _, change in moments:
-        now += change
-        most = max(most, now)
-    return most
+    return max(accumulate(change for _, change in moments), default=0)

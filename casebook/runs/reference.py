@@ -17,17 +17,17 @@ import pandas as pd
 from casebook import places
 from casebook.words import REFERENCE
 
+#: How `instead` names a number.
+_WORDS = {"n": "n =", "delay_s": "a delay in seconds of"}
+
 
 def _folder() -> Path:
     return places.DATA / "reference"
 
 
 def runs() -> pd.DataFrame:
-    """The runs of the lab server, columns runs.FRAME_COLUMNS; empty when there are none."""
-    from casebook.runs.runs import FRAME_COLUMNS
-
-    known = _csv(_folder() / "runs.csv")
-    return known.reindex(columns=FRAME_COLUMNS)
+    """The runs of the lab server, columns run_record.FRAME_COLUMNS."""
+    return _csv(_folder() / "runs.csv")
 
 
 def visits() -> pd.DataFrame:
@@ -58,22 +58,19 @@ def stand_in(
     that were asked for; where none of them was recorded, the nearest that was is taken, and
     `instead` says "n = 10 instead of 7".
     """
-    rows, said = known, []
+    rows, instead = known, []
     for name, value in exactly.items():
         rows = rows[rows[name] == value] if name in rows else rows.iloc[:0]
     for name, wanted in (nearly or {}).items():
         if rows.empty:
             break
-        chosen = sorted(set(rows[name]) & set(wanted))
-        if not chosen:
-            chosen = [min(rows[name].unique(), key=lambda there: _farness(there, wanted))]
-            asked = ", ".join(f"{each:g}" for each in wanted)
-            said.append(f"{_WORDS.get(name, name)} {chosen[0]:g} instead of {asked}")
-        rows = rows[rows[name].isin(chosen)]
-    return rows.assign(source=REFERENCE, instead="; ".join(said))
-
-
-_WORDS = {"n": "n =", "delay_s": "a delay in seconds of"}
+        if not rows[name].isin(wanted).any():
+            nearest = min(rows[name].unique(), key=lambda there: _farness(there, wanted))
+            said = ", ".join(f"{each:g}" for each in wanted)
+            instead.append(f"{_WORDS.get(name, name)} {nearest:g} instead of {said}")
+            wanted = [nearest]
+        rows = rows[rows[name].isin(wanted)]
+    return rows.assign(source=REFERENCE, instead="; ".join(instead))
 
 
 def _farness(there: float, wanted: Collection[Any]) -> float:
@@ -82,7 +79,7 @@ def _farness(there: float, wanted: Collection[Any]) -> float:
 
 @cache
 def _read(path: Path, changed: int) -> pd.DataFrame:
-    text = {"python": str, "version": str, "release": str, "commit": str, "slow": str}
+    text = dict.fromkeys(("python", "version", "release", "commit", "slow"), str)
     frame = pd.read_csv(path, dtype=text, low_memory=False)
     names = [name for name in ("slow", "recovered", "arrivals") if name in frame]
     return frame.assign(**{name: frame[name].astype(object).fillna("") for name in names})

@@ -27,19 +27,21 @@ class Stack:
     name: str
     #: "2.7", "3.7", "today" (the interpreter that runs casebook) or "here" (its environment too).
     python: str
-    #: Name of env/locks/<lock>.txt; empty for "here". Stacks may share a lock.
-    lock: str
-    #: Names of the steps of casebook/probes/steps.py, in order.
-    steps: tuple[str, ...]
-    #: File name in env/patches, or empty.
-    patch: str
-    #: {"id": row of data/published.csv, "verdict": "fast" or "slow"}, or {}.
-    says: dict[str, str] = field(hash=False)
     #: One sentence.
     about: str
+    #: Name of env/locks/<lock>.txt; empty for "here". Stacks may share a lock.
+    lock: str = ""
+    #: Names of the steps of casebook/probes/steps.py, in order.
+    steps: tuple[str, ...] = ()
+    #: File name in env/patches, or empty.
+    patch: str = ""
+    #: {"id": row of data/published.csv, "verdict": "fast" or "slow"}, or {}.
+    says: dict[str, str] = field(default_factory=dict, hash=False)
     #: Who fetches unless something else is asked for (casebook/clients); empty where
     #: the environment is for another experiment and no client of the lab server.
     client: str = "grequests"
+    #: A name in casebook.colours.COLOURS; empty where the stack's own name says it.
+    colour: str = ""
 
     @property
     def packages(self) -> dict[str, str]:
@@ -67,19 +69,7 @@ def pins(lock_text: str) -> dict[str, str]:
 @cache
 def _table() -> tuple[Stack, ...]:
     rows = tomllib.loads(TABLE.read_text())["stack"]
-    return tuple(
-        Stack(
-            name=row["name"],
-            python=row["python"],
-            lock=row.get("lock", ""),
-            steps=tuple(row.get("steps", ())),
-            patch=row.get("patch", ""),
-            says=row.get("says", {}),
-            about=row["about"],
-            client=row.get("client", "grequests"),
-        )
-        for row in rows
-    )
+    return tuple(Stack(**row | {"steps": tuple(row.get("steps", ()))}) for row in rows)
 
 
 def load() -> dict[str, Stack]:

@@ -10,19 +10,19 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from casebook import digests, places
-from casebook.errors import CasebookError, EnvironmentFailed, MissingInterpreter
-from casebook.stacks import Stack, installation, interpreters
+from casebook import places
+from casebook.errors import EnvironmentFailed, MissingInterpreter
+from casebook.stacks import Stack, digests, installation, interpreters
 from casebook.stacks.interpreters import Interpreter
 
 #: What processors are called for which the old packages have wheels.
 X86_64 = ("x86_64", "AMD64")
-
 
 #: How many environments are made at a time: what takes long is to wait for packages.
 TOGETHER = 4
@@ -72,10 +72,8 @@ def ensure(stack: Stack, progress: Callable[[str], None] = say) -> Environment:
         with _alone(folder, progress) as lock:
             # Another process may have made it while this one waited.
             if _state(stack, interpreter, folder) != "ready":
-                progress(
-                    f"making environment {folder.name}: Python {interpreter.version}, "
-                    f"{len(stack.packages)} packages"
-                )
+                of = f"Python {interpreter.version}, {len(stack.packages)} packages"
+                progress(f"making environment {folder.name}: {of}")
                 installation.make(stack, interpreter, folder, lock)
     stamp = installation.stamp_of(folder)
     if stamp is None:  # two checkouts that share .casebook/ undo each other's environments
@@ -90,27 +88,24 @@ def ensure_all(
     progress: Callable[[str], None] = say,
     done: Callable[[], None] = lambda: None,
 ) -> dict[str, Environment]:
-    """The environments of several stacks, by stack name, made some at a time.
-
-    done: called after each.
+    """The environments of several stacks, by stack name, made some at a time. done: called after
+    each.
 
     A stack whose interpreter is missing is left out, with one line for each interpreter, unless
     CASEBOOK_REQUIRE names it: then MissingInterpreter. EnvironmentFailed is raised after the
     others have been made.
     """
-    missing: set[str] = set()
-    groups: dict = {}
+    missing: dict[str, str] = {}
+    groups: dict[Path, list[Stack]] = {}
     for stack in stacks:
         try:
-            interpreter = _interpreter(stack)
+            groups.setdefault(_folder(stack, _interpreter(stack)), []).append(stack)
         except MissingInterpreter as error:
             if stack.python in required():
                 raise
-            if stack.python not in missing:
-                progress(str(error))
-            missing.add(stack.python)
-            continue
-        groups.setdefault(_folder(stack, interpreter), []).append(stack)
+            missing.setdefault(stack.python, str(error))
+    for line in missing.values():
+        progress(line)
 
     def together(group: list[Stack]) -> list[Environment]:
         made = []
@@ -119,19 +114,13 @@ def ensure_all(
             done()
         return made
 
-    made, failures = {}, []
     pool = ThreadPoolExecutor(max_workers=TOGETHER)
     try:
-        for future in [pool.submit(together, group) for group in groups.values()]:
-            try:
-                made.update({each.stack.name: each for each in future.result()})
-            except CasebookError as error:
-                failures.append(error)
+        futures = [pool.submit(together, group) for group in groups.values()]
+        wait(futures)
     finally:
         pool.shutdown(cancel_futures=True)
-    if failures:
-        raise failures[0]
-    return made
+    return {each.stack.name: each for future in futures for each in future.result()}
 
 
 def status(stack: Stack) -> dict:
@@ -141,25 +130,17 @@ def status(stack: Stack) -> dict:
     "missing", "half-made", "no interpreter"), environment (its name), packages (name to version),
     steps, patch, says, about, and executable (path of the environment's Python, or None).
     """
+    row: dict[str, Any] = {"name": stack.name, "python": stack.python, "interpreter": None}
+    row |= {"state": "no interpreter", "environment": ""}
+    names = ("packages", "steps", "patch", "says", "about")
+    row |= {name: getattr(stack, name) for name in names} | {"executable": None}
     interpreter = interpreters.find(stack.python)
-    row = {
-        "name": stack.name,
-        "python": stack.python,
-        "interpreter": interpreter.version if interpreter else None,
-        "state": "no interpreter",
-        "environment": "",
-        "packages": stack.packages,
-        "steps": list(stack.steps),
-        "patch": stack.patch,
-        "says": dict(stack.says),
-        "about": stack.about,
-        "executable": None,
-    }
     if not interpreter:
         return row
+    row["interpreter"] = interpreter.version
     if stack.python == "here":
-        here = {"state": "ready", "packages": installation.installed(None)}
-        return row | here | {"executable": str(interpreter.path)}
+        row["state"], row["packages"] = "ready", installation.installed(None)
+        return row | {"executable": str(interpreter.path)}
     folder = _folder(stack, interpreter)
     row |= {"state": _state(stack, interpreter, folder), "environment": folder.name}
     if row["state"] == "ready":
@@ -175,8 +156,8 @@ def fingerprint(stack: Stack) -> str:
     """
     interpreter = _interpreter(stack)
     if stack.python == "here":
-        here = [interpreter.version, interpreter.openssl]
-        return digests.of(here, installation.installed(None))
+        its = [interpreter.version, interpreter.openssl]
+        return digests.of(its, installation.installed(None))
     return installation.contents(stack, interpreter)
 
 

@@ -3,7 +3,6 @@
 import importlib.metadata
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -12,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from casebook import digests, places
+from packaging.utils import canonicalize_name
+
+from casebook import places
 from casebook.errors import EnvironmentFailed
-from casebook.stacks import Stack, installers, patches
+from casebook.stacks import Stack, digests, installers, patches
 from casebook.stacks.interpreters import Interpreter
 
 #: Counted up when the way an environment is made changes.
@@ -47,14 +48,15 @@ def digest(stack: Stack, interpreter: Interpreter, folder: Path) -> str:
 def contents(stack: Stack, interpreter: Interpreter) -> str:
     """The digest of what an environment holds, wherever it is: lock, patch, interpreter, tools."""
     tools = ["build.txt"] + (["virtualenv.txt"] if _wants_pip(stack) else [])
-    parts = {
-        "recipe": RECIPE,
-        "interpreter": [interpreter.version, interpreter.openssl],
-        "lock": stack.lock_file.read_text(),
-        "patch": _patch(stack).read_text() if stack.patch else "",
-        "tools": [(places.ENV / name).read_text() for name in tools],
-    }
-    return digests.of(parts)
+    return digests.of(
+        {
+            "recipe": RECIPE,
+            "interpreter": [interpreter.version, interpreter.openssl],
+            "lock": stack.lock_file.read_text(),
+            "patch": _patch(stack).read_text() if stack.patch else "",
+            "tools": [(places.ENV / name).read_text() for name in tools],
+        }
+    )
 
 
 def stamp_of(folder: Path) -> dict | None:
@@ -74,7 +76,7 @@ class _Work:
     folder: Path
     log: TextIO
     #: Descriptor of the lock, which the installers inherit: when this process is killed, the next
-    #: one waits until what it had started has ended.
+    #: one waits until they have ended.
     lock: int
 
     @property
@@ -93,10 +95,7 @@ def make(stack: Stack, interpreter: Interpreter, folder: Path, lock: int) -> Non
     try:
         with open(folder.parent / f"{folder.name}.log", "w") as log:
             work = _Work(stack, interpreter, folder, log, lock)
-            if _wants_pip(stack):
-                _virtualenv(work)
-            else:
-                _uv(work)
+            (_virtualenv if _wants_pip(stack) else _uv)(work)
             packages = next(folder.glob("lib/python*/site-packages"))
             if stack.patch:
                 patches.apply(_patch(stack), packages)
@@ -120,12 +119,9 @@ def make(stack: Stack, interpreter: Interpreter, folder: Path, lock: int) -> Non
 def installed(packages: Path | None) -> dict[str, str]:
     """Normalised name to version of what is installed in a folder (None: where this runs)."""
     found = importlib.metadata.distributions(path=[str(packages)] if packages else sys.path)
-    names = {
-        re.sub(r"[-_.]+", "-", each.metadata["Name"]).lower(): each.version
-        for each in found
-        if each.metadata["Name"]
-    }
-    return {name: names[name] for name in sorted(names) if name not in _INSTALLERS}
+    named = [each for each in found if each.metadata["Name"]]
+    versions = {canonicalize_name(each.metadata["Name"]): each.version for each in named}
+    return {name: versions[name] for name in sorted(versions) if name not in _INSTALLERS}
 
 
 def _patch(stack: Stack) -> Path:
@@ -164,8 +160,8 @@ def _virtualenv(work: _Work) -> None:
     command += ["--python", str(Path(sys.executable).resolve()), "--constraints", str(tools)]
     command += ["--from", pin, "virtualenv", "--no-periodic-update"]
     _run(work, [*command, "--python", work.interpreter.path, work.folder])
-    command = [str(work.python), "-m", "pip", "install", "--no-deps", "--no-compile"]
-    command += ["--no-build-isolation", "--disable-pip-version-check", "--no-input"]
+    options = "--no-deps --no-compile --no-build-isolation --disable-pip-version-check --no-input"
+    command = [str(work.python), "-m", "pip", "install", *options.split()]
     command += ["--only-binary", ":all:", "--no-binary", ",".join(SOURCE_ONLY)]
     _run(work, [*command, "--requirement", work.stack.lock_file])
 

@@ -20,87 +20,66 @@ from casebook.stacks.installation import REFUSED_BY_UV
 OLDEST_TODAY = "3.11"
 
 
-def _compile(source: str, *options: str) -> str:
-    """The text of an exact lock. No index address or path goes into it."""
-    command = installers.uv("pip", "compile", "--quiet", "--no-header", *options, "-")
+#: For every platform and every Python that "today" may mean.
+_FOR_TODAY = ("--universal", "--python-version", OLDEST_TODAY)
+
+
+def _resolve(wanted: list[str], *options: str, held: list[str]) -> str:
+    """The text of an exact lock. No index address or path goes into it.
+
+    held: the lines of the file that the last of the options names.
+    """
+    command = installers.uv("pip", "compile", "--quiet", "--no-header", "--no-annotate", *options)
     environ = {k: v for k, v in os.environ.items() if k != "UV_CUSTOM_COMPILE_COMMAND"}
-    done = subprocess.run(
-        command, input=source, capture_output=True, text=True, env=environ, cwd=places.ENV
-    )
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("\n".join(held))
+        file.flush()
+        done = subprocess.run(
+            [*command, file.name, "-"], input="\n".join(wanted), capture_output=True, text=True,
+            env=environ, cwd=places.ENV,
+        )  # fmt: skip
     if done.returncode:
         sys.exit(done.stderr)
     return done.stdout
 
 
-def _without_via(text: str) -> str:
-    return "".join(line for line in text.splitlines(True) if not line.lstrip().startswith("#"))
-
-
-def book() -> None:
-    """env/book.in -> requirements.txt, for every platform and Python from 3.11 on."""
-    text = _compile(
-        (places.ENV / "book.in").read_text(), "--universal", "--python-version", OLDEST_TODAY
-    )
-    head = "# Resolved from env/book.in by `python -m casebook.stacks.locks book`; do not edit.\n"
-    (places.ROOT / "requirements.txt").write_text(head + _without_via(text))
-
-
-def test() -> None:
-    """env/test.in -> env/test.lock, beside the packages of requirements.txt."""
-    text = _compile(
-        (places.ENV / "test.in").read_text(), "--universal", "--python-version", OLDEST_TODAY,
-        "--constraints", "../requirements.txt",
-    )  # fmt: skip
-    head = "# Resolved from env/test.in by `python -m casebook.stacks.locks test`; do not edit.\n"
-    (places.ENV / "test.lock").write_text(head + _without_via(text))
-
-
-def stack_lock(name: str, table: dict) -> None:
-    """[packages] of the table -> env/locks/<name>.txt."""
+def _of_stack(name: str, table: dict) -> str:
+    """The lock of [packages] NAME of the table."""
     pythons = {row["lock"]: row["python"] for row in table["stack"] if "lock" in row}
     for known, what in ((pythons, "row with this lock"), (table["packages"], "[packages] entry")):
         if name not in known:
             sys.exit(f"{name}: env/stacks.toml has no {what}; a name with dots needs quotes.")
     python, wanted = pythons[name], table["packages"][name]
     if python == "today":
-        with tempfile.NamedTemporaryFile("w", suffix=".txt") as overrides:
-            overrides.write("\n".join(table["overrides"].get(name, [])))
-            overrides.flush()
-            text = _compile(
-                "\n".join(wanted), "--universal", "--python-version", OLDEST_TODAY,
-                "--overrides", overrides.name,
-            )  # fmt: skip
-    else:
-        held = table["constraints"].get(name) or table["constraints"][python]
-        # What these need is named beside them in the table.
-        unresolved = [pin for pin in wanted if pin in REFUSED_BY_UV]
-        wanted = [pin for pin in wanted if pin not in REFUSED_BY_UV]
-        # uv knows no Python 2.7: its packages are those of 3.7 and cryptography's two back-ports.
-        backports = [pin for pin in held if pin.startswith(("enum34", "ipaddress"))]
-        if any(pin.startswith("pyopenssl") for pin in wanted):
-            wanted = wanted + backports
-        with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
-            constraints.write("\n".join(held))
-            constraints.flush()
-            text = _compile(
-                "\n".join(wanted), "--python-version", "3.7", "--constraints", constraints.name
-            )
-        text += "".join(f"{pin}\n" for pin in unresolved)
-    head = "# Resolved from env/stacks.toml by `python -m casebook.stacks.locks`; do not edit.\n"
-    (places.ENV / "locks" / f"{name}.txt").write_text(head + _without_via(text))
+        return _resolve(wanted, *_FOR_TODAY, "--overrides", held=table["overrides"].get(name, []))
+    held = table["constraints"].get(name) or table["constraints"][python]
+    # What these need is named beside them in the table.
+    unresolved = [pin for pin in wanted if pin in REFUSED_BY_UV]
+    wanted = [pin for pin in wanted if pin not in REFUSED_BY_UV]
+    # uv knows no Python 2.7: its packages are those of 3.7 and cryptography's two back-ports.
+    if any(pin.startswith("pyopenssl") for pin in wanted):
+        wanted += [pin for pin in held if pin.startswith(("enum34", "ipaddress"))]
+    text = _resolve(wanted, "--python-version", "3.7", "--constraints", held=held)
+    return text + "".join(f"{pin}\n" for pin in unresolved)
 
 
 def main(names: list[str]) -> None:
-    """Resolve the locks with these names, or all."""
+    """Resolve the locks with these names, or all: "book" is requirements.txt, "test" what the
+    tests need beside that, the others are in env/locks."""
     table = tomllib.loads(TABLE.read_text())
+    book = places.ROOT / "requirements.txt"
     for name in names or ["book", "test", *table["packages"]]:
         print(name, file=sys.stderr)
-        if name == "book":
-            book()
-        elif name == "test":
-            test()
+        if name in ("book", "test"):
+            source, command = f"env/{name}.in", f"casebook.stacks.locks {name}"
+            path = {"book": book, "test": places.ENV / "test.lock"}[name]
+            held = book.read_text().splitlines() if name == "test" else []
+            wanted = (places.ROOT / source).read_text().splitlines()
+            text = _resolve(wanted, *_FOR_TODAY, "--constraints", held=held)
         else:
-            stack_lock(name, table)
+            source, command = "env/stacks.toml", "casebook.stacks.locks"
+            path, text = places.ENV / "locks" / f"{name}.txt", _of_stack(name, table)
+        path.write_text(f"# Resolved from {source} by `python -m {command}`; do not edit.\n{text}")
 
 
 if __name__ == "__main__":

@@ -11,9 +11,8 @@ from casebook.errors import EnvironmentFailed
 def apply(patch_file: Path, folder: Path) -> list[Path]:
     """Apply a unified diff with a/ and b/ prefixes to the files under `folder`; all or nothing.
 
-    Every context line must be where the patch says. Returns the files that were changed.
-    A changed file is a new file: the old one may be a hard link into an installer's cache.
-    Raises EnvironmentFailed when the patch does not apply.
+    Every context line must be where the patch says. Returns the files that were changed: new ones,
+    since the old may be hard links into an installer's cache. Raises EnvironmentFailed.
     """
     changed = {}
     for diff in whatthepatch.parse_patch(patch_file.read_text()):

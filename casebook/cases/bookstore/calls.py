@@ -11,8 +11,9 @@ from casebook import stacks
 from casebook.cases.bookstore import inspection, readers, stock, store
 from casebook.errors import MissingInterpreter, UsageError, VisitFailed
 from casebook.places import PROBES
-from casebook.runs import measurements, runs
+from casebook.runs import measurements
 from casebook.stacks import environments
+from casebook.words import LIVE
 
 #: The packages that put HTTP itself into bytes and take it out of them again.
 OF_HTTP = ("h2", "hpack", "hyperframe", "jh2", "http", "email", "h11")
@@ -45,7 +46,7 @@ def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFr
                 missing = error
     if missing and not rows:
         raise missing
-    return pd.DataFrame(rows).assign(source=runs.LIVE, measured_at=measurements.now())
+    return pd.DataFrame(rows).assign(source=LIVE, measured_at=measurements.now())
 
 
 def _rows(client: str, place, few: int, many: int) -> list[dict]:

@@ -14,7 +14,8 @@ import pandas as pd
 
 from casebook.cases.bookstore import readers
 from casebook.errors import UsageError, VisitFailed
-from casebook.runs import measurements, runs
+from casebook.runs import measurements
+from casebook.words import LIVE
 
 #: The columns of `capture`.
 COLUMNS = [
@@ -81,7 +82,7 @@ def capture(store, paths: str | Iterable[str], at_once: int = 100) -> pd.DataFra
         if reply["status"] != 200:
             raise VisitFailed(f"{reply['path']}: status {reply['status']}. Nothing was recorded.")
     found = parse(answer["chunks"])
-    return found.assign(source=runs.LIVE, measured_at=measurements.now())[COLUMNS]
+    return found.assign(source=LIVE, measured_at=measurements.now())[COLUMNS]
 
 
 def parse(chunks: Sequence) -> pd.DataFrame:

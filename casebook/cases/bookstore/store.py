@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from casebook import digests, stacks
+from casebook import stacks
 from casebook.cases.bookstore import greeting, opening, stock
 from casebook.errors import ServerFailed, UsageError
 from casebook.server import MAX_DELAY_S, certificates
 from casebook.server.process import Server, first_line
-from casebook.stacks import Stack, environments
+from casebook.stacks import Stack, digests, environments
 from casebook.stacks.environments import Environment
 
 #: What serves: the stack whose environment it runs in, and the script.

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from casebook import digests, stacks
+from casebook import stacks
 from casebook.cases.bookstore import inspection, readers, stock, store
-from casebook.runs import measurements, runs
+from casebook.runs import measurements
 from casebook.server import relay
-from casebook.stacks import environments, scripts
+from casebook.stacks import digests, environments, scripts
+from casebook.words import LIVE
 
 _PARTS = ("user", "sys", "wall")
 
@@ -114,7 +115,7 @@ class Host(contextlib.ExitStack):
             "server_cpu_s": round(server_cpu_s, 6),
             "server_connections": counted["connections"],
             "server_streams_peak": counted["peak_streams"],
-            "source": runs.LIVE,
+            "source": LIVE,
             "instead": "",
             "measured_at": measurements.now(),
         }

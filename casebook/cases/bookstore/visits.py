@@ -22,10 +22,10 @@ from casebook import stacks
 from casebook.cases.bookstore import readers, stock, store
 from casebook.cases.bookstore.visiting import Host, Visit
 from casebook.errors import MissingInterpreter, UsageError
-from casebook.progress import Progress
 from casebook.runs import decisions, measurements, modes, reference
 from casebook.runs.decisions import Question
 from casebook.runs.measure import in_turns, rounds, several
+from casebook.runs.progress import Progress
 from casebook.server import relay
 from casebook.stacks import environments
 from casebook.words import REFERENCE

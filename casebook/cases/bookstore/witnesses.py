@@ -16,16 +16,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import digests
 from casebook.cases import h2load as program
 from casebook.cases.bookstore import stock
 from casebook.cases.bookstore.store import stack_of
 from casebook.cases.bookstore.visiting import Host
 from casebook.errors import RunFailed, VisitFailed
-from casebook.runs import decisions, measurements, runs
+from casebook.runs import decisions, measurements
 from casebook.runs.decisions import Question
 from casebook.runs.measure import in_turns
-from casebook.stacks import environments
+from casebook.stacks import digests, environments
+from casebook.words import LIVE
 
 #: How each comes onto a machine.
 INSTALL = {"h2load": "apt-get install nghttp2-client", "curl": "apt-get install curl"}
@@ -133,7 +133,7 @@ def _visit(host: Host, n: int, protocol: str) -> dict:
     before_s = host.store.cpu_s()
     seen = h2load(host.store, n, protocol) or {}
     used_s = round(host.store.cpu_s() - before_s, 6)
-    return seen | {"server_cpu_s": used_s, "source": runs.LIVE}
+    return seen | {"server_cpu_s": used_s, "source": LIVE}
 
 
 def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:

@@ -17,10 +17,11 @@ from casebook import places, stacks
 from casebook.cases.certificates import hosts
 from casebook.cases.certificates.hosts import Hosts
 from casebook.errors import UsageError
-from casebook.runs import answers, measurements, runs, trust
+from casebook.runs import answers, measurements, trust
 from casebook.runs.measure import several
 from casebook.stacks import environments
 from casebook.stacks.environments import Environment
+from casebook.words import LIVE
 
 #: The most that a complaint may ask for: hosts, rounds, or requests in all.
 MOST = 1000
@@ -131,7 +132,7 @@ def _rows(name: str, complaint: str, size: int, rounds: int) -> list[dict]:
         lambda: _answer(environment, complaint, size, rounds),
     )
     same = {key: answer[key] for key in ("python", "openssl")} | measurements.made(answer)
-    same |= {"stack": name, "complaint": complaint, "source": runs.LIVE}
+    same |= {"stack": name, "complaint": complaint, "source": LIVE}
     of_import, *of_requests = answer["rows"]
     return [of_import | same | {"round": 0, "step": 0}] + [
         row

@@ -25,13 +25,14 @@ from pathlib import Path
 import certifi
 import pandas as pd
 
-from casebook import digests, places, stacks
+from casebook import places, stacks
 from casebook.cases.certificates import loading, preloads
 from casebook.errors import RunFailed
-from casebook.runs import answers, measurements, modes, reference, runs
+from casebook.runs import answers, measurements, modes, reference
 from casebook.runs.measure import several
-from casebook.stacks import commands, environments
+from casebook.stacks import commands, digests, environments
 from casebook.stacks.environments import Environment
+from casebook.words import LIVE
 
 #: The stacks whose instructions are recorded, and those whose locks are.
 INSTRUCTIONS_OF = ("openssl-1.1.1-today", "openssl-3.0-today", "openssl-4.0-today")
@@ -124,7 +125,7 @@ def _instructions(name: str) -> dict:
         lambda: _under_valgrind(environment),
     )
     release = " ".join(answer["openssl"].split()[:2])
-    return {"stack": name, "release": release, "source": runs.LIVE, "instead": ""} | answer
+    return {"stack": name, "release": release, "source": LIVE, "instead": ""} | answer
 
 
 def _under_valgrind(environment: Environment) -> dict:

@@ -14,10 +14,11 @@ import pandas as pd
 
 from casebook import places, server, stacks
 from casebook.errors import RunFailed, UsageError
-from casebook.runs import answers, measurements, modes, reference, runs, trust
+from casebook.runs import answers, measurements, modes, reference, trust
 from casebook.runs.measure import in_turns, several
 from casebook.stacks import environments
 from casebook.stacks.environments import Environment
+from casebook.words import LIVE
 
 STACK = "truststore-today"
 CONTEXTS = ("ssl", "truststore")
@@ -62,7 +63,7 @@ def measure(
         [Path(__file__), places.PROBES / "handshakes.py", *server.MADE_OF],
         lambda: {"rows": _measured(environment, contexts, sizes, repeats)},
     )
-    same = {"stack": STACK, "source": runs.LIVE, "instead": ""} | measurements.made(answer)
+    same = {"stack": STACK, "source": LIVE, "instead": ""} | measurements.made(answer)
     return pd.DataFrame([row | same for row in answer["rows"]], columns=COLUMNS)
 
 

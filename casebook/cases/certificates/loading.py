@@ -20,12 +20,13 @@ import pandas as pd
 from casebook import places, stacks
 from casebook.cases.certificates import preloads
 from casebook.errors import RunFailed, UsageError
-from casebook.progress import Progress
-from casebook.runs import answers, decisions, measurements, modes, reference, runs, trust
+from casebook.runs import answers, decisions, measurements, modes, reference, trust
 from casebook.runs.decisions import Question
 from casebook.runs.measure import can_run, in_turns, rounds, several
+from casebook.runs.progress import Progress
 from casebook.stacks import environments
 from casebook.stacks.environments import Environment
+from casebook.words import LIVE
 
 WAYS = ("file", "default", "compute")
 
@@ -250,7 +251,7 @@ def in_one_process(
         "openssl": answer["openssl"],
         "release": " ".join(answer["openssl"].split()[:2]),
         "repeat": repeat,
-        "source": runs.LIVE,
+        "source": LIVE,
         "instead": "",
     }
     same |= measurements.made(answer)

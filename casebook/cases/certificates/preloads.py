@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from casebook import digests
+from casebook.stacks import digests
 
 
 @dataclass(frozen=True)

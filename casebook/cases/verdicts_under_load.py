@@ -5,7 +5,7 @@ processes that keep the cores busy, and prints for each cell the range of effect
 concurrency, the server's peak of requests in flight, and how many verdicts were wrong. The
 quick mode's delay was chosen from this table; beside busy cores it is tried TRIED times.
 
-    python benchmarks/verdicts_under_load.py [RUNS PER CELL [TRIED]] > data/reference/verdicts.csv
+    python -m casebook.cases.verdicts_under_load [RUNS PER CELL [TRIED]] > verdicts.csv
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from casebook import server, stacks
-from casebook.runs import analysis, runs
+from casebook.runs import analysis, run_record
 from casebook.runs.bench import Bench
 from casebook.runs.modes import QUICK
 from casebook.stacks import environments
@@ -39,7 +39,7 @@ def busy_cores(busy: bool):
     """Keep every core busy with one process of its own while the block runs."""
     hogs = [
         multiprocessing.Process(target=_spin, daemon=True)
-        for _ in range(os.cpu_count() if busy else 0)
+        for _ in range((os.cpu_count() or 1) if busy else 0)
     ]
     for hog in hogs:
         hog.start()
@@ -55,7 +55,7 @@ def measure(runs_per_cell: int, tried: int) -> pd.DataFrame:
     """runs_per_cell runs of each kind, and `tried` beside busy cores at the quick mode's delay.
 
     In turns: each delay and stack once, then all again, so that a slow minute touches all alike.
-    A row a run, columns known, busy, and runs.FRAME_COLUMNS.
+    A row a run, columns known, busy, and run_record.FRAME_COLUMNS.
     """
     ready = {name: environments.ensure(stacks.get(name)) for name in KNOWN}
     counts = {
@@ -77,7 +77,7 @@ def measure(runs_per_cell: int, tried: int) -> pd.DataFrame:
             for repeat, _, delay_s, name in its_turns:
                 asked = {"client": "grequests", "trust": "authority", "n": N, "delay_s": delay_s}
                 run = bench.run(ready[name], repeat, **asked)
-                parts.append(runs.frame([run]).assign(known=KNOWN[name], busy=busy))
+                parts.append(run_record.frame([run]).assign(known=KNOWN[name], busy=busy))
     return pd.concat(parts, ignore_index=True)
 
 

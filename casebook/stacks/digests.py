@@ -32,8 +32,7 @@ def of(*parts) -> str:
     """
     made_of = hashlib.sha256()
     for part in parts:
-        if isinstance(part, Path):
-            part = [part]
+        part = [part] if isinstance(part, Path) else part
         if isinstance(part, (list, tuple)) and part and all(isinstance(p, Path) for p in part):
             made_of.update("\0".join(_contents(part)).encode() + b"\0")
         else:
@@ -48,14 +47,10 @@ def _contents(paths: Iterable[Path]) -> list[str]:
         for file in (path.rglob("*") if path.is_dir() else [path])
         if file.suffix in _COUNTED and "__pycache__" not in file.parts
     ]
-    return sorted(_content(file) for file in files)
-
-
-def _content(file: Path) -> str:
-    content = file.read_bytes()
-    if file.suffix == ".py":
-        content = _code(content)
-    return hashlib.sha256(content).hexdigest()
+    contents = (
+        _code(file.read_bytes()) if file.suffix == ".py" else file.read_bytes() for file in files
+    )
+    return sorted(hashlib.sha256(content).hexdigest() for content in contents)
 
 
 @cache
@@ -97,7 +92,8 @@ def executed(script: Path, without: Collection[str] = ()) -> list[Path]:
         if path in found or not path.exists():
             continue
         found[path] = True
-        todo += [path.with_name(f"{n}.py") for n in _imported(path) if n not in without]
+        names = _imports(path.read_text(encoding="utf-8"))
+        todo += [path.with_name(f"{name}.py") for name in names if name not in without]
     return list(found)
 
 
@@ -110,10 +106,6 @@ def _imports(content: str) -> tuple[str, ...]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.append(node.module)
     return tuple(dict.fromkeys(names))
-
-
-def _imported(path: Path) -> tuple[str, ...]:
-    return _imports(path.read_text(encoding="utf-8"))
 
 
 @cache

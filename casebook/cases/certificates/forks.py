@@ -1,6 +1,6 @@
 """Do forked children hang in the TLS context of their parent?
 
-    python -m benchmarks.forks [--children 100]
+    python -m casebook.cases.certificates.forks [--children 100]
 
 A parent with the shared context forks children that each ask once, and counts those that got an
 answer: while it has one thread, and while four more are connecting all the time; with its context
@@ -54,11 +54,11 @@ def answered(kind: str, threads: int, url: str, bundle: Path, children: int) -> 
     """How many of the forked children got an answer."""
     environment = environments.ensure(stacks.get(STACK))
     command = [environment.python, "-W", "ignore", "-c", PARENT, places.CURE.parent, bundle, url]
-    done = subprocess.run(
-        [*command, kind, str(threads), str(children)],
-        env=environments.clean_environ(environment), check=True, stdout=subprocess.PIPE,
-    )  # fmt: skip
-    return int(done.stdout)
+    said = subprocess.check_output(
+        [*map(str, command), kind, str(threads), str(children)],
+        env=environments.clean_environ(environment),
+    )
+    return int(said)
 
 
 def main() -> int:
@@ -67,7 +67,7 @@ def main() -> int:
     parser.add_argument("--children", type=int, default=100)
     children = parser.parse_args().children
     with server.start() as lab, tempfile.TemporaryDirectory() as folder:
-        bundle = trust.full_bundle(lab.ca_file, Path(folder))
+        bundle = trust.full_bundle(str(lab.ca_file), Path(folder))
         for kind, threads in (("kept", 0), ("kept", 4), ("dropped", 4)):
             came = answered(kind, threads, lab.url, bundle, children)
             print(f"context {kind}, {threads} threads: {came} of {children} answered", flush=True)

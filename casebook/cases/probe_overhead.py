@@ -1,6 +1,6 @@
 """What the probe costs when it gathers nothing: its wall time over the bare client's.
 
-    python -m benchmarks.probe_overhead [STACK ...]
+    python -m casebook.cases.probe_overhead [STACK ...]
 
 The bare client (casebook/clients/grequests_map.py between two clocks) and the probe take turns
 against one lab server. The target is a ratio of median wall times below 1.02 at n = 100. Other load
@@ -42,9 +42,11 @@ print(json.dumps([wall_s, cpu_s]))
 def bare(environment: Environment, lab: server.Server, n: int, delay_s: float) -> list[float]:
     """Wall and CPU seconds of the bare client's fetch."""
     url = f"{lab.url}/delay/{delay_s}?page="
-    command = [environment.python, "-c", BARE, clients.FOLDER, url, str(n), lab.ca_file]
+    command = [environment.python, "-c", BARE, clients.FOLDER, url, n, lab.ca_file]
     said = subprocess.check_output(
-        command, env=environments.clean_environ(environment), stderr=subprocess.DEVNULL
+        list(map(str, command)),
+        env=environments.clean_environ(environment),
+        stderr=subprocess.DEVNULL,
     )
     return json.loads(said)
 

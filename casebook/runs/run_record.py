@@ -1,12 +1,11 @@
-"""The run record, the store under digests, and the reference runs in data/.
+"""The record of a run: one process of one stack that fetched n pages.
 
-A run is one process of one stack that fetched n pages, with every response checked. A
-response that failed or was not the one asked for is an error that names the page: such a run
-is never recorded.
+Every response is checked. One that failed or was not the one asked for is an error that names the
+page: such a run is never recorded.
 """
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import pandas as pd
@@ -14,9 +13,7 @@ import pandas as pd
 from casebook.errors import RunFailed
 from casebook.runs import measurements
 from casebook.runs.analysis import effective_concurrency, verdict
-from casebook.words import LIVE, REFERENCE
-
-__all__ = ["COUNTERS", "FRAME_COLUMNS", "LIVE", "REFERENCE", "Run", "check", "frame", "from_answer"]
+from casebook.words import LIVE
 
 #: What each run counts, from the server and inside the client; None where it cannot be told.
 COUNTERS = (
@@ -69,6 +66,7 @@ class Run:
 
 
 _NESTED = ("counters", "versions", "made")
+_AS_ANSWERED = ("python", "wall_s", "user_s", "sys_s", "process_cpu_s", "peak_rss_kib")
 
 FRAME_COLUMNS = [
     *(f.name for f in fields(Run) if f.name not in _NESTED),
@@ -82,8 +80,7 @@ def check(stack: str, n: int, answer: dict[str, Any]) -> None:
 
     Raises RunFailed with the page and the cause.
     """
-    failure = answer["failure"]
-    if failure:
+    if failure := answer["failure"]:
         where = "" if failure["page"] is None else f" at page {failure['page']}"
         said = failure["message"].rstrip(".")
         raise RunFailed(f"{stack}: {failure['type']}{where}: {said}. Nothing was recorded.")
@@ -112,13 +109,8 @@ def from_answer(
     n, delay_s, wall_s = asked["n"], asked["delay_s"], answer["wall_s"]
     return Run(
         **asked,
-        python=answer["python"],
-        wall_s=wall_s,
-        user_s=answer["user_s"],
-        sys_s=answer["sys_s"],
+        **{name: answer[name] for name in _AS_ANSWERED},
         cpu_s=round(answer["user_s"] + answer["sys_s"], 6),
-        process_cpu_s=answer["process_cpu_s"],
-        peak_rss_kib=answer["peak_rss_kib"],
         ok=len(answer["responses"]),
         effective_concurrency=effective_concurrency(n, delay_s, wall_s),
         verdict=verdict(n, delay_s, wall_s, seen.get("peak_in_flight")),
@@ -130,17 +122,14 @@ def from_answer(
 
 def from_stored(found: dict[str, Any]) -> Run:
     """The run that measurements.stored_or_new gives, with what it says of how it was made."""
-    known = {f.name for f in fields(Run)}
-    run = {name: value for name, value in found.items() if name in known}
-    return Run(**run | {"made": {name: found.get(name) for name in measurements.COLUMNS}})
+    made = {name: found.get(name) for name in measurements.COLUMNS}
+    return Run(**measurements.of_class(Run, found) | {"made": made})
 
 
 def frame(runs: Iterable[Run]) -> pd.DataFrame:
     """Runs as a tidy frame: one row a run, the columns FRAME_COLUMNS."""
-    rows = []
-    for run in runs:
-        row = asdict(run)
-        counters, made = row.pop("counters"), row.pop("made")
-        row.pop("versions")
-        rows.append(row | made | {f"counters_{name}": counters.get(name) for name in COUNTERS})
+    rows = [
+        vars(run) | run.made | {f"counters_{name}": run.counters.get(name) for name in COUNTERS}
+        for run in runs
+    ]
     return pd.DataFrame(rows, columns=FRAME_COLUMNS)
