@@ -7,21 +7,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from casebook import words
+from casebook.charts import series
 from casebook.charts.figure import HALF_WIDTH, WIDTH, Chart, chart
 from casebook.charts.lines import Limit, all_xs, panel, reading
 from casebook.charts.origins import origin
-from casebook.charts.series import (
-    Point,
-    Quantity,
-    Series,
-    ends,
-    gather,
-    is_log,
-    quantities,
-    ratio,
-    spans_a_decade,
-    told_apart,
-)
+from casebook.charts.series import Point, Quantity, Series
 
 #: So many lines are spelled out in a caption; of more, it names the ends.
 _SPELLED = 4
@@ -50,36 +40,36 @@ def against(
     Reference rows are half-filled, published ones hollow; where the reference machine only goes
     on from where this one stopped, both make one line with a mark between.
     """
-    [across] = quantities({"n": "requests (n)"} if x == "n" else x)
-    ys, log = quantities(y), log or {}
-    gathered = [gather(frame, by, each.column, across.column) for each in ys]
-    every = iter(told_apart([series for lines in gathered for series in lines]))
+    [across] = series.quantities({"n": "requests (n)"} if x == "n" else x)
+    ys, log = series.quantities(y), log or {}
+    gathered = [series.gather(frame, by, each.column, across.column) for each in ys]
+    every = iter(series.told_apart([line for lines in gathered for line in lines]))
     fields = [
         _Field([next(every) for _ in lines], across, each)
         for lines, each in zip(gathered, ys, strict=True)
     ]
-    shown = [
-        field.drawn(limits or {} if field is fields[0] else {}, log, len(ys) > 1)
-        for field in fields
-    ]
-    high = [called.called for called, (_, logs) in zip(ys, shown, strict=True) if logs[1]]
-    read = reading(
-        [series for field in fields for series in field.lines],
-        (shown[0][1][0], len(high) == len(ys)),
-        "fastest to slowest"
-        if [each.column for each in ys] == ["wall_s"]
-        else "smallest to largest",
-    )
-    some = f"; {words.join(high)} logarithmic" * (0 < len(high) < len(ys))
+    given = [limits or {}, *[{}] * (len(ys) - 1)]
+    several = len(ys) > 1
+    drawn = [f.drawn(own, log, several) for f, own in zip(fields, given, strict=True)]
     return chart(
         name,
-        [figure for figure, _ in shown],
+        [figure for figure, _ in drawn],
         title=title,
-        finding=" ".join(field.finding(brief=len(ys) > 1) for field in fields),
-        reading=f"{read}{some}.",
+        finding=" ".join(field.finding(brief=several) for field in fields),
+        reading=_reading(fields, [logs for _, logs in drawn]),
         source=origin(frame),
         alts=[f"{title}. {field.alt()}" for field in fields],
     )
+
+
+def _reading(fields: Sequence["_Field"], logs: Sequence[tuple[bool, bool]]) -> str:
+    """How the marks are read; logs: which axes of each panel are logarithmic."""
+    ends = "fastest to slowest" * ([field.y.column for field in fields] == ["wall_s"])
+    high = [field.y.called for field, (_, log) in zip(fields, logs, strict=True) if log]
+    every = [line for field in fields for line in field.lines]
+    all_high = len(high) == len(fields)
+    read = reading(every, (logs[0][0], all_high), ends or "smallest to largest")
+    return read + f"; {words.join(high)} logarithmic" * (not all_high and bool(high)) + "."
 
 
 @dataclass(frozen=True)
@@ -93,10 +83,10 @@ class _Field:
     def drawn(self, limits, log, beside: bool) -> tuple[Figure, tuple[bool, bool]]:
         """The drawing, and which of its axes are logarithmic; beside: others stand beside it."""
         xs = all_xs(self.lines)
-        lows = [point.low for series in self.lines for point in series.points]
-        wide = is_log(log.get(self.x.column), spans_a_decade(xs), xs, self.x.column)
+        lows = [point.low for line in self.lines for point in line.points]
+        wide = series.is_log(log.get(self.x.column), series.spans_a_decade(xs), xs, self.x.column)
         usual = min(lows) > 0 and (wide or self._far_apart())
-        logs = wide, is_log(log.get(self.y.column), usual, lows, self.y.column)
+        logs = wide, series.is_log(log.get(self.y.column), usual, lows, self.y.column)
         titles = self.x.title, self.y.title
         width = HALF_WIDTH if beside else WIDTH
         return panel(self.lines, limits, titles=titles, logs=logs, width=width), logs
@@ -109,9 +99,9 @@ class _Field:
 
     def finding(self, brief: bool) -> str:
         first, last = self._common()
-        if len({series.name for series in self.lines}) == 1 and first != last:
+        if len({line.name for line in self.lines}) == 1 and first != last:
             return f"{self._ends(first)} {self._ends(last)}"
-        if brief or sum(last in series.xs for series in self.lines) > _SPELLED:
+        if brief or sum(last in line.xs for line in self.lines) > _SPELLED:
             text = self._ends(last)
         else:
             text = f"{self._spelled(last)} {self._comparison(last)}".rstrip()
@@ -121,22 +111,22 @@ class _Field:
     def _far_apart(self) -> bool:
         """Whether the lines end a decade apart."""
         ranked = self._ranked(self._common()[1])
-        return len(ranked) > 1 and spans_a_decade([point.middle for point in ranked])
+        return len(ranked) > 1 and series.spans_a_decade([point.middle for point in ranked])
 
     def _common(self) -> tuple[float, float]:
         """The smallest and the largest x that every line has, published ones aside."""
         found: dict[str, set[float]] = {}
-        for series in self.lines:
-            if series.source != words.PUBLISHED:
-                found.setdefault(series.name, set()).update(series.xs)
-        sets = list(found.values()) or [set(series.xs) for series in self.lines]
+        for line in self.lines:
+            if line.source != words.PUBLISHED:
+                found.setdefault(line.name, set()).update(line.xs)
+        sets = list(found.values()) or [set(line.xs) for line in self.lines]
         shared = set.intersection(*sets)
         return (min(shared), max(shared)) if shared else (min(map(max, sets)),) * 2
 
     def _ranked(self, x: float, but: str = "") -> list[Point]:
         """The lines at one x from the least to the most, without published and one colour's."""
         having = (s for s in self.lines if x in s.xs and s.source != words.PUBLISHED)
-        points = (series.at(x) for series in having if series.colour != but)
+        points = (line.at(x) for line in having if line.colour != but)
         return sorted(points, key=lambda point: (point.middle, point.label))
 
     def _at(self, x: float) -> str:
@@ -152,11 +142,11 @@ class _Field:
         """The least and the most at one x: "At n = 10, wall time: 1.05 s (a) to 3.2 s (b)." """
         ranked = self._ranked(x)
         if len(ranked) > 1:
-            return f"{self._at(x)} {ends(ranked, self.y.unit, self._as)}"
+            return f"{self._at(x)} {series.ends(ranked, self.y.unit, self._as)}"
         return "".join(f"{self._at(x)} {valued(point, self.y.unit)}." for point in ranked)
 
     def _comparison(self, x: float) -> str:
-        return ratio(self._ranked(x, but="control"), self._as)
+        return series.ratio(self._ranked(x, but="control"), self._as)
 
     @property
     def _as(self) -> str:

@@ -9,19 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from casebook import words
-from casebook.charts.figure import (
-    SMALL,
-    TEXT,
-    WIDTH,
-    Chart,
-    chart,
-    drawing,
-    extent,
-    key_mark,
-    level_axis,
-    marks,
-    place,
-)
+from casebook.charts import figure as page
+from casebook.charts.figure import SMALL, WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
 from casebook.charts.series import Part, columns, groups, quantities, usable
 from casebook.colours import sentinel
@@ -74,7 +63,7 @@ def arrivals(
     told = " ".join(_said(visit) for visit in visits)
     read = "Each curve rises from no book to all of them, a step for each as it is read."
     slow = key_mark('<path d="M13 2L19 8L13 14L7 8Z"/>', "stall"), "the slow book"
-    return chart(
+    return page.chart(
         name,
         _drawing(visits),
         title=title,
@@ -108,13 +97,13 @@ def _is_slow(book, slow) -> bool:
 def _drawing(visits: Sequence[_Visit]) -> Figure:
     height = _ROW * len(visits) + 44
     last = max(visit.times[-1] for visit in visits)
-    with drawing(WIDTH, height) as figure:
+    with page.drawing(WIDTH, height) as figure:
         ends = [figure.text(0, 0, visit.end, fontsize=SMALL) for visit in visits]
-        right = max(extent(end).width for end in ends) + 14
+        right = max(page.extent(end).width for end in ends) + 14
         for i, (visit, end) in enumerate(zip(visits, ends, strict=True)):
             axes = figure.add_subplot(len(visits), 1, i + 1)
             bottom = height - _ROW * (i + 1)
-            place(axes, 6, bottom, right, height - bottom - _CURVE)
+            page.place(axes, 6, bottom, right, height - bottom - _CURVE)
             _curve(axes, visit, last * 1.03)
             label = visit.part.label
             figure.text(6 / WIDTH, (bottom + _CURVE + 3) / height, label, fontsize=SMALL)
@@ -122,7 +111,7 @@ def _drawing(visits: Sequence[_Visit]) -> Figure:
             end.set_linespacing(1.2)
             if i < len(visits) - 1:
                 axes.tick_params(labelbottom=False, length=0)
-        axes.set_xlabel("time, s", fontsize=TEXT)
+        axes.set_xlabel("time, s", fontsize=page.TEXT)
     return figure
 
 
@@ -131,7 +120,7 @@ def _curve(axes: Axes, visit: _Visit, until_s: float) -> None:
     xs, ys = [0.0, *visit.times, until_s], [*range(count + 1), count]
     axes.fill_between(xs, ys, step="post", color=colour, alpha=0.22, lw=0)
     axes.step(xs, ys, where="post", color=colour, linewidth=1.8)
-    marks(
+    page.marks(
         axes,
         [visit.times[i] for i in visit.slow],
         [i + 1 for i in visit.slow],
@@ -145,7 +134,7 @@ def _curve(axes: Axes, visit: _Visit, until_s: float) -> None:
     axes.set_xlim(0, until_s)
     axes.set_ylim(0, count * 1.02)
     axes.yaxis.set_major_locator(NullLocator())
-    level_axis(axes)
+    page.level_axis(axes)
 
 
 def _said(visit: _Visit) -> str:

@@ -5,21 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 import pandas as pd
 
 from casebook import words
+from casebook.charts import series
 from casebook.charts.figure import Chart, chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.rows import MARKERS, Dots, Row, in_rows, reading
-from casebook.charts.series import (
-    Part,
-    Point,
-    Quantity,
-    ends,
-    groups,
-    is_log,
-    quantities,
-    ratio,
-    spans_a_decade,
-    usable,
-)
+from casebook.charts.rows import MARKERS, in_rows, reading
+from casebook.charts.series import Part, Point, Quantity
 from casebook.errors import UsageError
 
 #: So many rows are spelled out in a caption; of more, it names the ends.
@@ -55,12 +45,12 @@ def dots(
     of `by` in their order; else as the rows come. limits: {label: value}, dotted uprights. log:
     by itself where the values span a decade; a linear scale starts at 0.
     """
-    asked = quantities(value)
+    asked = series.quantities(value)
     if not 1 <= len(asked) <= len(MARKERS):
         raise UsageError(f"a row takes 1 to {len(MARKERS)} values, not {len(asked)}")
-    frame = usable(frame, asked)
+    frame = series.usable(frame, asked)
     unit = asked[0].unit
-    parts = _ordered(groups(frame, by), by, asked[0].column, order)
+    parts = _ordered(series.groups(frame, by), by, asked[0].column, order)
     said = [_points(parts, each.column) for each in asked]
     alts = [_spelled(each, points) for each, points in zip(asked, said, strict=True)]
     brief = [_brief(each, points) for each, points in zip(asked, said, strict=True)]
@@ -98,17 +88,11 @@ def row_chart(
 
     end: of a median and the part's rows, what is written behind them. said: as `figure.chart`.
     """
-    rows = [_row(part, values, end) for part in parts]
+    ends = {c: [end(part.rows[c].median(), part.rows) for part in parts] for c in values}
     every = [number for part in parts for column in values for number in part.rows[column]]
-    log = is_log(log, spans_a_decade(every), every, words.join(values))
-    drawn = in_rows(rows, title=axis, log=log, limits=limits)
+    log = series.is_log(log, series.spans_a_decade(every), every, words.join(values))
+    drawn = in_rows(parts, ends, title=axis, log=log, limits=limits)
     return chart(name, drawn, reading=reading({part.source for part in parts}, log), **said)
-
-
-def _row(part: Part, values: Sequence[str], end: Callable) -> Row:
-    medians = [(column, float(part.rows[column].median())) for column in values]
-    lines = (Dots(part.rows, c, part.colour, end(median, part.rows)) for c, median in medians)
-    return Row(part.label, tuple(lines))
 
 
 def _ordered(parts: list[Part], by, value: str, order) -> list[Part]:
@@ -140,7 +124,7 @@ def _spelled(asked: Quantity, points: Sequence[Point]) -> str:
     unit = asked.unit
     each = (f"{p.label} {words.amount(p.middle, unit)}{p.spread(unit)}" for p in points)
     text = f"{words.capital(asked.called)}: {'; '.join(each)}."
-    return f"{text} {ratio(_ranked(points), 'as much')}".rstrip()
+    return f"{text} {series.ratio(_ranked(points), 'as much')}".rstrip()
 
 
 def _brief(asked: Quantity, points: Sequence[Point]) -> str:
@@ -150,7 +134,7 @@ def _brief(asked: Quantity, points: Sequence[Point]) -> str:
     for point in points:
         having.setdefault(words.amount(point.middle, asked.unit), []).append(point.label)
     if len(having) > 3 or len(having) == len(points):
-        said = f"from {ends(_ranked(points), asked.unit, 'as much')}"
+        said = f"from {series.ends(_ranked(points), asked.unit, 'as much')}"
     else:
         said = " ".join(f"{middle} for {'; '.join(of)}." for middle, of in having.items())
     return f"{words.capital(asked.called)}: {said}"

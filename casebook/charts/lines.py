@@ -8,19 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from casebook import words
+from casebook.charts import figure as page
 from casebook.charts import labels as end_labels
-from casebook.charts.figure import (
-    DOTTED,
-    TEXT,
-    WIDTH,
-    decades,
-    drawing,
-    extent,
-    marks,
-    place,
-    width_of,
-    write,
-)
+from casebook.charts.figure import DOTTED
 from casebook.charts.labels import EndLabel
 from casebook.charts.series import Series
 from casebook.colours import sentinel
@@ -37,7 +27,7 @@ def panel(
     *,
     titles: tuple[str, str],
     logs: tuple[bool, bool],
-    width: float = WIDTH,
+    width: float = page.WIDTH,
 ) -> Figure:
     """One drawing: lines, limits by their labels, and a label at each end.
 
@@ -46,11 +36,11 @@ def panel(
     laws = {text: _law(limit) for text, limit in limits.items()}
     named = _labelled(lines)
     height = 262 + 12 * max(0, len({label for label in named if label}) - 5)
-    with drawing(width, height) as figure:
+    with page.drawing(width, height) as figure:
         axes = figure.add_subplot()
         set_axes(axes, lines, list(laws.values()), *logs)
-        figure.text(2 / width, 1, titles[1], fontsize=TEXT, va="top")
-        axes.set_xlabel(titles[0], fontsize=TEXT)
+        figure.text(2 / width, 1, titles[1], fontsize=page.TEXT, va="top")
+        axes.set_xlabel(titles[0], fontsize=page.TEXT)
         xs = all_xs(lines)
         ends = [replace(draw_law(axes, law, xs), text=text) for text, law in laws.items()]
         for series, label in zip(lines, named, strict=True):
@@ -60,8 +50,8 @@ def panel(
             x, y = (before.xs[-1], after.xs[0]), (before.medians[-1], after.medians[0])
             axes.plot(x, y, color=sentinel(after.colour), linewidth=1.2, linestyle=DOTTED)
         border = _further_on(lines)
-        left = 6 + max((extent(label).width for label in axes.get_yticklabels()), default=0)
-        place(axes, left, 36, end_labels.room(figure, ends), 40 if border else 24)
+        left = 6 + max((page.extent(label).width for label in axes.get_yticklabels()), default=0)
+        page.place(axes, left, 36, end_labels.room(figure, ends), 40 if border else 24)
         _thin_ticks(axes)
         if border:
             _draw_border(axes, *border, logs[0])
@@ -132,7 +122,7 @@ def set_axes(
         axes.set_yscale("log")
         low, high = min(ys) / 1.3, max(ys) * 1.3
         axes.set_ylim(low, high)
-        axes.yaxis.set_major_locator(FixedLocator(decades(low, high, 6)))
+        axes.yaxis.set_major_locator(FixedLocator(page.decades(low, high, 6)))
     else:
         axes.set_ylim(0, max(ys) * 1.08 or 1)
         axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
@@ -147,7 +137,7 @@ def _thin_ticks(axes: Axes) -> None:
     kept: list[float] = []
     edge = float("inf")
     for tick in reversed(axes.get_xticks()):
-        half = width_of(axes.figure, words.tick(tick)) / 2
+        half = page.width_of(axes.figure, words.tick(tick)) / 2
         centre = axes.transData.transform((tick, axes.get_ylim()[0]))[0]
         if centre + half + 4 <= edge:
             kept.append(tick)
@@ -166,7 +156,7 @@ def draw(axes: Axes, series: Series) -> EndLabel:
     xs, ys = zip(*series.dots, strict=True)
     size = 8 if published else 5  # a ring around ours
     how = {"marker": "o", "markersize": size, "markeredgewidth": 1.2, "source": series.source}
-    marks(axes, xs, ys, series.colour, **how)
+    page.marks(axes, xs, ys, series.colour, **how)
     return EndLabel(series.label, series.xs[-1], series.medians[-1], colour)
 
 
@@ -188,7 +178,7 @@ def _draw_border(axes: Axes, here: float, there: float, log: bool) -> None:
     at = (here * there) ** 0.5 if log else (here + there) / 2
     axes.axvline(at, color=sentinel("faint"), linewidth=0.9, linestyle=DOTTED)
     for text, side, shift in (("here", "right", -4), ("reference", "left", 4)):
-        write(axes, text, (at, 1), (shift, 4), "faint", ("data", "axes fraction"), ha=side)
+        page.write(axes, text, (at, 1), (shift, 4), "faint", ("data", "axes fraction"), ha=side)
 
 
 def all_xs(lines: Sequence[Series]) -> list[float]:

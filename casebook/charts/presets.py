@@ -5,20 +5,12 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from casebook import words
+from casebook.charts import series
 from casebook.charts.against import spelled
 from casebook.charts.dots import row_chart
 from casebook.charts.figure import Chart, chart
 from casebook.charts.lines import Limit, all_xs, panel, reading
 from casebook.charts.origins import origin
-from casebook.charts.series import (
-    Series,
-    columns,
-    gather,
-    groups,
-    quantities,
-    spans_a_decade,
-    usable,
-)
 from casebook.runs.analysis import CONCURRENT_FROM, verdict_of
 
 _E = "effective_concurrency"
@@ -39,7 +31,7 @@ def n_against_wall(
     delays instead of seconds. limits: {label: seconds, or seconds as a function of n}. Both axes
     are logarithmic where n spans a decade or more.
     """
-    columns(frame, "stack", "n", "wall_s", "delay_s")
+    series.columns(frame, "stack", "n", "wall_s", "delay_s")
     given = [frame] if published is None else [frame, published]
     delays = sorted({float(d) for part in given for d in part["delay_s"].dropna()})
     unit, limits = "s", limits or {}
@@ -47,8 +39,8 @@ def n_against_wall(
         unit, delay_s = "delays", float(frame["delay_s"].iloc[0])
         given = [part.assign(wall_s=part["wall_s"] / part["delay_s"]) for part in given]
         limits = {text: _divided(limit, delay_s) for text, limit in limits.items()}
-    lines = [series for part in given for series in gather(part)]
-    log = spans_a_decade(all_xs(lines))
+    lines = [line for part in given for line in series.gather(part)]
+    log = series.spans_a_decade(all_xs(lines))
     up = f"wall time, {'in ' * (unit == 'delays')}{unit}"
     each = f"; one delay: {words.join(map(words.delay, delays))}" * (unit == "delays")
     return chart(
@@ -65,9 +57,9 @@ def _divided(limit: Limit, by: float) -> Limit:
     return (lambda n: limit(n) / by) if callable(limit) else limit / by
 
 
-def _walls(lines: Sequence[Series], unit: str) -> str:
+def _walls(lines: Sequence[series.Series], unit: str) -> str:
     """All lines at the largest n that all have; of ours over HTTPS, how far they lie apart."""
-    n = min(max(series.xs) for series in lines)
+    n = min(max(line.xs) for line in lines)
     text = f"At n = {n}: {spelled(lines, n, unit)}."
     ours = [s for s in lines if s.source != words.PUBLISHED and s.colour != "control"]
     ranked = sorted((s.at(n).middle, s.label) for s in ours if n in s.xs)
@@ -90,8 +82,8 @@ def effective_concurrency(
     verdict). Lines stand at 1, which no serial run can exceed, and at 1.5, from where a run
     counts as concurrent.
     """
-    columns(frame, "stack", _E)
-    parts = groups(usable(frame, quantities(_E)), by)
+    series.columns(frame, "stack", _E)
+    parts = series.groups(series.usable(frame, series.quantities(_E)), by)
     said = "; ".join(
         f"{part.label} {_range(part.rows[_E])} ({len(part.rows)} run{'s' * (len(part.rows) > 1)})"
         for part in parts
@@ -118,10 +110,10 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     frame: runs (stack, n, delay_s, wall_s, effective_concurrency, verdict, source, measured_at).
     The delay is a line, where all have the same.
     """
-    columns(frame, "stack", "n", "delay_s", "wall_s", _E, "verdict")
+    series.columns(frame, "stack", "n", "delay_s", "wall_s", _E, "verdict")
     frame = frame[frame["n"] == frame["n"].max()]
     n, delays = int(frame["n"].iloc[0]), frame["delay_s"].unique()
-    parts = groups(usable(frame, quantities("wall_s")), "stack")
+    parts = series.groups(series.usable(frame, series.quantities("wall_s")), "stack")
     parts = sorted(parts, key=lambda part: part.rows["wall_s"].median())
     fast, slow = ((part.label, part.rows["wall_s"].median()) for part in (parts[0], parts[-1]))
     finding = (

@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from casebook import words
-from casebook.charts import figure as drawn
-from casebook.charts.figure import SMALL, TEXT, Chart, key_mark, level_axis, place, write
+from casebook.charts import figure as page
+from casebook.charts.figure import Chart, key_mark, level_axis, place, write
 from casebook.charts.origins import origin
 from casebook.charts.series import columns
 from casebook.colours import OF_EVENT, sentinel
@@ -58,7 +58,7 @@ def timeline(
     seen = [_Seen(label, one) for label, one in observations.items()]
     end_s = max(each.end_s for each in seen)
     beating = any(each.beats for each in seen)
-    width = drawn.WIDTH if len(seen) == 1 else drawn.HALF_WIDTH
+    width = page.WIDTH if len(seen) == 1 else page.HALF_WIDTH
     key = [(key_mark(shape, OF_EVENT[event]), event) for event, shape in _SHAPES.items()]
     read = "One row per request."
     if beating:
@@ -66,7 +66,7 @@ def timeline(
         read += " Below: a tick for each heartbeat of the event loop, a block where none came for "
         read += f"{words.seconds(STALL_S)} or more."
     alts = [each.alt() for each in seen]
-    made = drawn.chart(
+    made = page.chart(
         name,
         [_drawing(each, end_s, width) for each in seen],
         title=title,
@@ -137,20 +137,20 @@ def stalls(heartbeats: Sequence[float], end_s: float, stall_s: float = STALL_S) 
 def _drawing(seen: _Seen, end_s: float, width: float) -> Figure:
     pages = sorted(seen.frame["page"].unique())
     height = 20 + max(70, min(12 * len(pages), 190)) + 36 + 32
-    with drawn.drawing(width, height) as figure:
+    with page.drawing(width, height) as figure:
         bars, strip = figure.add_axes((0, 0, 1, 1)), figure.add_axes((0, 0, 1, 1))
         place(bars, 16, 32 + 36, 8, 20)
         place(strip, 16, 32, 8, height - 32 - 14)
-        figure.text(0, 1, seen.label, fontsize=TEXT, fontweight="bold", va="top")
-        for row, page in enumerate(pages):
-            for part in seen.frame[seen.frame["page"] == page].itertuples():
+        figure.text(0, 1, seen.label, fontsize=page.TEXT, fontweight="bold", va="top")
+        for row, path in enumerate(pages):
+            for part in seen.frame[seen.frame["page"] == path].itertuples():
                 _part(bars, row, part, len(pages))
         bars.grid(axis="x")
         bars.spines["left"].set_visible(False)
         bars.set_xlim(0, end_s * 1.02)
         bars.set_ylim(len(pages) - 0.4, -0.6)
         every = 1 if len(pages) <= 12 else max(1, len(pages) // 6)
-        bars.set_yticks(range(0, len(pages), every), [str(page) for page in pages[::every]])
+        bars.set_yticks(range(0, len(pages), every), list(map(str, pages[::every])))
         bars.tick_params(labelbottom=False)
         _strip(strip, seen, end_s)
     return figure
@@ -180,7 +180,7 @@ def _strip(axes: Axes, seen: _Seen, end_s: float) -> None:
     level_axis(axes)
     axes.grid(visible=False)
     axes.set_xlim(0, end_s * 1.02)
-    axes.set_xlabel("time, s", fontsize=SMALL)
+    axes.set_xlabel("time, s", fontsize=page.SMALL)
     write(axes, "event loop" if seen.beats else "no event loop", (0, 1), (0, 3))
     if late:
         longest = words.seconds(max(stop - start for start, stop in late))
