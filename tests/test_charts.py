@@ -190,7 +190,7 @@ FRAMES = pd.DataFrame(
     [
         (5.0, "client", "SETTINGS", 0, "", 24),
         (5.001, "client", "HEADERS", 1, "END_STREAM|END_HEADERS", 41),
-        (5.002, "server", "SETTINGS", 0, ["ACK"], 0),
+        (5.002, "server", "SETTINGS", 0, "ACK", 0),
         (5.003, "server", "HEADERS", 1, "END_HEADERS", 87),
         (5.004, "server", "DATA", 1, "", 16_384),
         (5.005, "server", "DATA", 1, "", 9_000),
@@ -725,8 +725,8 @@ def test_arrivals_count_who_waits_for_the_slow_book():
     assert "<span>the slow book</span>" in chart.html
     none = charts.arrivals(arrived("completed", (0.1, 0.2, 0.3), slow=""))
     assert "all 3 books in 0.300 s" in none.alt and "slow" not in none.alt
-    flagged = arrived("completed", (0.1, 0.9, 0.3), slow=False).assign(slow=[False, True, False])
-    assert "2 of 2 other books before the slow one" in charts.arrivals(flagged).alt
+    late = arrived("completed", (0.1, 0.9, 0.3), slow="b2: 1 s; b9: 1 s")
+    assert "2 of 2 other books before the slow one" in charts.arrivals(late).alt
 
 
 def test_arrivals_of_two_visits_are_not_drawn_as_one():

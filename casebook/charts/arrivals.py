@@ -12,7 +12,7 @@ from casebook import words
 from casebook.charts import figure as page
 from casebook.charts.figure import SMALL, WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.series import Part, columns, groups, quantities, usable
+from casebook.charts.series import Part, columns, groups, usable
 from casebook.colours import sentinel
 from casebook.errors import UsageError
 
@@ -54,12 +54,12 @@ def arrivals(
 
     frame: one row a book (the columns of `by`, book, at_s, slow; and, where they are known,
     repeat, source, measured_at, colour), as bookstore.visits.arrivals gives it. at_s: seconds
-    since the visit began. slow: whether this book is one; or, in words, which one is ("7: 1 s").
+    since the visit began. slow: which ones are, and how long they take ("7: 1 s; 9: 1 s").
     Of several repeats the first is drawn.
     """
     columns(frame, "book", "at_s", "slow")
     first = frame[frame["repeat"] == frame["repeat"].min()] if "repeat" in frame else frame
-    visits = [_visit(part) for part in groups(usable(first, quantities("at_s")), by)]
+    visits = [_visit(part) for part in groups(usable(first, "at_s"), by)]
     told = " ".join(_said(visit) for visit in visits)
     read = "Each curve rises from no book to all of them, a step for each as it is read."
     slow = key_mark('<path d="M13 2L19 8L13 14L7 8Z"/>', "stall"), "the slow book"
@@ -83,15 +83,9 @@ def _visit(part: Part) -> _Visit:
             f"{part.name} has book {twice} twice: say what tells its visits apart, "
             "as by=['client', 'order']"
         )
-    slow = [_is_slow(*pair) for pair in zip(rows["book"], rows["slow"], strict=True)]
-    return _Visit(part, rows["at_s"].to_list(), [i for i, it in enumerate(slow) if it])
-
-
-def _is_slow(book, slow) -> bool:
-    """Whether a book is slow, of which `slow` says yes or no, or which ones are."""
-    if isinstance(slow, str):
-        return str(book) in [each.partition(":")[0].strip() for each in slow.split(";")]
-    return bool(slow)
+    those = [{each.partition(":")[0].strip() for each in told.split(";")} for told in rows["slow"]]
+    slow = [i for i, book in enumerate(rows["book"]) if str(book) in those[i]]
+    return _Visit(part, rows["at_s"].to_list(), slow)
 
 
 def _drawing(visits: Sequence[_Visit]) -> Figure:

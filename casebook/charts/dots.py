@@ -48,7 +48,7 @@ def dots(
     asked = series.quantities(value)
     if not 1 <= len(asked) <= len(MARKERS):
         raise UsageError(f"a row takes 1 to {len(MARKERS)} values, not {len(asked)}")
-    frame = series.usable(frame, asked)
+    frame = series.usable(frame, *(each.column for each in asked))
     unit = asked[0].unit
     parts = _ordered(series.groups(frame, by), by, asked[0].column, order)
     said = [_points(parts, each.column) for each in asked]

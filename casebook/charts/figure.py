@@ -21,6 +21,7 @@ from matplotlib.transforms import Bbox
 
 from casebook import colours, words
 from casebook.charts.origins import UNSTEADY
+from casebook.charts.styles import style
 from casebook.errors import UsageError
 from casebook.media import FIGURE
 
@@ -35,27 +36,6 @@ SMALL = 9.5
 DOTTED = (0, (1, 2))
 #: How much of a mark is filled, by the source of its run.
 _FILL = {words.LIVE: "full", words.REFERENCE: "left", words.PUBLISHED: "none"}
-
-_CSS = (
-    ".cb-figure{margin:1rem 0;padding:0;"
-    "color:var(--pst-color-text-base,var(--jp-ui-font-color1,#222))}"
-    ".cb-figure svg{display:block;width:100%;height:auto;max-width:37rem;overflow:visible}"
-    ".cb-figure svg text{font-family:var(--pst-font-family-base,"
-    "var(--jp-ui-font-family,system-ui,sans-serif))}"
-    ".cb-figure .cb-panels{display:grid;gap:.75rem 1rem;"
-    "grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr));align-items:end}"
-    ".cb-figure figcaption{font:inherit;font-size:.9em;line-height:1.45;margin:.5rem 0 0;"
-    "max-width:42rem;text-align:start;color:inherit}"
-    ".cb-figure figcaption p{display:block;margin:0 0 .25rem}"
-    ".cb-figure .cb-title{font-weight:600}"
-    ".cb-figure .cb-unsteady{margin:0 0 .25rem;font-size:.9em;font-weight:600;"
-    "color:var(--cb-stall,#b3261e)}"
-    ".cb-figure .cb-source{color:var(--cb-faint,#5c6166)}"
-    ".cb-figure .cb-key{display:flex;flex-wrap:wrap;gap:.1rem 1rem;list-style:none;"
-    "padding:0;margin:.25rem 0;font-size:.9em}"
-    ".cb-figure .cb-key li{display:flex;align-items:center;gap:.35rem;margin:0}"
-    ".cb-figure .cb-key svg{width:1.6em;height:1em;flex:none}"
-)
 
 
 @dataclass(frozen=True)
@@ -111,7 +91,7 @@ def chart(
     said = {css: text.strip() for css, text in parts.items() if text.strip()}
     caption = "".join(f'<p class="cb-{css}">{escape(text)}</p>' for css, text in said.items())
     html = (
-        f'<figure class="cb cb-figure" id="figure-{name}">{colours.style(_CSS)}{body}'
+        f'<figure class="cb cb-figure" id="figure-{name}">{style("figure")}{body}'
         f"<figcaption>{caption}</figcaption></figure>"
     )
     return Chart(name, html, " ".join(alts), " ".join(said.values()))

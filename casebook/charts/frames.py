@@ -1,8 +1,7 @@
 """HTTP/2 frames between a client and a server, one arrow each, from above."""
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -49,7 +48,7 @@ def frames(
     """The frames of a connection in the order in which they were sent, an arrow for each.
 
     frame: one row a frame: t_s (seconds), sender (client or server), type (SETTINGS, HEADERS,
-    DATA …), stream (0: the connection), flags (text with | or commas, or a list), length
+    DATA …), stream (0: the connection), flags (with | between them), length
     (bytes of its payload); where they are known source and measured_at. Frames of one kind in
     a row are one arrow. most: arrows that are drawn; how many more there were is said.
     """
@@ -78,7 +77,7 @@ def _arrows(frame: pd.DataFrame) -> list[_Arrow]:
     start_s = frame["t_s"].iloc[0]
 
     def kind(row) -> tuple:
-        return row.sender, row.type, row.stream, _flags(row.flags)
+        return row.sender, row.type, row.stream, row.flags.replace("|", ", ")
 
     found = []
     for (sender, type_, stream, flags), rows in groupby(frame.itertuples(), kind):
@@ -90,12 +89,6 @@ def _arrows(frame: pd.DataFrame) -> list[_Arrow]:
         at = f"{t_s * 1000:.1f}" if t_s < 0.1 else f"{t_s * 1000:,.0f}"
         found.append(_Arrow(at, sender, type_, len(together), details))
     return found
-
-
-def _flags(said: object) -> str:
-    """Flags with commas, from a text, a list or nothing."""
-    flags = re.split(r"[|,\s]+", said) if isinstance(said, str) else said
-    return ", ".join(str(flag) for flag in flags if flag) if isinstance(flags, Iterable) else ""
 
 
 def _drawing(arrows: Sequence[_Arrow], more: int) -> Figure:

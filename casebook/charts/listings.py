@@ -21,37 +21,14 @@ import pygments
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_for_filename
 
-from casebook import clients, colours, places, stacks, words
+from casebook import clients, places, stacks, words
+from casebook.charts.styles import style
 from casebook.errors import MissingInterpreter, UsageError
 from casebook.stacks import environments
 from casebook.stacks.environments import Environment
 
 #: The most lines of somebody else's code that are quoted at a time.
 LONGEST = 60
-
-# Pages of the book have colours for `.highlight`; JupyterLab has them for its editors alone.
-_KINDS = {
-    "keyword": ".k,.kn,.kc,.ow",
-    "string": ".s1,.s2,.sd,.sa,.si",
-    "comment": ".c1,.ch",
-    "def": ".nf,.nc,.nd,.fm",
-    "number": ".mi,.mf",
-    "operator": ".o",
-}
-_CSS = (
-    ".cb-listing{margin:1rem 0;padding:0}"
-    ".cb-listing figcaption{font:inherit;font-size:.9em;line-height:1.45;margin:.25rem 0 0;"
-    "text-align:start;color:inherit}"
-    ".cb-listing pre{overflow-x:auto;margin:0}"
-    ".cb-listing .hll{display:block;background:"
-    "color-mix(in srgb,var(--cb-stage-2,#c14109) 18%,transparent);"
-    "box-shadow:-4px 0 var(--cb-stage-2,#c14109)}"
-    ".jp-OutputArea .cb-listing pre{padding-inline-start:6px}"
-) + "".join(
-    ",".join(f".jp-OutputArea .cb-listing {name}" for name in names.split(","))
-    + f"{{color:var(--jp-mirror-editor-{kind}-color)}}"
-    for kind, names in _KINDS.items()
-)
 
 
 @dataclass(frozen=True)
@@ -88,18 +65,17 @@ def client(name: str, beside: str = "") -> Listing:
     return _listing(lines, path.name, f"{_place(path)}.{said if marked else ''}", marked)
 
 
-def file(path: str | Path, lines: tuple[int, int] | None = None, mark: str = "") -> Listing:
+def file(path: str | Path, lines: tuple[int, int] | None = None) -> Listing:
     """A file of ours, or its lines first to last; path: from the root of the project.
 
-    mark: lines that hold this text are marked. Raises UsageError where there is no such file, or
-    no such lines in it.
+    Raises UsageError where there is no such file, or no such lines in it.
     """
     found = (places.ROOT / path).resolve()
     if not found.is_relative_to(places.ROOT) or not found.is_file():
         raise UsageError(f"there is no file {str(path)!r} in this project")
     code = found.read_text(encoding="utf-8").splitlines()
     said = f", lines {lines[0]} to {lines[1]}" if lines else ""
-    return _listing(_chosen(code, lines), found.name, f"{_place(found)}{said}.", mark=mark)
+    return _listing(_chosen(code, lines), found.name, f"{_place(found)}{said}.")
 
 
 def source(
@@ -135,20 +111,18 @@ def source(
     last = first + len(chosen) - 1
     caption = f"{_version(environment, folder, shown)}: {shown}, lines {first} to {last}."
     chosen = textwrap.dedent("\n".join(chosen)).splitlines()
-    quoted = _listing(chosen, path.name, caption, mark=mark)
+    marked = [at for at, line in enumerate(chosen, 1) if mark and mark in line]
+    quoted = _listing(chosen, path.name, caption, marked)
     return replace(quoted, path=shown.as_posix(), first=first, last=last)
 
 
-def _listing(
-    lines: Sequence[str], name: str, caption: str, marked: Sequence[int] = (), mark: str = ""
-) -> Listing:
-    """Lines of a file of that name; marked: some of them, from 1; mark: those with this text."""
-    marked = marked or [at for at, line in enumerate(lines, 1) if mark and mark in line]
+def _listing(lines: Sequence[str], name: str, caption: str, marked: Sequence[int] = ()) -> Listing:
+    """Lines of a file of that name; marked: some of them, from 1."""
     formatter = HtmlFormatter(hl_lines=list(marked), wrapcode=True)
     lexer = get_lexer_for_filename(name, stripnl=False)
     code = pygments.highlight("\n".join(lines), lexer, formatter) if lines else ""
     html = (
-        f'<figure class="cb cb-listing">{colours.style(_CSS)}{code}'
+        f'<figure class="cb cb-listing">{style("listing")}{code}'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
     blank = "  " if marked else ""

@@ -30,17 +30,6 @@ _MARKS = {
 }
 _COLOURS = {SERIAL: "stage-2", CONCURRENT: "stage-4", BETWEEN: "control"}
 
-_CSS = (
-    ".cb.cb-matrix .cb-scroll th,.cb.cb-matrix .cb-scroll td{padding:.35rem .9rem .35rem 0}"
-    ".cb.cb-matrix .cb-verdict{font-weight:700;white-space:nowrap}"
-    ".cb.cb-matrix .cb-verdict svg{width:1.1em;height:.85em;margin-inline-end:.3em;"
-    "display:inline-block;vertical-align:baseline}"
-    ".cb.cb-matrix .cb-aside{display:block;font-size:.9em;color:var(--cb-faint,#5c6166)}"
-    "@media(max-width:30rem){.cb.cb-matrix .cb-scroll table{font-size:.75em}"
-    ".cb.cb-matrix .cb-scroll th,.cb.cb-matrix .cb-scroll td{padding:.3rem .3rem .3rem 0}"
-    ".cb.cb-matrix .cb-scroll tbody th{min-width:4rem}.cb.cb-matrix .cb-verdict svg{display:block}}"
-)
-
 
 def verdict_matrix(
     frame: pd.DataFrame,
@@ -75,8 +64,8 @@ def verdict_matrix(
     finding = _finding(found, said)
     source = origin([frame] if published is None else [frame, published])
     source += " “At a time”: the effective concurrency, n × delay / wall time."
-    titles, kind = ["stage", *map(python_label, pythons)], ("cb-matrix", _CSS)
-    made = tables.table(title, titles, rows, finding=finding, source=source, kind=kind)
+    titles = ["stage", *map(python_label, pythons)]
+    made = tables.table(title, titles, rows, finding=finding, source=source, kind="matrix")
     alt = f"{title}. {finding}"
     return Chart(slug(name or title), made.html, alt, f"{alt} {source}")
 

@@ -83,7 +83,7 @@ def effective_concurrency(
     counts as concurrent.
     """
     series.columns(frame, "stack", _E)
-    parts = series.groups(series.usable(frame, series.quantities(_E)), by)
+    parts = series.groups(series.usable(frame, _E), by)
     said = "; ".join(
         f"{part.label} {_range(part.rows[_E])} ({len(part.rows)} run{'s' * (len(part.rows) > 1)})"
         for part in parts
@@ -113,7 +113,7 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     series.columns(frame, "stack", "n", "delay_s", "wall_s", _E, "verdict")
     frame = frame[frame["n"] == frame["n"].max()]
     n, delays = int(frame["n"].iloc[0]), frame["delay_s"].unique()
-    parts = series.groups(series.usable(frame, series.quantities("wall_s")), "stack")
+    parts = series.groups(series.usable(frame, "wall_s"), "stack")
     parts = sorted(parts, key=lambda part: part.rows["wall_s"].median())
     fast, slow = ((part.label, part.rows["wall_s"].median()) for part in (parts[0], parts[-1]))
     finding = (

@@ -65,13 +65,9 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Series:
+class Series(Part):
     """One line. points: the runs at each of xs, ascending; dots: every run as (x, y)."""
 
-    name: str
-    label: str
-    colour: str
-    source: str
     xs: tuple[float, ...]
     points: tuple[Point, ...]
     dots: tuple[tuple[float, float], ...]
@@ -110,8 +106,8 @@ def quantities(asked: str | Sequence[str] | Mapping[str, str]) -> list[Quantity]
     return found
 
 
-def usable(frame: pd.DataFrame, asked: Sequence[Quantity]) -> pd.DataFrame:
-    """The rows with a number in all that is asked for, and the columns that tell runs apart.
+def usable(frame: pd.DataFrame, *asked: str) -> pd.DataFrame:
+    """The rows with a number in all columns asked for, and the columns that tell runs apart.
 
     `peak_mb` is made of `peak_rss_kib`. Raises UsageError where there are none.
     """
@@ -122,9 +118,8 @@ def usable(frame: pd.DataFrame, asked: Sequence[Quantity]) -> pd.DataFrame:
     frame = frame.assign(**filled)
     if "peak_rss_kib" in frame and "peak_mb" not in frame:
         frame = frame.assign(peak_mb=frame["peak_rss_kib"] * 1024 / 1e6)
-    names = [each.column for each in asked]
-    columns(frame, *names)
-    frame = frame.dropna(subset=names)
+    columns(frame, *asked)
+    frame = frame.dropna(subset=list(asked))
     columns(frame)
     return frame
 
@@ -154,15 +149,14 @@ def gather(
     x: str = "n",
 ) -> list[Series]:
     """The lines in a frame of runs, in the order in which they first appear; by: as in `groups`."""
-    frame = usable(frame, quantities([x, y]))
+    frame = usable(frame, x, y)
     found = []
     for part in groups(frame, by):
         at = part.rows.groupby(x)[y].agg(["median", "min", "max"])
         points = (Point(part.label, *map(float, row)) for row in at.itertuples(index=False))
         dots = ((_whole(a), float(b)) for a, b in part.rows[[x, y]].itertuples(index=False))
         xs = tuple(map(_whole, at.index))
-        line = (part.name, part.label, part.colour, part.source, xs, tuple(points), tuple(dots))
-        found.append(Series(*line))
+        found.append(Series(**vars(part), xs=xs, points=tuple(points), dots=tuple(dots)))
     return found
 
 

@@ -21,24 +21,11 @@ from snakeviz.stats import json_stats, table_rows
 from tornado.template import Template
 
 from casebook import media, places
+from casebook.charts.styles import rules
 from casebook.errors import BookFailed, UsageError
 
 #: A line of a profile: file, line, function.
 Line = tuple[str, int, str]
-
-#: SnakeViz's own page is made for a wide screen, and some of it is too pale to read.
-STYLE = """<style>
-  #snakeviz-text > a, .footer-link, .reading a, input, .dataTables_wrapper .dataTables_info,
-  .dataTables_wrapper .dataTables_filter { color: inherit !important; }
-  #table_div, #chart { overflow-x: auto; }
-  .reading { margin: 0 auto 2rem; max-width: 45rem; font-family: sans-serif; line-height: 1.5; }
-  @media (max-width: 60rem) {
-    body { padding: 0.5rem; }
-    #snakeviz-text, #resetbuttons, .button-div, #sv-style-label, #sv-depth-label,
-    #sv-cutoff-label, #sv-info-div, #sv-call-stack { position: static; display: inline-block; }
-    button, select { font-size: 14px; padding: 5px 10px; }
-  }
-</style>"""
 
 READING = (
     "Each bar is a function, as wide as the time spent in it and in what it called, which is "
@@ -183,7 +170,7 @@ INSIDE: dict[str, str | Callable[[re.Match], str]] = {
     """<script src=["']/static/([^"']+)["']></script>""": (
         lambda at: f"<script>{_static(at[1])}</script>"
     ),
-    "</head>": f'<link rel="icon" href="data:,">{STYLE}</head>',
+    "</head>": f'<link rel="icon" href="data:,"><style>{rules("snakeviz")}</style></head>',
     # The script of the worker otherwise asks a content network for its libraries.
     '(<script id="hierarchy-worker"[^>]*>)': lambda at: (
         f"{at[1]}var window=self;{_static('vendor/immutable.min.js')}"

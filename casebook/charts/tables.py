@@ -12,7 +12,7 @@ from pandas.api.types import is_numeric_dtype
 
 from casebook import words
 from casebook.charts.origins import origin
-from casebook.colours import style
+from casebook.charts.styles import style
 from casebook.errors import UsageError
 
 #: Column names as headers, with the unit in them.
@@ -40,31 +40,6 @@ HEADERS = {
     "counters_loads_before": "certificate loads at import",
     "counters_longest_stall_s": "event loop stood still, s",
 }
-
-_EDGE = "var(--pst-color-border,var(--jp-border-color2,#c9ced4))"
-CSS = (
-    ".cb.cb-table{margin:1rem 0;padding:0}"
-    ".cb.cb-table .cb-scroll{overflow-x:auto;max-width:100%}"
-    ".cb.cb-table table{border-collapse:collapse;margin:0;width:auto;table-layout:auto;"
-    "font-size:.9em;line-height:1.4;border:0;display:table;color:inherit}"
-    ".cb.cb-table figcaption{font:inherit;font-size:.9em;line-height:1.45;margin:0 0 .5rem;"
-    "max-width:42rem;text-align:start;color:inherit}"
-    ".cb.cb-table caption{position:absolute;width:1px;height:1px;padding:0;overflow:hidden;"
-    "clip-path:inset(50%)}"
-    ".cb.cb-table .cb-title{font-weight:600}"
-    ".cb.cb-table .cb-source{color:var(--cb-faint,#5c6166)}"
-    ".cb.cb-table th,.cb.cb-table td{padding:.25rem .6rem;border:0;"
-    f"border-bottom:1px solid {_EDGE};"
-    "text-align:start;vertical-align:top;font-weight:400;background:none;max-width:none}"
-    ".cb.cb-table th:first-child,.cb.cb-table td:first-child{padding-inline-start:0}"
-    ".cb.cb-table thead th{font-weight:600;vertical-align:bottom}"
-    ".cb.cb-table tbody th{min-width:min(7rem,24vw)}"
-    ".cb.cb-table .cb-number{text-align:end;font-variant-numeric:tabular-nums;white-space:nowrap}"
-    ".cb.cb-table thead .cb-number{white-space:normal}"
-    ".cb.cb-table code{background:none;border:0;padding:0;color:inherit;white-space:normal}"
-    ".cb.cb-table tr.cb-marked th,.cb.cb-table tr.cb-marked td{font-weight:700;"
-    "background:color-mix(in srgb,var(--cb-stage-2,#c14109) 12%,transparent)}"
-)
 
 
 @dataclass(frozen=True)
@@ -134,13 +109,13 @@ def table(
     finding: str = "",
     source: str = "",
     marked: Collection[int] = (),
-    kind: tuple[str, str] = ("", ""),
+    kind: str = "",
 ) -> Table:
     """A table of finished cells in its scroll box, the first of each row its header.
 
     numbers: positions of the columns of numbers. finding, source: what the caption says after
     the title. marked: positions of rows to stand out (the row must also say why in words).
-    kind: a further class, and its rules.
+    kind: a section of style.css beside that of tables, which is a class too.
     """
     css = [' class="cb-number"' * (i in numbers) for i in range(len(titles))]
     head = zip(css, titles, strict=True)
@@ -158,7 +133,7 @@ def table(
     said += f" {escape(finding)}" if finding else ""
     said += f' <span class="cb-source">{escape(source)}</span>' if source else ""
     html = (
-        f'<figure class="cb cb-table {kind[0]}">{style(CSS + kind[1])}'
+        f'<figure class="cb cb-table {kind and f"cb-{kind}"}">{style("table", kind)}'
         f'<figcaption>{said}</figcaption><div class="cb-scroll" role="group" tabindex="0" '
         f'aria-label="{title}"><table><caption>{title}</caption><thead><tr>'
         + "".join(f'<th scope="col"{c}>{escape(text)}</th>' for c, text in head)

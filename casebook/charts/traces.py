@@ -10,23 +10,12 @@ from casebook.charts.figure import slug
 from casebook.charts.listings import Listing
 from casebook.charts.origins import origin
 from casebook.charts.series import columns
+from casebook.charts.styles import style
 from casebook.charts.tables import Cell, Table, table
-from casebook.colours import style
 from casebook.errors import UsageError
 
 #: What the probe numbers gevent's hub, whose pauses are everybody's waiting.
 _HUB = -1
-
-_TRACE_CSS = (
-    ".cb-trace{margin:1rem 0}.cb-trace p{margin:0 0 .4rem;font-size:.9em;line-height:1.45}"
-    ".cb.cb-trace pre{margin:0;padding:.6rem .8rem;overflow-x:auto;font-size:.8em;line-height:1.5;"
-    "color:inherit;background:color-mix(in srgb,currentColor 5%,transparent);border-radius:4px}"
-    ".cb-trace .cb-title{font-weight:600}"
-    ".cb-trace .cb-source,.cb-trace .cb-faint{color:var(--cb-faint,#5c6166)}"
-    ".cb.cb-trace mark{background:color-mix(in srgb,var(--cb-stage-2,#c14109) 14%,transparent);"
-    "color:var(--pst-color-text-base,inherit);font-weight:700}"
-    ".cb.cb-trace pre a{color:var(--pst-color-text-base,inherit);text-decoration:underline}"
-)
 
 
 def profile_rows(observation, highlight: str = "", *, top: int = 8) -> Table:
@@ -152,7 +141,7 @@ def trace(
     source += "▶ the call in which the time passes."
     html = (
         f'<div class="cb cb-trace" role="group" aria-label="{escape(caption)}">'
-        f'{style(_TRACE_CSS)}<p><span class="cb-title">{escape(caption)}.</span> '
+        f'{style("trace")}<p><span class="cb-title">{escape(caption)}.</span> '
         f'<span class="cb-source">{escape(source.strip())}</span></p>'
         f'<pre tabindex="0">{"<br>".join(shown)}</pre></div>'
     )
