@@ -35,19 +35,16 @@ def against(
     made of peak_rss_kib. Several y make one panel each, side by side, under each other on a
     phone. limits: {label: a level, or y as a function of x}, drawn in the first panel. log:
     {column: whether its axis is logarithmic}; by themselves they are where nothing is 0 and x
-    spans a decade, y also where lines end a decade apart.
-
-    Reference rows are half-filled, published ones hollow; where the reference machine only goes
-    on from where this one stopped, both make one line with a mark between.
+    spans a decade, y also where lines end a decade apart. Reference rows are half-filled,
+    published ones hollow; where the reference machine only goes on from where this one stopped,
+    both make one line with a mark between.
     """
     [across] = series.quantities({"n": "requests (n)"} if x == "n" else x)
     ys, log = series.quantities(y), log or {}
     gathered = [series.gather(frame, by, each.column, across.column) for each in ys]
     every = iter(series.told_apart([line for lines in gathered for line in lines]))
-    fields = [
-        _Field([next(every) for _ in lines], across, each)
-        for lines, each in zip(gathered, ys, strict=True)
-    ]
+    both = zip(gathered, ys, strict=True)
+    fields = [_Field([next(every) for _ in lines], across, each) for lines, each in both]
     given = [limits or {}, *[{}] * (len(ys) - 1)]
     several = len(ys) > 1
     drawn = [f.drawn(own, log, several) for f, own in zip(fields, given, strict=True)]

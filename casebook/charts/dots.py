@@ -49,14 +49,11 @@ def dots(
     if not 1 <= len(asked) <= len(MARKERS):
         raise UsageError(f"a row takes 1 to {len(MARKERS)} values, not {len(asked)}")
     frame = series.usable(frame, *(each.column for each in asked))
-    unit = asked[0].unit
     parts = _ordered(series.groups(frame, by), by, asked[0].column, order)
-    said = [_points(parts, each.column) for each in asked]
-    alts = [_spelled(each, points) for each, points in zip(asked, said, strict=True)]
-    brief = [_brief(each, points) for each, points in zip(asked, said, strict=True)]
+    findings, alts = zip(*(_said(each, parts) for each in asked), strict=True)
+    called, unit = words.join(each.called for each in asked), asked[0].unit
     marks = zip(MARKERS, asked, strict=False)
     key = [(key_mark(_MARKS[mark], "ink"), each.called) for mark, each in marks]
-    called = words.join(each.called for each in asked)
     return row_chart(
         parts,
         [each.column for each in asked],
@@ -66,7 +63,7 @@ def dots(
         limits=limits or {},
         name=name,
         title=title,
-        finding=" ".join(alts if len(parts) <= _SPELLED else brief),
+        finding=" ".join(findings),
         source=origin(frame),
         alts=[f"{title}. {' '.join(alts)}"],
         key=key if len(key) > 1 else (),
@@ -110,31 +107,21 @@ def _ordered(parts: list[Part], by, value: str, order) -> list[Part]:
     return sorted(parts, key=place)
 
 
-def _points(parts: Sequence[Part], column: str) -> list[Point]:
-    """The median, the smallest and the largest of each part."""
-    numbers = [(part.label, part.rows[column]) for part in parts]
-    return [Point(label, float(of.median()), of.min(), of.max()) for label, of in numbers]
-
-
-def _ranked(points: Sequence[Point]) -> list[Point]:
-    return sorted(points, key=lambda point: point.middle)
-
-
-def _spelled(asked: Quantity, points: Sequence[Point]) -> str:
-    unit = asked.unit
+def _said(asked: Quantity, parts: Sequence[Part]) -> tuple[str, str]:
+    """What the medians are: for the caption, and row by row."""
+    numbers = [(part.label, part.rows[asked.column]) for part in parts]
+    points = [Point(label, float(of.median()), of.min(), of.max()) for label, of in numbers]
+    ranked = sorted(points, key=lambda point: point.middle)
+    called, unit = words.capital(asked.called), asked.unit
     each = (f"{p.label} {words.amount(p.middle, unit)}{p.spread(unit)}" for p in points)
-    text = f"{words.capital(asked.called)}: {'; '.join(each)}."
-    return f"{text} {series.ratio(_ranked(points), 'as much')}".rstrip()
-
-
-def _brief(asked: Quantity, points: Sequence[Point]) -> str:
-    """The least and the most; or, where there are few medians, which rows have the same one:
-    "30 for a; b. 0 for c."."""
+    alt = f"{called}: {'; '.join(each)}. {series.ratio(ranked, 'as much')}".rstrip()
+    if len(points) <= _SPELLED:
+        return alt, alt
+    # Where there are few medians, which rows have the same one: "30 for a; b. 0 for c."
     having: dict[str, list[str]] = {}
     for point in points:
-        having.setdefault(words.amount(point.middle, asked.unit), []).append(point.label)
+        having.setdefault(words.amount(point.middle, unit), []).append(point.label)
     if len(having) > 3 or len(having) == len(points):
-        said = f"from {series.ends(_ranked(points), asked.unit, 'as much')}"
-    else:
-        said = " ".join(f"{middle} for {'; '.join(of)}." for middle, of in having.items())
-    return f"{words.capital(asked.called)}: {said}"
+        return f"{called}: from {series.ends(ranked, unit, 'as much')}", alt
+    shared = (f"{middle} for {'; '.join(of)}." for middle, of in having.items())
+    return f"{called}: {' '.join(shared)}", alt

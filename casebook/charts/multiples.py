@@ -48,22 +48,26 @@ def stages(
         if python in set(ours["on"])
     }
     every = [series for panel in panels.values() for series in panel]
-    sources = {series.source for series in every}
-    delays = sorted({float(delay) for part in given for delay in part["delay_s"]})
     log = spans_a_decade(all_xs(every))
+    delays = sorted({float(delay) for part in given for delay in part["delay_s"]})
     return chart(
         name,
         _drawing(panels, ours, log),
         title=title,
         finding=_finding(ours, theirs, list(panels)),
-        reading="A line for each stage through the medians, a dot for each run"
-        + "; half-filled: the reference machine" * (words.REFERENCE in sources)
-        + "; hollow dots and dashes: published" * (words.PUBLISHED in sources)
-        + "; grey: plain HTTP" * any(series.colour == "control" for series in every)
-        + f"; dotted: one delay ({words.join(map(words.delay, delays))}), and one delay for each "
-        + ("request; both axes logarithmic." if log else "request."),
+        reading=_reading(every, delays, log),
         source=origin(given),
     )
+
+
+def _reading(lines: Sequence[Series], delays: Sequence[float], log: bool) -> str:
+    sources = {series.source for series in lines}
+    text = "A line for each stage through the medians, a dot for each run"
+    text += "; half-filled: the reference machine" * (words.REFERENCE in sources)
+    text += "; hollow dots and dashes: published" * (words.PUBLISHED in sources)
+    text += "; grey: plain HTTP" * any(series.colour == "control" for series in lines)
+    text += f"; dotted: one delay ({words.join(map(words.delay, delays))}), and one delay for each "
+    return text + ("request; both axes logarithmic." if log else "request.")
 
 
 def python_label(python: str) -> str:

@@ -137,16 +137,20 @@ def trace(
             links[_row_of(each, part, at)] = row, lines
         above.append(_linked(each, row, lines) if each.path else each.html)
     shown, plain = _lines(part, at, took_s, links)
+    html = "".join([*above, _boxed(caption, source, shown)])
+    return Table(html, "\n".join([*(each.text for each in quoted), caption, *plain]))
+
+
+def _boxed(caption: str, source: str, lines: Sequence[str]) -> str:
+    """The lines of a trace in their scroll box."""
     source += " Seconds since the start; indented by depth; ← returns; "
     source += "▶ the call in which the time passes."
-    html = (
+    return (
         f'<div class="cb cb-trace" role="group" aria-label="{escape(caption)}">'
         f'{style("trace")}<p><span class="cb-title">{escape(caption)}.</span> '
         f'<span class="cb-source">{escape(source.strip())}</span></p>'
-        f'<pre tabindex="0">{"<br>".join(shown)}</pre></div>'
+        f'<pre tabindex="0">{"<br>".join(lines)}</pre></div>'
     )
-    texts = [each.text for each in quoted]
-    return Table("".join([*above, html]), "\n".join([*texts, caption, *plain]))
 
 
 def _blocking(frame: pd.DataFrame, blocked: str) -> tuple[int, float]:
