@@ -440,7 +440,8 @@ def _drawings() -> list[tuple[str, str]]:
     pieces = dict(every_chart())
     pieces["long"] = charts.n_against_wall(long, limits=ONE_DELAY).html
     pieces["long panels"] = charts.against(long, "n", ["wall_s", "n"], title="Long").html
-    lines = ("n against wall", "against", "panels", "two", "dots", "arrivals", "frames")
+    lines = ("n against wall", "against", "panels", "two", "dots", "cures", "concurrency")
+    lines += ("arrivals", "frames")
     return [
         (name, svg)
         for name in (*lines, "long", "long panels")
@@ -725,8 +726,8 @@ def test_arrivals_count_who_waits_for_the_slow_book():
     assert "<span>the slow book</span>" in chart.html
     none = charts.arrivals(arrived("completed", (0.1, 0.2, 0.3), slow=""))
     assert "all 3 books in 0.300 s" in none.alt and "slow" not in none.alt
-    late = arrived("completed", (0.1, 0.9, 0.3), slow="b2: 1 s; b9: 1 s")
-    assert "2 of 2 other books before the slow one" in charts.arrivals(late).alt
+    flagged = arrived("completed", (0.1, 0.9, 0.3), slow=False).assign(slow=[False, True, False])
+    assert "2 of 2 other books before the slow one" in charts.arrivals(flagged).alt
 
 
 def test_arrivals_of_two_visits_are_not_drawn_as_one():

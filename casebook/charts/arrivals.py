@@ -54,7 +54,7 @@ def arrivals(
 
     frame: one row a book (the columns of `by`, book, at_s, slow; and, where they are known,
     repeat, source, measured_at, colour), as bookstore.visits.arrivals gives it. at_s: seconds
-    since the visit began. slow: which ones are, and how long they take ("7: 1 s; 9: 1 s").
+    since the visit began. slow: whether this book is one; or, in words, which ones are ("7: 1 s").
     Of several repeats the first is drawn.
     """
     columns(frame, "book", "at_s", "slow")
@@ -83,9 +83,16 @@ def _visit(part: Part) -> _Visit:
             f"{part.name} has book {twice} twice: say what tells its visits apart, "
             "as by=['client', 'order']"
         )
-    those = [{each.partition(":")[0].strip() for each in told.split(";")} for told in rows["slow"]]
-    slow = [i for i, book in enumerate(rows["book"]) if str(book) in those[i]]
+    slow = [
+        i for i, pair in enumerate(zip(rows["book"], rows["slow"], strict=True)) if _is_slow(*pair)
+    ]
     return _Visit(part, rows["at_s"].to_list(), slow)
+
+
+def _is_slow(book: object, slow: bool | str) -> bool:
+    if isinstance(slow, str):
+        return str(book) in [each.partition(":")[0].strip() for each in slow.split(";")]
+    return bool(slow)
 
 
 def _drawing(visits: Sequence[_Visit]) -> Figure:

@@ -1,6 +1,6 @@
 """Any quantity, run by run: a row for each thing, every run a dot, the median in numbers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pandas as pd
 
@@ -30,7 +30,7 @@ def dots(
     title: str,
     name: str = "",
     axis: str = "",
-    order: str | Sequence | None = None,
+    order: str | Iterable | None = None,
     limits: Mapping[str, float] | None = None,
     log: bool | None = None,
 ) -> Chart:

@@ -36,7 +36,8 @@ def in_rows(
     """One drawing: a row for each part, over one level scale with its title.
 
     ends: the columns that each row has a line of dots for, and what is written behind it, row by
-    row. limits: dotted uprights. A linear scale starts at 0, with lines from there to the medians.
+    row. limits: dotted uprights. A linear scale starts at 0, with lines from there to the medians;
+    they are faint where dots lie on them.
     """
     values = [value for part in parts for column in ends for value in part.rows[column]]
     crowded = max(len(part.rows) for part in parts) > _MANY
@@ -57,7 +58,8 @@ def in_rows(
             _draw_label(axes, i - _LINE * (len(ends) - 1) / 2 / height, part.label)
             for j, (column, texts) in enumerate(ends.items()):
                 at = i + _LINE * (j - (len(ends) - 1) / 2) / height
-                _draw_stem(axes, at, part.rows[column].median(), "grid" if log else part.colour)
+                faint = log or len(part.rows) > 2 * _MANY
+                _draw_stem(axes, at, part.rows[column].median(), "grid" if faint else part.colour)
                 _draw_dots(axes, at, part, part.rows[column], MARKERS[j])
                 write(
                     axes, texts[i], (1, at), (8, 0), "ink", ("axes fraction", "data"), va="center"
