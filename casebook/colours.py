@@ -137,17 +137,25 @@ def colour_name(stack: str, client: str = "grequests") -> str:
 
     A stack without an entry of its own gets its stage's colour, else a spare one by its name.
     """
+    name = _chosen(stack, client)
+    return name if name in COLOURS else _spare(name)
+
+
+def is_spare(stack: str, client: str = "grequests") -> bool:
+    """Whether nobody chose this colour: in a chart it makes room for one that was chosen."""
+    return _chosen(stack, client) not in COLOURS
+
+
+def _chosen(stack: str, client: str) -> str:
+    """The name of the colour, or, where none was chosen, what a spare one is taken by."""
     if client == "threads" and stack in _OF_THREADS:
         return _OF_THREADS[stack]
     if client not in OF_A_STACK or not stack or is_bare_loop(stack, client):
-        name = _OF_CLIENT.get(client, client)
-        return name if name in COLOURS else _spare(name)
+        return _OF_CLIENT.get(client, client)
     if stack in _OF_STACK:
         return _OF_STACK[stack]
     what, _ = split_stack(stack)
-    if what.startswith("openssl-"):
-        return "steel"
-    return what if what in COLOURS else _spare(what)
+    return "steel" if what.startswith("openssl-") else what
 
 
 def colour_of_value(column: str, value) -> str:

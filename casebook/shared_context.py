@@ -128,17 +128,11 @@ def context(bundle: str | None = None, alpn: tuple[str, ...] = ()) -> ssl.SSLCon
     httpx.Client(verify=context()), urllib3.PoolManager(ssl_context=context()).
 
     alpn: the protocols to offer, ("http/1.1", "h2") for httpx with HTTP/2; else what urllib3
-    offers. A replaced bundle is seen when you ask again. Raises OSError when it cannot be loaded,
-    RuntimeError when contexts cannot be shared here.
+    offers. A replaced bundle is seen when you ask again. It compares host names, which urllib3
+    before 2 does itself for its own connections (and can ask no IP address with such a context).
+    Raises OSError when a bundle cannot be loaded, RuntimeError when contexts cannot be shared here.
     """
-    try:
-        _check_stock()
-        path = requests.utils.extract_zipped_paths(
-            requests.adapters.DEFAULT_CA_BUNDLE_PATH if bundle is None else bundle
-        )
-        return _context(ssl.CERT_REQUIRED, path, alpn=alpn)
-    except _MakesItsOwn as why:
-        raise RuntimeError(f"no SSLContext is shared here: {why}") from None
+    return _ready(bundle, alpn, for_others=True)
 
 
 def preload(bundle: str | None = None) -> None:
@@ -146,7 +140,7 @@ def preload(bundle: str | None = None) -> None:
 
     Raises what `context` raises.
     """
-    context(bundle)
+    _ready(bundle)
 
 
 def stats() -> dict[str, Any]:
@@ -235,7 +229,10 @@ class _Sharing:
         self._told = {name: getattr(self, name) for name in instead}
         vars(self).update(instead)
         try:
-            return super().connect()
+            came = super().connect()
+            if self._shares and _own_wish(self):
+                raise SharedContextError(f"{_own_wish(self)}, set in connect(), {_ADVICE}")
+            return came
         except SharedContextError as error:
             if not self._shares:
                 raise
@@ -268,6 +265,20 @@ class _Sharing:
 # ------------------------------------------------------------------ which context for which
 
 
+def _ready(
+    bundle: str | None, alpn: tuple[str, ...] = (), for_others: bool = False
+) -> ssl.SSLContext:
+    try:
+        _check_stock()
+        path = requests.utils.extract_zipped_paths(
+            requests.adapters.DEFAULT_CA_BUNDLE_PATH if bundle is None else bundle
+        )
+        names = for_others and not _bare(ssl.CERT_REQUIRED).check_hostname
+        return _context(ssl.CERT_REQUIRED, path, alpn=alpn, names=names)
+    except _MakesItsOwn as why:
+        raise RuntimeError(f"no SSLContext is shared here: {why}") from None
+
+
 def _instead(connection: Any) -> dict[str, Any]:
     """What a connection is to believe while it connects, instead of what it was told."""
     told, bundle = connection.ssl_context, connection.ca_certs
@@ -293,6 +304,11 @@ _OWN = (
 )  # fmt: skip
 
 
+def _own_wish(connection: Any) -> str | None:
+    """What a connection was told that only a context of its own can do."""
+    return next((name for name in _OWN if getattr(connection, name, None) is not None), None)
+
+
 class _MakesItsOwn(Exception):
     """Why a connection does not share; few different ones, since they are counted."""
 
@@ -308,9 +324,8 @@ def _shared(
     try:
         if told is not None:
             raise _MakesItsOwn("it was given ssl_context")
-        for name in _OWN:
-            if getattr(connection, name, None) is not None:
-                raise _MakesItsOwn(f"it was given {name}")
+        if _own_wish(connection):
+            raise _MakesItsOwn(f"it was given {_own_wish(connection)}")
         if connection._changes_contexts:
             raise _MakesItsOwn("it changes its context")
         cert_reqs = urllib3.util.ssl_.resolve_cert_reqs(connection.cert_reqs)
@@ -360,23 +375,24 @@ def _count(what: str) -> None:
 
 
 def _context(
-    cert_reqs: int, bundle: str | None, client: tuple = (), alpn: tuple = ()
+    cert_reqs: int, bundle: str | None, client: tuple = (), alpn: tuple = (), names: bool = False
 ) -> ssl.SSLContext:
     """The one context for such connections, made now if there is none that fits the files.
 
-    Raises OSError when a file cannot be loaded.
+    names: to compare host names where urllib3's contexts leave that to its connections. Raises
+    OSError when a file cannot be loaded.
     """
     known = urllib3.util.ssl_
     # Others put a class of their own in SSLContext's place; old ciphers are a variable.
     made_of = known.SSLContext, getattr(known, "DEFAULT_CIPHERS", None)
     alpn = tuple(alpn or getattr(known, "ALPN_PROTOCOLS", ()))
-    key = (cert_reqs, bundle, client, alpn, made_of)
+    key = (cert_reqs, bundle, client, alpn, names, made_of)
     found = _contexts.get(key)
     if not _fits(found, cert_reqs, _state(bundle, *client)):
         with _lock:
             found, state = _contexts.get(key), _state(bundle, *client)
             if not _fits(found, cert_reqs, state):
-                made = _make(cert_reqs, bundle, client, alpn)
+                made = _make(cert_reqs, bundle, client, alpn, names)
                 found = SimpleNamespace(state=state, context=made, used=next(_clock))
                 _contexts[key] = found
                 while len(_contexts) > KEPT:
@@ -397,14 +413,26 @@ def _fits(found: SimpleNamespace | None, cert_reqs: int, state: list[tuple]) -> 
     return found and found.state == state and found.context.verify_mode == cert_reqs
 
 
-def _make(cert_reqs: int, bundle: str | None, client: tuple, alpn: tuple) -> ssl.SSLContext:
-    """A new context, as urllib3 makes one for each connection, loaded and sealed."""
+def _bare(cert_reqs: int) -> Any:
+    """A new context, as urllib3 makes one for each connection, before anything is loaded."""
     made = urllib3.connection.create_urllib3_context(cert_reqs=cert_reqs)
     if type(made).__module__ not in _SEALABLE:
         name = f"{type(made).__module__}.{type(made).__name__}"
         raise _MakesItsOwn(f"{name} is not known to be safe to share")
     if not getattr(urllib3.util.ssl_, "HAS_NEVER_CHECK_COMMON_NAME", True):
         made.check_hostname = False  # with an old OpenSSL, urllib3 2 compares names itself
+    return made
+
+
+def _make(
+    cert_reqs: int, bundle: str | None, client: tuple, alpn: tuple, names: bool
+) -> ssl.SSLContext:
+    """A new context, loaded and sealed."""
+    made = _bare(cert_reqs)
+    if names and not isinstance(made, ssl.SSLContext):
+        raise _MakesItsOwn(f"{type(made).__module__} cannot compare host names for others")
+    if names:
+        made.check_hostname = True
     if alpn:
         made.set_alpn_protocols(list(alpn))
     if bundle:

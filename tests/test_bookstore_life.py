@@ -66,7 +66,7 @@ def test_a_killed_store_says_so(engine):
 
 def test_a_question_that_was_interrupted_does_not_shift_the_answers(engine):
     with open_store(engine) as store:
-        store._process.stdin.write(b"cpu 999999\n")  # asked, and its answer never read
+        store.process.stdin.write(b"cpu 999999\n")  # asked, and its answer never read
         time.sleep(0.2)
         assert set(store.counters()) == {"connections", "requests", "peak_streams", "protocols"}
         assert store.cpu_s() > 0
@@ -76,7 +76,7 @@ def test_a_store_whose_owner_is_killed_before_it_is_open_ends_too(engine, tmp_pa
     code = "import tempfile, time, threading, os\n"
     code += f"tempfile.tempdir = {str(tmp_path)!r}\n"
     code += "from casebook.cases.bookstore import store\n"
-    code += "def killed(process, folder):\n    print(process.pid, flush=True)\n"
+    code += "def killed(process, ca_file):\n    print(process.pid, flush=True)\n"
     code += "    os.kill(os.getpid(), 9)\n"
     code += f"store._ready = killed\nstore.open_store({engine!r})"
     done = subprocess.run(

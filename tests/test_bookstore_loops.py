@@ -7,6 +7,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from dataclasses import asdict
 
 import pytest
 
@@ -125,8 +126,7 @@ def test_recorded_visits_are_never_those_of_this_machine() -> None:
 
 
 def test_no_distance_is_one_measurement_whichever_way_it_is_written() -> None:
-    how = readers.manner("bare-h2")
-    kinds = [visits._asked("bare-h2", how, "twisted", 5, zero, 0.0, {}) for zero in (0, 0.0)]
+    kinds = [asdict(*visits.plan("bare-h2", 1, n=5, latency_s=zero)) for zero in (0, 0.0)]
     assert json.dumps(kinds[0]) == json.dumps(kinds[1])
 
 

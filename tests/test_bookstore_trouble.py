@@ -87,6 +87,8 @@ def _visit(client, trouble, ports, ca_file):
         url=f"https://127.0.0.1:{ports[f'{trouble} {reader.protocol}']}",
         ca_file=ca_file,
         engine=trouble,
+        delay_s=0.0,
+        slow={},
         cpu_s=lambda: 0.0,
         counters=lambda: {"connections": None, "peak_streams": None},
         reset=lambda: None,

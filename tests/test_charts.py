@@ -1,5 +1,6 @@
 """Charts: what they say, that it can be read, and that nothing recorded passes for live."""
 
+import inspect
 import itertools
 import re
 from functools import cache
@@ -440,13 +441,17 @@ def _drawings() -> list[tuple[str, str]]:
     pieces = dict(every_chart())
     pieces["long"] = charts.n_against_wall(long, limits=ONE_DELAY).html
     pieces["long panels"] = charts.against(long, "n", ["wall_s", "n"], title="Long").html
-    lines = ("n against wall", "against", "panels", "two", "dots", "cures", "concurrency")
-    lines += ("arrivals", "frames")
     return [
         (name, svg)
-        for name in (*lines, "long", "long panels")
-        for svg in re.findall(r'<svg[^>]*role="img".*?</svg>', pieces[name], flags=re.S)
+        for name, html in pieces.items()
+        for svg in re.findall(r'<svg[^>]*role="img".*?</svg>', html, flags=re.S)
     ]
+
+
+def test_each_kind_of_chart_is_looked_at_here():
+    asked = set(re.findall(r"charts\.(\w+)\(", inspect.getsource(every_chart)))
+    # Two have a page of their own to stand on (tests/test_explorer.py, tests/test_snakeviz.py).
+    assert set(charts.__all__) - asked == {"explorer", "ProfilePage"}
 
 
 def test_no_text_leaves_its_drawing():
@@ -641,6 +646,14 @@ def test_stacks_are_told_apart_whoever_fetches(clients, labels):
     lines = gather(frame)
     assert {line.label for line in lines} == labels
     assert len({line.colour for line in told_apart(lines)}) == len(labels)
+
+
+def test_a_colour_that_nobody_chose_makes_room():
+    """Two new stacks beside one of the book, whose colour by their names is the same."""
+    names = ["new-06-today", "patch-all-first-today", "new-15-today", "stage-1-today"]
+    assert {colours.colour_name(name) for name in names[:3]} == {"olive"}
+    seen = [line.colour for line in gather(pd.concat([runs(name) for name in names]))]
+    assert len(set(seen)) == 4 and (seen[1], seen[3]) == ("olive", "stage-1")
 
 
 def test_a_frame_can_name_and_colour_its_lines():

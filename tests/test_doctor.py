@@ -1,15 +1,19 @@
 """The doctor on real programs: what it says, what it answers with, and what it leaves behind."""
 
 import functools
+import http.server
 import json
 import os
 import pty
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -301,6 +305,40 @@ def test_a_program_that_does_not_get_through_its_imports(program, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+ODD = {
+    "a forbidden import": "sys.modules['gevent'] = None",
+    "no class": "import functools, socket\nsocket.socket = functools.partial(socket.socket)",
+    "no module": "sys.modules['lazy'] = type('', (), {'__getattr__': lambda *_: 1 / 0})()",
+    "no standard error": "sys.stderr = None",
+    "two processes": "import os\nos.fork()",
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_program_that_leaves_something_odd_behind_is_examined(odd, tmp_path):
+    program = f"import sys, requests\n{ODD[odd]}\n"
+    report = report_of("stage-1-today", tmp_path, program, *LOOP_ONLY)
+    assert (loop(report), report["exit_status"]) == ("does not apply", 0)
+
+
+def test_where_the_certificates_are_not_to_be_read_it_says_so(tmp_path):
+    missing = {"REQUESTS_CA_BUNDLE": str(tmp_path / "missing")}
+    report = report_of("stage-1-today", tmp_path, "import requests", *LOOP_ONLY, **missing)
+    assert (report["verdicts"]["certificate loads"], report["exit_status"]) == ("cannot tell", 2)
+    assert report["certificates"] is None
+
+
+@pytest.mark.parametrize("name", ["stage-1-py27", "stage-1-today"])
+def test_letters_beyond_ascii(name, tmp_path):
+    place = stack(name)
+    program = "# coding: utf-8\nraise ValueError({}'schön')".format("u" if "27" in name else "")
+    (tmp_path / "käse.py").write_text(program)
+    environ = environments.clean_environ(place)
+    done = run(place.python, "--", "käse.py", environ=environ, cwd=tmp_path)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "crashed in its imports" in done.stderr and "ValueError" in done.stderr
+
+
 def test_the_same_in_json(tmp_path):
     program = "import requestz"
     done = run(sys.executable, "--json", cwd=tmp_path, program=program, folder=tmp_path)
@@ -310,7 +348,8 @@ def test_the_same_in_json(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--jason"], ["module"], ["--"], ["--share", "0"], ["--url", "x"], ["attach"]]
+    "arguments",
+    [["--jason"], ["module"], ["--"], ["--share", "0"], ["--url", "https://x:y"], ["attach"]],
 )
 def test_a_command_line_that_makes_no_sense(arguments):
     done = run(sys.executable, *arguments)
@@ -524,6 +563,48 @@ def test_a_url_is_asked_as_often_as_announced(tmp_path):
     assert len(announced) == http["requests"] == seen["requests"] == 2
     [row] = http["clients"]
     assert (row["client"], row["version"], row["error"]) == ("requests", "HTTP/1.1", None)
+
+
+class Redirecting(http.server.BaseHTTPRequestHandler):
+    asked: ClassVar[list] = []
+
+    def do_HEAD(self):
+        self.asked.append(self.path)
+        self.send_response(302)
+        self.send_header("Location", "/elsewhere")
+        self.end_headers()
+
+
+@pytest.mark.parametrize(
+    ("name", "clients"),
+    [("stage-1-today", "requests"), ("stage-1-today", "urllib3"), ("httpx-today", "httpx"),
+     ("aiohttp-today", "aiohttp"), ("niquests-today", "niquests")],
+)  # fmt: skip
+def test_redirects_are_not_followed(name, clients, tmp_path):
+    Redirecting.asked.clear()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) as asked:
+        threading.Thread(target=asked.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{asked.server_port}/"
+        report = report_of(name, tmp_path, f"import {clients}", *LOOP_ONLY, "--url", url)
+        asked.shutdown()
+    assert set(Redirecting.asked) == {"/"}
+    assert len(Redirecting.asked) == report["http"]["requests"] >= 2
+
+
+def test_a_password_in_a_url_is_not_repeated(tmp_path):
+    url = "https://reader:s3cret@127.0.0.1:9/"
+    done = run_in("stage-1-today", tmp_path, "import requests", "--json", *LOOP_ONLY, "--url", url)
+    assert json.loads(done.stdout)["http"]["url"] == "https://127.0.0.1:9/"
+    assert "s3cret" not in done.stdout + done.stderr and "asking https://127" in done.stderr
+
+
+def test_a_server_that_never_answers_costs_some_seconds_and_not_the_report(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        report = report_of("aiohttp-today", tmp_path, "import aiohttp", "--url", url)
+    [row] = report["http"]["clients"]
+    assert (row["client"], row["version"], report["http"]["requests"]) == ("aiohttp", None, 1)
+    assert "Timeout" in row["error"] and report["examined_s"] < 30
 
 
 def test_it_sees_which_http_is_spoken(tmp_path):

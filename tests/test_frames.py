@@ -77,7 +77,7 @@ def test_what_is_no_http2_is_refused():
 @pytest.mark.parametrize("engine", ["twisted", "granian"])
 def test_one_book_is_on_one_stream_and_whole(engine):
     with store.open_store(engine) as server:
-        seen = frames.record(server, paths(1))
+        seen = frames.capture(server, paths(1))
         told = frames.settings(seen)
     assert list(seen.columns) == frames.COLUMNS
     assert set(seen.groupby("sender")["type"].first()) == {"SETTINGS"}
@@ -94,7 +94,7 @@ def test_one_book_is_on_one_stream_and_whole(engine):
 
 def test_at_once_says_whether_requests_wait_for_responses(shop):
     for at_once, waits in ((1, True), (3, False)):
-        seen = frames.record(shop, paths(3), at_once)
+        seen = frames.capture(shop, paths(3), at_once)
         asked = seen[(seen["sender"] == "client") & (seen["type"] == "HEADERS")]
         assert list(asked["stream"]) == [1, 3, 5]
         answered = seen[(seen["sender"] == "server") & (seen["stream"] > 0)]
@@ -103,7 +103,7 @@ def test_at_once_says_whether_requests_wait_for_responses(shop):
 
 def test_a_slow_book_does_not_hold_up_the_frames_of_the_others():
     with store.open_store(slow={IDS[0]: 0.5}) as server:
-        seen = frames.record(server, paths(3))
+        seen = frames.capture(server, paths(3))
     ends = seen[(seen["sender"] == "server") & seen["flags"].str.contains("END_STREAM")]
     assert sorted(ends["stream"].iloc[:2]) == [3, 5]
     assert ends["stream"].iloc[2] == 1
@@ -114,7 +114,7 @@ def test_a_server_of_http1_has_no_frames():
         store.open_store(http1_only=True) as server,
         pytest.raises(VisitFailed, match=r"chose http/1\.1"),
     ):
-        frames.record(server, "/")
+        frames.capture(server, "/")
 
 
 @pytest.mark.parametrize(
@@ -122,12 +122,12 @@ def test_a_server_of_http1_has_no_frames():
 )
 def test_what_cannot_be_asked_is_refused(shop, asked, at_once):
     with pytest.raises(UsageError):
-        frames.record(shop, asked, at_once)
+        frames.capture(shop, asked, at_once)
 
 
 def test_a_page_that_is_missing_is_no_recording(shop):
     with pytest.raises(VisitFailed, match="404"):
-        frames.record(shop, "/book?id=0")
+        frames.capture(shop, "/book?id=0")
 
 
 # ---------------------------------------------------------------- the smallest site
@@ -151,7 +151,7 @@ def test_the_script_says_nothing_of_protocols():
 @pytest.mark.parametrize("stack", TWISTED)
 def test_the_site_speaks_both_protocols_and_says_so(stack):
     with hello.serve(stack) as site:
-        assert not frames.record(site, "/").empty
+        assert not frames.capture(site, "/").empty
         assert ask(site) == b"Hello!"
         lines = site.log(2)
     assert '"GET / HTTP/2" 200' in lines[-2]
@@ -164,7 +164,7 @@ def test_without_h2_the_site_falls_back_without_a_word(stack):
     with hello.serve(stack, without="h2") as site:
         before = site.log()
         with pytest.raises(VisitFailed, match=r"chose http/1\.1"):
-            frames.record(site, "/")
+            frames.capture(site, "/")
         assert ask(site) == b"Hello!"
         assert '"GET / HTTP/1.1" 200' in site.log(1)[-1]
     assert not [line for line in before if "h2" in line.lower()]
@@ -182,7 +182,7 @@ def test_the_site_ends_with_its_owner():
     environments.ensure(stacks.get("twisted-today"))
     code = (
         "import time; from casebook.cases.bookstore import hello; site = hello.serve(); "
-        "print(site._process.pid, site.ca_file.parent, flush=True); time.sleep(60)"
+        "print(site.pid, site.ca_file.parent, flush=True); time.sleep(60)"
     )
     owner = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=places.ROOT, text=True

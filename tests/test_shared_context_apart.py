@@ -75,6 +75,27 @@ def test_a_forked_child_keeps_contexts_that_no_other_thread_could_hold(ask, vers
     assert found["loads"]["bundles"] == 0
 
 
+@every_version
+def test_a_context_for_others_compares_host_names(ask, version):
+    found = ask(version, "names")
+    assert (found["valid"], found["wrong host"]) == ("accepted", "refused")
+    assert found["came"] == [200]
+    # urllib3 before 2 compares names itself, so its connections need a context of another kind.
+    assert found["loads"] == (2 if version < "2.30" else 1)
+
+
+def test_under_pyopenssl_others_get_no_context_since_it_compares_no_names(ask):
+    found = ask("stage-2-injected-today", "names", inject=True)
+    assert "cannot compare host names" in found["refused"]
+
+
+def test_a_limit_that_a_connection_sets_late_is_kept(ask):
+    found = ask(NEWEST, "late")
+    assert found["stock"] == found["cured"] == ["TLSv1.2"] * 2
+    # The first connects again, with a context of its own; the second does so at once.
+    assert found["own"] == {"it was given ssl_maximum_version": 1, "it changes its context": 1}
+
+
 def test_a_manager_that_allows_a_proxy_another_name_keeps_doing_so(ask, world):
     proxy = world.proxy_of_another_name().url
     allowed = ask(NEWEST, "proxy_asserting", proxy=proxy, asserted=False)

@@ -3,12 +3,14 @@
 import csv
 import re
 import tomllib
+from dataclasses import replace
 
 import pytest
 
 from casebook import clients, places, stacks
 from casebook.errors import UsageError
 from casebook.probes import steps
+from casebook.stacks import environments, locks
 
 TABLE = tomllib.loads(stacks.TABLE.read_text())
 LOCKS = sorted((places.ENV / "locks").glob("*.txt"))
@@ -108,6 +110,24 @@ def test_each_lock_comes_from_the_table_and_each_stack_has_one():
             name, version = pin.split("==")
             name = name.partition("[")[0]  # an extra names further packages
             assert packages[name] == version
+
+
+def test_a_stack_without_its_lock_says_what_writes_it():
+    new = replace(stacks.get("stage-1-today"), name="new-today", lock="new-1.0-today")
+    with pytest.raises(UsageError, match=r"`python -m casebook.stacks.locks new-1.0-today`"):
+        environments.status(new)
+
+
+@pytest.mark.parametrize(
+    ("table", "what"),
+    [
+        ({"stack": [], "packages": {}}, "row with this lock"),
+        ({"stack": [{"lock": "new-1.0", "python": "today"}], "packages": {"new-1": {}}}, ".pack"),
+    ],
+)
+def test_a_lock_that_the_table_does_not_have_is_refused(table, what):
+    with pytest.raises(SystemExit, match=rf"new-1.0: .* no {what}"):
+        locks.stack_lock("new-1.0", table)
 
 
 def test_stacks_of_one_python_differ_in_what_they_are_about_only():

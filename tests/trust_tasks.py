@@ -8,6 +8,7 @@ import os
 import pickle
 import shutil
 import signal
+import socket
 import ssl
 import sys
 import threading
@@ -344,13 +345,18 @@ def changes(context, sock):
     return found
 
 
+def of_connections():
+    """The context of connections that trust the root."""
+    return shared_context._context(ssl.CERT_REQUIRED, PATHS["file"])
+
+
 def sealed():
     """What happens to each of these changes, and what others come to afterwards."""
     shared_context.install()
     made = requests.Session()
     response = made.get(URLS["valid"] + "/?keep", verify=PATHS["file"], stream=True)
     sock = response.raw._connection.sock
-    context = shared_context.context(PATHS["file"]) if ASKED.get("inject") else sock.context
+    context = of_connections() if ASKED.get("inject") else sock.context
     came = {}
     for words, change in changes(context, sock).items():
         try:
@@ -363,7 +369,7 @@ def sealed():
                                if hasattr(urllib3.util.ssl_, "ALPN_PROTOCOLS") else [])  # fmt: skip
     return {"came": came, "after": others(), "loads": shared_context.stats()["loads"],
             "is an SSLContext": isinstance(context, ssl.SSLContext),
-            "still shared": shared_context.context(PATHS["file"]) is context}  # fmt: skip
+            "still shared": of_connections() is context}  # fmt: skip
 
 
 def others():
@@ -374,13 +380,13 @@ def others():
 def round_the_seal():
     """Somebody calls ssl.SSLContext's own setters on a shared context."""
     shared_context.install()
-    context, log = shared_context.context(PATHS["file"]), Listening()
+    context, log = of_connections(), Listening()
     if context.check_hostname:
         ssl.SSLContext.check_hostname.__set__(context, False)
     ssl.SSLContext.verify_mode.__set__(context, ssl.CERT_NONE)
     after = others()
     return {"after": after, "mode": int(context.verify_mode), "loads": LOADS["bundles"],
-            "again": shared_context.context(PATHS["file"]) is context, "log": log.said}  # fmt: skip
+            "again": of_connections() is context, "log": log.said}  # fmt: skip
 
 
 # What others have exchanged
@@ -484,6 +490,44 @@ def changing():
     last = get(URLS["valid"])
     return {"came": [first, came, last], "connected": connected, "stats": shared_context.stats(),
             "warned": [words for level, words in log.said if level == "WARNING"]}  # fmt: skip
+
+
+def late():
+    """The version of TLS where a class of the program's own sets a limit as it connects."""
+    pools, found = urllib3.connectionpool.HTTPSConnectionPool, {}
+
+    class Late(pools.ConnectionCls):
+        def connect(self):
+            self.ssl_maximum_version = ssl.TLSVersion.TLSv1_2
+            return super().connect()
+
+    pools.ConnectionCls = Late
+    for kind in ("stock", "cured"):
+        found[kind] = []
+        for _ in range(2):
+            with session(kind) as made:
+                response = made.get(URLS["valid"] + "/?keep", verify=PATHS["file"], stream=True)
+                found[kind].append(response.raw._connection.sock.version())
+    return dict(found, own=shared_context.stats()["own"])
+
+
+def names():
+    """What a context for others does with a server's name, without urllib3; and its own kind."""
+    shared_context.install()
+    try:
+        context = shared_context.context(PATHS["file"])
+    except RuntimeError as error:
+        return {"refused": str(error)}
+    found = {"came": [get(URLS["valid"], verify=PATHS["file"])]}
+    for name in ("valid", "wrong host"):
+        host, port = URLS[name].split("/")[2].split(":")
+        try:
+            with socket.create_connection((host, int(port))) as plain:
+                context.wrap_socket(plain, server_hostname=host).close()
+            found[name] = "accepted"
+        except ssl.CertificateError:
+            found[name] = "refused"
+    return dict(found, loads=shared_context.stats()["loads"])
 
 
 # install(), stats() and what is not known here

@@ -4,9 +4,10 @@ On loopback a server's half of a handshake is often there before the client can 
 A few milliseconds of distance bring out every wait of a stack, which can then be counted.
 """
 
+import contextlib
 import dataclasses
 import tempfile
-from pathlib import Path
+from collections.abc import Iterator
 
 from casebook import server, stacks
 from casebook.errors import UsageError
@@ -14,6 +15,7 @@ from casebook.runs import measurements, runs
 from casebook.runs import trust as trusts
 from casebook.runs.bench import Bench, ask_probe
 from casebook.runs.observations import Observation
+from casebook.server import Server
 from casebook.server.relay import relay
 from casebook.stacks import environments
 
@@ -42,26 +44,18 @@ def profile(
     if tls not in TLS:
         raise UsageError(f"TLS {tls!r} is not known here: choose {' or '.join(TLS)}")
     environment = environments.ensure(stacks.get(name))
-    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        configuration = Path(folder) / "openssl.cnf"
-        configuration.write_text(_CONFIGURATION.format(TLS[tls]))
-        with server.start() as lab, relay(lab.url, latency_s) as url:
-            answer, _ = ask_probe(
-                environment, dataclasses.replace(lab, url=url), n, delay_s, "grequests",
-                gather=("profile",), variables={"OPENSSL_CONF": str(configuration)},
-            )  # fmt: skip
+    with tempfile.NamedTemporaryFile("w", suffix=".cnf") as configuration, _lab(latency_s) as lab:
+        configuration.write(_CONFIGURATION.format(TLS[tls]))
+        configuration.flush()
+        answer, _ = ask_probe(
+            environment, lab, n, delay_s, "grequests",
+            gather=("profile",), variables={"OPENSSL_CONF": configuration.name},
+        )  # fmt: skip
     runs.check(name, n, answer)
     return Observation(
-        stack=name,
-        kind="profile",
-        n=n,
-        delay_s=delay_s,
-        python=answer["python"],
-        steps=list(environment.stack.steps),
-        measured_at=measurements.now(),
-        source=runs.LIVE,
-        answer=answer,
-    )
+        name, "profile", n, delay_s, answer["python"], list(environment.stack.steps),
+        measurements.now(), runs.LIVE, answer,
+    )  # fmt: skip
 
 
 def observe(
@@ -74,12 +68,13 @@ def observe(
     MissingInterpreter.
     """
     environment = environments.ensure(stacks.get(name))
-    asked = {
-        "n": n,
-        "delay_s": 0,
-        "client": client or environment.stack.client,
-        "trust": trust or trusts.AUTHORITY,
-    }
+    client, trust = client or environment.stack.client, trust or trusts.AUTHORITY
+    with _lab(latency_s) as lab, Bench(of_another=lab) as bench:
+        return bench.observation(environment, kind, n=n, delay_s=0, client=client, trust=trust)
+
+
+@contextlib.contextmanager
+def _lab(latency_s: float) -> Iterator[Server]:
+    """A lab server so far away."""
     with server.start() as lab, relay(lab.url, latency_s) as url:
-        with Bench(of_another=dataclasses.replace(lab, url=url)) as bench:
-            return bench.observation(environment, kind, **asked)
+        yield dataclasses.replace(lab, url=url)

@@ -1,4 +1,4 @@
-"""h2load, nghttp2's load generator, as a client that fetches one page n times at once.
+"""h2load, nghttp2's load generator, as a client.
 
 It verifies no certificate and looks at no body: of each response only the status is known, and
 the server's counters have to tell how many connections there were.
@@ -30,39 +30,51 @@ def fetch(url: str, n: int, within_s: float) -> dict:
     """GET `url` n times over HTTP/1.1, each over a connection of its own, all at once.
 
     Returns an answer in the shape of the probes' (runs.from_answer). wall_s has two decimals
-    from a second on. Raises RunFailed unless all of the responses are 200, or when it does not
-    end in `within_s` seconds.
+    from a second on. Raises RunFailed unless all of the responses are 200, or as `run`.
     """
-    command = [NAME, "--h1", "-t", "1", "-n", str(n), "-c", str(n), url]
-    said, used, peak_kib = _watched(command, n, within_s)
-    wall_s = finished_s(said)
-    if wall_s is None or f" {n} succeeded" not in said or f"status codes: {n} 2xx" not in said:
-        last = [line for line in said.splitlines() if line.startswith("requests:")]
-        raise RunFailed(f"h2load: {''.join(last) or 'no result'}. Nothing was recorded.")
-    return {
+    found = run(["--h1", "-t", "1", "-n", str(n), "-c", str(n), url], within_s)
+    if found["good"] != n:
+        raise RunFailed(f"h2load: {found['good']} succeeded of {n}. Nothing was recorded.")
+    return found | {
         "python": "",
         "openssl": None,
         "versions": {NAME: version()},
         "failure": None,
         "responses": [{"page": page, "status": 200, "got_page": page} for page in range(n)],
         "counters": {},
-        "wall_s": wall_s,
+        "process_cpu_s": round(found["user_s"] + found["sys_s"], 6),
+    }
+
+
+def run(arguments: list[str], within_s: float) -> dict:
+    """What h2load says: "wall_s", "good" (whole responses with a status of 200 to 299),
+    "protocol", "body_bytes" (of all bodies); and what it used: "user_s", "sys_s", "peak_rss_kib".
+
+    Raises RunFailed when it does not end in `within_s` seconds, or without a result.
+    """
+    said, used, peak_kib = _watched([NAME, *arguments], within_s)
+    finished = re.search(r"^finished in ([\d.]+)(us|ms|s)\b", said, re.MULTILINE)
+    if not finished:
+        last = said.strip().splitlines()[-1:] or ["it said nothing"]
+        raise RunFailed(f"{NAME}: no result ({last[0]}). Nothing was recorded.")
+    good = (r"^status codes: (\d+) 2xx", r"^requests: .* (\d+) succeeded")
+    return {
+        "wall_s": float(finished[1]) / {"us": 1e6, "ms": 1e3, "s": 1.0}[finished[2]],
+        "good": min(int(_found(pattern, said) or 0) for pattern in good),
+        "protocol": _found(r"^Application protocol: (\S+)", said) or "no protocol at all",
+        "body_bytes": int(_found(r"\((\d+)\) data$", said) or 0),
         "user_s": used.ru_utime,
         "sys_s": used.ru_stime,
-        "process_cpu_s": round(used.ru_utime + used.ru_stime, 6),
         "peak_rss_kib": peak_kib,
     }
 
 
-def finished_s(said: str) -> float | None:
-    """The seconds in h2load's "finished in 1.05s" (us, ms or s); None if it does not say so."""
-    found = re.search(r"^finished in ([\d.]+)(us|ms|s)\b", said, re.MULTILINE)
-    return float(found[1]) / {"us": 1e6, "ms": 1e3, "s": 1.0}[found[2]] if found else None
+def _found(pattern: str, said: str) -> str | None:
+    found = re.search(pattern, said, re.MULTILINE)
+    return found[1] if found else None
 
 
-def _watched(
-    command: list, n: int, within_s: float
-) -> tuple[str, resource.struct_rusage, int | None]:
+def _watched(command: list, within_s: float) -> tuple[str, resource.struct_rusage, int | None]:
     """A program's output, the CPU that it used, and the most memory it was seen to hold (KiB)."""
     deadline, peak_kib = time.monotonic() + within_s, None
     with tempfile.TemporaryFile("w+") as said:
@@ -91,7 +103,6 @@ def _watched(
 
 def _high_water_kib(pid: int) -> int | None:
     try:
-        found = re.search(r"VmHWM:\s*(\d+)", Path(f"/proc/{pid}/status").read_text())
+        return int(_found(r"VmHWM:\s*(\d+)", Path(f"/proc/{pid}/status").read_text()) or 0) or None
     except OSError:
         return None
-    return int(found[1]) if found else None

@@ -7,7 +7,7 @@ import pandas as pd
 
 from casebook import words
 from casebook.charts import tables
-from casebook.colours import COLOURS, colour_name, colour_of_value
+from casebook.colours import COLOURS, colour_name, colour_of_value, is_spare
 from casebook.errors import UsageError
 
 #: Columns that tell runs apart whatever a chart groups by, and what is taken where one is not
@@ -136,10 +136,25 @@ def groups(frame: pd.DataFrame, by: str | Sequence[str]) -> list[Part]:
     keys = list(dict.fromkeys([*by, *_ALWAYS_APART]))
     parts = [rows for _, rows in frame.groupby(keys, sort=False, dropna=False)]
     firsts = [rows.iloc[0] for rows in parts]
-    return [
-        Part(name, _colour(first, by), rows)
-        for first, name, rows in zip(firsts, _names(firsts, by), parts, strict=True)
-    ]
+    names, own = _names(firsts, by), [_colour(first, by) for first in firsts]
+    own = _made_room(names, own, [_is_spare(*each) for each in zip(firsts, own, strict=True)])
+    return [Part(*each) for each in zip(names, own, parts, strict=True)]
+
+
+def _made_room(names: Sequence[str], own: Sequence[str], free: Sequence[bool]) -> list[str]:
+    """The colours, where those that nobody chose make room for the others."""
+    given = {name: c for name, c, spare in zip(names, own, free, strict=True) if not spare}
+    for name, colour in zip(names, own, strict=True):
+        ways = [colour, *_SPARE, *COLOURS]
+        given.setdefault(name, next((c for c in ways if c not in given.values()), colour))
+    return [given[name] for name in names]
+
+
+def _is_spare(first: pd.Series, colour: str) -> bool:
+    """Whether nobody chose a part's colour: neither the frame nor casebook/colours.py."""
+    of_stack = first.get("stack", ""), first["client"]
+    asked = isinstance(first.get("colour"), str)
+    return not asked and is_spare(*of_stack) and colour == colour_name(*of_stack)
 
 
 def gather(

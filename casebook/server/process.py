@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 from urllib.parse import urlsplit
 
 from casebook.errors import ServerFailed, UsageError
@@ -71,7 +72,7 @@ class Server:
         """Wait until the server ends of itself; its exit code."""
         return self.process.wait() if self.process else 0
 
-    def __enter__(self) -> "Server":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -4,6 +4,7 @@ import difflib
 import tomllib
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 
 from casebook import face, places
 from casebook.errors import UsageError
@@ -43,7 +44,18 @@ class Stack:
     @property
     def packages(self) -> dict[str, str]:
         """Distribution name to exact version, for every platform, as the lock has them."""
-        return pins((places.ENV / "locks" / f"{self.lock}.txt").read_text()) if self.lock else {}
+        return pins(self.lock_file.read_text()) if self.lock else {}
+
+    @property
+    def lock_file(self) -> Path:
+        """env/locks/<lock>.txt. UsageError, with what writes it, where it is not there yet."""
+        path = places.ENV / "locks" / f"{self.lock}.txt"
+        if path.is_file():
+            return path
+        raise UsageError(
+            f"{self.name}: env/locks/{path.name} is not there yet; "
+            f"`python -m casebook.stacks.locks {self.lock}` writes it."
+        )
 
 
 def pins(lock_text: str) -> dict[str, str]:

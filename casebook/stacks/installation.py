@@ -50,7 +50,7 @@ def contents(stack: Stack, interpreter: Interpreter) -> str:
     parts = {
         "recipe": RECIPE,
         "interpreter": [interpreter.version, interpreter.openssl],
-        "lock": _lock(stack).read_text(),
+        "lock": stack.lock_file.read_text(),
         "patch": _patch(stack).read_text() if stack.patch else "",
         "tools": [(places.ENV / name).read_text() for name in tools],
     }
@@ -128,10 +128,6 @@ def installed(packages: Path | None) -> dict[str, str]:
     return {name: names[name] for name in sorted(names) if name not in _INSTALLERS}
 
 
-def _lock(stack: Stack) -> Path:
-    return places.ENV / "locks" / f"{stack.lock}.txt"
-
-
 def _patch(stack: Stack) -> Path:
     return places.ENV / "patches" / stack.patch
 
@@ -156,7 +152,7 @@ def _uv(work: _Work) -> None:
     if work.stack.python != "today":
         command += ["--only-binary", ":all:"]
         command += [option for name in SOURCE_ONLY for option in ("--no-binary", name)]
-    _run(work, [*command, "--requirements", _lock(work.stack)])
+    _run(work, [*command, "--requirements", work.stack.lock_file])
 
 
 def _virtualenv(work: _Work) -> None:
@@ -171,7 +167,7 @@ def _virtualenv(work: _Work) -> None:
     command = [str(work.python), "-m", "pip", "install", "--no-deps", "--no-compile"]
     command += ["--no-build-isolation", "--disable-pip-version-check", "--no-input"]
     command += ["--only-binary", ":all:", "--no-binary", ",".join(SOURCE_ONLY)]
-    _run(work, [*command, "--requirement", _lock(work.stack)])
+    _run(work, [*command, "--requirement", work.stack.lock_file])
 
 
 def _compile(work: _Work) -> None:

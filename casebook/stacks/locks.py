@@ -57,8 +57,11 @@ def test() -> None:
 
 def stack_lock(name: str, table: dict) -> None:
     """[packages] of the table -> env/locks/<name>.txt."""
-    python = {row["lock"]: row["python"] for row in table["stack"] if "lock" in row}[name]
-    wanted = table["packages"][name]
+    pythons = {row["lock"]: row["python"] for row in table["stack"] if "lock" in row}
+    for known, what in ((pythons, "row with this lock"), (table["packages"], "[packages] entry")):
+        if name not in known:
+            sys.exit(f"{name}: env/stacks.toml has no {what}; a name with dots needs quotes.")
+    python, wanted = pythons[name], table["packages"][name]
     if python == "today":
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as overrides:
             overrides.write("\n".join(table["overrides"].get(name, [])))

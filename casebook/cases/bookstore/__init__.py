@@ -4,14 +4,14 @@ One direction inside: stock, store, clients, visits. `serving` holds the scripts
 the environments of the servers, `clients` those that run inside the environments of the clients.
 
 What chapters use: visit, arrivals, one_slow, cpu_of_both, from_reference (of `visits`), open_store
-(of `store`), and the modules frames, hello, loops, loss, profiled, readers, stock, store, visits
+(of `store`), and the modules calls, frames, hello, loops, loss, readers, stock, store, visits
 and witnesses.
 """
 
 from casebook import face
 
 _MODULES = (
-    *("frames", "hello", "loops", "loss", "profiled", "readers", "stock", "store", "visits"),
+    *("calls", "frames", "hello", "loops", "loss", "readers", "stock", "store", "visits"),
     "witnesses",
 )
 _VISITS = ("visit", "arrivals", "one_slow", "cpu_of_both", "from_reference")

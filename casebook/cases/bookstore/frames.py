@@ -1,7 +1,7 @@
 """The frames of a few requests over HTTP/2, in both directions, as the client saw them pass.
 
     with open_store() as store:
-        seen = record(store, "/book?id=10003")
+        seen = capture(store, "/book?id=10003")
 
 A frame is a head of nine bytes and a payload; types and flags are those of RFC 9113, sections 4.1
 and 6.
@@ -12,13 +12,11 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from casebook import stacks
 from casebook.cases.bookstore import readers
 from casebook.errors import UsageError, VisitFailed
 from casebook.runs import measurements, runs
-from casebook.stacks import environments, scripts
 
-#: The columns of `record`.
+#: The columns of `capture`.
 COLUMNS = [
     *("t_s", "sender", "type", "stream", "flags", "length", "payload"),
     *("source", "measured_at"),
@@ -42,7 +40,6 @@ SETTINGS = (
 #: Seconds that a server may be silent, and after which a recording is ended.
 PATIENCE_S, _LONGEST_S = 15, 60
 
-_STACK = "h2-today"
 _HEAD = 9
 _END_HEADERS = {0x4: "END_HEADERS"}
 _FLAGS = {
@@ -55,7 +52,7 @@ _FLAGS = {
 }
 
 
-def record(store, paths: str | Iterable[str], at_once: int = 100) -> pd.DataFrame:
+def capture(store, paths: str | Iterable[str], at_once: int = 100) -> pd.DataFrame:
     """Ask for paths over one HTTP/2 connection: one row a frame, columns COLUMNS.
 
     store: anything with `url` and `ca_file`. at_once: how many requests may be open at a time (1:
@@ -75,8 +72,14 @@ def record(store, paths: str | Iterable[str], at_once: int = 100) -> pd.DataFram
             f"{len(paths)} paths, {at_once} at once; choose at least one path, and 1 to "
             f"{readers.MOST_AT_ONCE} at once"
         )
-    place = {"url": store.url, "ca_file": str(store.ca_file), "patience_s": PATIENCE_S}
-    answer = _ask(place | {"paths": paths, "at_once": at_once})
+    script = readers.SCRIPTS / "capture_frames.py"
+    spec = {"paths": paths, "at_once": at_once, "patience_s": PATIENCE_S}
+    answer = readers.ask(script, "h2-today", store, _LONGEST_S, store.url, **spec)
+    if answer["failure"]:
+        raise VisitFailed(f"{store.url}: {answer['failure']}. Nothing was recorded.")
+    for reply in answer["replies"]:
+        if reply["status"] != 200:
+            raise VisitFailed(f"{reply['path']}: status {reply['status']}. Nothing was recorded.")
     found = parse(answer["chunks"])
     return found.assign(source=runs.LIVE, measured_at=measurements.now())[COLUMNS]
 
@@ -108,15 +111,13 @@ def parse(chunks: Sequence) -> pd.DataFrame:
 def settings(frame: pd.DataFrame) -> dict[str, dict[str, int]]:
     """What the first SETTINGS of each sender say: sender -> name -> value."""
     found: dict[str, dict[str, int]] = {}
+    names = dict(enumerate(SETTINGS, 1))
     chosen = frame[(frame["type"] == "SETTINGS") & ~frame["flags"].str.contains("ACK")]
     for row in chosen.itertuples():
         pairs = struct.iter_unpack(">HI", row.payload)
-        found.setdefault(row.sender, {_setting(number): value for number, value in pairs})
+        said = {names.get(number, f"SETTING_{number}"): value for number, value in pairs}
+        found.setdefault(row.sender, said)
     return found
-
-
-def _setting(number: int) -> str:
-    return SETTINGS[number - 1] if 1 <= number <= len(SETTINGS) else f"SETTING_{number}"
 
 
 def _frame(whole: bytes) -> dict:
@@ -131,17 +132,3 @@ def _frame(whole: bytes) -> dict:
         "length": len(whole) - _HEAD,
         "payload": whole[_HEAD:],
     }
-
-
-def _ask(spec: dict) -> dict:
-    environment = environments.ensure(stacks.get(_STACK))
-    answer = scripts.ask(
-        environment, readers.SCRIPTS / "record_frames.py", spec, _LONGEST_S,
-        called=spec["url"], advice="Ask for fewer paths.", failed=VisitFailed,
-    )  # fmt: skip
-    if answer["failure"]:
-        raise VisitFailed(f"{spec['url']}: {answer['failure']}. Nothing was recorded.")
-    for reply in answer["replies"]:
-        if reply["status"] != 200:
-            raise VisitFailed(f"{reply['path']}: status {reply['status']}. Nothing was recorded.")
-    return answer

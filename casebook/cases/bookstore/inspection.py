@@ -12,31 +12,31 @@ def check(client: str, answer: dict, n: int) -> None:
 
     Raises VisitFailed with the book and the cause.
     """
-    known, asked = stock.books(), readers.books(n)
-
-    def refuse(what: str) -> None:
-        raise VisitFailed(f"{client}: {what}. Nothing was recorded.")
-
+    known, bodies, wanted = stock.books(), answer["bodies"], readers.get(client).protocol
     if answer["failure"]:
-        refuse(in_words(answer["failure"]))
-    if answer["protocol"] != readers.get(client).protocol:
-        refuse(f"it spoke {answer['protocol']}, not {readers.get(client).protocol}")
+        _refuse(client, in_words(answer["failure"]))
+    if answer["protocol"] != wanted:
+        _refuse(client, f"it spoke {answer['protocol']}, not {wanted}")
     listed = answer["index"]
-    twice = [book for book, times in Counter(listed).items() if times > 1]
     for odd, what in (
         (known.keys() - set(listed), "lacks"),
         (set(listed) - known.keys(), "has what the stock has not:"),
-        (twice, "repeats"),
+        ([book for book, times in Counter(listed).items() if times > 1], "repeats"),
     ):
         if odd:
-            refuse(f"the list of books {what} {len(odd)} of {len(known):,}, such as {min(odd)}")
-    for book in asked:
-        if book not in answer["bodies"]:
-            refuse(f"book {book} is missing")
-        if json.loads(answer["bodies"][book]) != known[book.partition("&")[0]]:
-            refuse(f"book {book}: the body is not the one in the stock")
-    if len(answer["bodies"]) != n:
-        refuse("it brought books that nobody asked for")
+            said = f"{what} {len(odd)} of {len(known):,}, such as {min(odd)}"
+            _refuse(client, f"the list of books {said}")
+    for book in readers.books(n):
+        if book not in bodies:
+            _refuse(client, f"book {book} is missing")
+        if json.loads(bodies[book]) != known[book.partition("&")[0]]:
+            _refuse(client, f"book {book}: the body is not the one in the stock")
+    if len(bodies) != n:
+        _refuse(client, "it brought books that nobody asked for")
+
+
+def _refuse(client: str, what: str) -> None:
+    raise VisitFailed(f"{client}: {what}. Nothing was recorded.")
 
 
 def in_words(failure: dict) -> str:

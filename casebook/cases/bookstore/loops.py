@@ -7,17 +7,13 @@ They are functions of clients/two_loops.py, over one HTTP/2 connection of the ba
 """
 
 import ast
-import json
 from html import escape
 
 import pandas as pd
 from IPython.display import HTML
 
-from casebook import stacks
-from casebook.cases.bookstore import readers, stock, store
-from casebook.errors import UsageError, VisitFailed
-from casebook.runs import measurements, runs
-from casebook.stacks import environments, scripts
+from casebook.cases.bookstore import readers, visits
+from casebook.errors import UsageError
 
 SCRIPT = readers.SCRIPTS / "two_loops.py"
 
@@ -27,18 +23,11 @@ LOOPS = {"in_order": "in the order asked", "as_completed": "as completed"}
 #: Twisted allows so many streams at a time on a connection.
 MOST = 100
 
-_STACK, _LONGEST_S = "h2-today", 60
-
 
 def source(loop: str) -> str:
     """The code of one of LOOPS, as it runs."""
     text = SCRIPT.read_text(encoding="utf-8")
-    found = next(
-        each
-        for each in ast.parse(text).body
-        if isinstance(each, ast.FunctionDef) and each.name == loop
-    )
-    return ast.get_source_segment(text, found) or ""
+    return ast.get_source_segment(text, readers.function(SCRIPT, loop)) or ""
 
 
 def beside() -> HTML:
@@ -66,40 +55,12 @@ def arrivals(n: int = MOST, slow: dict[str, float] | None = None) -> pd.DataFram
 
     slow: {id: seconds}, see visits.one_slow. Columns: loop (in words), book, position (its place
     among those asked for, from 1), arrived (its place among those taken), at_s (seconds since the
-    first request), slow (whether it is a slow one), source, measured_at. Raises UsageError, and
-    VisitFailed when a book did not come.
+    visit began), slow (whether it is a slow one), source, measured_at. Raises as visits.arrivals.
     """
     if not 1 <= n <= MOST:
         raise UsageError(f"n is {n}; choose 1 to {MOST}")
-    slow = slow or {}
-    with store.open_store(slow=slow) as place:
-        rows = [row for loop in LOOPS for row in _rows(loop, place, n, slow)]
-    return pd.DataFrame(rows).assign(source=runs.LIVE, measured_at=measurements.now())
-
-
-def _rows(loop: str, place: store.Store, n: int, slow: dict[str, float]) -> list[dict]:
-    ids = list(stock.ids()[:n])
-    spec = {"url": place.url, "ca_file": str(place.ca_file), "loop": loop}
-    answer = scripts.ask(
-        environments.ensure(stacks.get(_STACK)), SCRIPT,
-        spec | {"paths": [f"/book?id={book}" for book in ids]}, _LONGEST_S,
-        called=LOOPS[loop], advice="Try fewer books.", failed=VisitFailed,
-    )  # fmt: skip
-    if answer["failure"]:
-        raise VisitFailed(f"{LOOPS[loop]}: {answer['failure']}. Nothing was recorded.")
-    books, taken = stock.books(), [path.partition("=")[2] for path, _ in answer["taken"]]
-    if sorted(taken) != sorted(ids) or [books[each] for each in taken] != [
-        json.loads(body) for body in answer["bodies"]
-    ]:
-        raise VisitFailed(f"{LOOPS[loop]}: not every book came whole. Nothing was recorded.")
-    return [
-        {
-            "loop": LOOPS[loop],
-            "book": book,
-            "position": ids.index(book) + 1,
-            "arrived": arrived,
-            "at_s": at_s,
-            "slow": book in slow,
-        }
-        for arrived, (book, (_, at_s)) in enumerate(zip(taken, answer["taken"], strict=True), 1)
-    ]
+    orders = dict(zip(("asked", "completed"), LOOPS.values(), strict=True))
+    seen = visits.arrivals("two-loops", n=n, order=orders, slow=slow)
+    seen = seen.assign(loop=seen["order"].map(orders), slow=seen["book"].isin(slow or {}))
+    columns = ["loop", "book", "position", "arrived", "at_s", "slow", "source", "measured_at"]
+    return seen[columns]

@@ -2,15 +2,18 @@
 
 import ast
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from casebook import stacks
 from casebook.cases.bookstore import stock
 from casebook.errors import UsageError, VisitFailed
 from casebook.stacks import environments, scripts
 
 SCRIPTS = Path(__file__).parent / "clients"
+VISIT = SCRIPTS / "visit.py"
 
 #: The most requests or connections at once that can be asked for.
 MOST_AT_ONCE = 1000
@@ -33,9 +36,9 @@ class Reader:
     """A client: its name in words, the stack whose environment it runs in, its script, its library
     and its protocol.
 
-    at_once: how many requests it has open at a time on its one connection unless asked otherwise;
-    connections: the same for connections, over HTTP/1.1. most: the most of them that it can have
-    (1: one request after the other). orders: those of ORDERS that it can read in, its own first.
+    many: how many requests it has open at a time on its one connection unless asked otherwise;
+    over HTTP/1.1 how many connections. most: the most of them that it can have (1: one request
+    after the other). orders: those of ORDERS that it can read in, its own first.
     """
 
     title: str
@@ -43,43 +46,37 @@ class Reader:
     script: str
     library: str
     protocol: str
-    at_once: int = 1
-    connections: int = 1
+    many: int = 1
     most: int = MOST_AT_ONCE
     orders: tuple[str, ...] = ORDERS[:2]
+
+
+def _requests(title: str, stack: str) -> Reader:
+    return Reader(title, stack, "with_requests", "requests", H1, most=1)
 
 
 #: The clients by name. `requests-*` and `hyper` are the article's two; `bare-h2` and `pipes` have
 #: no library above the protocol.
 READERS = {
-    "requests-py37": Reader(
-        "requests 2.21, Python 3.7", "stage-1-py37", "with_requests", "requests", H1, most=1
-    ),
-    "requests-2.10-py37": Reader(
-        "requests 2.10, Python 3.7", "requests-2.10.0-py37", "with_requests", "requests", H1, most=1
-    ),
-    "requests-2.31-py37": Reader(
-        "requests 2.31, Python 3.7", "requests-2.31.0-py37", "with_requests", "requests", H1, most=1
-    ),
-    "requests": Reader("requests", "stage-1-today", "with_requests", "requests", H1, most=1),
+    "requests-py37": _requests("requests 2.21, Python 3.7", "stage-1-py37"),
+    "requests-2.10-py37": _requests("requests 2.10, Python 3.7", "requests-2.10.0-py37"),
+    "requests-2.31-py37": _requests("requests 2.31, Python 3.7", "requests-2.31.0-py37"),
+    "requests": _requests("requests", "stage-1-today"),
     "hyper": Reader(
-        "hyper, Python 3.7", "hyper-py37", "with_hyper", "hyper", H2, at_once=100, orders=("asked",)
+        "hyper, Python 3.7", "hyper-py37", "with_hyper", "hyper", H2, 100, orders=("asked",)
     ),
     "httpx-h1": Reader("httpx, HTTP/1.1", "httpx-today", "with_httpx", "httpx", H1),
     "httpx-h2": Reader("httpx, HTTP/2", "httpx-today", "with_httpx", "httpx", H2),
-    "aiohttp": Reader("aiohttp", "aiohttp-today", "with_aiohttp", "aiohttp", H1, connections=6),
+    "aiohttp": Reader("aiohttp", "aiohttp-today", "with_aiohttp", "aiohttp", H1, 6),
     "niquests": Reader(
-        "niquests",
-        "niquests-today",
-        "with_niquests",
-        "niquests",
-        H2,
-        at_once=100,
-        orders=("asked",),
+        "niquests", "niquests-today", "with_niquests", "niquests", H2, 100, orders=("asked",)
     ),
-    "bare-h2": Reader("bare h2", "h2-today", "with_h2", "h2", H2, at_once=100, orders=ORDERS),
-    "pipes": Reader("http.client", "h2-today", "pipes", "http.client", H1, connections=6),
+    "bare-h2": Reader("bare h2", "h2-today", "with_h2", "h2", H2, 100, orders=ORDERS),
+    "pipes": Reader("http.client", "h2-today", "pipes", "http.client", H1, 6),
 }
+
+#: The two loops of loops.py, of which the order chooses one: for at most a hundred books.
+LOOPS = {"two-loops": Reader("two loops", "h2-today", "two_loops", "h2", H2, 100, 100, ORDERS[:2])}
 
 
 @dataclass(frozen=True)
@@ -92,10 +89,10 @@ class Manner:
 
 
 def get(client: str) -> Reader:
-    """A client by name. Raises UsageError for an unknown one."""
-    if client not in READERS:
+    """A client by name, of READERS or LOOPS. Raises UsageError for an unknown one."""
+    if client not in READERS | LOOPS:
         raise UsageError(f"there is no client {client!r}; choose: {', '.join(READERS)}")
-    return READERS[client]
+    return (READERS | LOOPS)[client]
 
 
 def numbered(client: str) -> tuple[str, int | None]:
@@ -118,26 +115,28 @@ def manner(
     Over HTTP/2 `at_once` can be chosen, over HTTP/1.1 `connections`; number: whichever it is.
     Raises UsageError for what the client cannot do.
     """
-    if number is not None:
-        at_once, connections = (number, None) if get(client).protocol == H2 else (None, number)
     reader = get(client)
-    for name, value, mine in (
-        ("at_once", at_once, reader.protocol == H2),
-        ("connections", connections, reader.protocol == H1),
-    ):
-        most = reader.most if mine else 1
-        if value is not None and not 1 <= value <= most:
-            other = "connections" if name == "at_once" else "at_once"
-            hint = "" if mine else f"; over {reader.protocol} choose {other}"
-            raise UsageError(f"{client}: {name} is {value}; choose 1 to {most}{hint}")
+    mine, other = ("at_once", "connections")[:: 1 if reader.protocol == H2 else -1]
+    asked = {"at_once": at_once, "connections": connections}
+    many = asked[mine] if number is None else number
+    if many is not None and not 1 <= many <= reader.most:
+        raise UsageError(f"{client}: {mine} is {many}; choose 1 to {reader.most}")
+    if number is None and asked[other] not in (None, 1):
+        raise UsageError(
+            f"{client}: {other} is {asked[other]}; choose 1; over {reader.protocol} choose {mine}"
+        )
     if order is not None and order not in reader.orders:
         raise UsageError(f"{client} reads in the order {' or '.join(reader.orders)}, not {order!r}")
-    chosen = Manner(
-        at_once or reader.at_once, connections or reader.connections, order or reader.orders[0]
-    )
-    if chosen.at_once * chosen.connections == 1:
+    many = many or reader.many
+    if many == 1:
         return Manner(1, 1, "asked")  # there is no other order
-    return chosen
+    return Manner(**{mine: many, other: 1}, order=order or reader.orders[0])
+
+
+def function(path: Path, name: str) -> ast.FunctionDef:
+    """A function of a script. Raises StopIteration where there is none of this name."""
+    parts = ast.parse(path.read_text(encoding="utf-8")).body
+    return next(each for each in parts if isinstance(each, ast.FunctionDef) and each.name == name)
 
 
 def place(client: str) -> dict[str, Any]:
@@ -146,10 +145,7 @@ def place(client: str) -> dict[str, Any]:
     Raises UsageError for an unknown client.
     """
     path = SCRIPTS / f"{get(client).script}.py"
-    parts = ast.parse(path.read_text(encoding="utf-8")).body
-    (found,) = (
-        each for each in parts if isinstance(each, ast.FunctionDef) and each.name == "visit"
-    )
+    found = function(path, "visit")
     return {"path": path, "lines": (found.lineno, found.end_lineno)}
 
 
@@ -173,36 +169,42 @@ def label(client: str, how: Manner) -> str:
 
 def read(
     client: str,
-    environment: environments.Environment,
     store,
-    ids: list[str] | None,
+    ids: Sequence[str] | None,
     how: Manner,
-    url: str | None = None,
-    patience_s: float = PATIENCE_S,
-    bound_s: float = 300.0,
+    within_s: float = 300.0,
+    script: Path = VISIT,
+    **further,
 ) -> dict:
     """One visit of a client: the answer of clients/visit.py, not yet checked.
 
-    store: anything with `url` and `ca_file`; url: in place of the store's (a relay's). ids: None
-    for all that the store lists. Where many books on one connection failed together, they are
-    asked for once more, one at a time, and the failure says as `alone` what came of it. Raises
-    VisitFailed when there is no answer within bound_s.
+    ids: None for all that the store lists. script: another that reads and answers the same;
+    further: what it reads beside that, and what is to be otherwise (url, timeout_s). Where many
+    books on one connection failed together, they are asked for once more, one at a time, and the
+    failure says as `alone` what came of it. Errors and the other parameters: see `ask`.
     """
-    place = {"url": url or store.url, "ca_file": str(store.ca_file), "timeout_s": patience_s}
-    answer = _ask(client, environment, place, ids, how, bound_s)
+    reader = get(client)
+    spec: dict[str, Any] = {"script": reader.script, "protocol": reader.protocol, "ids": ids}
+    spec |= {"timeout_s": PATIENCE_S} | asdict(how) | further
+    answer = ask(script, reader.stack, store, within_s, client, **spec)
     failure = answer["failure"]
     if failure and failure["waiting"] and not failure["certain"] and how.at_once > 1:
-        suspects = [failure["book"], *failure["waiting"]]
-        again = _ask(client, environment, place, suspects, Manner(1, 1, how.order), bound_s)
-        failure["alone"] = again["failure"]
+        spec |= {"ids": [failure["book"], *failure["waiting"]], "at_once": 1}
+        again = ask(script, reader.stack, store, within_s, client, **spec)
+        return answer | {"failure": failure | {"alone": again["failure"]}}
     return answer
 
 
-def _ask(client, environment, place: dict, ids, how: Manner, bound_s: float) -> dict:
-    reader = get(client)
-    spec = {"script": reader.script, "protocol": reader.protocol, "ids": ids}
-    spec |= place | asdict(how) | {"started_at": time.time()}
+def ask(script: Path, stack: str, store, within_s: float, called: str, /, **spec) -> dict:
+    """What a script answers that asks a store, run in the environment of a stack.
+
+    store: anything with `url` and `ca_file`. The script reads these, started_at and the spec.
+    called: who is named in an error. Raises VisitFailed when there is no answer within within_s,
+    and what environments.ensure raises.
+    """
+    environment = environments.ensure(stacks.get(stack))
+    spec = {"url": store.url, "ca_file": store.ca_file, "started_at": time.time()} | spec
     return scripts.ask(
-        environment, SCRIPTS / "visit.py", spec, bound_s,
-        called=client, advice="Try fewer books.", failed=VisitFailed,
+        environment, script, spec, within_s,
+        called=called, advice="Try fewer books.", failed=VisitFailed,
     )  # fmt: skip

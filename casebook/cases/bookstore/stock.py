@@ -8,6 +8,7 @@ is promised to stay as it is from version to version is used: the sequence of `r
 import json
 import random
 from functools import cache
+from pathlib import Path
 
 from casebook import places
 
@@ -20,74 +21,18 @@ SIZE = 3_000
 _SEED = 2016
 _FIRST_ID = 10_000
 
-_QUALITIES = """Amber Ashen Bitter Borrowed Broken Buried Burning Cobalt Copper Crystal Distant
-Drowned Echoing Eleventh Empty Endless Fading Fallen Feral Final Forgotten Fourfold Frozen Gilded
-Glass Hidden Hollow Inverted Iron Last Lesser Lonely Long Lost Luminous Mechanical Migrant Mirrored
-Nameless Narrow Paper Patient Perpetual Quiet Radiant Restless Salt Second Seventh Shattered Silent
-Sleeping Slow Stolen Sunless Tidal Unmapped Unwritten Vacant Wandering Weightless Winter"""
-
-_THINGS = """Algorithm Anchor Archive Armada Ascent Atlas Beacon Cantata Cartographer Cathedral
-Chronicle Circuit City Clock Colony Comet Compass Constellation Corridor Covenant Custodian Cycle
-Daughter Descent Dominion Drift Eclipse Elevator Embassy Engine Envoy Equation Exile Expedition
-Garden Gate Genome Geometry Harbour Harvest Heir Helix Heresy Horizon Hour House Hymn Inheritance
-Interval Island Journey Kingdom Ladder Lantern Language Legion Library Lighthouse Listener Machine
-Magnitude Map Meridian Mind Mirror Monument Moon Navigator Nebula Oracle Orbit Orchard Parallax
-Passenger Physician Pilgrim Pilot Planet Protocol Quarantine Reactor Relay Republic River Satellite
-Season Sentinel Shadow Ship Signal Singularity Sky Song Spire Station Storm Swarm Telescope Theorem
-Threshold Tide Tower Transit Traveller Treaty Vector Verdict Vessel Vigil Voyage War Warden Wave
-Well World Zenith"""
-
-_PLACES = """Achernar Aldra Anselm Arkhos Bellacor Brannoch Caldera Callisto Carrow Ceres Corvane
-Dactyl Delphine Duneth Enceladus Erevan Eskarra Farside Fomal Ganymede Halcyon Hesper Ilmaren Ishtar
-Jotun Korrin Lacaille Lysander Meroe Mirach Nereid Noctis Oberon Ondara Orrery Pallas
-Pavonis Quillon Rhea Sabik Selene Sirocco Tantalus Tethys Thule Titan Triton Umbriel Vantor
-Vesta Wolfram Xanthe Yarrow Ymir Zarmina Zephyria"""
-
-_GIVEN = """Ada Agnes Aiko Alma Amara Anders Aneta Anouk Arvid Beatriz Benedikt Birgit Bruno Carys
-Casimir Cecily Chidi Clemens Daphne Dario Dmitri Edda Eirik Elif Elspeth Emeka Emil Esperanza Ewa
-Farid Fenna Florian Freya Gaspard Giulia Greta Gustav Hana Hedda Henrik Ilse Imogen Ines Ingrid
-Ismail Ivana Jarek Jocasta Joaquín Kamil Katya Keiko Kwame Lars Leila Leopold Liesel Lorenz Lucía
-Magnus Maren Marguerite Mariam Matteo Mireille Nadia Naoko Niamh Nils Octavia Odile Olu Oskar
-Paloma Petra Philippa Quentin Rafael Renata Rosalind Roza Samir Saoirse Sigrid Solveig Soraya
-Stellan Sunniva Tadeusz Tamsin Theodora Tomasz Ulrike Valentina Verity Viktor Wanda Wilhelmina
-Yara Yusuf Zoë Zuzana"""
-
-_FAMILY = """Abernathy-Kole Achterberg Adeyinka Alderdice Almqvist Anholt Ashgrove Bakkerud Balogun
-Barrowclough Belmonte Bergstrand Birchall Blackmoor Brandvold Brzezina Calloway-Reed Carrasco
-Castellane Chaudhary Corvino Crowhurst Dahlgren Dastur Delacourt Dovetail Drăgan Dunmore Eastlake
-Eikeland Ekwueme Espinel Fairweather Farrokh Fennimore Fjeld Galbraith-Osei Gantenbein Goldwater
-Grahn Greyling Haldane-Moss Hallqvist Harrowgate Hawksworth Hoshino Ibekwe Ilić Inoue-Marsh
-Jankauskas Jourdain Kaldor Karimov Kestrel Kirschbaum Kobayakawa Kovalchuk Lacroix-Bell Langstrom
-Larkspur Lindqvist-Oyelaran Lovelock Macready Marchetti Matsuda-Flynn Mbeki-Strand Merriweather
-Moravec-Stone Nakadai Nightingale Novotna Oakenfold Obuya Okonjo Ostrowski Paasonen Pellegrin
-Pemberly Petrossian Quarrington Quist Rademaker Ravenhill Rosenqvist Rutherglen Sabatini Saltmarsh
-Sandoval-Pike Satterfield Sørensen-Vale Strandberg Szymanek Tallis Tarkovics Thistlewood Umarov
-Underhay Vandermolen Vantongeren Vasquez-Thorne Wainscott Weatherby Wexford Whitlock Wieczorek
-Winterbourne Xiang-Holloway Yamaguchi-Lund Yelland Zabriskie Zielinska"""
-
-_QUALITY = _QUALITIES.split()
-_THING = _THINGS.split()
-_PLACE = _PLACES.split()
-_FIRST_NAME = _GIVEN.split()
-_LAST_NAME = _FAMILY.split()
+#: Qualities, things, places, first names, family names: a paragraph each.
+_WORDS = Path(__file__).with_name("stock_words.txt").read_text(encoding="utf-8").split("\n\n")
+_QUALITY, _THING, _PLACE, _FIRST_NAME, _LAST_NAME = (each.split() for each in _WORDS)
 
 #: How titles are built: quality, thing, a second thing, a place.
 _PATTERNS = (
-    "The {quality} {thing}",
-    "The {quality} {thing}",
-    "{quality} {thing}",
-    "The {thing} of {place}",
-    "The {quality} {thing} of {place}",
-    "{place} {thing}",
-    "A {thing} for {place}",
-    "The {thing} and the {other}",
-    "The {thing} Beyond {place}",
-    "{thing} Without {other}",
-    "Beneath the {quality} {thing}",
-    "Letters from the {quality} {thing}",
-    "The {thing}'s {other}",
+    "The {quality} {thing}", "The {quality} {thing}", "{quality} {thing}", "The {thing} of {place}",
+    "The {quality} {thing} of {place}", "{place} {thing}", "A {thing} for {place}",
+    "The {thing} and the {other}", "The {thing} Beyond {place}", "{thing} Without {other}",
+    "Beneath the {quality} {thing}", "Letters from the {quality} {thing}", "The {thing}'s {other}",
     "Return to {place} {thing}",
-)
+)  # fmt: skip
 
 #: How titles begin in which "A" is to be "An".
 _WANT_AN = ("A A", "A E", "A I", "A O", "A Heir", "A Hour ")
@@ -149,14 +94,9 @@ def text() -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-@cache
-def _kept() -> str:
-    return FILE.read_text(encoding="utf-8")
-
-
 def books() -> dict[str, dict]:
     """The books by id, as data/books.json has them (see `make`); a new copy each time."""
-    return json.loads(_kept())
+    return json.loads(FILE.read_text(encoding="utf-8"))
 
 
 @cache
@@ -178,9 +118,7 @@ def _title(lots: _Lots) -> str:
     words["place"] = lots.among(_PLACE)
     words["other"] = lots.among([each for each in _THING if each != words["thing"]])
     title = pattern.format(**words)
-    if title.startswith(_WANT_AN):
-        title = f"An {title[2:]}"
-    return title
+    return f"An {title[2:]}" if title.startswith(_WANT_AN) else title
 
 
 if __name__ == "__main__":

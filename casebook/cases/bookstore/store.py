@@ -8,61 +8,62 @@ A server that does not speak what was promised, and would have its clients fall 
 without a word, is refused at the start.
 """
 
-import hashlib
 import itertools
-import json
-import shutil
-import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from casebook import stacks
-from casebook.cases.bookstore import greeting, stock
-from casebook.cases.bookstore.ways import ENGINES, LACKS, Ways, check
-from casebook.errors import ServerFailed
-from casebook.server import certificates
-from casebook.server.limits import BACKLOG
-from casebook.server.process import end, first_line
-from casebook.stacks import environments
+from casebook import digests, stacks
+from casebook.cases.bookstore import greeting, opening, stock
+from casebook.errors import ServerFailed, UsageError
+from casebook.server import MAX_DELAY_S, certificates
+from casebook.server.process import Server, first_line
+from casebook.stacks import Stack, environments
 from casebook.stacks.environments import Environment
 
-__all__ = ["ENGINES", "LACKS", "Store", "Ways", "fingerprint", "open_store"]
+#: What serves: the stack whose environment it runs in, and the script.
+ENGINES = {
+    "twisted": ("twisted-today", "twisted_store.py"),
+    "twisted-16.3": ("twisted-16.3-py37", "twisted_store.py"),
+    "granian": ("granian-today", "granian_store.py"),
+}
 
-SERVING = Path(__file__).parent / "serving"
+#: What a server can be made to lack, to see what happens: the package h2, the negotiation of the
+#: protocol (ALPN), the names in its certificate (subjectAltName).
+LACKS = ("", "h2", "alpn", "names")
 
 
-@dataclass(frozen=True)
-class Store:
+@dataclass(frozen=True, kw_only=True)
+class Store(Server):
     """A running store; a context manager that stops it.
 
-    `url` is https://127.0.0.1:PORT; `ca_file` the PEM file to trust; `pid` the process that
-    serves; `engine` one of ENGINES; `protocol` what a client that offers both gets, "h2" or
-    "http/1.1"; `max_streams` how many requests a connection may have open at a time, as the
-    server's own SETTINGS say (None: over HTTP/1.1, or without a limit); `library` such as
-    "Twisted 26.10.0"; `python` the version of the Python that serves.
+    `url` is https://127.0.0.1:PORT; `ca_file` the PEM file to trust; `engine` one of ENGINES;
+    `protocol` what a client that offers both gets, "h2" or "http/1.1"; `max_streams` how many
+    requests a connection may have open at a time, as the server's own SETTINGS say (None: over
+    HTTP/1.1, or without a limit); `environment` that of the Python that serves; `delay_s` and
+    `slow` what `open_store` was told.
     """
 
-    url: str
-    ca_file: Path
-    pid: int
     engine: str
     protocol: str
     max_streams: int | None
-    library: str
-    python: str
-    ways: Ways
-    _process: subprocess.Popen = field(repr=False)
+    environment: Environment
+    delay_s: float
+    slow: dict[str, float]
     _asking: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _numbers: Iterator[int] = field(default_factory=itertools.count, repr=False)
+
+    @property
+    def library(self) -> str:
+        """Such as "Twisted 26.10.0"."""
+        name = self.engine.partition("-")[0]
+        return f"{name.capitalize()} {self.environment.versions[name]}"
 
     def cpu_s(self) -> float:
         """User and system CPU seconds of the server's process since it began, its start
         included: take differences."""
-        used = self._ask("cpu")
-        return used["user_s"] + used["sys_s"]
+        return self._ask("cpu")["cpu_s"]
 
     def counters(self) -> dict:
         """What was asked since the start or the last reset: `connections` (that asked for
@@ -77,29 +78,14 @@ class Store:
         """Set the counters to zero."""
         self._ask("reset")
 
-    def stop(self) -> None:
-        """End the server and remove its files. Harmless when it has ended already."""
-        end(self._process)
-        shutil.rmtree(self.ca_file.parent, ignore_errors=True)
-
-    def wait(self) -> int:
-        """Wait until the server ends of itself; its exit code."""
-        return self._process.wait()
-
-    def __enter__(self) -> "Store":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
     def _ask(self, question: str) -> dict:
         with self._asking:
             number = next(self._numbers)
             try:
-                assert self._process.stdin is not None
-                self._process.stdin.write(f"{question} {number}\n".encode())
+                assert self.process and self.process.stdin
+                self.process.stdin.write(f"{question} {number}\n".encode())
                 # An interrupted cell may have left the answer to an earlier question.
-                while (answer := first_line(self._process)).pop("number") != number:
+                while (answer := first_line(self.process)).pop("number") != number:
                     pass
                 return answer
             except (OSError, ValueError, ServerFailed) as error:
@@ -117,112 +103,92 @@ def open_store(
     port: int = 0,
     lacks: str = "",
     refuse: bool = True,
-    goaway_after: int | None = None,
-    cut_short: tuple[str, ...] = (),
 ) -> Store:
     """Open a store on 127.0.0.1 and wait until it serves. It dies with this process.
 
     engine: one of ENGINES. http1_only: offer no HTTP/2. delay_s: seconds before each book is
     answered (the list of ids never waits); slow: other seconds for some ids. port: 0 for any free
-    one. lacks: one of LACKS. refuse: end a server that does not speak HTTP/2 though it should;
-    with False it stays, and `Store.protocol` says what it speaks.
+    one. lacks: one of LACKS. refuse: end a server that does not speak HTTP/2 though it should.
 
-    For the tests of clients, Twisted alone: goaway_after closes each connection when so many
-    requests are answered (over HTTP/2 with a GOAWAY that names the last of them); of the books in
-    cut_short only half is sent.
-
-    Raises UsageError for what it does not know, ServerFailed when the server does not start or is
-    refused, and what environments.ensure raises.
+    Raises UsageError, ServerFailed when it does not start, and what environments.ensure raises.
     """
-    ways = Ways(http1_only, delay_s, dict(slow or {}), lacks, goaway_after, tuple(cut_short))
-    check(engine, port, ways)
-    name, script = ENGINES[engine]
-    environment = environments.ensure(stacks.get(name))
-    folder = Path(tempfile.mkdtemp(prefix="casebook-store-"))  # readable by this user only
-    process = None
-    try:
-        made = certificates.make_nameless(folder) if lacks == "names" else certificates.make(folder)
-        options = asdict(ways) | {
-            "books": str(stock.FILE),
-            "folder": str(folder),
-            "chain_file": str(made.chain_file),
-            "key_file": str(made.key_file),
-            "port": port,
-            "backlog": BACKLOG,
-        }
-        process = _start(environment, script, options)
-        started = _ready(process, folder)
-        heard = greeting.greet(started["port"], made.ca_file, named=lacks != "names")
-        if refuse and not http1_only and heard.protocol != "h2":
-            raise ServerFailed(_refusal(engine, heard))
+    slow = dict(slow or {})
+    _check(engine, port, [delay_s, *slow.values()], slow, lacks)
+    environment, names = environments.ensure(stack_of(engine)), lacks != "names"
+    options = dict(http1_only=http1_only, lacks=lacks, port=port, delay_s=delay_s, slow=slow)
+    with opening.serving(environment, ENGINES[engine][1], not names, **options) as (process, made):
+        port = _ready(process, made.ca_file)
+        protocol, max_streams = greeting.greet(port, made.ca_file, names)
+        if refuse and not http1_only and protocol != "h2":
+            raise ServerFailed(_refusal(engine, protocol))
         store = Store(
-            url=f"https://127.0.0.1:{started['port']}",
-            ca_file=made.ca_file,
-            pid=process.pid,
+            f"https://127.0.0.1:{port}",
+            made.ca_file,
+            process,
             engine=engine,
-            protocol=heard.protocol or "http/1.1",
-            max_streams=heard.max_streams,
-            library=_library(engine, environment),
-            python=environment.python_version,
-            ways=ways,
-            _process=process,
+            protocol=protocol or "http/1.1",
+            max_streams=max_streams,
+            environment=environment,
+            delay_s=delay_s,
+            slow=slow,
         )
         store.reset()  # the greeting was no visit
         return store
-    except BaseException:
-        if process is not None:
-            end(process)
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+
+
+def stack_of(engine: str) -> Stack:
+    """The stack whose environment an engine runs in. Raises UsageError for an unknown one."""
+    if engine not in ENGINES:
+        raise UsageError(f"unknown engine {engine!r}: choose {', '.join(ENGINES)}")
+    return stacks.get(ENGINES[engine][0])
 
 
 def fingerprint(engine: str) -> str:
     """A digest of all that makes a store what it is: environment, scripts, books.
 
     Raises MissingInterpreter."""
-    digest = hashlib.sha256(environments.fingerprint(stacks.get(ENGINES[engine][0])).encode())
-    for path in [*sorted(SERVING.glob("*.py")), Path(__file__), stock.FILE]:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    return digests.of(
+        environments.fingerprint(stack_of(engine)),
+        digests.executed(opening.SERVING / ENGINES[engine][1]),
+        [Path(__file__), *digests.files(opening, certificates)],
+        stock.FILE.read_text(encoding="utf-8"),
+    )
 
 
-def _start(environment: Environment, script: str, options: dict) -> subprocess.Popen:
-    with (Path(options["folder"]) / "server.log").open("wb") as log:
-        return subprocess.Popen(
-            [str(environment.python), str(SERVING / script), json.dumps(options)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            bufsize=0,  # a line that is kept back in a buffer is none that can be waited for
-            env=environments.clean_environ(environment),
-            # Its own session: neither an interrupted cell nor Ctrl-C reaches it.
-            start_new_session=True,
-        )
+def _check(engine: str, port: int, waits_s: list, slow: dict, lacks: str) -> None:
+    stack_of(engine)
+    if not 0 <= port <= 65535:
+        raise UsageError(f"port {port} is out of range: choose 1 to 65535, or 0 for any free one")
+    if lacks not in LACKS:
+        raise UsageError(f"a store cannot lack {lacks!r}: choose {', '.join(LACKS[1:])}")
+    for seconds in waits_s:
+        if not 0 <= seconds <= MAX_DELAY_S:
+            raise UsageError(f"the delay is {seconds:g} s; choose 0 to {MAX_DELAY_S:g}")
+    if unknown := {*slow} - {*stock.ids()}:
+        raise UsageError(f"there is no book {min(unknown)!r} in the stock")
+    if engine == "granian" and lacks in ("h2", "alpn"):
+        raise UsageError("Granian cannot be made to fail so: choose twisted or twisted-16.3")
 
 
-def _ready(process: subprocess.Popen, folder: Path) -> dict:
+def _ready(process, ca_file: Path) -> int:
+    """The port, once it is open."""
     try:
-        return first_line(process)
+        return first_line(process)["port"]
     except ServerFailed as error:
-        said = (folder / "server.log").read_text(errors="replace").strip().splitlines()
+        said = opening.log_lines(ca_file)
         raise ServerFailed(f"{error}: {said[-1]}" if said else str(error)) from None
 
 
-def _refusal(engine: str, heard: greeting.Greeting) -> str:
+def _refusal(engine: str, protocol: str | None) -> str:
     said = f"the store on {engine} was refused: "
-    if heard.protocol is None:
+    if protocol is None:
         return said + (
             "it negotiates no protocol (ALPN), so that every client would silently get HTTP/1.1. "
             "Listen with a TLS endpoint and a Site that offers h2, on OpenSSL 1.0.2 or newer; or "
             "ask for http1_only."
         )
     return said + (
-        f"it was to speak HTTP/2 and negotiates {heard.protocol} instead, as Twisted does without "
+        f"it was to speak HTTP/2 and negotiates {protocol} instead, as Twisted does without "
         "a word where the package h2 is not installed. Install twisted[http2] ([h2] is no extra of "
         "it); or ask for http1_only."
     )
-
-
-def _library(engine: str, environment: Environment) -> str:
-    name = engine.partition("-")[0]
-    return f"{name.capitalize()} {environment.versions[name]}"

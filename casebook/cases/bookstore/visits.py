@@ -4,30 +4,40 @@
     frame = visit("bare-h2", n=[1, 10, 100], latency_s=[0, 0.02])
     seen = arrivals("bare-h2", n=100, order="asked", slow=one_slow())
 
-Each visit is a process of its own in the client's environment
-(casebook/cases/bookstore/readers.py): it fetches the list of ids, then the books. A visit that
-brought less, or anything else, raises VisitFailed with the book and the cause.
+Each visit is a process of its own in the client's environment: it fetches the list of ids, then
+the books. One that brought less, or anything else, raises VisitFailed with the book and the cause.
+Without the Python 3.7 of the old clients, data/reference/visits.csv stands in.
 """
 
 import contextlib
+import json
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
 
 from casebook import stacks
-from casebook.cases.bookstore import readers, recorded, stock, store
-from casebook.cases.bookstore.hosting import Host
+from casebook.cases.bookstore import readers, stock, store
+from casebook.cases.bookstore.visiting import Host, Visit
 from casebook.errors import MissingInterpreter, UsageError
 from casebook.progress import Progress
-from casebook.runs import decisions, measurements, modes
+from casebook.runs import decisions, measurements, modes, reference
 from casebook.runs.decisions import Question
 from casebook.runs.measure import in_turns, rounds, several
 from casebook.server import relay
 from casebook.stacks import environments
+from casebook.words import REFERENCE
 
 #: The columns of `visit`. Times in seconds.
+#:
+#: label: the client and its manner in words. wall_s, user_s, sys_s: from the first connection to
+#: the last book; cpu_percent: their share, as the article printed it. process_*: the same of the
+#: whole process, start and imports included, which is what the article's `time` measured.
+#: server_*: what the store's process used and counted meanwhile. opened: TCP connections that the
+#: client opened; peak_in_flight: the most books that it had asked for and not yet read. recovered:
+#: connections that it had to open beyond those planned, in words; empty when there was none.
 COLUMNS = [
     "client", "label", "stack", "library", "version", "python", "protocol", "engine",
     "n", "at_once", "connections", "order", "latency_ms", "delay_s", "slow", "repeat",
@@ -56,12 +66,15 @@ def one_slow_in_each(chunk: int, books: int, wait_s: float) -> dict[str, float]:
     return {book: wait_s for book in stock.ids()[chunk - 1 : books : chunk]}
 
 
+#: Of recorded visits with at most so many books it is known when each of them arrived.
+FEW = 300
+
 _PAIR = ["requests-2.10-py37", "hyper"]
 
 #: The visits that need a Python 3.7 on one side: arguments of `visit`. With these a machine
 #: without it can still build the book. Of those that decide something there are sixteen rounds:
 #: the chapters look after eight, and after sixteen where that was not enough.
-RECORDED = [
+RECORDED: list[dict] = [
     dict(clients=_PAIR, engine="twisted-16.3", repeats=3),
     dict(
         clients=[*_PAIR, "requests-2.31-py37", "hyper:1"], n=200, engine="twisted-16.3", repeats=16
@@ -81,29 +94,9 @@ def visit(
 ) -> pd.DataFrame:
     """Visit the store with one client or several: one row a visit, columns COLUMNS.
 
-    clients: names of readers.READERS; "aiohttp:100" is aiohttp with 100 connections, and
-    "httpx-h2:100" httpx with 100 requests at once on its one. repeats: visits of each kind, in
-    turns; one in quick mode and three in full. until: what is to be decided
-    (casebook/runs/decisions.py): there are then as many visits of each kind as that takes, at most
-    the last of `looks`. Further keywords, each with its usual value: n=None (books
-    asked for, one number or several; None for the stock, after which it begins again), at_once
-    (requests open on the one HTTP/2 connection), connections (over HTTP/1.1), order (of
-    readers.ORDERS, one or several), latency_s=0 (each way, one or several), engine="twisted" (of
-    store.ENGINES, one or several), delay_s=0 (before each answer), slow={id: seconds}, patience_s
-    (without a book, then it fails), target (an open store of the caller's, whose visits are not
-    stored).
-
-    label: the client and its manner in words. wall_s, user_s, sys_s: from the first connection to
-    the last book; cpu_percent: their share, as the article printed it. process_*: the same of the
-    whole process, start and imports included, which is what the article's `time` measured.
-    server_*: what the store's process used and counted meanwhile. opened: TCP connections that
-    the client opened; peak_in_flight: the most books that it had asked for and not yet read.
-    recovered: connections that it had to open beyond those planned, in words; empty when there
-    was none.
-
-    Where an interpreter is missing the rows are those of the reference machine, with source
-    `reference`. Raises UsageError, VisitFailed, ServerFailed, and MissingInterpreter when nothing
-    was recorded.
+    repeats: visits of each kind, in turns; one in quick mode and three in full. until: what is to
+    be decided (casebook/runs/decisions.py): there are then as many visits of each kind as that
+    takes, at most the last of `looks`. What else can be asked for, and errors: see `records`.
     """
     questions = [until] if isinstance(until, Question) else list(until)
     if questions:
@@ -124,8 +117,7 @@ def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **asked) -> 
     """
     rows = []
     for record in records(clients, repeats, **asked):
-        n = record["n"]
-        position = {book: i for i, book in enumerate(readers.books(n), 1)}
+        position = {book: i for i, book in enumerate(readers.books(record["n"]), 1)}
         for arrived, (book, at_s) in enumerate(record["arrivals"], 1):
             place = {"book": book, "position": position[book], "arrived": arrived, "at_s": at_s}
             rows.append(record | place)
@@ -137,126 +129,140 @@ def from_reference(client: str, repeats: int, n: int, engine: str = "twisted") -
 
     Of those that were recorded (RECORDED). Raises UsageError where there are none of this kind.
     """
-    name, number = readers.numbered(client)
-    asked = _asked(name, readers.manner(name, number), engine, n, 0.0, 0.0, {})
-    found = [recorded.visit(asked | {"repeat": repeat}) for repeat in rounds(repeats)]
-    if None in found:
+    planned = plan(client, repeats, n=n, engine=engine)
+    found = [record for record in map(_recorded, planned) if record]
+    if len(found) < len(planned):
         raise UsageError(f"the reference run has no {repeats} visits of {client} for {n} books")
     return pd.DataFrame(found, columns=COLUMNS)
 
 
 def record(into: Path) -> None:
-    """Make the reference visits, and keep them in a folder: into/visits.csv.
+    """Make the reference visits, and keep them in a folder. Takes minutes. Raises as `visit`."""
+    save([each for asked in RECORDED for each in records(**asked)], into)
 
-    Takes some minutes. Raises as `visit`.
-    """
-    recorded.save([each for asked in RECORDED for each in records(**asked)], into)
+
+def save(records: list[dict], into: Path) -> None:
+    """Keep visits as those of the reference machine: into/visits.csv, a row a visit."""
+    frame = pd.DataFrame(records).assign(source=REFERENCE)
+    kept = frame["arrivals"].where(frame["n"] <= FEW, "").map(list)
+    frame["arrivals"] = kept.map(lambda each: json.dumps(each, separators=(",", ":")))
+    frame.to_csv(into / "visits.csv", index=False)
+
+
+def _recorded(visit: Visit) -> dict | None:
+    """The recorded visit of this kind and repeat, or None."""
+    known = reference.visits()
+    rows = known if known.empty else reference.stand_in(known, asdict(visit))
+    if rows.empty:
+        return None
+    found = rows.iloc[0].to_dict()
+    return found | {"arrivals": json.loads(found["arrivals"])}
 
 
 def records(
-    clients,
-    repeats=None,
-    n=None,
-    at_once=None,
-    connections=None,
-    order=None,
-    latency_s=0.0,
-    engine="twisted",
-    delay_s=0.0,
-    slow=None,
-    patience_s=readers.PATIENCE_S,
+    clients: str | Iterable[str],
+    repeats: int | range | None = None,
+    slow: dict[str, float] | None = None,
+    patience_s: float = readers.PATIENCE_S,
     target=None,
+    **asked,
 ) -> list[dict]:
-    """The visits as dictionaries: the columns, and "arrivals" as [id, seconds]."""
-    engines = several(engine)
+    """The visits as dictionaries: COLUMNS, and "arrivals" as [id, seconds].
+
+    slow: {id: seconds}, books that wait longer. patience_s: without a book, then the visit fails.
+    target: an open store of the caller's, whose visits are not stored. All others: see `plan`.
+
+    Where an interpreter is missing the rows are those of the reference machine, with source
+    `reference`. Raises UsageError, VisitFailed, ServerFailed, and MissingInterpreter when nothing
+    was recorded.
+    """
     if target is not None:
-        ways = getattr(target, "ways", None)
-        engines, delay_s, slow = (
-            [target.engine],
-            getattr(ways, "delay_s", 0.0),
-            getattr(ways, "slow", {}),
-        )
-    elif unknown := [each for each in engines if each not in store.ENGINES]:
-        raise UsageError(f"unknown engine {unknown[0]!r}: choose {', '.join(store.ENGINES)}")
-    visitors = [
+        asked |= {"engine": target.engine, "delay_s": target.delay_s}
+        slow = target.slow
+    planned = plan(clients, repeats, slow=slow, **asked)
+    missing = _missing(planned, target)
+    here = [each for each in planned if (each.client, each.engine) not in missing]
+    found = {}
+    with contextlib.ExitStack() as opened:
+        hosts = {
+            engine: opened.enter_context(Host(engine, planned[0].delay_s, slow, target))
+            for engine in dict.fromkeys(each.engine for each in planned)
+        }
+        progress = opened.enter_context(Progress(len(here), "visiting the bookstore", "visit"))
+        for each in here:
+            found[each] = hosts[each.engine].visit(each, patience_s)
+            progress.step()
+    for (client, engine), error in missing.items():
+        those = [each for each in planned if (each.client, each.engine) == (client, engine)]
+        known = {each: record for each in those if (record := _recorded(each))}
+        if not known and those[0].repeat == 1:
+            raise error
+        found |= known
+    return [found[each] for each in planned if each in found]
+
+
+def plan(
+    clients: str | Iterable[str],
+    repeats: int | range | None = None,
+    n: int | Iterable[int | None] | None = None,
+    at_once: int | None = None,
+    connections: int | None = None,
+    order: str | Iterable[str] | None = None,
+    latency_s: float | Iterable[float] = 0.0,
+    engine: str | Iterable[str] = "twisted",
+    delay_s: float = 0.0,
+    slow: dict[str, float] | None = None,
+) -> list[Visit]:
+    """The visits that are asked for, in turns.
+
+    clients: names of readers.READERS; "aiohttp:100" is aiohttp with 100 connections, and
+    "httpx-h2:100" httpx with 100 requests at once on its one. n: books asked for, None for the
+    stock, after which it begins again. at_once: requests open on the one HTTP/2 connection;
+    connections: over HTTP/1.1; order: of readers.ORDERS; latency_s: each way; engine: of
+    store.ENGINES; delay_s: before each answer. Of clients, n, order, latency_s and engine one or
+    several. Raises UsageError.
+    """
+    if repeats is None:
+        repeats = 1 if modes.current().name == "quick" else 3
+    sizes = [stock.SIZE if each is None else each for each in several(n)]
+    _check(sizes, several(latency_s), len(rounds(repeats)))
+    manners = [
         (name, readers.manner(name, number, at_once, connections, each))
         for name, number in map(readers.numbered, several(clients))
         for each in several(order)
     ]
-    if repeats is None:
-        repeats = 1 if modes.current().name == "quick" else 3
-    size = len(stock.ids())
-    sizes = [size if each is None else each for each in several(n)]
-    latencies = several(latency_s)
-    _check(sizes, latencies, len(rounds(repeats)))
-    ways = [
-        _asked(name, manner, serving, each, latency, delay_s, dict(slow or {}))
-        for latency in latencies
-        for each in sizes
-        for serving in engines
-        for name, manner in visitors
+    in_words = "; ".join(f"{book}: {wait_s:g} s" for book, wait_s in (slow or {}).items())
+    # Always a float: 0 and 0.0 are the same distance, and the same measurement.
+    distances = [round(float(each) * 1000, 3) for each in several(latency_s)]
+    kinds = [
+        Visit(name, serving, size, **asdict(how), latency_ms=far, delay_s=delay_s, slow=in_words)
+        for far, size, serving, (name, how) in product(distances, sizes, several(engine), manners)
     ]
-    asked = [way | {"repeat": repeat} for repeat, way in in_turns(ways, repeats)]
-    missing = {
-        (name, serving): error
-        for serving in engines
-        for name, error in _missing([name for name, _ in visitors], serving, target).items()
-    }
-    found = []
-    with contextlib.ExitStack() as open_things:
-        hosts = {each: Host(each, delay_s, slow or {}, target, open_things) for each in engines}
-        here = [each for each in asked if (each["client"], each["engine"]) not in missing]
-        progress = open_things.enter_context(Progress(len(here), "visiting the bookstore", "visit"))
-        for each in asked:
-            if each in here:
-                found.append(hosts[each["engine"]].visit(each, patience_s))
-                progress.step()
-            elif record := recorded.visit(each):
-                found.append(record)
-    for (name, serving), error in missing.items():
-        came = any((each["client"], each["engine"]) == (name, serving) for each in found)
-        if not came and 1 in rounds(repeats):
-            raise error
-    return found
+    return [replace(kind, repeat=repeat) for repeat, kind in in_turns(kinds, repeats)]
 
 
 def _check(sizes: list[int], latencies: list[float], repeats: int) -> None:
-    for each in sizes:
-        if not 1 <= each <= readers.MOST_BOOKS:
-            raise UsageError(f"n is {each}; choose 1 to {readers.MOST_BOOKS}")
-    for latency_s in latencies:
-        if not 0 <= latency_s <= relay.LONGEST_S:
-            raise UsageError(f"the latency is {latency_s} s; choose 0 to {relay.LONGEST_S:g}")
-    if not 1 <= repeats <= 100:
-        raise UsageError(f"repeats is {repeats}; choose 1 to 100")
+    for what, values, unit, least, most in (
+        ("n", sizes, "", 1, readers.MOST_BOOKS),
+        ("the latency", latencies, " s", 0, relay.LONGEST_S),
+        ("repeats", [repeats], "", 1, 100),
+    ):
+        for each in values:
+            if not least <= each <= most:
+                raise UsageError(f"{what} is {each}{unit}; choose {least} to {most:g}")
 
 
-def _asked(client, manner, engine, n, latency_s, delay_s, slow) -> dict:
-    """The columns that say what a visit is."""
-    return {
-        "client": client,
-        "engine": engine,
-        "n": n,
-        **asdict(manner),
-        # Always a float: 0 and 0.0 are the same distance, and the same measurement.
-        "latency_ms": round(float(latency_s) * 1000, 3),
-        "delay_s": delay_s,
-        "slow": "; ".join(f"{book}: {wait_s:g} s" for book, wait_s in slow.items()),
-    }
-
-
-def _missing(names: list[str], engine: str, target) -> dict[str, MissingInterpreter]:
+def _missing(planned: list[Visit], target) -> dict[tuple[str, str], MissingInterpreter]:
     """Which clients cannot run here, or have no store to visit. Raises what is required."""
     missing = {}
-    for name in names:
-        needed = [readers.get(name).stack]
-        if target is None:
-            needed.append(store.ENGINES[engine][0])
-        for stack in map(stacks.get, needed):
+    for client, engine in dict.fromkeys((each.client, each.engine) for each in planned):
+        needed = [stacks.get(readers.get(client).stack)]
+        needed += [] if target else [store.stack_of(engine)]
+        for stack in needed:
             try:
                 environments.ensure(stack)
             except MissingInterpreter as error:
                 if stack.python in environments.required():
                     raise
-                missing[name] = error
+                missing[client, engine] = error
     return missing

@@ -4,8 +4,10 @@ h2 knows the rules of HTTP/2 and no network: requests become bytes to send, and 
 become events. https://python-hyper.org/projects/h2/en/stable/basic-usage.html
 """
 
+import json
 import socket
 import ssl
+import sys
 from collections import deque
 from urllib.parse import urlsplit
 
@@ -24,7 +26,7 @@ class Reply:
 
 
 class Connection:
-    """One TLS connection that speaks HTTP/2."""
+    """One TLS connection that speaks HTTP/2. `open`: its replies that are not whole, by stream."""
 
     def __init__(self, url, ca_file):
         where = urlsplit(url)
@@ -35,6 +37,7 @@ class Connection:
         self.protocol = self.socket.selected_alpn_protocol()
         self.authority = where.netloc
         self.h2 = connection.H2Connection(config.H2Configuration(header_encoding="utf-8"))
+        self.open = {}
 
     def settle(self):
         """Say hello, and wait for the server's settings: how many streams it allows."""
@@ -56,39 +59,43 @@ class Connection:
         where = [(":authority", self.authority), (":path", path)]
         headers = [(":method", "GET"), (":scheme", "https"), *where]
         self.h2.send_headers(stream, headers, end_stream=True)
+        self.open[stream] = Reply(path)
         return stream
+
+    def listen(self):
+        """Wait for bytes, and yield (stream, reply) for each reply that they make whole."""
+        for event in self.exchange():
+            if isinstance(event, events.ConnectionTerminated):
+                raise Broken(f"the server said GOAWAY: {event.error_code!r}")
+            if isinstance(event, events.StreamReset):
+                path = self.open[event.stream_id].path
+                raise Broken(f"the server reset the stream of {path}: {event.error_code!r}")
+            if isinstance(event, events.ResponseReceived):
+                self.open[event.stream_id].headers = dict(event.headers)
+            elif isinstance(event, events.DataReceived):
+                self.open[event.stream_id].body += event.data
+                # Without this the server stops after 65,535 bytes.
+                self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            elif isinstance(event, events.StreamEnded):
+                yield event.stream_id, self.open.pop(event.stream_id)
 
     def fetch(self, paths, at_once=100):
         """Ask for every path, at most `at_once` at a time, and yield each reply once whole."""
-        left, open_streams = deque(paths), {}
+        left = deque(paths)
         room = min(at_once, self.h2.remote_settings.max_concurrent_streams)
-        while left or open_streams:
-            while left and len(open_streams) < room:
-                path = left.popleft()
-                open_streams[self.ask(path)] = Reply(path)
-            for event in self.exchange():
-                if isinstance(event, events.ConnectionTerminated):
-                    raise Broken(f"the server said GOAWAY: {event.error_code!r}")
-                if isinstance(event, events.StreamReset):
-                    path = open_streams[event.stream_id].path
-                    raise Broken(f"the server reset the stream of {path}: {event.error_code!r}")
-                if isinstance(event, events.ResponseReceived):
-                    open_streams[event.stream_id].headers = dict(event.headers)
-                elif isinstance(event, events.DataReceived):
-                    open_streams[event.stream_id].body += event.data
-                    # Without this the server stops after 65,535 bytes.
-                    self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
-                elif isinstance(event, events.StreamEnded):
-                    yield open_streams.pop(event.stream_id)
+        while left or self.open:
+            while left and len(self.open) < room:
+                self.ask(left.popleft())
+            for _, reply in self.listen():
+                yield reply
 
 
-def in_order_asked(paths, replies):
-    """Yield the replies in the order of the paths: a slow one holds up all that come after it."""
-    early = {}
-    paths = iter(paths)
-    path = next(paths, None)
-    for reply in replies:
-        early[reply.path] = reply
-        while path in early:
-            yield early.pop(path)
-            path = next(paths, None)
+def main(work):
+    """As a script: one JSON object in (standard input), one out: what came of the work on it, and
+    "failure": null or a text."""
+    spec = json.load(sys.stdin)
+    try:
+        answer = dict(work(spec), failure=None)
+    except Exception as error:
+        answer = {"failure": f"{type(error).__name__}: {error}"}
+    json.dump(answer, sys.stdout)

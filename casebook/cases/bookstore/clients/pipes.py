@@ -8,7 +8,7 @@ import threading
 from http.client import HTTPSConnection
 from urllib.parse import urlsplit
 
-from shelf import BookFailed, path, putter
+from shelf import path
 
 
 def visit(spec, shelf):
@@ -26,32 +26,34 @@ def visit(spec, shelf):
         return response.status, response.read(), response.getheader("Content-Length")
 
     first = connect()
-    index = shelf.list(*get(first, "/"))
-    ids = spec["ids"] or index
-    put, left = putter(spec, shelf, ids), iter(ids)
-    turn, failures = threading.Lock(), []
+    books = shelf.list(*get(first, "/"))
+    left, lock, failures = iter(books), threading.Lock(), []
 
     def pump(pipe):
-        book = None
         try:
             while not failures:
-                with turn:
+                with lock:
                     book = next(left, None)
                     if book is None:
                         return
-                    shelf.asking(book)
-                response = get(pipe, path(book))
-                with turn:
-                    put(book, *response)
+                    asking = shelf.asking(book)
+                with asking:
+                    response = get(pipe, path(book))
+                with lock:
+                    shelf.put(book, *response)
         except Exception as error:
-            failures.append(error if isinstance(error, BookFailed) else BookFailed(book, error))
+            failures.append(error)
 
-    pipes = [first] + [connect() for _ in range(min(spec["connections"], len(ids)) - 1)]
-    # Daemons: they do not keep the process from leaving when the watch has ended the visit.
+    pipes = [first] + [connect() for _ in range(min(spec["connections"], len(books)) - 1)]
+    in_threads(pump, pipes)
+    if failures:
+        raise failures[0]
+
+
+def in_threads(pump, pipes):
+    """Daemons: they do not keep the process from leaving when the watch has ended the visit."""
     pumps = [threading.Thread(target=pump, args=(pipe,), daemon=True) for pipe in pipes]
     for each in pumps:
         each.start()
     for each in pumps:
         each.join()
-    if failures:
-        raise failures[0]

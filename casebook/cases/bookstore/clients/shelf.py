@@ -1,6 +1,10 @@
 """The shelf that a client fills: what was asked for, what arrived and when, and what is refused.
 
-Every client puts each response here, so that all of them check and read the same way.
+A client is a module with `visit(spec, shelf)`; the spec is that of visit.py. All do the same:
+
+    for book in shelf.list(*get("/")):
+        with shelf.asking(book):
+            shelf.put(book, *get(path(book)))
 """
 
 import json
@@ -37,34 +41,43 @@ class BookFailed(Exception):
 
     def __init__(self, book, cause, certain=False):
         Exception.__init__(self, book, cause)
+        self.book, self.cause, self.certain = book, cause, certain
+
+
+class About:
+    """A block in which whatever fails has failed with this book."""
+
+    def __init__(self, book):
         self.book = book
-        self.cause = cause
-        self.certain = certain
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, _, error, trace):
+        if isinstance(error, Exception) and not isinstance(error, BookFailed):
+            raise BookFailed(self.book, error) from error
 
 
 class Shelf:
-    """index: the ids that the store lists. bodies: id -> text. order: [id, seconds] as arrived.
+    """index: the ids that the store lists. bodies: id -> text. arrivals: [id, seconds] as read.
 
-    wanted: the protocol that each response must have come over, "h2" or "http/1.1".
+    Of the spec it knows the books to be asked for, the protocol that each response must have come
+    over, and the order of reading: in the order asked, a book that is early waits for its turn.
     """
 
-    def __init__(self, wanted):
-        self.wanted = wanted
+    def __init__(self, spec):
+        self.ids, self.wanted = spec["ids"], spec["protocol"]
+        self.is_in_turn = spec["order"] == "asked"
         self.protocol = None
-        self.index = []
-        self.bodies = {}
-        self.order = []
+        self.index, self.bodies, self.arrivals = [], {}, []
+        self.early = {}  # id -> response, of those whose turn has not come
         self.waiting = {}  # id -> when it was asked for, in that order
         self.peak_in_flight = 0
-        self.began = self.last = clock()
+        self.start()
 
     def start(self):
         """Set the clock to zero."""
         self.began = self.last = clock()
-
-    def seconds(self):
-        """Seconds since the start."""
-        return clock() - self.began
 
     def speaks(self, protocol):
         """Note the protocol of a response or connection; refuse another than the wanted one."""
@@ -75,63 +88,61 @@ class Shelf:
             )
 
     def list(self, status, body, announced=None):
-        """Put the list of ids; returns it."""
-        self.index = json.loads(self._text(status, body, announced))
+        """Put the list of ids; returns the books to ask for."""
+        self.index = json.loads(whole(status, body, announced))
         self.last = clock()
-        return self.index
+        books = self.ids or self.index
+        self.turns = iter(books)
+        self.turn = next(self.turns, None)
+        return books
 
     def asking(self, book):
-        """Note that a book is being asked for."""
+        """Note that a book is being asked for; a block that is about this book."""
         self.waiting[book] = clock()
         if len(self.waiting) > self.peak_in_flight:
             self.peak_in_flight = len(self.waiting)
+        return About(book)
 
-    def put(self, book, status, body, announced=None):
+    def put(self, book, *response):
         """Put the response about a book: its status, its bytes, its Content-Length if any.
 
-        Raises BookFailed unless it is a whole book. As in the article, the client reads the
-        JSON, so that reading it is part of what is measured.
+        Raises BookFailed unless it is a whole book.
         """
+        if not self.is_in_turn:
+            self.read(book, *response)
+            return
+        self.early[book] = response
+        while self.turn in self.early:
+            self.read(self.turn, *self.early.pop(self.turn))
+            self.turn = next(self.turns, None)
+
+    def read(self, book, status, body, announced=None):
+        """As in the article, the client reads the JSON: that is part of what is measured."""
         try:
-            text = self._text(status, body, announced)
+            text = whole(status, body, announced)
             json.loads(text)
         except Exception as error:
             raise BookFailed(book, error, certain=True) from error
         self.waiting.pop(book, None)
         self.bodies[book] = text
         self.last = clock()
-        self.order.append([book, round(self.last - self.began, 6)])
-
-    def _text(self, status, body, announced):
-        if status != 200:
-            raise WrongStatus(f"status {status}")
-        if announced is not None and len(body) != int(announced):
-            raise CutShort(f"{len(body)} of {announced} bytes arrived")
-        return body.decode("utf-8")
+        self.arrivals.append([book, round(self.last - self.began, 6)])
 
 
-class InOrder:
-    """Puts books on the shelf in the order asked: one that is early waits for those before it."""
-
-    def __init__(self, shelf, ids):
-        self.shelf = shelf
-        self.ids = iter(ids)
-        self.next = next(self.ids, None)
-        self.early = {}
-
-    def put(self, book, *response):
-        """As Shelf.put, in turn."""
-        self.early[book] = response
-        while self.next in self.early:
-            self.shelf.put(self.next, *self.early.pop(self.next))
-            self.next = next(self.ids, None)
-
-
-def putter(spec, shelf, ids):
-    """How responses get on the shelf: as they are complete, or in the order asked for."""
-    return InOrder(shelf, ids).put if spec["order"] == "asked" else shelf.put
+def whole(status, body, announced):
+    """The text of a response. Raises WrongStatus and CutShort."""
+    if status != 200:
+        raise WrongStatus(f"status {status}")
+    if announced is not None and len(body) != int(announced):
+        raise CutShort(f"{len(body)} of {announced} bytes arrived")
+    return body.decode("utf-8")
 
 
 def path(book):
     """Where a book is in the store."""
     return f"/book?id={book}"
+
+
+def chunks(books, size):
+    """The books in lists of so many."""
+    return [books[i : i + size] for i in range(0, len(books), size)]

@@ -1,18 +1,19 @@
 """Visit the bookstore inside an environment: one JSON object in (standard input), one out.
 
 In: {"script": "with_requests", "url", "ca_file", "protocol" (wanted), "ids" (null: all that the
-store lists), "at_once", "connections", "order": "asked" or "completed", "timeout_s",
+store lists), "at_once", "connections", "order": "asked", "completed" or "chunks", "timeout_s",
 "started_at" (time.time() when this process was started)}.
 
 Out: {"protocol", "wall_s", "user_s", "sys_s" (from the first connection to the last book),
 "process_wall_s", "process_user_s", "process_sys_s" (of the whole process so far, as the article
-measured), "index", "bodies": {id: text}, "order": [[id, seconds]], "connections",
-"peak_in_flight", "streams_peak" (null over HTTP/1.1), "recovered": [text], "python",
-"failure": null or {"book", "certain", "type", "message", "waiting"}}.
+measured), "index", "bodies": {id: text}, "arrivals": [[id, seconds]], "opened": [books that were
+there before, for each TCP connection], "peak_in_flight", "python", "failure": null or {"book",
+"certain", "type", "message", "waiting"}}.
 
 Runs on Python 3.7 and newer with the standard library and the packages of the environment.
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -22,65 +23,42 @@ import socket
 import sys
 import time
 
-import shelf as shelves
+from shelf import BookFailed, Shelf, Stalled, clock
 
 
-class Connections:
-    """Counts the TCP connections that are opened. More than planned means that some were lost,
-    and that the client asked again over a new one."""
+def note_connections(opened, shelf):
+    """From now on, note with each TCP connection how many books were there before it."""
+    connect = socket.socket.connect
 
-    def __init__(self, planned, shelf):
-        self.planned = planned
-        self.shelf = shelf
-        self.count = 0
-        self.recovered = []
-        self._connect = socket.socket.connect
+    def noted(self, address):
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            opened.append(len(shelf.bodies))
+        return connect(self, address)
 
-    def install(self):
-        """Count from now on."""
-        counting, connect = self, self._connect
-
-        def counted(self, address):
-            if self.family in (socket.AF_INET, socket.AF_INET6):
-                counting.one_more()
-            return connect(self, address)
-
-        socket.socket.connect = counted
-
-    def one_more(self):
-        self.count += 1
-        if self.count > self.planned:
-            books = len(self.shelf.bodies)
-            self.recovered.append(
-                f"connection {self.count} (of {self.planned} planned) after {books} books"
-            )
+    socket.socket.connect = noted
 
 
-class Watch:
+@contextlib.contextmanager
+def watched(shelf, timeout_s, give_up):
     """Ends a visit in which no book has arrived for timeout_s, whatever waits in which library."""
+    barked = []
 
-    def __init__(self, shelf, timeout_s, give_up):
-        self.shelf = shelf
-        self.timeout_s = timeout_s
-        self.give_up = give_up
-        self.barked = False
-
-    def __enter__(self):
-        signal.signal(signal.SIGALRM, self.look)
-        step_s = min(1.0, self.timeout_s / 4.0)
-        signal.setitimer(signal.ITIMER_REAL, step_s, step_s)
-
-    def __exit__(self, *_):
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-    def look(self, *_):
-        still_s = shelves.clock() - self.shelf.last
-        stalled = shelves.Stalled(f"no book arrived for {self.timeout_s:.3g} s")
-        if still_s > self.timeout_s and not self.barked:
-            self.barked = True
+    def look(*_):
+        still_s = clock() - shelf.last
+        stalled = Stalled(f"no book arrived for {timeout_s:.3g} s")
+        if still_s > timeout_s and not barked:
+            barked.append(still_s)
             raise stalled
-        if still_s > self.timeout_s + 5:  # the library does not come back from its clean-up
-            self.give_up(stalled)
+        if still_s > timeout_s + 5:  # the library does not come back from its clean-up
+            give_up(stalled)
+
+    signal.signal(signal.SIGALRM, look)
+    step_s = min(1.0, timeout_s / 4.0)
+    signal.setitimer(signal.ITIMER_REAL, step_s, step_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def failure(shelf, error):
@@ -90,15 +68,19 @@ def failure(shelf, error):
     waiting: the other books that had been asked for.
     """
     book, certain = next(iter(shelf.waiting), None), False
-    if isinstance(error, shelves.BookFailed):
+    if isinstance(error, BookFailed):
         book, certain, error = error.book, error.certain, error.cause
     cause = innermost(error)
     message = str(cause) or str(error) or "no further word"
     for folder in (sys.path[0], sys.prefix, getattr(sys, "base_prefix", "")):
         message = message.replace(folder + os.sep, "")
-    waiting = [other for other in shelf.waiting if other != book]
-    found = {"book": book, "certain": certain, "waiting": waiting}
-    return dict(found, type=type(cause).__name__, message=" ".join(message.split()))
+    return {
+        "book": book,
+        "certain": certain,
+        "type": type(cause).__name__,
+        "message": " ".join(message.split()),
+        "waiting": [other for other in shelf.waiting if other != book],
+    }
 
 
 def innermost(error):
@@ -112,45 +94,49 @@ def innermost(error):
     return error
 
 
+def used_s():
+    """User and system CPU seconds of this process so far."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime, used.ru_stime
+
+
 def run(spec, say):
     """Visit the store, and say (once) what was seen."""
-    shelf = shelves.Shelf(spec["protocol"])
-    planned = spec["connections"] if spec["protocol"] == "http/1.1" else 1
-    connections = Connections(planned, shelf)
+    shelf, opened = Shelf(spec), []
 
-    def answer(error):
-        done_s = shelf.seconds()
-        after = resource.getrusage(resource.RUSAGE_SELF)
+    def seen(error=None):
+        wall_s, (user_s, sys_s) = clock() - shelf.began, used_s()
+        seconds = {
+            "wall_s": wall_s,
+            "user_s": user_s - before[0],
+            "sys_s": sys_s - before[1],
+            "process_wall_s": time.time() - spec["started_at"],
+            "process_user_s": user_s,
+            "process_sys_s": sys_s,
+        }
         return {
+            **{name: round(value, 6) for name, value in seconds.items()},
             "python": sys.version.split()[0],
             "protocol": shelf.protocol,
-            "wall_s": round(done_s, 6),
-            "user_s": round(after.ru_utime - before.ru_utime, 6),
-            "sys_s": round(after.ru_stime - before.ru_stime, 6),
-            "process_wall_s": round(time.time() - spec["started_at"], 6),
-            "process_user_s": round(after.ru_utime, 6),
-            "process_sys_s": round(after.ru_stime, 6),
             "index": shelf.index,
             "bodies": shelf.bodies,
-            "order": shelf.order,
-            "connections": connections.count,
+            "arrivals": shelf.arrivals,
+            "opened": opened,
             "peak_in_flight": shelf.peak_in_flight,
-            "streams_peak": shelf.peak_in_flight if shelf.protocol == "h2" else None,
-            "recovered": connections.recovered,
             "failure": failure(shelf, error) if error else None,
         }
 
-    before = resource.getrusage(resource.RUSAGE_SELF)
+    before = used_s()
     try:
         client = importlib.import_module(spec["script"])
-        connections.install()
-        before = resource.getrusage(resource.RUSAGE_SELF)
+        note_connections(opened, shelf)
+        before = used_s()
         shelf.start()
-        with Watch(shelf, spec["timeout_s"], lambda error: say(answer(error))):
+        with watched(shelf, spec["timeout_s"], lambda error: say(seen(error))):
             client.visit(spec, shelf)
-        result = answer(None)
-    except (Exception, shelves.Stalled) as error:
-        result = answer(error)
+        result = seen()
+    except (Exception, Stalled) as error:
+        result = seen(error)
     say(result)
 
 

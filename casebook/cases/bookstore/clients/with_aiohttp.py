@@ -7,7 +7,7 @@ import asyncio
 import ssl
 
 import aiohttp
-from shelf import BookFailed, path, putter
+from sharing import share
 
 
 def visit(spec, shelf):
@@ -28,17 +28,4 @@ async def read_all(spec, shelf):
                 announced = response.headers.get("Content-Length")
                 return response.status, await response.read(), announced
 
-        index = shelf.list(*await get("/"))
-        ids = spec["ids"] or index
-        put, left = putter(spec, shelf, ids), iter(ids)
-
-        async def reader():
-            for book in left:
-                shelf.asking(book)
-                try:
-                    response = await get(path(book))
-                except Exception as error:
-                    raise BookFailed(book, error) from error
-                put(book, *response)
-
-        await asyncio.gather(*(reader() for _ in range(min(spec["connections"], len(ids)))))
+        await share(shelf, shelf.list(*await get("/")), spec["connections"], get)

@@ -1,7 +1,7 @@
 """A visit with the bare h2 client, which asks again over a new connection when one is lost.
 
-It reads in any of three orders: as completed, as asked, or as completed in chunks, of which the
-next is asked for when one is in (the article's barrier, without its order).
+It asks for all books at once, or in chunks, of which the next is asked for when one is in (the
+article's barrier, without its order).
 """
 
 import bare_h2
@@ -16,8 +16,8 @@ def visit(spec, shelf):
 
     class Connection(bare_h2.Connection):
         def ask(self, where):
-            if where != "/":
-                shelf.asking(where.partition("=")[2])
+            if where in left:
+                shelf.asking(left[where])
             return super().ask(where)
 
     def connect():
@@ -26,23 +26,18 @@ def visit(spec, shelf):
         made.settle()
         return made
 
+    left = {}
     connection = connect()
     (reply,) = connection.fetch(["/"])
-    index = shelf.list(*seen(reply))
-    left = {path(book): book for book in spec["ids"] or index}
+    left.update((path(book), book) for book in shelf.list(*seen(reply)))
     at_once = spec["at_once"]
     while left:
-        before = len(left)
-        paths = list(left)
+        before, paths = len(left), list(left)
         if spec["order"] == "chunks":
             paths = paths[:at_once]
-        replies = connection.fetch(paths, at_once)
-        if spec["order"] == "asked":
-            replies = bare_h2.in_order_asked(paths, replies)
         try:
-            for reply in replies:
-                shelf.put(left[reply.path], *seen(reply))
-                del left[reply.path]
+            for reply in connection.fetch(paths, at_once):
+                shelf.put(left.pop(reply.path), *seen(reply))
         except LOST as error:
             # Asking again does no harm to a book. A connection that brings none tries them one
             # at a time, so that the one which cannot be had is known by its name.

@@ -8,7 +8,8 @@ import asyncio
 import ssl
 
 import httpx
-from shelf import BookFailed, path, putter
+from sharing import share
+from shelf import path
 
 PROTOCOLS = {"HTTP/2": "h2", "HTTP/1.1": "http/1.1", "HTTP/1.0": "http/1.0"}
 
@@ -24,9 +25,9 @@ def visit(spec, shelf):
         "limits": httpx.Limits(max_connections=spec["connections"]),
     }
     if at_once == 1:
-        one_at_a_time(spec, shelf, options)
+        one_at_a_time(shelf, options)
     else:
-        asyncio.run(many_at_once(spec, shelf, options, at_once))
+        asyncio.run(many_at_once(shelf, options, at_once))
 
 
 def seen(shelf, response):
@@ -35,29 +36,19 @@ def seen(shelf, response):
     return response.status_code, response.content, response.headers.get("content-length")
 
 
-def one_at_a_time(spec, shelf, options):
+def one_at_a_time(shelf, options):
     """Each request waits for the response before it."""
     with httpx.Client(**options) as client:
-        index = shelf.list(*seen(shelf, client.get("/")))
-        for book in spec["ids"] or index:
-            shelf.asking(book)
-            shelf.put(book, *seen(shelf, client.get(path(book))))
+        for book in shelf.list(*seen(shelf, client.get("/"))):
+            with shelf.asking(book):
+                shelf.put(book, *seen(shelf, client.get(path(book))))
 
 
-async def many_at_once(spec, shelf, options, at_once):
+async def many_at_once(shelf, options, at_once):
     """As many readers as may ask at once share the list of books."""
     async with httpx.AsyncClient(**options) as client:
-        index = shelf.list(*seen(shelf, await client.get("/")))
-        ids = spec["ids"] or index
-        put, left = putter(spec, shelf, ids), iter(ids)
 
-        async def reader():
-            for book in left:
-                shelf.asking(book)
-                try:
-                    response = seen(shelf, await client.get(path(book)))
-                except Exception as error:
-                    raise BookFailed(book, error) from error
-                put(book, *response)
+        async def get(where):
+            return seen(shelf, await client.get(where))
 
-        await asyncio.gather(*(reader() for _ in range(min(at_once, len(ids)))))
+        await share(shelf, shelf.list(*await get("/")), at_once, get)

@@ -8,21 +8,20 @@ from urllib.parse import urlsplit
 
 from hyper import HTTPConnection
 from hyper.tls import init_context
-from shelf import BookFailed, HungUp, path
+from shelf import About, HungUp, chunks, path
 
 
 def visit(spec, shelf):
     """Fetch the list of books, then the books in chunks."""
     connection = connect(spec, shelf)
-    index = shelf.list(*read(connection))
-    ids, chunk = spec["ids"] or index, spec["at_once"]
-    for i in range(0, len(ids), chunk):
+    for chunk in chunks(shelf.list(*read(connection)), spec["at_once"]):
         asked = []
-        for book in ids[i : i + chunk]:
-            shelf.asking(book)
-            asked.append((book, ask(connection, book)))
+        for book in chunk:
+            with shelf.asking(book):
+                asked.append((book, connection.request("GET", path(book))))
         for book, stream in asked:
-            shelf.put(book, *answer(connection, book, stream))
+            with About(book):
+                shelf.put(book, *read(connection, stream))
 
 
 def connect(spec, shelf):
@@ -35,26 +34,13 @@ def connect(spec, shelf):
     return connection
 
 
-def ask(connection, book):
-    """Send the request for a book: the number of its stream."""
+def read(connection, stream=None):
+    """Wait for a response: its status, its body, the length that was announced."""
     try:
-        return connection.request("GET", path(book))
-    except Exception as error:
-        raise BookFailed(book, error) from error
-
-
-def answer(connection, book, stream):
-    """Wait for the response on a stream, and read it."""
-    try:
-        return read(connection, stream)
+        response = connection.get_response(stream)
+        announced = response.headers.get(b"content-length", [None])[0]
+        return response.status, response.read(), announced
     except Exception as error:
         if connection._conn._sock is None:  # hyper has closed and forgotten all streams
-            error = HungUp(f"the server ended the connection (hyper: {error})")
-        raise BookFailed(book, error) from error
-
-
-def read(connection, stream=None):
-    """A response: its status, its body, the length that was announced."""
-    response = connection.get_response(stream)
-    announced = response.headers.get(b"content-length", [None])[0]
-    return response.status, response.read(), announced
+            raise HungUp(f"the server ended the connection (hyper: {error})") from None
+        raise

@@ -5,7 +5,7 @@ https://niquests.readthedocs.io/en/latest/user/quickstart.html#multiplexed-conne
 """
 
 import niquests
-from shelf import BookFailed, path
+from shelf import About, chunks, path
 
 
 def visit(spec, shelf):
@@ -14,26 +14,18 @@ def visit(spec, shelf):
         multiplexed=True, disable_http3=True, verify=spec["ca_file"], timeout=None
     ) as session:
 
-        def get(where):
-            return session.get(spec["url"] + where)
-
         def seen(response):
             shelf.speaks({20: "h2", 11: "http/1.1", 10: "http/1.0"}[response.raw.version])
             return response.status_code, response.content, response.headers.get("Content-Length")
 
-        response = get("/")
-        session.gather(response)
-        index = shelf.list(*seen(response))
-        ids, chunk = spec["ids"] or index, spec["at_once"]
-        for i in range(0, len(ids), chunk):
+        listed = session.get(spec["url"] + "/")
+        session.gather(listed)
+        for chunk in chunks(shelf.list(*seen(listed)), spec["at_once"]):
             promises = []
-            for book in ids[i : i + chunk]:
-                shelf.asking(book)
-                promises.append((book, get(path(book))))
+            for book in chunk:
+                with shelf.asking(book):
+                    promises.append((book, session.get(spec["url"] + path(book))))
             session.gather()
             for book, response in promises:
-                try:
-                    answer = seen(response)
-                except Exception as error:
-                    raise BookFailed(book, error) from error
-                shelf.put(book, *answer)
+                with About(book):
+                    shelf.put(book, *seen(response))

@@ -16,7 +16,6 @@ def visit(spec, shelf):
         shelf.speaks("http/1.1" if response.raw.version == 11 else "http/1.0")
         return response.status_code, response.content, response.headers.get("Content-Length")
 
-    index = shelf.list(*get("/"))
-    for book in spec["ids"] or index:
-        shelf.asking(book)
-        shelf.put(book, *get(path(book)))
+    for book in shelf.list(*get("/")):
+        with shelf.asking(book):
+            shelf.put(book, *get(path(book)))

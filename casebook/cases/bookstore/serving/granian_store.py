@@ -9,16 +9,16 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 import owner
+from books import Books, Counters
 from granian.constants import HTTPModes, Interfaces, SSLProtocols
 from granian.server.embed import Server
-from shelf import Counters, Shelf
 
 _LONGEST_START_S = 30
 _CHECK_S = 0.01
 _HEADERS = [("content-type", "application/json")]
 
 options = json.loads(sys.argv[1])
-shelf = Shelf(options)
+books = Books(options)
 counters = Counters()
 in_flight = {}  # client's address: requests that are not answered yet
 
@@ -43,15 +43,15 @@ async def page(scope):
     if scope.method not in ("GET", "HEAD"):
         return 405, b""
     if scope.path == "/":
-        return 200, shelf.index()
+        return 200, books.index()
     query = parse_qs(scope.query_string, keep_blank_values=True)
-    number = shelf.find(query.get("id", []))
+    number = books.find(query.get("id", []))
     if number is None:
         return 404, b""
-    wait_s = shelf.wait_s(number)
+    wait_s = books.wait_s(number)
     if wait_s:
         await asyncio.sleep(wait_s)
-    return 200, shelf.book(number)
+    return 200, books.book(number)
 
 
 def free_port():
@@ -76,8 +76,7 @@ async def ready(port, serving):
 
 
 async def main():
-    owner.attend(counters, options["folder"])
-    owner.make_room()
+    owner.attend(options["folder"], counters)
     port = options["port"] or free_port()
     if accepts(port):
         owner.say(error=f"port {port} is in use")

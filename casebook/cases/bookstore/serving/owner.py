@@ -16,54 +16,41 @@ import time
 _CHECK_S = 1.0
 
 
-def make_room():
-    """Raise the limit of open files as far as it goes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    for wanted in (hard, 10240):  # macOS reports "unlimited" and allows this many
-        try:
-            if soft != hard:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-            return
-        except (ValueError, OSError):
-            pass
-
-
 def say(**content):
     sys.stdout.write(json.dumps(content) + "\n")
     sys.stdout.flush()
 
 
-def attend(counters, folder):
+def attend(folder, counters=None):
     """Answer the owner from now on, beside whatever serves; when the owner is gone, remove the
     folder of this run and end."""
-    threading.Thread(target=_answer, args=(counters, folder), daemon=True).start()
-    threading.Thread(target=_watch, args=(folder,), daemon=True).start()
-
-
-def _answer(counters, folder):
-    for line in sys.stdin:
-        question, _, number = line.partition(" ")
-        found = {}
-        if question == "counters":
-            found = counters.report()
-        elif question == "reset":
-            counters.reset()
-        elif question == "cpu":
-            used = resource.getrusage(resource.RUSAGE_SELF)
-            found = {"user_s": used.ru_utime, "sys_s": used.ru_stime}
-        say(number=int(number), **found)
-    _end(folder)
-
-
-def _watch(folder):
-    # A child that the owner forked may still hold the pipe; the kernel's word on our parent is
-    # sure.
     parent = os.getppid()
-    while os.getppid() == parent:
-        time.sleep(_CHECK_S)
-    _end(folder)
+
+    def end():
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)
+
+    def answer():
+        for line in sys.stdin:
+            question, _, number = line.partition(" ")
+            say(number=int(number), **(_answer(question, counters) or {}))
+        end()
+
+    def watch():
+        # A child that the owner forked may still hold the pipe; the kernel's word on our parent
+        # is sure.
+        while os.getppid() == parent:
+            time.sleep(_CHECK_S)
+        end()
+
+    for each in (answer, watch):
+        threading.Thread(target=each, daemon=True).start()
 
 
-def _end(folder):
-    shutil.rmtree(folder, ignore_errors=True)
-    os._exit(0)
+def _answer(question, counters):
+    if question == "counters":
+        return counters.report()
+    if question == "reset":
+        return counters.reset()
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return {"cpu_s": used.ru_utime + used.ru_stime}

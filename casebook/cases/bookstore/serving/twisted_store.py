@@ -1,20 +1,17 @@
 """The store on Twisted: python twisted_store.py OPTIONS (JSON). Runs on 16.3.0 and on today's.
 
-The server of the article, with an address and a back-log of its own, a delay and, for the clients'
-tests, three ways to fail.
+The server of the article, with an address, a back-log and a delay of its own.
 """
 
 import json
-import struct
 import sys
-import weakref
 
 options = json.loads(sys.argv[1])
 if options["lacks"] == "h2":
     sys.modules["h2"] = None  # as if it were not installed: importing it fails
 
 import owner  # noqa: E402
-from shelf import Counters, Shelf  # noqa: E402
+from books import Books, Counters  # noqa: E402
 from twisted.internet import endpoints, reactor, ssl  # noqa: E402
 from twisted.internet.interfaces import IProtocolFactory  # noqa: E402
 from twisted.python import log  # noqa: E402
@@ -22,12 +19,8 @@ from twisted.web import server  # noqa: E402
 from twisted.web.resource import Resource  # noqa: E402
 from zope.interface import classImplementsOnly  # noqa: E402
 
-_GOAWAY = 0x7
-_CHECK_S = 0.005
-
-shelf = Shelf(options)
+books = Books(options)
 counters = Counters()
-asked_by = weakref.WeakKeyDictionary()  # connection: requests so far, where they are counted out
 
 
 class Page(Resource):
@@ -40,14 +33,6 @@ class Page(Resource):
         client = (http2 or request.channel).transport.getPeer()
         counters.request((client.host, client.port), request.clientproto.decode("ascii"), streams)
         request.setHeader(b"content-type", b"application/json")
-        if options["goaway_after"] is None:
-            return self.answer(request)
-        key = http2 or request.channel
-        asked_by[key] = asked_by.get(key, 0) + 1
-        if asked_by[key] > options["goaway_after"]:
-            return server.NOT_DONE_YET  # the client was told; it has no answer to wait for
-        if asked_by[key] == options["goaway_after"]:
-            leave(request, http2)
         return self.answer(request)
 
 
@@ -55,7 +40,7 @@ class Index(Page):
     """Serve all book ids."""
 
     def answer(self, request):
-        return shelf.index()
+        return books.index()
 
 
 class Book(Page):
@@ -63,15 +48,13 @@ class Book(Page):
 
     def answer(self, request):
         # No id has other letters than ASCII's; Latin-1 knows what to do with each byte.
-        number = shelf.find([each.decode("latin-1") for each in request.args.get(b"id", [])])
+        number = books.find([each.decode("latin-1") for each in request.args.get(b"id", [])])
         if number is None:
             request.setResponseCode(404)
             return b""
-        if number in options["cut_short"]:
-            return cut_short(request, shelf.book(number))
-        wait_s = shelf.wait_s(number)
+        wait_s = books.wait_s(number)
         if not wait_s:
-            return shelf.book(number)
+            return books.book(number)
         later = reactor.callLater(wait_s, finish, request, number)
         # The client went away: nobody is left to answer.
         request.notifyFinish().addErrback(lambda _: later.active() and later.cancel())
@@ -91,49 +74,10 @@ class Site(server.Site):
 
 
 def finish(request, number):
-    body = shelf.book(number)
+    body = books.book(number)
     request.setHeader(b"content-length", str(len(body)).encode("ascii"))
     request.write(body)
     request.finish()
-
-
-def cut_short(request, body):
-    """Promise the whole body, send half of it, and end."""
-    request.setHeader(b"content-length", str(len(body)).encode("ascii"))
-    request.write(body[: len(body) // 2])
-    if getattr(request.channel, "_conn", None):
-        request.finish()
-    else:
-        hang_up(None, request.channel)
-    return server.NOT_DONE_YET
-
-
-def hang_up(_, channel):
-    # Of 16.3.0 the transport; later channels have something to tidy up first.
-    getattr(channel, "loseConnection", channel.transport.loseConnection)()
-
-
-def leave(request, http2):
-    """Close the connection once this request and all before it are answered, as RFC 9113, 6.8
-    wants it: with a GOAWAY that names the last stream that is answered."""
-    if not http2:
-        request.setHeader(b"connection", b"close")
-        request.notifyFinish().addCallback(hang_up, request.channel)
-        return
-    last = request.channel.streamID
-    goaway = struct.pack(">I", 8)[1:] + struct.pack(">BBIII", _GOAWAY, 0, 0, last, 0)
-
-    def close():
-        if any(each <= last for each in http2.streams):
-            reactor.callLater(_CHECK_S, close)
-            return
-        # Not sooner: h2, of which most clients in Python are made, reads nothing after a GOAWAY.
-        http2.transport.write(goaway)
-        if http2.transport._producer:  # whose end would be waited for; 16.3.0 has none
-            http2.transport.unregisterProducer()
-        http2.transport.loseConnection()
-
-    reactor.callLater(0, close)
 
 
 def complain(event):
@@ -153,8 +97,7 @@ def failed(failure):
 
 
 def main():
-    owner.attend(counters, options["folder"])
-    owner.make_room()
+    owner.attend(options["folder"], counters)
     log.startLoggingWithObserver(complain, setStdout=False)
     root = Resource()
     root.putChild(b"", Index())
@@ -162,11 +105,9 @@ def main():
     site = Site(root)
     if options["lacks"] == "alpn":
         return listen_without_alpn(site)
+    files = map(endpoints.quoteStringArgument, (options["key_file"], options["chain_file"]))
     spec = "ssl:port={}:interface=127.0.0.1:backlog={}:privateKey={}:certKey={}".format(
-        options["port"],
-        options["backlog"],
-        endpoints.quoteStringArgument(options["key_file"]),
-        endpoints.quoteStringArgument(options["chain_file"]),
+        options["port"], options["backlog"], *files
     )
     endpoint = endpoints.serverFromString(reactor, spec)
     endpoint.listen(site).addCallbacks(listening, failed)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from casebook.cases.bookstore import profiled
+from casebook.cases.bookstore import calls
 from casebook.errors import UsageError
 
 
 def test_calls_are_those_of_one_book_and_the_same_every_time():
-    frames = [profiled.calls(["bare-h2:1"], few=few, many=few + 10) for few in (5, 20)]
+    frames = [calls.per_book(["bare-h2:1"], few=few, many=few + 10) for few in (5, 20)]
     sums = [frame.groupby("kind")["calls"].sum() for frame in frames]
     assert set(sums[0].index) == {"http", "around", "ours"}
     # A stream's number grows with each book, and some of its bytes with it.
@@ -17,7 +17,7 @@ def test_calls_are_those_of_one_book_and_the_same_every_time():
 
 
 def test_the_library_around_http_is_told_apart():
-    frame = profiled.calls(["requests"], few=2, many=6).set_index("package")
+    frame = calls.per_book(["requests"], few=2, many=6).set_index("package")
     kinds = frame["kind"].to_dict()
     assert (kinds["requests"], kinds["email"], kinds["json"]) == ("around", "http", "ours")
     assert frame.loc["requests", "calls"] > 100
@@ -26,10 +26,10 @@ def test_the_library_around_http_is_told_apart():
 
 def test_an_unknown_client_is_refused():
     with pytest.raises(UsageError, match="no client"):
-        profiled.calls(["a browser"])
+        calls.per_book(["a browser"])
 
 
 @pytest.mark.parametrize(("few", "many"), [(0, 5), (5, 5), (5, 3001)])
 def test_numbers_that_leave_no_difference_are_refused(few, many):
     with pytest.raises(UsageError, match=rf"few is {few}, many is {many}; choose 1 to 3000"):
-        profiled.calls(["requests"], few, many)
+        calls.per_book(["requests"], few, many)

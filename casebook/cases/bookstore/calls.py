@@ -1,41 +1,36 @@
-"""What a visit's processor time is spent on: the calls of a client, by package.
+"""The Python calls of a client, by package: what a visit's processor time is spent on.
 
 The number of calls, unlike a time, is the same on a busy machine and an idle one.
 """
 
-import time
 from collections.abc import Iterable
-from dataclasses import asdict
 
 import pandas as pd
 
 from casebook import stacks
 from casebook.cases.bookstore import inspection, readers, stock, store
 from casebook.errors import MissingInterpreter, UsageError, VisitFailed
+from casebook.places import PROBES
 from casebook.runs import measurements, runs
-from casebook.runs.bench import PROBES
-from casebook.stacks import environments, scripts
-
-BOUND_S = 120
+from casebook.stacks import environments
 
 #: The packages that put HTTP itself into bytes and take it out of them again.
 OF_HTTP = ("h2", "hpack", "hyperframe", "jh2", "http", "email", "h11")
 
 _OURS = ("our script", "json")
+_LONGEST_S = 120
 
 
-def calls(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFrame:
+def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFrame:
     """The Python calls that each client makes for one book, by package, one row for each.
 
-    clients: names as for `visits.visit`. Each visits a Twisted store twice under cProfile, with
-    few and with many books: the difference is what books cost, without what a visit costs once.
-    Calls in other threads are not seen. Columns: client, label, version, package, kind ("http":
-    putting HTTP into bytes and back; "ours": our script, and reading the JSON; "around": all
-    else), calls (for one book, and for no other reason), source, measured_at.
+    Each client visits a Twisted store twice under cProfile, with few and with many books: the
+    difference is what books cost. Calls in other threads are not seen. Columns: client, label,
+    version, package, kind ("http": putting HTTP into bytes and back; "ours": our script, and
+    reading the JSON; "around": all else), calls (for one book), source, measured_at.
 
     Clients whose Python is missing are left out. Raises MissingInterpreter if those are all,
-    UsageError for numbers that leave no difference, VisitFailed when a visit does not bring its
-    books, and what store.open_store raises.
+    UsageError, VisitFailed when a visit does not bring its books, and what open_store raises.
     """
     if not 1 <= few < many <= stock.SIZE:
         raise UsageError(
@@ -56,39 +51,26 @@ def calls(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFrame
 def _rows(client: str, place, few: int, many: int) -> list[dict]:
     name, number = readers.numbered(client)
     reader, how = readers.get(name), readers.manner(name, number)
-    environment = environments.ensure(stacks.get(reader.stack))
-    less, more = (_profile(name, how, environment, place, n) for n in (few, many))
-    what = {
-        "client": client,
-        "label": readers.label(name, how),
-        "version": environment.versions.get(reader.library, ""),
-    }
+    less, more = (_counted(name, how, place, n) for n in (few, many))
+    versions = environments.ensure(stacks.get(reader.stack)).versions
     return [
-        what
-        | {
+        {
+            "client": client,
+            "label": readers.label(name, how),
+            "version": versions.get(reader.library, ""),
             "package": package,
             "kind": "ours" if package in _OURS else "http" if package in OF_HTTP else "around",
-            "calls": round((count - less.get(package, 0)) / (many - few), 2),
+            "calls": round((calls - less.get(package, 0)) / (many - few), 2),
         }
-        for package, count in more.items()
+        for package, calls in more.items()
     ]
 
 
-def _profile(client: str, how: readers.Manner, environment, place, n: int) -> dict:
-    reader = readers.get(client)
-    spec = {
-        "script": reader.script,
-        "protocol": reader.protocol,
-        "ids": list(stock.ids()[:n]),
-        "url": place.url,
-        "ca_file": str(place.ca_file),
-        "timeout_s": readers.PATIENCE_S,
-        "started_at": time.time(),
-        "scripts": str(readers.SCRIPTS),
-    }
-    answer = scripts.ask(
-        environment, PROBES / "package_calls.py", spec | asdict(how), BOUND_S,
-        called=client, advice="Try fewer books.", failed=VisitFailed,
+def _counted(client: str, how: readers.Manner, place, n: int) -> dict[str, int]:
+    """The calls of one visit, by package."""
+    answer = readers.read(
+        client, place, stock.ids()[:n], how, _LONGEST_S,
+        script=PROBES / "package_calls.py", scripts=readers.SCRIPTS,
     )  # fmt: skip
     if answer["failure"] or answer["books"] != n:
         cause = f": {inspection.in_words(answer['failure'])}" if answer["failure"] else ""

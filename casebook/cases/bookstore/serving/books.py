@@ -3,14 +3,13 @@
 import json
 
 
-class Shelf:
+class Books:
     """The books, as the article's server keeps them: each answer is made when it is asked for."""
 
     def __init__(self, options):
         with open(options["books"], encoding="utf-8") as file:
             self.books = json.load(file)
-        self.delay_s = options["delay_s"]
-        self.slow = options["slow"]
+        self.delay_s, self.slow = options["delay_s"], options["slow"]
 
     def index(self):
         return json.dumps(list(self.books)).encode("utf-8")
@@ -34,10 +33,7 @@ class Counters:
         self.reset()
 
     def reset(self):
-        self._clients = set()
-        self._requests = 0
-        self._peak_streams = 0
-        self._protocols = {}
+        self._clients, self._requests, self._peak_streams, self._protocols = set(), 0, 0, {}
 
     def request(self, client, protocol, streams):
         """`streams`: how many requests of this connection are open now, this one among them."""

@@ -8,8 +8,6 @@ sent or received, "replies": [{"path", "status", "body"}] in the order complete,
 or a text}. What TLS adds is not in the chunks.
 """
 
-import json
-import sys
 import time
 
 import bare_h2
@@ -35,7 +33,7 @@ class Tap:
         return data
 
 
-def record(spec):
+def capture(spec):
     connection = bare_h2.Connection(spec["url"], spec["ca_file"])
     if connection.protocol != "h2":
         spoken = connection.protocol or "no protocol"
@@ -51,17 +49,8 @@ def record(spec):
     tap.sendall(connection.h2.data_to_send())
     start = tap.chunks[0][0]
     chunks = [[round(at - start, 6), sender, data] for at, sender, data in tap.chunks]
-    return {"chunks": chunks, "replies": replies, "failure": None}
-
-
-def main():
-    spec = json.load(sys.stdin)
-    try:
-        answer = record(spec)
-    except Exception as error:
-        answer = {"failure": f"{type(error).__name__}: {error}"}
-    json.dump(answer, sys.stdout)
+    return {"chunks": chunks, "replies": replies}
 
 
 if __name__ == "__main__":
-    main()
+    bare_h2.main(capture)

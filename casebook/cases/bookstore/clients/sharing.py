@@ -1,0 +1,20 @@
+"""Books that several readers of one event loop share."""
+
+import asyncio
+
+from shelf import path
+
+
+async def share(shelf, books, readers, get):
+    """Each reader asks for the next book when it has put the last.
+
+    get: a coroutine function from a path to (status, body, announced length).
+    """
+    left = iter(books)
+
+    async def reader():
+        for book in left:
+            with shelf.asking(book):
+                shelf.put(book, *await get(path(book)))
+
+    await asyncio.gather(*(reader() for _ in range(min(readers, len(books)))))

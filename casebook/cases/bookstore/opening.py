@@ -1,0 +1,60 @@
+"""A process that serves inside an environment, from its certificates to its end."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from casebook.cases.bookstore import stock
+from casebook.server import certificates, limits
+from casebook.server.certificates import Certificates
+from casebook.server.process import end
+from casebook.stacks import environments
+from casebook.stacks.environments import Environment
+
+#: The scripts that run inside the environments of the servers.
+SERVING = Path(__file__).parent / "serving"
+
+
+@contextlib.contextmanager
+def serving(
+    environment: Environment, script: str, nameless: bool = False, /, **options: Any
+) -> Iterator[tuple[subprocess.Popen[bytes], Certificates]]:
+    """Run a script of SERVING: its process, and the certificates that it shows. Where the block
+    fails, the process ends and the files go; otherwise both stay until the owner ends them.
+
+    The script reads as JSON the options, folder, chain_file, key_file, books and backlog. What it
+    writes to standard error stands in the file `log` beside the certificates. nameless: the
+    certificate has no subjectAltName. The process dies with this one.
+    """
+    with contextlib.ExitStack() as undo:
+        folder = Path(tempfile.mkdtemp(prefix="casebook-store-"))  # readable by this user only
+        undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        made = certificates.make_nameless(folder) if nameless else certificates.make(folder)
+        options |= {"folder": folder, "books": stock.FILE, "backlog": limits.BACKLOG}
+        options |= {"chain_file": made.chain_file, "key_file": made.key_file}
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [environment.python, SERVING / script, json.dumps(options, default=os.fspath)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                bufsize=0,  # a line that is kept back in a buffer is none that can be waited for
+                env=environments.clean_environ(environment),
+                # Its own session: neither an interrupted cell nor Ctrl-C reaches it.
+                start_new_session=True,
+                preexec_fn=limits.raise_open_files,
+            )
+        undo.callback(end, process)
+        yield process, made
+        undo.pop_all()
+
+
+def log_lines(certificate: Path) -> list[str]:
+    """What the process that shows this certificate has said so far."""
+    return (certificate.parent / "log").read_text(errors="replace").splitlines()

@@ -1,0 +1,160 @@
+"""One visit at a time: a store and its distance, a client in its environment, the figures."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from casebook import digests, stacks
+from casebook.cases.bookstore import inspection, readers, stock, store
+from casebook.runs import measurements, runs
+from casebook.server import relay
+from casebook.stacks import environments, scripts
+
+_PARTS = ("user", "sys", "wall")
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What a visit is: who visits which store, for how many books, how, and from how far.
+
+    at_once, connections, order: see readers.Manner. latency_ms: each way. delay_s, slow: how the
+    store answers (slow in words). repeat: the number of the round.
+    """
+
+    client: str
+    engine: str
+    n: int
+    at_once: int
+    connections: int
+    order: str
+    latency_ms: float
+    delay_s: float
+    slow: str
+    repeat: int = 1
+
+    @property
+    def how(self) -> readers.Manner:
+        return readers.Manner(self.at_once, self.connections, self.order)
+
+
+class Host(contextlib.ExitStack):
+    """The store that some visits go to, opened when the first of them needs it, and its relays.
+
+    target: an open store of the caller's, in place of one of our own. What was opened is closed at
+    the end of the `with` block.
+    """
+
+    def __init__(self, engine: str, delay_s: float = 0.0, slow: dict | None = None, target=None):
+        super().__init__()
+        self.engine, self.delay_s, self.slow = engine, delay_s, slow
+        self._is_mine, self._store = target is None, target
+        self._urls: dict[float, str] = {}
+
+    @property
+    def store(self):
+        """The store, open."""
+        if self._store is None:
+            opened = store.open_store(self.engine, delay_s=self.delay_s, slow=self.slow)
+            self._store = self.enter_context(opened)
+        return self._store
+
+    def url(self, latency_ms: float) -> str:
+        """Where the store is, so far away."""
+        if not latency_ms:
+            return self.store.url
+        if latency_ms not in self._urls:
+            far = relay.relay(self.store.url, latency_ms / 1000)
+            self._urls[latency_ms] = self.enter_context(far)
+        return self._urls[latency_ms]
+
+    def stored_or_new(self, made_by: list[Path], of: list, measure: Callable[[], dict]) -> dict:
+        """A measurement, stored if the store is one of our own: see runs/measurements.py.
+
+        made_by, of: the files and the values that it depends on, beside the store.
+        """
+        if not self._is_mine:  # what it is made of cannot be known
+            return measurements.new(measure)
+        key = digests.of(measurements.SCHEMA, made_by, of, store.fingerprint(self.engine))
+        return measurements.stored_or_new(key, measure)
+
+    def visit(self, visit: Visit, patience_s: float) -> dict:
+        """A checked visit: visits.COLUMNS, and "arrivals" as [id, seconds]. Raises VisitFailed."""
+        reader = readers.get(visit.client)
+        made_by = [
+            *digests.executed(readers.VISIT),
+            *digests.executed(readers.SCRIPTS / f"{reader.script}.py"),
+            *digests.files(inspection, relay, scripts),
+            Path(__file__),
+        ]
+        environment = environments.fingerprint(stacks.get(reader.stack))
+        return self.stored_or_new(
+            made_by,
+            [asdict(visit), reader.stack, reader.protocol, reader.title, environment],
+            lambda: self._made(visit, patience_s),
+        )
+
+    def _made(self, visit: Visit, patience_s: float) -> dict:
+        ids = None if visit.n == len(stock.ids()) else readers.books(visit.n)
+        longest_s = visit.delay_s + 2 * visit.latency_ms / 1000 + 0.02
+        within_s = 60 + patience_s + 3 * visit.n * longest_s
+        place, url = self.store, self.url(visit.latency_ms)
+        place.reset()
+        before_s = place.cpu_s()
+        answer = readers.read(
+            visit.client, place, ids, visit.how, within_s, url=url, timeout_s=patience_s
+        )
+        server_cpu_s = place.cpu_s() - before_s
+        counted = place.counters()
+        inspection.check(visit.client, answer, visit.n)
+        return {
+            **asdict(visit),
+            **_figures(answer, visit.connections),
+            **_reader(visit, answer["python"]),
+            "server_cpu_s": round(server_cpu_s, 6),
+            "server_connections": counted["connections"],
+            "server_streams_peak": counted["peak_streams"],
+            "source": runs.LIVE,
+            "instead": "",
+            "measured_at": measurements.now(),
+        }
+
+
+def _reader(visit: Visit, python: str) -> dict:
+    """The columns that say who visited."""
+    reader = readers.get(visit.client)
+    versions = environments.ensure(stacks.get(reader.stack)).versions
+    return {
+        "label": readers.label(visit.client, visit.how),
+        "stack": reader.stack,
+        "library": reader.library,
+        "version": versions.get(reader.library, python),  # http.client has none of its own
+        "python": python,
+    }
+
+
+def _figures(answer: dict, planned: int) -> dict:
+    """The columns that a client's own answer gives.
+
+    More connections than planned mean that some were lost, and that it asked again over a new one.
+    """
+    opened = answer["opened"]
+    again = [
+        f"connection {i} (of {planned} planned) after {books} books"
+        for i, books in enumerate(opened, 1)
+        if i > planned
+    ]
+    found = {
+        "protocol": answer["protocol"],
+        "opened": len(opened),
+        "recovered": "; ".join(again),
+        "peak_in_flight": answer["peak_in_flight"],
+        "books": len(answer["bodies"]),
+        "arrivals": answer["arrivals"],
+    }
+    for before in ("", "process_"):
+        seconds = {name: answer[name] for name in (f"{before}{part}_s" for part in _PARTS)}
+        user_s, sys_s, wall_s = seconds.values()
+        # Per cent of one processor, as `time` prints it.
+        found |= seconds | {f"{before}cpu_percent": round(100 * (user_s + sys_s) / wall_s, 1)}
+    return found
