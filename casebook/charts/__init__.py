@@ -1,4 +1,35 @@
-"""The charts of the book: tidy frames in, a Chart out, in the colours of the page's theme."""
+"""The charts of the book: tidy frames in, a Chart out, in the colours of the page's theme.
+
+Any quantity:
+
+against(frame, x, y, by)         lines through medians, a label at the end of each
+dots(frame, value, by)           a row for each, every run a dot, the median in numbers
+
+The same, set up for what the book asks again and again:
+
+n_against_wall(frame)            wall time of n requests; in delays beside published ones
+effective_concurrency(frame)     how many requests are served at a time
+cures(frame)                     the variants of one experiment, fastest first
+
+One subject each:
+
+stages(frame)                    the emblem: n against wall time, Python by Python
+verdict_matrix(frame)            a row for each stage, a column for each Python
+timeline(observations)           when each request waited, and when nothing moved
+explorer(timelines)              the preface's, to choose among
+arrivals(frame)                  when each of some books came
+frames(frame)                    HTTP/2 frames, an arrow each
+profile_rows, trace, provenance  what an observation saw, its telling line marked
+ProfilePage(dump)                a profile in SnakeViz
+
+A quantity is a numeric column, `"wall_s"`, or says what it is called, `{"cpu_ms": "processor
+time"}`, with its unit after a comma where the column's name does not end in it. `by` is the
+column, or several, whose values name the lines or rows; to name them otherwise, give the frame a
+column with the names. Their colours are those of their stacks and clients in every chapter; a
+column `colour` says otherwise. `limits` are dotted lines by their labels. `title` begins the
+caption, and `name` is how a page takes a chart up. Where rows say their `source` and
+`measured_at`, the caption does, and nothing recorded passes for live.
+"""
 
 from casebook.charts.against import against
 from casebook.charts.arrivals import arrivals
@@ -7,11 +38,10 @@ from casebook.charts.explorer import explorer
 from casebook.charts.frames import frames
 from casebook.charts.matrix import verdict_matrix
 from casebook.charts.multiples import stages
+from casebook.charts.presets import cures, effective_concurrency, n_against_wall
 from casebook.charts.snakeviz import ProfilePage
 from casebook.charts.timelines import timeline
 from casebook.charts.traces import profile_rows, provenance, trace
-from casebook.charts.variants import cures, effective_concurrency
-from casebook.charts.walls import n_against_wall
 
 __all__ = [
     "ProfilePage",

@@ -1,14 +1,17 @@
 """Any quantity against any other: lines through medians, one panel or several."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from casebook import words
+from casebook.charts import series
 from casebook.charts.figure import HALF_WIDTH, WIDTH, Chart, chart
-from casebook.charts.lines import all_xs, panel, reading, refuse_log, spans_a_decade
+from casebook.charts.lines import Limit, all_xs, panel, reading
 from casebook.charts.origins import origin
-from casebook.charts.series import Series, gather, quantity, spread, told_apart
+from casebook.charts.series import Point, Quantity, Series
 
 #: So many lines are spelled out in a caption; of more, it names the ends.
 _SPELLED = 4
@@ -16,196 +19,143 @@ _SPELLED = 4
 
 def against(
     frame: pd.DataFrame,
-    x: str,
-    y: str | Sequence[str],
+    x: str | Mapping[str, str],
+    y: str | Sequence[str] | Mapping[str, str],
     by: str | Sequence[str] = "stack",
     *,
     title: str,
     name: str = "",
-    x_label: str | None = None,
-    y_label: str | Mapping[str, str] | None = None,
-    unit: str | Mapping[str, str] | None = None,
-    log_x: bool | None = None,
-    log_y: bool | None = None,
-    limit: float | Mapping[str, float] | None = None,
-    limit_label: str = "limit",
-    expected: Callable[[float], float] | None = None,
-    expected_label: str = "expected",
-    labels: Mapping | None = None,
-    colours: Mapping | None = None,
+    limits: Mapping[str, Limit] | None = None,
+    log: Mapping[str, bool] | None = None,
 ) -> Chart:
     """One quantity against another, one line for each value of `by`, a label at its end.
 
     frame: runs (x, y, the columns of `by`; and, where they are known, stack, client, source,
-    measured_at). x, y: numeric columns; `peak_mb` is made of peak_rss_kib. Several y make one
-    panel each, side by side, under each other on a phone. Reference rows are half-filled,
-    published ones hollow; where the reference machine only goes on from where this one
-    stopped, both make one line with a mark between.
-
-    x_label, y_label: what the columns are called ("certificate loads"); unit: of y ("ms").
-    limit: a level to be drawn, limit_label its name. expected: y as a function of x. Those of
-    y belong to the first y, or are given as {column: …}. log_x, log_y: by themselves
-    logarithmic where nothing is 0 and x spans a decade, y also where lines end a decade apart.
-    labels, colours: for some lines, by their value in `by`, their stack, their client,
-    (stack, client) or the name they have; colours are names of colours.COLOURS.
+    measured_at, colour). x, y: numeric columns, or {column: what it is called}; `peak_mb` is
+    made of peak_rss_kib. Several y make one panel each, side by side, under each other on a
+    phone. limits: {label: a level, or y as a function of x}, drawn in the first panel. log:
+    {column: whether its axis is logarithmic}; by themselves they are where nothing is 0 and x
+    spans a decade, y also where lines end a decade apart. Reference rows are half-filled,
+    published ones hollow; where the reference machine only goes on from where this one stopped,
+    both make one line with a mark between.
     """
-    ys = [y] if isinstance(y, str) else list(y)
-    x_name, x_unit = quantity(x, x_label or ("requests (n)" if x == "n" else None))
-    x_title = f"{x_name}, {x_unit}" if x_unit else x_name
-    panels = _panels(frame, x, ys, by, labels, colours)
-    drawings, alts, findings, logs = [], [], [], {}
-    for column, lines in panels.items():
-        called, its_unit = quantity(column, _of(y_label, column, ys), _of(unit, column, ys))
-        level = _of(limit, column, ys)
-        law = _of(expected, column, ys)
-        guides: dict[str, Callable] = {expected_label: law} if law else {}
-        if level is not None:
-            guides[limit_label] = lambda _, level=level: level
-        refuse_log(log_x, all_xs(lines), x)
-        refuse_log(log_y, [low for series in lines for low in series.lows], column)
-        wide = spans_a_decade(all_xs(lines)) if log_x is None else log_x
-        high = _positive(lines) and (wide or _far_apart(lines)) if log_y is None else log_y
-        drawings.append(
-            panel(
-                lines,
-                guides,
-                x_title=x_title,
-                y_title=f"{called}, {its_unit}" if its_unit else called,
-                log_x=wide,
-                log_y=high,
-                width=WIDTH if len(ys) == 1 else HALF_WIDTH,
-            )
-        )
-        logs[called] = high
-
-        def at(value: float) -> str:
-            return _at(x, x_name, x_unit, value)
-
-        alts.append(f"{title}. {_alt(lines, called, its_unit, at)}")
-        findings.append(_finding(lines, called, its_unit, at, brief=len(ys) > 1))
-    every = [series for lines in panels.values() for series in lines]
-    ends = "fastest to slowest" if ys == ["wall_s"] else "smallest to largest"
+    [across] = series.quantities({"n": "requests (n)"} if x == "n" else x)
+    ys, log = series.quantities(y), log or {}
+    gathered = [series.gather(frame, by, each.column, across.column) for each in ys]
+    every = iter(series.told_apart([line for lines in gathered for line in lines]))
+    both = zip(gathered, ys, strict=True)
+    fields = [_Field([next(every) for _ in lines], across, each) for lines, each in both]
+    given = [limits or {}, *[{}] * (len(ys) - 1)]
+    several = len(ys) > 1
+    drawn = [f.drawn(own, log, several) for f, own in zip(fields, given, strict=True)]
     return chart(
         name,
-        drawings,
+        [figure for figure, _ in drawn],
         title=title,
-        finding=" ".join(findings),
-        reading=reading(every, wide, all(logs.values()), ends) + _some(logs) + ".",
+        finding=" ".join(field.finding(brief=several) for field in fields),
+        reading=_reading(fields, [logs for _, logs in drawn]),
         source=origin(frame),
-        alts=alts,
+        alts=[f"{title}. {field.alt()}" for field in fields],
     )
 
 
-def _panels(frame, x, ys, by, labels, colours) -> dict[str, list[Series]]:
-    """The lines of each panel; a line has the same colour in all of them."""
-    gathered = {column: gather(frame, by, column, x, labels, colours) for column in ys}
-    every = iter(told_apart([series for lines in gathered.values() for series in lines]))
-    return {column: [next(every) for _ in lines] for column, lines in gathered.items()}
+def _reading(fields: Sequence["_Field"], logs: Sequence[tuple[bool, bool]]) -> str:
+    """How the marks are read; logs: which axes of each panel are logarithmic."""
+    ends = "fastest to slowest" * ([field.y.column for field in fields] == ["wall_s"])
+    high = [field.y.called for field, (_, log) in zip(fields, logs, strict=True) if log]
+    every = [line for field in fields for line in field.lines]
+    all_high = len(high) == len(fields)
+    read = reading(every, (logs[0][0], all_high), ends or "smallest to largest")
+    return read + f"; {words.join(high)} logarithmic" * (not all_high and bool(high)) + "."
 
 
-def _some(logs: Mapping[str, bool]) -> str:
-    """Which panels are logarithmic upwards, where not all are."""
-    named = [called for called, log in logs.items() if log]
-    return f"; {words.join(named)} logarithmic" if 0 < len(named) < len(logs) else ""
+@dataclass(frozen=True)
+class _Field:
+    """The lines of one panel, and what they say."""
+
+    lines: list[Series]
+    x: Quantity
+    y: Quantity
+
+    def drawn(self, limits, log, beside: bool) -> tuple[Figure, tuple[bool, bool]]:
+        """The drawing, and which of its axes are logarithmic; beside: others stand beside it."""
+        xs = all_xs(self.lines)
+        lows = [point.low for line in self.lines for point in line.points]
+        wide = series.is_log(log.get(self.x.column), series.spans_a_decade(xs), xs, self.x.column)
+        usual = min(lows) > 0 and (wide or self._far_apart())
+        logs = wide, series.is_log(log.get(self.y.column), usual, lows, self.y.column)
+        titles = self.x.title, self.y.title
+        width = HALF_WIDTH if beside else WIDTH
+        return panel(self.lines, limits, titles=titles, logs=logs, width=width), logs
+
+    def alt(self) -> str:
+        """Every line at the largest x that all have, and the ends of the field at the smallest."""
+        first, last = self._common()
+        text = f"{self._spelled(last)} {self._comparison(last)}".rstrip()
+        return f"{text} {self._ends(first)}" if first != last else text
+
+    def finding(self, brief: bool) -> str:
+        first, last = self._common()
+        if len({line.name for line in self.lines}) == 1 and first != last:
+            return f"{self._ends(first)} {self._ends(last)}"
+        if brief or sum(last in line.xs for line in self.lines) > _SPELLED:
+            text = self._ends(last)
+        else:
+            text = f"{self._spelled(last)} {self._comparison(last)}".rstrip()
+        least = {ranked[0].label for ranked in map(self._ranked, (first, last)) if ranked}
+        return f"{text} {self._ends(first)}" if len(least) > 1 else text
+
+    def _far_apart(self) -> bool:
+        """Whether the lines end a decade apart."""
+        ranked = self._ranked(self._common()[1])
+        return len(ranked) > 1 and series.spans_a_decade([point.middle for point in ranked])
+
+    def _common(self) -> tuple[float, float]:
+        """The smallest and the largest x that every line has, published ones aside."""
+        found: dict[str, set[float]] = {}
+        for line in self.lines:
+            if line.source != words.PUBLISHED:
+                found.setdefault(line.name, set()).update(line.xs)
+        sets = list(found.values()) or [set(line.xs) for line in self.lines]
+        shared = set.intersection(*sets)
+        return (min(shared), max(shared)) if shared else (min(map(max, sets)),) * 2
+
+    def _ranked(self, x: float, but: str = "") -> list[Point]:
+        """The lines at one x from the least to the most, without published and one colour's."""
+        having = (s for s in self.lines if x in s.xs and s.source != words.PUBLISHED)
+        points = (line.at(x) for line in having if line.colour != but)
+        return sorted(points, key=lambda point: (point.middle, point.label))
+
+    def _at(self, x: float) -> str:
+        """ "At n = 10, wall time:" """
+        value, called, unit = words.tick(x), self.x.called, self.x.unit
+        at = f"{called} {value} {unit}" if unit else f"{value} {called}"
+        return f"At {f'n = {value}' if self.x.column == 'n' else at}, {self.y.called}:"
+
+    def _spelled(self, x: float) -> str:
+        return f"{self._at(x)} {spelled(self.lines, x, self.y.unit)}."
+
+    def _ends(self, x: float) -> str:
+        """The least and the most at one x: "At n = 10, wall time: 1.05 s (a) to 3.2 s (b)." """
+        ranked = self._ranked(x)
+        if len(ranked) > 1:
+            return f"{self._at(x)} {series.ends(ranked, self.y.unit, self._as)}"
+        return "".join(f"{self._at(x)} {valued(point, self.y.unit)}." for point in ranked)
+
+    def _comparison(self, x: float) -> str:
+        return series.ratio(self._ranked(x, but="control"), self._as)
+
+    @property
+    def _as(self) -> str:
+        return "as long" if "time" in self.y.called else "as much"
 
 
-def _of(asked, column: str, ys: Sequence[str]):
-    if isinstance(asked, Mapping):
-        return asked.get(column)
-    return asked if column == ys[0] else None
+def spelled(lines: Sequence[Series], x: float, unit: str) -> str:
+    """All lines at one x: "stage 1 1.36 s (1.24–2.14); stage 2 10.7 s"."""
+    return "; ".join(f"{s.label} {valued(s.at(x), unit)}" for s in lines if x in s.xs)
 
 
-def _positive(lines: Sequence[Series]) -> bool:
-    return all(low > 0 for series in lines for low in series.lows)
-
-
-def _far_apart(lines: Sequence[Series]) -> bool:
-    """Whether the lines end a decade apart."""
-    ranked = _ranked(lines, _common(lines)[1])
-    return len(ranked) > 1 and spans_a_decade([middle for middle, *_ in ranked])
-
-
-def _at(x: str, name: str, unit: str, value: float) -> str:
-    if x == "n":
-        return f"At n = {words.tick(value)}"
-    return f"At {name} {words.tick(value)} {unit}" if unit else f"At {words.tick(value)} {name}"
-
-
-def _alt(lines: Sequence[Series], called: str, unit: str, at: Callable) -> str:
-    """Every line at the largest x that all have, and the ends of the field at the smallest."""
-    first, last = _common(lines)
-    spelled = "; ".join(f"{s.label} {spread(s, i, unit)}" for s, i in _having(lines, last))
-    text = f"{at(last)}, {called}: {spelled}."
-    comparison = _comparison(lines, last, called)
-    if comparison:
-        text += f" {comparison}"
-    if first != last:
-        text += f" {_ends(lines, first, called, unit, at)}"
-    return text
-
-
-def _finding(lines: Sequence[Series], called: str, unit: str, at: Callable, brief: bool) -> str:
-    first, last = _common(lines)
-    if len({series.name for series in lines}) == 1 and first != last:
-        return _ends(lines, first, called, unit, at) + " " + _ends(lines, last, called, unit, at)
-    there = _having(lines, last)
-    if brief or len(there) > _SPELLED:
-        text = _ends(lines, last, called, unit, at)
-    else:
-        spelled = "; ".join(f"{s.label} {spread(s, i, unit)}" for s, i in there)
-        text = f"{at(last)}, {called}: {spelled}. {_comparison(lines, last, called)}".rstrip()
-    least = [_ranked(lines, x)[0][1] for x in (first, last) if _ranked(lines, x)]
-    if len(set(least)) > 1:
-        text += f" {_ends(lines, first, called, unit, at)}"
-    return text
-
-
-def _common(lines: Sequence[Series]) -> tuple[float, float]:
-    """The smallest and the largest x that every line has, published ones aside."""
-    found: dict[str, set[float]] = {}
-    for series in lines:
-        if series.source != words.PUBLISHED:
-            found.setdefault(series.name, set()).update(series.xs)
-    sets = list(found.values()) or [set(series.xs) for series in lines]
-    shared = set.intersection(*sets)
-    return (min(shared), max(shared)) if shared else (min(map(max, sets)),) * 2
-
-
-def _having(lines: Sequence[Series], x: float) -> list[tuple[Series, int]]:
-    return [(series, series.xs.index(x)) for series in lines if x in series.xs]
-
-
-def _ranked(lines: Sequence[Series], x: float) -> list[tuple[float, str, Series, int]]:
-    return sorted(
-        (
-            (s.medians[i], s.label, s, i)
-            for s, i in _having(lines, x)
-            if s.source != words.PUBLISHED
-        ),
-        key=lambda entry: entry[:2],
-    )
-
-
-def _ends(lines: Sequence[Series], x: float, called: str, unit: str, at: Callable) -> str:
-    """The least and the most at one x: "At n = 10, wall time: 1.05 s (a) to 3.2 s (b)."."""
-    ranked = _ranked(lines, x)
-    if len(ranked) < 2:
-        return "".join(f"{at(x)}, {called}: {spread(s, i, unit)}." for *_, s, i in ranked)
-    (low, least, *_), (high, most, *_) = ranked[0], ranked[-1]
-    text = f"{at(x)}, {called}: {words.amount(low, unit)} ({least}) to "
-    text += f"{words.amount(high, unit)} ({most})"
-    if not 0 < low < high:
-        return f"{text}."
-    return f"{text}, {words.times(high / low)} {_as(called)}."
-
-
-def _as(called: str) -> str:
-    return "as long" if "time" in called else "as much"
-
-
-def _comparison(lines: Sequence[Series], x: float, called: str) -> str:
-    ranked = [entry for entry in _ranked(lines, x) if entry[2].colour != "control"]
-    if len(ranked) < 2 or ranked[0][0] <= 0 or ranked[-1][0] < 1.5 * ranked[0][0]:
-        return ""
-    (low, least, *_), (high, most, *_) = ranked[0], ranked[-1]
-    return f"{words.capital(most)}: {words.times(high / low)} {_as(called)} as {least}."
+def valued(point: Point, unit: str) -> str:
+    """A median with its unit and its spread."""
+    said = words.number(point.middle) if unit else words.amount(point.middle)
+    return f"{said} {unit}".rstrip() + point.spread(unit)

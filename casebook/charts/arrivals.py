@@ -1,28 +1,18 @@
 """When each of some books arrived: a curve for each reader, from none to all of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import NullLocator
 
 from casebook import words
-from casebook.charts.figure import (
-    SMALL,
-    TEXT,
-    WIDTH,
-    Chart,
-    chart,
-    drawing,
-    extent,
-    key_mark,
-    place,
-)
+from casebook.charts import figure as page
+from casebook.charts.figure import SMALL, WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.rows import FILL
-from casebook.charts.series import columns, completed, groups
+from casebook.charts.series import Part, columns, groups, usable
 from casebook.colours import sentinel
 from casebook.errors import UsageError
 
@@ -37,20 +27,20 @@ _SPELLED = 4
 class _Visit:
     """Times in seconds, ascending; slow: positions in them of the slow books."""
 
-    label: str
-    colour: str
-    source: str
-    times: tuple[float, ...]
-    slow: tuple[int, ...]
+    part: Part
+    times: list[float]
+    slow: list[int]
 
     @property
     def others(self) -> list[float]:
         return [at for i, at in enumerate(self.times) if i not in self.slow]
 
     @property
-    def before(self) -> int:
-        """How many other books were in before the first slow one."""
-        return self.slow[0] if self.slow else len(self.times)
+    def end(self) -> str:
+        """The number behind a curve: how many of the others were in before the first slow book."""
+        if not self.slow:
+            return f"all {len(self.times):,} in\n{words.seconds(self.times[-1])}"
+        return f"{self.slow[0]:,} of {len(self.others):,}\nbefore it"
 
 
 def arrivals(
@@ -59,55 +49,47 @@ def arrivals(
     *,
     title: str = "When the books arrive",
     name: str = "",
-    labels: Mapping | None = None,
-    colours: Mapping | None = None,
 ) -> Chart:
     """A row for each reader: how many of its books are in, against time; the slow one marked.
 
     frame: one row a book (the columns of `by`, book, at_s, slow; and, where they are known,
-    repeat, source, measured_at), as bookstore.visits.arrivals gives it. at_s: seconds since
-    the visit began. slow: whether this book is one; or, in words, which one is ("7: 1 s").
-    Of several repeats the first is drawn. labels, colours: as in `against`.
+    repeat, source, measured_at, colour), as bookstore.visits.arrivals gives it. at_s: seconds
+    since the visit began. slow: whether this book is one; or, in words, which ones are ("7: 1 s").
+    Of several repeats the first is drawn.
     """
     columns(frame, "book", "at_s", "slow")
-    whole = frame
-    if "repeat" in frame:
-        frame = frame[frame["repeat"] == frame["repeat"].min()]
-    visits = [_visit(*part) for part in groups(completed(frame), by, labels, colours)]
+    first = frame[frame["repeat"] == frame["repeat"].min()] if "repeat" in frame else frame
+    visits = [_visit(part) for part in groups(usable(first, "at_s"), by)]
     told = " ".join(_said(visit) for visit in visits)
-    return chart(
+    read = "Each curve rises from no book to all of them, a step for each as it is read."
+    slow = key_mark('<path d="M13 2L19 8L13 14L7 8Z"/>', "stall"), "the slow book"
+    return page.chart(
         name,
         _drawing(visits),
         title=title,
         finding=_brief(visits) if len(visits) > _SPELLED else told,
-        reading=_reading(len(whole) > len(frame)),
-        source=origin(frame),
+        reading=read + " Drawn: the first visit of each." * (len(frame) > len(first)),
+        source=origin(first),
         alts=[f"{title}. {told}"],
-        key=_key(visits),
+        key=[slow] if any(visit.slow for visit in visits) else (),
     )
 
 
-def _visit(named: str, colour: str, rows: pd.DataFrame) -> _Visit:
-    rows = rows.sort_values("at_s", kind="stable")
+def _visit(part: Part) -> _Visit:
+    rows = part.rows.sort_values("at_s", kind="stable")
     if rows["book"].duplicated().any():
         twice = rows.loc[rows["book"].duplicated(), "book"].iloc[0]
         raise UsageError(
-            f"{named} has book {twice} twice: say what tells its visits apart, "
+            f"{part.name} has book {twice} twice: say what tells its visits apart, "
             "as by=['client', 'order']"
         )
-    source = rows["source"].iloc[0]
-    slow = [_is_slow(*pair) for pair in zip(rows["book"], rows["slow"], strict=True)]
-    return _Visit(
-        label=named if source == words.LIVE else f"{named}, {source}",
-        colour=colour,
-        source=source,
-        times=tuple(map(float, rows["at_s"])),
-        slow=tuple(i for i, it in enumerate(slow) if it),
-    )
+    slow = [
+        i for i, pair in enumerate(zip(rows["book"], rows["slow"], strict=True)) if _is_slow(*pair)
+    ]
+    return _Visit(part, rows["at_s"].to_list(), slow)
 
 
-def _is_slow(book, slow) -> bool:
-    """Whether a book is slow, of which `slow` says yes or no, or which ones are."""
+def _is_slow(book: object, slow: bool | str) -> bool:
     if isinstance(slow, str):
         return str(book) in [each.partition(":")[0].strip() for each in slow.split(";")]
     return bool(slow)
@@ -116,85 +98,63 @@ def _is_slow(book, slow) -> bool:
 def _drawing(visits: Sequence[_Visit]) -> Figure:
     height = _ROW * len(visits) + 44
     last = max(visit.times[-1] for visit in visits)
-    with drawing(WIDTH, height) as figure:
-        ends = [figure.text(0, 0, _end(visit), fontsize=SMALL) for visit in visits]
-        right = max(extent(end).width for end in ends) + 14
+    with page.drawing(WIDTH, height) as figure:
+        ends = [figure.text(0, 0, visit.end, fontsize=SMALL) for visit in visits]
+        right = max(page.extent(end).width for end in ends) + 14
         for i, (visit, end) in enumerate(zip(visits, ends, strict=True)):
             axes = figure.add_subplot(len(visits), 1, i + 1)
             bottom = height - _ROW * (i + 1)
-            place(axes, 6, bottom, right, height - bottom - _CURVE)
-            _curve(axes, visit, last)
-            figure.text(6 / WIDTH, (bottom + _CURVE + 3) / height, visit.label, fontsize=SMALL)
+            page.place(axes, 6, bottom, right, height - bottom - _CURVE)
+            _curve(axes, visit, last * 1.03)
+            label = visit.part.label
+            figure.text(6 / WIDTH, (bottom + _CURVE + 3) / height, label, fontsize=SMALL)
             end.set(x=1 - (right - 10) / WIDTH, y=(bottom + _CURVE / 2) / height, va="center")
             end.set_linespacing(1.2)
             if i < len(visits) - 1:
                 axes.tick_params(labelbottom=False, length=0)
-        axes.set_xlabel("time, s", fontsize=TEXT)
+        axes.set_xlabel("time, s", fontsize=page.TEXT)
     return figure
 
 
-def _curve(axes: Axes, visit: _Visit, last: float) -> None:
-    colour = sentinel(visit.colour)
-    xs = [0.0, *visit.times, last * 1.03]
-    ys = [0, *range(1, len(visit.times) + 1), len(visit.times)]
+def _curve(axes: Axes, visit: _Visit, until_s: float) -> None:
+    colour, count = sentinel(visit.part.colour), len(visit.times)
+    xs, ys = [0.0, *visit.times, until_s], [*range(count + 1), count]
     axes.fill_between(xs, ys, step="post", color=colour, alpha=0.22, lw=0)
     axes.step(xs, ys, where="post", color=colour, linewidth=1.8)
-    axes.plot(
+    page.marks(
+        axes,
         [visit.times[i] for i in visit.slow],
         [i + 1 for i in visit.slow],
-        linestyle="none",
+        "stall",
+        source=visit.part.source,
         marker="D",
         markersize=6,
-        color=sentinel("stall"),
-        fillstyle=FILL[visit.source],
-        markerfacecoloralt=sentinel("ground"),
         clip_on=False,
         zorder=4,
     )
-    axes.set_xlim(0, last * 1.03)
-    axes.set_ylim(0, len(visit.times) * 1.02)
-    axes.grid(axis="x")
-    axes.spines["left"].set_visible(False)
+    axes.set_xlim(0, until_s)
+    axes.set_ylim(0, count * 1.02)
     axes.yaxis.set_major_locator(NullLocator())
-    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.tick(round(value, 9))))
-
-
-def _end(visit: _Visit) -> str:
-    """The number behind a curve: how many of the others were in before the slow book."""
-    if not visit.slow:
-        return f"all {len(visit.times):,} in\n{words.seconds(visit.times[-1])}"
-    return f"{visit.before:,} of {len(visit.others):,}\nbefore it"
+    page.level_axis(axes)
 
 
 def _said(visit: _Visit) -> str:
-    label, others = words.capital(visit.label), visit.others
+    label, others = words.capital(visit.part.label), visit.others
+    half = words.seconds(others[(len(others) - 1) // 2]) if others else ""
     if not visit.slow:
-        text = f"{label}: all {len(others):,} books in {words.seconds(visit.times[-1])}"
-        return f"{text}, half of them by {words.seconds(others[(len(others) - 1) // 2])}."
-    text = f"{label}: {visit.before:,} of {len(others):,} other books before the slow one, "
+        took = words.seconds(visit.times[-1])
+        return f"{label}: all {len(others):,} books in {took}, half of them by {half}."
+    text = f"{label}: {visit.slow[0]:,} of {len(others):,} other books before the slow one, "
     text += f"which came at {words.seconds(visit.times[visit.slow[0]])}"
     if not others:
         return f"{text}."
-    half, last = others[(len(others) - 1) // 2], others[-1]
-    return f"{text}; half of them by {words.seconds(half)}, the last at {words.seconds(last)}."
+    return f"{text}; half of them by {half}, the last at {words.seconds(others[-1])}."
 
 
 def _brief(visits: Sequence[_Visit]) -> str:
     """The readers together that had as many books before the slow one."""
     having: dict[str, list[str]] = {}
     for visit in visits:
-        end = _end(visit).replace("\n", " ") if visit.slow else "no slow book"
-        having.setdefault(end.replace("before it", "before the slow book"), []).append(visit.label)
+        end = visit.end.replace("\nbefore it", " before the slow book")
+        having.setdefault(end if visit.slow else "no slow book", []).append(visit.part.label)
     return " ".join(f"{words.capital(end)}: {'; '.join(of)}." for end, of in having.items())
-
-
-def _reading(repeated: bool) -> str:
-    text = "Each curve rises from no book to all of them, a step for each as it is read."
-    return f"{text} Drawn: the first visit of each." if repeated else text
-
-
-def _key(visits: Sequence[_Visit]) -> list[tuple[str, str]]:
-    if not any(visit.slow for visit in visits):
-        return []
-    return [(key_mark('<path d="M13 2L19 8L13 14L7 8Z"/>', "stall"), "the slow book")]

@@ -6,65 +6,43 @@ The page draws it with book/_static/explorer.js; without JavaScript the first pi
 import dataclasses
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from casebook import stacks, words
 from casebook.cases import explorer as case
-from casebook.charts import timelines
 from casebook.charts.figure import Chart
 from casebook.charts.origins import day, moment
+from casebook.charts.timelines import STALL_S, timeline
 from casebook.findings.media import FIGURE
 
 NAME = "explorer"
 
-#: What the choices are called, and what stands beside them.
-_PARTS = (
-    {
-        "id": "pyopenssl",
-        "label": "pyOpenSSL",
-        "about": "the package is installed; the script does not name it",
-    },
-    {
-        "id": "gevent_openssl",
-        "label": "gevent_openssl",
-        "about": "pyOpenSSL for programs with gevent",
-        "needs": "pyopenssl",
-        "without": "there is no pyOpenSSL for it to work on",
-    },
-    {
-        "id": "recv_into",
-        "label": "recv_into",
-        "about": "a method that gevent_openssl lacks, added by a patch",
-        "needs": "gevent_openssl",
-        "without": "there is no gevent_openssl to add it to",
-    },
-    {
-        "id": "injected",
-        "label": "injected by hand",
-        "about": "the script calls inject_into_urllib3()",
-        "needs": "pyopenssl",
-        "without": "there is no pyOpenSSL to inject",
-    },
-)
-
-
-def _refused() -> dict[str, str]:
-    """Where nobody has to inject by hand, and why."""
-    return {
-        python: f"on this Python requests {stacks.get(name).packages['requests']} injects "
-        "whatever pyOpenSSL it finds"
-        for python, name in (("2.7", "stage-2-py27"), ("3.7", "stage-2-py37"))
-    }
-
+#: What the choices are called, what stands beside them, what they need, and what to say without.
+_PARTS = {
+    "pyopenssl": ("pyOpenSSL", "the package is installed; the script does not name it"),
+    "gevent_openssl": (
+        *("gevent_openssl", "pyOpenSSL for programs with gevent"),
+        *("pyopenssl", "there is no pyOpenSSL for it to work on"),
+    ),
+    "recv_into": (
+        *("recv_into", "a method that gevent_openssl lacks, added by a patch"),
+        *("gevent_openssl", "there is no gevent_openssl to add it to"),
+    ),
+    "injected": (
+        *("injected by hand", "the script calls inject_into_urllib3()"),
+        *("pyopenssl", "there is no pyOpenSSL to inject"),
+    ),
+}
 
 #: How the reader is led through it: what to choose next. Each step uncovers what it names.
 _STEPS = (
-    ("2.7", "https", ("pyopenssl",)),
-    ("2.7", "http", ("pyopenssl",)),
-    ("2.7", "https", ("pyopenssl", "gevent_openssl")),
-    ("3.7", "https", ("pyopenssl", "gevent_openssl")),
-    ("3.7", "https", ("pyopenssl", "gevent_openssl", "recv_into")),
-    ("today", "https", ("pyopenssl",)),
-    ("today", "https", ("pyopenssl", "injected")),
+    ("2.7", "https", "pyopenssl"),
+    ("2.7", "http", "pyopenssl"),
+    ("2.7", "https", "pyopenssl+gevent_openssl"),
+    ("3.7", "https", "pyopenssl+gevent_openssl"),
+    ("3.7", "https", "pyopenssl+gevent_openssl+recv_into"),
+    ("today", "https", "pyopenssl"),
+    ("today", "https", "pyopenssl+injected"),
 )
 
 
@@ -73,14 +51,10 @@ def explorer(shown: Sequence[case.Timeline]) -> "Explorer":
 
     In a notebook it is the first picture; the book takes the whole by its name, "explorer".
     """
-    first = [
-        each
-        for each in shown
-        if (each.combination.python, each.scheme, each.n) == ("2.7", "https", 10)
-        and each.combination.parts in ((), ("pyopenssl",))
-    ]
+    by_key = {key_of(each): each for each in shown}
+    first = [by_key[key] for key in ("2.7||https|10", "2.7|pyopenssl|https|10") if key in by_key]
     names = ("grequests alone", "pyOpenSSL is installed too")
-    still = timelines.timeline(
+    still = timeline(
         dict(zip(names, first or shown[:1], strict=False)),
         title="Ten requests of the same script over HTTPS, on Python 2.7",
         name="explorer-still",
@@ -109,30 +83,36 @@ class Explorer(Chart):
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         record = {"name": self.name, "html": self.whole, "alt": self.alt}
-        return {"text/html": self.html, "text/plain": self.alt, FIGURE: record}
+        return super()._repr_mimebundle_() | {FIGURE: record}
 
 
-def as_data(shown: Sequence[case.Timeline]) -> dict:
+def as_data(shown: Sequence[case.Timeline]) -> dict[str, Any]:
     """What explorer.js is given: the choices, what cannot be chosen and why, and the timelines.
 
     runs: "2.7|pyopenssl+gevent_openssl|https|10" -> rows, beats and wall in ms, verdict, most
     (waiting at once), source, when (in words), says (the source's verdict, or nothing), version.
     """
+    # Where nobody has to inject by hand, and why.
+    refused = {
+        python: f"on this Python requests {stacks.get(name).packages['requests']} injects "
+        "whatever pyOpenSSL it finds"
+        for python, name in (("2.7", "stage-2-py27"), ("3.7", "stage-2-py37"))
+    }
+    keys = "label", "about", "needs", "without"
     return {
         "delay": round(1000 * case.DELAY_S),
-        "stall": round(1000 * timelines.STALL_S),
-        "pythons": [
-            {"id": python, "label": "today" if python == "today" else python}
-            for python in case.PYTHONS
-        ],
+        "stall": round(1000 * STALL_S),
+        "pythons": [{"id": python, "label": python} for python in case.PYTHONS],
         "schemes": list(case.SCHEMES),
         "sizes": list(case.SIZES),
         "parts": [
-            part | {"refused": _refused() if part["id"] == "injected" else {}} for part in _PARTS
+            {"id": part, **dict(zip(keys, said, strict=False))}
+            | {"refused": refused if part == "injected" else {}}
+            for part, said in _PARTS.items()
         ],
         "order": list(case.PARTS),
         "steps": [
-            {"python": python, "scheme": scheme, "parts": list(parts)}
+            {"python": python, "scheme": scheme, "parts": parts.split("+")}
             for python, scheme, parts in _STEPS
         ],
         "runs": {key_of(each): _run(each) for each in shown},
@@ -145,7 +125,7 @@ def key_of(seen: case.Timeline) -> str:
     return f"{chosen.python}|{'+'.join(chosen.parts)}|{seen.scheme}|{seen.n}"
 
 
-def _run(seen: case.Timeline) -> dict:
+def _run(seen: case.Timeline) -> dict[str, Any]:
     live = seen.source == words.LIVE
     return {
         "rows": _short(seen.requests),
@@ -162,7 +142,4 @@ def _run(seen: case.Timeline) -> dict:
 
 def _short(rows: Sequence[Sequence[float | None]]) -> list[list]:
     """Numbers without a ".0" that tells nothing."""
-    return [
-        [int(each) if each is not None and each == int(each) else each for each in row]
-        for row in rows
-    ]
+    return [[int(n) if n is not None and n == int(n) else n for n in row] for row in rows]

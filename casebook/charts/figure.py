@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import matplotlib
 import matplotlib.style
@@ -15,10 +16,12 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import Bbox
 
-from casebook import colours
+from casebook import colours, words
 from casebook.charts.origins import UNSTEADY
+from casebook.charts.styles import style
 from casebook.errors import UsageError
 from casebook.findings.media import FIGURE
 
@@ -29,27 +32,10 @@ WIDTH = 372
 HALF_WIDTH = 300
 TEXT = 10.5
 SMALL = 9.5
-
-_CSS = (
-    ".cb-figure{margin:1rem 0;padding:0;"
-    "color:var(--pst-color-text-base,var(--jp-ui-font-color1,#222))}"
-    ".cb-figure svg{display:block;width:100%;height:auto;max-width:37rem;overflow:visible}"
-    ".cb-figure svg text{font-family:var(--pst-font-family-base,"
-    "var(--jp-ui-font-family,system-ui,sans-serif))}"
-    ".cb-figure .cb-panels{display:grid;gap:.75rem 1rem;"
-    "grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr));align-items:end}"
-    ".cb-figure figcaption{font:inherit;font-size:.9em;line-height:1.45;margin:.5rem 0 0;"
-    "max-width:42rem;text-align:start;color:inherit}"
-    ".cb-figure figcaption p{display:block;margin:0 0 .25rem}"
-    ".cb-figure .cb-title{font-weight:600}"
-    ".cb-figure .cb-unsteady{margin:0 0 .25rem;font-size:.9em;font-weight:600;"
-    "color:var(--cb-stall,#b3261e)}"
-    ".cb-figure .cb-source{color:var(--cb-faint,#5c6166)}"
-    ".cb-figure .cb-key{display:flex;flex-wrap:wrap;gap:.1rem 1rem;list-style:none;"
-    "padding:0;margin:.25rem 0;font-size:.9em}"
-    ".cb-figure .cb-key li{display:flex;align-items:center;gap:.35rem;margin:0}"
-    ".cb-figure .cb-key svg{width:1.6em;height:1em;flex:none}"
-)
+#: How a line is dotted.
+DOTTED = (0, (1, 2))
+#: How much of a mark is filled, by the source of its run.
+_FILL = {words.LIVE: "full", words.REFERENCE: "left", words.PUBLISHED: "none"}
 
 
 @dataclass(frozen=True)
@@ -66,11 +52,8 @@ class Chart:
     caption: str
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        return {
-            "text/html": self.html,
-            "text/plain": self.alt,
-            FIGURE: {"name": self.name, "html": self.html, "alt": self.alt},
-        }
+        record = {"name": self.name, "html": self.html, "alt": self.alt}
+        return {"text/html": self.html, "text/plain": self.alt, FIGURE: record}
 
 
 def chart(
@@ -90,28 +73,28 @@ def chart(
     the caption. alts: one alternative text per drawing; the finding where there is none.
     key: pairs (svg of the mark, what it means) shown under the drawings.
     """
-    drawings = [drawings] if isinstance(drawings, Figure) else list(drawings)
-    alts = list(alts) or [f"{title}. {finding}"] * len(drawings)
+    drawings = [drawings] if isinstance(drawings, Figure) else drawings
+    alts = alts or [f"{title}. {finding}"] * len(drawings)
     name = slug(name or title)
-    svgs = [
+    body = "".join(
         _svg(drawing, alt, f"{name}-{i}" if len(drawings) > 1 else name)
         for i, (drawing, alt) in enumerate(zip(drawings, alts, strict=True))
-    ]
-    mark = '<p class="cb-unsteady">unsteady machine: see the caption</p>' * (UNSTEADY in source)
-    body = (
-        mark + svgs[0] if len(svgs) == 1 else mark + f'<div class="cb-panels">{"".join(svgs)}</div>'
     )
+    if len(drawings) > 1:
+        body = f'<div class="cb-panels">{body}</div>'
+    if UNSTEADY in source:
+        body = f'<p class="cb-unsteady">unsteady machine: see the caption</p>{body}'
     if key:
         items = "".join(f"<li>{mark}<span>{escape(text)}</span></li>" for mark, text in key)
         body += f'<ul class="cb-key" aria-label="Key">{items}</ul>'
-    parts = [("cb-title", title.rstrip(".") + "."), ("cb-finding", finding)]
-    parts.append(("cb-source", " ".join(text for text in (source, reading) if text)))
-    caption = "".join(f'<p class="{css}">{escape(text)}</p>' for css, text in parts if text)
+    parts = {"title": title.rstrip(".") + ".", "finding": finding, "source": f"{source} {reading}"}
+    said = {css: text.strip() for css, text in parts.items() if text.strip()}
+    caption = "".join(f'<p class="cb-{css}">{escape(text)}</p>' for css, text in said.items())
     html = (
-        f'<figure class="cb cb-figure" id="figure-{name}">{colours.style(_CSS)}{body}'
+        f'<figure class="cb cb-figure" id="figure-{name}">{style("figure")}{body}'
         f"<figcaption>{caption}</figcaption></figure>"
     )
-    return Chart(name, html, " ".join(alts), " ".join(text for _, text in parts if text))
+    return Chart(name, html, " ".join(alts), " ".join(said.values()))
 
 
 def slug(text: str) -> str:
@@ -143,33 +126,22 @@ def drawing(width: float, height: float) -> Iterator[Figure]:
 
 def _settings() -> dict:
     faint, grid, ink = (colours.sentinel(name) for name in ("faint", "grid", "ink"))
+    inked = ("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor")
     return {
-        "svg.fonttype": "none",
+        **dict.fromkeys(inked, ink),
+        **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), faint),
+        **dict.fromkeys(("axes.spines.top", "axes.spines.right", "axes.unicode_minus"), False),
+        **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), SMALL),
         "font.family": "DejaVu Sans",
         "font.size": TEXT,
-        "text.color": ink,
-        "axes.labelcolor": ink,
-        "axes.edgecolor": faint,
+        "axes.labelsize": TEXT,
         "axes.facecolor": "none",
         "axes.linewidth": 0.8,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.titlesize": TEXT,
-        "axes.labelsize": TEXT,
-        "axes.unicode_minus": False,
+        "axes.axisbelow": True,
         "grid.color": grid,
         "grid.linewidth": 0.7,
-        "axes.axisbelow": True,
-        "xtick.color": faint,
-        "ytick.color": faint,
-        "xtick.labelcolor": ink,
-        "ytick.labelcolor": ink,
-        "xtick.labelsize": SMALL,
-        "ytick.labelsize": SMALL,
         "xtick.major.size": 3,
         "ytick.major.size": 0,
-        "xtick.minor.size": 0,
-        "ytick.minor.size": 0,
         "lines.solid_capstyle": "round",
     }
 
@@ -202,10 +174,48 @@ def place(axes: Axes, left: float, bottom: float, right: float, top: float) -> N
     axes.set_position((left / width, bottom / height, wide, high))
 
 
-def tick_room(axes: Axes) -> float:
-    """How far the labels of the y axis reach to its left, in points."""
-    boxes = [extent(label) for label in axes.get_yticklabels()]
-    return max((box.width for box in boxes), default=0) + 6
+def write(
+    axes: Axes,
+    text: str,
+    at: tuple[float, float],
+    shift: tuple[float, float],
+    colour: str = "ink",
+    coords: str | tuple[str, str] = "axes fraction",
+    **how: Any,
+) -> None:
+    """A small text beside a place of the axes, shifted by some points; how: as Axes.annotate."""
+    how |= {"xycoords": coords, "textcoords": "offset points", "fontsize": SMALL}
+    axes.annotate(text, at, shift, color=colours.sentinel(colour), **how)
+
+
+def marks(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, **how: Any) -> None:
+    """A mark at each place, in a colour of colours.COLOURS; how: as Axes.plot, and `source`.
+
+    source: of what is marked; a reference mark is half-filled, a published one hollow.
+    """
+    how |= {"fillstyle": _FILL[how.pop("source", words.LIVE)], "linestyle": "none"}
+    ground = colours.sentinel("ground")
+    axes.plot(xs, ys, color=colours.sentinel(colour), markerfacecoloralt=ground, **how)
+
+
+def level_axis(axes: Axes, ticks: int = 5) -> None:
+    """A level scale in round steps with its grid, and nothing upright."""
+    axes.grid(axis="x")
+    axes.spines["left"].set_visible(False)
+    axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.tick(round(value, 9))))
+
+
+def decades(low: float, high: float, most: int) -> list[float]:
+    """The labels of a logarithmic scale: 1, 2, 5, 10 ..., powers of ten alone where many."""
+    steps = [m * 10.0**e for e in range(-4, 7) for m in (1, 2, 5)]
+    shown = [step for step in steps if low <= step <= high]
+    if len(shown) > most:
+        shown = [step for step in shown if f"{step:e}"[0] == "1"]
+    if len(shown) < 2:
+        finer = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
+        shown = [step for step in finer if low <= step <= high]
+    return shown
 
 
 def wrapped(text: str, width: int) -> str:
@@ -224,17 +234,14 @@ def _svg(figure: Figure, alt: str, name: str) -> str:
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     drawn = file.getvalue()
-    inside = re.sub(r"<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :], flags=re.S)
-    inside = inside[inside.index(">") + 1 :].strip()
-    inside = re.sub(r"<!--.*?-->\s*", "", inside, flags=re.S)
+    inside = drawn[drawn.index(">", drawn.index("<svg")) + 1 :]
     # Its style sheet has rules for everything on the page; the two are on the <svg> instead.
-    inside = re.sub(r"<style.*?</style>", "", inside, flags=re.S)
+    inside = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->\s*", "", inside, flags=re.S).strip()
     inside = re.sub(r"font: (?:(\d+|bold|normal) )?([\d.]+)px [^;\"]+", _font, inside)
     inside = re.sub(r"font-family: [^;\"]+;? ?", "", inside)
     inside = colours.themed(re.sub(r"\n\s*", "\n", inside))
     unique = f"{name}-{hashlib.sha256((alt + inside).encode()).hexdigest()[:6]}"
-    inside = re.sub(r'\bid="', f'id="{unique}-', inside)
-    inside = inside.replace("url(#", f"url(#{unique}-").replace('href="#', f'href="#{unique}-')
+    inside = re.sub(r'(\bid="|url\(#|href="#)', rf"\1{unique}-", inside)
     width, height = figure.get_size_inches() * 72
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '

@@ -1,9 +1,9 @@
 """HTTP/2 frames between a client and a server, one arrow each, from above."""
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -24,27 +24,18 @@ _LINE, _ARROW = 12, 15
 
 
 @dataclass(frozen=True)
-class _Frame:
-    """One frame, or several of a kind in a row; t_s: of the first, length: of all, in bytes."""
+class _Arrow:
+    """Frames of one kind in a row. at: of the first, since the beginning, in words and ms."""
 
-    t_s: float
+    at: str
     sender: str
     type: str
-    stream: int
-    flags: tuple[str, ...]
-    length: int
-    count: int = 1
+    count: int
+    details: list[str]
 
     @property
     def called(self) -> str:
         return f"{self.type} × {self.count}" if self.count > 1 else self.type
-
-    @property
-    def details(self) -> list[str]:
-        """What else there is to say, shortest first: stream, length, flags."""
-        where = f"stream {self.stream}" if self.stream else "connection"
-        size = f"{self.length:,} byte{'s' if self.length != 1 else ''}" if self.length else "empty"
-        return [where, size, *([", ".join(self.flags)] if self.flags else [])]
 
 
 def frames(
@@ -57,7 +48,7 @@ def frames(
     """The frames of a connection in the order in which they were sent, an arrow for each.
 
     frame: one row a frame: t_s (seconds), sender (client or server), type (SETTINGS, HEADERS,
-    DATA …), stream (0: the connection), flags (text with | or commas, or a list), length
+    DATA …), stream (0: the connection), flags (with | between them), length
     (bytes of its payload); where they are known source and measured_at. Frames of one kind in
     a row are one arrow. most: arrows that are drawn; how many more there were is said.
     """
@@ -65,49 +56,44 @@ def frames(
     strange = set(frame["sender"]) - set(SENDERS)
     if strange:
         raise UsageError(f"a frame's sender is client or server, not {strange.pop()!r}")
-    sent = [_frame(row) for row in frame.sort_values("t_s", kind="stable").itertuples()]
-    together = _together(sent)
+    frame = frame.sort_values("t_s", kind="stable")
+    arrows = _arrows(frame)
+    finding = _finding(frame)
+    told = (f"{a.at} ms, {a.sender}: {a.called}, {', '.join(a.details)}." for a in arrows)
     return chart(
         name,
-        _drawing(together[:most], sum(each.count for each in together[most:])),
+        _drawing(arrows[:most], sum(arrow.count for arrow in arrows[most:])),
         title=title,
-        finding=_finding(sent),
+        finding=finding,
         reading="From above in the order of sending, not to scale; at the left the time, in ms; "
         "grey: about the connection itself.",
         source=origin(frame),
-        alts=[f"{title}. {_finding(sent)} {_told(together)}"],
+        alts=[f"{title}. {finding} {' '.join(told)}"],
     )
 
 
-def _frame(row) -> _Frame:
-    flags = re.split(r"[|,\s]+", row.flags) if isinstance(row.flags, str) else row.flags
-    known = flags if isinstance(flags, Iterable) else ()
-    return _Frame(
-        t_s=float(row.t_s),
-        sender=row.sender,
-        type=str(row.type),
-        stream=int(row.stream),
-        flags=tuple(str(flag) for flag in known if flag),
-        length=int(row.length),
-    )
-
-
-def _together(sent: Sequence[_Frame]) -> list[_Frame]:
+def _arrows(frame: pd.DataFrame) -> list[_Arrow]:
     """Frames of one kind in a row as one, with their number and their bytes together."""
-    found: list[_Frame] = []
-    for one in sent:
-        last = found[-1] if found else None
-        kind = (one.sender, one.type, one.stream, one.flags)
-        if last and (last.sender, last.type, last.stream, last.flags) == kind:
-            found[-1] = replace(last, length=last.length + one.length, count=last.count + 1)
-        else:
-            found.append(one)
+    start_s = frame["t_s"].iloc[0]
+
+    def kind(row) -> tuple:
+        return row.sender, row.type, row.stream, row.flags.replace("|", ", ")
+
+    found = []
+    for (sender, type_, stream, flags), rows in groupby(frame.itertuples(), kind):
+        together = list(rows)
+        length = sum(row.length for row in together)
+        size = f"{length:,} byte{'s' * (length != 1)}" if length else "empty"
+        details = [f"stream {stream}" if stream else "connection", size, *[flags] * bool(flags)]
+        t_s = together[0].t_s - start_s
+        at = f"{t_s * 1000:.1f}" if t_s < 0.1 else f"{t_s * 1000:,.0f}"
+        found.append(_Arrow(at, sender, type_, len(together), details))
     return found
 
 
-def _drawing(shown: Sequence[_Frame], more: int) -> Figure:
+def _drawing(arrows: Sequence[_Arrow], more: int) -> Figure:
     with drawing(WIDTH, 10) as probe:
-        texts = [_lines(probe, each) for each in shown]
+        texts = [_lines(probe, arrow) for arrow in arrows]
     heights = [_LINE * len(lines) + _ARROW for _, lines in texts]
     height = 22 + sum(heights) + (16 if more else 4)
     with drawing(WIDTH, height) as figure:
@@ -119,9 +105,9 @@ def _drawing(shown: Sequence[_Frame], more: int) -> Figure:
         axes.text(_CLIENT, 3, "client", fontsize=SMALL, va="top", fontweight="bold")
         axes.text(_SERVER, 3, "server", fontsize=SMALL, va="top", ha="right", fontweight="bold")
         axes.vlines([_CLIENT, _SERVER], 20, height, color=sentinel("faint"), linewidth=0.9)
-        y, start = 22.0, shown[0].t_s
-        for each, (indent, lines), tall in zip(shown, texts, heights, strict=True):
-            _draw(axes, each, indent, lines, y, start)
+        y = 22.0
+        for arrow, (indent, lines), tall in zip(arrows, texts, heights, strict=True):
+            _draw(axes, arrow, indent, lines, y)
             y += tall
         if more:
             text = f"and {more:,} more frame{'s' if more != 1 else ''}"
@@ -129,71 +115,49 @@ def _drawing(shown: Sequence[_Frame], more: int) -> Figure:
     return figure
 
 
-def _lines(figure: Figure, each: _Frame) -> tuple[float, list[str]]:
+def _lines(figure: Figure, arrow: _Arrow) -> tuple[float, list[str]]:
     """Where the details of a frame begin, behind its type, and the lines that they need."""
-    indent = width_of(figure, each.called) * 1.12 + 6
+    indent = width_of(figure, arrow.called) * 1.12 + 6
     room = _SERVER - _CLIENT - 16 - indent
-    lines = [""]
-    for detail in each.details:
-        longer = f"{lines[-1]} · {detail}" if lines[-1] else detail
-        if lines[-1] and width_of(figure, longer) > room:
+    lines = arrow.details[:1]
+    for detail in arrow.details[1:]:
+        longer = f"{lines[-1]} · {detail}"
+        if width_of(figure, longer) > room:
             lines.append(detail)
         else:
             lines[-1] = longer
     return indent, lines
 
 
-def _draw(
-    axes: Axes, each: _Frame, indent: float, lines: Sequence[str], y: float, start: float
-) -> None:
-    colour = sentinel(OF_FRAME.get(each.type, "control"))
+def _draw(axes: Axes, arrow: _Arrow, indent: float, lines: Sequence[str], y: float) -> None:
+    colour = sentinel(OF_FRAME.get(arrow.type, "control"))
     left = _CLIENT + 8
-    axes.text(left, y + 2, each.called, fontsize=SMALL, va="top", color=colour, fontweight="bold")
+    called = axes.text(left, y + 2, arrow.called, fontsize=SMALL, va="top", color=colour)
+    called.set_fontweight("bold")
     for i, line in enumerate(lines):
         axes.text(left + indent, y + 2 + _LINE * i, line, fontsize=SMALL, va="top")
     at = y + _LINE * len(lines) + 7
-    ends = (_CLIENT, _SERVER) if each.sender == "client" else (_SERVER, _CLIENT)
-    axes.annotate(
-        "",
-        (ends[1], at),
-        (ends[0], at),
-        arrowprops={
-            "arrowstyle": "-|>,head_length=0.5,head_width=0.25",
-            "color": colour,
-            "linewidth": 1.6,
-            "shrinkA": 0,
-            "shrinkB": 0,
-        },
-    )
-    axes.text(2, at, _milliseconds(each.t_s - start), fontsize=SMALL, va="center")
+    ends = (_CLIENT, _SERVER) if arrow.sender == "client" else (_SERVER, _CLIENT)
+    style = {"arrowstyle": "-|>,head_length=0.5,head_width=0.25", "shrinkA": 0, "shrinkB": 0}
+    style |= {"color": colour, "linewidth": 1.6}
+    axes.annotate("", (ends[1], at), (ends[0], at), arrowprops=style)
+    axes.text(2, at, arrow.at, fontsize=SMALL, va="center")
 
 
-def _milliseconds(t_s: float) -> str:
-    return f"{t_s * 1000:.1f}" if t_s < 0.1 else f"{t_s * 1000:,.0f}"
-
-
-def _finding(sent: Sequence[_Frame]) -> str:
+def _finding(frame: pd.DataFrame) -> str:
     """How many frames of which kind went which way, and how long each stream was open."""
     ways = []
     for sender in SENDERS:
-        kinds = Counter(each.type for each in sent if each.sender == sender)
+        kinds = Counter(frame[frame["sender"] == sender]["type"])
         counted = words.join(f"{count:,} {kind}" for kind, count in kinds.items())
         ways.append(f"the {sender} sent {counted or 'nothing'}")
-    text = f"{len(sent):,} frames: {'; '.join(ways)}."
-    streams = sorted({each.stream for each in sent if each.stream})
+    text = f"{len(frame):,} frames: {'; '.join(ways)}."
+    of_streams = frame[frame["stream"] != 0]
+    streams = of_streams["stream"].unique()
     if len(streams) != 1:
-        return text + (f" They belong to {len(streams):,} streams." if streams else "")
-    times = [each.t_s for each in sent if each.stream]
-    took = words.seconds(times[-1] - times[0]) if times[-1] > times[0] else "0 ms"
-    size = sum(each.length for each in sent if each.type == "DATA" and each.sender == "server")
+        return text + f" They belong to {len(streams):,} streams." * (len(streams) > 0)
+    took_s = of_streams["t_s"].iloc[-1] - of_streams["t_s"].iloc[0]
+    took = words.seconds(took_s) if took_s > 0 else "0 ms"
+    data = of_streams[(of_streams["type"] == "DATA") & (of_streams["sender"] == "server")]
+    size = data["length"].sum()
     return f"{text} Stream {streams[0]} took {took} and brought {size:,} bytes of data."
-
-
-def _told(together: Sequence[_Frame]) -> str:
-    """Every frame in words, in order."""
-    start = together[0].t_s
-    return " ".join(
-        f"{_milliseconds(each.t_s - start)} ms, {each.sender}: {each.called}, "
-        f"{', '.join(each.details)}."
-        for each in together
-    )

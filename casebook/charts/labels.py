@@ -12,6 +12,8 @@ from casebook.charts.figure import SMALL, extent, size_of, width_of, wrapped
 #: From the axes to a label, in points: room for the leader line.
 GAP = 16
 _AIR = 2
+#: The characters of a line of a label.
+_WRAP = 17
 
 
 @dataclass(frozen=True)
@@ -24,9 +26,9 @@ class EndLabel:
     colour: str
 
 
-def room(figure, labels: Sequence[EndLabel], wrap: int = 17) -> float:
+def room(figure, labels: Sequence[EndLabel]) -> float:
     """How wide the margin must be that takes these labels, in points."""
-    widths = [width_of(figure, wrapped(label.text, wrap)) for label in labels]
+    widths = [width_of(figure, wrapped(label.text, _WRAP)) for label in labels]
     return GAP + max(widths, default=0) + 2
 
 
@@ -35,7 +37,6 @@ def apart(centres: Sequence[float], heights: Sequence[float], low: float, high: 
 
     All stay between low and high if they fit there at all; their order is kept.
     """
-    order = sorted(range(len(centres)), key=lambda i: centres[i])
     clusters: list[tuple[list[int], float]] = []  # members from below, and the lower edge
 
     def lower_edge(members: list[int]) -> float:
@@ -43,10 +44,9 @@ def apart(centres: Sequence[float], heights: Sequence[float], low: float, high: 
         for i in members:
             wanted.append(centres[i] - heights[i] / 2 - offset)
             offset += heights[i]
-        edge = sum(wanted) / len(wanted)
-        return max(low, min(edge, high - offset))
+        return max(low, min(sum(wanted) / len(wanted), high - offset))
 
-    for i in order:
+    for i in sorted(range(len(centres)), key=centres.__getitem__):
         members, edge = [i], lower_edge([i])
         while clusters and clusters[-1][1] + sum(heights[j] for j in clusters[-1][0]) > edge:
             members = clusters.pop()[0] + members
@@ -60,20 +60,19 @@ def apart(centres: Sequence[float], heights: Sequence[float], low: float, high: 
     return placed
 
 
-def draw(axes: Axes, labels: Sequence[EndLabel], wrap: int = 17) -> None:
+def draw(axes: Axes, labels: Sequence[EndLabel]) -> None:
     """Write the labels right of the axes, each joined to the end of its line.
 
     The axes must have their final position and limits.
     """
     figure = axes.figure
     width, height = size_of(axes)
-    box = extent(axes)
-    ends = [axes.transData.transform((label.x, label.y)) for label in labels]
+    right = extent(axes).x1
     texts = [
         figure.text(
-            (box.x1 + GAP) / width,
+            (right + GAP) / width,
             0,
-            wrapped(label.text, wrap),
+            wrapped(label.text, _WRAP),
             color=label.colour,
             fontsize=SMALL,
             va="center",
@@ -82,11 +81,12 @@ def draw(axes: Axes, labels: Sequence[EndLabel], wrap: int = 17) -> None:
         )
         for i, label in enumerate(labels)
     ]
+    ends = [axes.transData.transform((label.x, label.y)) for label in labels]
     heights = [extent(text).height + _AIR for text in texts]
     placed = apart([end[1] for end in ends], heights, 0, height)
     for label, text, end, y in zip(labels, texts, ends, placed, strict=True):
         text.set_y(y / height)
-        xs = [end[0] + 4, box.x1 + 4, box.x1 + GAP - 3]
+        xs = [end[0] + 4, right + 4, right + GAP - 3]
         leader = Line2D(xs, [end[1], end[1], y], color=label.colour, linewidth=0.8, alpha=0.8)
         leader.set_transform(IdentityTransform())
         figure.add_artist(leader)

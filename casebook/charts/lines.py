@@ -8,61 +8,59 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from casebook import words
+from casebook.charts import figure as page
 from casebook.charts import labels as end_labels
-from casebook.charts.figure import SMALL, TEXT, WIDTH, drawing, place, tick_room, width_of
+from casebook.charts.figure import DOTTED
 from casebook.charts.labels import EndLabel
 from casebook.charts.series import Series
 from casebook.colours import sentinel
-from casebook.errors import UsageError
 
-_MARKERS: dict[str, dict] = {
-    words.LIVE: {"fillstyle": "full", "linestyle": "-"},
-    words.REFERENCE: {"fillstyle": "left", "linestyle": "-"},
-    words.PUBLISHED: {"fillstyle": "none", "linestyle": (0, (4, 2.5))},
-}
+#: A level, or y as a function of x; drawn as a dotted line.
+Limit = float | Callable[[float], float]
 
-_DOTTED = (0, (1, 2))
+_DASHED = (0, (4, 2.5))
 
 
 def panel(
     lines: Sequence[Series],
-    guides: Mapping[str, Callable] | None = None,
+    limits: Mapping[str, Limit],
     *,
-    x_title: str,
-    y_title: str,
-    log_x: bool,
-    log_y: bool,
-    width: float = WIDTH,
+    titles: tuple[str, str],
+    logs: tuple[bool, bool],
+    width: float = page.WIDTH,
 ) -> Figure:
-    """One drawing: lines, guides (label -> y as a function of x), and a label at each end."""
-    guides = dict(guides or {})
-    named = labelled(lines)
+    """One drawing: lines, limits by their labels, and a label at each end.
+
+    titles, logs: of the level and the upright axis, and whether they are logarithmic.
+    """
+    laws = {text: _law(limit) for text, limit in limits.items()}
+    named = _labelled(lines)
     height = 262 + 12 * max(0, len({label for label in named if label}) - 5)
-    with drawing(width, height) as figure:
+    with page.drawing(width, height) as figure:
         axes = figure.add_subplot()
-        set_axes(axes, lines, list(guides.values()), log_x, log_y)
-        figure.text(2 / width, 1, y_title, fontsize=TEXT, va="top")
-        axes.set_xlabel(x_title, fontsize=TEXT)
-        ends = [draw_guide(axes, text, law, lines) for text, law in guides.items()]
+        set_axes(axes, lines, list(laws.values()), *logs)
+        figure.text(2 / width, 1, titles[1], fontsize=page.TEXT, va="top")
+        axes.set_xlabel(titles[0], fontsize=page.TEXT)
+        xs = all_xs(lines)
+        ends = [replace(draw_law(axes, law, xs), text=text) for text, law in laws.items()]
         for series, label in zip(lines, named, strict=True):
             end = draw(axes, series)
-            if label:
-                ends.append(replace(end, text=label))
+            ends += [replace(end, text=label)] * bool(label)
         for before, after in _continued(lines):
-            xs, ys = (before.xs[-1], after.xs[0]), (before.medians[-1], after.medians[0])
-            axes.plot(xs, ys, color=sentinel(after.colour), linewidth=1.2, linestyle=_DOTTED)
-        border = further_on(lines)
-        margin = end_labels.room(figure, ends)
-        place(axes, tick_room(axes), 36, margin, 40 if border else 24)
+            x, y = (before.xs[-1], after.xs[0]), (before.medians[-1], after.medians[0])
+            axes.plot(x, y, color=sentinel(after.colour), linewidth=1.2, linestyle=DOTTED)
+        border = _further_on(lines)
+        left = 6 + max((page.extent(label).width for label in axes.get_yticklabels()), default=0)
+        page.place(axes, left, 36, end_labels.room(figure, ends), 40 if border else 24)
         _thin_ticks(axes)
         if border:
-            _draw_border(axes, *border, log_x)
+            _draw_border(axes, *border, logs[0])
         end_labels.draw(axes, ends)
     return figure
 
 
 def reading(
-    lines: Sequence[Series], log_x: bool, log_y: bool, ends: str = "fastest to slowest"
+    lines: Sequence[Series], logs: tuple[bool, bool], ends: str = "fastest to slowest"
 ) -> str:
     """How the marks of these lines are read, without a full stop. ends: of the bands."""
     text = f"Each run a dot, the line through the medians, the band from {ends}"
@@ -71,19 +69,18 @@ def reading(
     text += "; dotted: from one machine to the other" * bool(list(_continued(lines)))
     text += "; hollow dots and dashes: published" * (words.PUBLISHED in sources)
     text += "; grey: plain HTTP" * any(series.colour == "control" for series in lines)
-    if log_x or log_y:
-        axes = "both axes" if log_x and log_y else ("upright axis" if log_y else "level axis")
+    if any(logs):
+        axes = "both axes" if all(logs) else ("upright axis" if logs[1] else "level axis")
         text += f"; {axes} logarithmic"
     return text
 
 
-def further_on(lines: Sequence[Series]) -> tuple[float, float] | None:
+def _further_on(lines: Sequence[Series]) -> tuple[float, float] | None:
     """The last x that was measured here and the first that was not, where the reference
     machine goes on with lines that stop here; None where there are none, or they overlap."""
-    pairs = list(_continued(lines))
     live = [x for s in lines if s.source == words.LIVE for x in s.xs]
-    recorded = [x for _, after in pairs for x in after.xs]
-    return (max(live), min(recorded)) if pairs and max(live) < min(recorded) else None
+    recorded = [x for _, after in _continued(lines) for x in after.xs]
+    return (max(live), min(recorded)) if recorded and max(live) < min(recorded) else None
 
 
 def _continued(lines: Sequence[Series]) -> Iterator[tuple[Series, Series]]:
@@ -95,9 +92,9 @@ def _continued(lines: Sequence[Series]) -> Iterator[tuple[Series, Series]]:
                 yield one, other
 
 
-def labelled(lines: Sequence[Series]) -> list[str]:
+def _labelled(lines: Sequence[Series]) -> list[str]:
     """What to write at the end of each line; "" for one that another goes on from."""
-    border = further_on(lines)
+    border = _further_on(lines)
     written = {id(line): line.label for line in lines}
     for before, after in _continued(lines):
         written[id(before)] = ""
@@ -107,15 +104,11 @@ def labelled(lines: Sequence[Series]) -> list[str]:
 
 
 def set_axes(
-    axes: Axes,
-    lines: Sequence[Series],
-    laws: Sequence[Callable],
-    log_x: bool,
-    log_y: bool,
-    ticks: int = 6,
+    axes: Axes, lines: Sequence[Series], laws: Sequence[Callable], log_x: bool, log_y: bool
 ) -> None:
-    xs = sorted({x for series in lines for x in series.xs})
-    ys = [y for series in lines for y in (*series.lows, *series.highs)]
+    """Scales and ticks for some lines, and for laws, y as a function of x, along them."""
+    xs = sorted(set(all_xs(lines)))
+    ys = [y for series in lines for point in series.points for y in (point.low, point.high)]
     ys += [law(x) for law in laws for x in xs]
     axes.grid(axis="y")
     axes.spines["left"].set_visible(False)
@@ -129,27 +122,14 @@ def set_axes(
         axes.set_yscale("log")
         low, high = min(ys) / 1.3, max(ys) * 1.3
         axes.set_ylim(low, high)
-        axes.yaxis.set_major_locator(FixedLocator(_steps(low, high, ticks)))
-        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_locator(FixedLocator(page.decades(low, high, 6)))
     else:
         axes.set_ylim(0, max(ys) * 1.08 or 1)
-        axes.yaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: words.tick(value)))
+        axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_locator(FixedLocator(xs))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.tick(value)))
-
-
-def _steps(low: float, high: float, ticks: int) -> list[float]:
-    """The labels of a logarithmic axis: 1, 2, 5, 10 ..., powers of ten alone where many."""
-    steps = [m * 10.0**e for e in range(-4, 7) for m in (1, 2, 5)]
-    shown = [step for step in steps if low <= step <= high]
-    if len(shown) > ticks:
-        shown = [step for step in shown if f"{step:e}"[0] == "1"]
-    if len(shown) < 2:
-        finer = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
-        shown = [step for step in finer if low <= step <= high]
-    return shown
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: words.tick(value)))
 
 
 def _thin_ticks(axes: Axes) -> None:
@@ -157,7 +137,7 @@ def _thin_ticks(axes: Axes) -> None:
     kept: list[float] = []
     edge = float("inf")
     for tick in reversed(axes.get_xticks()):
-        half = width_of(axes.figure, words.tick(tick)) / 2
+        half = page.width_of(axes.figure, words.tick(tick)) / 2
         centre = axes.transData.transform((tick, axes.get_ylim()[0]))[0]
         if centre + half + 4 <= edge:
             kept.append(tick)
@@ -167,62 +147,38 @@ def _thin_ticks(axes: Axes) -> None:
 
 def draw(axes: Axes, series: Series) -> EndLabel:
     """Draw one series: band, line through the medians, every run a dot; returns its label."""
-    colour, marks = sentinel(series.colour), _MARKERS[series.source]
-    if series.lows != series.highs:
-        axes.fill_between(series.xs, series.lows, series.highs, color=colour, alpha=0.22, lw=0)
-    axes.plot(series.xs, series.medians, color=colour, linewidth=1.8, linestyle=marks["linestyle"])
-    axes.plot(
-        *zip(*series.dots, strict=True),
-        color=colour,
-        linestyle="none",
-        marker="o",
-        markersize=8 if series.source == words.PUBLISHED else 5,  # a ring around ours
-        fillstyle=marks["fillstyle"],
-        markerfacecoloralt=sentinel("ground"),
-        markeredgewidth=1.2,
-    )
+    colour, published = sentinel(series.colour), series.source == words.PUBLISHED
+    lows, highs = zip(*((point.low, point.high) for point in series.points), strict=True)
+    if lows != highs:
+        axes.fill_between(series.xs, lows, highs, color=colour, alpha=0.22, lw=0)
+    style = _DASHED if published else "-"
+    axes.plot(series.xs, series.medians, color=colour, linewidth=1.8, linestyle=style)
+    xs, ys = zip(*series.dots, strict=True)
+    size = 8 if published else 5  # a ring around ours
+    how = {"marker": "o", "markersize": size, "markeredgewidth": 1.2, "source": series.source}
+    page.marks(axes, xs, ys, series.colour, **how)
     return EndLabel(series.label, series.xs[-1], series.medians[-1], colour)
 
 
-def draw_guide(axes: Axes, text: str, law: Callable, lines: Sequence[Series]) -> EndLabel:
-    """Draw a dotted guide, y as a function of x, along all lines; returns its label."""
-    first, last = min(s.xs[0] for s in lines), max(s.xs[-1] for s in lines)
-    xs = [first + (last - first) * i / 60 for i in range(61)]
+def _law(limit: Limit) -> Callable[[float], float]:
+    return limit if callable(limit) else lambda _: limit
+
+
+def draw_law(axes: Axes, law: Callable, xs: Sequence[float], width: float = 1.1) -> EndLabel:
+    """Draw y as a function of x, dotted, as far as some xs go; returns its label, empty."""
+    first, last = min(xs), max(xs)
+    along = [first + (last - first) * i / 60 for i in range(61)]
     colour = sentinel("faint")
-    axes.plot(xs, [law(x) for x in xs], color=colour, linewidth=1.1, linestyle=_DOTTED)
-    return EndLabel(text, last, law(last), colour)
+    axes.plot(along, [law(x) for x in along], color=colour, linewidth=width, linestyle=DOTTED)
+    return EndLabel("", last, law(last), colour)
 
 
 def _draw_border(axes: Axes, here: float, there: float, log: bool) -> None:
     """A dotted upright between what was measured here and what the reference machine did."""
     at = (here * there) ** 0.5 if log else (here + there) / 2
-    faint = sentinel("faint")
-    axes.axvline(at, color=faint, linewidth=0.9, linestyle=_DOTTED)
+    axes.axvline(at, color=sentinel("faint"), linewidth=0.9, linestyle=DOTTED)
     for text, side, shift in (("here", "right", -4), ("reference", "left", 4)):
-        axes.annotate(
-            text,
-            (at, 1),
-            (shift, 4),
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            ha=side,
-            fontsize=SMALL,
-            color=faint,
-        )
-
-
-def spans_a_decade(values: Sequence[float]) -> bool:
-    """Whether all are positive, and the largest is at least ten times the smallest."""
-    return min(values) > 0 and max(values) >= 10 * min(values)
-
-
-def refuse_log(asked: bool | None, values: Sequence[float], what: str) -> None:
-    """Raise UsageError when a logarithmic scale is asked for and something is not above 0."""
-    if asked and min(values) <= 0:
-        raise UsageError(
-            f"{what} has a {words.number(min(values))}, which a logarithmic scale cannot show: "
-            "leave the scale to the chart, or those rows out"
-        )
+        page.write(axes, text, (at, 1), (shift, 4), "faint", ("data", "axes fraction"), ha=side)
 
 
 def all_xs(lines: Sequence[Series]) -> list[float]:

@@ -12,7 +12,7 @@ import inspect
 import re
 import subprocess
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -21,37 +21,14 @@ import pygments
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_for_filename
 
-from casebook import clients, colours, places, stacks, words
+from casebook import clients, places, stacks, words
+from casebook.charts.styles import style
 from casebook.errors import MissingInterpreter, UsageError
 from casebook.stacks import environments
 from casebook.stacks.environments import Environment
 
 #: The most lines of somebody else's code that are quoted at a time.
 LONGEST = 60
-
-# Pages of the book have colours for `.highlight`; JupyterLab has them for its editors alone.
-_KINDS = {
-    "keyword": ".k,.kn,.kc,.ow",
-    "string": ".s1,.s2,.sd,.sa,.si",
-    "comment": ".c1,.ch",
-    "def": ".nf,.nc,.nd,.fm",
-    "number": ".mi,.mf",
-    "operator": ".o",
-}
-_CSS = (
-    ".cb-listing{margin:1rem 0;padding:0}"
-    ".cb-listing figcaption{font:inherit;font-size:.9em;line-height:1.45;margin:.25rem 0 0;"
-    "text-align:start;color:inherit}"
-    ".cb-listing pre{overflow-x:auto;margin:0}"
-    ".cb-listing .hll{display:block;background:"
-    "color-mix(in srgb,var(--cb-stage-2,#c14109) 18%,transparent);"
-    "box-shadow:-4px 0 var(--cb-stage-2,#c14109)}"
-    ".jp-OutputArea .cb-listing pre{padding-inline-start:6px}"
-) + "".join(
-    ",".join(f".jp-OutputArea .cb-listing {name}" for name in names.split(","))
-    + f"{{color:var(--jp-mirror-editor-{kind}-color)}}"
-    for kind, names in _KINDS.items()
-)
 
 
 @dataclass(frozen=True)
@@ -80,32 +57,25 @@ def client(name: str, beside: str = "") -> Listing:
     if not beside:
         return _listing(lines, path.name, f"{_place(path)}.")
     other = clients.file_of(beside)
-    matcher = difflib.SequenceMatcher(
-        None, other.read_text(encoding="utf-8").splitlines(), lines, autojunk=False
-    )
-    marked = [
-        number + 1
-        for tag, _, _, first, after in matcher.get_opcodes()
-        if tag != "equal"
-        for number in range(first, after)
-        if lines[number].strip() and not lines[number].startswith('"""')
-    ]
+    others = other.read_text(encoding="utf-8").splitlines()
+    opcodes = difflib.SequenceMatcher(None, others, lines, autojunk=False).get_opcodes()
+    new = [i for tag, *_, first, after in opcodes if tag != "equal" for i in range(first, after)]
+    marked = [i + 1 for i in new if lines[i].strip() and not lines[i].startswith('"""')]
     said = f" Marked: the code that differs from {_place(other)} ({_numbers(marked)})."
     return _listing(lines, path.name, f"{_place(path)}.{said if marked else ''}", marked)
 
 
-def file(path: str | Path, lines: tuple[int, int] | None = None, mark: str = "") -> Listing:
+def file(path: str | Path, lines: tuple[int, int] | None = None) -> Listing:
     """A file of ours, or its lines first to last; path: from the root of the project.
 
-    mark: lines that hold this text are marked. Raises UsageError where there is no such file, or
-    no such lines in it.
+    Raises UsageError where there is no such file, or no such lines in it.
     """
     found = (places.ROOT / path).resolve()
     if not found.is_relative_to(places.ROOT) or not found.is_file():
         raise UsageError(f"there is no file {str(path)!r} in this project")
     code = found.read_text(encoding="utf-8").splitlines()
-    chosen, said = _chosen(code, lines)
-    return _listing(chosen, found.name, f"{_place(found)}{said}.", _with(mark, chosen))
+    said = f", lines {lines[0]} to {lines[1]}" if lines else ""
+    return _listing(_chosen(code, lines), found.name, f"{_place(found)}{said}.")
 
 
 def source(
@@ -120,22 +90,20 @@ def source(
     name: such as `wait_for_socket` or `WrappedSocket.recv`; "": the module itself. lines: only
     these, 1 is the first line of the definition, decorators included. mark: lines that hold this
     text are marked. Where the stack's Python is missing, the listing says so. Raises UsageError
-    where the stack has no such
-    module, the module no such name, or the quotation is longer than LONGEST lines.
+    where there is no such module, it has no such name, or there are more than LONGEST lines.
     """
     try:
         environment = environments.ensure(stacks.get(stack))
     except MissingInterpreter as missing:
-        return _listing(
-            [], "none.py", f"Not shown here, {module}{'.' * bool(name)}{name}: {missing}"
-        )
+        whole = f"{module}.{name}".rstrip(".")
+        return _listing([], "none.py", f"Not shown here, {whole}: {missing}")
     folder, path = _file_of(environment, module)
     shown = path.relative_to(folder)
     code = path.read_text(encoding="utf-8", errors="replace").splitlines()
     first, block = _definition(code, name)
     if not block:
         raise UsageError(f"{shown} of {stack} has no {name}")
-    chosen, _ = _chosen(block, lines)
+    chosen = _chosen(block, lines)
     if len(chosen) > LONGEST:
         many = f"{name or module} has {len(chosen)} lines"
         raise UsageError(f"{many}; quote up to {LONGEST}: lines=(1, 20)")
@@ -143,24 +111,23 @@ def source(
     last = first + len(chosen) - 1
     caption = f"{_version(environment, folder, shown)}: {shown}, lines {first} to {last}."
     chosen = textwrap.dedent("\n".join(chosen)).splitlines()
-    quoted = _listing(chosen, path.name, caption, _with(mark, chosen))
+    marked = [at for at, line in enumerate(chosen, 1) if mark and mark in line]
+    quoted = _listing(chosen, path.name, caption, marked)
     return replace(quoted, path=shown.as_posix(), first=first, last=last)
 
 
-def _listing(
-    lines: Sequence[str], name: str, caption: str, marked: Collection[int] = ()
-) -> Listing:
+def _listing(lines: Sequence[str], name: str, caption: str, marked: Sequence[int] = ()) -> Listing:
+    """Lines of a file of that name; marked: some of them, from 1."""
     formatter = HtmlFormatter(hl_lines=list(marked), wrapcode=True)
     lexer = get_lexer_for_filename(name, stripnl=False)
     code = pygments.highlight("\n".join(lines), lexer, formatter) if lines else ""
     html = (
-        f'<figure class="cb cb-listing">{colours.style(_CSS)}{code}'
+        f'<figure class="cb cb-listing">{style("listing")}{code}'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
-    gutter = {number: "> " for number in marked}
     blank = "  " if marked else ""
-    text = [f"{gutter.get(at, blank)}{line}".rstrip() for at, line in enumerate(lines, 1)]
-    return Listing(html, "\n".join([*text, *([""] if text else []), caption]))
+    text = [f"{'> ' if i in marked else blank}{line}".rstrip() for i, line in enumerate(lines, 1)]
+    return Listing(html, "\n".join([*text, *[""] * bool(text), caption]))
 
 
 def _place(path: Path) -> str:
@@ -180,17 +147,11 @@ def _numbers(lines: Sequence[int]) -> str:
     return f"line{'s' * (len(lines) > 1)} {words.join(said)}"
 
 
-def _chosen(code: list[str], lines: tuple[int, int] | None) -> tuple[list[str], str]:
-    if lines is None:
-        return code, ""
-    first, last = lines
+def _chosen(code: list[str], lines: tuple[int, int] | None) -> list[str]:
+    first, last = lines or (1, len(code))
     if not 1 <= first <= last <= len(code):
         raise UsageError(f"there are {len(code)} lines, and no {first} to {last}")
-    return code[first - 1 : last], f", lines {first} to {last}"
-
-
-def _with(mark: str, lines: Sequence[str]) -> list[int]:
-    return [at for at, line in enumerate(lines, 1) if mark and mark in line]
+    return code[first - 1 : last]
 
 
 def _file_of(environment: Environment, module: str) -> tuple[Path, Path]:

@@ -7,6 +7,7 @@ import pandas as pd
 from casebook import words
 from casebook.charts import tables
 from casebook.charts.figure import Chart, slug
+from casebook.charts.multiples import python_label, stages_named
 from casebook.charts.origins import origin
 from casebook.charts.series import columns
 from casebook.colours import variable
@@ -29,21 +30,11 @@ _MARKS = {
 }
 _COLOURS = {SERIAL: "stage-2", CONCURRENT: "stage-4", BETWEEN: "control"}
 
-_CSS = (
-    ".cb.cb-matrix .cb-scroll th,.cb.cb-matrix .cb-scroll td{padding:.35rem .9rem .35rem 0}"
-    ".cb.cb-matrix .cb-verdict{font-weight:700;white-space:nowrap}"
-    ".cb.cb-matrix .cb-verdict svg{width:1.1em;height:.85em;margin-inline-end:.3em;"
-    "display:inline-block;vertical-align:baseline}"
-    ".cb.cb-matrix .cb-aside{display:block;font-size:.9em;color:var(--cb-faint,#5c6166)}"
-    "@media(max-width:30rem){.cb.cb-matrix .cb-scroll table{font-size:.75em}"
-    ".cb.cb-matrix .cb-scroll th,.cb.cb-matrix .cb-scroll td{padding:.3rem .3rem .3rem 0}"
-    ".cb.cb-matrix .cb-scroll tbody th{min-width:4rem}.cb.cb-matrix .cb-verdict svg{display:block}}"
-)
-
 
 def verdict_matrix(
     frame: pd.DataFrame,
     published: pd.DataFrame | None = None,
+    *,
     title: str = "Verdicts by stage and Python",
     name: str = "",
 ) -> Chart:
@@ -59,26 +50,24 @@ def verdict_matrix(
         frame = frame[frame["scheme"] == "https"]
     said = {} if published is None else published.set_index("stack")["published"].to_dict()
     names = {words.split_stack(stack): stack for stack in [*said, *frame["stack"]]}
-    stages = sorted({stage for stage, _ in names}, key=lambda stage: (stage not in _STAGES, stage))
     pythons = [p for p in words.PYTHONS.values() if any(python == p for _, python in names)]
-    head = ['<th scope="col">stage</th>'] + [
-        f'<th scope="col">{"today" if p == "today" else f"Python {p}"}</th>' for p in pythons
-    ]
-    body, found = [], {}
-    for stage in stages:
-        row = f'<th scope="row">{escape(words.stack_label(stage))}{_aside(_STAGES.get(stage))}</th>'
-        for python in pythons:
-            stack = names.get((stage, python))
+    rows, found = [], {}
+    for stage in sorted({stage for stage, _ in names}, key=lambda it: (it not in _STAGES, it)):
+        label = words.stack_label(stage)
+        cells = [tables.Cell(label, escape(label) + _aside(_STAGES.get(stage)))]
+        for stack in (names.get((stage, python)) for python in pythons):
             runs = frame[frame["stack"] == stack]
-            row += f"<td>{_cell(runs, said.get(stack))}</td>"
+            cells.append(tables.Cell("", _cell(runs, said.get(stack))))
             if stack and len(runs):
                 found[stack] = verdict_of(runs)
-        body.append(row)
+        rows.append(cells)
     finding = _finding(found, said)
     source = origin([frame] if published is None else [frame, published])
     source += " “At a time”: the effective concurrency, n × delay / wall time."
-    html = tables.boxed(title, head, body, source, finding=finding, css=_CSS, kind="cb-matrix")
-    return Chart(slug(name or title), html, f"{title}. {finding}", f"{title}. {finding} {source}")
+    titles = ["stage", *map(python_label, pythons)]
+    made = tables.table(title, titles, rows, finding=finding, source=source, kind="matrix")
+    alt = f"{title}. {finding}"
+    return Chart(slug(name or title), made.html, alt, f"{alt} {source}")
 
 
 def _cell(runs: pd.DataFrame, said: str | None) -> str:
@@ -118,13 +107,7 @@ def _finding(found: dict[str, str], said: dict[str, str]) -> str:
     others = {stack: verdict for stack, verdict in found.items() if verdict != CONCURRENT}
     text = f"{len(found) - len(others)} of {len(found)} stacks are concurrent"
     for verdict in dict.fromkeys(others.values()):
-        pythons: dict[str, list[str]] = {}
-        for stack in (stack for stack, theirs in others.items() if theirs == verdict):
-            stage, python = words.split_stack(stack)
-            where = "today" if python == "today" else f"Python {python}"
-            pythons.setdefault(words.stack_label(stage), []).append(where)
-        where = words.join(f"{stage} ({', '.join(them)})" for stage, them in pythons.items())
-        text += f"; {verdict}: {where}"
+        text += f"; {verdict}: {stages_named(s for s, its in others.items() if its == verdict)}"
     both = [stack for stack in found if stack in said]
     if both:
         same = sum(words.VERDICTS.get(said[stack]) == found[stack] for stack in both)

@@ -1,31 +1,31 @@
 """The emblem of the book: n against wall time, a panel for each Python, a line for each stage."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
 
 from casebook import words
-from casebook.charts.figure import SMALL, TEXT, WIDTH, Chart, chart, drawing
-from casebook.charts.lines import all_xs, draw, set_axes, spans_a_decade
+from casebook.charts.figure import TEXT, WIDTH, Chart, chart, drawing, write
+from casebook.charts.lines import all_xs, draw, draw_law, set_axes
 from casebook.charts.origins import origin
-from casebook.charts.series import Series, columns, gather
-from casebook.colours import sentinel
+from casebook.charts.series import Series, columns, gather, spans_a_decade
 from casebook.errors import UsageError
-from casebook.runs.analysis import SERIAL, verdict_of
+from casebook.runs.analysis import SERIAL, verdict_of, verdicts
 
 #: In points: the whole drawing, a heading above the panels, what stands below them.
 _HEIGHT, _HEADING, _FOOT = 252, 32, 34
 _LEFT, _RIGHT, _GAP = 24, 4, 14
 #: From one label to the next, and from a panel's edge to the first one.
 _LINE, _EDGE = 12.5, 4
-#: What published lines are called.
-_PUBLISHED = "published"
+#: One delay for all requests, and one for each of n.
+_LAWS = (lambda n: 1.0, float)
 
 
 def stages(
     frame: pd.DataFrame,
     published: pd.DataFrame | None = None,
+    *,
     title: str = "The stages, Python by Python",
     name: str = "",
 ) -> Chart:
@@ -40,41 +40,47 @@ def stages(
     columns(frame, "stack", "n", "wall_s", "delay_s", "scheme", "verdict")
     if not (frame["delay_s"] > 0).all():
         raise UsageError("the stages are drawn in delays: leave out the runs without a delay")
-    ours = _by_python(frame)
-    theirs = _by_python(published) if published is not None else ours.iloc[:0]
-    pythons = [python for python in words.PYTHONS.values() if python in set(ours["on"])]
-    panels = [_lines(ours, python) + _lines(theirs, python) for python in pythons]
-    every = [series for panel in panels for series in panel]
+    given = [frame] if published is None else [frame, published]
+    ours, theirs = _by_python(frame), _by_python(given[-1] if given[1:] else frame[:0])
+    panels = {
+        python: _lines(ours, python) + _lines(theirs, python)
+        for python in words.PYTHONS.values()
+        if python in set(ours["on"])
+    }
+    every = [series for panel in panels.values() for series in panel]
     log = spans_a_decade(all_xs(every))
-    guides = [lambda n: 1.0, float]
-    with drawing(WIDTH, _HEIGHT) as figure:
-        wide = (WIDTH - _LEFT - _RIGHT - _GAP * (len(pythons) - 1)) / len(pythons)
-        high = _HEIGHT - _HEADING - _FOOT
-        figure.text(0, 1, "wall time, in delays", fontsize=TEXT, va="top")
-        figure.text(0.5, 2 / _HEIGHT, "requests (n)", fontsize=TEXT, ha="center", va="bottom")
-        for i, (python, panel) in enumerate(zip(pythons, panels, strict=True)):
-            axes = figure.add_subplot()
-            set_axes(axes, every, guides, log, log)
-            left = _LEFT + i * (wide + _GAP)
-            axes.set_position((left / WIDTH, _FOOT / _HEIGHT, wide / WIDTH, high / _HEIGHT))
-            if i:
-                axes.tick_params(labelleft=False)
-            heading = words.capital(_python_label(python))
-            _write(axes, (0, 1), (0, 3), heading, "ink", fontweight="bold", va="bottom")
-            _panel(axes, panel, _verdicts(ours, python), guides)
+    delays = sorted({float(delay) for part in given for delay in part["delay_s"]})
     return chart(
         name,
-        figure,
+        _drawing(panels, ours, log),
         title=title,
-        finding=_finding(ours, theirs, pythons),
-        reading="A line for each stage through the medians, a dot for each run"
-        + "; half-filled: the reference machine" * _has(every, words.REFERENCE)
-        + "; hollow dots and dashes: published" * _has(every, words.PUBLISHED)
-        + "; grey: plain HTTP" * any(series.colour == "control" for series in every)
-        + f"; dotted: one delay ({_delays([frame, published])}), and one delay for each request"
-        + ("; both axes logarithmic." if log else "."),
-        source=origin([frame] if published is None else [frame, published]),
+        finding=_finding(ours, theirs, list(panels)),
+        reading=_reading(every, delays, log),
+        source=origin(given),
     )
+
+
+def _reading(lines: Sequence[Series], delays: Sequence[float], log: bool) -> str:
+    sources = {series.source for series in lines}
+    text = "A line for each stage through the medians, a dot for each run"
+    text += "; half-filled: the reference machine" * (words.REFERENCE in sources)
+    text += "; hollow dots and dashes: published" * (words.PUBLISHED in sources)
+    text += "; grey: plain HTTP" * any(series.colour == "control" for series in lines)
+    text += f"; dotted: one delay ({words.join(map(words.delay, delays))}), and one delay for each "
+    return text + ("request; both axes logarithmic." if log else "request.")
+
+
+def python_label(python: str) -> str:
+    """A Python as it is headed: "Python 2.7", "today"."""
+    return python if python == "today" else f"Python {python}"
+
+
+def stages_named(stacks: Iterable[str]) -> str:
+    """Stacks by what they are: "stage 2 (Python 2.7, Python 3.7) and stage 3 (today)"."""
+    pythons: dict[str, list[str]] = {}
+    for stage, python in map(words.split_stack, stacks):
+        pythons.setdefault(words.stack_label(stage), []).append(python_label(python))
+    return words.join(f"{stage} ({', '.join(those)})" for stage, those in pythons.items())
 
 
 def _by_python(frame: pd.DataFrame) -> pd.DataFrame:
@@ -92,24 +98,34 @@ def _lines(frame: pd.DataFrame, python: str) -> list[Series]:
     return gather(rows) if len(rows) else []
 
 
-def _verdicts(frame: pd.DataFrame, python: str) -> dict[str, str]:
-    """The verdict of each stage over HTTPS, by the name of its line."""
-    rows = frame[(frame["on"] == python) & (frame["scheme"] == "https")]
-    return {
-        words.stack_label(stack): verdict_of(part)
-        for stack, part in rows.groupby("stack", sort=False)
-    }
+def _drawing(panels: dict[str, list[Series]], ours: pd.DataFrame, log: bool):
+    wide = (WIDTH - _LEFT - _RIGHT - _GAP * (len(panels) - 1)) / len(panels)
+    high = _HEIGHT - _HEADING - _FOOT
+    https = ours[ours["scheme"] == "https"]
+    with drawing(WIDTH, _HEIGHT) as figure:
+        figure.text(0, 1, "wall time, in delays", fontsize=TEXT, va="top")
+        figure.text(0.5, 2 / _HEIGHT, "requests (n)", fontsize=TEXT, ha="center", va="bottom")
+        for i, (python, panel) in enumerate(panels.items()):
+            axes = figure.add_subplot()
+            set_axes(axes, [line for each in panels.values() for line in each], _LAWS, log, log)
+            left = _LEFT + i * (wide + _GAP)
+            axes.set_position((left / WIDTH, _FOOT / _HEIGHT, wide / WIDTH, high / _HEIGHT))
+            if i:
+                axes.tick_params(labelleft=False)
+            heading = words.capital(python_label(python))
+            write(axes, heading, (0, 1), (0, 3), fontweight="bold", va="bottom")
+            said = verdicts(https[https["on"] == python])
+            _panel(axes, panel, {words.stack_label(s) for s in said.index[said == SERIAL]})
+    return figure
 
 
-def _panel(axes: Axes, panel: Sequence[Series], verdicts: dict[str, str], guides: Sequence) -> None:
-    low, high = min(all_xs(panel)), max(all_xs(panel))
-    for law in guides:
-        xs = [low + (high - low) * i / 60 for i in range(61)]
-        faint = sentinel("faint")
-        axes.plot(xs, [law(x) for x in xs], color=faint, linewidth=1, linestyle=(0, (1, 2)))
+def _panel(axes: Axes, panel: Sequence[Series], serial: set[str]) -> None:
+    """The lines of one Python; serial: the names of those that are."""
+    for law in _LAWS:
+        draw_law(axes, law, all_xs(panel), 1)
     ours = [series for series in panel if series.source != words.PUBLISHED]
     https = [series for series in ours if series.colour != "control"]
-    rising = [series for series in https if verdicts.get(series.name) == SERIAL]
+    rising = [series for series in https if series.name in serial]
     for series in sorted(panel, key=lambda s: s.colour != "control"):
         before = len(axes.lines)
         draw(axes, series)
@@ -123,66 +139,32 @@ def _panel(axes: Axes, panel: Sequence[Series], verdicts: dict[str, str], guides
         slow = series in rising or (series not in ours and series.medians[-1] > series.xs[-1] / 2)
         (up if slow else down)[_line_label(series)] = series.colour
     for i, (text, colour) in enumerate(reversed(up.items())):
-        _write(axes, (0, 1), (_EDGE, -_EDGE - i * _LINE), text, colour, va="top")
-    lowest = max((s.medians[-1] for s in panel if s in ours and s not in rising), default=1)
-    order = sorted(down.items(), key=lambda label: (label[0] == _PUBLISHED, label[1] == "control"))
+        write(axes, text, (0, 1), (_EDGE, -_EDGE - i * _LINE), colour, va="top")
+    lowest = max((s.medians[-1] for s in ours if s not in rising), default=1)
+    level = axes.transAxes.inverted().transform(axes.transData.transform((1, lowest)))[1]
+    order = sorted(
+        down.items(), key=lambda each: (each[0] == words.PUBLISHED, each[1] == "control")
+    )
     for i, (text, colour) in enumerate(order):
-        at, shift = (1, _height_of(axes, lowest)), (-_EDGE, 8 + i * _LINE)
-        _write(axes, at, shift, text, colour, ha="right", va="bottom")
-
-
-def _height_of(axes: Axes, value: float) -> float:
-    """Where a value of the upright axis lies, as a share of the panel's height."""
-    return axes.transAxes.inverted().transform(axes.transData.transform((1, value)))[1]
+        shift = -_EDGE, 8 + i * _LINE
+        write(axes, text, (1, level), shift, colour, ha="right", va="bottom")
 
 
 def _line_label(series: Series) -> str:
     if series.source == words.PUBLISHED:
-        return _PUBLISHED
-    if series.colour == "control":
-        return "plain HTTP"
-    return series.name.split(",")[0]
-
-
-def _write(axes: Axes, at, shift, text: str, colour: str, **how) -> None:
-    axes.annotate(
-        text,
-        at,
-        shift,
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontsize=SMALL,
-        color=sentinel(colour),
-        **how,
-    )
-
-
-def _python_label(python: str) -> str:
-    return python if python == "today" else f"Python {python}"
-
-
-def _has(lines: Sequence[Series], source: str) -> bool:
-    return any(series.source == source for series in lines)
-
-
-def _delays(frames: Sequence[pd.DataFrame | None]) -> str:
-    known = sorted({float(d) for f in frames if f is not None for d in f["delay_s"]})
-    return words.join(map(words.delay, known))
+        return words.PUBLISHED
+    return "plain HTTP" if series.colour == "control" else series.name.split(",")[0]
 
 
 def _finding(ours: pd.DataFrame, theirs: pd.DataFrame, pythons: Sequence[str]) -> str:
     """The stages by verdict, and what they take at the largest n that all of them have."""
     https = ours[ours["scheme"] == "https"]
-    verdicts = {stack: verdict_of(part) for stack, part in https.groupby("stack", sort=False)}
+    found = {stack: verdict_of(part) for stack, part in https.groupby("stack", sort=False)}
     shared = set.intersection(*(set(part["n"]) for _, part in https.groupby("stack")))
     said = []
-    for verdict in sorted(set(verdicts.values()), reverse=True):  # what is serial first
-        stacks = [stack for stack, its in verdicts.items() if its == verdict]
-        pythons_of: dict[str, list[str]] = {}
-        for stage, python in sorted(map(words.split_stack, stacks)):
-            pythons_of.setdefault(words.stack_label(stage), []).append(_python_label(python))
-        where = [f"{stage} ({', '.join(those)})" for stage, those in pythons_of.items()]
-        text = f"{words.capital(verdict)}: {words.join(where)}"
+    for verdict in sorted(set(found.values()), reverse=True):  # what is serial first
+        stacks = [stack for stack, its in found.items() if its == verdict]
+        text = f"{words.capital(verdict)}: {stages_named(sorted(stacks, key=words.split_stack))}"
         if shared:
             at_n = https[https["stack"].isin(stacks) & (https["n"] == max(shared))]["wall_s"]
             text += f": {_range(at_n)} at n = {max(shared)}"
@@ -197,7 +179,7 @@ def _finding(ours: pd.DataFrame, theirs: pd.DataFrame, pythons: Sequence[str]) -
         if len(rows):
             last = rows.sort_values("n").iloc[-1]
             delays = f"{words.number(last['wall_s'])} delays at n = {last['n']}"
-            said.append(f"Published for a laptop, {_python_label(python)}: {delays}")
+            said.append(f"Published for a laptop, {python_label(python)}: {delays}")
     return ". ".join(said) + "."
 
 

@@ -1,6 +1,6 @@
 """Where and when the rows behind a chart or a table came from, in sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 import pandas as pd
@@ -30,15 +30,9 @@ PUBLICATIONS = {
 }
 
 
-def publication(source: str) -> str:
-    """The title of a source file of data/published.csv; the file's name if it has none."""
-    return PUBLICATIONS.get(str(source)[:3], str(source))
-
-
 def moment(text: str) -> str:
     """An ISO 8601 time (UTC) in words: "20 November 2026, 11:05 UTC"."""
-    when = _parsed(text)
-    return f"{when.day} {when:%B %Y, %H:%M} UTC"
+    return f"{day(text)}, {_parsed(text):%H:%M} UTC"
 
 
 def day(text: str) -> str:
@@ -62,35 +56,38 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
     stand in for others say in what they differ (`instead`). Where the machine's speed varied too
     much while the rows were measured, that is said as well (casebook/runs/machine.py).
     """
-    frames = [frames] if isinstance(frames, pd.DataFrame) else list(frames)
-    frames = [frame for frame in frames if frame is not None and len(frame)]
+    frames = [frames] if isinstance(frames, pd.DataFrame) else frames
+    frames = [frame if "source" in frame else frame.assign(source=LIVE) for frame in frames]
+    live, recorded, published = (
+        [rows for frame in frames if len(rows := frame[frame["source"] == source])]
+        for source in (LIVE, REFERENCE, PUBLISHED)
+    )
     sentences = []
-    live = _of_source(frames, LIVE)
     if live:
         sentences.append(f"Measured on this machine{_span(live, moment)}.")
         sentences += _unsteady(live)
-    recorded = _of_source(frames, REFERENCE)
     if recorded:
         text = f"ecorded on the reference machine{_span(recorded, day)}, not measured now."
         named = f"{_named(recorded, live)}: r" if live else "R"
         sentences.append(capital(named) + text)
-        instead = dict.fromkeys(
-            said for frame in recorded for said in frame.get("instead", ()) if said
-        )
+        instead = [said for said in _each(recorded, "instead") if said]
         if instead:
             sentences.append(f"It was recorded with {'; '.join(instead)}.")
-    published = _of_source(frames, PUBLISHED)
     if published:
-        titles = dict.fromkeys(
-            publication(source)
-            for frame in published
-            for source in frame.get("published_in", pd.Series("an earlier work", frame.index))
-        )
-        sentences.append(f"Published in {join(titles)}.")
+        titles = [
+            PUBLICATIONS.get(str(source)[:3], str(source))
+            for source in _each(published, "published_in")
+        ]
+        sentences.append(f"Published in {join(dict.fromkeys(titles)) or 'an earlier work'}.")
     return " ".join(sentences)
 
 
-def _unsteady(live: list[pd.DataFrame]) -> list[str]:
+def _each(frames: Sequence[pd.DataFrame], column: str) -> list:
+    """What stands in a column of some frames, once each, in order."""
+    return list(dict.fromkeys(value for frame in frames for value in frame.get(column, ())))
+
+
+def _unsteady(live: Sequence[pd.DataFrame]) -> list[str]:
     """A warning, where the machine's speed varied too much while these rows were measured."""
     rows = pd.concat([frame for frame in live if "unit_ms" in frame] or [pd.DataFrame()])
     if not machine.is_unstable(rows):
@@ -102,19 +99,7 @@ def _unsteady(live: list[pd.DataFrame]) -> list[str]:
     ]
 
 
-def _of_source(frames: list[pd.DataFrame], source: str) -> list[pd.DataFrame]:
-    chosen = []
-    for frame in frames:
-        if "source" in frame:
-            frame = frame[frame["source"] == source]
-        elif source != LIVE:
-            continue
-        if len(frame):
-            chosen.append(frame)
-    return chosen
-
-
-def _named(recorded: list[pd.DataFrame], live: list[pd.DataFrame]) -> str:
+def _named(recorded: Sequence[pd.DataFrame], live: Sequence[pd.DataFrame]) -> str:
     """Which rows were recorded: their Pythons if those were not measured at all, else stacks.
 
     Of a stack that was measured too, the sizes n that were not.
@@ -130,9 +115,8 @@ def _named(recorded: list[pd.DataFrame], live: list[pd.DataFrame]) -> str:
     for kind, sizes in stacks.items():
         further = sizes - measured.get(kind, set()) if kind in measured else set()
         said = join(f"{n:,}" for n in sorted(further))
-        by_size.setdefault(said, []).append(
-            stack_label(*kind) if kind[0] else client_label(kind[1])
-        )
+        label = stack_label(*kind) if kind[0] else client_label(kind[1])
+        by_size.setdefault(said, []).append(label)
     if len(by_size) == 1 and len(stacks) == len(measured) and "" not in by_size:
         return f"the runs with n = {next(iter(by_size))}"
     return "; ".join(
@@ -140,7 +124,7 @@ def _named(recorded: list[pd.DataFrame], live: list[pd.DataFrame]) -> str:
     )
 
 
-def _kinds(frames: list[pd.DataFrame]) -> dict[tuple[str, str], set[int]]:
+def _kinds(frames: Sequence[pd.DataFrame]) -> dict[tuple[str, str], set[int]]:
     """The (stack, client) of some frames' rows, "" for a stack unknown, and their sizes n."""
     found: dict[tuple[str, str], set[int]] = {}
     for frame in frames:
@@ -152,14 +136,9 @@ def _kinds(frames: list[pd.DataFrame]) -> dict[tuple[str, str], set[int]]:
     return found
 
 
-def _span(frames: list[pd.DataFrame], say) -> str:
+def _span(frames: Sequence[pd.DataFrame], say: Callable[[str], str]) -> str:
     """The first and last moment of frames: ", A" or ", A to B"; "" when none is known."""
-    known = sorted(
-        str(value)
-        for frame in frames
-        if "measured_at" in frame
-        for value in frame["measured_at"].dropna()
-    )
+    known = sorted(str(value) for value in _each(frames, "measured_at") if not pd.isna(value))
     if not known:
         return ""
     first, last = say(known[0]), say(known[-1])

@@ -1,8 +1,7 @@
-"""Runs gathered into the lines of a chart: what each is called, its colour, its numbers."""
+"""A frame in the parts that a chart shows: what each is called, its colour, its numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 
 import pandas as pd
 
@@ -13,34 +12,72 @@ from casebook.errors import UsageError
 
 #: Columns that tell runs apart whatever a chart groups by, and what is taken where one is not
 #: there or not known.
-_ALWAYS_APART = {
-    "client": "grequests",
-    "scheme": "https",
-    "trust": "",
-    "source": words.LIVE,
-}
+_ALWAYS_APART = {"client": "grequests", "scheme": "https", "trust": "", "source": words.LIVE}
 
 #: Lines that would share a colour get these, in this order.
 _SPARE = ("stage-2", "indigo", "stage-4", "magenta", "olive", "stage-3", "steel", "brown", "plum")
 
 
 @dataclass(frozen=True)
-class Series:
-    """One line: some quantity by another, say wall time by number of requests.
+class Quantity:
+    """A numeric column, what it is called, and its unit, "" for a count."""
 
-    xs, medians, lows, highs: one entry per x, ascending. dots: every run as (x, y). name: the
-    same for all lines that differ only in their source; label says the source too.
-    """
+    column: str
+    called: str
+    unit: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.called}, {self.unit}" if self.unit else self.called
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a frame that belong together; name: the same for those that differ in source only."""
 
     name: str
-    label: str
     colour: str
-    source: str
+    rows: pd.DataFrame
+
+    @property
+    def source(self) -> str:
+        return self.rows["source"].iloc[0]
+
+    @property
+    def label(self) -> str:
+        return self.name if self.source == words.LIVE else f"{self.name}, {self.source}"
+
+
+@dataclass(frozen=True)
+class Point:
+    """The median of some runs, and the smallest and the largest of them."""
+
+    label: str
+    middle: float
+    low: float
+    high: float
+
+    def spread(self, unit: str) -> str:
+        """The smallest and the largest where they differ visibly: " (1.05–1.27)", else ""."""
+        say = words.number if unit else words.amount
+        low, high = say(self.low), say(self.high)
+        return "" if low == high else f" ({low}–{high})"
+
+
+@dataclass(frozen=True)
+class Series(Part):
+    """One line. points: the runs at each of xs, ascending; dots: every run as (x, y)."""
+
     xs: tuple[float, ...]
-    medians: tuple[float, ...]
-    lows: tuple[float, ...]
-    highs: tuple[float, ...]
+    points: tuple[Point, ...]
     dots: tuple[tuple[float, float], ...]
+
+    @property
+    def medians(self) -> list[float]:
+        return [point.middle for point in self.points]
+
+    def at(self, x: float) -> Point:
+        return self.points[self.xs.index(x)]
 
 
 def columns(frame: pd.DataFrame, *needed: str) -> None:
@@ -52,8 +89,28 @@ def columns(frame: pd.DataFrame, *needed: str) -> None:
         raise UsageError("the chart got no runs; measure some, or look at the filter before it")
 
 
-def completed(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with the columns that always tell runs apart, and with peak memory in MB."""
+def quantities(asked: str | Sequence[str] | Mapping[str, str]) -> list[Quantity]:
+    """The quantities that a chart is asked for, by their columns: `wall_s`: wall time in s.
+
+    A mapping says what they are called instead: {"cpu_ms": "processor time"}, {"locks": "locks
+    taken, thousand"}. A unit that it does not say is the one that the column's name ends in.
+    """
+    texts = asked if isinstance(asked, Mapping) else {}
+    found = []
+    for column in [asked] if isinstance(asked, str) else asked:
+        own, _, unit = tables.header(column).rpartition(", ")
+        own, unit = (own, unit) if own else (unit, "")
+        called, _, its_unit = texts.get(column, own).rpartition(", ")
+        called, its_unit = (called, its_unit) if called else (its_unit, unit)
+        found.append(Quantity(column, called, its_unit))
+    return found
+
+
+def usable(frame: pd.DataFrame, *asked: str) -> pd.DataFrame:
+    """The rows with a number in all columns asked for, and the columns that tell runs apart.
+
+    `peak_mb` is made of `peak_rss_kib`. Raises UsageError where there are none.
+    """
     filled = {
         name: frame[name].fillna(usual) if name in frame else usual
         for name, usual in _ALWAYS_APART.items()
@@ -61,37 +118,27 @@ def completed(frame: pd.DataFrame) -> pd.DataFrame:
     frame = frame.assign(**filled)
     if "peak_rss_kib" in frame and "peak_mb" not in frame:
         frame = frame.assign(peak_mb=frame["peak_rss_kib"] * 1024 / 1e6)
+    columns(frame, *asked)
+    frame = frame.dropna(subset=list(asked))
+    columns(frame)
     return frame
 
 
-def groups(
-    frame: pd.DataFrame,
-    by: str | Sequence[str],
-    labels: Mapping | None = None,
-    colours: Mapping | None = None,
-) -> list[tuple[str, str, pd.DataFrame]]:
-    """A completed frame in parts, in order of appearance: (name, colour, rows).
+def groups(frame: pd.DataFrame, by: str | Sequence[str]) -> list[Part]:
+    """A usable frame in parts, in order of appearance.
 
     by: the column or columns that name a part; client, scheme, trust and source always tell
-    parts apart as well, and are named where they differ. labels, colours: in place of what
-    the part would get, by its name, its value in `by` (a tuple where those are several), its
-    (stack, client), its stack or its client. Parts that differ only in source share a name.
+    parts apart as well, and are named where they differ. A column `colour` (names of
+    colours.COLOURS) is taken where it is there, else the colour of what the part is.
     """
     by = [by] if isinstance(by, str) else list(by)
     columns(frame, *by)
     keys = list(dict.fromkeys([*by, *_ALWAYS_APART]))
     parts = [rows for _, rows in frame.groupby(keys, sort=False, dropna=False)]
     firsts = [rows.iloc[0] for rows in parts]
-    names = _names(firsts, by)
-    unknown = [name for name in (colours or {}).values() if name not in COLOURS]
-    if unknown:
-        raise UsageError(f"there is no colour {unknown[0]!r}; choose of: {', '.join(COLOURS)}")
-    asked = [_given(colours, *each) for each in zip(firsts, repeat(by), names)]
-    own = [given or _colour(first, by) for given, first in zip(asked, firsts, strict=True)]
-    free = [not a and _is_spare(f, c) for a, f, c in zip(asked, firsts, own, strict=True)]
-    own = _made_room(names, own, free)
-    called = [_given(labels, *each) or each[2] for each in zip(firsts, repeat(by), names)]
-    return list(zip(called, own, parts, strict=True))
+    names, own = _names(firsts, by), [_colour(first, by) for first in firsts]
+    own = _made_room(names, own, [_is_spare(*each) for each in zip(firsts, own, strict=True)])
+    return [Part(*each) for each in zip(names, own, parts, strict=True)]
 
 
 def _made_room(names: Sequence[str], own: Sequence[str], free: Sequence[bool]) -> list[str]:
@@ -103,39 +150,28 @@ def _made_room(names: Sequence[str], own: Sequence[str], free: Sequence[bool]) -
     return [given[name] for name in names]
 
 
+def _is_spare(first: pd.Series, colour: str) -> bool:
+    """Whether nobody chose a part's colour: neither the frame nor casebook/colours.py."""
+    of_stack = first.get("stack", ""), first["client"]
+    asked = isinstance(first.get("colour"), str)
+    return not asked and is_spare(*of_stack) and colour == colour_name(*of_stack)
+
+
 def gather(
     frame: pd.DataFrame,
     by: str | Sequence[str] = "stack",
     y: str = "wall_s",
     x: str = "n",
-    labels: Mapping | None = None,
-    colours: Mapping | None = None,
 ) -> list[Series]:
-    """The series in a frame of runs, in the order in which they first appear.
-
-    Rows without a number in `y` are left out. by, labels, colours: as in `groups`.
-    """
-    frame = completed(frame)
-    columns(frame, x, y)
-    frame = frame.dropna(subset=[x, y])
-    columns(frame)
+    """The lines in a frame of runs, in the order in which they first appear; by: as in `groups`."""
+    frame = usable(frame, x, y)
     found = []
-    for name, colour, rows in groups(frame, by, labels, colours):
-        source = rows["source"].iloc[0]
-        at = rows.groupby(x)[y]
-        found.append(
-            Series(
-                name=name,
-                label=name if source == words.LIVE else f"{name}, {source}",
-                colour=colour,
-                source=source,
-                xs=tuple(_whole(value) for value in at.median().index),
-                medians=tuple(map(float, at.median())),
-                lows=tuple(map(float, at.min())),
-                highs=tuple(map(float, at.max())),
-                dots=tuple((_whole(a), float(b)) for a, b in rows[[x, y]].itertuples(index=False)),
-            )
-        )
+    for part in groups(frame, by):
+        at = part.rows.groupby(x)[y].agg(["median", "min", "max"])
+        points = (Point(part.label, *map(float, row)) for row in at.itertuples(index=False))
+        dots = ((_whole(a), float(b)) for a, b in part.rows[[x, y]].itertuples(index=False))
+        xs = tuple(map(_whole, at.index))
+        found.append(Series(**vars(part), xs=xs, points=tuple(points), dots=tuple(dots)))
     return found
 
 
@@ -149,28 +185,43 @@ def told_apart(lines: Sequence[Series]) -> list[Series]:
     return [replace(line, colour=given[line.name]) for line in lines]
 
 
-def quantity(column: str, label: str | None = None, unit: str | None = None) -> tuple[str, str]:
-    """What a column holds and its unit: `wall_s` -> ("wall time", "s").
+def is_log(asked: bool | None, usual: bool, values: Sequence[float], what: str) -> bool:
+    """Whether a scale is logarithmic: as asked, else as usual.
 
-    label: what to call it instead, as "certificate loads" or "wall time, s". unit: its unit.
+    Raises UsageError when it is asked to be and something is not above 0.
     """
-    known, _, its_unit = tables.header(column).rpartition(", ")
-    if not known:
-        known, its_unit = its_unit, ""
-    if label is not None:
-        known, _, last = label.rpartition(", ")
-        known, its_unit = (known, last) if known else (last, its_unit)
-    return known, its_unit if unit is None else unit
+    if asked and min(values) <= 0:
+        raise UsageError(
+            f"{what} has a {words.number(min(values))}, which a logarithmic scale cannot show: "
+            "leave the scale to the chart, or those rows out"
+        )
+    return usual if asked is None else asked
 
 
-def spread(series: Series, i: int, unit: str = "s") -> str:
-    """The median at one x and, where runs differ visibly, the smallest and the largest."""
-    values = series.medians[i], series.lows[i], series.highs[i]
-    middle, low, high = (words.amount(value) for value in values)
-    if unit:
-        middle, low, high = (words.number(value) for value in values)
-    said = f"{middle} {unit}".rstrip()
-    return said if low == high else f"{said} ({low}–{high})"
+def spans_a_decade(values: Sequence[float]) -> bool:
+    """Whether all are positive, and the largest is at least ten times the smallest."""
+    return min(values) > 0 and max(values) >= 10 * min(values)
+
+
+def ratio(ranked: Sequence[Point], said: str) -> str:
+    """How many times the least is in the most, `said` "as long": "B: 3.1 times as long as A."
+
+    ranked: from the least to the most. "" where they lie less than 1.5 times apart.
+    """
+    if not ranked or ranked[0].middle <= 0 or ranked[-1].middle < 1.5 * ranked[0].middle:
+        return ""
+    least, most = ranked[0], ranked[-1]
+    factor = words.times(most.middle / least.middle)
+    return f"{words.capital(most.label)}: {factor} {said} as {least.label}."
+
+
+def ends(ranked: Sequence[Point], unit: str, said: str) -> str:
+    """The least and the most: "1.05 s (A) to 3.20 s (B), 3.0 times as long."; said: as in ratio."""
+    least, most = ranked[0], ranked[-1]
+    text = " to ".join(f"{words.amount(p.middle, unit)} ({p.label})" for p in (least, most))
+    if not 0 < least.middle < most.middle:
+        return f"{text}."
+    return f"{text}, {words.times(most.middle / least.middle)} {said}."
 
 
 def _whole(value) -> float:
@@ -216,21 +267,12 @@ def _stack_words(stack: str, client: str, ways: set, client_is_named: bool) -> s
     return f"{label}, grequests" if client == "grequests" and len(ways) > 1 else label
 
 
-def _given(asked: Mapping | None, first: pd.Series, by: Sequence[str], name: str) -> str:
-    if not asked:
-        return ""
-    values = tuple(first[column] for column in by)
-    stack, client = first.get("stack", ""), first["client"]
-    ways = [name, values, *values, (stack, client), stack, client]
-    return next((asked[way] for way in ways if way in asked), "")
-
-
-def _is_spare(first: pd.Series, colour: str) -> bool:
-    of_stack = first.get("stack", ""), first["client"]
-    return is_spare(*of_stack) and colour == colour_name(*of_stack)
-
-
 def _colour(first: pd.Series, by: Sequence[str]) -> str:
+    asked = first.get("colour")
+    if isinstance(asked, str) and asked:
+        if asked not in COLOURS:
+            raise UsageError(f"there is no colour {asked!r}; choose of: {', '.join(COLOURS)}")
+        return asked
     if first["scheme"] == "http":
         return "control"
     if "stack" in by or "client" in by or not (set(by) & set(words.VALUES)):

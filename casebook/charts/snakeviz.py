@@ -21,25 +21,12 @@ from snakeviz.stats import json_stats, table_rows
 from tornado.template import Template
 
 from casebook import places
+from casebook.charts.styles import rules
 from casebook.errors import BookFailed, UsageError
 from casebook.findings import media
 
 #: A line of a profile: file, line, function.
 Line = tuple[str, int, str]
-
-#: SnakeViz's own page is made for a wide screen, and some of it is too pale to read.
-STYLE = """<style>
-  #snakeviz-text > a, .footer-link, .reading a, input, .dataTables_wrapper .dataTables_info,
-  .dataTables_wrapper .dataTables_filter { color: inherit !important; }
-  #table_div, #chart { overflow-x: auto; }
-  .reading { margin: 0 auto 2rem; max-width: 45rem; font-family: sans-serif; line-height: 1.5; }
-  @media (max-width: 60rem) {
-    body { padding: 0.5rem; }
-    #snakeviz-text, #resetbuttons, .button-div, #sv-style-label, #sv-depth-label,
-    #sv-cutoff-label, #sv-info-div, #sv-call-stack { position: static; display: inline-block; }
-    button, select { font-size: 14px; padding: 5px 10px; }
-  }
-</style>"""
 
 READING = (
     "Each bar is a function, as wide as the time spent in it and in what it called, which is "
@@ -110,10 +97,9 @@ def page_html(profile: Path, title: str, top: str = "") -> str:
     _shorten_paths(stats)
     way = way_to_the_time(stats)
     longest, root = way[0], way[-1]
-    read = READING.format(
-        root=html.escape(root[2]), longest=html.escape(longest[2]), torn=HELD if way[2:] else TORN,
-        own_s=stats.stats[longest][2], total_s=stats.total_tt,
-    )  # fmt: skip
+    said = {"root": html.escape(root[2]), "longest": html.escape(longest[2])}
+    said |= {"own_s": stats.stats[longest][2], "total_s": stats.total_tt}
+    read = READING.format(torn=HELD if way[2:] else TORN, **said)
     page = Template(_packaged("templates/viz.html"), autoescape="xhtml_escape").generate(
         profile_name=title,
         table_rows=_script_json(table_rows(stats)),
@@ -126,11 +112,12 @@ def page_html(profile: Path, title: str, top: str = "") -> str:
     }
     text = page.decode()
     for pattern, put in (changes | INSIDE).items():
-        text, count = re.subn(pattern, put if callable(put) else _as_it_is(put), text, flags=re.S)
+        made = put if callable(put) else lambda at, put=put: put
+        text, count = re.subn(pattern, made, text, flags=re.S)
         if count == 0:
             raise BookFailed(
                 f"SnakeViz's page no longer holds {pattern!r}: adapt "
-                "casebook/pages/snakeviz_pages.py to it."
+                "casebook/charts/snakeviz.py to it."
             )
     return text
 
@@ -161,26 +148,16 @@ def _shorten_paths(stats: Any) -> None:
     }
 
 
-def _static(name: str) -> str:
-    return _packaged(f"static/{name}").replace("</script", "<\\/script")
-
-
 def _packaged(name: str) -> str:
     return resources.files("snakeviz").joinpath(name).read_text(encoding="utf-8")
 
 
+def _static(name: str) -> str:
+    return _packaged(f"static/{name}").replace("</script", "<\\/script")
+
+
 def _script_json(data: object) -> str:
     return json.dumps(data).replace("</", "<\\/")
-
-
-def _as_it_is(text: str) -> Callable[[re.Match], str]:
-    return lambda at: text
-
-
-def _libraries(at: re.Match) -> str:
-    """The script of the worker, which otherwise asks a content network for its libraries."""
-    names = ("immutable", "lodash")
-    return f"{at[1]}var window=self;{''.join(_static(f'vendor/{name}.min.js') for name in names)};"
 
 
 #: What every page needs, by what it takes the place of.
@@ -194,7 +171,11 @@ INSIDE: dict[str, str | Callable[[re.Match], str]] = {
     """<script src=["']/static/([^"']+)["']></script>""": (
         lambda at: f"<script>{_static(at[1])}</script>"
     ),
-    "</head>": f'<link rel="icon" href="data:,">{STYLE}</head>',
-    '(<script id="hierarchy-worker"[^>]*>)': _libraries,
+    "</head>": f'<link rel="icon" href="data:,"><style>{rules("snakeviz")}</style></head>',
+    # The script of the worker otherwise asks a content network for its libraries.
+    '(<script id="hierarchy-worker"[^>]*>)': lambda at: (
+        f"{at[1]}var window=self;{_static('vendor/immutable.min.js')}"
+        f"{_static('vendor/lodash.min.js')};"
+    ),
     r"// Try loading JS from CDN.*?throw 'Could not load JS libraries.*?';\s*}\s*}": "",
 }

@@ -2,35 +2,33 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from casebook import words
 from casebook.charts.origins import origin
-from casebook.colours import style
+from casebook.charts.styles import style
 from casebook.errors import UsageError
 
 #: Column names as headers, with the unit in them.
 HEADERS = {
-    "n": "n",
     "wall_s": "wall time, s",
     "user_s": "user CPU, s",
     "sys_s": "system CPU, s",
     "cpu_s": "CPU, s",
     "process_cpu_s": "CPU of the whole process, s",
     "server_cpu_s": "server's CPU, s",
-    "delay_s": "delay, s",
-    "median_s": "median, s",
     "min_s": "fastest, s",
     "max_s": "slowest, s",
     "tottime_s": "total time, s",
     "cumtime_s": "cumulative time, s",
     "peak_rss_kib": "peak memory, KiB",
     "peak_mb": "peak memory, MB",
-    "effective_concurrency": "effective concurrency",
     "measured_at": "measured at, UTC",
     "counters_connections": "connections",
     "counters_handshakes": "TLS handshakes",
@@ -43,31 +41,6 @@ HEADERS = {
     "counters_longest_stall_s": "event loop stood still, s",
 }
 
-_EDGE = "var(--pst-color-border,var(--jp-border-color2,#c9ced4))"
-CSS = (
-    ".cb.cb-table{margin:1rem 0;padding:0}"
-    ".cb.cb-table .cb-scroll{overflow-x:auto;max-width:100%}"
-    ".cb.cb-table table{border-collapse:collapse;margin:0;width:auto;table-layout:auto;"
-    "font-size:.9em;line-height:1.4;border:0;display:table;color:inherit}"
-    ".cb.cb-table figcaption{font:inherit;font-size:.9em;line-height:1.45;margin:0 0 .5rem;"
-    "max-width:42rem;text-align:start;color:inherit}"
-    ".cb.cb-table caption{position:absolute;width:1px;height:1px;padding:0;overflow:hidden;"
-    "clip-path:inset(50%)}"
-    ".cb.cb-table .cb-title{font-weight:600}"
-    ".cb.cb-table .cb-source{color:var(--cb-faint,#5c6166)}"
-    ".cb.cb-table th,.cb.cb-table td{padding:.25rem .6rem;border:0;"
-    f"border-bottom:1px solid {_EDGE};"
-    "text-align:start;vertical-align:top;font-weight:400;background:none;max-width:none}"
-    ".cb.cb-table th:first-child,.cb.cb-table td:first-child{padding-inline-start:0}"
-    ".cb.cb-table thead th{font-weight:600;vertical-align:bottom}"
-    ".cb.cb-table tbody th{min-width:min(7rem,24vw)}"
-    ".cb.cb-table .cb-number{text-align:end;font-variant-numeric:tabular-nums;white-space:nowrap}"
-    ".cb.cb-table thead .cb-number{white-space:normal}"
-    ".cb.cb-table code{background:none;border:0;padding:0;color:inherit;white-space:normal}"
-    ".cb.cb-table tr.cb-marked th,.cb.cb-table tr.cb-marked td{font-weight:700;"
-    "background:color-mix(in srgb,var(--cb-stage-2,#c14109) 12%,transparent)}"
-)
-
 
 @dataclass(frozen=True)
 class Table:
@@ -78,6 +51,20 @@ class Table:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         return {"text/html": self.html, "text/plain": self.text}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a cell: text for a terminal, html for a page."""
+
+    text: str
+    html: str
+
+    @classmethod
+    def code(cls, text: str, around: str = "{}") -> "Cell":
+        """A path or a dotted name, which a page may break after its separators."""
+        broken = re.sub(r"([./_:(])", r"\1<wbr>", escape(text))
+        return cls(around.format(text), around.format(f"<code>{broken}</code>"))
 
 
 def show(
@@ -97,70 +84,62 @@ def show(
         raise UsageError("the table has no rows; measure some, or look at the filter before it")
     if not caption.strip():
         raise UsageError("a table needs a caption")
-    formats, headers = dict(formats or {}), HEADERS | dict(headers or {})
+    formats, headers = formats or {}, headers or {}
     unknown = [name for name in formats if name not in frame]
     if unknown:
         raise UsageError(f"there is no column {', '.join(unknown)} to format in this table")
-    source = origin(frame) if "source" in frame else ""
-    names = [str(name) for name in frame.columns]
-    titles = [headers.get(name) or header(name) for name in names]
-    numeric = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns]
-    cells = [
-        [_cell(frame, row, name, formats) for name in frame.columns] for row in range(len(frame))
+    told = [
+        [_said(value, frame[name], formats.get(name)) for value in frame[name]] for name in frame
     ]
-    css = [' class="cb-number"' if number else "" for number in numeric]
-    head = [
-        f'<th scope="col"{its_css}>{escape(title)}</th>'
-        for title, its_css in zip(titles, css, strict=True)
-    ]
-    body = []
-    for row in cells:
-        parts = [
-            (
-                f'<th scope="row"{its_css}>{escape(text)}</th>'
-                if i == 0
-                else f"<td{its_css}>{escape(text)}</td>"
-            )
-            for i, (its_css, text) in enumerate(zip(css, row, strict=True))
-        ]
-        body.append("".join(parts))
-    return Table(boxed(caption, head, body, source), _text(caption, titles, cells, source))
+    return table(
+        caption,
+        [headers.get(name) or header(str(name)) for name in frame],
+        zip(*told, strict=True),
+        numbers=[i for i, name in enumerate(frame) if is_numeric_dtype(frame[name])],
+        source=origin(frame) if "source" in frame else "",
+    )
 
 
-def boxed(
+def table(
     caption: str,
-    head: Sequence[str],
-    body: Sequence[str],
-    source: str = "",
+    titles: Sequence[str],
+    rows: Iterable[Sequence[str | Cell]],
     *,
+    numbers: Collection[int] = (),
     finding: str = "",
-    marked: Sequence[int] = (),
-    css: str = "",
+    source: str = "",
+    marked: Collection[int] = (),
     kind: str = "",
-) -> str:
-    """The HTML of a table in its scroll box, from finished header cells and rows of cells.
+) -> Table:
+    """A table of finished cells in its scroll box, the first of each row its header.
 
-    finding, source: what the caption says after the title. marked: positions of rows to stand
-    out (the row must also say why in words). kind: a further class, for css.
+    numbers: positions of the columns of numbers. finding, source: what the caption says after
+    the title. marked: positions of rows to stand out (the row must also say why in words).
+    kind: a section of style.css beside that of tables, which is a class too.
     """
+    css = [' class="cb-number"' * (i in numbers) for i in range(len(titles))]
+    head = zip(css, titles, strict=True)
+    body, texts = "", [list(titles)]
+    for i, row in enumerate(rows):
+        cells = [each if isinstance(each, Cell) else Cell(each, escape(each)) for each in row]
+        texts.append([cell.text for cell in cells])
+        shown = [f"<td{c}>{cell.html}</td>" for c, cell in zip(css, cells, strict=True)]
+        shown[0] = f'<th scope="row"{css[0]}>{cells[0].html}</th>'
+        body += f"<tr{' class=cb-marked' * (i in marked)}>{''.join(shown)}</tr>"
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in texts]
     title = escape(caption.rstrip("."))
     said = f'<span class="cb-title" aria-hidden="true">{title}.</span>'
     said += f" {escape(finding)}" if finding else ""
     said += f' <span class="cb-source">{escape(source)}</span>' if source else ""
-    rows = "".join(
-        f"<tr{' class=cb-marked' if i in marked else ''}>{row}</tr>" for i, row in enumerate(body)
+    html = (
+        f'<figure class="cb cb-table {kind and f"cb-{kind}"}">{style("table", kind)}'
+        f'<figcaption>{said}</figcaption><div class="cb-scroll" role="group" tabindex="0" '
+        f'aria-label="{title}"><table><caption>{title}</caption><thead><tr>'
+        + "".join(f'<th scope="col"{c}>{escape(text)}</th>' for c, text in head)
+        + f"</tr></thead><tbody>{body}</tbody></table></div></figure>"
     )
-    return (
-        f'<figure class="cb cb-table {kind}">{style(CSS + css)}<figcaption>{said}</figcaption>'
-        f'<div class="cb-scroll" role="group" tabindex="0" aria-label="{title}"><table>'
-        f"<caption>{title}</caption><thead><tr>{''.join(head)}</tr></thead>"
-        f"<tbody>{rows}</tbody></table></div></figure>"
-    )
-
-
-def breakable(text: str) -> str:
-    """A path or dotted name as HTML that may break after its separators."""
-    return re.sub(r"([./_:(])", r"\1<wbr>", escape(str(text)))
+    return Table(html, "\n".join([caption, *lines, *([source] if source else [])]))
 
 
 def header(name: str) -> str:
@@ -173,23 +152,22 @@ def header(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _cell(frame: pd.DataFrame, row: int, name, formats: Mapping) -> str:
-    value = frame[name].iloc[row]
-    asked = formats.get(name)
+def _said(value: Any, column: pd.Series, asked: str | Callable | None) -> str:
+    """A value in a column, as asked for, else as the column is said."""
     if callable(asked):
         return str(asked(value))
     if value is None or (isinstance(value, float) and math.isnan(value)) or value is pd.NA:
         return "–"
     if asked is not None:
         return format(value, asked)
-    if name == "stack":
+    if column.name == "stack":
         return words.stack_label(value)
-    if name == "source":
+    if column.name == "source":
         return words.SOURCES.get(value, str(value))
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if pd.api.types.is_float_dtype(frame[name]):
-        return f"{value:.{_decimals(frame[name])}f}"
+    if pd.api.types.is_float_dtype(column):
+        return f"{value:.{_decimals(column)}f}"
     return str(value)
 
 
@@ -200,13 +178,3 @@ def _decimals(column: pd.Series) -> int:
         return 0
     largest = known.abs().max()
     return max(1, 2 - math.floor(math.log10(largest))) if largest > 0 else 0
-
-
-def _text(caption: str, titles: Sequence[str], cells: Sequence[Sequence[str]], source: str) -> str:
-    rows = [list(titles), *[list(row) for row in cells]]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(titles))]
-    lines = [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join([caption, *lines, *([source] if source else [])])

@@ -1,0 +1,157 @@
+"""Charts of runs that say what the book asks of them, made of `against` and of `dots`."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from casebook import words
+from casebook.charts import series
+from casebook.charts.against import spelled
+from casebook.charts.dots import row_chart
+from casebook.charts.figure import Chart, chart
+from casebook.charts.lines import Limit, all_xs, panel, reading
+from casebook.charts.origins import origin
+from casebook.runs.analysis import CONCURRENT_FROM, verdict_of
+
+_E = "effective_concurrency"
+
+
+def n_against_wall(
+    frame: pd.DataFrame,
+    published: pd.DataFrame | None = None,
+    *,
+    title: str = "Wall time against the number of requests",
+    name: str = "",
+    limits: Mapping[str, Limit] | None = None,
+) -> Chart:
+    """The wall time of n requests, one line per stack.
+
+    frame: runs (stack, client, n, delay_s, wall_s, source, measured_at); plain HTTP is grey.
+    published: rows of published.series(). Where its delay is not the runs' own, all is shown in
+    delays instead of seconds. limits: {label: seconds, or seconds as a function of n}. Both axes
+    are logarithmic where n spans a decade or more.
+    """
+    series.columns(frame, "stack", "n", "wall_s", "delay_s")
+    given = [frame] if published is None else [frame, published]
+    delays = sorted({float(d) for part in given for d in part["delay_s"].dropna()})
+    unit, limits = "s", limits or {}
+    if len(delays) > 1:
+        unit, delay_s = "delays", float(frame["delay_s"].iloc[0])
+        given = [part.assign(wall_s=part["wall_s"] / part["delay_s"]) for part in given]
+        limits = {text: _divided(limit, delay_s) for text, limit in limits.items()}
+    lines = [line for part in given for line in series.gather(part)]
+    log = series.spans_a_decade(all_xs(lines))
+    up = f"wall time, {'in ' * (unit == 'delays')}{unit}"
+    each = f"; one delay: {words.join(map(words.delay, delays))}" * (unit == "delays")
+    return chart(
+        name,
+        panel(lines, limits, titles=("requests (n)", up), logs=(log, log)),
+        title=title,
+        finding=_walls(lines, unit),
+        reading=f"{reading(lines, (log, log))}{each}.",
+        source=origin(given),
+    )
+
+
+def _divided(limit: Limit, by: float) -> Limit:
+    return (lambda n: limit(n) / by) if callable(limit) else limit / by
+
+
+def _walls(lines: Sequence[series.Series], unit: str) -> str:
+    """All lines at the largest n that all have; of ours over HTTPS, how far they lie apart."""
+    n = min(max(line.xs) for line in lines)
+    text = f"At n = {n}: {spelled(lines, n, unit)}."
+    ours = [s for s in lines if s.source != words.PUBLISHED and s.colour != "control"]
+    ranked = sorted((s.at(n).middle, s.label) for s in ours if n in s.xs)
+    if len(ranked) < 2 or ranked[-1][0] < 1.5 * ranked[0][0]:
+        return text
+    (fast, fastest), (slow, slowest) = ranked[0], ranked[-1]
+    return f"{text} {words.capital(slowest)} takes {words.times(slow / fast)} as long as {fastest}."
+
+
+def effective_concurrency(
+    frame: pd.DataFrame,
+    by: str | Sequence[str] = "stack",
+    *,
+    title: str = "Effective concurrency",
+    name: str = "",
+) -> Chart:
+    """How many requests were served at a time, every run a dot, one row per value of `by`.
+
+    frame: runs (stack, effective_concurrency, source, measured_at; and, where it is known,
+    verdict). Lines stand at 1, which no serial run can exceed, and at 1.5, from where a run
+    counts as concurrent.
+    """
+    series.columns(frame, "stack", _E)
+    parts = series.groups(series.usable(frame, _E), by)
+    said = "; ".join(
+        f"{part.label} {_range(part.rows[_E])} ({len(part.rows)} run{'s' * (len(part.rows) > 1)})"
+        for part in parts
+    )
+    return row_chart(
+        parts,
+        [_E],
+        lambda median, _: words.number(median, 2),
+        axis="effective concurrency = n × delay / wall time",
+        limits={
+            "1: one at a time": 1.0,
+            f"from {CONCURRENT_FROM}: concurrent": CONCURRENT_FROM,
+        },
+        name=name,
+        title=title,
+        finding=f"{words.capital(said)}.{_gap(frame)}",
+        source=origin(frame),
+    )
+
+
+def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: str = "") -> Chart:
+    """The wall time of each variant at the largest n, fastest first, every run a dot.
+
+    frame: runs (stack, n, delay_s, wall_s, effective_concurrency, verdict, source, measured_at).
+    The delay is a line, where all have the same.
+    """
+    series.columns(frame, "stack", "n", "delay_s", "wall_s", _E, "verdict")
+    frame = frame[frame["n"] == frame["n"].max()]
+    n, delays = int(frame["n"].iloc[0]), frame["delay_s"].unique()
+    parts = series.groups(series.usable(frame, "wall_s"), "stack")
+    parts = sorted(parts, key=lambda part: part.rows["wall_s"].median())
+    fast, slow = ((part.label, part.rows["wall_s"].median()) for part in (parts[0], parts[-1]))
+    finding = (
+        f"At n = {n}, {fast[0]} is the fastest, {words.seconds(fast[1])}, and {slow[0]} the "
+        f"slowest, {words.seconds(slow[1])}: {words.times(slow[1] / fast[1])} as long."
+    )
+    verdicts: dict[str, list[str]] = {}
+    for part in parts:
+        verdicts.setdefault(verdict_of(part.rows), []).append(part.label)
+    for verdict, labels in verdicts.items():
+        finding += f" {words.capital(verdict)}: {'; '.join(labels)}."
+    return row_chart(
+        parts,
+        ["wall_s"],
+        lambda median, rows: f"{words.seconds(median)}, {verdict_of(rows)}",
+        axis=f"wall time of n = {n} requests, s",
+        limits={f"one delay, {words.delay(delays[0])}": delays[0]} if len(delays) == 1 else {},
+        name=name,
+        title=title,
+        finding=finding,
+        source=origin(frame),
+    )
+
+
+def _range(values: pd.Series) -> str:
+    low, high = words.number(values.min(), 2), words.number(values.max(), 2)
+    return low if low == high else f"{low} to {high}"
+
+
+def _gap(frame: pd.DataFrame) -> str:
+    """Whether serial and concurrent runs lie apart, in words."""
+    if "verdict" not in frame:
+        return ""
+    serial = frame[frame["verdict"] == "serial"][_E]
+    concurrent = frame[frame["verdict"] == "concurrent"][_E]
+    if serial.empty or concurrent.empty:
+        return ""
+    high, low = words.number(serial.max(), 2), words.number(concurrent.min(), 2)
+    if serial.max() < concurrent.min():
+        return f" No serial run is above {high} and no concurrent one below {low}."
+    return f" The two overlap: a serial run reaches {high}, a concurrent one falls to {low}."
