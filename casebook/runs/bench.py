@@ -1,5 +1,6 @@
 """One run at a time: a server, a stack's environment, a probe in it, and the answer checked."""
 
+import atexit
 import contextlib
 import tempfile
 from collections.abc import Callable
@@ -74,12 +75,24 @@ def digest(stack: Stack, parameters: dict[str, Any]) -> str:
     return answers.digest(stack, [*executed, *server.MADE_OF], parameters)
 
 
+#: Lab servers by scheme.
+_labs: dict[str, Server] = {}
+
+
+def _lab_of_this_process(scheme: str) -> Server:
+    """The lab server, started when the first measurement needs one; it ends with this process."""
+    lab = _labs.get(scheme)
+    if lab is None or not lab.process or lab.process.poll() is not None:
+        lab = _labs[scheme] = server.start(scheme)
+        atexit.register(lab.stop)
+    return lab
+
+
 class Bench:
     """Takes single measurements against one server, and remembers those of the lab server.
 
-    of_another: a server of the caller's; without one, a lab server is started when the first
-    measurement needs it, and ends with the `with` block. Only measurements against that one are
-    stored: what another server is made of cannot be known.
+    of_another: a server of the caller's; without one, the lab server of this process is used. Only
+    measurements against that one are stored: what another server is made of cannot be known.
     """
 
     def __init__(self, scheme: str = "https", of_another: Server | None = None):
@@ -154,10 +167,8 @@ class Bench:
         return answer | {"versions": environment.versions}, lab.counters()
 
     def lab(self) -> Server:
-        """The server, started now if nothing has needed it yet."""
-        if self._server is None:
-            self._server = self._open.enter_context(server.start(self.scheme))
-        return self._server
+        """The server that is asked."""
+        return self._server or _lab_of_this_process(self.scheme)
 
     def _trusted(self, name: str, lab: Server) -> trust.Trust:
         if self._bundles is None:
