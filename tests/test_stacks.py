@@ -128,7 +128,7 @@ def test_a_stack_without_its_lock_says_what_writes_it():
 )
 def test_a_lock_that_the_table_does_not_have_is_refused(table, what):
     with pytest.raises(SystemExit, match=rf"new-1.0: .* no {what}"):
-        locks.stack_lock("new-1.0", table)
+        locks.lock_of("new-1.0", table)
 
 
 def test_stacks_of_one_python_differ_in_what_they_are_about_only():

@@ -110,8 +110,9 @@ def look(_, frame):
     """Charge what is running with the processor time since the last look."""
     global last
     now, part = time.process_time(), part_of(frame)
-    spent[part] = spent.get(part, 0) + now - last
-    last = now
+    if now > last:  # else another look came in between, and has charged it
+        spent[part] = spent.get(part, 0) + now - last
+        last = now
 
 
 def part_of(frame):

@@ -43,8 +43,8 @@ def _resolve(wanted: list[str], *options: str, held: list[str]) -> str:
     return done.stdout
 
 
-def _of_stack(name: str, table: dict) -> str:
-    """The lock of [packages] NAME of the table."""
+def lock_of(name: str, table: dict) -> str:
+    """The text of a lock, from [packages] of the table. Ends with a word where it has none."""
     pythons = {row["lock"]: row["python"] for row in table["stack"] if "lock" in row}
     for known, what in ((pythons, "row with this lock"), (table["packages"], "[packages] entry")):
         if name not in known:
@@ -78,7 +78,7 @@ def main(names: list[str]) -> None:
             text = _resolve(wanted, *_FOR_TODAY, "--constraints", held=held)
         else:
             source, command = "env/stacks.toml", "casebook.stacks.locks"
-            path, text = places.ENV / "locks" / f"{name}.txt", _of_stack(name, table)
+            path, text = places.ENV / "locks" / f"{name}.txt", lock_of(name, table)
         path.write_text(f"# Resolved from {source} by `python -m {command}`; do not edit.\n{text}")
 
 
