@@ -63,7 +63,7 @@ def test_a_quotation_names_its_package_and_its_lines():
 
 
 def test_python_2_is_quoted_too():
-    if environments.find_interpreter("2.7") is None:
+    if not environments.find_interpreter("2.7") and "2.7" not in environments.required():
         pytest.skip("no Python 2.7 here")
     said = listings.source("stage-2-py27", "urllib3.contrib.pyopenssl", "WrappedSocket.recv")
     assert printed(said).startswith("def recv(self, *args, **kwargs):\n    try:\n")
