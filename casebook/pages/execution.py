@@ -10,8 +10,13 @@ as it got, with the error in its place, and runs again in the next build.
 """
 
 import contextlib
+import itertools
 import json
+import signal
 import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +33,10 @@ from casebook.pages.contents import Book
 from casebook.pages.costs import Costs
 from casebook.runs import again
 from casebook.runs.decisions import OTHERWISE
+
+#: How many chapters are executed at a time. What they may measure beside each other is said in
+#: casebook/runs/beside.py.
+LANES = 2
 
 
 @dataclass(frozen=True)
@@ -57,15 +66,11 @@ def execute(book: Book) -> list[Chapter]:
     for path in stale:
         _forget(cache, book.name(path), notebooks[path])
     failures: dict[Path, str] = {}
-    with Costs(book, [book.name(path) for path in stale]) as costs:
-        for path in stale:
-            with costs.chapter(book.name(path)) as progress:
-                executed, failures[path] = _executed(path, book, progress)
-            if failures[path]:
-                costs.tell(f"      failed: {failures[path]}")
-            stamp = "failed" if failures[path] else stamps[path]
-            bundle = CacheBundleIn(executed, book.name(path), data={"stamp": stamp})
-            cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+    for path, executed, failure in _all_executed(stale, book):
+        failures[path] = failure
+        stamp = "failed" if failure else stamps[path]
+        bundle = CacheBundleIn(executed, book.name(path), data={"stamp": stamp})
+        cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
     chapters = []
     for path in notebooks:
         notebook, failure = _read(path), failures.get(path, "")
@@ -78,11 +83,54 @@ def execute(book: Book) -> list[Chapter]:
     return chapters
 
 
-def _executed(path: Path, book: Book, progress) -> tuple[NotebookNode, str]:
+def _all_executed(paths: list[Path], book: Book) -> Iterator[tuple[Path, NotebookNode, str]]:
+    """(path, executed notebook, failure) of each, as they are done: LANES at a time.
+
+    By turns from the front and from the back: neighbours measure the same stacks, and the later
+    takes from the store what the earlier has measured.
+    """
+    order = dict.fromkeys(itertools.chain.from_iterable(zip(paths, reversed(paths), strict=True)))
+    stop = kernel.Stop()
+
+    def one(path: Path) -> tuple[Path, NotebookNode, str]:
+        with costs.chapter(book.name(path)) as progress:
+            executed, failure = _executed(path, book, progress, stop)
+            if failure:
+                progress.tell(f"failed: {failure}")
+        return path, executed, failure
+
+    with (
+        Costs(book, [book.name(path) for path in paths], LANES) as costs,
+        ThreadPoolExecutor(LANES) as pool,
+        _ended_as_interrupted(),
+    ):
+        try:
+            for done in as_completed([pool.submit(one, path) for path in order]):
+                yield done.result()
+        except BaseException:
+            stop()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+@contextlib.contextmanager
+def _ended_as_interrupted() -> Iterator[None]:
+    """Meanwhile, who is told to end (SIGTERM) raises KeyboardInterrupt, and leaves no kernel."""
+    if threading.current_thread() is not threading.main_thread():  # which alone takes signals
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _executed(path: Path, book: Book, progress, stop: kernel.Stop) -> tuple[NotebookNode, str]:
     """A notebook, executed, and once more where a finding came out otherwise; and its failure."""
     with tempfile.TemporaryDirectory(prefix="casebook-") as name:
         notebook, folder = _read(path), Path(name)
-        failure = kernel.run(notebook, path, book, folder, progress, {})
+        failure = kernel.run(notebook, path, book, folder, progress, {}, stop)
         claims = [] if failure else otherwise(notebook)
         if not claims:
             return notebook, failure
@@ -92,7 +140,7 @@ def _executed(path: Path, book: Book, progress) -> tuple[NotebookNode, str]:
         (folder / "again.json").write_text(json.dumps(attempt))
         variables = {again.VARIABLE: str(folder / "again.json")}
         notebook = _read(path)
-        return notebook, kernel.run(notebook, path, book, folder, progress, variables)
+        return notebook, kernel.run(notebook, path, book, folder, progress, variables, stop)
 
 
 def otherwise(notebook: NotebookNode) -> list[dict]:

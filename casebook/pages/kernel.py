@@ -1,8 +1,8 @@
 """One notebook in a kernel of its own: executed in place, as far as it gets."""
 
 import asyncio
+import contextlib
 import os
-import signal
 import sys
 from pathlib import Path
 
@@ -30,29 +30,42 @@ class _OwnKernel(AsyncKernelManager):
         return KernelSpec(argv=command, display_name="Python 3", language="python")
 
 
-class _Watch:
-    """Sees how far a notebook is, tells it, and takes the signals meanwhile. said: the file in
-    which the kernel says what it is doing."""
+class Stop:
+    """Ends the notebooks that are being executed, and those that begin later. Call it."""
 
-    def __init__(self, notebook: NotebookNode, progress, said: Path):
+    def __init__(self) -> None:
+        self.asked = False
+        self._running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task]] = []
+
+    def __call__(self) -> None:
+        self.asked = True
+        for loop, task in self._running:
+            with contextlib.suppress(RuntimeError):  # the loop of one that has ended is closed
+                loop.call_soon_threadsafe(task.cancel)
+
+    def can_end(self, task: asyncio.Task) -> None:
+        """The task that executes a notebook."""
+        self._running.append((task.get_loop(), task))
+        if self.asked:
+            task.cancel()
+
+
+class _Watch:
+    """Sees how far a notebook is, and tells it. said: the file in which the kernel says what it is
+    doing."""
+
+    def __init__(self, notebook: NotebookNode, progress, said: Path, stop: Stop):
         self._cells, self._progress, self._said = notebook.cells, progress, said
+        self._stop = stop
         self._codes = [i for i, cell in enumerate(self._cells) if cell.cell_type == "code"]
         self._at = self._codes[0] if self._codes else 0
         self._telling: asyncio.Task | None = None
-        self.interrupted = False
 
     def start(self, notebook: NotebookNode) -> None:
-        # In place of nbclient's own handlers, which end the kernel and then wonder where it is.
-        loop, running = asyncio.get_running_loop(), asyncio.current_task()
-        self._telling = loop.create_task(self._tell())
-
-        def interrupt() -> None:
-            self.interrupted = True
-            if running:
-                running.cancel()
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, interrupt)
+        running = asyncio.current_task()
+        assert running is not None
+        self._telling = running.get_loop().create_task(self._tell())
+        self._stop.can_end(running)
 
     def begin(self, cell: NotebookNode, cell_index: int) -> None:
         self._at = cell_index
@@ -60,7 +73,7 @@ class _Watch:
     def end(self, cell: NotebookNode, cell_index: int, execute_reply: dict) -> None:
         self._progress.cell(len(self._codes))
 
-    def stop(self) -> None:
+    def close(self) -> None:
         if self._telling:
             self._telling.cancel()
 
@@ -81,16 +94,16 @@ class _Watch:
 
 def run(
     notebook: NotebookNode, path: Path, book: Book, folder: Path, progress,
-    variables: dict[str, str],
+    variables: dict[str, str], stop: Stop,
 ) -> str:  # fmt: skip
     """Execute `notebook` in place: what ended it before its end, in one line; empty if nothing did.
 
     folder: for files of this run. progress: gets `say(line)` and `cell()`. variables: further
-    ones of the environment. The kernel is gone afterwards. Raises KeyboardInterrupt when
-    interrupted.
+    ones of the environment. stop: ends it; it then raises KeyboardInterrupt. The kernel is gone
+    afterwards. Not for a main thread, in which nbclient takes the signals and only half ends.
     """
     said = folder / "progress"
-    watch = _Watch(notebook, progress, said)
+    watch = _Watch(notebook, progress, said, stop)
     environ = os.environ | variables | {
         # The modules whose digest was taken are the ones that the cells import.
         "PYTHONPATH": str(book.root),
@@ -120,10 +133,10 @@ def run(
     except CellTimeoutError:
         failure = watch.failed(f"it took longer than {CELL_TIMEOUT_S} s", shown=False)
     except (DeadKernelError, asyncio.CancelledError):
-        if watch.interrupted:
+        if stop.asked:
             raise KeyboardInterrupt from None
         reason = "the kernel died (out of memory, or the cell ended its process)"
         failure = watch.failed(reason, shown=False)
     finally:
-        watch.stop()
+        watch.close()
     return f"{path.relative_to(book.root)}, {failure}"

@@ -26,7 +26,7 @@ from typing import Any
 import pandas as pd
 
 from casebook.errors import UsageError
-from casebook.runs import again
+from casebook.runs import again, beside
 from casebook.words import REFERENCE
 
 HOLDS, UNDECIDED, OTHERWISE, NOT_HERE = "holds", "undecided", "otherwise", "not-here"
@@ -203,11 +203,11 @@ def until_decided(
     """Take rounds until all questions are decided, or the looks are used up.
 
     measure: from the numbers of some rounds (range(1, 9)) to their runs, one row a run, with the
-    column `repeat`. Where the build takes a chapter again because a finding came out otherwise,
-    and this is where, as many rounds come on top.
+    column `repeat`. Nothing else is measured beside them. Where the build takes a chapter again
+    because a finding came out otherwise, and this is where, as many rounds come on top.
     """
     questions, frames, done = list(questions), [], 0
-    with again.keeping():
+    with again.keeping(), beside.nothing():
         for look in looks:
             frames.append(measure(range(done + 1, look + 1)))
             done = look

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from casebook import places
-from casebook.runs import again, machine
+from casebook.runs import again, beside, machine
 
 #: The form in which measurements are stored. Another form, another number: old ones are then not
 #: found, and are made again.
@@ -44,7 +44,8 @@ def may_reuse() -> bool:
 
 def new(measure: Callable[[], dict[str, Any]], key: str = "") -> dict[str, Any]:
     """A new measurement, with COLUMNS and the moment as `measured_at`."""
-    found = machine.watched(measure)
+    with beside.others():
+        found = machine.watched(measure)
     return {"measured_at": now()} | found | {"commit": commit(), "schema": SCHEMA, "key": key}
 
 
@@ -59,6 +60,8 @@ def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, 
     found = load(key) if may_reuse() else None
     if found is None:
         found = new(measure, key)
+        # Another chapter may have measured the same meanwhile: the book shows one of the two.
+        found = (load(key) if may_reuse() else None) or found
         save(key, found)
     return found
 

@@ -1,0 +1,45 @@
+"""What may be measured beside what.
+
+A build executes two chapters at a time. What counts, and what tells concurrent from serial, comes
+out the same beside other work (casebook/cases/verdicts_under_load.py): such measurements are made
+side by side. What decides a finding on a clock is measured *alone*: no other process of this
+checkout measures meanwhile.
+"""
+
+import contextlib
+import fcntl
+from collections.abc import Iterator
+from contextvars import ContextVar
+
+from casebook import places
+
+_measures = ContextVar("_measures", default=False)
+
+
+def others() -> contextlib.AbstractContextManager[None]:
+    """While something is measured that others may be measured beside."""
+    return _held(fcntl.LOCK_SH)
+
+
+def nothing() -> contextlib.AbstractContextManager[None]:
+    """While something is measured alone. What is measured within waits for nobody."""
+    return _held(fcntl.LOCK_EX)
+
+
+@contextlib.contextmanager
+def _held(kind: int) -> Iterator[None]:
+    if _measures.get():
+        yield
+        return
+    places.LOCAL.mkdir(parents=True, exist_ok=True)
+    with open(places.LOCAL / "measuring.lock", "w") as lock:
+        # Who waits to be alone lets nobody else past: otherwise it would wait as long as others
+        # go on measuring.
+        with open(places.LOCAL / "turnstile.lock", "w") as turnstile:
+            fcntl.flock(turnstile, fcntl.LOCK_EX)
+            fcntl.flock(lock, kind)
+        token = _measures.set(True)
+        try:
+            yield
+        finally:
+            _measures.reset(token)
