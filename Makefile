@@ -20,6 +20,8 @@ BIN := .venv/bin
 INSTALLERS := $(BIN)/python -m casebook.stacks.installers
 BOOK := .venv/book.stamp
 TESTS := .venv/tests.stamp
+# Two at a time, each file by one: what its tests share is made once.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: book fresh test test-all test-nightly lab record lint dist lock clean distclean
 
@@ -30,13 +32,13 @@ fresh: $(BOOK)
 	@$(BIN)/python -m casebook book --fresh $(if $(STRICT),--strict)
 
 test: $(TESTS)
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(PYTEST) $(ARGS)
 
 test-all: $(TESTS)
-	@$(BIN)/python -m pytest -m "not nightly" $(ARGS)
+	@$(PYTEST) -m "not nightly" $(ARGS)
 
 test-nightly: $(TESTS)
-	@$(BIN)/python -m pytest -m "" $(ARGS)
+	@$(PYTEST) -m "" $(ARGS)
 
 lab: $(BOOK)
 	@$(BIN)/python -m jupyterlab --notebook-dir=. notebooks/01_one_at_a_time.ipynb $(ARGS)

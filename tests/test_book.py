@@ -42,7 +42,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(places.ROOT / "book" / "_static", root / "book" / "_static")
     (root / "book" / "references.bib").write_text("@misc{post, title={A post}, year={2019}}\n")
     for name in ("claims", "published"):
-        included = f"```{{include}} ../_build/evidence/{name}.md\n```\n"
+        included = f"```{{include}} ../_build/included/{name}.md\n```\n"
         (root / "book" / f"{name}.md").write_text(f"# {name}\n\n{included}")
     (root / "book" / "glossary.md").write_text(
         "# Glossary\n\n```{glossary}\nGreen thread\n  It takes turns.\n```\n"
@@ -103,9 +103,9 @@ def claim(name: str, outcome: str = "holds") -> dict:
 
 
 def ran(scratch: Book) -> list[str]:
-    """The notebooks that have run since the last time this was asked."""
+    """The notebooks that have run since the last time this was asked, two at a time."""
     note = scratch.root / "ran.txt"
-    names = note.read_text().split() if note.exists() else []
+    names = sorted(note.read_text().split()) if note.exists() else []
     note.unlink(missing_ok=True)
     return names
 
@@ -227,9 +227,9 @@ def test_claims_reach_their_page_and_their_file(scratch: Book) -> None:
     comparison |= {"outcome": "not reproduced", "why": published.UNEXPLAINED}
     write(scratch.root, "two", show(media.COMPARISON, comparison))
     (scratch.root / "book" / "preface.md").write_text(
-        "# Preface\n\n```{include} ../_build/evidence/claims.md\n```\n\n"
-        "```{include} ../_build/evidence/published.md\n```\n\n"
-        "```{raw} html\n:file: ../_build/evidence/matrix.html\n```\n"
+        "# Preface\n\n```{include} ../_build/included/claims.md\n```\n\n"
+        "```{include} ../_build/included/published.md\n```\n\n"
+        "```{raw} html\n:file: ../_build/included/matrix.html\n```\n"
     )
     build(scratch.root)
     listed = json.loads((scratch.html / "claims.json").read_text())

@@ -4,11 +4,13 @@ The clock of a fetch does not see what a library has done when it was imported. 
 is a client of casebook/clients in a process of its own, from its start to its end.
 """
 
+import atexit
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +137,7 @@ def _measured(
         full = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder))
         spec = parameters | {
             "client": clients.file_of(parameters["client"]), "url": lab.url, "bundle": full.bundle,
-            "cure": _compiled(environment, Path(folder)) if is_cured else "",
+            "cure": _compiled(environment.stack.name, places.CURE.read_bytes()) if is_cured else "",
         }  # fmt: skip
         began = time.perf_counter()
         answer = scripts.ask(environment, PROBE, spec, 60 + n, variables=full.variables)
@@ -151,12 +153,15 @@ def _measured(
     return {"wall_s": round(wall_s, 6)} | {name: answer[name] for name in figures}
 
 
-def _compiled(environment: Environment, folder: Path) -> Path:
+@cache
+def _compiled(stack: str, cure: bytes) -> Path:
     """A folder with the cure, as it is when it is installed: with its bytecode beside it."""
-    into = folder / "cure"
-    into.mkdir()
+    environment = environments.ensure(stacks.get(stack))
+    into = Path(tempfile.mkdtemp(prefix="casebook-"))
+    atexit.register(shutil.rmtree, into, ignore_errors=True)
+    (into / places.CURE.name).write_bytes(cure)
     commands.output(
-        [environment.python, "-m", "py_compile", shutil.copy(places.CURE, into)],
+        [environment.python, "-m", "py_compile", into / places.CURE.name],
         "compiling the cure", 60,
         environments.clean_environ(environment) | {"PYTHONDONTWRITEBYTECODE": ""},
     )  # fmt: skip

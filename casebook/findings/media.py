@@ -17,7 +17,7 @@ CLAIM = "application/vnd.casebook.claim+json"
 #: data/published.csv, and the two texts say their units
 COMPARISON = "application/vnd.casebook.comparison+json"
 
-#: {name, html}: a figure that another page may include as _build/evidence/<name>.html
+#: {name, html}: a figure that another page may include as _build/included/<name>.html
 FIGURE = "application/vnd.casebook.figure+json"
 
 #: {name, title, file}: a cProfile dump, by its path from the root, shown as profiles/<name>.html

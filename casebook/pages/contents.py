@@ -21,7 +21,7 @@ class Book:
 
     build = property(lambda self: self.root / "_build")
     html = property(lambda self: self.build / "html")
-    included = property(lambda self: self.build / "evidence")
+    included = property(lambda self: self.build / "included")
     cache = property(lambda self: self.build / ".jupyter_cache")
 
     def page_names(self) -> list[str]:

@@ -59,12 +59,11 @@ class _Watch:
         self._stop = stop
         self._codes = [i for i, cell in enumerate(self._cells) if cell.cell_type == "code"]
         self._at = self._codes[0] if self._codes else 0
-        self._telling: asyncio.Task | None = None
 
     def start(self, notebook: NotebookNode) -> None:
         running = asyncio.current_task()
         assert running is not None
-        self._telling = running.get_loop().create_task(self._tell())
+        self._telling = running.get_loop().create_task(self._tell())  # ends with the loop
         self._stop.can_end(running)
 
     def begin(self, cell: NotebookNode, cell_index: int) -> None:
@@ -72,10 +71,6 @@ class _Watch:
 
     def end(self, cell: NotebookNode, cell_index: int, execute_reply: dict) -> None:
         self._progress.cell(len(self._codes))
-
-    def close(self) -> None:
-        if self._telling:
-            self._telling.cancel()
 
     async def _tell(self) -> None:
         while True:
@@ -126,7 +121,7 @@ def run(
         on_notebook_start=watch.start, on_cell_execute=watch.begin, on_cell_executed=watch.end,
     )  # fmt: skip
     try:
-        client.execute(env=environ, cleanup_kc=True)
+        asyncio.run(client.async_execute(env=environ, cleanup_kc=True))
         return ""
     except CellExecutionError as error:
         failure = watch.failed(f"{error.ename}: {' '.join(error.evalue.split())}", shown=True)
@@ -137,6 +132,4 @@ def run(
             raise KeyboardInterrupt from None
         reason = "the kernel died (out of memory, or the cell ended its process)"
         failure = watch.failed(reason, shown=False)
-    finally:
-        watch.close()
     return f"{path.relative_to(book.root)}, {failure}"

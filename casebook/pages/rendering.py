@@ -72,7 +72,7 @@ def render(book: Book, chapters: Sequence[Chapter], found: Records) -> tuple[Pat
 def _stand_in_for_figures(book: Book) -> None:
     """Say on other pages that a figure is missing, where its chapter stopped before it."""
     for page in (book.root / "book").rglob("*.md"):
-        for name in re.findall(r"_build/evidence/([\w-]+\.html)", page.read_text(encoding="utf-8")):
+        for name in re.findall(r"_build/included/([\w-]+\.html)", page.read_text(encoding="utf-8")):
             if not (book.included / name).exists():
                 (book.included / name).write_text(NO_FIGURE)
 
