@@ -198,6 +198,17 @@ def test_a_failing_cell_is_named_and_leaves_no_old_result(scratch: Book) -> None
     assert ran(scratch) == ["one", "two"]
 
 
+def test_two_chapters_are_executed_side_by_side(scratch: Book) -> None:
+    meet = (
+        "import time\nfrom pathlib import Path\nPath('../{name}.here').touch()\n"
+        "began = time.monotonic()\n"
+        "while not Path('../{other}.here').exists(): assert time.monotonic() < began + 60"
+    )
+    for name, other in (("one", "two"), ("two", "one")):
+        write(scratch.root, name, meet.format(name=name, other=other))
+    assert [chapter.failure for chapter in execution.execute(scratch)] == ["", ""]
+
+
 def test_an_interrupt_leaves_no_kernel(scratch: Book) -> None:
     noted = "import os, time; open('../kernel.pid', 'w').write(str(os.getpid()))"
     write(scratch.root, "one", noted, "time.sleep(600)")
