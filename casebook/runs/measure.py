@@ -134,8 +134,7 @@ def measure_runs(
 
         def measure_all(those: list[Environment], at_sizes: Iterable[int]) -> None:
             ways = list(product(at_sizes, those, clients_, trusted, schemes))
-            total = len(ways) * len(rounds(repeats))
-            with Progress(total, words.join(fetching)) as progress:
+            with Progress(len(ways) * len(rounds(repeats)), words.join(fetching)) as progress:
                 for repeat, (size, environment, who, trusting, over) in in_turns(ways, repeats):
                     name = _client(environment.stack, who)
                     asked = {"n": size, "client": name, "delay_s": delay_s, "trust": trusting}
