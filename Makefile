@@ -21,7 +21,7 @@ INSTALLERS := $(BIN)/python -m casebook.stacks.installers
 BOOK := .venv/book.stamp
 TESTS := .venv/tests.stamp
 # Two at a time, each file by one: what its tests share is made once.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: book fresh test test-all test-nightly lab record lint dist lock clean distclean
 
