@@ -15,7 +15,7 @@ import json
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,11 +66,13 @@ def execute(book: Book) -> list[Chapter]:
     for path in stale:
         _forget(cache, book.name(path), notebooks[path])
     failures: dict[Path, str] = {}
-    for path, executed, failure in _all_executed(stale, book):
-        failures[path] = failure
-        stamp = "failed" if failure else stamps[path]
-        bundle = CacheBundleIn(executed, book.name(path), data={"stamp": stamp})
-        cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+    # Closed at once, so that an interrupt while a result is kept ends the kernels as well.
+    with contextlib.closing(_all_executed(stale, book)) as all_executed:
+        for path, executed, failure in all_executed:
+            failures[path] = failure
+            stamp = "failed" if failure else stamps[path]
+            bundle = CacheBundleIn(executed, book.name(path), data={"stamp": stamp})
+            cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
     chapters = []
     for path in notebooks:
         notebook, failure = _read(path), failures.get(path, "")
@@ -83,14 +85,16 @@ def execute(book: Book) -> list[Chapter]:
     return chapters
 
 
-def _all_executed(paths: list[Path], book: Book) -> Iterator[tuple[Path, NotebookNode, str]]:
+def _all_executed(
+    paths: list[Path], book: Book
+) -> Generator[tuple[Path, NotebookNode, str], None, None]:
     """(path, executed notebook, failure) of each, as they are done: LANES at a time.
 
     By turns from the front and from the back: neighbours measure the same stacks, and the later
     takes from the store what the earlier has measured.
     """
     order = dict.fromkeys(itertools.chain.from_iterable(zip(paths, reversed(paths), strict=True)))
-    stop = kernel.Stop()
+    stop = threading.Event()
 
     def one(path: Path) -> tuple[Path, NotebookNode, str]:
         with costs.chapter(book.name(path)) as progress:
@@ -108,7 +112,7 @@ def _all_executed(paths: list[Path], book: Book) -> Iterator[tuple[Path, Noteboo
             for done in as_completed([pool.submit(one, path) for path in order]):
                 yield done.result()
         except BaseException:
-            stop()
+            stop.set()
             pool.shutdown(cancel_futures=True)
             raise
 
@@ -126,7 +130,7 @@ def _ended_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _executed(path: Path, book: Book, progress, stop: kernel.Stop) -> tuple[NotebookNode, str]:
+def _executed(path: Path, book: Book, progress, stop: threading.Event) -> tuple[NotebookNode, str]:
     """A notebook, executed, and once more where a finding came out otherwise; and its failure."""
     with tempfile.TemporaryDirectory(prefix="casebook-") as name:
         notebook, folder = _read(path), Path(name)

@@ -1,9 +1,9 @@
 """One notebook in a kernel of its own: executed in place, as far as it gets."""
 
 import asyncio
-import contextlib
 import os
 import sys
+import threading
 from pathlib import Path
 
 from jupyter_client.kernelspec import KernelSpec
@@ -30,31 +30,11 @@ class _OwnKernel(AsyncKernelManager):
         return KernelSpec(argv=command, display_name="Python 3", language="python")
 
 
-class Stop:
-    """Ends the notebooks that are being executed, and those that begin later. Call it."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task]] = []
-
-    def __call__(self) -> None:
-        self.asked = True
-        for loop, task in self._running:
-            with contextlib.suppress(RuntimeError):  # the loop of one that has ended is closed
-                loop.call_soon_threadsafe(task.cancel)
-
-    def can_end(self, task: asyncio.Task) -> None:
-        """The task that executes a notebook."""
-        self._running.append((task.get_loop(), task))
-        if self.asked:
-            task.cancel()
-
-
 class _Watch:
-    """Sees how far a notebook is, and tells it. said: the file in which the kernel says what it is
-    doing."""
+    """Sees how far a notebook is, and tells it; ends it when `stop` is set. said: the file in which
+    the kernel says what it is doing."""
 
-    def __init__(self, notebook: NotebookNode, progress, said: Path, stop: Stop):
+    def __init__(self, notebook: NotebookNode, progress, said: Path, stop: threading.Event):
         self._cells, self._progress, self._said = notebook.cells, progress, said
         self._stop = stop
         self._codes = [i for i, cell in enumerate(self._cells) if cell.cell_type == "code"]
@@ -63,19 +43,24 @@ class _Watch:
     def start(self, notebook: NotebookNode) -> None:
         running = asyncio.current_task()
         assert running is not None
-        self._telling = running.get_loop().create_task(self._tell())  # ends with the loop
-        self._stop.can_end(running)
+        self._task = running
+        self._telling = asyncio.create_task(self._tell())  # ends with the loop
 
     def begin(self, cell: NotebookNode, cell_index: int) -> None:
         self._at = cell_index
+        # Once more: what is cancelled in the moment in which a cell ends goes on (wait_for in
+        # Python 3.11 forgets it).
+        if self._stop.is_set():
+            self._task.cancel()
 
     def end(self, cell: NotebookNode, cell_index: int, execute_reply: dict) -> None:
         self._progress.cell(len(self._codes))
 
     async def _tell(self) -> None:
-        while True:
+        while not self._stop.is_set():
             await asyncio.sleep(_LOOKED_AT_EVERY_S)
             self._progress.say(self._said.read_text() if self._said.exists() else "")
+        self._task.cancel()
 
     def failed(self, reason: str, shown: bool) -> str:
         """What ended the notebook, with its cell; shown: whether its output says so already."""
@@ -89,13 +74,14 @@ class _Watch:
 
 def run(
     notebook: NotebookNode, path: Path, book: Book, folder: Path, progress,
-    variables: dict[str, str], stop: Stop,
+    variables: dict[str, str], stop: threading.Event,
 ) -> str:  # fmt: skip
     """Execute `notebook` in place: what ended it before its end, in one line; empty if nothing did.
 
     folder: for files of this run. progress: gets `say(line)` and `cell()`. variables: further
-    ones of the environment. stop: ends it; it then raises KeyboardInterrupt. The kernel is gone
-    afterwards. Not for a main thread, in which nbclient takes the signals and only half ends.
+    ones of the environment. stop: once it is set, this ends and raises KeyboardInterrupt. The
+    kernel is gone afterwards. Not for a main thread, in which nbclient takes the signals and only
+    half ends.
     """
     said = folder / "progress"
     watch = _Watch(notebook, progress, said, stop)
@@ -128,7 +114,7 @@ def run(
     except CellTimeoutError:
         failure = watch.failed(f"it took longer than {CELL_TIMEOUT_S} s", shown=False)
     except (DeadKernelError, asyncio.CancelledError):
-        if stop.asked:
+        if stop.is_set():
             raise KeyboardInterrupt from None
         reason = "the kernel died (out of memory, or the cell ended its process)"
         failure = watch.failed(reason, shown=False)
