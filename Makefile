@@ -20,7 +20,8 @@ BIN := .venv/bin
 INSTALLERS := $(BIN)/python -m casebook.stacks.installers
 BOOK := .venv/book.stamp
 TESTS := .venv/tests.stamp
-# Two at a time, each file by one: what its tests share is made once.
+# Two at a time, each file by one: what its tests share is made once. By night one after the other,
+# since real sizes are built there.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: book fresh test test-all test-nightly lab record lint dist lock clean distclean
@@ -38,7 +39,7 @@ test-all: $(TESTS)
 	@$(PYTEST) -m "not nightly" $(ARGS)
 
 test-nightly: $(TESTS)
-	@$(PYTEST) -m "" $(ARGS)
+	@$(PYTEST) -n 0 -m "" $(ARGS)
 
 lab: $(BOOK)
 	@$(BIN)/python -m jupyterlab --notebook-dir=. notebooks/01_one_at_a_time.ipynb $(ARGS)
