@@ -119,15 +119,18 @@ def _all_executed(
 
 @contextlib.contextmanager
 def _ended_as_interrupted() -> Iterator[None]:
-    """Meanwhile, who is told to end (SIGTERM) raises KeyboardInterrupt, and leaves no kernel."""
+    """Meanwhile, an interrupt and SIGTERM raise KeyboardInterrupt, so that no kernel is left; also
+    where interrupts were ignored, as a shell has it for what it starts in the background."""
     if threading.current_thread() is not threading.main_thread():  # which alone takes signals
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler or signal.SIG_DFL)  # None: not set by Python
 
 
 def _executed(path: Path, book: Book, progress, stop: threading.Event) -> tuple[NotebookNode, str]:
