@@ -237,7 +237,7 @@ def test_an_interrupt_leaves_no_kernel(scratch: Book, also: str) -> None:
     assert eventually(lambda: pid_file.exists() and pid_file.read_text(), 60)
     if not also:
         build.send_signal(signal.SIGINT)
-    _, said = build.communicate(timeout=60)
+    _, said = build.communicate(timeout=30)
     assert build.returncode != 0
     assert "KeyboardInterrupt" in said
     assert eventually(lambda: not alive(int(pid_file.read_text())))

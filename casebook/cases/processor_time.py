@@ -4,13 +4,11 @@ The clock of a fetch does not see what a library has done when it was imported. 
 is a client of casebook/clients in a process of its own, from its start to its end.
 """
 
-import atexit
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +88,11 @@ def _in_rounds(
     looks: Iterable[int],
 ) -> pd.DataFrame:
     ready = [environments.ensure(stacks.get(name)) for name in names]
-    with Bench() as bench:
+    with Bench() as bench, tempfile.TemporaryDirectory(prefix="casebook-") as name:
+        folder = Path(name)
 
         def measure(chosen: range) -> pd.DataFrame:
-            rows = [_row(bench, parameters, *each) for each in in_turns(ready, chosen)]
+            rows = [_row(bench, folder, parameters, *each) for each in in_turns(ready, chosen)]
             return _by_part(rows) if parameters["sample"] else pd.DataFrame(rows)
 
         if until:
@@ -113,16 +112,16 @@ def _by_part(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _row(
-    bench: Bench, parameters: dict[str, Any], repeat: int, environment: Environment
+    bench: Bench, folder: Path, parameters: dict[str, Any], repeat: int, environment: Environment
 ) -> dict[str, Any]:
-    """The row of one program, stored or new."""
+    """The row of one program, stored or new. folder: for what its program reads."""
     stack = environment.stack
     cure = [places.CURE] if "shared_context" in stack.steps else []
     found = answers.stored_or_new(
         stack,
         parameters | {"repeat": repeat},
         [PROBE, clients.file_of(parameters["client"]), Path(__file__), *cure, *server.MADE_OF],
-        lambda: _measured(bench.lab(), environment, parameters, bool(cure)),
+        lambda: _measured(bench.lab(), folder, environment, parameters, bool(cure)),
     )
     of = {"stack": stack.name, "repeat": repeat, "source": LIVE}
     of |= {name: parameters[name] for name in ("client", "n", "one_core")}
@@ -130,18 +129,21 @@ def _row(
 
 
 def _measured(
-    lab: server.Server, environment: Environment, parameters: dict[str, Any], is_cured: bool
+    lab: server.Server,
+    folder: Path,
+    environment: Environment,
+    parameters: dict[str, Any],
+    is_cured: bool,
 ) -> dict[str, Any]:
     n = parameters["n"]
-    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        full = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder))
-        spec = parameters | {
-            "client": clients.file_of(parameters["client"]), "url": lab.url, "bundle": full.bundle,
-            "cure": _compiled(environment.stack.name, places.CURE.read_bytes()) if is_cured else "",
-        }  # fmt: skip
-        began = time.perf_counter()
-        answer = scripts.ask(environment, PROBE, spec, 60 + n, variables=full.variables)
-        wall_s = time.perf_counter() - began
+    full = trust.of_name(trust.BUNDLE, lab.ca_file, folder)
+    spec = parameters | {
+        "client": clients.file_of(parameters["client"]), "url": lab.url, "bundle": full.bundle,
+        "cure": _compiled(environment, folder) if is_cured else "",
+    }  # fmt: skip
+    began = time.perf_counter()
+    answer = scripts.ask(environment, PROBE, spec, 60 + n, variables=full.variables)
+    wall_s = time.perf_counter() - began
     if answer["ok"] != n:
         raise RunFailed(
             f"{environment.stack.name}: {n - answer['ok']} of {n} responses were wrong or missing. "
@@ -153,16 +155,15 @@ def _measured(
     return {"wall_s": round(wall_s, 6)} | {name: answer[name] for name in figures}
 
 
-@cache
-def _compiled(stack: str, cure: bytes) -> Path:
-    """A folder with the cure, as it is when it is installed: with its bytecode beside it."""
-    environment = environments.ensure(stacks.get(stack))
-    into = Path(tempfile.mkdtemp(prefix="casebook-"))
-    atexit.register(shutil.rmtree, into, ignore_errors=True)
-    (into / places.CURE.name).write_bytes(cure)
-    commands.output(
-        [environment.python, "-m", "py_compile", into / places.CURE.name],
-        "compiling the cure", 60,
-        environments.clean_environ(environment) | {"PYTHONDONTWRITEBYTECODE": ""},
-    )  # fmt: skip
+def _compiled(environment: Environment, folder: Path) -> Path:
+    """The cure in a folder of its own, as it is when it is installed: with its bytecode beside it.
+    Made for the first run, and there for the others."""
+    into = folder / environment.stack.name
+    if not into.exists():
+        into.mkdir()
+        commands.output(
+            [environment.python, "-m", "py_compile", shutil.copy(places.CURE, into)],
+            "compiling the cure", 60,
+            environments.clean_environ(environment) | {"PYTHONDONTWRITEBYTECODE": ""},
+        )  # fmt: skip
     return into

@@ -25,13 +25,13 @@ class Costs:
     names: of the chapters to execute; lanes: how many of them at a time.
     """
 
-    def __init__(self, book: Book, names: list[str], lanes: int = 1):
+    def __init__(self, book: Book, names: list[str], lanes: int):
         self._file = book.root / places.LOCAL.name / "costs.json"
         try:
             self._known = {k: float(v) for k, v in json.loads(self._file.read_text()).items()}
         except (OSError, ValueError, AttributeError):
             self._known = {}
-        self._names, self._lanes, self._alone = names, lanes, threading.RLock()
+        self._names, self._lanes, self._alone = names, lanes, threading.Lock()
         self._begun_s: dict[str, float] = {}  # of chapters that have begun: expected seconds done
         self._total = sum(map(self._expected_s, names))
         self._began, self._done_s = time.monotonic(), 0.0
