@@ -34,9 +34,9 @@ from casebook.pages.costs import Costs
 from casebook.runs import again
 from casebook.runs.decisions import OTHERWISE
 
-#: How many chapters are executed at a time. What they may measure beside each other is said in
-#: casebook/runs/beside.py.
-LANES = 2
+#: How many chapters are executed at a time: while one measures alone, the others draw. What they
+#: may measure beside each other is said in casebook/runs/beside.py.
+LANES = 3
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,18 @@
 """What may be measured beside what.
 
-A build executes two chapters at a time. What counts, and what tells concurrent from serial, comes
-out the same beside other work (casebook/cases/verdicts_under_load.py): such measurements are made
-side by side. What decides a finding on a clock is measured *alone*: no other process of this
-checkout measures meanwhile.
+A build executes several chapters at a time. What counts, and what tells concurrent from serial,
+comes out the same beside other work (casebook/cases/verdicts_under_load.py): such measurements
+are made side by side. What decides a finding on a clock is measured *alone*: no other process of
+this checkout measures meanwhile.
 """
 
 import contextlib
 import fcntl
+import os
+import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
+from typing import TextIO
 
 from casebook import places
 
@@ -36,10 +39,20 @@ def _held(kind: int) -> Iterator[None]:
         # Who waits to be alone lets nobody else past: otherwise it would wait as long as others
         # go on measuring.
         with open(places.LOCAL / "turnstile.lock", "w") as turnstile:
-            fcntl.flock(turnstile, fcntl.LOCK_EX)
-            fcntl.flock(lock, kind)
+            _taken(turnstile, fcntl.LOCK_EX)
+            _taken(lock, kind)
         token = _measures.set(True)
         try:
             yield
         finally:
             _measures.reset(token)
+
+
+def _taken(lock: TextIO, kind: int) -> None:
+    """Take a lock. A reader whose cell has to wait is told why; a page says nothing of it."""
+    try:
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if os.environ.get("CASEBOOK_BUILD") != "1":
+            print("waiting: something else is being measured here", file=sys.stderr, flush=True)
+        fcntl.flock(lock, kind)
