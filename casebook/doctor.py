@@ -39,13 +39,19 @@ Python 2.7 to 3.14. The chapters that it names are those of the book that it com
 
 from __future__ import division, print_function
 
+import gc
 import json
+import linecache
 import os
+import re
+import signal
 import sys
+import textwrap
 import time
+import warnings
 
-# Nothing else is imported up here. What is imported before gevent patches is one of the illnesses,
-# so the doctor must not bring in ssl, socket, select or threading before the program does.
+# What is imported before gevent patches is one of the illnesses, so nothing is imported up here
+# that brings in ssl, socket, select or threading before the program does.
 
 #: For the doctor's own server on the loopback interface, until 2100. The key is public, as you can
 #: see: it protects nothing, and nothing but the doctor ever trusts its certificate.
@@ -129,8 +135,6 @@ def begin(what):
 
 def end_group(group):
     """End all that a process group still runs."""
-    import signal
-
     if group and hasattr(os, "killpg"):
         try:
             os.killpg(group, signal.SIGKILL)
@@ -231,7 +235,6 @@ def serve():
     standard input is the process group of the examined program, which goes with it.
     """
     import shutil
-    import signal
     import tempfile
 
     for name in ("SIGINT", "SIGHUP"):  # whoever started this decides when it ends
@@ -347,7 +350,7 @@ def examine():
 
     try:
         answer(phase=phase)
-        end_after(spec["patience"], too_long)
+        end_after(spec["patience"], TooLong)
         if spec["program"]:
             with watch:
                 import_program(spec["program"], spec["arguments"])
@@ -379,21 +382,19 @@ def out_of_reach():
     return out
 
 
-def end_after(seconds, handler=None):
-    """Have this process ended after so long, or a handler called, where there are alarms."""
-    import signal
-
-    if hasattr(signal, "SIGALRM"):
-        signal.signal(signal.SIGALRM, handler or signal.SIG_DFL)
-        signal.alarm(seconds)
-
-
 class TooLong(BaseException):
     pass
 
 
-def too_long(*_):
-    raise TooLong()
+def end_after(seconds, error=None):
+    """Have this process ended after so long, or an error raised in it, where there are alarms."""
+
+    def stop(*_):
+        raise error
+
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, stop if error else signal.SIG_DFL)
+        signal.alarm(seconds)
 
 
 def is_script(program):
@@ -532,8 +533,6 @@ def is_installed(package):
 
 def short(path):
     """A file's name from site-packages, the standard library or the current folder on."""
-    import re
-
     path = readable(path).replace("\\", "/")
     for folder in ("/site-packages/", "/dist-packages/"):
         if folder in path:
@@ -739,8 +738,6 @@ def own_adapters():
     requests = loaded("requests")
     if not hasattr(requests, "Session"):
         return []
-    import gc
-
     stock, found, made = requests.adapters.HTTPAdapter, {}, []
     # One that sends in its own way might send elsewhere.
     sending = [name for name in dir(stock) if name == "send" or name.startswith("get_connection")]
@@ -1010,8 +1007,6 @@ class Watch(object):
 
 def caller(frame):
     """{"file", "line", "text", "from"} of who calls; from: the program's own line above it."""
-    import linecache
-
     path, line = frame.f_code.co_filename, frame.f_lineno
     who = {"file": short(path), "line": line, "from": None}
     who["text"] = readable(linecache.getline(path, line)).strip()
@@ -1071,14 +1066,14 @@ def check_loads(server, imported, spec, passed_over):
         its_own = way.module in imported
         if not its_own and passed_over():
             continue
-        with Watch() as watch:
+        with Watch() as importing:
             if not bring(way.module):
                 continue
         try:
             row = count_loads(way, server, spec["connections"])
         except Exception as error:
             row = {"client": way.name, "error": told(error), "by_call": None}
-        row.update(imported=its_own, adapter=way.adapter, at_import=len(watch.loads))
+        row.update(imported=its_own, adapter=way.adapter, at_import=len(importing.loads))
         rows.append(row)
     by_name = dict((way.name, way) for way in known)
     for row in judged_rows(rows, spec["program"]):
@@ -1297,8 +1292,6 @@ def try_all(server, spec, watch, may_change, imported):
 def undisturbed(work):
     """Do some work without proxies, since the loopback server is none of their business, and
     without warnings: the doctor has to ask without verifying."""
-    import warnings
-
     names = ("no_proxy", "NO_PROXY")
     kept = dict((name, os.environ.pop(name)) for name in names if name in os.environ)
     os.environ.update(dict.fromkeys(names, "*"))
@@ -1657,8 +1650,6 @@ def span(pair, digits=1):
 
 
 def wrapped(text, first="  ", later=None):
-    import textwrap
-
     later = first + "  " if later is None else later
     return textwrap.wrap(
         text, 88, initial_indent=first, subsequent_indent=later,
@@ -1774,8 +1765,6 @@ def kind_of(frames, loop):
     A greenlet's stack begins with its own function. One that begins with a module is the main
     program, and no greenlet perhaps; one that begins in `threading` blocks its own thread only.
     """
-    import linecache
-
     files = [frame["filename"].replace("\\", "/") for frame in frames]
     if not files:
         return None
