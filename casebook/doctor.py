@@ -107,6 +107,8 @@ MOST_REQUESTS = 20
 BLOCKED, FREE, UNPATCHED = "blocked", "free", "not patched"
 CANNOT_TELL, DOES_NOT_APPLY = "cannot tell", "does not apply"
 ABOVE, BELOW, STRADDLES = "above the share", "below the share", "on both sides of the share"
+#: The exit status that goes with a verdict; with all others, 0.
+STATUS = {BLOCKED: 1, ABOVE: 1, STRADDLES: 2, CANNOT_TELL: 2}
 
 OWN_FILE = os.path.abspath(__file__).replace(".pyc", ".py").replace(".pyo", ".py")
 
@@ -202,12 +204,11 @@ def ended(name, phase, status):
     if status in (-9, -14):
         return "%s gave no answer %s in time, and was ended" % (name, where)
     if status < 0:
-        text = (
+        return (
             "%s was killed by signal %d %s. A package with compiled code is likely not made for "
             "the others here (gevent and greenlet have to fit): reinstall it. `python -X "
             "faulthandler` shows which."
-        )
-        return text % (name, -status, where)
+        ) % (name, -status, where)
     text = "%s ended itself %s (exit status %d, without an exception)."
     return (text + " Name a module that only imports.") % (name, where, status)
 
@@ -358,7 +359,7 @@ def examine():
         end_after(EXAMINED_WITHIN_S)  # whatever happens to whoever started this
         answer(phase=phase)
         if os.getpid() == pid:
-            answer(imported_s=imported_s, **look(spec["server"], spec, watch, True))
+            answer(imported_s=imported_s, **look(spec["server"], spec, watch))
     except BaseException as error:
         answer(trouble=trouble_of(error, spec, phase))
     try:
@@ -433,24 +434,18 @@ def trouble_of(error, spec, phase):
         trace = trace.tb_next
     behind = 'behind `if __name__ == "__main__":`'
     if isinstance(error, TooLong):
-        text = (
-            "%s was still in its imports after %d s%s. Name a module that only imports, or put the "
-        )
-        return (text + "work %s.") % (name, spec["patience"], place, behind)
-    if isinstance(error, SystemExit):
-        text = (
-            "%s called sys.exit(%r) in its imports%s, so its other imports were not seen. Put that "
-        )
-        return (text + "%s, or name a module that only imports.") % (
-            name,
-            error.code,
-            place,
-            behind,
-        )
-    python = os.path.basename(sys.executable or "python")
-    start = name if is_script(name) else '-c "import %s"' % name.partition(":")[0]
-    text = "%s crashed in its imports%s: %s. Mend that first: `%s %s` has to get through."
-    return text % (name, place, told(error), python, start)
+        what = "was still in its imports after %d s%s" % (spec["patience"], place)
+        to_do = "Name a module that only imports, or put the work %s" % behind
+    elif isinstance(error, SystemExit):
+        what = "called sys.exit(%r) in its imports%s, " % (error.code, place)
+        what += "so its other imports were not seen"
+        to_do = "Put that %s, or name a module that only imports" % behind
+    else:
+        python = os.path.basename(sys.executable or "python")
+        start = name if is_script(name) else '-c "import %s"' % name.partition(":")[0]
+        what = "crashed in its imports%s: %s" % (place, told(error))
+        to_do = "Mend that first: `%s %s` has to get through" % (python, start)
+    return "%s %s. %s." % (name, what, to_do)
 
 
 # ------------------------------------------------------------------- what the imports left behind
@@ -748,11 +743,10 @@ def own_adapters():
             if kind is not stock and issubclass(kind, stock):
                 if all(getattr(kind, name) == getattr(stock, name) for name in sending):
                     found.setdefault(kind, adapter)
-    can = {"once": False, "priced": True, "adapter": True}
     for kind, adapter in found.items():
         name = "requests with a session's %s" % kind.__name__
         its_own = {"mount": lambda adapter=adapter: adapter}
-        made.append(Way(name, Requests, "requests", its_own, **can))
+        made.append(Way(name, Requests, "requests", its_own, priced=True, adapter=True))
     x509 = getattr(loaded("requests_toolbelt.adapters.x509"), "X509Adapter", None)
     if x509 and x509 not in found:
         new = {"mount": lambda: x509(cert_bytes=CERTIFICATE.encode(), pk_bytes=KEY.encode())}
@@ -897,19 +891,17 @@ def check_way(loop, patched, way, server, imported):
     return row
 
 
-def check_loop(loop, patched, server, imported, may_change):
-    """One row of `check_way` for each client that the program imported; for one of its stand-ins
-    where it imported none."""
+def check_loop(loop, patched, server, imported, watch):
+    """(way, row of `check_way`) for each client that the program imported; for a stand-in where it
+    imported none."""
     known = [way for way in WAYS if way.kind is not Aiohttp]  # that has a loop of its own
     chosen = [way for way in known if way.module in topmost(imported)]
     if loaded(EVENTLETS.module):
         chosen.append(EVENTLETS)
     chosen = chosen[:3] + own_adapters()
-    if not chosen:
-        stand_ins = [way for way in known[:3] if may_change and bring(way.module)]
-        stand_ins.append(STANDARD)
-        return [check_way(loop, patched, stand_ins[0], server, False)]
-    return [check_way(loop, patched, way, server, True) for way in chosen]
+    stand_ins = [way for way in known[:3] if not chosen and watch and bring(way.module)]
+    ways = chosen or (stand_ins + [STANDARD])[:1]
+    return [(way, check_way(loop, patched, way, server, bool(chosen))) for way in ways]
 
 
 def try_cures(loop, way, server):
@@ -967,8 +959,8 @@ LOADS = ("load_verify_locations", "set_default_verify_paths")
 
 
 class Watch(object):
-    """Notes the processor seconds of each load of certificates, and where pyOpenSSL is injected,
-    while in a `with` block.
+    """Notes the processor milliseconds of each load of certificates, and where pyOpenSSL is
+    injected, while in a `with` block.
 
     A profile function, so that nothing is replaced: to wrap a class of `ssl` one has to import it.
     Imports take about twice as long under it; a load, which is one call, does not.
@@ -1002,7 +994,7 @@ class Watch(object):
         elif is_load:
             self._depth -= 1
             if self._depth == 0:
-                self.loads.append(cpu_clock() - self._began)
+                self.loads.append(1000 * (cpu_clock() - self._began))
 
 
 def caller(frame):
@@ -1020,7 +1012,7 @@ def caller(frame):
 
 
 def loads_of(work):
-    """(the processor seconds of each load, the error or None) of one piece of work."""
+    """(the processor milliseconds of each load, the error or None) of one piece of work."""
     error = None
     with Watch() as watch:
         try:
@@ -1046,7 +1038,7 @@ def count_loads(way, server, connections):
     for _ in range(3):
         loads, error = loads_of(lambda: session.ask(url))
         row["by_connection"].append(len(loads))
-        row["each_ms"] += [round(1000 * one, 3) for one in loads]
+        row["each_ms"] += [round(ms, 3) for ms in loads]
         if error and "certificate verify failed" not in told(error).lower():
             row["error"] = row["error"] or told(error)
     session.close()
@@ -1057,14 +1049,14 @@ def count_loads(way, server, connections):
     return row
 
 
-def check_loads(server, imported, spec, passed_over):
+def check_loads(server, imported, spec, watch, until):
     """One row of `count_loads` for each client that is here, with its price where it counts. What
-    the program did not import comes last, unless it is passed over."""
+    the program did not import comes last, in our own process alone, and if there is time."""
     rows, known = [], [way for way in own_adapters() if way.adapter]
     known += sorted(WAYS, key=lambda way: way.module not in imported)
     for way in known:
         its_own = way.module in imported
-        if not its_own and passed_over():
+        if not its_own and (not watch or (imported and clock() > until)):
             continue
         with Watch() as importing:
             if not bring(way.module):
@@ -1112,24 +1104,23 @@ def price(row, way, server, connections):
     kept.ask(again)
     for _ in range(TURNS):
         spent = loads_of(lambda: session.ask(url))[0]
-        new = cpu_of(lambda: ask(way, server, "https", 0, trial))
+        new = cpu_ms_of(lambda: ask(way, server, "https", 0, trial))
         new -= sum(loads_of(lambda: ask(way, server, "https", 0, trial))[0])
-        kept_s = (JOB - connections) * cpu_of(lambda: kept.ask(again))
-        parts.append((sum(spent) / len(spent), connections * max(0, new) + kept_s))
+        kept_ms = (JOB - connections) * cpu_ms_of(lambda: kept.ask(again))
+        parts.append((sum(spent) / len(spent), connections * max(0, new) + kept_ms))
     session.close()
     kept.close()
     row["connections"] = connections
-    row["load_ms"] = bounds([1000 * one for one, _ in parts])
-    row["spared_ms"] = bounds([1000 * (loads - 1) * one for one, _ in parts])
-    row["job_ms"] = bounds([1000 * (loads * one + rest) for one, rest in parts])
+    row["load_ms"] = bounds([one for one, _ in parts])
+    row["spared_ms"] = bounds([(loads - 1) * one for one, _ in parts])
+    row["job_ms"] = bounds([loads * one + rest for one, rest in parts])
     row["share"] = bounds([100 * loads * one / (loads * one + rest) for one, rest in parts])
 
 
-def cpu_of(work):
-    """Processor seconds of one piece of work."""
+def cpu_ms_of(work):
     start = cpu_clock()
     work()
-    return cpu_clock() - start
+    return 1000 * (cpu_clock() - start)
 
 
 def bounds(values):
@@ -1161,12 +1152,9 @@ def cost_of_a_load(found, watch):
         if row.get("load_ms"):
             return row["load_ms"]
     spent = [ms for row in found["loads"] if row["imported"] for ms in row.get("each_ms", ())]
-    spent = spent or [1000 * one for one in (watch.loads if watch else ())]
+    spent = spent or (watch.loads if watch else [])
     spent = spent or [ms for row in found["loads"] for ms in row.get("each_ms", ())]
-    if not spent:
-        spent = [
-            1000 * one for _ in range(TURNS) for one in loads_of(ssl.create_default_context)[0]
-        ]
+    spent = spent or loads_of(lambda: [ssl.create_default_context() for _ in range(TURNS)])[0]
     return bounds(spent) if spent else None
 
 
@@ -1178,10 +1166,12 @@ HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
 
 def check_http(url, imported):
     """Which HTTP each client speaks with a URL: two announced HEADs each, none redirected. What is
-    said of the URL is without its password."""
+    said of the URL is without its password. Without a URL, nobody is asked."""
+    found = {"url": None, "offers": None, "clients": [], "requests": 0}
+    if not url:
+        return found
     host, port, secret = parts_of(url)
-    public = url.replace(secret, "", 1)
-    found = {"url": public, "offers": None, "clients": [], "requests": 0}
+    found["url"] = public = url.replace(secret, "", 1)
     if url.startswith("https://"):
         say("connecting to %s: which protocols does it offer? (no request)" % host)
         found["offers"] = offered(host, port)
@@ -1245,64 +1235,54 @@ def offered(host, port):
 # ---------------------------------------------------------------------------------- the examination
 
 
-def look(address, spec, watch=None, may_change=False):
+def look(address, spec, watch=None):
     """Examine this process: what was found, as a dictionary that `judge` reads.
 
-    watch: what saw the program's imports, if anything did. may_change: cures may be tried here,
-    and libraries imported that the program has not.
+    The loopback server is none of a proxy's business, and the doctor has to ask without verifying,
+    so there are no proxies and no warnings meanwhile. watch: what saw the program's imports, in a
+    process that is ours: cures may be tried there, and libraries imported that the program has not.
     """
-    started = clock()
-    imported = set(way.module for way in WAYS if loaded(way.module))
-    found = undisturbed(lambda: try_all(Server(address), spec, watch, may_change, imported))
-    if spec["url"]:
-        found["http"] = check_http(spec["url"], imported)
-    return dict(found, examined_s=round(clock() - started, 2))
-
-
-def try_all(server, spec, watch, may_change, imported):
-    """What `look` finds, but for the URL."""
-    started, (loop, patched) = clock(), find_loop()
-    found = dict(
-        program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
-        provides=provides(), injections=watch.injections if watch else [],
-        loads_at_import=len(watch.loads) if watch else None,
-        loops_installed=[name for name in PATCHES if is_installed(name)],
-        loop=None, clients=[], cures=[], traps=[], http=None,
-    )  # fmt: skip
-
-    def passed_over():
-        return not may_change or (imported and clock() - started > ENOUGH_S)
-
-    if loop:
-        used = own_code_uses(loop.__name__, spec["program"])
-        found["loop"] = {"name": loop.__name__, "patched": patched, "used": used}
-        found["clients"] = check_loop(loop, patched, server, imported, may_change)
-    found["loads"] = check_loads(server, imported, spec, passed_over)
-    found["load_ms"] = cost_of_a_load(found, watch)
-    found["certificates"] = certificates_of_a_load()
-    blocked = [row["client"] for row in found["clients"] if row["verdict"] == BLOCKED]
-    if may_change and blocked:
-        ways = list(WAYS) + own_adapters() + [STANDARD, EVENTLETS]
-        found["cures"] = try_cures(loop, dict((w.name, w) for w in ways)[blocked[0]], server)
-    if may_change and loop:
-        found["traps"] = check_traps()
-    return found
-
-
-def undisturbed(work):
-    """Do some work without proxies, since the loopback server is none of their business, and
-    without warnings: the doctor has to ask without verifying."""
+    started, imported = clock(), set(way.module for way in WAYS if loaded(way.module))
     names = ("no_proxy", "NO_PROXY")
     kept = dict((name, os.environ.pop(name)) for name in names if name in os.environ)
     os.environ.update(dict.fromkeys(names, "*"))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return work()
+            found = try_all(Server(address), spec, watch, imported)
     finally:
         for name in names:
             os.environ.pop(name, None)
         os.environ.update(kept)
+    found["http"] = check_http(spec["url"], imported)
+    return dict(found, examined_s=round(clock() - started, 2))
+
+
+def try_all(server, spec, watch, imported):
+    """What `look` finds, but for the URL."""
+    (loop, patched), until = find_loop(), clock() + ENOUGH_S
+    found = dict(
+        program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
+        provides=provides(), injections=watch.injections if watch else [],
+        loads_at_import=watch and len(watch.loads),
+        loops_installed=[name for name in PATCHES if is_installed(name)],
+        loop=None, clients=[], cures=[], traps=[],
+    )  # fmt: skip
+    by_loop = []
+    if loop:
+        used = own_code_uses(loop.__name__, spec["program"])
+        found["loop"] = {"name": loop.__name__, "patched": patched, "used": used}
+        by_loop = check_loop(loop, patched, server, imported, watch)
+    found["clients"] = [row for _, row in by_loop]
+    found["loads"] = check_loads(server, imported, spec, watch, until)
+    found["load_ms"] = cost_of_a_load(found, watch)
+    found["certificates"] = certificates_of_a_load()
+    blocked = [way for way, row in by_loop if row["verdict"] == BLOCKED]
+    if watch and blocked:
+        found["cures"] = try_cures(loop, blocked[0], server)
+    if watch and loop:
+        found["traps"] = check_traps()
+    return found
 
 
 def inside(stream=None, **options):
@@ -1328,12 +1308,11 @@ def inside(stream=None, **options):
 def judge(found, spec):
     """Add verdicts, advice and the exit status to what was found."""
     loop, loads = judge_loop(found), judge_loads(found, spec["share"])
-    status = 2 if CANNOT_TELL in (loop, loads) or loads == STRADDLES else 0
+    advice = advice_on_loop(found) + list(advice_on_loads(found, loads)) + advice_on_http(found)
     return dict(
-        found, verdicts={"event loop": loop, "certificate loads": loads},
-        advice=advice_on_loop(found) + advice_on_loads(found, loads) + advice_on_http(found),
+        found, verdicts={"event loop": loop, "certificate loads": loads}, advice=advice,
         share_stated=spec["share"], connections=spec["connections"],
-        exit_status=1 if loop == BLOCKED or loads == ABOVE else status,
+        exit_status=STATUS.get(worst([loop, loads]), 0),
     )  # fmt: skip
 
 
@@ -1430,9 +1409,8 @@ LATE_PATCH = ("recursion", "_wrap_socket() argument")
 def advise(name, saves="", **values):
     """One thing to change: what ADVICE has of that name, with these values in it."""
     case, chapter, line, package, what = ADVICE[name]
-    texts = {"what": what, "line": line, "package": package}
-    advice = dict((field, text % values) for field, text in texts.items())
-    return dict(advice, case=case, chapter=CHAPTERS[chapter], saves=saves)
+    texts = {"what": what % values, "line": line % values, "package": package % values}
+    return dict(texts, case=case, chapter=CHAPTERS[chapter], saves=saves)
 
 
 def advice_on_loop(found):
@@ -1492,7 +1470,6 @@ def injected_by(injection):
 
 
 def advice_on_loads(found, verdict):
-    advice = []
     for row in judged_rows(found["loads"], found["program"]):
         if row.get("share", [0, 0])[1] < WORTH_ADVICE_FROM:
             continue
@@ -1503,19 +1480,18 @@ def advice_on_loads(found, verdict):
         spared_s, job_s = [[ms / 1000 for ms in row[name]] for name in ("spared_ms", "job_ms")]
         numbers = (span(spared_s, 2), span(job_s, 2), JOB, row["connections"])
         saves = "%s s of the %s s CPU of %d requests over %d connections" % numbers
-        advice.append(advise("load once", saves, **dict(row, sentence=sentence, line=line)))
+        yield advise("load once", saves, **dict(row, sentence=sentence, line=line))
         if row["client"] == "requests" and row["connections"] > 1:
-            advice.append(advise("keep a session"))
+            yield advise("keep a session")
     if verdict == ABOVE and " 3.0." in found["openssl"]["loads"]:
-        advice.append(advise("another OpenSSL"))
+        yield advise("another OpenSSL")
     for row in found["loads"]:
         if row["imported"] and row["client"] == "httpx" and row.get("by_call"):
-            advice.append(advise("keep a client"))
-    return advice
+            yield advise("keep a client")
 
 
 def advice_on_http(found):
-    http = found["http"] or {"offers": None, "clients": []}
+    http = found["http"]
     old = [row for row in http["clients"] if str(row["version"]).startswith("HTTP/1")]
     if http["offers"] != "h2" or not old or old[0]["error"]:
         return []
@@ -1536,25 +1512,24 @@ def text_of(report, colour):
     def question(text, about):
         verdict = report["verdicts"][about]
         code = {BLOCKED: 31, ABOVE: 31, FREE: 32, BELOW: 32}.get(verdict, 33)
-        return ["%s  %s" % (bold(text), bold(verdict.upper(), "1;%d" % code))]
+        return "%s  %s" % (bold(text), bold(verdict.upper(), "1;%d" % code))
 
     program = report["program"] or "nothing (no program was named)"
     if report["program"] and "imported_s" in report:
         program += ", imported in %.1f s" % report["imported_s"]
+    examined = (report["python"], report["openssl"]["ssl"], program)
     providers = ["  %(name)-24s %(by)s" % row for row in report["provides"]]
-    for each in report["injections"]:
-        providers += wrapped(injected_by(each) + ".")
+    injections = [wrapped(injected_by(each) + ".") for each in report["injections"]]
+    to_change = "What to change" if report["advice"] else "Nothing to change."
     parts = [
-        ["Python %s, %s" % (report["python"], report["openssl"]["ssl"]), "examined: " + program],
-        providers,
-        question("1. Does a TLS read block the event loop?", "event loop") + loop_lines(report),
-        question("2. What do certificate loads cost?", "certificate loads") + load_lines(report),
-        [bold("3. Which HTTP?")] + http_lines(report),
-        [bold("What to change" if report["advice"] else "Nothing to change.")]
-        + advice_lines(report),
-        ["exit status %d" % report["exit_status"]],
+        ("Python %s, %s\nexamined: %s\n" % examined, providers + injections),
+        (question("1. Does a TLS read block the event loop?", "event loop"), loop_lines(report)),
+        (question("2. What do certificate loads cost?", "certificate loads"), load_lines(report)),
+        (bold("3. Which HTTP?"), http_lines(report["http"])),
+        (bold(to_change), advice_lines(report["advice"])),
+        ("exit status %d" % report["exit_status"], []),
     ]
-    return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+    return "\n\n".join("\n".join([head] + list(lines)) for head, lines in parts) + "\n"
 
 
 NO_LOOP = (
@@ -1563,9 +1538,9 @@ NO_LOOP = (
     "are the loads, below."
 )
 TRIAL = (
-    "%(scheme)-5s %(requests)d requests of %(delay_s).1f s in %(wall_s).2f s (effective "
-    "concurrency %(effective_concurrency).2f), at most %(peak_in_flight)d at once; the heartbeat "
-    "missed %(longest_gap_s).2f s"
+    "%(requests)d requests of %(delay_s).1f s in %(wall_s).2f s (effective concurrency "
+    "%(effective_concurrency).2f), at most %(peak_in_flight)d at once; the heartbeat missed "
+    "%(longest_gap_s).2f s"
 )
 
 
@@ -1576,83 +1551,76 @@ def loop_lines(report):
             text += " To see your program, name what does its imports: doctor.py -- module"
             if report["loops_installed"]:
                 text += " (%s is installed here)" % " and ".join(report["loops_installed"])
-        return wrapped(text)
-    lines = []
+        yield wrapped(text)
     for row in report["clients"]:
         why = " (%s)" % row["error"] if row["error"] else ""
-        lines += wrapped("%s: %s%s" % (row["client"], row["verdict"], why))
+        yield wrapped("%s: %s%s" % (row["client"], row["verdict"], why))
         for scheme in ("https", "http"):
             for each in (row[scheme] or {}).get("trials", []):
-                lines += wrapped(TRIAL % dict(each, scheme=scheme), "    ", " " * 10)
+                yield wrapped(TRIAL % each, "    %-6s" % scheme)
     for row in report["cures"]:
         if row["wall_s"] is not None:
-            lines += wrapped("tried here: %(cure)s, %(verdict)s in %(wall_s).2f s" % row)
-    if report["verdicts"]["event loop"] == DOES_NOT_APPLY:
-        lines += wrapped("%s has patched nothing here." % report["loop"]["name"])
-    return lines
+            yield wrapped("tried here: %(cure)s, %(verdict)s in %(wall_s).2f s" % row)
+    if report["loop"] and report["verdicts"]["event loop"] == DOES_NOT_APPLY:
+        yield wrapped("%s has patched nothing here." % report["loop"]["name"])
 
 
 def load_lines(report):
-    lines, size, stated = [], report["certificates"], report["share_stated"]
+    size, stated = report["certificates"], report["share_stated"]
     if report["load_ms"]:
         of = "%d certificates" % size if size else "the default certificates"
-        lines += wrapped("one load of %s takes %s ms CPU" % (of, span(report["load_ms"])))
+        yield wrapped("one load of %s takes %s ms CPU" % (of, span(report["load_ms"])))
     if report["loads_at_import"]:
-        lines += wrapped("loads while the program was imported: %d" % report["loads_at_import"])
+        yield wrapped("loads while the program was imported: %d" % report["loads_at_import"])
     for row in report["loads"]:
         name = row["client"] + ("" if row["imported"] else " (installed, not imported)")
         if row["error"]:
-            lines += wrapped("%s: not counted (%s)" % (name, row["error"]))
+            yield wrapped("%s: not counted (%s)" % (name, row["error"]))
             continue
         counts = ", ".join(str(each) for each in row["by_connection"])
         text = "%s: %s loads by the connections of one session" % (name, counts)
         text += ", %(made)d when it is made" % row if row["made"] else ""
         text += ", %(at_import)d when %(client)s is imported" % row if row["at_import"] else ""
         text += "; %(by_call)d by one %(client)s.get" % row if row["by_call"] is not None else ""
-        lines += wrapped(text)
+        yield wrapped(text)
         if row.get("share"):
             numbers = (span(row["share"], 0), JOB, report["connections"], stated)
             text = "%s %% of the CPU of %d requests over %d connections are loads "
-            lines += wrapped((text + "(stated share: %g %%)") % numbers, "    ")
-            if row["share"][0] <= stated <= row["share"][1]:
-                text = "that is on both sides of the stated share: it cannot tell"
-                lines += wrapped(text, "    ")
-    return lines
+            yield wrapped((text + "(stated share: %g %%)") % numbers, "    ")
 
 
-def http_lines(report):
-    http, lines = report["http"], []
-    if http is None:
-        return wrapped("not asked: --url https://... asks a server of yours")
+def http_lines(http):
+    if http["url"] is None:
+        yield wrapped("not asked: --url https://... asks a server of yours")
+    elif not http["clients"]:
+        yield wrapped("no client that can be asked is imported")
     if http["offers"]:
-        lines += wrapped("the server chooses %s where both are offered" % http["offers"])
+        yield wrapped("the server chooses %s where both are offered" % http["offers"])
     for row in http["clients"]:
         text = "%(client)s: %(error)s" % row
         if not row["error"]:
             text = "%(client)s speaks %(version)s; " % row
             text += "first request %.0f ms, second %.0f ms" % tuple(row["ms"])
-        lines += wrapped(text)
-    return lines or wrapped("no client that can be asked is imported")
+        yield wrapped(text)
 
 
-def advice_lines(report):
-    lines = []
-    for number, each in enumerate(report["advice"], 1):
-        lines += wrapped("%d. %s" % (number, each["what"]), "  ", "     ")
+def advice_lines(advice):
+    for number, each in enumerate(advice, 1):
+        yield wrapped(each["what"], "  %d. " % number)
         for name in ("line", "package", "saves", "chapter"):
             if each[name]:
-                lines += wrapped("%-8s %s" % (name, each[name]), "     ", " " * 14)
-    return lines
+                yield wrapped(each[name], "     %-8s " % name)
 
 
 def span(pair, digits=1):
     return "%.*f to %.*f" % (digits, pair[0], digits, pair[1])
 
 
-def wrapped(text, first="  ", later=None):
-    later = first + "  " if later is None else later
-    return textwrap.wrap(
-        text, 88, initial_indent=first, subsequent_indent=later,
+def wrapped(text, label="  "):
+    """A text in lines: in a column beside its label, or a little deeper from the second line on."""
+    return textwrap.fill(
+        text, 88, initial_indent=label,
+        subsequent_indent=" " * len(label) if label.strip() else label + "  ",
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
 
@@ -1701,20 +1669,15 @@ def attach(pid, seconds, share):
         stacks = dict((kind_of(frames, loop), frames) for frames in threads)
         for kind in set(stacks) - set([None]):
             seen[kind] += 1
-            shows.setdefault(
-                kind,
-                [
-                    "%s:%d (%s)" % (short(frame["filename"]), frame["line"], frame["name"])
-                    for frame in stacks[kind][::-1]
-                ],
-            )
+            shows.setdefault(kind, stacks[kind][::-1])
         time.sleep(max(0, 0.1 - (clock() - started)))
     status = 2 if seen["perhaps blocked"] >= 2 else 0
     if seen["blocked"] >= 2 or 100.0 * seen["loading"] / looks > share:
         status = 1  # one look alone may have met a wait of a millisecond
-    stacks = [shows[what] for what, _, _ in SIGHTS if what in shows] + [None]
+    shown = ([shows[what] for what, _, _ in SIGHTS if what in shows] + [[]])[0]
+    stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in shown]
     return dict(
-        pid=pid, gevent=loop, looks=looks, seen=seen, share_stated=share, stack=stacks[0],
+        pid=pid, gevent=loop, looks=looks, seen=seen, share_stated=share, stack=stack,
         exit_status=status,
     )  # fmt: skip
 
@@ -1783,16 +1746,14 @@ def attach_text(found):
     loaded = {True: "loaded", False: "not loaded", None: "nobody can see whether it is loaded"}
     lines = ["process %d, %d looks" % (found["pid"], found["looks"])]
     lines.append("  gevent: %s" % loaded[found["gevent"]])
-    chapters = []
-    for what, chapter, words in SIGHTS:
+    for what, _, words in SIGHTS:
         if found["seen"][what] or what != "perhaps blocked":
-            lines += wrapped(words % found["seen"][what])
-        if found["seen"][what] and CHAPTERS[chapter] not in chapters:
-            chapters.append(CHAPTERS[chapter])
+            lines.append(wrapped(words % found["seen"][what]))
     if found["stack"]:
         lines.append("  the stack that shows it, the innermost call last:")
         lines += ["    " + line for line in found["stack"]]
-    lines += ["  " + chapter for chapter in chapters]
+    chapters = set(chapter for what, chapter, _ in SIGHTS if found["seen"][what])
+    lines += ["  " + CHAPTERS[chapter] for chapter in sorted(chapters)]
     return "\n".join(lines + ["exit status %d" % found["exit_status"]]) + "\n"
 
 
