@@ -528,14 +528,9 @@ def is_installed(package):
 
 def short(path):
     """A file's name from site-packages, the standard library or the current folder on."""
-    path = readable(path).replace("\\", "/")
-    for folder in ("/site-packages/", "/dist-packages/"):
-        if folder in path:
-            return path.rpartition(folder)[2]
-    here = readable(os.getcwd()).replace("\\", "/") + "/"
-    if path.startswith(here):
-        return path[len(here) :]
-    return re.sub(r"^.*/lib(64)?/python\d+\.\d+/", "", path)
+    path, here = [readable(each).replace("\\", "/") for each in (path, os.getcwd())]
+    path = re.sub(r"^.*/((site|dist)-packages|lib(64)?/python\d+\.\d+)/", "", path)
+    return path[len(here) + 1 :] if path.startswith(here + "/") else path
 
 
 def readable(value):
@@ -940,16 +935,16 @@ def gevents_context(cafile=None):
     return context
 
 
-def check_traps():
-    """Libraries that would inject later, by what one of their objects does: a list of texts."""
+def is_trapped():
+    """Whether google-auth's adapter for client certificates would inject later: it is made here."""
     adapter = getattr(loaded("google.auth.transport.requests"), "_MutualTlsAdapter", None)
-    if adapter and not injected():
-        try:
-            adapter(CERTIFICATE.encode(), KEY.encode())
-        except Exception:
-            return []
-        return ["google-auth's adapter for client certificates"] if injected() else []
-    return []
+    if adapter is None or injected():
+        return False
+    try:
+        adapter(CERTIFICATE.encode(), KEY.encode())
+    except Exception:
+        return False
+    return injected()
 
 
 # ------------------------------------------------------------- 2. what do certificate loads cost?
@@ -1266,7 +1261,7 @@ def try_all(server, spec, watch, imported):
         provides=provides(), injections=watch.injections if watch else [],
         loads_at_import=watch and len(watch.loads),
         loops_installed=[name for name in PATCHES if is_installed(name)],
-        loop=None, clients=[], cures=[], traps=[],
+        loop=None, cures=[], trap=False,
     )  # fmt: skip
     by_loop = []
     if loop:
@@ -1281,7 +1276,7 @@ def try_all(server, spec, watch, imported):
     if watch and blocked:
         found["cures"] = try_cures(loop, blocked[0], server)
     if watch and loop:
-        found["traps"] = check_traps()
+        found["trap"] = is_trapped()
     return found
 
 
@@ -1374,7 +1369,8 @@ ADVICE = {
         "Or %(loop)s patches everything, in the program's first line, before all other imports. "
         "(Not tried here: in this process it would come too late.)"),
     "trap": (1, 8, "", "%(package)s",
-        "%(trap)s injects pyOpenSSL for the whole process. The doctor made one to see it."),
+        "google-auth's adapter for client certificates injects pyOpenSSL for the whole process. "
+        "The doctor made one to see it."),
     "load once": (2, 12, "%(line)s", "",
         "%(client)s loads the certificates anew for each connection. %(sentence)s"),
     "keep a session": (2, 12, "session = requests.Session()", "",
@@ -1424,21 +1420,18 @@ def advice_on_loop(found):
             advice.append(advise("patch first", **names))
         elif row["verdict"] == BLOCKED and row["imported"]:
             of_block = of_block or advice_on_block(found, names)
-    package = UPGRADES["google/auth/"]
-    return advice + of_block + [advise("trap", trap=t, package=package) for t in found["traps"]]
+    trap = [advise("trap", package=UPGRADES["google/auth/"])] if found["trap"] else []
+    return advice + of_block + trap
 
 
 def advice_on_block(found, names):
     """names: the row of the client that is blocked, and what sentences say of its loop."""
-    advice, socket = [], str(names["socket"])
-    freed = dict((each["cure"], each) for each in found["cures"] if each["verdict"] == FREE)
-
-    def saves(cure):
-        if cure not in freed:
-            return ""
-        numbers = (DELAYS_S[0], names["https"]["trials"][0]["wall_s"], freed[cure]["wall_s"])
-        return "two requests that take %.1f s each: %.2f s now, %.2f s with it" % numbers
-
+    advice, saves, socket = [], {}, str(names["socket"])
+    for each in found["cures"]:
+        if each["verdict"] == FREE:
+            numbers = (DELAYS_S[0], names["https"]["trials"][0]["wall_s"], each["wall_s"])
+            text = "two requests that take %.1f s each: %.2f s now, %.2f s with it"
+            saves[each["cure"]] = text % numbers
     providers = dict((each["name"], each["by"]) for each in found["provides"])
     if providers.get("urllib3's SSLContext") == "pyOpenSSL":
         cure = "extract_from_urllib3()"
@@ -1446,15 +1439,15 @@ def advice_on_block(found, names):
         names.update(by, by=injected_by(by))
         packages = [UPGRADES[place] for place in UPGRADES if by["file"].startswith(place)]
         names["package"] = "".join(packages)
-        names["without"] = " Without that call the loop runs on." if cure in freed else ""
-        advice.append(advise("injected", saves(cure), **names))
+        names["without"] = " Without that call the loop runs on." if cure in saves else ""
+        advice.append(advise("injected", saves.get(cure, ""), **names))
     elif "pyopenssl" in socket.lower():
         advice.append(advise("through pyOpenSSL", **names))
     elif socket.startswith("ssl."):
         advice.append(advise("standard socket", **names))
     for cure in ("gevent's SSLContext", "patch_select()"):
-        if cure in freed:
-            advice.append(advise(cure, saves(cure)))
+        if cure in saves:
+            advice.append(advise(cure, saves[cure]))
     return advice + [advise("patch everything", **names)]
 
 
@@ -1683,12 +1676,10 @@ def attach(pid, seconds, share):
 
 
 def find_py_spy():
-    places = [os.path.dirname(os.path.abspath(sys.executable or ""))]
-    for folder in places + os.environ.get("PATH", "").split(os.pathsep):
-        for name in ("py-spy", "py-spy.exe"):
-            if os.access(os.path.join(folder, name), os.X_OK):
-                return os.path.join(folder, name)
-    return None
+    folders = [os.path.dirname(os.path.abspath(sys.executable or ""))]
+    folders += os.environ.get("PATH", "").split(os.pathsep)
+    paths = [os.path.join(folder, name) for folder in folders for name in ("py-spy", "py-spy.exe")]
+    return next((path for path in paths if os.access(path, os.X_OK)), None)
 
 
 def stacks_of(program, pid):

@@ -254,7 +254,7 @@ def judged(*share) -> dict:
     row |= {"spared_ms": [2000, 2400], "job_ms": [3000, 3600], "job_loads": 100}
     found = {
         "program": "a program", "loop": None, "loads": [row], "clients": [], "cures": [],
-        "traps": [], "http": {"offers": None, "clients": []}, "provides": [],
+        "trap": False, "http": {"offers": None, "clients": []}, "provides": [],
         "openssl": {"loads": "OpenSSL 3.0.19"},
     }  # fmt: skip
     return doctor.judge(found, dict(doctor.defaults(), share=50))
