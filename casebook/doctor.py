@@ -1255,7 +1255,8 @@ def look(address, spec, watch=None):
 
 def try_all(server, spec, watch, imported):
     """What `look` finds, but for the URL."""
-    (loop, patched), until = find_loop(), clock() + ENOUGH_S
+    until = clock() + ENOUGH_S
+    loop, patched = find_loop()
     found = dict(
         program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
         provides=provides(), injections=watch.injections if watch else [],
@@ -1650,28 +1651,24 @@ def attach(pid, seconds, share):
             "py-spy is not here. `pip install py-spy`, then run this again, or look yourself: "
             "`py-spy dump --pid %d`, a few times" % pid
         )
-    seen, shows = dict((what, 0) for what, _, _ in SIGHTS), {}
-    looks, loop, until = 0, has_gevent(pid), clock() + seconds
+    looks, loop, until = [], has_gevent(pid), clock() + seconds
     while clock() < until:
         started, threads = clock(), stacks_of(program, pid)
         if threads is None and looks:
             break  # it has ended meanwhile
         if threads is None:
             raise Trouble("there is no process %d" % pid)
-        looks += 1
-        stacks = dict((kind_of(frames, loop), frames) for frames in threads)
-        for kind in set(stacks) - set([None]):
-            seen[kind] += 1
-            shows.setdefault(kind, stacks[kind][::-1])
+        looks.append(dict((kind_of(frames, loop), frames) for frames in threads))
         time.sleep(max(0, 0.1 - (clock() - started)))
+    seen = dict((what, sum(what in look for look in looks)) for what, _, _ in SIGHTS)
     status = 2 if seen["perhaps blocked"] >= 2 else 0
-    if seen["blocked"] >= 2 or 100.0 * seen["loading"] / looks > share:
+    if seen["blocked"] >= 2 or 100.0 * seen["loading"] / len(looks) > share:
         status = 1  # one look alone may have met a wait of a millisecond
-    shown = ([shows[what] for what, _, _ in SIGHTS if what in shows] + [[]])[0]
-    stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in shown]
+    shown = [look[what] for what, _, _ in SIGHTS for look in looks if what in look] or [[]]
+    stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in shown[0]]
     return dict(
-        pid=pid, gevent=loop, looks=looks, seen=seen, share_stated=share, stack=stack,
-        exit_status=status,
+        pid=pid, gevent=loop, looks=len(looks), seen=seen, share_stated=share,
+        stack=stack[::-1], exit_status=status,
     )  # fmt: skip
 
 
