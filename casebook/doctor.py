@@ -572,18 +572,16 @@ class Requests(object):
         self.options = {"stream": True, "allow_redirects": False}
         if ca:
             self.session.trust_env, self.options["verify"] = False, ca
+        self.close = self.session.close
         if mount:
             self.session.mount("https://", mount())
-        self._is_its_own = not mount
+            # A program's adapter may have connections that it goes on using.
+            self.close = lambda: None
 
     def ask(self, url, method="GET", **options):
         response = self.session.request(method, url, **dict(self.options, **options))
         kind = socket_of(response.raw)
         return response.status_code, response.content, kind, response.raw.version
-
-    def close(self):
-        if self._is_its_own:  # a program's adapter may have connections that it goes on using
-            self.session.close()
 
 
 class Urllib3(object):
@@ -620,20 +618,17 @@ class GeventHttpClient(object):
     """It knows HTTP/1.1 alone. factory: what makes its TLS contexts, where not its default."""
 
     def __init__(self, module, ca=None, factory=None):
-        self.module, self.client = module, None
+        self.module, self.client, self.close = module, None, lambda: None
         self.trust = {"ssl_options": {"ca_certs": ca}, "ssl_context_factory": factory} if ca else {}
 
     def ask(self, url):
         if self.client is None:
             trust = self.trust if url.startswith("https") else {}
             self.client = self.module.HTTPClient.from_url(url, **trust)
+            self.close = self.client.close
         response = self.client.get("/" + url.split("/", 3)[3])
         kind = class_of(getattr(response, "_sock", None))
         return response.status_code, response.read(), kind, "HTTP/1.1"
-
-    def close(self):
-        if self.client is not None:
-            self.client.close()
 
 
 class HttpClient(object):
@@ -906,8 +901,7 @@ def try_cures(loop, way, server):
 
     def note(cure, way=way):
         found = try_out(loop, way, server, "https")
-        walls = [each["wall_s"] for each in found["trials"]]
-        wall_s = min(walls) if walls else None
+        wall_s = min([each["wall_s"] for each in found["trials"]] or [None])
         rows.append({"cure": cure, "verdict": found["verdict"], "wall_s": wall_s})
 
     if injected():

@@ -180,14 +180,11 @@ def test_a_library_that_imports_gevent_is_no_illness(tmp_path):
     assert loop(report) == "blocked"
 
 
-def trial(effective, peak, gap, delay_s=0.4, requests=2):
-    return {
-        "requests": requests,
-        "delay_s": delay_s,
-        "effective_concurrency": effective,
-        "peak_in_flight": peak,
-        "longest_gap_s": gap,
-    }
+def trial(effective, peak, gap, requests=2):
+    return dict(
+        requests=requests, delay_s=0.4, effective_concurrency=effective, peak_in_flight=peak,
+        longest_gap_s=gap,
+    )  # fmt: skip
 
 
 def test_noise_can_delay_a_verdict_and_not_turn_it():
