@@ -1074,9 +1074,8 @@ def judged_rows(rows, program):
         own = own or [row for row in rows if row["client"] == "requests"]
     own = [row for row in own if not (row["adapter"] and row["error"])]
     names = topmost([row["client"] for row in own])
-    adapted = any(row["adapter"] for row in own)
-    names = [name for name in names if name != "requests" or not adapted]
-    return [row for row in own if row["client"] in names]
+    stock = "requests" if any(row["adapter"] for row in own) else None
+    return [row for row in own if row["client"] in names and row["client"] != stock]
 
 
 def price(row, way, server, connections):
