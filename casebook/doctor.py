@@ -39,13 +39,19 @@ Python 2.7 to 3.14. The chapters that it names are those of the book that it com
 
 from __future__ import division, print_function
 
+import gc
 import json
+import linecache
 import os
+import re
+import signal
 import sys
+import textwrap
 import time
+import warnings
 
-# Nothing else is imported up here. What is imported before gevent patches is one of the illnesses,
-# so the doctor must not bring in ssl, socket, select or threading before the program does.
+# What is imported before gevent patches is one of the illnesses, so nothing is imported up here
+# that brings in ssl, socket, select or threading before the program does.
 
 #: For the doctor's own server on the loopback interface, until 2100. The key is public, as you can
 #: see: it protects nothing, and nothing but the doctor ever trusts its certificate.
@@ -101,6 +107,8 @@ MOST_REQUESTS = 20
 BLOCKED, FREE, UNPATCHED = "blocked", "free", "not patched"
 CANNOT_TELL, DOES_NOT_APPLY = "cannot tell", "does not apply"
 ABOVE, BELOW, STRADDLES = "above the share", "below the share", "on both sides of the share"
+#: The exit status that goes with a verdict; with all others, 0.
+STATUS = {BLOCKED: 1, ABOVE: 1, STRADDLES: 2, CANNOT_TELL: 2}
 
 OWN_FILE = os.path.abspath(__file__).replace(".pyc", ".py").replace(".pyo", ".py")
 
@@ -129,8 +137,6 @@ def begin(what):
 
 def end_group(group):
     """End all that a process group still runs."""
-    import signal
-
     if group and hasattr(os, "killpg"):
         try:
             os.killpg(group, signal.SIGKILL)
@@ -198,12 +204,11 @@ def ended(name, phase, status):
     if status in (-9, -14):
         return "%s gave no answer %s in time, and was ended" % (name, where)
     if status < 0:
-        text = (
+        return (
             "%s was killed by signal %d %s. A package with compiled code is likely not made for "
             "the others here (gevent and greenlet have to fit): reinstall it. `python -X "
             "faulthandler` shows which."
-        )
-        return text % (name, -status, where)
+        ) % (name, -status, where)
     text = "%s ended itself %s (exit status %d, without an exception)."
     return (text + " Name a module that only imports.") % (name, where, status)
 
@@ -231,7 +236,6 @@ def serve():
     standard input is the process group of the examined program, which goes with it.
     """
     import shutil
-    import signal
     import tempfile
 
     for name in ("SIGINT", "SIGHUP"):  # whoever started this decides when it ends
@@ -347,7 +351,7 @@ def examine():
 
     try:
         answer(phase=phase)
-        end_after(spec["patience"], too_long)
+        end_after(spec["patience"], TooLong)
         if spec["program"]:
             with watch:
                 import_program(spec["program"], spec["arguments"])
@@ -355,7 +359,7 @@ def examine():
         end_after(EXAMINED_WITHIN_S)  # whatever happens to whoever started this
         answer(phase=phase)
         if os.getpid() == pid:
-            answer(imported_s=imported_s, **look(spec["server"], spec, watch, True))
+            answer(imported_s=imported_s, **look(spec["server"], spec, watch))
     except BaseException as error:
         answer(trouble=trouble_of(error, spec, phase))
     try:
@@ -379,21 +383,19 @@ def out_of_reach():
     return out
 
 
-def end_after(seconds, handler=None):
-    """Have this process ended after so long, or a handler called, where there are alarms."""
-    import signal
-
-    if hasattr(signal, "SIGALRM"):
-        signal.signal(signal.SIGALRM, handler or signal.SIG_DFL)
-        signal.alarm(seconds)
-
-
 class TooLong(BaseException):
     pass
 
 
-def too_long(*_):
-    raise TooLong()
+def end_after(seconds, error=None):
+    """Have this process ended after so long, or an error raised in it, where there are alarms."""
+
+    def stop(*_):
+        raise error
+
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, stop if error else signal.SIG_DFL)
+        signal.alarm(seconds)
 
 
 def is_script(program):
@@ -432,24 +434,18 @@ def trouble_of(error, spec, phase):
         trace = trace.tb_next
     behind = 'behind `if __name__ == "__main__":`'
     if isinstance(error, TooLong):
-        text = (
-            "%s was still in its imports after %d s%s. Name a module that only imports, or put the "
-        )
-        return (text + "work %s.") % (name, spec["patience"], place, behind)
-    if isinstance(error, SystemExit):
-        text = (
-            "%s called sys.exit(%r) in its imports%s, so its other imports were not seen. Put that "
-        )
-        return (text + "%s, or name a module that only imports.") % (
-            name,
-            error.code,
-            place,
-            behind,
-        )
-    python = os.path.basename(sys.executable or "python")
-    start = name if is_script(name) else '-c "import %s"' % name.partition(":")[0]
-    text = "%s crashed in its imports%s: %s. Mend that first: `%s %s` has to get through."
-    return text % (name, place, told(error), python, start)
+        what = "was still in its imports after %d s%s" % (spec["patience"], place)
+        to_do = "Name a module that only imports, or put the work %s" % behind
+    elif isinstance(error, SystemExit):
+        what = "called sys.exit(%r) in its imports%s, " % (error.code, place)
+        what += "so its other imports were not seen"
+        to_do = "Put that %s, or name a module that only imports" % behind
+    else:
+        python = os.path.basename(sys.executable or "python")
+        start = name if is_script(name) else '-c "import %s"' % name.partition(":")[0]
+        what = "crashed in its imports%s: %s" % (place, told(error))
+        to_do = "Mend that first: `%s %s` has to get through" % (python, start)
+    return "%s %s. %s." % (name, what, to_do)
 
 
 # ------------------------------------------------------------------- what the imports left behind
@@ -532,16 +528,9 @@ def is_installed(package):
 
 def short(path):
     """A file's name from site-packages, the standard library or the current folder on."""
-    import re
-
-    path = readable(path).replace("\\", "/")
-    for folder in ("/site-packages/", "/dist-packages/"):
-        if folder in path:
-            return path.rpartition(folder)[2]
-    here = readable(os.getcwd()).replace("\\", "/") + "/"
-    if path.startswith(here):
-        return path[len(here) :]
-    return re.sub(r"^.*/lib(64)?/python\d+\.\d+/", "", path)
+    path, here = [readable(each).replace("\\", "/") for each in (path, os.getcwd())]
+    path = re.sub(r"^.*/((site|dist)-packages|lib(64)?/python\d+\.\d+)/", "", path)
+    return path[len(here) + 1 :] if path.startswith(here + "/") else path
 
 
 def readable(value):
@@ -583,18 +572,16 @@ class Requests(object):
         self.options = {"stream": True, "allow_redirects": False}
         if ca:
             self.session.trust_env, self.options["verify"] = False, ca
+        self.close = self.session.close
         if mount:
             self.session.mount("https://", mount())
-        self._is_its_own = not mount
+            # A program's adapter may have connections that it goes on using.
+            self.close = lambda: None
 
     def ask(self, url, method="GET", **options):
         response = self.session.request(method, url, **dict(self.options, **options))
         kind = socket_of(response.raw)
         return response.status_code, response.content, kind, response.raw.version
-
-    def close(self):
-        if self._is_its_own:  # a program's adapter may have connections that it goes on using
-            self.session.close()
 
 
 class Urllib3(object):
@@ -631,20 +618,17 @@ class GeventHttpClient(object):
     """It knows HTTP/1.1 alone. factory: what makes its TLS contexts, where not its default."""
 
     def __init__(self, module, ca=None, factory=None):
-        self.module, self.client = module, None
+        self.module, self.client, self.close = module, None, lambda: None
         self.trust = {"ssl_options": {"ca_certs": ca}, "ssl_context_factory": factory} if ca else {}
 
     def ask(self, url):
         if self.client is None:
             trust = self.trust if url.startswith("https") else {}
             self.client = self.module.HTTPClient.from_url(url, **trust)
+            self.close = self.client.close
         response = self.client.get("/" + url.split("/", 3)[3])
         kind = class_of(getattr(response, "_sock", None))
         return response.status_code, response.read(), kind, "HTTP/1.1"
-
-    def close(self):
-        if self.client is not None:
-            self.client.close()
 
 
 class HttpClient(object):
@@ -739,8 +723,6 @@ def own_adapters():
     requests = loaded("requests")
     if not hasattr(requests, "Session"):
         return []
-    import gc
-
     stock, found, made = requests.adapters.HTTPAdapter, {}, []
     # One that sends in its own way might send elsewhere.
     sending = [name for name in dir(stock) if name == "send" or name.startswith("get_connection")]
@@ -751,11 +733,10 @@ def own_adapters():
             if kind is not stock and issubclass(kind, stock):
                 if all(getattr(kind, name) == getattr(stock, name) for name in sending):
                     found.setdefault(kind, adapter)
-    can = {"once": False, "priced": True, "adapter": True}
     for kind, adapter in found.items():
         name = "requests with a session's %s" % kind.__name__
         its_own = {"mount": lambda adapter=adapter: adapter}
-        made.append(Way(name, Requests, "requests", its_own, **can))
+        made.append(Way(name, Requests, "requests", its_own, priced=True, adapter=True))
     x509 = getattr(loaded("requests_toolbelt.adapters.x509"), "X509Adapter", None)
     if x509 and x509 not in found:
         new = {"mount": lambda: x509(cert_bytes=CERTIFICATE.encode(), pk_bytes=KEY.encode())}
@@ -900,19 +881,17 @@ def check_way(loop, patched, way, server, imported):
     return row
 
 
-def check_loop(loop, patched, server, imported, may_change):
-    """One row of `check_way` for each client that the program imported; for one of its stand-ins
-    where it imported none."""
+def check_loop(loop, patched, server, imported, watch):
+    """(way, row of `check_way`) for each client that the program imported; for a stand-in where it
+    imported none."""
     known = [way for way in WAYS if way.kind is not Aiohttp]  # that has a loop of its own
     chosen = [way for way in known if way.module in topmost(imported)]
     if loaded(EVENTLETS.module):
         chosen.append(EVENTLETS)
     chosen = chosen[:3] + own_adapters()
-    if not chosen:
-        stand_ins = [way for way in known[:3] if may_change and bring(way.module)]
-        stand_ins.append(STANDARD)
-        return [check_way(loop, patched, stand_ins[0], server, False)]
-    return [check_way(loop, patched, way, server, True) for way in chosen]
+    stand_ins = [way for way in known[:3] if not chosen and watch and bring(way.module)]
+    ways = chosen or (stand_ins + [STANDARD])[:1]
+    return [(way, check_way(loop, patched, way, server, bool(chosen))) for way in ways]
 
 
 def try_cures(loop, way, server):
@@ -922,8 +901,7 @@ def try_cures(loop, way, server):
 
     def note(cure, way=way):
         found = try_out(loop, way, server, "https")
-        walls = [each["wall_s"] for each in found["trials"]]
-        wall_s = min(walls) if walls else None
+        wall_s = min([each["wall_s"] for each in found["trials"]] or [None])
         rows.append({"cure": cure, "verdict": found["verdict"], "wall_s": wall_s})
 
     if injected():
@@ -951,16 +929,16 @@ def gevents_context(cafile=None):
     return context
 
 
-def check_traps():
-    """Libraries that would inject later, by what one of their objects does: a list of texts."""
+def is_trapped():
+    """Whether google-auth's adapter for client certificates would inject later: it is made here."""
     adapter = getattr(loaded("google.auth.transport.requests"), "_MutualTlsAdapter", None)
-    if adapter and not injected():
-        try:
-            adapter(CERTIFICATE.encode(), KEY.encode())
-        except Exception:
-            return []
-        return ["google-auth's adapter for client certificates"] if injected() else []
-    return []
+    if adapter is None or injected():
+        return False
+    try:
+        adapter(CERTIFICATE.encode(), KEY.encode())
+    except Exception:
+        return False
+    return injected()
 
 
 # ------------------------------------------------------------- 2. what do certificate loads cost?
@@ -970,8 +948,8 @@ LOADS = ("load_verify_locations", "set_default_verify_paths")
 
 
 class Watch(object):
-    """Notes the processor seconds of each load of certificates, and where pyOpenSSL is injected,
-    while in a `with` block.
+    """Notes the processor milliseconds of each load of certificates, and where pyOpenSSL is
+    injected, while in a `with` block.
 
     A profile function, so that nothing is replaced: to wrap a class of `ssl` one has to import it.
     Imports take about twice as long under it; a load, which is one call, does not.
@@ -1005,13 +983,11 @@ class Watch(object):
         elif is_load:
             self._depth -= 1
             if self._depth == 0:
-                self.loads.append(cpu_clock() - self._began)
+                self.loads.append(1000 * (cpu_clock() - self._began))
 
 
 def caller(frame):
     """{"file", "line", "text", "from"} of who calls; from: the program's own line above it."""
-    import linecache
-
     path, line = frame.f_code.co_filename, frame.f_lineno
     who = {"file": short(path), "line": line, "from": None}
     who["text"] = readable(linecache.getline(path, line)).strip()
@@ -1025,7 +1001,7 @@ def caller(frame):
 
 
 def loads_of(work):
-    """(the processor seconds of each load, the error or None) of one piece of work."""
+    """(the processor milliseconds of each load, the error or None) of one piece of work."""
     error = None
     with Watch() as watch:
         try:
@@ -1051,7 +1027,7 @@ def count_loads(way, server, connections):
     for _ in range(3):
         loads, error = loads_of(lambda: session.ask(url))
         row["by_connection"].append(len(loads))
-        row["each_ms"] += [round(1000 * one, 3) for one in loads]
+        row["each_ms"] += [round(ms, 3) for ms in loads]
         if error and "certificate verify failed" not in told(error).lower():
             row["error"] = row["error"] or told(error)
     session.close()
@@ -1062,23 +1038,23 @@ def count_loads(way, server, connections):
     return row
 
 
-def check_loads(server, imported, spec, passed_over):
+def check_loads(server, imported, spec, watch, until):
     """One row of `count_loads` for each client that is here, with its price where it counts. What
-    the program did not import comes last, unless it is passed over."""
+    the program did not import comes last, in our own process alone, and if there is time."""
     rows, known = [], [way for way in own_adapters() if way.adapter]
     known += sorted(WAYS, key=lambda way: way.module not in imported)
     for way in known:
         its_own = way.module in imported
-        if not its_own and passed_over():
+        if not its_own and (not watch or (imported and clock() > until)):
             continue
-        with Watch() as watch:
+        with Watch() as importing:
             if not bring(way.module):
                 continue
         try:
             row = count_loads(way, server, spec["connections"])
         except Exception as error:
             row = {"client": way.name, "error": told(error), "by_call": None}
-        row.update(imported=its_own, adapter=way.adapter, at_import=len(watch.loads))
+        row.update(imported=its_own, adapter=way.adapter, at_import=len(importing.loads))
         rows.append(row)
     by_name = dict((way.name, way) for way in known)
     for row in judged_rows(rows, spec["program"]):
@@ -1098,9 +1074,8 @@ def judged_rows(rows, program):
         own = own or [row for row in rows if row["client"] == "requests"]
     own = [row for row in own if not (row["adapter"] and row["error"])]
     names = topmost([row["client"] for row in own])
-    adapted = any(row["adapter"] for row in own)
-    names = [name for name in names if name != "requests" or not adapted]
-    return [row for row in own if row["client"] in names]
+    stock = "requests" if any(row["adapter"] for row in own) else None
+    return [row for row in own if row["client"] in names and row["client"] != stock]
 
 
 def price(row, way, server, connections):
@@ -1117,24 +1092,23 @@ def price(row, way, server, connections):
     kept.ask(again)
     for _ in range(TURNS):
         spent = loads_of(lambda: session.ask(url))[0]
-        new = cpu_of(lambda: ask(way, server, "https", 0, trial))
+        new = cpu_ms_of(lambda: ask(way, server, "https", 0, trial))
         new -= sum(loads_of(lambda: ask(way, server, "https", 0, trial))[0])
-        kept_s = (JOB - connections) * cpu_of(lambda: kept.ask(again))
-        parts.append((sum(spent) / len(spent), connections * max(0, new) + kept_s))
+        kept_ms = (JOB - connections) * cpu_ms_of(lambda: kept.ask(again))
+        parts.append((sum(spent) / len(spent), connections * max(0, new) + kept_ms))
     session.close()
     kept.close()
     row["connections"] = connections
-    row["load_ms"] = bounds([1000 * one for one, _ in parts])
-    row["spared_ms"] = bounds([1000 * (loads - 1) * one for one, _ in parts])
-    row["job_ms"] = bounds([1000 * (loads * one + rest) for one, rest in parts])
+    row["load_ms"] = bounds([one for one, _ in parts])
+    row["spared_ms"] = bounds([(loads - 1) * one for one, _ in parts])
+    row["job_ms"] = bounds([loads * one + rest for one, rest in parts])
     row["share"] = bounds([100 * loads * one / (loads * one + rest) for one, rest in parts])
 
 
-def cpu_of(work):
-    """Processor seconds of one piece of work."""
+def cpu_ms_of(work):
     start = cpu_clock()
     work()
-    return cpu_clock() - start
+    return 1000 * (cpu_clock() - start)
 
 
 def bounds(values):
@@ -1166,12 +1140,9 @@ def cost_of_a_load(found, watch):
         if row.get("load_ms"):
             return row["load_ms"]
     spent = [ms for row in found["loads"] if row["imported"] for ms in row.get("each_ms", ())]
-    spent = spent or [1000 * one for one in (watch.loads if watch else ())]
+    spent = spent or (watch.loads if watch else [])
     spent = spent or [ms for row in found["loads"] for ms in row.get("each_ms", ())]
-    if not spent:
-        spent = [
-            1000 * one for _ in range(TURNS) for one in loads_of(ssl.create_default_context)[0]
-        ]
+    spent = spent or loads_of(lambda: [ssl.create_default_context() for _ in range(TURNS)])[0]
     return bounds(spent) if spent else None
 
 
@@ -1183,10 +1154,12 @@ HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
 
 def check_http(url, imported):
     """Which HTTP each client speaks with a URL: two announced HEADs each, none redirected. What is
-    said of the URL is without its password."""
+    said of the URL is without its password. Without a URL, nobody is asked."""
+    found = {"url": None, "offers": None, "clients": [], "requests": 0}
+    if not url:
+        return found
     host, port, secret = parts_of(url)
-    public = url.replace(secret, "", 1)
-    found = {"url": public, "offers": None, "clients": [], "requests": 0}
+    found["url"] = public = url.replace(secret, "", 1)
     if url.startswith("https://"):
         say("connecting to %s: which protocols does it offer? (no request)" % host)
         found["offers"] = offered(host, port)
@@ -1250,66 +1223,55 @@ def offered(host, port):
 # ---------------------------------------------------------------------------------- the examination
 
 
-def look(address, spec, watch=None, may_change=False):
+def look(address, spec, watch=None):
     """Examine this process: what was found, as a dictionary that `judge` reads.
 
-    watch: what saw the program's imports, if anything did. may_change: cures may be tried here,
-    and libraries imported that the program has not.
+    The loopback server is none of a proxy's business, and the doctor has to ask without verifying,
+    so there are no proxies and no warnings meanwhile. watch: what saw the program's imports, in a
+    process that is ours: cures may be tried there, and libraries imported that the program has not.
     """
-    started = clock()
-    imported = set(way.module for way in WAYS if loaded(way.module))
-    found = undisturbed(lambda: try_all(Server(address), spec, watch, may_change, imported))
-    if spec["url"]:
-        found["http"] = check_http(spec["url"], imported)
-    return dict(found, examined_s=round(clock() - started, 2))
-
-
-def try_all(server, spec, watch, may_change, imported):
-    """What `look` finds, but for the URL."""
-    started, (loop, patched) = clock(), find_loop()
-    found = dict(
-        program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
-        provides=provides(), injections=watch.injections if watch else [],
-        loads_at_import=len(watch.loads) if watch else None,
-        loops_installed=[name for name in PATCHES if is_installed(name)],
-        loop=None, clients=[], cures=[], traps=[], http=None,
-    )  # fmt: skip
-
-    def passed_over():
-        return not may_change or (imported and clock() - started > ENOUGH_S)
-
-    if loop:
-        used = own_code_uses(loop.__name__, spec["program"])
-        found["loop"] = {"name": loop.__name__, "patched": patched, "used": used}
-        found["clients"] = check_loop(loop, patched, server, imported, may_change)
-    found["loads"] = check_loads(server, imported, spec, passed_over)
-    found["load_ms"] = cost_of_a_load(found, watch)
-    found["certificates"] = certificates_of_a_load()
-    blocked = [row["client"] for row in found["clients"] if row["verdict"] == BLOCKED]
-    if may_change and blocked:
-        ways = list(WAYS) + own_adapters() + [STANDARD, EVENTLETS]
-        found["cures"] = try_cures(loop, dict((w.name, w) for w in ways)[blocked[0]], server)
-    if may_change and loop:
-        found["traps"] = check_traps()
-    return found
-
-
-def undisturbed(work):
-    """Do some work without proxies, since the loopback server is none of their business, and
-    without warnings: the doctor has to ask without verifying."""
-    import warnings
-
+    started, imported = clock(), set(way.module for way in WAYS if loaded(way.module))
     names = ("no_proxy", "NO_PROXY")
     kept = dict((name, os.environ.pop(name)) for name in names if name in os.environ)
     os.environ.update(dict.fromkeys(names, "*"))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return work()
+            found = try_all(Server(address), spec, watch, imported)
     finally:
         for name in names:
             os.environ.pop(name, None)
         os.environ.update(kept)
+    found["http"] = check_http(spec["url"], imported)
+    return dict(found, examined_s=round(clock() - started, 2))
+
+
+def try_all(server, spec, watch, imported):
+    """What `look` finds, but for the URL."""
+    until = clock() + ENOUGH_S
+    loop, patched = find_loop()
+    found = dict(
+        program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
+        provides=provides(), injections=watch.injections if watch else [],
+        loads_at_import=watch and len(watch.loads),
+        loops_installed=[name for name in PATCHES if is_installed(name)],
+        loop=None, cures=[], trap=False,
+    )  # fmt: skip
+    by_loop = []
+    if loop:
+        used = own_code_uses(loop.__name__, spec["program"])
+        found["loop"] = {"name": loop.__name__, "patched": patched, "used": used}
+        by_loop = check_loop(loop, patched, server, imported, watch)
+    found["clients"] = [row for _, row in by_loop]
+    found["loads"] = check_loads(server, imported, spec, watch, until)
+    found["load_ms"] = cost_of_a_load(found, watch)
+    found["certificates"] = certificates_of_a_load()
+    blocked = [way for way, row in by_loop if row["verdict"] == BLOCKED]
+    if watch and blocked:
+        found["cures"] = try_cures(loop, blocked[0], server)
+    if watch and loop:
+        found["trap"] = is_trapped()
+    return found
 
 
 def inside(stream=None, **options):
@@ -1335,12 +1297,11 @@ def inside(stream=None, **options):
 def judge(found, spec):
     """Add verdicts, advice and the exit status to what was found."""
     loop, loads = judge_loop(found), judge_loads(found, spec["share"])
-    status = 2 if CANNOT_TELL in (loop, loads) or loads == STRADDLES else 0
+    advice = advice_on_loop(found) + list(advice_on_loads(found, loads)) + advice_on_http(found)
     return dict(
-        found, verdicts={"event loop": loop, "certificate loads": loads},
-        advice=advice_on_loop(found) + advice_on_loads(found, loads) + advice_on_http(found),
+        found, verdicts={"event loop": loop, "certificate loads": loads}, advice=advice,
         share_stated=spec["share"], connections=spec["connections"],
-        exit_status=1 if loop == BLOCKED or loads == ABOVE else status,
+        exit_status=STATUS.get(worst([loop, loads]), 0),
     )  # fmt: skip
 
 
@@ -1402,7 +1363,8 @@ ADVICE = {
         "Or %(loop)s patches everything, in the program's first line, before all other imports. "
         "(Not tried here: in this process it would come too late.)"),
     "trap": (1, 8, "", "%(package)s",
-        "%(trap)s injects pyOpenSSL for the whole process. The doctor made one to see it."),
+        "google-auth's adapter for client certificates injects pyOpenSSL for the whole process. "
+        "The doctor made one to see it."),
     "load once": (2, 12, "%(line)s", "",
         "%(client)s loads the certificates anew for each connection. %(sentence)s"),
     "keep a session": (2, 12, "session = requests.Session()", "",
@@ -1437,9 +1399,8 @@ LATE_PATCH = ("recursion", "_wrap_socket() argument")
 def advise(name, saves="", **values):
     """One thing to change: what ADVICE has of that name, with these values in it."""
     case, chapter, line, package, what = ADVICE[name]
-    texts = {"what": what, "line": line, "package": package}
-    advice = dict((field, text % values) for field, text in texts.items())
-    return dict(advice, case=case, chapter=CHAPTERS[chapter], saves=saves)
+    texts = {"what": what % values, "line": line % values, "package": package % values}
+    return dict(texts, case=case, chapter=CHAPTERS[chapter], saves=saves)
 
 
 def advice_on_loop(found):
@@ -1453,21 +1414,18 @@ def advice_on_loop(found):
             advice.append(advise("patch first", **names))
         elif row["verdict"] == BLOCKED and row["imported"]:
             of_block = of_block or advice_on_block(found, names)
-    package = UPGRADES["google/auth/"]
-    return advice + of_block + [advise("trap", trap=t, package=package) for t in found["traps"]]
+    trap = [advise("trap", package=UPGRADES["google/auth/"])] if found["trap"] else []
+    return advice + of_block + trap
 
 
 def advice_on_block(found, names):
     """names: the row of the client that is blocked, and what sentences say of its loop."""
-    advice, socket = [], str(names["socket"])
-    freed = dict((each["cure"], each) for each in found["cures"] if each["verdict"] == FREE)
-
-    def saves(cure):
-        if cure not in freed:
-            return ""
-        numbers = (DELAYS_S[0], names["https"]["trials"][0]["wall_s"], freed[cure]["wall_s"])
-        return "two requests that take %.1f s each: %.2f s now, %.2f s with it" % numbers
-
+    advice, saves, socket = [], {}, str(names["socket"])
+    for each in found["cures"]:
+        if each["verdict"] == FREE:
+            numbers = (DELAYS_S[0], names["https"]["trials"][0]["wall_s"], each["wall_s"])
+            text = "two requests that take %.1f s each: %.2f s now, %.2f s with it"
+            saves[each["cure"]] = text % numbers
     providers = dict((each["name"], each["by"]) for each in found["provides"])
     if providers.get("urllib3's SSLContext") == "pyOpenSSL":
         cure = "extract_from_urllib3()"
@@ -1475,15 +1433,15 @@ def advice_on_block(found, names):
         names.update(by, by=injected_by(by))
         packages = [UPGRADES[place] for place in UPGRADES if by["file"].startswith(place)]
         names["package"] = "".join(packages)
-        names["without"] = " Without that call the loop runs on." if cure in freed else ""
-        advice.append(advise("injected", saves(cure), **names))
+        names["without"] = " Without that call the loop runs on." if cure in saves else ""
+        advice.append(advise("injected", saves.get(cure, ""), **names))
     elif "pyopenssl" in socket.lower():
         advice.append(advise("through pyOpenSSL", **names))
     elif socket.startswith("ssl."):
         advice.append(advise("standard socket", **names))
     for cure in ("gevent's SSLContext", "patch_select()"):
-        if cure in freed:
-            advice.append(advise(cure, saves(cure)))
+        if cure in saves:
+            advice.append(advise(cure, saves[cure]))
     return advice + [advise("patch everything", **names)]
 
 
@@ -1499,7 +1457,6 @@ def injected_by(injection):
 
 
 def advice_on_loads(found, verdict):
-    advice = []
     for row in judged_rows(found["loads"], found["program"]):
         if row.get("share", [0, 0])[1] < WORTH_ADVICE_FROM:
             continue
@@ -1510,19 +1467,18 @@ def advice_on_loads(found, verdict):
         spared_s, job_s = [[ms / 1000 for ms in row[name]] for name in ("spared_ms", "job_ms")]
         numbers = (span(spared_s, 2), span(job_s, 2), JOB, row["connections"])
         saves = "%s s of the %s s CPU of %d requests over %d connections" % numbers
-        advice.append(advise("load once", saves, **dict(row, sentence=sentence, line=line)))
+        yield advise("load once", saves, **dict(row, sentence=sentence, line=line))
         if row["client"] == "requests" and row["connections"] > 1:
-            advice.append(advise("keep a session"))
+            yield advise("keep a session")
     if verdict == ABOVE and " 3.0." in found["openssl"]["loads"]:
-        advice.append(advise("another OpenSSL"))
+        yield advise("another OpenSSL")
     for row in found["loads"]:
         if row["imported"] and row["client"] == "httpx" and row.get("by_call"):
-            advice.append(advise("keep a client"))
-    return advice
+            yield advise("keep a client")
 
 
 def advice_on_http(found):
-    http = found["http"] or {"offers": None, "clients": []}
+    http = found["http"]
     old = [row for row in http["clients"] if str(row["version"]).startswith("HTTP/1")]
     if http["offers"] != "h2" or not old or old[0]["error"]:
         return []
@@ -1543,25 +1499,24 @@ def text_of(report, colour):
     def question(text, about):
         verdict = report["verdicts"][about]
         code = {BLOCKED: 31, ABOVE: 31, FREE: 32, BELOW: 32}.get(verdict, 33)
-        return ["%s  %s" % (bold(text), bold(verdict.upper(), "1;%d" % code))]
+        return "%s  %s" % (bold(text), bold(verdict.upper(), "1;%d" % code))
 
     program = report["program"] or "nothing (no program was named)"
     if report["program"] and "imported_s" in report:
         program += ", imported in %.1f s" % report["imported_s"]
+    examined = (report["python"], report["openssl"]["ssl"], program)
     providers = ["  %(name)-24s %(by)s" % row for row in report["provides"]]
-    for each in report["injections"]:
-        providers += wrapped(injected_by(each) + ".")
+    injections = [wrapped(injected_by(each) + ".") for each in report["injections"]]
+    to_change = "What to change" if report["advice"] else "Nothing to change."
     parts = [
-        ["Python %s, %s" % (report["python"], report["openssl"]["ssl"]), "examined: " + program],
-        providers,
-        question("1. Does a TLS read block the event loop?", "event loop") + loop_lines(report),
-        question("2. What do certificate loads cost?", "certificate loads") + load_lines(report),
-        [bold("3. Which HTTP?")] + http_lines(report),
-        [bold("What to change" if report["advice"] else "Nothing to change.")]
-        + advice_lines(report),
-        ["exit status %d" % report["exit_status"]],
+        ("Python %s, %s\nexamined: %s\n" % examined, providers + injections),
+        (question("1. Does a TLS read block the event loop?", "event loop"), loop_lines(report)),
+        (question("2. What do certificate loads cost?", "certificate loads"), load_lines(report)),
+        (bold("3. Which HTTP?"), http_lines(report["http"])),
+        (bold(to_change), advice_lines(report["advice"])),
+        ("exit status %d" % report["exit_status"], []),
     ]
-    return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+    return "\n\n".join("\n".join([head] + list(lines)) for head, lines in parts) + "\n"
 
 
 NO_LOOP = (
@@ -1570,9 +1525,9 @@ NO_LOOP = (
     "are the loads, below."
 )
 TRIAL = (
-    "%(scheme)-5s %(requests)d requests of %(delay_s).1f s in %(wall_s).2f s (effective "
-    "concurrency %(effective_concurrency).2f), at most %(peak_in_flight)d at once; the heartbeat "
-    "missed %(longest_gap_s).2f s"
+    "%(requests)d requests of %(delay_s).1f s in %(wall_s).2f s (effective concurrency "
+    "%(effective_concurrency).2f), at most %(peak_in_flight)d at once; the heartbeat missed "
+    "%(longest_gap_s).2f s"
 )
 
 
@@ -1583,85 +1538,76 @@ def loop_lines(report):
             text += " To see your program, name what does its imports: doctor.py -- module"
             if report["loops_installed"]:
                 text += " (%s is installed here)" % " and ".join(report["loops_installed"])
-        return wrapped(text)
-    lines = []
+        yield wrapped(text)
     for row in report["clients"]:
         why = " (%s)" % row["error"] if row["error"] else ""
-        lines += wrapped("%s: %s%s" % (row["client"], row["verdict"], why))
+        yield wrapped("%s: %s%s" % (row["client"], row["verdict"], why))
         for scheme in ("https", "http"):
             for each in (row[scheme] or {}).get("trials", []):
-                lines += wrapped(TRIAL % dict(each, scheme=scheme), "    ", " " * 10)
+                yield wrapped(TRIAL % each, "    %-6s" % scheme)
     for row in report["cures"]:
         if row["wall_s"] is not None:
-            lines += wrapped("tried here: %(cure)s, %(verdict)s in %(wall_s).2f s" % row)
-    if report["verdicts"]["event loop"] == DOES_NOT_APPLY:
-        lines += wrapped("%s has patched nothing here." % report["loop"]["name"])
-    return lines
+            yield wrapped("tried here: %(cure)s, %(verdict)s in %(wall_s).2f s" % row)
+    if report["loop"] and report["verdicts"]["event loop"] == DOES_NOT_APPLY:
+        yield wrapped("%s has patched nothing here." % report["loop"]["name"])
 
 
 def load_lines(report):
-    lines, size, stated = [], report["certificates"], report["share_stated"]
+    size, stated = report["certificates"], report["share_stated"]
     if report["load_ms"]:
         of = "%d certificates" % size if size else "the default certificates"
-        lines += wrapped("one load of %s takes %s ms CPU" % (of, span(report["load_ms"])))
+        yield wrapped("one load of %s takes %s ms CPU" % (of, span(report["load_ms"])))
     if report["loads_at_import"]:
-        lines += wrapped("loads while the program was imported: %d" % report["loads_at_import"])
+        yield wrapped("loads while the program was imported: %d" % report["loads_at_import"])
     for row in report["loads"]:
         name = row["client"] + ("" if row["imported"] else " (installed, not imported)")
         if row["error"]:
-            lines += wrapped("%s: not counted (%s)" % (name, row["error"]))
+            yield wrapped("%s: not counted (%s)" % (name, row["error"]))
             continue
         counts = ", ".join(str(each) for each in row["by_connection"])
         text = "%s: %s loads by the connections of one session" % (name, counts)
         text += ", %(made)d when it is made" % row if row["made"] else ""
         text += ", %(at_import)d when %(client)s is imported" % row if row["at_import"] else ""
         text += "; %(by_call)d by one %(client)s.get" % row if row["by_call"] is not None else ""
-        lines += wrapped(text)
+        yield wrapped(text)
         if row.get("share"):
             numbers = (span(row["share"], 0), JOB, report["connections"], stated)
             text = "%s %% of the CPU of %d requests over %d connections are loads "
-            lines += wrapped((text + "(stated share: %g %%)") % numbers, "    ")
-            if row["share"][0] <= stated <= row["share"][1]:
-                text = "that is on both sides of the stated share: it cannot tell"
-                lines += wrapped(text, "    ")
-    return lines
+            yield wrapped((text + "(stated share: %g %%)") % numbers, "    ")
 
 
-def http_lines(report):
-    http, lines = report["http"], []
-    if http is None:
-        return wrapped("not asked: --url https://... asks a server of yours")
+def http_lines(http):
+    if http["url"] is None:
+        yield wrapped("not asked: --url https://... asks a server of yours")
+    elif not http["clients"]:
+        yield wrapped("no client that can be asked is imported")
     if http["offers"]:
-        lines += wrapped("the server chooses %s where both are offered" % http["offers"])
+        yield wrapped("the server chooses %s where both are offered" % http["offers"])
     for row in http["clients"]:
         text = "%(client)s: %(error)s" % row
         if not row["error"]:
             text = "%(client)s speaks %(version)s; " % row
             text += "first request %.0f ms, second %.0f ms" % tuple(row["ms"])
-        lines += wrapped(text)
-    return lines or wrapped("no client that can be asked is imported")
+        yield wrapped(text)
 
 
-def advice_lines(report):
-    lines = []
-    for number, each in enumerate(report["advice"], 1):
-        lines += wrapped("%d. %s" % (number, each["what"]), "  ", "     ")
+def advice_lines(advice):
+    for number, each in enumerate(advice, 1):
+        yield wrapped(each["what"], "  %d. " % number)
         for name in ("line", "package", "saves", "chapter"):
             if each[name]:
-                lines += wrapped("%-8s %s" % (name, each[name]), "     ", " " * 14)
-    return lines
+                yield wrapped(each[name], "     %-8s " % name)
 
 
 def span(pair, digits=1):
     return "%.*f to %.*f" % (digits, pair[0], digits, pair[1])
 
 
-def wrapped(text, first="  ", later=None):
-    import textwrap
-
-    later = first + "  " if later is None else later
-    return textwrap.wrap(
-        text, 88, initial_indent=first, subsequent_indent=later,
+def wrapped(text, label="  "):
+    """A text in lines: in a column beside its label, or a little deeper from the second line on."""
+    return textwrap.fill(
+        text, 88, initial_indent=label,
+        subsequent_indent=" " * len(label) if label.strip() else label + "  ",
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
 
@@ -1698,43 +1644,32 @@ def attach(pid, seconds, share):
             "py-spy is not here. `pip install py-spy`, then run this again, or look yourself: "
             "`py-spy dump --pid %d`, a few times" % pid
         )
-    seen, shows = dict((what, 0) for what, _, _ in SIGHTS), {}
-    looks, loop, until = 0, has_gevent(pid), clock() + seconds
+    looks, loop, until = [], has_gevent(pid), clock() + seconds
     while clock() < until:
         started, threads = clock(), stacks_of(program, pid)
         if threads is None and looks:
             break  # it has ended meanwhile
         if threads is None:
             raise Trouble("there is no process %d" % pid)
-        looks += 1
-        stacks = dict((kind_of(frames, loop), frames) for frames in threads)
-        for kind in set(stacks) - set([None]):
-            seen[kind] += 1
-            shows.setdefault(
-                kind,
-                [
-                    "%s:%d (%s)" % (short(frame["filename"]), frame["line"], frame["name"])
-                    for frame in stacks[kind][::-1]
-                ],
-            )
+        looks.append(dict((kind_of(frames, loop), frames) for frames in threads))
         time.sleep(max(0, 0.1 - (clock() - started)))
+    seen = dict((what, sum(what in look for look in looks)) for what, _, _ in SIGHTS)
     status = 2 if seen["perhaps blocked"] >= 2 else 0
-    if seen["blocked"] >= 2 or 100.0 * seen["loading"] / looks > share:
+    if seen["blocked"] >= 2 or 100.0 * seen["loading"] / len(looks) > share:
         status = 1  # one look alone may have met a wait of a millisecond
-    stacks = [shows[what] for what, _, _ in SIGHTS if what in shows] + [None]
+    shown = [look[what] for what, _, _ in SIGHTS for look in looks if what in look] or [[]]
+    stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in shown[0]]
     return dict(
-        pid=pid, gevent=loop, looks=looks, seen=seen, share_stated=share, stack=stacks[0],
-        exit_status=status,
+        pid=pid, gevent=loop, looks=len(looks), seen=seen, share_stated=share,
+        stack=stack[::-1], exit_status=status,
     )  # fmt: skip
 
 
 def find_py_spy():
-    places = [os.path.dirname(os.path.abspath(sys.executable or ""))]
-    for folder in places + os.environ.get("PATH", "").split(os.pathsep):
-        for name in ("py-spy", "py-spy.exe"):
-            if os.access(os.path.join(folder, name), os.X_OK):
-                return os.path.join(folder, name)
-    return None
+    folders = [os.path.dirname(os.path.abspath(sys.executable or ""))]
+    folders += os.environ.get("PATH", "").split(os.pathsep)
+    paths = [os.path.join(folder, name) for folder in folders for name in ("py-spy", "py-spy.exe")]
+    return next((path for path in paths if os.access(path, os.X_OK)), None)
 
 
 def stacks_of(program, pid):
@@ -1774,8 +1709,6 @@ def kind_of(frames, loop):
     A greenlet's stack begins with its own function. One that begins with a module is the main
     program, and no greenlet perhaps; one that begins in `threading` blocks its own thread only.
     """
-    import linecache
-
     files = [frame["filename"].replace("\\", "/") for frame in frames]
     if not files:
         return None
@@ -1794,16 +1727,14 @@ def attach_text(found):
     loaded = {True: "loaded", False: "not loaded", None: "nobody can see whether it is loaded"}
     lines = ["process %d, %d looks" % (found["pid"], found["looks"])]
     lines.append("  gevent: %s" % loaded[found["gevent"]])
-    chapters = []
-    for what, chapter, words in SIGHTS:
+    for what, _, words in SIGHTS:
         if found["seen"][what] or what != "perhaps blocked":
-            lines += wrapped(words % found["seen"][what])
-        if found["seen"][what] and CHAPTERS[chapter] not in chapters:
-            chapters.append(CHAPTERS[chapter])
+            lines.append(wrapped(words % found["seen"][what]))
     if found["stack"]:
         lines.append("  the stack that shows it, the innermost call last:")
         lines += ["    " + line for line in found["stack"]]
-    lines += ["  " + chapter for chapter in chapters]
+    chapters = set(chapter for what, chapter, _ in SIGHTS if found["seen"][what])
+    lines += ["  " + CHAPTERS[chapter] for chapter in sorted(chapters)]
     return "\n".join(lines + ["exit status %d" % found["exit_status"]]) + "\n"
 
 

@@ -1,24 +1,21 @@
 """The doctor on real programs: what it says, what it answers with, and what it leaves behind."""
 
+import contextlib
 import functools
-import http.server
 import json
 import os
 import pty
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-import threading
 from pathlib import Path
-from typing import ClassVar
 
 import here
 import pytest
 from here import environment, eventually, python_in
 
-from casebook import doctor, server
+from casebook import doctor, places, server
 from casebook.cases import patients
 from casebook.cases.bookstore.store import open_store
 from casebook.stacks import environments, interpreters
@@ -33,19 +30,16 @@ pyopenssl.inject_into_urllib3()
 """
 
 
-def run(python, *arguments, program=None, folder=None, **more):
-    """Run the doctor; program: the text of one, put into a file of the folder."""
-    if program is not None:
-        (folder / "program.py").write_text(program)
-        arguments += ("--", folder / "program.py")
-    return here.run(python, patients.DOCTOR, *arguments, **{"cwd": folder} | more)
+def run(*arguments, **more):
+    """Run the doctor with the Python of these tests."""
+    return here.run(sys.executable, places.DOCTOR, *arguments, **more)
 
 
 def run_in(name: str, folder: Path, program: str, *arguments, **variables):
     """Run the doctor on the text of a program, in a stack's environment."""
-    place = environment(name)
-    environ = environments.clean_environ(place) | variables
-    return run(place.python, *arguments, env=environ, program=program, folder=folder)
+    (folder / "program.py").write_text(program)
+    command = [places.DOCTOR, *arguments, "--", folder / "program.py"]
+    return python_in(name, *command, variables=variables, cwd=folder)
 
 
 def report_of(name: str, folder: Path, program: str, *arguments, **variables) -> dict:
@@ -53,6 +47,19 @@ def report_of(name: str, folder: Path, program: str, *arguments, **variables) ->
     report = json.loads(done.stdout)
     assert report["exit_status"] == done.returncode
     return report
+
+
+@contextlib.contextmanager
+def running_in(name: str, *command, **variables):
+    """A process of a stack's Python, which is killed when the block ends."""
+    place = environment(name)
+    environ = environments.clean_environ(place) | variables
+    command = [place.python, *command]
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
 
 
 @functools.cache
@@ -65,6 +72,10 @@ def examined(name: str) -> dict:
 
 def loop(report: dict) -> str:
     return report["verdicts"]["event loop"]
+
+
+def maker_of_contexts(report: dict) -> str:
+    return {row["name"]: row["by"] for row in report["provides"]}["urllib3's SSLContext"]
 
 
 # ------------------------------------------------------------------------------------- verdicts
@@ -129,12 +140,10 @@ assert importlib.metadata.version("requests") == "99.0"
 for module in (gevent, requests, urllib3):
     module.__version__ = "99.0"
 """
-    path = str(tmp_path / "fake")
-    ill = report_of("stage-2-today", tmp_path, INJECTED + lies, *LOOP_ONLY, PYTHONPATH=path)
-    well = report_of(
-        "stage-2-today", tmp_path, "import grequests" + lies, *LOOP_ONLY, PYTHONPATH=path
-    )
-    assert (loop(ill), loop(well)) == ("blocked", "free")
+    for imports, verdict in ((INJECTED, "blocked"), ("import grequests", "free")):
+        faked = {"PYTHONPATH": str(tmp_path / "fake")}
+        report = report_of("stage-2-today", tmp_path, imports + lies, *LOOP_ONLY, **faked)
+        assert loop(report) == verdict
 
 
 GEVENTS_WAIT = """
@@ -157,10 +166,7 @@ def test_with_one_wait_exchanged_the_verdict_turns(tmp_path):
     spoilt = report_of("stage-1-today", tmp_path, "import grequests" + STANDARD_WAIT, *LOOP_ONLY)
     assert (loop(mended), loop(spoilt)) == ("free", "blocked")
     # Nobody but the trial could know: the names are those of the ill and of the healthy stack.
-    names = {row["name"]: row["by"] for row in mended["provides"]}
-    assert names["urllib3's SSLContext"] == "pyOpenSSL"
-    names = {row["name"]: row["by"] for row in spoilt["provides"]}
-    assert names["urllib3's SSLContext"] == "gevent"
+    assert (maker_of_contexts(mended), maker_of_contexts(spoilt)) == ("pyOpenSSL", "gevent")
 
 
 def test_a_library_that_imports_gevent_is_no_illness(tmp_path):
@@ -174,14 +180,11 @@ def test_a_library_that_imports_gevent_is_no_illness(tmp_path):
     assert loop(report) == "blocked"
 
 
-def trial(effective, peak, gap, delay_s=0.4, requests=2):
-    return {
-        "requests": requests,
-        "delay_s": delay_s,
-        "effective_concurrency": effective,
-        "peak_in_flight": peak,
-        "longest_gap_s": gap,
-    }
+def trial(effective, peak, gap, requests=2):
+    return dict(
+        requests=requests, delay_s=0.4, effective_concurrency=effective, peak_in_flight=peak,
+        longest_gap_s=gap,
+    )  # fmt: skip
 
 
 def test_noise_can_delay_a_verdict_and_not_turn_it():
@@ -240,7 +243,7 @@ session.mount("https://", shared_context.SharedContextAdapter())
 
 
 def test_a_session_with_the_cure_is_no_illness(tmp_path):
-    program = MOUNTED.format(folder=str(patients.DOCTOR.parent))
+    program = MOUNTED.format(folder=str(places.DOCTOR.parent))
     report = report_of("stage-1-today", tmp_path, program, "--share", "1")
     counted = {row["client"]: row["by_connection"] for row in report["loads"]}
     assert counted["requests"] == [1, 1, 1]
@@ -249,12 +252,12 @@ def test_a_session_with_the_cure_is_no_illness(tmp_path):
 
 
 def judged(*share) -> dict:
-    row = {"client": "requests", "imported": True, "error": None, "by_call": 1, "adapter": False}
-    row |= {"by_connection": [1, 1, 1], "share": list(share), "connections": 100}
-    row |= {"spared_ms": [2000, 2400], "job_ms": [3000, 3600], "job_loads": 100}
+    row = {"client": "requests", "imported": True, "error": None, "adapter": False}
+    row |= {"share": share, "connections": 100, "spared_ms": [2000, 2400], "job_ms": [3000, 3600]}
     found = {
         "program": "a program", "loop": None, "loads": [row], "clients": [], "cures": [],
-        "traps": [], "http": None, "provides": [], "openssl": {"loads": "OpenSSL 3.0.19"},
+        "trap": False, "http": {"offers": None, "clients": []}, "provides": [],
+        "openssl": {"loads": "OpenSSL 3.0.19"},
     }  # fmt: skip
     return doctor.judge(found, dict(doctor.defaults(), share=50))
 
@@ -282,9 +285,11 @@ BROKEN = {
 
 @pytest.mark.parametrize("program", BROKEN)
 def test_a_program_that_does_not_get_through_its_imports(program, tmp_path):
-    done = run(sys.executable, "--patience", "1", program=program, folder=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert BROKEN[program] in done.stderr
+    (tmp_path / "program.py").write_text(program)
+    done = run("--json", "--patience", "1", "--", "program.py", cwd=tmp_path)
+    answer = json.loads(done.stdout)
+    assert answer["exit_status"] == done.returncode == 2
+    assert BROKEN[program] in answer["trouble"]
     assert "Traceback" not in done.stderr
 
 
@@ -313,20 +318,11 @@ def test_where_the_certificates_are_not_to_be_read_it_says_so(tmp_path):
 
 @pytest.mark.parametrize("name", ["stage-1-py27", "stage-1-today"])
 def test_letters_beyond_ascii(name, tmp_path):
-    place = environment(name)
     program = "# coding: utf-8\nraise ValueError({}'schön')".format("u" if "27" in name else "")
     (tmp_path / "käse.py").write_text(program)
-    environ = environments.clean_environ(place)
-    done = run(place.python, "--", "käse.py", env=environ, cwd=tmp_path)
-    assert done.returncode == 2 and "Traceback" not in done.stderr
+    done = python_in(name, places.DOCTOR, "--", "käse.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "") and "Traceback" not in done.stderr
     assert "crashed in its imports" in done.stderr and "ValueError" in done.stderr
-
-
-def test_the_same_in_json(tmp_path):
-    done = run(sys.executable, "--json", program="import requestz", folder=tmp_path)
-    answer = json.loads(done.stdout)
-    assert answer["exit_status"] == done.returncode == 2
-    assert "requestz" in answer["trouble"]
 
 
 @pytest.mark.parametrize(
@@ -334,7 +330,7 @@ def test_the_same_in_json(tmp_path):
     [["--jason"], ["module"], ["--"], ["--share", "0"], ["--url", "https://x:y"], ["attach"]],
 )
 def test_a_command_line_that_makes_no_sense(arguments):
-    done = run(sys.executable, *arguments)
+    done = run(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("doctor: ") and "--help" in done.stderr
 
@@ -348,7 +344,7 @@ def test_it_is_one_file_for_every_python(version, tmp_path):
     if python is None and version not in environments.required():
         pytest.skip(f"no Python {version} here")
     copy = tmp_path / "carried away.py"
-    shutil.copy(patients.DOCTOR, copy)
+    shutil.copy(places.DOCTOR, copy)
     environ = {"PATH": os.defpath, "TMPDIR": str(tmp_path)}
     done = here.run(python.path, copy, "--json", *LOOP_ONLY, cwd=tmp_path, env=environ)
     report = json.loads(done.stdout)
@@ -368,22 +364,15 @@ sys.exit()
 def test_the_program_finds_nothing_imported_that_gevent_has_to_patch(name, tmp_path):
     (tmp_path / "early.py").write_text(EARLY)
     alone = python_in(name, "early.py", cwd=tmp_path)
-    examined = python_in(name, patients.DOCTOR, "--", "early.py", cwd=tmp_path)
+    examined = python_in(name, places.DOCTOR, "--", "early.py", cwd=tmp_path)
     told = [line for line in examined.stderr.splitlines() if line.startswith("[")]
     assert set(eval(told[0])) - set(eval(alone.stdout)) <= {"signal"}
 
 
 def processes(word: str) -> list[str]:
     """The command lines of running processes that hold a word."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if word in line:
-            found.append(line)
-    return found
+    listed = here.run("ps", "-axww", "-o", "command").stdout
+    return [line for line in listed.splitlines() if word in line]
 
 
 BUSY = """
@@ -404,7 +393,7 @@ def busy(tmp_path):
     mark = f"left-by-{tmp_path.name}-{os.getpid()}"
     (folder / "neighbour.py").write_text("")
     (folder / "program.py").write_text(BUSY.format(mark=mark))
-    (folder / "doctor.py").write_text(patients.DOCTOR.read_text())
+    (folder / "doctor.py").write_text(places.DOCTOR.read_text())
     return folder, scratch, mark
 
 
@@ -421,21 +410,12 @@ def test_nothing_stays_on_disk_or_running(busy):
     assert processes(mark) == processes(str(folder)) == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_nothing_stays_when_the_doctor_is_killed(busy):
     folder, scratch, mark = busy
-    place = environment("stage-1-today")
-    running = subprocess.Popen(
-        [place.python, folder / "doctor.py", "--", folder / "program.py"],
-        env=environments.clean_environ(place) | {"TMPDIR": str(scratch)},
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
+    command = [folder / "doctor.py", "--", folder / "program.py"]
+    with running_in("stage-1-today", *command, TMPDIR=str(scratch)):
         assert eventually(lambda: processes(mark)), "the program was never there"
         assert list(scratch.iterdir())
-    finally:
-        running.send_signal(signal.SIGKILL)
-        running.wait()
     assert eventually(lambda: not processes(mark) and not processes(str(folder)))
     assert eventually(lambda: not list(scratch.iterdir()))
 
@@ -462,7 +442,7 @@ def test_it_connects_to_its_own_server_only(tmp_path):
 
 
 def test_the_text_has_colours_on_a_terminal_only():
-    command = [sys.executable, "-S", patients.DOCTOR]  # without packages it is quick
+    command = [sys.executable, "-S", places.DOCTOR]  # without packages it is quick
 
     def said(**variables):
         main, secondary = pty.openpty()
@@ -470,19 +450,17 @@ def test_the_text_has_colours_on_a_terminal_only():
         done = subprocess.Popen(command, stdout=secondary, stderr=subprocess.DEVNULL, env=environ)
         os.close(secondary)
         text = b""
-        try:
+        with contextlib.suppress(OSError):  # Linux's way to say that nobody writes any more
             while piece := os.read(main, 65536):
                 text += piece
-        except OSError:  # Linux's way to say that nobody writes any more
-            pass
         os.close(main)
         assert done.wait() == 0
         return text
 
     assert b"\033[1" in said(TERM="xterm")
     assert b"\033[" not in said(TERM="xterm", NO_COLOR="1")
-    done = subprocess.run(command, capture_output=True, env={"TERM": "xterm"})
-    assert b"exit status 0" in done.stdout and b"\033[" not in done.stdout
+    done = here.run(*command, env={"TERM": "xterm"})
+    assert "exit status 0" in done.stdout and "\033[" not in done.stdout
 
 
 INSIDE = """
@@ -496,17 +474,19 @@ sys.path.insert(0, sys.argv[1])
 import doctor
 report = doctor.inside(sys.stderr)
 print(json.dumps([report["verdicts"], report["exit_status"], report["cures"],
-                  select.poll.__module__, urllib3.util.ssl_.SSLContext.__module__]))
+                  select.poll.__module__, urllib3.util.ssl_.SSLContext.__module__,
+                  "geventhttpclient" in sys.modules]))
 """
 
 
 def test_a_running_program_is_examined_from_inside_and_not_changed(tmp_path):
     variables = {"TMPDIR": str(tmp_path)}
-    folder = patients.DOCTOR.parent
-    done = python_in("stage-2-today", "-c", INSIDE, folder, variables=variables)
-    verdicts, status, cures, poll, context = json.loads(done.stdout)
+    folder = places.DOCTOR.parent
+    done = python_in("locust-today", "-c", INSIDE, folder, variables=variables)
+    verdicts, status, cures, poll, context, is_brought = json.loads(done.stdout)
     assert (verdicts["event loop"], status) == ("blocked", 1)
     assert (cures, poll, context) == ([], "select", "urllib3.contrib.pyopenssl")
+    assert not is_brought  # it is installed there, and not imported
     assert "BLOCKED" in done.stderr and list(tmp_path.iterdir()) == []
 
 
@@ -526,30 +506,25 @@ def test_a_url_is_asked_as_often_as_announced(tmp_path):
     assert (row["client"], row["version"], row["error"]) == ("requests", "HTTP/1.1", None)
 
 
-class Redirecting(http.server.BaseHTTPRequestHandler):
-    asked: ClassVar[list] = []
-
-    def do_HEAD(self):
-        self.asked.append(self.path)
-        self.send_response(302)
-        self.send_header("Location", "/elsewhere")
-        self.end_headers()
-
-
 @pytest.mark.parametrize(
     ("name", "clients"),
     [("stage-1-today", "requests"), ("stage-1-today", "urllib3"), ("httpx-today", "httpx"),
      ("aiohttp-today", "aiohttp"), ("niquests-today", "niquests")],
 )  # fmt: skip
 def test_redirects_are_not_followed(name, clients, tmp_path):
-    Redirecting.asked.clear()
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) as asked:
-        threading.Thread(target=asked.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{asked.server_port}/"
-        report = report_of(name, tmp_path, f"import {clients}", *LOOP_ONLY, "--url", url)
-        asked.shutdown()
-    assert set(Redirecting.asked) == {"/"}
-    assert len(Redirecting.asked) == report["http"]["requests"] >= 2
+    asked = []
+
+    class Redirecting(here.Quiet):
+        def do_HEAD(self):
+            asked.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+    with here.serving(Redirecting) as url:
+        report = report_of(name, tmp_path, f"import {clients}", *LOOP_ONLY, "--url", f"{url}/")
+    assert set(asked) == {"/"}
+    assert len(asked) == report["http"]["requests"] >= 2
 
 
 def test_a_password_in_a_url_is_not_repeated(tmp_path):
@@ -598,20 +573,12 @@ while True:
 
 def attached(name: str, url: str, **variables):
     """The doctor attached to a running program of a stack that fetches again and again."""
-    place = environment(name)
-    steps = ",".join(place.stack.steps)
-    probes = patients.DOCTOR.parent / "probes"
-    running = subprocess.Popen(
-        [place.python, "-W", "ignore", "-c", FETCHING, probes, url, steps],
-        env=environments.clean_environ(place), stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
+    steps = ",".join(environment(name).stack.steps)
+    command = ["-W", "ignore", "-c", FETCHING, places.PROBES, url, steps]
+    with running_in(name, *command) as running:
         assert running.stdout.readline() == "fetched\n"
-        arguments = ["attach", str(running.pid), "--seconds", "1.5", "--json"]
-        return run(sys.executable, *arguments, env={"PATH": os.defpath} | variables)
-    finally:
-        running.kill()
-        running.wait()
+        arguments = ["attach", running.pid, "--seconds", "1.5", "--json"]
+        return run(*arguments, env={"PATH": os.defpath} | variables)
 
 
 def test_a_running_process_is_seen_to_stand_in_the_wait():
@@ -630,7 +597,7 @@ def test_a_running_process_is_seen_to_stand_in_the_wait():
 
 
 def test_without_py_spy_the_command_is_named():
-    done = run(sys.executable, "attach", str(os.getpid()), env={"PATH": "/nonexistent"})
+    done = run("attach", os.getpid(), env={"PATH": "/nonexistent"})
     assert done.returncode == 2
     assert f"py-spy dump --pid {os.getpid()}" in done.stderr
 

@@ -21,7 +21,6 @@ from casebook.errors import RunFailed, UsageError
 from casebook.runs import analysis, answers, measure, trust
 from casebook.stacks import commands, environments, scripts
 
-DOCTOR = places.DOCTOR
 HERE = Path(__file__).parent
 
 #: Where the doctor could not tell, and what else is measured than a verdict: there was no timing
@@ -114,27 +113,23 @@ def _row(patient: Patient) -> dict:
     return answers.stored_or_new(
         stacks.get(patient.stack),
         {"patient": astuple(patient), "pages": PAGES, "delay_s": DELAY_S},
-        [DOCTOR, HERE, places.PROBES, clients.FOLDER, *server.MADE_OF],
-        lambda: row_of(patient) | {"source": words.LIVE},
+        [places.DOCTOR, HERE, places.PROBES, clients.FOLDER, *server.MADE_OF],
+        lambda: _measured_row(patient),
     )
 
 
-def row_of(patient: Patient) -> dict:
-    """One row of `table`, measured now."""
+def _measured_row(patient: Patient) -> dict:
     report = examine(patient)
     said = report.get("verdicts", {}).get("event loop", CANNOT_TELL)
     doctor, (measured, loads) = MEANS.get(said, said), measured_of(patient)
+    wrong = "false alarm" if doctor == analysis.SERIAL else "miss"
     loads_doctor, share = _loads_of(report)
-    row = {"patient": patient.name, "stack": patient.stack, "doctor": doctor}
-    row |= {"measured": measured, "wrong": _wrong(doctor, measured)}
-    row |= {"loads_doctor": loads_doctor, "loads_measured": loads, "share": share}
-    return row | {"exit_status": report["exit_status"], "why": _why(report)}
-
-
-def _wrong(said: str, measured: str) -> str:
-    if said in (measured, CANNOT_TELL):
-        return ""
-    return "false alarm" if said == analysis.SERIAL else "miss"
+    return {
+        "patient": patient.name, "stack": patient.stack, "doctor": doctor, "measured": measured,
+        "wrong": "" if doctor in (measured, CANNOT_TELL) else wrong,
+        "loads_doctor": loads_doctor, "loads_measured": loads, "share": share,
+        "exit_status": report["exit_status"], "why": _why(report), "source": words.LIVE,
+    }  # fmt: skip
 
 
 def examine(patient: Patient, *options: str) -> dict:
@@ -146,7 +141,7 @@ def examine(patient: Patient, *options: str) -> dict:
     environment = environments.ensure(stack)
     program: list[str] = []
     if patient.script == "with_gunicorn.py":
-        return _run(patient, DOCTOR)[0]["report"]
+        return _run(patient, places.DOCTOR)[0]["report"]
     if patient.script:
         program = ["--", str(HERE / patient.script)]
     elif stack.steps:
@@ -157,7 +152,7 @@ def examine(patient: Patient, *options: str) -> dict:
         program = ["--", patient.client.partition("-")[0]]
     with tempfile.TemporaryDirectory() as folder:
         done = commands.run(
-            [environment.python, DOCTOR, "--json", *options, *program],
+            [environment.python, places.DOCTOR, "--json", *options, *program],
             f"the doctor of {patient.name}", _WITHIN_S,
             environments.clean_environ(environment) | {"PATIENT": patient.variant},
             folder=Path(folder),
@@ -172,19 +167,19 @@ def examine(patient: Patient, *options: str) -> dict:
 def measured_of(patient: Patient) -> tuple[str, int | None]:
     """(verdict as measured, loads of certificates by ten connections) of a patient."""
     try:
-        return _measured_steps(patient) if not patient.script else (_measured_script(patient), None)
+        return _measured_script(patient) if patient.script else _measured_steps(patient)
     except RunFailed:
         return FAILS, None
 
 
-def _measured_script(patient: Patient) -> str:
+def _measured_script(patient: Patient) -> tuple[str, None]:
     for _ in range(REPEATS):  # noise can hide concurrency, and cannot make it
         answer, counters = _run(patient)
         peak = counters["peak_in_flight"]
         verdict = analysis.verdict(PAGES, DELAY_S, answer["wall_s"], peak)
         if verdict != analysis.BETWEEN:
             break
-    return verdict
+    return verdict, None
 
 
 def _measured_steps(patient: Patient) -> tuple[str, int | None]:
