@@ -20,6 +20,7 @@ from tqdm import tqdm
 from casebook import server, stacks
 from casebook.runs import analysis, run_record
 from casebook.runs.bench import Bench
+from casebook.runs.measure import in_turns
 from casebook.runs.modes import QUICK
 from casebook.stacks import environments
 
@@ -57,28 +58,19 @@ def measure(runs_per_cell: int, tried: int) -> pd.DataFrame:
     In turns: each delay and stack once, then all again, so that a slow minute touches all alike.
     A row a run, columns known, busy, and run_record.FRAME_COLUMNS.
     """
-    ready = {name: environments.ensure(stacks.get(name)) for name in KNOWN}
-    counts = {
-        (busy, delay_s): tried if busy and delay_s == QUICK.delay_s else runs_per_cell
-        for busy in (False, True)
-        for delay_s in DELAYS_S
-    }
-    turns = [
-        (repeat, busy, delay_s, name)
-        for busy in (False, True)
-        for repeat in range(1, max(counts.values()) + 1)
-        for delay_s, name in itertools.product(DELAYS_S, KNOWN)
-        if repeat <= counts[busy, delay_s]
-    ]
+    ready = [environments.ensure(stacks.get(name)) for name in KNOWN]
     parts = []
-    for busy, its_turns in itertools.groupby(tqdm(turns, unit="run"), key=lambda turn: turn[1]):
+    for busy in (False, True):
+        counts = dict.fromkeys(DELAYS_S, runs_per_cell) | ({QUICK.delay_s: tried} if busy else {})
+        turns = in_turns(itertools.product(DELAYS_S, ready), max(counts.values()))
+        wanted = [turn for turn in turns if turn[0] <= counts[turn[1][0]]]
         # A server of its own: what is measured beside busy cores is not for the store.
         with busy_cores(busy), server.start() as lab, Bench(of_another=lab) as bench:
-            for repeat, _, delay_s, name in its_turns:
+            for repeat, (delay_s, who) in tqdm(wanted, unit="run"):
                 asked = {"client": "grequests", "trust": "authority", "n": N, "delay_s": delay_s}
-                run = bench.run(ready[name], repeat, **asked)
-                parts.append(run_record.frame([run]).assign(known=KNOWN[name], busy=busy))
-    return pd.concat(parts, ignore_index=True)
+                parts.append(run_record.frame([bench.run(who, repeat, **asked)]).assign(busy=busy))
+    frame = pd.concat(parts, ignore_index=True)
+    return frame.assign(known=frame["stack"].map(KNOWN))
 
 
 def main() -> None:
