@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from casebook import server, stacks
 from casebook.errors import UsageError
 from casebook.runs import measurements, run_record
-from casebook.runs import trust as trusts
 from casebook.runs.bench import Bench, ask_probe
 from casebook.runs.observations import Observation
 from casebook.server import Server
@@ -60,16 +59,14 @@ def profile(
 
 
 def observe(
-    name: str, kind: str, latency_s: float = 0.05, n: int = 10, client: str = "", trust: str = ""
+    name: str, kind: str, client: str, trust: str, latency_s: float = 0.05, n: int = 10
 ) -> Observation:
     """As measure.observe, of a lab server that is latency_s seconds away in each direction.
 
-    The server answers at once (delay 0). client: the stack's own where none is named; trust:
-    `authority` where none is named. Nothing is stored. Raises UsageError, RunFailed,
+    The server answers at once (delay 0). Nothing is stored. Raises UsageError, RunFailed,
     MissingInterpreter.
     """
     environment = environments.ensure(stacks.get(name))
-    client, trust = client or environment.stack.client, trust or trusts.AUTHORITY
     with _lab(latency_s) as lab, Bench(of_another=lab) as bench:
         return bench.observation(environment, kind, n=n, delay_s=0, client=client, trust=trust)
 

@@ -19,7 +19,7 @@ import pandas as pd
 
 from casebook import places, server, stacks
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
-from casebook.runs import decisions, measurements, modes, reference, run_record, trust
+from casebook.runs import decisions, measurements, reference, run_record, trust
 from casebook.runs.bench import Bench
 from casebook.runs.decisions import Question
 from casebook.runs.measure import check_parameters, in_turns, rounds, several
@@ -75,7 +75,7 @@ def _go(*arguments: str) -> str:
 
 
 def measure(
-    n: int | Iterable[int] | None = None,
+    n: int | Iterable[int],
     delay_s: float = 1.0,
     repeats: int | range = 1,
     beside: Iterable[str] = (),
@@ -85,12 +85,11 @@ def measure(
     """Measure the near-limit: one row a run, columns run_record.FRAME_COLUMNS and `instead`; stack
     and client are `go`. It loads its certificates once, like the cure.
 
-    n: sizes, by default the mode's crowd_ns. beside: stacks that are measured in the same rounds,
-    in turns with it. All trust a full bundle (trust.BUNDLE). until, looks: what is to be decided,
-    as for measure.measure. Without Go its rows are the reference machine's. Raises as
-    measure.measure.
+    n: sizes. beside: stacks that are measured in the same rounds, in turns with it. All trust a
+    full bundle (trust.BUNDLE). until, looks: what is to be decided, as for measure.measure. Without
+    Go its rows are the reference machine's. Raises as measure.measure.
     """
-    sizes = several(n or modes.current().crowd_ns)
+    sizes = several(n)
     how: dict[str, Any] = {"delay_s": delay_s, "beside": beside}
     if until:
         return decisions.until_decided(
