@@ -94,7 +94,7 @@ def test_what_cannot_be_asked_is_refused(asked, said):
 
 def test_a_host_that_is_not_there_makes_no_rows():
     with Hosts() as at:
-        gone, bundle = at.urls[0], at.ca_file
+        gone, bundle = at.urls[0], str(at.ca_file)
         spec = {"steps": ["requests"], "bundle": bundle, "asks": []}
         environment = environments.ensure(stacks.get(STOCK))
         assert len(answers.ask(environment, "complaints.py", spec)["rows"]) == 1
@@ -119,7 +119,7 @@ def connected(at: Hosts, cert: str | None = None, host: int = 0) -> http.client.
     return http.client.HTTPSConnection(address.hostname, address.port, timeout=10, context=context)
 
 
-def shown_to(connection: http.client.HTTPSConnection) -> str | None:
+def shown_to(connection: http.client.HTTPSConnection) -> str:
     connection.request("GET", "/")
     return json.loads(connection.getresponse().read())["shown"]
 
@@ -127,9 +127,9 @@ def shown_to(connection: http.client.HTTPSConnection) -> str | None:
 def test_hosts_say_whose_certificate_they_saw_and_keep_connections():
     with Hosts(2) as at:
         nobody, bob = connected(at), connected(at, at.client_certificate("bob"), host=1)
-        assert [shown_to(nobody), shown_to(bob)] == [None, "bob"]
+        assert [shown_to(nobody), shown_to(bob)] == ["nobody", "bob"]
         first = nobody.sock
-        assert shown_to(nobody) is None and nobody.sock is first
+        assert shown_to(nobody) == "nobody" and nobody.sock is first
         # A certificate of another authority is refused, and a client that trusts nobody refuses.
         with Hosts() as others, pytest.raises(OSError):
             shown_to(connected(at, others.client_certificate("mallory")))
@@ -145,7 +145,7 @@ def test_hosts_say_whose_certificate_they_saw_and_keep_connections():
 def test_the_reception_closes_what_is_open():
     with Hosts(2) as at:
         open_ones = [connected(at, host=host) for host in (0, 1, 1)]
-        assert [shown_to(each) for each in open_ones] == [None] * 3
+        assert [shown_to(each) for each in open_ones] == ["nobody"] * 3
         desk = urlsplit(at.reception)
         asked = http.client.HTTPConnection(desk.hostname, desk.port, timeout=10)
         asked.request("POST", "/")
@@ -155,7 +155,7 @@ def test_the_reception_closes_what_is_open():
             assert each.sock.recv(1) == b""
             each.close()
         again = connected(at, host=1)
-        assert shown_to(again) is None
+        assert shown_to(again) == "nobody"
         again.close()
 
 
@@ -169,10 +169,10 @@ def test_proxies_tunnel_and_nothing_stays_behind():
                 context=ssl.create_default_context(cafile=at.ca_file),
             )  # fmt: skip
             tunnelled.set_tunnel(host.hostname, host.port)
-            assert shown_to(tunnelled) is None
+            assert shown_to(tunnelled) == "nobody"
             tunnelled.close()
         kept = connected(at)
-        assert shown_to(kept) is None
+        assert shown_to(kept) == "nobody"
     assert kept.sock.recv(1) == b""
     kept.close()
     for thread in threading.enumerate():
