@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import pandas as pd
 
@@ -35,7 +34,7 @@ PUBLISHED_SIZES = (3, 5, 10)
 #: What can be installed and used, in the order in which it is ticked.
 PARTS = ("pyopenssl", "injected", "gevent_openssl", "recv_into")
 
-#: What a line of explorer.json has, beside python and parts.
+#: What a row of explorer.json has of a timeline, beside its combination.
 _KEPT = ("scheme", "n", "delay_s", "version", "wall_s", "measured_at", "requests", "heartbeats_ms")
 
 
@@ -187,17 +186,14 @@ def overview(shown: Iterable[Timeline]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def record(folder: Path) -> Path:
-    """Measure every timeline, and write them to explorer.json in a folder, a line each."""
-    lines = []
-    for each in _measure(everything()):
-        row = {"python": each.combination.python, "parts": each.combination.parts}
-        row |= {name: getattr(each, name) for name in _KEPT}
-        lines.append(json.dumps(row, separators=(",", ":")))
-    path = Path(folder) / "explorer.json"
-    commit, rows = json.dumps(measurements.commit()), ",\n  ".join(lines)
-    path.write_text(f'{{\n "commit": {commit},\n "timelines": [\n  {rows}\n ]\n}}\n')
-    return path
+def record() -> list[dict]:
+    """Every timeline, measured now: the rows of explorer.json."""
+    commit = measurements.commit()
+    return [
+        {"python": each.combination.python, "parts": each.combination.parts, "commit": commit}
+        | {name: getattr(each, name) for name in _KEPT}
+        for each in _measure(everything())
+    ]
 
 
 def _recorded() -> list[Timeline]:
@@ -207,9 +203,10 @@ def _recorded() -> list[Timeline]:
     known = {(each.python, each.parts): each for each in COMBINATIONS}
     found = []
     for row in rows:
-        combination = known.get((row.pop("python"), tuple(row.pop("parts"))))
+        combination = known.get((row["python"], tuple(row["parts"])))
         if combination:
-            found.append(Timeline(combination, source=REFERENCE, **row))
+            kept = {name: row[name] for name in _KEPT}
+            found.append(Timeline(combination, source=REFERENCE, **kept))
     return found
 
 
