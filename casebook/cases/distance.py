@@ -73,6 +73,5 @@ def observe(
 
 @contextlib.contextmanager
 def _lab(latency_s: float) -> Iterator[Server]:
-    """A lab server so far away."""
     with server.start() as lab, relay(lab.url, latency_s) as url:
         yield dataclasses.replace(lab, url=url)

@@ -34,7 +34,6 @@ type response struct {
 	Page    int  `json:"page"`
 	Status  *int `json:"status"`
 	GotPage *int `json:"got_page"`
-	problem error
 }
 
 type failure struct {
@@ -77,12 +76,13 @@ func run(asked spec) answer {
 		result.Failure = &failure{nil, "CertificatesNotLoaded", err.Error()}
 		return result
 	}
+	failures := make([]*failure, asked.N)
 	var all sync.WaitGroup
 	for page := range result.Responses {
 		all.Add(1)
 		go func(page int) {
 			defer all.Done()
-			result.Responses[page] = fetch(client, url, page)
+			result.Responses[page], failures[page] = fetch(client, url, page)
 		}(page)
 	}
 	all.Wait()
@@ -93,9 +93,9 @@ func run(asked spec) answer {
 	result.Counters = map[string]int{
 		"contexts": 1, "load_verify_locations": 1, "default_loads": 0, // those of newClient
 	}
-	for page, each := range result.Responses {
-		if each.problem != nil {
-			result.Failure = &failure{&page, kind(each.problem), each.problem.Error()}
+	for _, each := range failures {
+		if each != nil {
+			result.Failure = each
 			break
 		}
 	}
@@ -120,25 +120,25 @@ func newClient(asked spec) (*http.Client, error) {
 	return &http.Client{Transport: transport, Timeout: bound}, nil
 }
 
-func fetch(client *http.Client, url string, page int) response {
+func fetch(client *http.Client, url string, page int) (response, *failure) {
 	got := response{Page: page}
 	reply, err := client.Get(url + strconv.Itoa(page))
 	if err != nil {
-		got.problem = err
-		return got
+		return got, &failure{&page, kind(err), err.Error()}
 	}
 	defer reply.Body.Close()
-	got.Status = &reply.StatusCode
 	body, err := io.ReadAll(reply.Body)
-	got.GotPage = pageOf(body)
 	if err != nil {
-		got.problem = err
-	} else if reply.StatusCode != http.StatusOK {
-		got.problem = wrong{"WrongStatus", "status " + reply.Status}
-	} else if got.GotPage == nil || *got.GotPage != page {
-		got.problem = wrong{"WrongPage", fmt.Sprintf("asked for page %d, got another", page)}
+		return got, &failure{&page, kind(err), err.Error()}
 	}
-	return got
+	got.Status, got.GotPage = &reply.StatusCode, pageOf(body)
+	if reply.StatusCode != http.StatusOK {
+		return got, &failure{&page, "WrongStatus", "status " + reply.Status}
+	}
+	if got.GotPage == nil || *got.GotPage != page {
+		return got, &failure{&page, "WrongPage", fmt.Sprintf("asked for page %d, got another", page)}
+	}
+	return got, nil
 }
 
 // pageOf is the page number that the server echoed, or nil.
@@ -158,16 +158,8 @@ func pageOf(body []byte) *int {
 	return &page
 }
 
-// wrong is a response that is not what was asked for.
-type wrong struct{ kind, said string }
-
-func (problem wrong) Error() string { return problem.said }
-
 // kind is the type of the innermost error: the outer ones only say where it happened.
 func kind(err error) string {
-	if problem, is := err.(wrong); is {
-		return problem.kind
-	}
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
 		err = inner
 	}

@@ -136,7 +136,6 @@ def measure_runs(
 
 
 def _run(bench: Bench, **parameters: Any) -> Run:
-    """One run of the near-limit, stored or new."""
     code = [*digests.files(trust), Path(__file__), *server.MADE_OF]
     key = digests.of(measurements.SCHEMA, build().parent.name, code, parameters)
     return run_record.from_stored(

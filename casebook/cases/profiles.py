@@ -238,8 +238,7 @@ def all_threads(observation: Observation) -> pd.DataFrame:
     thread, waiting included: those of several threads overlap), source, measured_at. Raises
     UsageError for a profile that is no recording of threads.
     """
-    frame = _of_threads(observation, _recorded(observation))
-    return frame.sort_values("cpu_s", ascending=False, ignore_index=True)
+    return _of_threads(observation, _recorded(observation), by="cpu_s")
 
 
 def one_stack(observation: Observation) -> pd.DataFrame:
@@ -251,8 +250,7 @@ def one_stack(observation: Observation) -> pd.DataFrame:
     who is charged for it is as accidental as the order in which threads return.
     """
     rows = [row | row["one_stack"] for row in _recorded(observation)]
-    frame = _of_threads(observation, rows).drop(columns="cpu_s")
-    return frame.sort_values("tottime_s", ascending=False, ignore_index=True)
+    return _of_threads(observation, rows, by="tottime_s").drop(columns="cpu_s")
 
 
 def _recorded(observation: Observation) -> list[dict[str, Any]]:
@@ -265,7 +263,8 @@ def _recorded(observation: Observation) -> list[dict[str, Any]]:
     return rows
 
 
-def _of_threads(observation: Observation, rows: list[dict[str, Any]]) -> pd.DataFrame:
+def _of_threads(observation: Observation, rows: list[dict[str, Any]], by: str) -> pd.DataFrame:
     frame = pd.DataFrame(rows).rename(columns=_FIGURES)
     frame = frame[["file", "line", "function", *_FIGURES.values()]]
+    frame = frame.sort_values(by, ascending=False, ignore_index=True)
     return frame.assign(source=observation.source, measured_at=observation.measured_at)
