@@ -111,11 +111,11 @@ def test_a_host_that_is_not_there_makes_no_rows():
 # The hosts themselves, asked by the standard library
 
 
-def connected(at: Hosts, cert: str | None = None, host: int = 0) -> http.client.HTTPSConnection:
+def connected(at: Hosts, url: str, cert: str | None = None) -> http.client.HTTPSConnection:
     context = ssl.create_default_context(cafile=at.ca_file)
     if cert:
         context.load_cert_chain(cert)
-    address = urlsplit(at.urls[host])
+    address = urlsplit(url)
     return http.client.HTTPSConnection(address.hostname, address.port, timeout=10, context=context)
 
 
@@ -126,17 +126,16 @@ def shown_to(connection: http.client.HTTPSConnection) -> str:
 
 def test_hosts_say_whose_certificate_they_saw_and_keep_connections():
     with Hosts(2) as at:
-        nobody, bob = connected(at), connected(at, at.client_certificate("bob"), host=1)
+        first, second = at.urls
+        nobody, bob = connected(at, first), connected(at, second, at.client_certificate("bob"))
         assert [shown_to(nobody), shown_to(bob)] == ["nobody", "bob"]
-        first = nobody.sock
-        assert shown_to(nobody) == "nobody" and nobody.sock is first
+        kept = nobody.sock
+        assert shown_to(nobody) == "nobody" and nobody.sock is kept
         # A certificate of another authority is refused, and a client that trusts nobody refuses.
         with Hosts() as others, pytest.raises(OSError):
-            shown_to(connected(at, others.client_certificate("mallory")))
+            shown_to(connected(at, first, others.client_certificate("mallory")))
         with pytest.raises(ssl.SSLCertVerificationError):
-            http.client.HTTPSConnection(
-                nobody.host, nobody.port, timeout=10, context=ssl.create_default_context()
-            ).connect()
+            http.client.HTTPSConnection(nobody.host, nobody.port, timeout=10).connect()
         assert shown_to(bob) == "bob"
         for connection in (nobody, bob):
             connection.close()
@@ -144,7 +143,7 @@ def test_hosts_say_whose_certificate_they_saw_and_keep_connections():
 
 def test_the_reception_closes_what_is_open():
     with Hosts(2) as at:
-        open_ones = [connected(at, host=host) for host in (0, 1, 1)]
+        open_ones = [connected(at, url) for url in [*at.urls, at.urls[1]]]
         assert [shown_to(each) for each in open_ones] == ["nobody"] * 3
         desk = urlsplit(at.reception)
         asked = http.client.HTTPConnection(desk.hostname, desk.port, timeout=10)
@@ -154,7 +153,7 @@ def test_the_reception_closes_what_is_open():
         for each in open_ones:
             assert each.sock.recv(1) == b""
             each.close()
-        again = connected(at, host=1)
+        again = connected(at, at.urls[1])
         assert shown_to(again) == "nobody"
         again.close()
 
@@ -162,16 +161,13 @@ def test_the_reception_closes_what_is_open():
 def test_proxies_tunnel_and_nothing_stays_behind():
     before = threading.active_count()
     with Hosts(1, proxies=2) as at:
+        host = urlsplit(at.urls[0])
         for proxy in at.proxies:
-            way, host = urlsplit(proxy), urlsplit(at.urls[0])
-            tunnelled = http.client.HTTPSConnection(
-                way.hostname, way.port, timeout=10,
-                context=ssl.create_default_context(cafile=at.ca_file),
-            )  # fmt: skip
+            tunnelled = connected(at, proxy)
             tunnelled.set_tunnel(host.hostname, host.port)
             assert shown_to(tunnelled) == "nobody"
             tunnelled.close()
-        kept = connected(at)
+        kept = connected(at, at.urls[0])
         assert shown_to(kept) == "nobody"
     assert kept.sock.recv(1) == b""
     kept.close()
