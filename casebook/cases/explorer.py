@@ -197,7 +197,6 @@ def record() -> list[dict]:
 
 
 def _recorded() -> list[Timeline]:
-    """What the reference machine recorded; nothing where it did not."""
     path = places.DATA / "reference" / "explorer.json"
     rows = json.loads(path.read_text())["timelines"] if path.exists() else []
     known = {(each.python, each.parts): each for each in COMBINATIONS}

@@ -113,7 +113,7 @@ def _by_part(frame: pd.DataFrame) -> pd.DataFrame:
 def _row(
     bench: Bench, folder: Path, parameters: dict[str, Any], repeat: int, environment: Environment
 ) -> dict[str, Any]:
-    """The row of one program, stored or new. folder: for what its program reads."""
+    """The row of one program. folder: for what its program reads."""
     stack, client = environment.stack, clients.file_of(parameters["client"])
     cure = [places.CURE] if "shared_context" in stack.steps else []
 

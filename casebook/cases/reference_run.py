@@ -181,7 +181,6 @@ def describe_machine(versions: dict[str, dict]) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The model of this machine's processor, as the system names it."""
     cpuinfo = Path("/proc/cpuinfo")
     text = cpuinfo.read_text() if cpuinfo.exists() else ""
     found = re.search(r"^model name\s*: (.+)", text, re.M)

@@ -10,8 +10,8 @@ quick mode's delay was chosen from this table; beside busy cores it is tried TRI
 
 import contextlib
 import itertools
-import multiprocessing
 import os
+import subprocess
 import sys
 
 import pandas as pd
@@ -30,26 +30,14 @@ N = 10
 TRIED = 100
 
 
-def _spin() -> None:
-    while True:
-        pass
-
-
 @contextlib.contextmanager
 def busy_cores(busy: bool):
     """Keep every core busy with one process of its own while the block runs."""
-    hogs = [
-        multiprocessing.Process(target=_spin, daemon=True)
-        for _ in range((os.cpu_count() or 1) if busy else 0)
-    ]
-    for hog in hogs:
-        hog.start()
-    try:
+    with contextlib.ExitStack() as hogs:
+        for _ in range((os.cpu_count() or 1) if busy else 0):
+            hog = hogs.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            hogs.callback(hog.kill)
         yield
-    finally:
-        for hog in hogs:
-            hog.kill()
-            hog.join()
 
 
 def measure(runs_per_cell: int, tried: int) -> pd.DataFrame:

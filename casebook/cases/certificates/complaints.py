@@ -19,7 +19,6 @@ from casebook.errors import UsageError
 from casebook.runs import answers, measurements, trust
 from casebook.runs.measure import several
 from casebook.stacks import environments
-from casebook.stacks.environments import Environment
 from casebook.words import LIVE
 
 #: The most that a complaint may ask for: hosts, rounds, or requests in all.
@@ -46,7 +45,6 @@ def _get(what: str, url: str, session: str | None = "one", via=None, cert=None, 
 
 
 def _requests(complaint: str, at: Hosts, size: int) -> list[dict]:
-    """What is asked of the hosts, in order."""
     first, numbers = at.urls[0], range(1, size + 1)
     if complaint == "first":
         return [_get(f"request {i}", first) for i in numbers]
@@ -106,13 +104,20 @@ def measure(
 
 
 def _rows(name: str, complaint: str, size: int, rounds: int) -> list[dict]:
-    """The rows of one stack, stored or new."""
     environment = environments.ensure(stacks.get(name))
+
+    def asked() -> dict:
+        with Hosts(size if complaint in ("hosts", "proxies") else 2, proxies=2) as at:
+            full = trust.of_name(trust.BUNDLE, at.ca_file, at.folder)
+            asks = _requests(complaint, at, size) * rounds
+            spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": asks}
+            return answers.ask(environment, "complaints.py", spec, full.variables)
+
     answer = answers.stored_or_new(
         environment.stack,
         {"complaint": complaint, "size": size, "rounds": rounds},
         [places.PROBES / "complaints.py", places.CURE, Path(__file__), Path(hosts.__file__)],
-        lambda: _answer(environment, complaint, size, rounds),
+        asked,
     )
     same = {key: answer[key] for key in ("python", "openssl")} | measurements.made(answer)
     same |= {"stack": name, "complaint": complaint, "source": LIVE}
@@ -121,15 +126,6 @@ def _rows(name: str, complaint: str, size: int, rounds: int) -> list[dict]:
         row | same | {"step": step, "round": math.ceil(step / in_a_round)}
         for step, row in enumerate(answer["rows"])
     ]
-
-
-def _answer(environment: Environment, complaint: str, size: int, rounds: int) -> dict:
-    """The answer of casebook/probes/complaints.py, with hosts that are there for it."""
-    with Hosts(size if complaint in ("hosts", "proxies") else 2, proxies=2) as at:
-        full = trust.of_name(trust.BUNDLE, at.ca_file, at.folder)
-        asks = _requests(complaint, at, size) * rounds
-        spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": asks}
-        return answers.ask(environment, "complaints.py", spec, full.variables)
 
 
 def totals(frame: pd.DataFrame) -> pd.DataFrame:

@@ -146,7 +146,6 @@ def _under_valgrind(environment: Environment) -> dict:
 
 
 def _counted(log: Path) -> int:
-    """The instructions of one process, from cachegrind's log."""
     found = re.search(r"I\s+refs:\s+([\d,]+)", log.read_text())
     if found is None:
         raise RunFailed(f"there is no count in cachegrind's log {log.name}. Nothing was recorded.")
