@@ -31,23 +31,19 @@ class Watch:
     """What the detector reported of one run.
 
     reports: one per report, the stack of the greenlet that held the loop up, outermost call
-    first, each as (file, line, function). source, measured_at: as of a run.
+    first, each as (file, line, function). measured_at: as of a run.
     """
 
     stack: str
     n: int
     reports: list[list[tuple[str, int, str]]]
     measured_at: str
-    source: str = LIVE
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per report: stack, report (from 1), blocked_in (file:line(function)), source,
-        measured_at."""
-        rows = [(number, _said(report[-1])) for number, report in enumerate(self.reports, 1)]
-        frame = pd.DataFrame(rows, columns=["report", "blocked_in"])
-        frame.insert(0, "stack", self.stack)
-        return frame.assign(source=self.source, measured_at=self.measured_at)
+        """One row per report: stack, blocked_in (file:line(function)), source, measured_at."""
+        found = [(self.stack, _said(each[-1]), LIVE, self.measured_at) for each in self.reports]
+        return pd.DataFrame(found, columns=["stack", "blocked_in", "source", "measured_at"])
 
     def report(self, number: int) -> str:
         """One report (from 1) as text, a line per call, the one that blocks last."""

@@ -19,8 +19,8 @@ from casebook.server.relay import relay
 from casebook.stacks import environments
 from casebook.words import LIVE
 
-#: The newest TLS that a stack may speak: the words of this module and those of OpenSSL.
-TLS = {"1.2": "TLSv1.2", "1.3": "TLSv1.3"}
+#: The newest TLS that a stack may speak.
+TLS = ("1.2", "1.3")
 
 # Read by OpenSSL 1.1.1 and newer when OPENSSL_CONF names it (config(5), "SSL Configuration").
 _CONFIGURATION = """openssl_conf = start
@@ -29,7 +29,7 @@ ssl_conf = protocols
 [protocols]
 system_default = newest
 [newest]
-MaxProtocol = {}
+MaxProtocol = TLSv{}
 """
 
 
@@ -45,7 +45,7 @@ def profile(
         raise UsageError(f"TLS {tls!r} is not known here: choose {' or '.join(TLS)}")
     environment = environments.ensure(stacks.get(name))
     with tempfile.NamedTemporaryFile("w", suffix=".cnf") as configuration, _lab(latency_s) as lab:
-        configuration.write(_CONFIGURATION.format(TLS[tls]))
+        configuration.write(_CONFIGURATION.format(tls))
         configuration.flush()
         answer, _ = ask_probe(
             environment, lab, n, delay_s, "grequests",
