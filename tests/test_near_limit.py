@@ -47,10 +47,10 @@ def test_each_page_has_a_connection_of_its_own_and_all_share_one_load():
 def test_a_stack_beside_it_is_measured_in_the_same_rounds():
     """In turns, so that a slow minute touches both, and each round has one of each."""
     times = decisions.ratio("wall_s", "cured-today", "go", above=0)
-    frame = near_limit.measure(2, 0.01, beside=["cured-today"], until=times, looks=[3])
-    assert list(frame["stack"]) == ["go", "cured-today", "cured-today", "go", "go", "cured-today"]
-    assert list(frame["repeat"]) == [1, 1, 2, 2, 3, 3]
-    assert times.decide(frame).rounds == 3
+    frame = near_limit.measure(2, 0.01, beside=["cured-today"], until=times)
+    assert list(frame["stack"]) == ["go", "cured-today", "cured-today", "go"] * 4
+    assert list(frame["repeat"]) == [1 + number // 2 for number in range(16)]
+    assert times.decide(frame).rounds == 8
 
 
 @needs("go")

@@ -33,7 +33,7 @@ def test_the_parts_are_all_of_a_fetch_and_the_load_is_told_apart():
 
 def test_a_question_about_a_part_is_decided_in_rounds():
     most = level("share", "the handshake", by="part", below=0.9)
-    parts = processor_time.by_part([CURED], n=10, until=most, looks=(8,))
+    parts = processor_time.by_part([CURED], n=10, until=most)
     assert most.decide(parts).rounds == 8 and set(parts["repeat"]) == set(range(1, 9))
 
 

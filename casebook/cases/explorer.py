@@ -5,7 +5,6 @@ over plain HTTP, with several numbers of requests. A build measures some of thes
 (`is_live`); the others come from the reference run, and all say which.
 """
 
-import contextlib
 import dataclasses
 import json
 from collections.abc import Iterable
@@ -210,23 +209,22 @@ def _recorded() -> list[Timeline]:
 
 
 def _measure(todo: list[Choice]) -> list[Timeline]:
-    with contextlib.ExitStack() as open_ones:
-        progress = open_ones.enter_context(Progress(len(todo), "the explorer's timelines"))
-        benches = {scheme: open_ones.enter_context(Bench(scheme)) for scheme in SCHEMES}
-        found = []
-        for combination, scheme, n in todo:
-            found.append(_timeline(benches[scheme], combination, n))
+    found = []
+    with Progress(len(todo), "the explorer's timelines") as progress:
+        for each in todo:
+            found.append(_timeline(*each))
             progress.step()
-        return found
+    return found
 
 
-def _timeline(bench: Bench, combination: Combination, n: int) -> Timeline:
+def _timeline(combination: Combination, scheme: str, n: int) -> Timeline:
     environment = environments.ensure(combination.as_stack())
     parameters = {"n": n, "delay_s": DELAY_S, "client": environment.stack.client}
-    seen = bench.observation(environment, "timeline", **parameters, trust=trust.AUTHORITY)
+    with Bench(scheme) as bench:
+        seen = bench.observation(environment, "timeline", **parameters, trust=trust.AUTHORITY)
     return Timeline(
         combination=combination,
-        scheme=bench.scheme,
+        scheme=scheme,
         n=seen.n,
         version=seen.python,
         wall_s=round(seen.answer["wall_s"], 4),

@@ -80,20 +80,19 @@ def measure(
     repeats: int | range = 1,
     beside: Iterable[str] = (),
     until: Question | Iterable[Question] = (),
-    looks: Iterable[int] = decisions.LOOKS,
 ) -> pd.DataFrame:
     """Measure the near-limit: one row a run, columns run_record.FRAME_COLUMNS and `instead`; stack
     and client are `go`. It loads its certificates once, like the cure.
 
     n: sizes. beside: stacks that are measured in the same rounds, in turns with it. All trust a
-    full bundle (trust.BUNDLE). until, looks: what is to be decided, as for measure.measure. Without
+    full bundle (trust.BUNDLE). until: what is to be decided, as for measure.measure. Without
     Go its rows are the reference machine's. Raises as measure.measure.
     """
     sizes = several(n)
     how: dict[str, Any] = {"delay_s": delay_s, "beside": beside}
     if until:
         return decisions.until_decided(
-            lambda chosen: measure(sizes, repeats=chosen, **how), several(until), looks
+            lambda chosen: measure(sizes, repeats=chosen, **how), several(until)
         )
     if is_here():
         return run_record.frame(measure_runs(sizes, repeats=repeats, **how)).assign(instead="")

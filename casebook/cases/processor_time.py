@@ -66,7 +66,6 @@ def by_part(
     names: Iterable[str],
     n: int = 100,
     until: Question | Iterable[Question] = (),
-    looks: Iterable[int] = decisions.LOOKS,
 ) -> pd.DataFrame:
     """What n requests by grequests spend processor time on, without imports. Parameters as for
     `of_programs`.
@@ -77,14 +76,14 @@ def by_part(
     measurements.COLUMNS. Raises as `of_programs`.
     """
     parameters = {"client": "grequests", "n": n, "one_core": False, "sample": True}
-    return _in_rounds(names, parameters, until, looks)
+    return _in_rounds(names, parameters, until)
 
 
 def _in_rounds(
     names: Iterable[str],
     parameters: dict[str, Any],
     until: Question | Iterable[Question],
-    looks: Iterable[int],
+    looks: Iterable[int] = decisions.LOOKS,
 ) -> pd.DataFrame:
     ready = [environments.ensure(stacks.get(name)) for name in names]
     with Bench() as bench, tempfile.TemporaryDirectory(prefix="casebook-") as name:
