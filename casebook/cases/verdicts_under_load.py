@@ -3,7 +3,7 @@
 Runs a known-serial and a known-concurrent stack many times per delay, with and without two
 processes that keep the cores busy, and prints for each cell the range of effective
 concurrency, the server's peak of requests in flight, and how many verdicts were wrong. The
-quick mode's delay was chosen from this table; beside busy cores it is tried TRIED times.
+quick mode's delay was chosen from this table; beside busy cores it is tried more often.
 
     python -m casebook.cases.verdicts_under_load [RUNS PER CELL [TRIED]] > verdicts.csv
 """
@@ -27,7 +27,6 @@ from casebook.stacks import environments
 KNOWN = {"stage-2-py37": analysis.SERIAL, "stage-1-py37": analysis.CONCURRENT}
 DELAYS_S = (0.05, 0.1, 0.2)
 N = 10
-TRIED = 100
 
 
 @contextlib.contextmanager
@@ -40,7 +39,7 @@ def busy_cores(busy: bool):
         yield
 
 
-def measure(runs_per_cell: int, tried: int) -> pd.DataFrame:
+def measure(runs_per_cell: int = 20, tried: int = 100) -> pd.DataFrame:
     """runs_per_cell runs of each kind, and `tried` beside busy cores at the quick mode's delay.
 
     In turns: each delay and stack once, then all again, so that a slow minute touches all alike.
@@ -62,8 +61,7 @@ def measure(runs_per_cell: int, tried: int) -> pd.DataFrame:
 
 
 def main() -> None:
-    given = [int(text) for text in sys.argv[1:]]
-    frame = measure(*(given + [20, TRIED][len(given) :]))
+    frame = measure(*map(int, sys.argv[1:]))
     columns = ["known", "busy", "delay_s", "n", "effective_concurrency", "wall_s"]
     columns += ["counters_peak_in_flight", "verdict"]
     frame[columns].round(4).to_csv(sys.stdout, index=False)
