@@ -18,29 +18,19 @@ from casebook.stacks import environments
 
 STOCK, OLD, CURED = "requests-2.34.2-today", "requests-2.32.4-today", "cured-today"
 
-ALL = (STOCK, OLD, CURED)
-
-
-def loads_of(complaint: str, **more) -> dict[str, tuple[int, int, int]]:
-    """Of each stack: loads before, TLS connections, loads."""
-    totals = complaints.totals(complaints.measure(complaint, ALL, **more)).set_index("stack")
-    return {name: tuple(totals.loc[name, ["loads_before", "connections", "loads"]]) for name in ALL}
-
 
 @pytest.mark.parametrize(
-    "complaint, connections", [("first", 1), ("hosts", 10), ("names", 2), ("proxies", 9)]
+    "complaint, connections",
+    [("first", 1), ("hosts", 10), ("names", 2), ("proxies", 9), ("dropped", 10)],
 )
 def test_stock_requests_loads_for_each_connection(complaint, connections):
-    found = loads_of(complaint)
-    assert found[STOCK] == (0, connections, connections)
-    assert found[OLD] == (1, connections, 0)
-    assert found[CURED] == (0, connections, 1)
-
-
-def test_every_dropped_connection_is_made_again_and_loads_again():
-    found = loads_of("dropped", size=25)
-    assert [found[name][1] for name in ALL] == [25] * 3
-    assert [found[name][2] for name in ALL] == [25, 0, 1]
+    totals = complaints.totals(complaints.measure(complaint, [STOCK, OLD, CURED]))
+    counted = totals[["stack", "loads_before", "connections", "loads"]].to_numpy().tolist()
+    assert counted == [
+        [STOCK, 0, connections, connections],
+        [OLD, 1, connections, 0],
+        [CURED, 0, connections, 1],
+    ]
 
 
 def test_a_connection_that_was_kept_loads_nothing():
@@ -94,7 +84,7 @@ def test_what_cannot_be_asked_is_refused(asked, said):
 
 def test_a_host_that_is_not_there_makes_no_rows():
     with Hosts() as at:
-        gone, bundle = at.urls[0], at.ca_file
+        gone, bundle = at.urls[0], str(at.ca_file)
         spec = {"steps": ["requests"], "bundle": bundle, "asks": []}
         environment = environments.ensure(stacks.get(STOCK))
         assert len(answers.ask(environment, "complaints.py", spec)["rows"]) == 1
@@ -111,32 +101,31 @@ def test_a_host_that_is_not_there_makes_no_rows():
 # The hosts themselves, asked by the standard library
 
 
-def connected(at: Hosts, cert: str | None = None, host: int = 0) -> http.client.HTTPSConnection:
+def connected(at: Hosts, url: str, cert: str | None = None) -> http.client.HTTPSConnection:
     context = ssl.create_default_context(cafile=at.ca_file)
     if cert:
         context.load_cert_chain(cert)
-    address = urlsplit(at.urls[host])
+    address = urlsplit(url)
     return http.client.HTTPSConnection(address.hostname, address.port, timeout=10, context=context)
 
 
-def shown_to(connection: http.client.HTTPSConnection) -> str | None:
+def shown_to(connection: http.client.HTTPSConnection) -> str:
     connection.request("GET", "/")
     return json.loads(connection.getresponse().read())["shown"]
 
 
 def test_hosts_say_whose_certificate_they_saw_and_keep_connections():
     with Hosts(2) as at:
-        nobody, bob = connected(at), connected(at, at.client_certificate("bob"), host=1)
-        assert [shown_to(nobody), shown_to(bob)] == [None, "bob"]
-        first = nobody.sock
-        assert shown_to(nobody) is None and nobody.sock is first
+        first, second = at.urls
+        nobody, bob = connected(at, first), connected(at, second, at.client_certificate("bob"))
+        assert [shown_to(nobody), shown_to(bob)] == ["nobody", "bob"]
+        kept = nobody.sock
+        assert shown_to(nobody) == "nobody" and nobody.sock is kept
         # A certificate of another authority is refused, and a client that trusts nobody refuses.
         with Hosts() as others, pytest.raises(OSError):
-            shown_to(connected(at, others.client_certificate("mallory")))
+            shown_to(connected(at, first, others.client_certificate("mallory")))
         with pytest.raises(ssl.SSLCertVerificationError):
-            http.client.HTTPSConnection(
-                nobody.host, nobody.port, timeout=10, context=ssl.create_default_context()
-            ).connect()
+            http.client.HTTPSConnection(nobody.host, nobody.port, timeout=10).connect()
         assert shown_to(bob) == "bob"
         for connection in (nobody, bob):
             connection.close()
@@ -144,8 +133,8 @@ def test_hosts_say_whose_certificate_they_saw_and_keep_connections():
 
 def test_the_reception_closes_what_is_open():
     with Hosts(2) as at:
-        open_ones = [connected(at, host=host) for host in (0, 1, 1)]
-        assert [shown_to(each) for each in open_ones] == [None] * 3
+        open_ones = [connected(at, url) for url in [*at.urls, at.urls[1]]]
+        assert [shown_to(each) for each in open_ones] == ["nobody"] * 3
         desk = urlsplit(at.reception)
         asked = http.client.HTTPConnection(desk.hostname, desk.port, timeout=10)
         asked.request("POST", "/")
@@ -154,25 +143,22 @@ def test_the_reception_closes_what_is_open():
         for each in open_ones:
             assert each.sock.recv(1) == b""
             each.close()
-        again = connected(at, host=1)
-        assert shown_to(again) is None
+        again = connected(at, at.urls[1])
+        assert shown_to(again) == "nobody"
         again.close()
 
 
 def test_proxies_tunnel_and_nothing_stays_behind():
     before = threading.active_count()
     with Hosts(1, proxies=2) as at:
+        host = urlsplit(at.urls[0])
         for proxy in at.proxies:
-            way, host = urlsplit(proxy), urlsplit(at.urls[0])
-            tunnelled = http.client.HTTPSConnection(
-                way.hostname, way.port, timeout=10,
-                context=ssl.create_default_context(cafile=at.ca_file),
-            )  # fmt: skip
+            tunnelled = connected(at, proxy)
             tunnelled.set_tunnel(host.hostname, host.port)
-            assert shown_to(tunnelled) is None
+            assert shown_to(tunnelled) == "nobody"
             tunnelled.close()
-        kept = connected(at)
-        assert shown_to(kept) is None
+        kept = connected(at, at.urls[0])
+        assert shown_to(kept) == "nobody"
     assert kept.sock.recv(1) == b""
     kept.close()
     for thread in threading.enumerate():

@@ -56,7 +56,7 @@ def test_only_the_stack_of_the_blocked_greenlet_is_taken():
 def test_a_threshold_out_of_range_and_a_missing_report_are_refused():
     with pytest.raises(UsageError, match="max_blocking_s is 0"):
         detector.watch("stage-1-today", max_blocking_s=0)
-    empty = detector.Watch("stage-1-today", 1, 1.0, 0.3, [], "2026-11-20T11:38:21Z")
+    empty = detector.Watch("stage-1-today", 1, [], "2026-11-20T11:38:21Z")
     with pytest.raises(UsageError, match="no report 1"):
         empty.report(1)
     assert empty.frame.empty and "blocked_in" in empty.frame

@@ -7,7 +7,7 @@ import pytest
 
 from casebook import level
 from casebook.cases import processor_time
-from casebook.errors import RunFailed, UsageError
+from casebook.errors import RunFailed
 
 STOCK, PRELOADED, CURED = "requests-2.34.2-today", "requests-2.32.4-today", "cured-today"
 
@@ -33,13 +33,8 @@ def test_the_parts_are_all_of_a_fetch_and_the_load_is_told_apart():
 
 def test_a_question_about_a_part_is_decided_in_rounds():
     most = level("share", "the handshake", by="part", below=0.9)
-    parts = processor_time.by_part([CURED], n=10, until=most, looks=(8,))
+    parts = processor_time.by_part([CURED], n=10, until=most)
     assert most.decide(parts).rounds == 8 and set(parts["repeat"]) == set(range(1, 9))
-
-
-def test_a_client_that_is_not_there_is_refused():
-    with pytest.raises(UsageError, match="choose one of"):
-        processor_time.of_programs([CURED], n=1, client="nobody")
 
 
 def test_a_wrong_answer_is_no_measurement(monkeypatch):

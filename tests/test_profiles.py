@@ -18,8 +18,8 @@ def injected():
 
 
 def test_one_wait_for_each_response_and_the_rest_in_handshakes(injected):
-    (waits,) = profiles.waits({"": injected}).itertuples()
-    assert waits.profile == "stage 2 injected, today"
+    (waits,) = profiles.waits({"this run": injected}).itertuples()
+    assert waits.profile == "this run"
     assert waits.responses == 5
     assert waits.all == waits.responses + waits.handshakes
     assert waits.all == profiles.calls_of(injected, "do_poll")

@@ -41,7 +41,6 @@ def test_code_that_fails_is_named_with_its_last_line():
         programs.run("no-such-stack", "pass")
 
 
-def test_code_that_does_not_end_is_ended(monkeypatch):
-    monkeypatch.setattr(programs, "_WITHIN_S", 0.5)
+def test_code_that_does_not_end_is_ended():
     with pytest.raises(RunFailed, match="did not end"):
-        programs.run(STACK, "import time; time.sleep(30)")
+        programs.run(STACK, "import time; time.sleep(30)", within_s=0.5)

@@ -1,6 +1,7 @@
 """The reference run as it is committed: whole, anonymous, and what the README shows."""
 
 import json
+from itertools import product
 
 import pytest
 
@@ -9,6 +10,7 @@ from casebook.cases import reference_run
 from casebook.charts import picture
 from casebook.errors import UsageError
 from casebook.runs import analysis, measurements, modes, observations, reference
+from casebook.runs.measure import several
 from casebook.stacks import environments
 
 FOLDER = places.DATA / "reference"
@@ -43,9 +45,10 @@ def test_every_stack_of_the_first_case_is_in_the_reference_run_at_every_size():
 
 def test_every_run_that_is_planned_is_recorded():
     for names, asked in reference_run.plan():
-        for name in names:
-            wanted = {"stack": name, "client": asked.get("client", stacks.get(name).client)}
-            wanted |= {key: asked[key] for key in ("scheme", "trust", "delay_s") if key in asked}
+        schemes = several(asked.get("scheme", "https"))
+        for name, scheme, client in product(names, schemes, several(asked.get("client"))):
+            wanted = {"stack": name, "client": client or stacks.get(name).client, "scheme": scheme}
+            wanted |= {key: asked[key] for key in ("trust", "delay_s") if key in asked}
             found = rows(**wanted)
             if found.empty and not needed([name]):
                 continue

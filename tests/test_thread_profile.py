@@ -10,10 +10,11 @@ import thread_profile
 sys.path.remove(str(PROBES))
 
 IN, OUT = True, False
+A, B, C = (("file", 1, name) for name in "abc")
 
 
 def read(*threads):
-    known = {name: ("file", 1, name) for name in "abc"}
+    known = dict(zip("abc", (A, B, C), strict=True))
     own, callers = thread_profile.each_its_own(threads, known)
     mixed = thread_profile.as_one_stack(threads, known)
     return own, callers, mixed
@@ -23,20 +24,18 @@ def test_a_call_in_a_call():
     own, callers, mixed = read(
         [(0, 0, IN, "a"), (1, 1, IN, "b"), (3, 2, OUT, "b"), (4, 3, OUT, "a")]
     )
-    a, b = ("file", 1, "a"), ("file", 1, "b")
-    assert own[a] == [1, 1, 2, 4, 2] and own[b] == [1, 1, 2, 2, 1]
-    assert callers[b] == {a: [1, 1, 2, 2]} and a not in callers
-    assert mixed[a] == [1, 1, 2, 4]
+    assert own[A] == [1, 1, 2, 4, 2] and own[B] == [1, 1, 2, 2, 1]
+    assert callers[B] == {A: [1, 1, 2, 2]} and A not in callers
+    assert mixed[A] == [1, 1, 2, 4]
 
 
 def test_a_function_that_calls_itself():
     own, callers, mixed = read(
         [(0, 0, IN, "a"), (1, 1, IN, "a"), (2, 2, OUT, "a"), (5, 3, OUT, "a")]
     )
-    a = ("file", 1, "a")
-    assert own[a] == [1, 2, 5, 5, 3]
-    assert callers[a] == {a: [0, 1, 1, 0]}
-    assert mixed[a] == [1, 2, 5, 5]
+    assert own[A] == [1, 2, 5, 5, 3]
+    assert callers[A] == {A: [0, 1, 1, 0]}
+    assert mixed[A] == [1, 2, 5, 5]
 
 
 def test_two_threads_that_overlap_look_like_a_call_inside_a_call():
@@ -44,11 +43,10 @@ def test_two_threads_that_overlap_look_like_a_call_inside_a_call():
         [(0, 0, IN, "a"), (4, 1, OUT, "a")],
         [(1, 0, IN, "a"), (6, 1, OUT, "a")],
     )
-    a = ("file", 1, "a")
     # Four and five seconds in their threads, two of the processor.
-    assert own[a] == [2, 2, 9, 9, 2] and not callers
+    assert own[A] == [2, 2, 9, 9, 2] and not callers
     # On one stack: as if one had called the other, and six seconds by the clock.
-    assert mixed[a] == [1, 2, 6, 6]
+    assert mixed[A] == [1, 2, 6, 6]
 
 
 def test_what_returns_first_closes_what_began_last():
@@ -56,16 +54,15 @@ def test_what_returns_first_closes_what_began_last():
         [(0, 0, IN, "a"), (2, 1, OUT, "a")],
         [(1, 0, IN, "b"), (9, 1, OUT, "b")],
     )
-    a, b = ("file", 1, "a"), ("file", 1, "b")
-    assert own[a][2] == 2 and own[b][2] == 8
+    assert own[A][2] == 2 and own[B][2] == 8
     # The return of a is booked on b's stack frame, and the other way round.
-    assert mixed[a][2] == 1 and mixed[b][2] == 8
+    assert mixed[A][2] == 1 and mixed[B][2] == 8
 
 
 def test_a_return_without_a_call_is_left_out():
     own, _, mixed = read([(0, 0, OUT, "c"), (1, 1, IN, "a"), (2, 2, OUT, "a")])
-    assert ("file", 1, "c") not in own and mixed["file", 1, "c"][1] == 0
-    assert own["file", 1, "a"][1] == 1
+    assert C not in own and mixed[C][1] == 0
+    assert own[A][1] == 1
 
 
 def test_names_are_those_of_cprofile():

@@ -31,25 +31,19 @@ class Watch:
     """What the detector reported of one run.
 
     reports: one per report, the stack of the greenlet that held the loop up, outermost call
-    first, each as (file, line, function). source, measured_at: as of a run.
+    first, each as (file, line, function). measured_at: as of a run.
     """
 
     stack: str
     n: int
-    delay_s: float
-    max_blocking_s: float
-    reports: list
+    reports: list[list[tuple[str, int, str]]]
     measured_at: str
-    source: str = LIVE
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per report: stack, report (from 1), blocked_in (file:line(function)), source,
-        measured_at."""
-        frame = pd.DataFrame({"blocked_in": [_said(report[-1]) for report in self.reports]})
-        frame.insert(0, "report", range(1, 1 + len(frame)))
-        frame.insert(0, "stack", self.stack)
-        return frame.assign(source=self.source, measured_at=self.measured_at)
+        """One row per report: stack, blocked_in (file:line(function)), source, measured_at."""
+        found = [(self.stack, _said(each[-1]), LIVE, self.measured_at) for each in self.reports]
+        return pd.DataFrame(found, columns=["stack", "blocked_in", "source", "measured_at"])
 
     def report(self, number: int) -> str:
         """One report (from 1) as text, a line per call, the one that blocks last."""
@@ -66,9 +60,7 @@ def _said(place: tuple[str, int, str]) -> str:
     return "{}:{}({})".format(*place)
 
 
-def watch(
-    name: str, n: int = 3, delay_s: float = 1.0, max_blocking_s: float = 0.3, scheme: str = "https"
-) -> Watch:
+def watch(name: str, n: int = 3, delay_s: float = 1.0, max_blocking_s: float = 0.3) -> Watch:
     """Run a stack once with gevent's detector on.
 
     max_blocking_s: how long the loop may stand still unreported; it has to be shorter than the
@@ -82,18 +74,18 @@ def watch(
         "GEVENT_MONITOR_THREAD_ENABLE": "1",
         "GEVENT_MAX_BLOCKING_TIME": str(max_blocking_s),
     }
-    with server.start(scheme) as lab:
+    with server.start() as lab:
         answer, said = ask_probe(environment, lab, n, delay_s, "grequests", variables=variables)
     run_record.check(name, n, answer)
-    return Watch(name, n, delay_s, max_blocking_s, reports_in(said), measurements.now())
+    return Watch(name, n, reports_in(said), measurements.now())
 
 
 def reports_in(said: str) -> list[list[tuple[str, int, str]]]:
     """The stacks in what gevent printed, in order; files without the folders around them."""
-    stacks_in = (_STACK.search(part) for part in said.split(_BLOCKED)[1:])
-    places = (_PLACE.findall(found[1]) for found in stacks_in if found)
+    found = (_STACK.search(part) for part in said.split(_BLOCKED)[1:])
+    stacks_in = [_PLACE.findall(each[1]) for each in found if each]
     return [
         [(_BEFORE.sub("", file, count=1), int(at), name) for file, at, name in each]
-        for each in places
+        for each in stacks_in
         if each
     ]

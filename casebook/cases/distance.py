@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from casebook import server, stacks
 from casebook.errors import UsageError
 from casebook.runs import measurements, run_record
-from casebook.runs import trust as trusts
 from casebook.runs.bench import Bench, ask_probe
 from casebook.runs.observations import Observation
 from casebook.server import Server
@@ -20,8 +19,8 @@ from casebook.server.relay import relay
 from casebook.stacks import environments
 from casebook.words import LIVE
 
-#: The newest TLS that a stack may speak: the words of this module and those of OpenSSL.
-TLS = {"1.2": "TLSv1.2", "1.3": "TLSv1.3"}
+#: The newest TLS that a stack may speak.
+TLS = ("1.2", "1.3")
 
 # Read by OpenSSL 1.1.1 and newer when OPENSSL_CONF names it (config(5), "SSL Configuration").
 _CONFIGURATION = """openssl_conf = start
@@ -30,7 +29,7 @@ ssl_conf = protocols
 [protocols]
 system_default = newest
 [newest]
-MaxProtocol = {}
+MaxProtocol = TLSv{}
 """
 
 
@@ -46,7 +45,7 @@ def profile(
         raise UsageError(f"TLS {tls!r} is not known here: choose {' or '.join(TLS)}")
     environment = environments.ensure(stacks.get(name))
     with tempfile.NamedTemporaryFile("w", suffix=".cnf") as configuration, _lab(latency_s) as lab:
-        configuration.write(_CONFIGURATION.format(TLS[tls]))
+        configuration.write(_CONFIGURATION.format(tls))
         configuration.flush()
         answer, _ = ask_probe(
             environment, lab, n, delay_s, "grequests",
@@ -60,22 +59,19 @@ def profile(
 
 
 def observe(
-    name: str, kind: str, latency_s: float = 0.05, n: int = 10, client: str = "", trust: str = ""
+    name: str, kind: str, client: str, trust: str, latency_s: float = 0.05, n: int = 10
 ) -> Observation:
     """As measure.observe, of a lab server that is latency_s seconds away in each direction.
 
-    The server answers at once (delay 0). client: the stack's own where none is named; trust:
-    `authority` where none is named. Nothing is stored. Raises UsageError, RunFailed,
+    The server answers at once (delay 0). Nothing is stored. Raises UsageError, RunFailed,
     MissingInterpreter.
     """
     environment = environments.ensure(stacks.get(name))
-    client, trust = client or environment.stack.client, trust or trusts.AUTHORITY
     with _lab(latency_s) as lab, Bench(of_another=lab) as bench:
         return bench.observation(environment, kind, n=n, delay_s=0, client=client, trust=trust)
 
 
 @contextlib.contextmanager
 def _lab(latency_s: float) -> Iterator[Server]:
-    """A lab server so far away."""
     with server.start() as lab, relay(lab.url, latency_s) as url:
         yield dataclasses.replace(lab, url=url)

@@ -5,13 +5,11 @@ over plain HTTP, with several numbers of requests. A build measures some of thes
 (`is_live`); the others come from the reference run, and all say which.
 """
 
-import contextlib
 import dataclasses
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import pandas as pd
 
@@ -35,7 +33,7 @@ PUBLISHED_SIZES = (3, 5, 10)
 #: What can be installed and used, in the order in which it is ticked.
 PARTS = ("pyopenssl", "injected", "gevent_openssl", "recv_into")
 
-#: What a line of explorer.json has, beside python and parts.
+#: What a row of explorer.json has of a timeline, beside its combination.
 _KEPT = ("scheme", "n", "delay_s", "version", "wall_s", "measured_at", "requests", "heartbeats_ms")
 
 
@@ -187,50 +185,46 @@ def overview(shown: Iterable[Timeline]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def record(folder: Path) -> Path:
-    """Measure every timeline, and write them to explorer.json in a folder, a line each."""
-    lines = []
-    for each in _measure(everything()):
-        row = {"python": each.combination.python, "parts": each.combination.parts}
-        row |= {name: getattr(each, name) for name in _KEPT}
-        lines.append(json.dumps(row, separators=(",", ":")))
-    path = Path(folder) / "explorer.json"
-    commit, rows = json.dumps(measurements.commit()), ",\n  ".join(lines)
-    path.write_text(f'{{\n "commit": {commit},\n "timelines": [\n  {rows}\n ]\n}}\n')
-    return path
+def record() -> list[dict]:
+    """Every timeline, measured now: the rows of explorer.json."""
+    commit = measurements.commit()
+    return [
+        {"python": each.combination.python, "parts": each.combination.parts, "commit": commit}
+        | {name: getattr(each, name) for name in _KEPT}
+        for each in _measure(everything())
+    ]
 
 
 def _recorded() -> list[Timeline]:
-    """What the reference machine recorded; nothing where it did not."""
     path = places.DATA / "reference" / "explorer.json"
     rows = json.loads(path.read_text())["timelines"] if path.exists() else []
     known = {(each.python, each.parts): each for each in COMBINATIONS}
     found = []
     for row in rows:
-        combination = known.get((row.pop("python"), tuple(row.pop("parts"))))
+        combination = known.get((row["python"], tuple(row["parts"])))
         if combination:
-            found.append(Timeline(combination, source=REFERENCE, **row))
+            kept = {name: row[name] for name in _KEPT}
+            found.append(Timeline(combination, source=REFERENCE, **kept))
     return found
 
 
 def _measure(todo: list[Choice]) -> list[Timeline]:
-    with contextlib.ExitStack() as open_ones:
-        progress = open_ones.enter_context(Progress(len(todo), "the explorer's timelines"))
-        benches = {scheme: open_ones.enter_context(Bench(scheme)) for scheme in SCHEMES}
-        found = []
-        for combination, scheme, n in todo:
-            found.append(_timeline(benches[scheme], combination, n))
+    found = []
+    with Progress(len(todo), "the explorer's timelines") as progress:
+        for each in todo:
+            found.append(_timeline(*each))
             progress.step()
-        return found
+    return found
 
 
-def _timeline(bench: Bench, combination: Combination, n: int) -> Timeline:
+def _timeline(combination: Combination, scheme: str, n: int) -> Timeline:
     environment = environments.ensure(combination.as_stack())
     parameters = {"n": n, "delay_s": DELAY_S, "client": environment.stack.client}
-    seen = bench.observation(environment, "timeline", **parameters, trust=trust.AUTHORITY)
+    with Bench(scheme) as bench:
+        seen = bench.observation(environment, "timeline", **parameters, trust=trust.AUTHORITY)
     return Timeline(
         combination=combination,
-        scheme=bench.scheme,
+        scheme=scheme,
         n=seen.n,
         version=seen.python,
         wall_s=round(seen.answer["wall_s"], 4),

@@ -23,12 +23,10 @@ import (
 )
 
 type spec struct {
-	URL    string  `json:"url"`
-	N      int     `json:"n"`
-	DelayS float64 `json:"delay_s"`
-	// A file of certificates; empty over plain HTTP, or where nothing is to be verified.
-	Trusted string  `json:"trusted"`
-	Verify  bool    `json:"verify"`
+	URL     string  `json:"url"`
+	N       int     `json:"n"`
+	DelayS  float64 `json:"delay_s"`
+	Trusted string  `json:"trusted"` // a file of certificates
 	BoundS  float64 `json:"bound_s"`
 }
 
@@ -36,7 +34,6 @@ type response struct {
 	Page    int  `json:"page"`
 	Status  *int `json:"status"`
 	GotPage *int `json:"got_page"`
-	problem error
 }
 
 type failure struct {
@@ -46,15 +43,15 @@ type failure struct {
 }
 
 type answer struct {
-	Version     string         `json:"version"`
-	Failure     *failure       `json:"failure"`
-	Responses   []response     `json:"responses"`
-	WallS       float64        `json:"wall_s"`
-	UserS       float64        `json:"user_s"`
-	SysS        float64        `json:"sys_s"`
-	ProcessCPUS float64        `json:"process_cpu_s"`
-	PeakRSSKiB  int64          `json:"peak_rss_kib"`
-	Counters    map[string]int `json:"counters"`
+	Versions    map[string]string `json:"versions"`
+	Failure     *failure          `json:"failure"`
+	Responses   []response        `json:"responses"`
+	WallS       float64           `json:"wall_s"`
+	UserS       float64           `json:"user_s"`
+	SysS        float64           `json:"sys_s"`
+	ProcessCPUS float64           `json:"process_cpu_s"`
+	PeakRSSKiB  int64             `json:"peak_rss_kib"`
+	Counters    map[string]int    `json:"counters"`
 }
 
 func main() {
@@ -69,21 +66,23 @@ func main() {
 }
 
 func run(asked spec) answer {
-	result := answer{Version: runtime.Version(), Responses: make([]response, asked.N)}
+	versions := map[string]string{"go": runtime.Version()}
+	result := answer{Versions: versions, Responses: make([]response, asked.N)}
 	url := asked.URL + "/delay/" + strconv.FormatFloat(asked.DelayS, 'f', -1, 64) + "?page="
 	userBefore, sysBefore := cpu()
 	start := time.Now()
-	client, loads, err := newClient(asked)
+	client, err := newClient(asked)
 	if err != nil {
 		result.Failure = &failure{nil, "CertificatesNotLoaded", err.Error()}
 		return result
 	}
+	failures := make([]*failure, asked.N)
 	var all sync.WaitGroup
 	for page := range result.Responses {
 		all.Add(1)
 		go func(page int) {
 			defer all.Done()
-			result.Responses[page] = fetch(client, url, page)
+			result.Responses[page], failures[page] = fetch(client, url, page)
 		}(page)
 	}
 	all.Wait()
@@ -92,59 +91,54 @@ func run(asked spec) answer {
 	result.UserS, result.SysS, result.ProcessCPUS = user-userBefore, sys-sysBefore, user+sys
 	result.PeakRSSKiB = peakRSSKiB()
 	result.Counters = map[string]int{
-		"contexts": loads, "load_verify_locations": loads, "default_loads": 0,
+		"contexts": 1, "load_verify_locations": 1, "default_loads": 0, // those of newClient
 	}
-	for page, each := range result.Responses {
-		if each.problem != nil {
-			result.Failure = &failure{&page, kind(each.problem), each.problem.Error()}
+	for _, each := range failures {
+		if each != nil {
+			result.Failure = each
 			break
 		}
 	}
 	return result
 }
 
-// newClient makes a client that uses each connection once, and how many sets of certificates
-// it loaded.
-func newClient(asked spec) (*http.Client, int, error) {
-	trust := &tls.Config{InsecureSkipVerify: !asked.Verify}
-	loads := 0
-	if asked.Trusted != "" {
-		pem, err := os.ReadFile(asked.Trusted)
-		if err != nil {
-			return nil, 0, err
-		}
-		trust.RootCAs = x509.NewCertPool()
-		if !trust.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, 0, errors.New("no certificate in the file")
-		}
-		loads = 1
+// newClient makes a client that uses each connection once, after the one load of the certificates
+// that all connections share.
+func newClient(asked spec) (*http.Client, error) {
+	pem, err := os.ReadFile(asked.Trusted)
+	if err != nil {
+		return nil, err
 	}
-	transport := &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, errors.New("no certificate in the file")
+	}
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true,
+	}
 	bound := time.Duration(asked.BoundS * float64(time.Second))
-	return &http.Client{Transport: transport, Timeout: bound}, loads, nil
+	return &http.Client{Transport: transport, Timeout: bound}, nil
 }
 
-func fetch(client *http.Client, url string, page int) response {
+func fetch(client *http.Client, url string, page int) (response, *failure) {
 	got := response{Page: page}
 	reply, err := client.Get(url + strconv.Itoa(page))
 	if err != nil {
-		got.problem = err
-		return got
+		return got, &failure{&page, kind(err), err.Error()}
 	}
 	defer reply.Body.Close()
 	body, err := io.ReadAll(reply.Body)
 	if err != nil {
-		got.problem = err
-		return got
+		return got, &failure{&page, kind(err), err.Error()}
 	}
-	got.Status = &reply.StatusCode
-	got.GotPage = pageOf(body)
+	got.Status, got.GotPage = &reply.StatusCode, pageOf(body)
 	if reply.StatusCode != http.StatusOK {
-		got.problem = wrong{"WrongStatus", "status " + reply.Status}
-	} else if got.GotPage == nil || *got.GotPage != page {
-		got.problem = wrong{"WrongPage", fmt.Sprintf("asked for page %d, got another", page)}
+		return got, &failure{&page, "WrongStatus", "status " + reply.Status}
 	}
-	return got
+	if got.GotPage == nil || *got.GotPage != page {
+		return got, &failure{&page, "WrongPage", fmt.Sprintf("asked for page %d, got another", page)}
+	}
+	return got, nil
 }
 
 // pageOf is the page number that the server echoed, or nil.
@@ -164,16 +158,8 @@ func pageOf(body []byte) *int {
 	return &page
 }
 
-// wrong is a response that is not what was asked for.
-type wrong struct{ kind, said string }
-
-func (problem wrong) Error() string { return problem.said }
-
 // kind is the type of the innermost error: the outer ones only say where it happened.
 func kind(err error) string {
-	if problem, is := err.(wrong); is {
-		return problem.kind
-	}
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
 		err = inner
 	}

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
@@ -19,7 +19,7 @@ import pandas as pd
 
 from casebook import places, server, stacks
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
-from casebook.runs import decisions, measurements, modes, reference, run_record, trust
+from casebook.runs import decisions, measurements, reference, run_record, trust
 from casebook.runs.bench import Bench
 from casebook.runs.decisions import Question
 from casebook.runs.measure import check_parameters, in_turns, rounds, several
@@ -30,9 +30,6 @@ from casebook.stacks import commands, digests, environments
 
 #: What its runs are called in the columns `stack` and `client`.
 GO = "go"
-
-#: What it trusts, by scheme.
-_TRUST = {"https": trust.BUNDLE, "http": trust.AUTHORITY}
 
 SOURCE = Path(__file__).with_suffix(".go")
 #: No module is needed, none may be fetched, and no other Go than the one that is here.
@@ -50,17 +47,17 @@ def is_here() -> bool:
     return shutil.which(GO) is not None
 
 
-def build(progress: Callable[[str], None] = environments.say) -> Path:
+def build() -> Path:
     """The Go client's program, built now if this source has not been built by this Go yet.
 
-    progress: gets one line when it is built. Raises MissingInterpreter where there is no `go`,
-    EnvironmentFailed with the compiler's words when it cannot be built.
+    Raises MissingInterpreter where there is no `go`, EnvironmentFailed with the compiler's words
+    when it cannot be built.
     """
     if not is_here():
         raise MissingInterpreter(f"{_WITHOUT_GO}.")
     program = places.LOCAL / "near_limit" / digests.of(SOURCE, _go("version")) / "near_limit"
     if not program.exists():
-        progress("building casebook/cases/near_limit.go")
+        environments.say("building casebook/cases/near_limit.go")
         program.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:
             draft = Path(folder) / "near_limit"
@@ -78,105 +75,88 @@ def _go(*arguments: str) -> str:
 
 
 def measure(
-    n: int | Iterable[int] | None = None,
+    n: int | Iterable[int],
     delay_s: float = 1.0,
     repeats: int | range = 1,
-    scheme: str = "https",
     beside: Iterable[str] = (),
     until: Question | Iterable[Question] = (),
-    looks: Iterable[int] = decisions.LOOKS,
 ) -> pd.DataFrame:
     """Measure the near-limit: one row a run, columns run_record.FRAME_COLUMNS and `instead`; stack
     and client are `go`. It loads its certificates once, like the cure.
 
-    n: sizes, by default the mode's crowd_ns. beside: stacks that are measured in the same rounds,
-    in turns with it. All trust a full bundle (trust.BUNDLE), over https. until, looks: what is to
-    be decided, as for measure.measure. Without Go its rows are the reference machine's. Raises as
-    measure.measure.
+    n: sizes. beside: stacks that are measured in the same rounds, in turns with it. All trust a
+    full bundle (trust.BUNDLE). until: what is to be decided, as for measure.measure. Without
+    Go its rows are the reference machine's. Raises as measure.measure.
     """
-    sizes = several(n or modes.current().crowd_ns)
-    how: dict[str, Any] = {"delay_s": delay_s, "scheme": scheme, "beside": beside}
+    sizes = several(n)
+    how: dict[str, Any] = {"delay_s": delay_s, "beside": beside}
     if until:
         return decisions.until_decided(
-            lambda chosen: measure(sizes, repeats=chosen, **how), several(until), looks
+            lambda chosen: measure(sizes, repeats=chosen, **how), several(until)
         )
     if is_here():
         return run_record.frame(measure_runs(sizes, repeats=repeats, **how)).assign(instead="")
-    rows = recorded(sizes, scheme)
+    rows = recorded(sizes)
     if rows.empty:
         raise MissingInterpreter(f"{_WITHOUT_GO}, and none like it was recorded.")
     rows = rows if 1 in rounds(repeats) else rows.iloc[:0]  # it was recorded once
     if not beside:
         return rows
-    others = measure_stacks(beside, sizes, delay_s, repeats, None, scheme, _TRUST[scheme])
+    others = measure_stacks(beside, sizes, delay_s, repeats, trust=trust.BUNDLE)
     return pd.concat([rows, others], ignore_index=True)
 
 
-def recorded(ns: Iterable[int], scheme: str = "https") -> pd.DataFrame:
+def recorded(ns: Iterable[int]) -> pd.DataFrame:
     """The reference machine's runs of the near-limit at these sizes, or at the nearest where none
     of them was recorded: columns run_record.FRAME_COLUMNS, and `instead`."""
-    return reference.stand_in(reference.runs(), {"stack": GO, "scheme": scheme}, {"n": list(ns)})
+    return reference.stand_in(reference.runs(), {"stack": GO}, {"n": list(ns)})
 
 
 def measure_runs(
     ns: Iterable[int],
     delay_s: float = 1.0,
     repeats: int | range = 1,
-    scheme: str = "https",
     beside: Iterable[str] = (),
 ) -> list[Run]:
     """As `measure`, here and now, without a fallback. Raises RunFailed when a response is wrong
     or was not over a connection of its own."""
     ns = list(ns)
-    check_parameters(ns, delay_s, len(rounds(repeats)), None, scheme)
+    check_parameters(ns, delay_s, len(rounds(repeats)), client=None, scheme="https")
     build()  # raises where there is no Go
     ready = [environments.ensure(stacks.get(name)) for name in beside]
-    same: dict[str, Any] = {"delay_s": delay_s, "trust": _TRUST[scheme]}
-    with Bench(scheme) as bench:
+    same: dict[str, Any] = {"delay_s": delay_s, "trust": trust.BUNDLE}
+    with Bench() as bench:
         return [
             bench.run(who, repeat, n=n, client=who.stack.client, **same)
             if who
-            else _run(bench, n=n, scheme=scheme, repeat=repeat, **same)
+            else _run(bench, n=n, repeat=repeat, **same)
             for repeat, (n, who) in in_turns(product(ns, [None, *ready]), repeats)
         ]
 
 
 def _run(bench: Bench, **parameters: Any) -> Run:
-    """One run of the near-limit, stored or new."""
     code = [*digests.files(trust), Path(__file__), *server.MADE_OF]
     key = digests.of(measurements.SCHEMA, build().parent.name, code, parameters)
     return run_record.from_stored(
-        measurements.stored_or_new(key, lambda: _measured(bench.lab(), parameters))
+        measurements.stored_or_new(key, lambda: _measured(bench.lab(), **parameters))
     )
 
 
-def _measured(lab: Server, parameters: dict[str, Any]) -> dict[str, Any]:
-    n = parameters["n"]
+def _measured(lab: Server, n: int, delay_s: float, **parameters: Any) -> dict[str, Any]:
+    # Generous: all at once is one delay and some milliseconds of handshake for each.
+    within_s = 60 + delay_s + 0.05 * n
     lab.reset()
-    answer = _answer(lab, n, parameters["delay_s"], parameters["trust"])
-    counted = lab.counters() or {}
-    run = run_record.from_answer(answer, counted, stack=GO, client=GO, **parameters)
+    with tempfile.TemporaryDirectory() as folder:
+        trusted = trust.of_name(parameters["trust"], lab.ca_file, Path(folder)).bundle
+        spec = {"url": lab.url, "n": n, "delay_s": delay_s, "trusted": trusted, "bound_s": within_s}
+        # No variables: neither proxies nor certificates of this shell.
+        said = commands.output([build()], "near_limit.go", within_s + 10, {}, text=json.dumps(spec))
+    answer, counted = json.loads(said) | {"python": "", "openssl": None}, lab.counters() or {}
+    asked = {"stack": GO, "client": GO, "scheme": "https", "n": n, "delay_s": delay_s}
+    run = run_record.from_answer(answer, counted, **asked, **parameters)
     if (counted["connections"], counted["requests"]) != (n, n):
         raise RunFailed(
             f"{GO}: {counted['requests']} requests over {counted['connections']} connections "
             f"reached the server, and not {n} over as many. Nothing was recorded."
         )
     return asdict(run)
-
-
-def _answer(lab: Server, n: int, delay_s: float, trusted: str) -> dict[str, Any]:
-    """What near_limit.go answers, in the shape of the probes' (run_record.from_answer)."""
-    # Generous: all at once is one delay and some milliseconds of handshake for each.
-    within_s = 60 + delay_s + 0.05 * n
-    with tempfile.TemporaryDirectory() as folder:
-        its = trust.of_name(trusted, lab.ca_file, Path(folder))
-        file = its.bundle if its.verify is True else its.verify
-        spec = {
-            "url": lab.url, "n": n, "delay_s": delay_s, "bound_s": within_s,
-            "trusted": file if lab.ca_file and file else "", "verify": bool(its.verify),
-        }  # fmt: skip
-        # No variables: neither proxies nor certificates of this shell.
-        said = commands.output([build()], "near_limit.go", within_s + 10, {}, text=json.dumps(spec))
-    answer = json.loads(said)
-    versions = {GO: answer.pop("version")}
-    return answer | {"python": "", "openssl": None, "versions": versions}

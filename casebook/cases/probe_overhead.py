@@ -3,31 +3,31 @@
     python -m casebook.cases.probe_overhead [STACK ...]
 
 The bare client (casebook/clients/grequests_map.py between two clocks) and the probe take turns
-against one lab server. The target is a ratio of median wall times below 1.02 at n = 100. Other load
-on the machine moves single runs by more than that, so the ratio comes with its interval (95%,
-bootstrap over the pairs), and with the CPU time that the probe adds, which other load hardly moves.
+against one lab server. The target is a ratio of wall times below 1.02 at n = 100. Other load on the
+machine moves single runs by more than that, so the ratio is that of casebook/runs/decisions.py,
+with its interval (from eight pairs on), and beside it stands the CPU time that the probe adds,
+which other load hardly moves.
 """
 
 import argparse
 import json
-import random
-import subprocess
 import sys
-from statistics import median
 
-from casebook import clients, server, stacks
+import pandas as pd
+
+from casebook import server, stacks
+from casebook.cases import programs
 from casebook.runs.bench import ask_probe
+from casebook.runs.decisions import ratio
+from casebook.runs.measure import in_turns
 from casebook.stacks import environments
-from casebook.stacks.environments import Environment
 
 TARGET = 1.02
-DRAWS = 2000
 
 BARE = """
-import sys; sys.path.insert(0, sys.argv[1])
 from grequests_map import fetch
-import json, resource, time
-url, n, ca_file = sys.argv[2:]
+import json, resource, sys, time
+url, n, ca_file = sys.argv[1:]
 urls = [url + str(page) for page in range(int(n))]
 clock = getattr(time, "perf_counter", time.time)
 before, start = resource.getrusage(resource.RUSAGE_SELF), clock()
@@ -39,34 +39,18 @@ print(json.dumps([wall_s, cpu_s]))
 """
 
 
-def bare(environment: Environment, lab: server.Server, n: int, delay_s: float) -> list[float]:
+def bare(name: str, lab: server.Server, n: int, delay_s: float) -> list[float]:
     """Wall and CPU seconds of the bare client's fetch."""
-    url = f"{lab.url}/delay/{delay_s}?page="
-    command = [environment.python, "-c", BARE, clients.FOLDER, url, n, lab.ca_file]
-    said = subprocess.check_output(
-        list(map(str, command)),
-        env=environments.clean_environ(environment),
-        stderr=subprocess.DEVNULL,
-    )
-    return json.loads(said)
+    asked = f"{lab.url}/delay/{delay_s}?page=", str(n), str(lab.ca_file)
+    return json.loads(programs.run(name, BARE, *asked, within_s=60 + 3 * n * (delay_s + 0.1)))
 
 
-def probe(environment: Environment, lab: server.Server, n: int, delay_s: float) -> list[float]:
+def probe(name: str, lab: server.Server, n: int, delay_s: float) -> list[float]:
     """Wall and CPU seconds of the probe's fetch."""
+    environment = environments.ensure(stacks.get(name))
     found, _ = ask_probe(environment, lab, n, delay_s, "grequests")
     assert found["failure"] is None, found["failure"]
     return [found["wall_s"], found["user_s"] + found["sys_s"]]
-
-
-def in_turn(pair: int, *asked) -> tuple[list[float], list[float]]:
-    """What both took; who goes first changes from pair to pair."""
-    took = {way: way(*asked) for way in ((bare, probe) if pair % 2 else (probe, bare))}
-    return took[bare], took[probe]
-
-
-def wall_ratio(pairs: list) -> float:
-    """Median wall time of the probe over that of the bare client, of (bare, probe) pairs."""
-    return median(b[0] for _, b in pairs) / median(a[0] for a, _ in pairs)
 
 
 def main() -> int:
@@ -80,22 +64,23 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := set(options.stacks) - set(known):
         parser.error(f"{', '.join(unknown)}: the bare client needs one of {', '.join(known)}")
-    chance, worst = random.Random(1), 0.0
+    worst, wall = 0.0, ratio("wall_s", "probe", "bare", by="way", below=TARGET)
     with server.start() as lab:
         for name in options.stacks:
-            asked = environments.ensure(stacks.get(name)), lab, options.n
-            bare(*asked, 0.1)  # warms the file cache
-            pairs = [in_turn(pair, *asked, options.delay) for pair in range(options.pairs)]
-            ratio = wall_ratio(pairs)
-            drawn = sorted(wall_ratio(chance.choices(pairs, k=len(pairs))) for _ in range(DRAWS))
-            added_s = median(b[1] - a[1] for a, b in pairs)
+            bare(name, lab, options.n, 0.1)  # warms the file cache
+            rows = [
+                (repeat, way.__name__, *way(name, lab, options.n, options.delay))
+                for repeat, way in in_turns((bare, probe), options.pairs)
+            ]
+            frame = pd.DataFrame(rows, columns=["repeat", "way", "wall_s", "cpu_s"])
+            found, cpu_s = wall.decide(frame), frame.pivot(index="repeat", columns="way")["cpu_s"]
             print(
-                f"{name}: wall of probe / bare {ratio:.4f} (95%: {drawn[DRAWS // 40]:.4f} to "
-                f"{drawn[-DRAWS // 40]:.4f}), CPU added {added_s * 1000:.1f} ms; n = {options.n}, "
-                f"{options.delay:g} s, {options.pairs} pairs",
+                f"{name}: wall of probe / bare {found:.4f} ({found.low:.4f} to {found.high:.4f}), "
+                f"CPU added {(cpu_s['probe'] - cpu_s['bare']).median() * 1000:.1f} ms; "
+                f"n = {options.n}, {options.delay:g} s, {options.pairs} pairs",
                 flush=True,
             )
-            worst = max(worst, ratio)
+            worst = max(worst, float(found))
     print(f"target below {TARGET}: {'met' if worst < TARGET else 'MISSED'}")
     return 0 if worst < TARGET else 1
 

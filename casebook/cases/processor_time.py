@@ -43,49 +43,47 @@ def can_pin() -> bool:
 def of_programs(
     names: Iterable[str],
     n: int = 30,
-    client: str = "threads",
     one_core: bool = False,
     until: Question | Iterable[Question] = (),
     looks: Iterable[int] = decisions.LOOKS,
 ) -> pd.DataFrame:
-    """Programs in turns, each with n requests that trust a full bundle by `verify=True`.
+    """Programs in turns, each with n requests in threads that trust a full bundle by `verify=True`.
 
     names: stacks; one with the step `shared_context` installs the cure, compiled as an installed
-    package is. client: of casebook/clients. one_core: keep the program on one core. until, looks:
-    what is to be decided (casebook/runs/decisions.py); without, one round.
+    package is. one_core: keep the program on one core. until, looks: what is to be decided
+    (casebook/runs/decisions.py); without, one round.
 
     One row a program: stack, client, n, one_core, repeat, wall_s and cpu_s (of the process, with
     imports), fetch_cpu_s (of the requests alone), loads (of bundles), loads_before (those of
     imports among them), source, measured_at, and measurements.COLUMNS. Raises RunFailed when a
     response is wrong, and MissingInterpreter.
     """
-    parameters = {"client": client, "n": n, "one_core": one_core, "sample": False}
+    parameters = {"client": "threads", "n": n, "one_core": one_core, "sample": False}
     return _in_rounds(names, parameters, until, looks)
 
 
 def by_part(
     names: Iterable[str],
     n: int = 100,
-    client: str = "grequests",
     until: Question | Iterable[Question] = (),
-    looks: Iterable[int] = decisions.LOOKS,
 ) -> pd.DataFrame:
-    """What n requests spend processor time on, without imports. Parameters as for `of_programs`.
+    """What n requests by grequests spend processor time on, without imports. Parameters as for
+    `of_programs`.
 
     One row a part of a program: stack, client, n, repeat, part (a package, with what it calls of
     the standard library; or, in OpenSSL, the handshake, or the certificates, which are loads),
     cpu_ms (for one request), share (of the whole fetch), source, measured_at, and
     measurements.COLUMNS. Raises as `of_programs`.
     """
-    parameters = {"client": client, "n": n, "one_core": False, "sample": True}
-    return _in_rounds(names, parameters, until, looks)
+    parameters = {"client": "grequests", "n": n, "one_core": False, "sample": True}
+    return _in_rounds(names, parameters, until)
 
 
 def _in_rounds(
     names: Iterable[str],
     parameters: dict[str, Any],
     until: Question | Iterable[Question],
-    looks: Iterable[int],
+    looks: Iterable[int] = decisions.LOOKS,
 ) -> pd.DataFrame:
     ready = [environments.ensure(stacks.get(name)) for name in names]
     with Bench() as bench, tempfile.TemporaryDirectory(prefix="casebook-") as name:
@@ -93,16 +91,16 @@ def _in_rounds(
 
         def measure(chosen: range) -> pd.DataFrame:
             rows = [_row(bench, folder, parameters, *each) for each in in_turns(ready, chosen)]
-            return _by_part(rows) if parameters["sample"] else pd.DataFrame(rows)
+            frame = pd.DataFrame(rows).drop(columns="sample")
+            return _by_part(frame) if parameters["sample"] else frame
 
         if until:
             return decisions.until_decided(measure, several(until), looks)
         return measure(range(1, 2))
 
 
-def _by_part(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def _by_part(frame: pd.DataFrame) -> pd.DataFrame:
     """Rows with what was spent on `parts`: a row for each part that any of them has."""
-    frame = pd.DataFrame(rows)
     spent = pd.DataFrame(list(frame.pop("parts"))).fillna(0.0).rename(columns=PARTS)
     shares = spent.div(spent.sum(axis="columns"), axis="index")
     figures = pd.DataFrame({"cpu_s": spent.stack(), "share": shares.stack()})
@@ -114,33 +112,31 @@ def _by_part(rows: list[dict[str, Any]]) -> pd.DataFrame:
 def _row(
     bench: Bench, folder: Path, parameters: dict[str, Any], repeat: int, environment: Environment
 ) -> dict[str, Any]:
-    """The row of one program, stored or new. folder: for what its program reads."""
-    stack = environment.stack
+    """The row of one program. folder: for what its program reads."""
+    stack, client = environment.stack, clients.file_of(parameters["client"])
     cure = [places.CURE] if "shared_context" in stack.steps else []
+
+    def measured() -> dict[str, Any]:
+        spec = parameters | {"client": client, "cure": ""}
+        if cure:
+            spec["cure"] = _compiled(environment, folder)
+        return _measured(bench.lab(), folder, environment, spec)
+
     found = answers.stored_or_new(
         stack,
         parameters | {"repeat": repeat},
-        [PROBE, clients.file_of(parameters["client"]), Path(__file__), *cure, *server.MADE_OF],
-        lambda: _measured(bench.lab(), folder, environment, parameters, bool(cure)),
+        [PROBE, client, Path(__file__), *cure, *server.MADE_OF],
+        measured,
     )
-    of = {"stack": stack.name, "repeat": repeat, "source": LIVE}
-    of |= {name: parameters[name] for name in ("client", "n", "one_core")}
-    return of | found
+    return parameters | {"stack": stack.name, "repeat": repeat, "source": LIVE} | found
 
 
 def _measured(
-    lab: server.Server,
-    folder: Path,
-    environment: Environment,
-    parameters: dict[str, Any],
-    is_cured: bool,
+    lab: server.Server, folder: Path, environment: Environment, spec: dict[str, Any]
 ) -> dict[str, Any]:
-    n = parameters["n"]
+    n = spec["n"]
     full = trust.of_name(trust.BUNDLE, lab.ca_file, folder)
-    spec = parameters | {
-        "client": clients.file_of(parameters["client"]), "url": lab.url, "bundle": full.bundle,
-        "cure": _compiled(environment, folder) if is_cured else "",
-    }  # fmt: skip
+    spec |= {"url": lab.url, "bundle": full.bundle}
     began = time.perf_counter()
     answer = scripts.ask(environment, PROBE, spec, 60 + n, variables=full.variables)
     wall_s = time.perf_counter() - began
@@ -149,9 +145,7 @@ def _measured(
             f"{environment.stack.name}: {n - answer['ok']} of {n} responses were wrong or missing. "
             "Nothing was recorded."
         )
-    figures = (
-        ("parts",) if parameters["sample"] else ("fetch_cpu_s", "cpu_s", "loads", "loads_before")
-    )
+    figures = ("parts",) if spec["sample"] else ("fetch_cpu_s", "cpu_s", "loads", "loads_before")
     return {"wall_s": round(wall_s, 6)} | {name: answer[name] for name in figures}
 
 

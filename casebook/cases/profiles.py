@@ -27,21 +27,19 @@ _POLL = r"method '?poll\b"
 _FIGURES = {"nc": "calls", "cc": "pcalls", "cpu": "cpu_s", "tt": "tottime_s", "ct": "cumtime_s"}
 
 
-def lines(profile: Observation | pd.DataFrame, function: str, file: str = "") -> pd.DataFrame:
-    """The lines of a profile, or of a frame of its lines, that are of one function.
-
-    function: its name; file: a part of its file's name, where several share one name.
-    """
+def _lines(profile: Observation | pd.DataFrame, function: str, file: str) -> pd.DataFrame:
     frame = profile if isinstance(profile, pd.DataFrame) else profile.frame
     return frame[(frame["function"] == function) & frame["file"].str.contains(file, regex=False)]
 
 
 def line(profile: Observation | pd.DataFrame, function: str, file: str = "") -> pd.Series:
-    """One line of a profile: file, line, function, calls, pcalls, tottime_s, cumtime_s.
+    """One line of a profile, or of a frame of its lines: file, line, function, calls, pcalls,
+    tottime_s, cumtime_s.
 
-    Parameters as for `lines`. Raises UsageError when no line matches, or more than one.
+    function: its name; file: a part of its file's name, where several share one name. Raises
+    UsageError when no line matches, or more than one.
     """
-    found = lines(profile, function, file)
+    found = _lines(profile, function, file)
     if len(found) != 1:
         where = ", ".join(found["file"]) or "nowhere"
         raise UsageError(f"{function} is in this profile {len(found)} times ({where}); name a file")
@@ -49,8 +47,8 @@ def line(profile: Observation | pd.DataFrame, function: str, file: str = "") -> 
 
 
 def calls_of(observation: Observation, function: str, file: str = "") -> int:
-    """How often a function was called; 0 when the profile has no such line. As `lines`."""
-    return int(lines(observation, function, file)["calls"].sum())
+    """How often a function was called; 0 when the profile has no such line. As `line`."""
+    return int(_lines(observation, function, file)["calls"].sum())
 
 
 def counts(row: pd.Series) -> str:
@@ -60,7 +58,7 @@ def counts(row: pd.Series) -> str:
 
 
 def callers(observation: Observation, function: str, file: str = "") -> pd.DataFrame:
-    """Who called a function (see `lines`), most calls first.
+    """Who called a function (as for `line`), most calls first.
 
     One row per caller: caller (its name), file, calls (made from it), cumtime_s (spent in them),
     by_itself (whether the function called itself), source, measured_at.
@@ -111,8 +109,8 @@ def beside(
     for label in tables:
         frame[f"{label}, calls"] = both[label, "counts"].fillna("–").to_list()
         frame[f"{label}, own time, s"] = both[label, "tottime_s"].to_list()
-    all_of_them = list(observations.values())
-    one = next((one for one in all_of_them if one.source == words.REFERENCE), all_of_them[0])
+    # A recorded one first.
+    one = min(observations.values(), key=lambda one: one.source != words.REFERENCE)
     return frame.assign(source=one.source, measured_at=one.measured_at)
 
 
@@ -136,15 +134,9 @@ def waits(observations: dict[str, Observation]) -> pd.DataFrame:
     rows = []
     for label, observation in observations.items():
         by = callers(observation, "wait_for_read").groupby("caller")["calls"].sum()
-        row = {
-            "profile": label or words.stack_label(observation.stack),
-            "handshakes": int(by.get("wrap_socket", 0)),
-            "responses": int(by.reindex(_READING).sum()),
-            "all": int(by.sum()),
-            "source": observation.source,
-        }
-        rows.append(row)
-    return pd.DataFrame(rows)
+        shaken, read = by.get("wrap_socket", 0), int(by.reindex(_READING).sum())
+        rows.append((label, shaken, read, by.sum(), observation.source))
+    return pd.DataFrame(rows, columns=["profile", "handshakes", "responses", "all", "source"])
 
 
 def waits_in_rounds(
@@ -216,20 +208,21 @@ def _in_rounds(
     delays_s: Iterable[float],
     until: Question | Iterable[Question],
     looks: Iterable[int] = decisions.LOOKS,
-    client: str = "",
+    client: str = "grequests",
     trust: str = trust.AUTHORITY,
 ) -> pd.DataFrame:
     """Profiles of a stack in turns, until that is decided: one row each, with its figures."""
     environment = environments.ensure(stacks.get(name))
-    parameters: dict[str, Any] = {"client": client or environment.stack.client, "trust": trust}
+    parameters: dict[str, Any] = {"n": n, "client": client, "trust": trust}
     delays_s = list(delays_s)
     with Bench() as bench:
 
         def row(repeat: int, delay_s: float) -> dict[str, Any]:
-            of = {"n": n, "delay_s": delay_s, "repeat": repeat}
+            of = {"delay_s": delay_s, "repeat": repeat}
             seen = bench.observation(environment, "profile", **parameters, **of)
-            made = {each: getattr(seen, each) for each in ("source", "measured_at", "key")}
-            return {"stack": name, "wall_s": seen.answer["wall_s"]} | of | figures(seen) | made
+            kept = ("stack", "n", "source", "measured_at", "key")
+            made = {each: getattr(seen, each) for each in kept}
+            return made | of | figures(seen) | {"wall_s": seen.answer["wall_s"]}
 
         def measure(chosen: range) -> pd.DataFrame:
             return pd.DataFrame([row(*each) for each in in_turns(delays_s, chosen)])
@@ -245,8 +238,7 @@ def all_threads(observation: Observation) -> pd.DataFrame:
     thread, waiting included: those of several threads overlap), source, measured_at. Raises
     UsageError for a profile that is no recording of threads.
     """
-    frame = _of_threads(observation, _recorded(observation))
-    return frame.sort_values("cpu_s", ascending=False, ignore_index=True)
+    return _of_threads(observation, _recorded(observation), by="cpu_s")
 
 
 def one_stack(observation: Observation) -> pd.DataFrame:
@@ -258,8 +250,7 @@ def one_stack(observation: Observation) -> pd.DataFrame:
     who is charged for it is as accidental as the order in which threads return.
     """
     rows = [row | row["one_stack"] for row in _recorded(observation)]
-    frame = _of_threads(observation, rows).drop(columns="cpu_s")
-    return frame.sort_values("tottime_s", ascending=False, ignore_index=True)
+    return _of_threads(observation, rows, by="tottime_s").drop(columns="cpu_s")
 
 
 def _recorded(observation: Observation) -> list[dict[str, Any]]:
@@ -272,7 +263,8 @@ def _recorded(observation: Observation) -> list[dict[str, Any]]:
     return rows
 
 
-def _of_threads(observation: Observation, rows: list[dict[str, Any]]) -> pd.DataFrame:
+def _of_threads(observation: Observation, rows: list[dict[str, Any]], by: str) -> pd.DataFrame:
     frame = pd.DataFrame(rows).rename(columns=_FIGURES)
     frame = frame[["file", "line", "function", *_FIGURES.values()]]
+    frame = frame.sort_values(by, ascending=False, ignore_index=True)
     return frame.assign(source=observation.source, measured_at=observation.measured_at)

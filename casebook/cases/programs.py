@@ -13,19 +13,17 @@ import os
 from casebook import clients, places, server, stacks
 from casebook.stacks import commands, environments
 
-_WITHIN_S = 60.0
 
-
-def run(name: str, code: str, *arguments: str) -> str:
+def run(name: str, code: str, *arguments: str, within_s: float = 60) -> str:
     """Run Python code in a stack's environment: what it printed.
 
     name: the stack. arguments: the code's sys.argv[1:]. Raises RunFailed with the last line of
-    what it said on standard error where it fails or takes a minute, and MissingInterpreter.
+    what it said on standard error where it fails or takes longer, and MissingInterpreter.
     """
     environment = environments.ensure(stacks.get(name))
     importable = os.pathsep.join([str(clients.FOLDER), str(places.PROBES)])
     return commands.output(
-        [environment.python, "-Wignore", "-c", code, *arguments], f"{name}: the code", _WITHIN_S,
+        [environment.python, "-Wignore", "-c", code, *arguments], f"{name}: the code", within_s,
         environments.clean_environ(environment) | {"PYTHONPATH": importable},
     )  # fmt: skip
 

@@ -89,23 +89,32 @@ def _loading(folder: Path) -> None:
     """loading.json: what of chapter 10 has to stand in where a Python, a C compiler, valgrind or
     Linux is missing (reference.kinds)."""
     kinds = {"loads": loading.record(), "handshakes": handshakes.record()} | counts.record()
-    lines = []
+    _write(folder / "loading.json", kinds)
+
+
+def _explorer(folder: Path) -> None:
+    _write(folder / "explorer.json", {"timelines": explorer.record()})
+
+
+def _write(path: Path, kinds: dict[str, list[dict]]) -> None:
+    """Rows of some kinds as JSON, a line each."""
+    parts = []
     for kind, rows in kinds.items():
         rounded = (
             {name: round(of, 4) if isinstance(of, float) else of for name, of in row.items()}
             | {"source": REFERENCE}
             for row in rows
         )
-        each = ",\n  ".join(json.dumps(row, allow_nan=False) for row in rounded)
-        lines.append(f" {json.dumps(kind)}: [\n  {each}\n ]")
-    (folder / "loading.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        lines = [json.dumps(row, separators=(",", ":"), allow_nan=False) for row in rounded]
+        parts.append(f" {json.dumps(kind)}: [\n  " + ",\n  ".join(lines) + "\n ]")
+    path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 
 #: What is recorded into files of its own: name -> what writes them into a folder.
 APART = {
     "loading": _loading,
     "bookstore": visits.record,
-    "explorer": explorer.record,
+    "explorer": _explorer,
 }
 
 
@@ -130,10 +139,7 @@ def plan() -> list[tuple[list[str], dict[str, Any]]]:
     quick = {"n": modes.QUICK.ns, "delay_s": modes.QUICK.delay_s, "repeats": modes.QUICK.repeats}
     later = range(modes.QUICK.repeats + 1, decisions.LOOKS[0] + 1)
     return [
-        (old, quick),
-        (old, {**quick, "scheme": "http"}),
-        (TWIN, quick),
-        (TWIN, {**quick, "scheme": "http"}),
+        ([*old, *TWIN], {**quick, "scheme": ("https", "http")}),
         (ONE_AT_A_TIME, {"client": "requests", "repeats": REPEATS}),
         # What chapters 1 and 2 decide by rounds, with the delays that they ask for.
         (["stage-1-py37"], {**rounds, "client": "requests", "delay_s": modes.QUICK.delay_s}),
@@ -151,8 +157,7 @@ def plan() -> list[tuple[list[str], dict[str, Any]]]:
         (matrix(), {"scheme": "http", "n": (10,), "repeats": 1}),  # the control: nothing is slow
         ([*TIME_MACHINE, *CURED], {**threads, "trust": trust.BUNDLE}),
         ([*TIME_MACHINE, OLD_URLLIB3], {**threads, "trust": trust.OFF}),
-        ([NEWEST, "cured-today"], {**crowd, "client": "grequests"}),
-        ([NEWEST, "cured-today"], {**crowd, "client": "threads"}),
+        ([NEWEST, "cured-today"], {**crowd, "client": ("grequests", "threads")}),
         (OF_OTHERS, {**crowd, "n": (1, 10, 30, 100, 300)}),
     ]
 
@@ -176,7 +181,6 @@ def describe_machine(versions: dict[str, dict]) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The model of this machine's processor, as the system names it."""
     cpuinfo = Path("/proc/cpuinfo")
     text = cpuinfo.read_text() if cpuinfo.exists() else ""
     found = re.search(r"^model name\s*: (.+)", text, re.M)

@@ -6,9 +6,8 @@ A complaint is a row of requests in one process, to hosts of our own (hosts.py) 
 connections open. Counted at each: contexts made and certificates loaded. All verify.
 """
 
-import tempfile
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -20,14 +19,10 @@ from casebook.errors import UsageError
 from casebook.runs import answers, measurements, trust
 from casebook.runs.measure import several
 from casebook.stacks import environments
-from casebook.stacks.environments import Environment
 from casebook.words import LIVE
 
 #: The most that a complaint may ask for: hosts, rounds, or requests in all.
 MOST = 1000
-
-#: The one who has a client certificate; and who is shown to a host that is shown none.
-HOLDER, NOBODY = "alice", "nobody"
 
 COLUMNS = [
     *("stack", "complaint", "round", "step", "what", "connections", "contexts", "loads"),
@@ -35,27 +30,11 @@ COLUMNS = [
     *measurements.COLUMNS,
 ]
 
-#: What is asked by the complaint "certificate", in order.
-CERTIFICATE = ["bob, before", HOLDER, "carol, after", "carol, elsewhere", "requests.get"]
+#: What is asked by the complaint "certificate", in order. Alice has one.
+CERTIFICATE = ["bob, before", "alice", "carol, after", "carol, elsewhere", "requests.get"]
 
-
-@dataclass(frozen=True)
-class Complaint:
-    """Its own size, and how many hosts (0: as many as the size) and proxies it needs."""
-
-    size: int = 1
-    hosts: int = 1
-    proxies: int = 0
-
-
-COMPLAINTS = {
-    "first": Complaint(size=5),
-    "hosts": Complaint(size=10, hosts=0),
-    "names": Complaint(),
-    "dropped": Complaint(size=10),
-    "proxies": Complaint(size=3, hosts=0, proxies=2),
-    "certificate": Complaint(hosts=2),
-}
+#: What can be asked, and the size of it where none is named.
+COMPLAINTS = {"first": 5, "hosts": 10, "names": 1, "dropped": 10, "proxies": 3, "certificate": 1}
 
 
 def _get(what: str, url: str, session: str | None = "one", via=None, cert=None, drop=None) -> dict:
@@ -66,7 +45,6 @@ def _get(what: str, url: str, session: str | None = "one", via=None, cert=None, 
 
 
 def _requests(complaint: str, at: Hosts, size: int) -> list[dict]:
-    """What is asked of the hosts, in order."""
     first, numbers = at.urls[0], range(1, size + 1)
     if complaint == "first":
         return [_get(f"request {i}", first) for i in numbers]
@@ -77,20 +55,22 @@ def _requests(complaint: str, at: Hosts, size: int) -> list[dict]:
         drops = [None] + [at.reception] * (size - 1)
         return [_get(f"connection {i}", first, drop=drops[i - 1]) for i in numbers]
     if complaint == "certificate":
-        bob, holder, after, other, bare = CERTIFICATE
+        bob, alice, after, other, bare = CERTIFICATE
         return [
             _get(bob, first, "bob"),
-            _get(holder, first, holder, cert=at.client_certificate(HOLDER)),
+            _get(alice, first, alice, cert=at.client_certificate(alice)),
             _get(after, first, "carol"),
             _get(other, at.urls[1], "carol"),
             _get(bare, at.urls[1], None),
         ]
-    direct = [(f"host {i}", url) for i, url in enumerate(at.urls, 1)]
-    return [_get(host, url) for host, url in direct] + [
-        _get(f"{host}, proxy {i}", url, via=proxy)
-        for i, proxy in enumerate(at.proxies, 1)
-        for host, url in direct
-    ]
+    asks = [_get(f"host {i}", url) for i, url in enumerate(at.urls, 1)]
+    if complaint == "proxies":
+        asks += [
+            _get(f"host {i}, proxy {j}", url, via=proxy)
+            for j, proxy in enumerate(at.proxies, 1)
+            for i, url in enumerate(at.urls, 1)
+        ]
+    return asks
 
 
 def measure(
@@ -106,13 +86,14 @@ def measure(
 
     Returns one row for the import (step 0) and one for each request, columns COLUMNS: what was
     asked, connections (over TLS, new), contexts (made), loads (of certificates), cpu_s and wall_s
-    (of the client), shown (the name in the client certificate that the host was shown, or NOBODY).
+    (of the client), shown (the name in the client certificate that the host was shown, or
+    hosts.NOBODY).
 
     Raises UsageError, RunFailed when a response is no 200, MissingInterpreter.
     """
     if complaint not in COMPLAINTS:
         raise UsageError(f"there is no complaint {complaint!r}; choose: {', '.join(COMPLAINTS)}")
-    size = COMPLAINTS[complaint].size if size is None else size
+    size = COMPLAINTS[complaint] if size is None else size
     if size < 1 or rounds < 1 or size * rounds > MOST:
         raise UsageError(
             f"the size is {size}, the rounds are {rounds}; choose at least 1 of each, and at most "
@@ -123,37 +104,28 @@ def measure(
 
 
 def _rows(name: str, complaint: str, size: int, rounds: int) -> list[dict]:
-    """The rows of one stack, stored or new."""
     environment = environments.ensure(stacks.get(name))
+
+    def asked() -> dict:
+        with Hosts(size if complaint in ("hosts", "proxies") else 2, proxies=2) as at:
+            full = trust.of_name(trust.BUNDLE, at.ca_file, at.folder)
+            asks = _requests(complaint, at, size) * rounds
+            spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": asks}
+            return answers.ask(environment, "complaints.py", spec, full.variables)
+
     answer = answers.stored_or_new(
         environment.stack,
         {"complaint": complaint, "size": size, "rounds": rounds},
         [places.PROBES / "complaints.py", places.CURE, Path(__file__), Path(hosts.__file__)],
-        lambda: _answer(environment, complaint, size, rounds),
+        asked,
     )
     same = {key: answer[key] for key in ("python", "openssl")} | measurements.made(answer)
     same |= {"stack": name, "complaint": complaint, "source": LIVE}
-    of_import, *of_requests = answer["rows"]
-    return [of_import | same | {"round": 0, "step": 0}] + [
-        row
-        | same
-        | {"round": 1 + number * rounds // len(of_requests), "step": number + 1}
-        | {"shown": row["shown"] or NOBODY}
-        for number, row in enumerate(of_requests)
+    in_a_round = (len(answer["rows"]) - 1) // rounds  # the first row is the import
+    return [
+        row | same | {"step": step, "round": math.ceil(step / in_a_round)}
+        for step, row in enumerate(answer["rows"])
     ]
-
-
-def _answer(environment: Environment, complaint: str, size: int, rounds: int) -> dict:
-    """The answer of casebook/probes/complaints.py, with hosts that are there for it."""
-    needs = COMPLAINTS[complaint]
-    with (
-        Hosts(needs.hosts or size, needs.proxies) as at,
-        tempfile.TemporaryDirectory(prefix="casebook-") as folder,
-    ):
-        full = trust.of_name(trust.BUNDLE, Path(at.ca_file), Path(folder))
-        asks = _requests(complaint, at, size) * rounds
-        spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": asks}
-        return answers.ask(environment, "complaints.py", spec, full.variables)
 
 
 def totals(frame: pd.DataFrame) -> pd.DataFrame:

@@ -44,8 +44,12 @@ COLUMNS = [
     *measurements.COLUMNS,
 ]
 
+#: Where each can be counted.
+_WHERE = {
+    "instructions": "where valgrind is installed (Debian: valgrind)",
+    "locks": "on Linux with a C compiler (Debian: gcc)",
+}
 _PROBE = places.PROBES / "instructions.py"
-_COUNTER = places.PROBES / "rwlocks.c"
 _WITHIN_S = 120
 
 
@@ -79,7 +83,7 @@ def locks(names: str | Iterable[str]) -> pd.DataFrame:
     each lock dearer, so that times mean nothing here. Raises as `instructions`.
     """
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        counter = preloads.compiled(_COUNTER, Path(folder))
+        counter = preloads.compiled(places.PROBES / "rwlocks.c", Path(folder))
         rows = [_locks(name, counter, Path(folder)) for name in several(names)]
     return pd.DataFrame(rows, columns=loading.COLUMNS)
 
@@ -93,15 +97,12 @@ def record() -> dict[str, list[dict]]:
 
 
 def _recorded(kind: str, name: str) -> dict:
-    rows = reference.stand_in(reference.kinds(kind), {"stack": name}).to_dict("records")
+    known = reference.kinds(kind)
+    rows = reference.stand_in(known, {"stack": name}).to_dict("records")
     if not rows:
-        needed, has = {
-            "instructions": ("where valgrind is installed (Debian: valgrind)", INSTRUCTIONS_OF),
-            "locks": ("on Linux with a C compiler (Debian: gcc)", LOCKS_OF),
-        }[kind]
         raise RunFailed(
-            f"{name}: {kind} are counted {needed}, and the reference machine has no count of this "
-            f"stack. It has: {', '.join(has)}."
+            f"{name}: {kind} are counted {_WHERE[kind]}, and the reference machine has no count of "
+            f"this stack. It has: {', '.join(known.get('stack', ())) or 'none'}."
         )
     return rows[0]
 
@@ -146,7 +147,6 @@ def _under_valgrind(environment: Environment) -> dict:
 
 
 def _counted(log: Path) -> int:
-    """The instructions of one process, from cachegrind's log."""
     found = re.search(r"I\s+refs:\s+([\d,]+)", log.read_text())
     if found is None:
         raise RunFailed(f"there is no count in cachegrind's log {log.name}. Nothing was recorded.")

@@ -8,14 +8,13 @@ kept in the child, or dropped. The cure keeps it beside no thread, and drops it 
 """
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from casebook import places, server, stacks
+from casebook import places, server
+from casebook.cases import programs
 from casebook.runs import trust
-from casebook.stacks import environments
 
 STACK = "requests-2.34.2-today"
 
@@ -50,26 +49,17 @@ os._exit(0)
 """
 
 
-def answered(kind: str, threads: int, url: str, bundle: Path, children: int) -> int:
-    """How many of the forked children got an answer."""
-    environment = environments.ensure(stacks.get(STACK))
-    command = [environment.python, "-W", "ignore", "-c", PARENT, places.CURE.parent, bundle, url]
-    said = subprocess.check_output(
-        [*map(str, command), kind, str(threads), str(children)],
-        env=environments.clean_environ(environment),
-    )
-    return int(said)
-
-
 def main() -> int:
     """Fork, and print what came out; 1 where a child of a parent without threads was lost."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--children", type=int, default=100)
     children = parser.parse_args().children
+    within_s = 60 + 10 * children  # each ends after ten seconds
     with server.start() as lab, tempfile.TemporaryDirectory() as folder:
         bundle = trust.full_bundle(str(lab.ca_file), Path(folder))
         for kind, threads in (("kept", 0), ("kept", 4), ("dropped", 4)):
-            came = answered(kind, threads, lab.url, bundle, children)
+            told = [places.CURE.parent, bundle, lab.url, kind, threads, children]
+            came = int(programs.run(STACK, PARENT, *map(str, told), within_s=within_s))
             print(f"context {kind}, {threads} threads: {came} of {children} answered", flush=True)
             if not threads and came < children:
                 return 1

@@ -30,14 +30,10 @@ COLUMNS = [
 ]
 
 
-def measure(
-    contexts: str | Iterable[str] = CONTEXTS,
-    n: int | Iterable[int] = 20,
-    repeats: int | None = None,
-) -> pd.DataFrame:
+def measure(n: int | Iterable[int] = 20, repeats: int = 1) -> pd.DataFrame:
     """n connections, one after the other, to a lab server on this machine, with one context.
 
-    contexts: "ssl", "truststore" or both; n: one size or several; all are measured in turns.
+    n: one size or several, which are measured in turns, with each of CONTEXTS.
     Returns one row per context, size and repeat, columns COLUMNS: loads_before (of certificates,
     when the context was made) and loads (by all connections), handshakes (as the server counted),
     making_ms (the context), wall_ms and cpu_ms (per connection; the client's processor time).
@@ -46,22 +42,18 @@ def measure(
 
     Raises UsageError, RunFailed when a response is wrong, and EnvironmentFailed.
     """
-    contexts, sizes = several(contexts), several(n)
-    repeats = modes.current().repeats if repeats is None else repeats
-    if unknown := set(contexts) - set(CONTEXTS):
-        raise UsageError(f"there is no context {sorted(unknown)[0]!r}; choose: ssl, truststore")
+    sizes = several(n)
     if not all(1 <= size <= 1000 for size in sizes) or not 1 <= repeats <= 1000:
         raise UsageError(f"n is {n} and repeats {repeats}; choose 1 to 1000 of each")
     if platform.system() != "Linux":
-        known = reference.kinds("handshakes")
-        rows = reference.stand_in(known[known["context"].isin(contexts)], {}, {"n": sizes})
+        rows = reference.stand_in(reference.kinds("handshakes"), {}, {"n": sizes})
         return rows.reindex(columns=COLUMNS)
     environment = environments.ensure(stacks.get(STACK))
     answer = answers.stored_or_new(
         environment.stack,
-        {"contexts": contexts, "n": sizes, "repeats": repeats},
+        {"n": sizes, "repeats": repeats},
         [Path(__file__), places.PROBES / "handshakes.py", *server.MADE_OF],
-        lambda: {"rows": _measured(environment, contexts, sizes, repeats)},
+        lambda: {"rows": _measured(environment, sizes, repeats)},
     )
     same = {"stack": STACK, "source": LIVE, "instead": ""} | measurements.made(answer)
     return pd.DataFrame([row | same for row in answer["rows"]], columns=COLUMNS)
@@ -72,13 +64,11 @@ def record() -> list[dict]:
     return measure(repeats=modes.FULL.repeats).to_dict("records")
 
 
-def _measured(
-    environment: Environment, contexts: list[str], sizes: list[int], repeats: int
-) -> list[dict]:
+def _measured(environment: Environment, sizes: list[int], repeats: int) -> list[dict]:
     rows = []
     with server.start() as lab, tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         shown = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder)).variables
-        for repeat, (context, n) in in_turns(product(contexts, sizes), repeats):
+        for repeat, (context, n) in in_turns(product(CONTEXTS, sizes), repeats):
             lab.reset()
             spec = {"context": context, "url": lab.url, "n": n}
             answer = answers.ask(environment, "handshakes.py", spec, shown)

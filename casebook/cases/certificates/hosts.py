@@ -1,7 +1,7 @@
 """HTTPS hosts on this machine that keep connections open, and ask for client certificates.
 
     with Hosts(3) as hosts:
-        requests.get(hosts.urls[0], verify=hosts.ca_file).json()  # {"shown": None}
+        requests.get(hosts.urls[0], verify=hosts.ca_file).json()  # {"shown": "nobody"}
 
 Every host answers whose client certificate it was shown, without insisting on one. Beside them
 are proxies that open tunnels to them, and a reception that makes all hosts close their idle
@@ -26,6 +26,9 @@ ADDRESS = "127.0.0.1"
 #: Names in the certificate of every host.
 NAMES = (ADDRESS, "localhost")
 
+#: Who is shown to a host that is shown no certificate.
+NOBODY = "nobody"
+
 #: Nothing waits longer for the other end, in seconds.
 PATIENCE_S = 30.0
 
@@ -34,7 +37,8 @@ class Hosts(contextlib.AbstractContextManager):
     """Hosts, proxies and a reception, running until the block ends.
 
     urls: of the hosts, each another port. proxies: URLs of HTTP proxies. reception: a POST to it
-    closes the connections on which no host is at work. ca_file: the authority to trust.
+    closes the connections on which no host is at work. ca_file: the authority to trust. folder:
+    where that is, for further files.
     """
 
     def __init__(self, count: int = 1, proxies: int = 0):
@@ -44,18 +48,17 @@ class Hosts(contextlib.AbstractContextManager):
         count, proxies = self._counts
         with contextlib.ExitStack() as opened:
             folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="casebook-"))
-            self._folder = Path(folder)
+            self.folder = Path(folder)
+            self.ca_file = self.folder / "ca.pem"
             self._authority = trustme.CA(key_type=trustme.KeyType.ECDSA)
-            self.ca_file = str(self._folder / "ca.pem")
             self._authority.cert_pem.write_to_path(self.ca_file)
             context = self._context()
             hosts = [opened.enter_context(_Server(_Page, context)) for _ in range(count)]
             tunnels = [opened.enter_context(_Server(_Proxy)) for _ in range(proxies)]
             desk = opened.enter_context(_Server(_Reception))
             desk.hosts = hosts
-            self.urls = [f"https://{ADDRESS}:{host.server_port}" for host in hosts]
-            self.proxies = [f"http://{ADDRESS}:{tunnel.server_port}" for tunnel in tunnels]
-            self.reception = f"http://{ADDRESS}:{desk.server_port}"
+            self.urls, self.proxies = [each.url for each in hosts], [each.url for each in tunnels]
+            self.reception = desk.url
             self._open = opened.pop_all()
         return self
 
@@ -67,14 +70,13 @@ class Hosts(contextlib.AbstractContextManager):
         issued = self._authority.issue_cert(
             f"{name}.example", common_name=name, key_type=trustme.KeyType.ECDSA
         )
-        path = self._folder / f"{name}.pem"
+        path = self.folder / f"{name}.pem"
         issued.private_key_and_cert_chain_pem.write_to_path(path)
         return str(path)
 
     def _context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        issued = self._authority.issue_cert(*NAMES, key_type=trustme.KeyType.ECDSA)
-        issued.configure_cert(context)
+        self._authority.issue_cert(*NAMES, key_type=trustme.KeyType.ECDSA).configure_cert(context)
         self._authority.configure_trust(context)
         context.verify_mode = ssl.CERT_OPTIONAL
         context.num_tickets = 0  # each handshake is a full one
@@ -90,6 +92,7 @@ class _Server(http.server.ThreadingHTTPServer):
     def __init__(self, handler: type, context: ssl.SSLContext | None = None):
         super().__init__((ADDRESS, 0), handler)
         self.context = context
+        self.url = f"http{'s' if context else ''}://{ADDRESS}:{self.server_port}"
         self.hosts: list[_Server] = []
         self._kept: set[socket.socket] = set()
         self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
@@ -146,7 +149,7 @@ class _Page(_Handler):
     def do_GET(self):
         certificate = self.connection.getpeercert() or {"subject": ()}
         parts = dict(pair for group in certificate["subject"] for pair in group)
-        self.answer({"shown": parts.get("commonName")})
+        self.answer({"shown": parts.get("commonName", NOBODY)})
 
 
 class _Reception(_Handler):
@@ -156,7 +159,7 @@ class _Reception(_Handler):
         self.close_connection = True
         for host in self.server.hosts:
             host.hang_up()
-        self.answer({"hosts": len(self.server.hosts)})
+        self.answer({})
 
 
 class _Proxy(_Handler):

@@ -20,7 +20,7 @@ import pandas as pd
 from casebook import places, stacks
 from casebook.cases.certificates import preloads
 from casebook.errors import RunFailed, UsageError
-from casebook.runs import answers, decisions, measurements, modes, reference, trust
+from casebook.runs import answers, decisions, measurements, reference, trust
 from casebook.runs.decisions import Question
 from casebook.runs.measure import can_run, in_turns, rounds, several
 from casebook.runs.progress import Progress
@@ -120,7 +120,7 @@ COLUMNS = [
 def measure(
     names: str | Iterable[str],
     tasks: Task | Iterable[Task] | Mapping[str, Iterable[Task]],
-    repeats: int | range | None = None,
+    repeats: int | range = 1,
     until: Question | Iterable[Question] = (),
 ) -> pd.DataFrame:
     """Measure the tasks in the stacks, in turns, each repeat in a process of its own.
@@ -142,7 +142,7 @@ def measure(
     """
     if until:
         return decisions.until_decided(lambda some: measure(names, tasks, some), several(until))
-    repeats = rounds(modes.current().repeats if repeats is None else repeats)
+    repeats = rounds(repeats)
     if not 1 <= len(repeats) <= 1000:
         raise UsageError(f"repeats is {len(repeats)}; choose 1 to 1000")
     of_each = {
@@ -232,18 +232,18 @@ def in_one_process(
     tasks: list[Task],
     repeat: int,
     folder: Path,
-    preload: preloads.Preload | None = None,
+    preload: preloads.Preload = preloads.NOTHING,
 ) -> list[dict]:
     """The rows of tasks in one process, stored or new; bundles are written into `folder`.
 
     Raises RunFailed.
     """
-    parameters: dict[str, Any] = {"tasks": [asdict(task) for task in tasks], "repeat": repeat}
+    parameters = {"tasks": [asdict(task) for task in tasks], "repeat": repeat}
     answer = answers.stored_or_new(
         environment.stack,
-        parameters | (preload.made_of if preload else {}),
+        parameters | preload.made_of,
         [Path(__file__), places.PROBES / "loading.py"],
-        lambda: _ask(environment, tasks, folder, preload.variables if preload else {}),
+        lambda: _ask(environment, tasks, folder, preload.variables),
     )
     same = {
         "stack": environment.stack.name,

@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from casebook.stacks import digests
@@ -15,20 +15,14 @@ from casebook.stacks import digests
 
 @dataclass(frozen=True)
 class Preload:
-    """A library, and the file that it was compiled from."""
+    """variables: the environment variables that load a library first. made_of: what a measurement
+    with it depends on, beside what it depends on without."""
 
-    source: Path
-    library: Path
+    variables: dict[str, str] = field(default_factory=dict)
+    made_of: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def variables(self) -> dict[str, str]:
-        """The environment variables that load it first."""
-        return {"LD_PRELOAD": str(self.library)}
 
-    @property
-    def made_of(self) -> dict[str, str]:
-        """What a measurement with it depends on, beside what it depends on without."""
-        return {"preloaded": self.source.read_text(), "compiler": digests.tool("cc")}
+NOTHING = Preload()
 
 
 def compiled(source: Path, folder: Path) -> Preload | None:
@@ -41,4 +35,5 @@ def compiled(source: Path, folder: Path) -> Preload | None:
         command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"]
         if subprocess.run(command, capture_output=True, env=os.environ, timeout=60).returncode:
             return None
-    return Preload(source, library)
+    made_of = {"preloaded": source.read_text(), "compiler": digests.tool("cc")}
+    return Preload({"LD_PRELOAD": str(library)}, made_of)
