@@ -28,13 +28,8 @@ from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decis
 #: What `holds` is in claims.json for each outcome.
 AS_HOLDS = {HOLDS: True, UNDECIDED: None, OTHERWISE: False, NOT_HERE: "not here"}
 
-#: The mark at the end of a sentence: its sign, what it says, and whether that is good.
-_MARKS = {
-    HOLDS: ("✓", "holds", True),
-    UNDECIDED: ("?", "undecided", None),
-    OTHERWISE: ("✗", "otherwise", False),
-    NOT_HERE: ("–", "not here", None),
-}
+#: The sign of the mark at the end of a sentence.
+_SIGNS = {HOLDS: "✓", UNDECIDED: "?", OTHERWISE: "✗", NOT_HERE: "–"}
 
 #: myst-nb keeps outputs with this prefix as glued values and does not show them.
 _GLUED = "application/papermill.record/"
@@ -70,6 +65,7 @@ def claim(
         raise UsageError(f"claim {id!r}: say with holds= what has to be true, or give a decision")
     frame = behind(runs)
     record = {
+        "n": len(frame),
         **_decided(id, statement, value, *_outcome(decisions, holds, not_here)),
         **_of_runs(frame, stack),
         "id": id,
@@ -77,8 +73,6 @@ def claim(
         "spread": _spread(id, frame, column, spread),
         "chapter": os.environ.get("CASEBOOK_CHAPTER", ""),
     }
-    if record["n"] is None:
-        record["n"] = len(frame)
     record = _both_attempts(record)
     _only_once(id, statement)
     _show(record, frame)
@@ -87,17 +81,16 @@ def claim(
 
 def _decided(id: str, statement: str, value: Any, outcome: str, because: str) -> Record:
     """What a record says of the value, and of how it was decided."""
-    decision = value if isinstance(value, Decision) else None
-    if decision is not None:
-        value = None if math.isnan(decision.value) else decision.value
+    record: Record = {"interval": None, "window": None}
+    if isinstance(value, Decision):
+        record = {"n": value.rounds, "interval": None, "window": str(value.window)}
+        if not math.isnan(value.low):
+            record["interval"] = [value.low, value.high]
+        value = None if math.isnan(value.value) else value.value
     value = plain(value, f"claim {id}", nothing_allowed=outcome == NOT_HERE)
-    interval = [decision.low, decision.high] if decision else [math.nan]
-    return {
+    return record | {
         "statement": _sentence(id, statement, value),
         "value": value,
-        "n": decision.rounds if decision else None,
-        "interval": None if math.isnan(interval[0]) else interval,
-        "window": str(decision.window) if decision else None,
         "outcome": outcome,
         "holds": AS_HOLDS[outcome],
         "because": because,
@@ -179,7 +172,6 @@ def rounded(value: Any) -> Any:
 
 
 def _show(record: Record, frame: pd.DataFrame) -> None:
-    sign, outcome, good = _MARKS[record["outcome"]]
     recorded, total = int(frame["source"].eq(words.REFERENCE).sum()), len(frame)
     found = _found(record)
     of = f"{recorded} of {total} runs from the reference machine" if recorded else "measured here"
@@ -188,12 +180,11 @@ def _show(record: Record, frame: pd.DataFrame) -> None:
         kind="claim",
         id=record["id"],
         text=record["statement"],
-        sign=sign,
-        outcome=outcome,
-        good=good,
+        sign=_SIGNS[record["outcome"]],
+        outcome=_in_words(record["outcome"]),
         origin=origin(recorded, total) if is_here else "",
         details="; ".join(filter(None, (of, found))) if is_here else "",
-        remark="" if good else _remark(record, found),
+        remark="" if record["outcome"] == HOLDS else _remark(record, found),
     ).show(CLAIM, record)
 
 
@@ -209,9 +200,13 @@ def _found(record: Record) -> str:
             said.append(f"{low} to {high} in {rounds}")
         said.append(f"asked: {record['window']}")
     if record["attempts"]:
-        outcomes = ", then ".join(_MARKS[each["outcome"]][1] for each in record["attempts"])
+        outcomes = ", then ".join(_in_words(each["outcome"]) for each in record["attempts"])
         said.append(f"measured twice: {outcomes}")
     return ", ".join(said)
+
+
+def _in_words(outcome: str) -> str:
+    return outcome.replace("-", " ")
 
 
 def _remark(record: Record, found: str) -> str:
