@@ -67,14 +67,10 @@ def pins(lock_text: str) -> dict[str, str]:
 
 
 @cache
-def _table() -> tuple[Stack, ...]:
-    rows = tomllib.loads(TABLE.read_text())["stack"]
-    return tuple(Stack(**row | {"steps": tuple(row.get("steps", ()))}) for row in rows)
-
-
 def load() -> dict[str, Stack]:
     """All stacks by name, in the order of the table."""
-    return {stack.name: stack for stack in _table()}
+    rows = tomllib.loads(TABLE.read_text())["stack"]
+    return {row["name"]: Stack(**row | {"steps": tuple(row.get("steps", ()))}) for row in rows}
 
 
 def get(name: str) -> Stack:
