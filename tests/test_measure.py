@@ -30,10 +30,16 @@ VERDICTS = {
 }
 
 
+def run_of(name, n=10, **more):
+    """One run of a stack, each response 0.1 s late."""
+    (run,) = measure.measure_runs([name], n=[n], delay_s=0.1, repeats=1, **more)
+    return run
+
+
 @pytest.mark.parametrize("name", VERDICTS)
 def test_verdict_of_each_stack(name):
     environment(name)
-    (run,) = measure.measure_runs([name], n=[10], delay_s=0.1, repeats=1)
+    run = run_of(name)
     assert run.verdict == VERDICTS[name]
     assert run.ok == 10
     assert run.counters["requests"] == run.counters["handshakes"] == 10
@@ -46,7 +52,7 @@ def test_verdict_of_each_stack(name):
 @pytest.mark.parametrize("name", [name for name in VERDICTS if VERDICTS[name] == "serial"])
 def test_over_plain_http_nothing_is_slow(name):
     environment(name)
-    (run,) = measure.measure_runs([name], n=[10], delay_s=0.1, repeats=1, scheme="http")
+    run = run_of(name, scheme="http")
     assert run.verdict == "concurrent" and run.counters["peak_in_flight"] > 1
     for counter in ("handshakes", "contexts", "load_verify_locations"):
         assert run.counters[counter] == 0
@@ -71,9 +77,7 @@ def test_the_published_verdicts_come_out():
 
 
 def test_requests_one_at_a_time_is_serial_on_any_stack():
-    (run,) = measure.measure_runs(
-        ["stage-1-today"], n=[3], delay_s=0.1, repeats=1, client="requests"
-    )
+    run = run_of("stage-1-today", n=3, client="requests")
     assert run.verdict == "serial"
     assert run.counters["peak_in_flight"] == 1
     assert run.counters["longest_stall_s"] is None
@@ -81,7 +85,7 @@ def test_requests_one_at_a_time_is_serial_on_any_stack():
 
 def test_requests_before_grequests_is_an_error_and_no_timing():
     with pytest.raises(RunFailed, match="RecursionError"):
-        measure.measure_runs(["requests-first-today"], n=[3], delay_s=0.1, repeats=1)
+        run_of("requests-first-today", n=3)
 
 
 @pytest.mark.parametrize(
@@ -121,15 +125,11 @@ def test_a_required_interpreter_that_is_missing_is_a_failure(no_old_pythons, mon
 def test_a_build_reuses_a_measurement_and_a_reader_measures_anew(monkeypatch, tmp_path):
     monkeypatch.setattr(places, "RUNS", tmp_path)
     monkeypatch.setenv("CASEBOOK_BUILD", "1")
-    asked = dict(n=[3], delay_s=0.1, repeats=1)
-    (first,) = measure.measure_runs(["stage-1-today"], **asked)
-    (again,) = measure.measure_runs(["stage-1-today"], **asked)
-    assert again == first
-    (other,) = measure.measure_runs(["stage-1-today"], **asked | {"delay_s": 0.11})
-    assert other.wall_s != first.wall_s
+    first = run_of("stage-1-today", n=3)
+    assert run_of("stage-1-today", n=3) == first
+    assert run_of("stage-1-today", n=4).wall_s != first.wall_s
     monkeypatch.delenv("CASEBOOK_BUILD")
-    (anew,) = measure.measure_runs(["stage-1-today"], **asked)
-    assert anew.wall_s != first.wall_s
+    assert run_of("stage-1-today", n=3).wall_s != first.wall_s
 
 
 def _spin():
