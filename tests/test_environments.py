@@ -118,6 +118,7 @@ def test_a_missing_interpreter_is_said_with_what_brings_it(no_old_pythons, versi
 
 
 def test_what_is_missing_is_left_out_unless_it_is_required(no_old_pythons, monkeypatch):
+    assert environments.required() == set()
     wanted = [stacks.get(name) for name in ("stage-1-py27", "stage-2-py27", "stage-0")]
     lines = []
     assert list(environments.ensure_all(wanted, lines.append)) == ["stage-0"]
@@ -126,11 +127,6 @@ def test_what_is_missing_is_left_out_unless_it_is_required(no_old_pythons, monke
     assert environments.required() == {"go-httpbin", "2.7"}
     with pytest.raises(MissingInterpreter):
         environments.ensure_all(wanted)
-
-
-def test_nothing_is_required_by_default(monkeypatch):
-    monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
-    assert environments.required() == set()
 
 
 # Environments

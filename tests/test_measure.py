@@ -1,12 +1,10 @@
 """Real stacks against the real server: verdicts, counters, refusals."""
 
-import multiprocessing
-import os
-
 import pytest
 from here import environment
 
 from casebook import places, server, stacks
+from casebook.cases.verdicts_under_load import busy_cores
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.runs import analysis, measure
 
@@ -132,24 +130,9 @@ def test_a_build_reuses_a_measurement_and_a_reader_measures_anew(monkeypatch, tm
     assert run_of("stage-1-today", n=3).wall_s != first.wall_s
 
 
-def _spin():
-    while True:
-        pass
-
-
-@pytest.fixture
-def busy_cores():
-    hogs = [multiprocessing.Process(target=_spin, daemon=True) for _ in range(os.cpu_count())]
-    for hog in hogs:
-        hog.start()
-    yield
-    for hog in hogs:
-        hog.kill()
-        hog.join()
-
-
 @pytest.mark.parametrize("name", ["stage-2-injected-today", "stage-1-today"])
 @pytest.mark.parametrize("many", [10, pytest.param(100, marks=pytest.mark.nightly)])
-def test_verdicts_on_a_busy_machine_are_all_right(name, many, busy_cores):
-    measured = measure.measure_runs([name], n=[10], delay_s=0.1, repeats=many)
+def test_verdicts_on_a_busy_machine_are_all_right(name, many):
+    with busy_cores(True):
+        measured = measure.measure_runs([name], n=[10], delay_s=0.1, repeats=many)
     assert [run.verdict for run in measured] == [VERDICTS[name]] * many

@@ -42,7 +42,6 @@ DELAY_S = 1.0
 UNEXPLAINED = "The book has no reason for this: it was written where the row is reproduced."
 
 _SOURCES_OF_PART = {1: ("000", "001"), 2: ("002", "003"), 3: ("004",)}
-_WITH_DELAY = _SOURCES_OF_PART[1]
 
 
 def load() -> pd.DataFrame:
@@ -235,7 +234,7 @@ def _delay_s(runs: object) -> float:
 
 def _waited(published: pd.Series) -> bool:
     """Whether the source of a row had its server wait before each response."""
-    return published["source"].startswith(_WITH_DELAY)
+    return published["source"].startswith(_SOURCES_OF_PART[1])
 
 
 def _beside(
