@@ -7,14 +7,14 @@ run and asked for its version. One without `ssl` or `zlib` cannot run a stack an
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from casebook import places
-from casebook.stacks import installers
+from casebook.errors import RunFailed
+from casebook.stacks import commands, installers
 
 _QUESTION = """
 import json, platform, ssl, sys, zlib
@@ -133,9 +133,7 @@ def _conda_roots(home: Path, environ: dict[str, str]) -> list[Path]:
 
 
 def _uv_folder(environ: dict[str, str]) -> Path:
-    done = subprocess.run(
-        installers.uv("python", "dir"), capture_output=True, text=True, env=environ, timeout=30
-    )
+    done = commands.run(installers.uv("python", "dir"), "uv", 30, environ)
     return Path(done.stdout.strip() or "/nonexistent")
 
 
@@ -154,12 +152,9 @@ def ask(path: Path, version: str) -> Interpreter | None:
         if not key.startswith("PYTHON") and key not in ("PYENV_VERSION", "VIRTUAL_ENV")
     }
     try:
-        done = subprocess.run(
-            [str(path), "-c", _QUESTION],
-            capture_output=True, text=True, timeout=30, env=environ, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        done = commands.run([path, "-c", _QUESTION], path.name, 30, environ)
         kind, full, family, executable, openssl = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+    except (RunFailed, ValueError):
         return None
     if kind != "CPython" or version not in ("", family):
         return None
