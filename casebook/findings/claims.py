@@ -41,8 +41,8 @@ Record = dict[str, Any]
 
 def claim(
     id: str, statement: str, value: Any, holds: bool | None = None, unit: str = "",
-    runs: Any = None, column: str = "wall_s", spread: Sequence[float] | None = None,
-    stack: str = "", not_here: str = "", also: Sequence[Decision] = (),
+    runs: Any = None, column: str = "wall_s", stack: str = "", not_here: str = "",
+    also: Sequence[Decision] = (),
 ) -> None:  # fmt: skip
     """Show a finding and how it came out.
 
@@ -53,7 +53,7 @@ def claim(
     condition is met, where the value is no decision; beside a decision, a further condition on
     what was counted. runs: the runs behind it, a frame or an Observation; from a frame come the
     number of runs, the stacks, the source and, where it has `column`, the spread (smallest and
-    largest). spread: to give it instead. not_here: why this machine cannot decide it.
+    largest). not_here: why this machine cannot decide it.
 
     Raises UsageError for a value that is not a finite number, a second claim of the same id, or
     a claim without a condition.
@@ -70,7 +70,7 @@ def claim(
         **_of_runs(frame, stack),
         "id": id,
         "unit": unit,
-        "spread": _spread(id, frame, column, spread),
+        "spread": _spread(id, frame, column),
         "chapter": os.environ.get("CASEBOOK_CHAPTER", ""),
     }
     record = _both_attempts(record)
@@ -257,9 +257,8 @@ def _sentence(id: str, statement: str, value: Any) -> str:
         raise UsageError(f"claim {id}: {statement!r} cannot take {value!r}: {error}") from None
 
 
-def _spread(
-    id: str, frame: pd.DataFrame, column: str, given: Sequence[float] | None
-) -> list[Any] | None:
-    if given is None and column in frame and frame[column].notna().any():
-        given = frame[column].min(), frame[column].max()
-    return None if given is None else [plain(end, f"claim {id}, {column}") for end in given]
+def _spread(id: str, frame: pd.DataFrame, column: str) -> list[Any] | None:
+    if column not in frame or frame[column].isna().all():
+        return None
+    ends = frame[column].min(), frame[column].max()
+    return [plain(end, f"claim {id}, {column}") for end in ends]

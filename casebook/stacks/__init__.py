@@ -12,9 +12,7 @@ from casebook.errors import UsageError
 #: What the environments offer beside the table: see there.
 __getattr__, __dir__ = face.of(
     __name__,
-    dict.fromkeys(
-        ("ensure", "ensure_all", "clean_environ", "find_interpreter"), f"{__name__}.environments"
-    ),
+    dict.fromkeys(("ensure", "clean_environ", "find_interpreter"), f"{__name__}.environments"),
 )
 
 TABLE = places.ENV / "stacks.toml"
