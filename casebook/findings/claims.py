@@ -87,7 +87,8 @@ def _decided(id: str, statement: str, value: Any, outcome: str, because: str) ->
         if not math.isnan(value.low):
             record["interval"] = [value.low, value.high]
         value = None if math.isnan(value.value) else value.value
-    value = plain(value, f"claim {id}", nothing_allowed=outcome == NOT_HERE)
+    if value is not None or outcome != NOT_HERE:
+        value = plain(value, f"claim {id}")
     return record | {
         "statement": _sentence(id, statement, value),
         "value": value,
@@ -127,8 +128,7 @@ def _outcome(decisions: Sequence[Decision], holds: bool | None, not_here: str) -
     counted = [] if holds is None else [HOLDS if holds else OTHERWISE]
     found = {*(each.outcome for each in decisions), *counted}
     outcome = next(each for each in (OTHERWISE, NOT_HERE, UNDECIDED, HOLDS) if each in found)
-    because = next((each.because for each in decisions if each.because), "")
-    return outcome, because if outcome == NOT_HERE else ""
+    return outcome, next((each.because for each in decisions if each.outcome == outcome), "")
 
 
 def _both_attempts(record: Record) -> Record:
@@ -148,15 +148,13 @@ def _both_attempts(record: Record) -> Record:
     return record | {"attempts": attempts}
 
 
-def plain(value: Any, what: str, nothing_allowed: bool = False) -> Any:
+def plain(value: Any, what: str) -> Any:
     """A value as plain Python: bool, int, float or str, whatever made it (numpy, pandas).
 
     Raises UsageError for NaN, infinity and everything else.
     """
     if hasattr(value, "item") and not isinstance(value, pd.Series | pd.DataFrame):
         value = value.item()
-    if value is None and nothing_allowed:
-        return None
     if isinstance(value, float) and not math.isfinite(value):
         raise UsageError(f"{what}: {value} is not a value; is there a run behind it?")
     if not isinstance(value, bool | int | float | str):
@@ -250,9 +248,8 @@ def _only_once(id: str, statement: str) -> None:
 def _sentence(id: str, statement: str, value: Any) -> str:
     if value is None:
         return re.sub(r"\{value[^}]*\}", "…", statement)
-    bare = str(rounded(value))
     try:
-        return re.sub(r"\{value\}", lambda _: bare, statement).format(value=value)
+        return statement.replace("{value}", str(rounded(value))).format(value=value)
     except (ValueError, KeyError, IndexError) as error:
         raise UsageError(f"claim {id}: {statement!r} cannot take {value!r}: {error}") from None
 
