@@ -18,26 +18,11 @@ from casebook import face
 
 __getattr__, __dir__ = face.of(
     __name__,
-    {
-        "measure": "casebook.runs.measure",
-        "observe": "casebook.runs.measure",
-        "recorded": "casebook.runs.measure",
-        "listings": "casebook.charts.",
-        "analysis": "casebook.runs.",
-        "modes": "casebook.runs.",
-        "trust": "casebook.runs.",
-        "claim": "casebook.findings.claims",
-        "ratio": "casebook.runs.decisions",
-        "level": "casebook.runs.decisions",
-        "window": "casebook.runs.decisions",
-        "Question": "casebook.runs.decisions",
-        "published": "casebook.findings.",
-        "compare": "casebook.findings.published",
-        "charts": "casebook.",
-        "tables": "casebook.charts.",
-        "words": "casebook.",
-        "steps": "casebook.probes.",
-        "stacks": "casebook.",
-        "server": "casebook.",
-    },
+    dict.fromkeys(("measure", "observe", "recorded"), "casebook.runs.measure")
+    | dict.fromkeys(("ratio", "level", "window", "Question"), "casebook.runs.decisions")
+    | dict.fromkeys(("analysis", "modes", "trust"), "casebook.runs.")
+    | {"claim": "casebook.findings.claims", "compare": "casebook.findings.published"}
+    | {"published": "casebook.findings.", "steps": "casebook.probes."}
+    | dict.fromkeys(("listings", "tables"), "casebook.charts.")
+    | dict.fromkeys(("charts", "server", "stacks", "words"), "casebook."),
 )

@@ -14,6 +14,7 @@ from trust_runs import CURE, run
 from trust_world import World
 
 from casebook import server
+from casebook.stacks import interpreters
 
 STILL = 100
 STILL_S = 120.0
@@ -21,9 +22,6 @@ STILL_S = 120.0
 #: How files begin of which a single one takes minutes: they go first, so that the workers end
 #: together.
 LONG = ("test_shared_context", "test_book.py", "test_pages", "test_doctor")
-
-#: Fixtures that begin with the first test and are used by the last.
-WAITING = ("standing_still",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -33,10 +31,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _from_the_start(request: pytest.FixtureRequest) -> None:
-    wanted = {name for item in request.session.items for name in getattr(item, "fixturenames", ())}
-    for name in WAITING:
-        if name in wanted:
-            request.getfixturevalue(name)
+    if any(map(_waits, request.session.items)):
+        request.getfixturevalue("standing_still")
+
+
+def _waits(item: pytest.Item) -> bool:
+    return "standing_still" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")
@@ -96,10 +96,6 @@ def ask(world, cure):
     return asking
 
 
-def _waits(item: pytest.Item) -> bool:
-    return any(name in WAITING for name in getattr(item, "fixturenames", ()))
-
-
 @pytest.fixture(scope="session")
 def world(tmp_path_factory):
     """Servers of every kind of trustworthiness: tests/trust_world.py."""
@@ -127,7 +123,13 @@ def profile(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def no_old_pythons(monkeypatch, tmp_path):
-    """A machine on which only the Python that runs this can be found, and none is required."""
-    monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
-    for name in ("HOME", "PYENV_ROOT", "PATH", "CONDA_PREFIX", "XDG_DATA_HOME"):
-        monkeypatch.setenv(name, str(tmp_path))
+    """A machine on which only the Python that runs this can be found, and none is required: its
+    home is this empty folder, and all that is on its PATH will be in `bin` there."""
+    names = ("PYENV_ROOT", "MAMBA_ROOT_PREFIX", "CONDA_PREFIX", "CONDA_EXE", "CASEBOOK_REQUIRE")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "uv"))
+    monkeypatch.setattr(interpreters, "SYSTEM_CONDA", ())
+    return tmp_path

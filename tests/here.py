@@ -2,13 +2,13 @@
 
 import contextlib
 import http.server
-import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 
+import psutil
 import pytest
 
 from casebook import places, stacks
@@ -66,12 +66,9 @@ def eventually(condition: Callable[[], object], seconds: float = 20) -> bool:
 def alive(pid: int) -> bool:
     """Whether a process runs. One that has ended, and was not waited for yet, does not."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
-    # `ps` alone knows it on all systems.
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
-    return state.stdout.strip()[:1] not in ("", "Z")
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

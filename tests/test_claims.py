@@ -59,11 +59,7 @@ def cells():
 
 
 def records(cell) -> list[dict]:
-    return [
-        output["data"][media.CLAIM]
-        for output in cell.outputs
-        if media.CLAIM in output.get("data", {})
-    ]
+    return list(media.records({"cells": [cell]}, media.CLAIM))
 
 
 def error(cell) -> str:
@@ -102,7 +98,7 @@ def said(shown: dict) -> str:
 
 
 def test_the_mark_leads_to_the_ledger_and_in_a_notebook_to_what_it_means(monkeypatch):
-    mark = sentences.Sentence("claim", "x", "It `is`.", "✓", "holds", True, "live", "measured here")
+    mark = sentences.Sentence("claim", "x", "It `is`.", "✓", "holds", "live", "measured here")
     monkeypatch.delenv("CASEBOOK_BUILD", raising=False)
     assert 'href="../book/claims.md"' in mark.html and "<code>is</code>" in mark.html
     monkeypatch.setenv("CASEBOOK_BUILD", "1")

@@ -32,20 +32,6 @@ def own(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def bare(tmp_path, monkeypatch):
-    """A machine without any Python that could be found: its home is empty, its PATH too."""
-    monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
-    for name in ("PYENV_ROOT", "MAMBA_ROOT_PREFIX", "CONDA_PREFIX", "CONDA_EXE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "uv"))
-    monkeypatch.setattr(interpreters, "SYSTEM_CONDA", ())
-    (tmp_path / "bin").mkdir()
-    return tmp_path
-
-
 def make(stack=STAGE_1) -> list[str]:
     """The progress lines of ensuring a stack."""
     lines = []
@@ -60,11 +46,11 @@ def state(stack=STAGE_1) -> str:
 # Interpreters
 
 
-def script(path: Path, text: str) -> Path:
+def script(path: Path, text: str = f'exec "{HERE}" "$@"') -> None:
+    """A command; by default it is the Python that runs this."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
-    return path
 
 
 @pytest.mark.parametrize("place", [
@@ -76,39 +62,39 @@ def script(path: Path, text: str) -> Path:
     "uv/cpython-{}.7-linux/bin/python{}",
     ".pyenv/shims/python{}",
 ])  # fmt: skip
-def test_an_interpreter_is_found_where_it_may_be(bare, place):
+def test_an_interpreter_is_found_where_it_may_be(no_old_pythons, place):
     assert interpreters.find(FAMILY) is None
-    script(bare / place.format(FAMILY, FAMILY), f'exec "{HERE}" "$@"')
+    script(no_old_pythons / place.format(FAMILY, FAMILY))
     found = interpreters.find(FAMILY)
     assert found.path == HERE
     assert found.version.startswith(FAMILY + ".") and "OpenSSL" in found.openssl
 
 
-def test_a_candidate_that_fails_is_passed_over(bare):
+def test_a_candidate_that_fails_is_passed_over(no_old_pythons):
     name = f"python{FAMILY}"
-    script(bare / "bin" / name, "echo 'pyenv: command not found' >&2; exit 127")
-    script(bare / ".pyenv/versions" / f"{FAMILY}.99" / "bin" / name, "exit 0")
-    script(bare / ".pyenv/versions" / f"{FAMILY}.98" / "bin" / name, "echo nonsense")
+    script(no_old_pythons / "bin" / name, "echo 'pyenv: command not found' >&2; exit 127")
+    script(no_old_pythons / ".pyenv/versions" / f"{FAMILY}.99" / "bin" / name, "exit 0")
+    script(no_old_pythons / ".pyenv/versions" / f"{FAMILY}.98" / "bin" / name, "echo nonsense")
     assert environments.find_interpreter(FAMILY) is None
-    script(bare / ".pyenv/versions" / f"{FAMILY}.3" / "bin" / name, f'exec "{HERE}" "$@"')
+    script(no_old_pythons / ".pyenv/versions" / f"{FAMILY}.3" / "bin" / name)
     assert environments.find_interpreter(FAMILY) == HERE
 
 
-def test_a_python_of_another_version_does_not_count(bare):
-    script(bare / "bin" / "python2.7", f'exec "{HERE}" "$@"')
-    script(bare / "bin" / "python", f'exec "{HERE}" "$@"')
+def test_a_python_of_another_version_does_not_count(no_old_pythons):
+    script(no_old_pythons / "bin" / "python2.7")
+    script(no_old_pythons / "bin" / "python")
     assert environments.find_interpreter("2.7") is None
 
 
-def test_conda_environments_by_its_list_and_its_variables(bare, monkeypatch):
-    place = bare / "elsewhere"
-    script(place / "bin" / f"python{FAMILY}", f'exec "{HERE}" "$@"')
+def test_conda_environments_by_its_list_and_its_variables(no_old_pythons, monkeypatch):
+    place = no_old_pythons / "elsewhere"
+    script(place / "bin" / f"python{FAMILY}")
     monkeypatch.setenv("CONDA_PREFIX", str(place))
     assert interpreters.find(FAMILY).path == HERE
     monkeypatch.delenv("CONDA_PREFIX")
     assert interpreters.find(FAMILY) is None
-    (bare / ".conda").mkdir()
-    (bare / ".conda" / "environments.txt").write_text(f"/nowhere\n{place}\n")
+    (no_old_pythons / ".conda").mkdir()
+    (no_old_pythons / ".conda" / "environments.txt").write_text(f"/nowhere\n{place}\n")
     assert interpreters.find(FAMILY).path == HERE
 
 
@@ -121,7 +107,7 @@ def test_today_and_here_are_this_python():
     ("2.7", ["pyenv install 2.7.18", "micromamba create"]),
     ("3.7", ["uv python install 3.7", "pyenv install 3.7", "micromamba create"]),
 ])  # fmt: skip
-def test_a_missing_interpreter_is_said_with_what_brings_it(bare, version, commands):
+def test_a_missing_interpreter_is_said_with_what_brings_it(no_old_pythons, version, commands):
     stack = stacks.get(f"stage-1-py{version.replace('.', '')}")
     with pytest.raises(MissingInterpreter, match=f"needs Python {version}") as error:
         environments.ensure(stack)
@@ -131,7 +117,8 @@ def test_a_missing_interpreter_is_said_with_what_brings_it(bare, version, comman
     assert environments.status(stack)["interpreter"] is None
 
 
-def test_what_is_missing_is_left_out_unless_it_is_required(bare, monkeypatch):
+def test_what_is_missing_is_left_out_unless_it_is_required(no_old_pythons, monkeypatch):
+    assert environments.required() == set()
     wanted = [stacks.get(name) for name in ("stage-1-py27", "stage-2-py27", "stage-0")]
     lines = []
     assert list(environments.ensure_all(wanted, lines.append)) == ["stage-0"]
@@ -140,11 +127,6 @@ def test_what_is_missing_is_left_out_unless_it_is_required(bare, monkeypatch):
     assert environments.required() == {"go-httpbin", "2.7"}
     with pytest.raises(MissingInterpreter):
         environments.ensure_all(wanted)
-
-
-def test_nothing_is_required_by_default(monkeypatch):
-    monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
-    assert environments.required() == set()
 
 
 # Environments

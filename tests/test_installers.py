@@ -38,7 +38,7 @@ TRUSTING = [sys.executable, "-c", """if True:
 BACKEND = """
 import os, shutil
 def build_editable(folder, *_):
-    return os.path.basename(shutil.copy("casebook-0.1-py2.py3-none-any.whl", folder))
+    return os.path.basename(shutil.copy("casebook-1.0-py2.py3-none-any.whl", folder))
 """
 
 
@@ -50,20 +50,19 @@ class Index:
     folder: Path
     ca_file: Path
 
-    def offer(self, name: str, files: dict[str, str], version: str = "1.0") -> None:
+    def offer(self, name: str, files: dict[str, str]) -> None:
         page = self.folder / name
         page.mkdir()
-        wheel = write_wheel(page, name, version, files)
+        wheel = write_wheel(page, name, files)
         (page / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
 
 
-def write_wheel(folder: Path, name: str, version: str, files: dict[str, str]) -> Path:
-    path = folder / f"{name}-{version}-py2.py3-none-any.whl"
-    about = f"{name}-{version}.dist-info"
+def write_wheel(folder: Path, name: str, files: dict[str, str]) -> Path:
+    path, about = folder / f"{name}-1.0-py2.py3-none-any.whl", f"{name}-1.0.dist-info"
+    tags = "Root-Is-Purelib: true\nTag: py2-none-any\nTag: py3-none-any\n"
     files = files | {
-        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\n"
-        "Tag: py2-none-any\nTag: py3-none-any\n",
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{about}/WHEEL": f"Wheel-Version: 1.0\n{tags}",
         f"{about}/RECORD": "",
     }
     with zipfile.ZipFile(path, "w") as wheel:
@@ -212,10 +211,10 @@ def test_the_makefile_sets_up_behind_such_a_proxy(machine: Machine) -> None:
     finds = f"def find_uv_bin():\n    return {uv!r}\n"
     machine.index.offer("uv", {"uv/__init__.py": finds})
     machine.index.offer("late", {"late.py": ""})
-    write_wheel(root, "casebook", "0.1", {"casebook_is_here.py": ""})
+    write_wheel(root, "casebook", {"casebook_is_here.py": ""})
     (root / "backend.py").write_text(BACKEND)
     (root / "pyproject.toml").write_text(
-        '[project]\nname = "casebook"\nversion = "0.1"\n'
+        '[project]\nname = "casebook"\nversion = "1.0"\n'
         '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
     )
     (root / "requirements.txt").write_text("thing==1.0\nuv==1.0\n")

@@ -1,12 +1,10 @@
 """Real stacks against the real server: verdicts, counters, refusals."""
 
-import multiprocessing
-import os
-
 import pytest
 from here import environment
 
 from casebook import places, server, stacks
+from casebook.cases.verdicts_under_load import busy_cores
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.runs import analysis, measure
 
@@ -30,10 +28,16 @@ VERDICTS = {
 }
 
 
+def run_of(name, n=10, **more):
+    """One run of a stack, each response 0.1 s late."""
+    (run,) = measure.measure_runs([name], n=[n], delay_s=0.1, repeats=1, **more)
+    return run
+
+
 @pytest.mark.parametrize("name", VERDICTS)
 def test_verdict_of_each_stack(name):
     environment(name)
-    (run,) = measure.measure_runs([name], n=[10], delay_s=0.1, repeats=1)
+    run = run_of(name)
     assert run.verdict == VERDICTS[name]
     assert run.ok == 10
     assert run.counters["requests"] == run.counters["handshakes"] == 10
@@ -46,7 +50,7 @@ def test_verdict_of_each_stack(name):
 @pytest.mark.parametrize("name", [name for name in VERDICTS if VERDICTS[name] == "serial"])
 def test_over_plain_http_nothing_is_slow(name):
     environment(name)
-    (run,) = measure.measure_runs([name], n=[10], delay_s=0.1, repeats=1, scheme="http")
+    run = run_of(name, scheme="http")
     assert run.verdict == "concurrent" and run.counters["peak_in_flight"] > 1
     for counter in ("handshakes", "contexts", "load_verify_locations"):
         assert run.counters[counter] == 0
@@ -71,9 +75,7 @@ def test_the_published_verdicts_come_out():
 
 
 def test_requests_one_at_a_time_is_serial_on_any_stack():
-    (run,) = measure.measure_runs(
-        ["stage-1-today"], n=[3], delay_s=0.1, repeats=1, client="requests"
-    )
+    run = run_of("stage-1-today", n=3, client="requests")
     assert run.verdict == "serial"
     assert run.counters["peak_in_flight"] == 1
     assert run.counters["longest_stall_s"] is None
@@ -81,7 +83,7 @@ def test_requests_one_at_a_time_is_serial_on_any_stack():
 
 def test_requests_before_grequests_is_an_error_and_no_timing():
     with pytest.raises(RunFailed, match="RecursionError"):
-        measure.measure_runs(["requests-first-today"], n=[3], delay_s=0.1, repeats=1)
+        run_of("requests-first-today", n=3)
 
 
 @pytest.mark.parametrize(
@@ -121,35 +123,16 @@ def test_a_required_interpreter_that_is_missing_is_a_failure(no_old_pythons, mon
 def test_a_build_reuses_a_measurement_and_a_reader_measures_anew(monkeypatch, tmp_path):
     monkeypatch.setattr(places, "RUNS", tmp_path)
     monkeypatch.setenv("CASEBOOK_BUILD", "1")
-    asked = dict(n=[3], delay_s=0.1, repeats=1)
-    (first,) = measure.measure_runs(["stage-1-today"], **asked)
-    (again,) = measure.measure_runs(["stage-1-today"], **asked)
-    assert again == first
-    (other,) = measure.measure_runs(["stage-1-today"], **asked | {"delay_s": 0.11})
-    assert other.wall_s != first.wall_s
+    first = run_of("stage-1-today", n=3)
+    assert run_of("stage-1-today", n=3) == first
+    assert run_of("stage-1-today", n=4).wall_s != first.wall_s
     monkeypatch.delenv("CASEBOOK_BUILD")
-    (anew,) = measure.measure_runs(["stage-1-today"], **asked)
-    assert anew.wall_s != first.wall_s
-
-
-def _spin():
-    while True:
-        pass
-
-
-@pytest.fixture
-def busy_cores():
-    hogs = [multiprocessing.Process(target=_spin, daemon=True) for _ in range(os.cpu_count())]
-    for hog in hogs:
-        hog.start()
-    yield
-    for hog in hogs:
-        hog.kill()
-        hog.join()
+    assert run_of("stage-1-today", n=3).wall_s != first.wall_s
 
 
 @pytest.mark.parametrize("name", ["stage-2-injected-today", "stage-1-today"])
 @pytest.mark.parametrize("many", [10, pytest.param(100, marks=pytest.mark.nightly)])
-def test_verdicts_on_a_busy_machine_are_all_right(name, many, busy_cores):
-    measured = measure.measure_runs([name], n=[10], delay_s=0.1, repeats=many)
+def test_verdicts_on_a_busy_machine_are_all_right(name, many):
+    with busy_cores(True):
+        measured = measure.measure_runs([name], n=[10], delay_s=0.1, repeats=many)
     assert [run.verdict for run in measured] == [VERDICTS[name]] * many

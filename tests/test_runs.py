@@ -95,9 +95,17 @@ def test_a_digest_survives_a_move_and_sees_only_what_is_executed(tmp_path):
     assert digests.of(digests.executed(moved / "probe.py", {"late"})) == without
 
 
-def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(tmp_path, monkeypatch):
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """The folder of an empty store, in a build."""
     monkeypatch.setattr(places, "RUNS", tmp_path / "runs")
     monkeypatch.setenv("CASEBOOK_BUILD", "1")
+    return places.RUNS
+
+
+def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(
+    store, tmp_path, monkeypatch
+):
     values = iter(range(9))
 
     def taken():
@@ -121,11 +129,10 @@ def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(tmp_path
     assert taken()["value"] == 2  # a reader measures anew
 
 
-def test_store_gives_back_what_was_saved_and_never_a_half(tmp_path, monkeypatch):
-    monkeypatch.setattr(places, "RUNS", tmp_path / "runs")
+def test_store_gives_back_what_was_saved_and_never_a_half(store):
     assert measurements.load("x") is None
     measurements.save("x", {"wall_s": 1.0})
-    (tmp_path / "runs" / "y.7.part").write_text('{"wall')  # a writer that was killed
+    (store / "y.7.part").write_text('{"wall')  # a writer that was killed
     assert measurements.load("x") == {"wall_s": 1.0}
     assert measurements.load("y") is None
 

@@ -1,25 +1,23 @@
 """The table of stacks, and the locks that belong to it."""
 
-import csv
 import re
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from casebook import clients, colours, places, stacks
 from casebook.errors import UsageError
+from casebook.findings import published
 from casebook.probes import steps
 from casebook.stacks import environments, locks
 
 TABLE = tomllib.loads(stacks.TABLE.read_text())
+BOOK, TEST = places.ROOT / "requirements.txt", places.ENV / "test.lock"
 LOCKS = sorted((places.ENV / "locks").glob("*.txt"))
 STACKS = list(stacks.load().values())
-
-
-def published() -> dict[str, dict]:
-    with open(places.DATA / "published.csv", newline="") as file:
-        return {row["id"]: row for row in csv.DictReader(file)}
+PUBLISHED = published.load().set_index("id").to_dict("index")
 
 
 def test_the_stages_of_2019_are_there_with_the_authors_pins():
@@ -51,55 +49,40 @@ def test_each_stack_is_complete(stack):
     assert stack.steps or stack.client not in ("grequests", "requests", "threads")
     assert stack.about.endswith(".") and stack.about.count(". ") == 0
     if stack.says:
-        row = published()[stack.says["id"]]
+        row = PUBLISHED[stack.says["id"]]
         assert (row["metric"], row["value"]) == ("verdict", stack.says["verdict"])
         assert row["python"] == stack.python and row["system"].split()[0] in stack.name
 
 
 def test_each_published_verdict_has_its_stack():
-    said = {row["id"] for row in published().values() if row["metric"] == "verdict"}
+    said = {id for id, row in PUBLISHED.items() if row["metric"] == "verdict"}
     # Stage 0 is one stack here: the reader's own Python, which is neither of the two.
     assert {stack.says["id"] for stack in STACKS if stack.says} == said - {"stage0-27", "stage0-37"}
 
 
-@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
+@pytest.mark.parametrize("lock", [*LOCKS, BOOK, TEST], ids=lambda lock: lock.stem)
 def test_each_lock_holds_exact_versions_and_no_address(lock):
     text = lock.read_text()
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    assert all(re.fullmatch(r"[a-z0-9-]+==[\w.]+( ; .+)?", line) for line in lines)
+    assert all(re.fullmatch(r"[a-z0-9-]+==[\w.]+( ; .+)?", line) for line in lines_of(lock))
     assert "://" not in text and "/tmp" not in text and "--" not in text
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "env/test.lock"])
-def test_the_books_locks_hold_exact_versions_and_no_address(name):
-    test_each_lock_holds_exact_versions_and_no_address(places.ROOT / name)
+def lines_of(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
 
 
 def test_the_tests_lock_agrees_with_the_books():
-    book = lines_by_name((places.ROOT / "requirements.txt").read_text())
-    test = lines_by_name((places.ENV / "test.lock").read_text())
-    assert len(test.keys() & book.keys()) > 5
-    for name in test.keys() & book.keys():
-        versions = {line.split(" ;")[0] for line in test[name]}
-        assert versions <= {line.split(" ;")[0] for line in book[name]}, name
+    book, test = ({line.split(" ;")[0] for line in lines_of(lock)} for lock in (BOOK, TEST))
+    names = {pin.split("==")[0] for pin in book}
+    shared = {pin for pin in test if pin.split("==")[0] in names}
+    assert len(shared) > 5 and shared <= book
 
 
-def lines_by_name(text: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        if line and not line.startswith("#"):
-            found.setdefault(line.split("==")[0], []).append(line)
-    return found
-
-
-@pytest.mark.parametrize("name", ["book", "test"])
-def test_what_is_wanted_is_locked(name):
-    wanted = (places.ENV / f"{name}.in").read_text()
-    lock = places.ROOT / "requirements.txt" if name == "book" else places.ENV / "test.lock"
+@pytest.mark.parametrize(("name", "lock"), [("book", BOOK), ("test", TEST)])
+def test_what_is_wanted_is_locked(name, lock):
     locked = stacks.pins(lock.read_text())
-    for line in wanted.splitlines():
-        if line and not line.startswith("#"):
-            assert re.split("[<>=]", line)[0].lower() in locked
+    for line in lines_of(places.ENV / f"{name}.in"):
+        assert re.split("[<>=]", line)[0].lower() in locked
 
 
 def test_each_lock_comes_from_the_table_and_each_stack_has_one():

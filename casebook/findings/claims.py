@@ -28,13 +28,8 @@ from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decis
 #: What `holds` is in claims.json for each outcome.
 AS_HOLDS = {HOLDS: True, UNDECIDED: None, OTHERWISE: False, NOT_HERE: "not here"}
 
-#: The mark at the end of a sentence: its sign, what it says, and whether that is good.
-_MARKS = {
-    HOLDS: ("✓", "holds", True),
-    UNDECIDED: ("?", "undecided", None),
-    OTHERWISE: ("✗", "otherwise", False),
-    NOT_HERE: ("–", "not here", None),
-}
+#: The sign of the mark at the end of a sentence.
+_SIGNS = {HOLDS: "✓", UNDECIDED: "?", OTHERWISE: "✗", NOT_HERE: "–"}
 
 #: myst-nb keeps outputs with this prefix as glued values and does not show them.
 _GLUED = "application/papermill.record/"
@@ -46,8 +41,8 @@ Record = dict[str, Any]
 
 def claim(
     id: str, statement: str, value: Any, holds: bool | None = None, unit: str = "",
-    runs: Any = None, column: str = "wall_s", spread: Sequence[float] | None = None,
-    stack: str = "", not_here: str = "", also: Sequence[Decision] = (),
+    runs: Any = None, column: str = "wall_s", stack: str = "", not_here: str = "",
+    also: Sequence[Decision] = (),
 ) -> None:  # fmt: skip
     """Show a finding and how it came out.
 
@@ -58,7 +53,7 @@ def claim(
     condition is met, where the value is no decision; beside a decision, a further condition on
     what was counted. runs: the runs behind it, a frame or an Observation; from a frame come the
     number of runs, the stacks, the source and, where it has `column`, the spread (smallest and
-    largest). spread: to give it instead. not_here: why this machine cannot decide it.
+    largest). not_here: why this machine cannot decide it.
 
     Raises UsageError for a value that is not a finite number, a second claim of the same id, or
     a claim without a condition.
@@ -70,15 +65,14 @@ def claim(
         raise UsageError(f"claim {id!r}: say with holds= what has to be true, or give a decision")
     frame = behind(runs)
     record = {
+        "n": len(frame),
         **_decided(id, statement, value, *_outcome(decisions, holds, not_here)),
         **_of_runs(frame, stack),
         "id": id,
         "unit": unit,
-        "spread": _spread(id, frame, column, spread),
+        "spread": _spread(id, frame, column),
         "chapter": os.environ.get("CASEBOOK_CHAPTER", ""),
     }
-    if record["n"] is None:
-        record["n"] = len(frame)
     record = _both_attempts(record)
     _only_once(id, statement)
     _show(record, frame)
@@ -87,17 +81,17 @@ def claim(
 
 def _decided(id: str, statement: str, value: Any, outcome: str, because: str) -> Record:
     """What a record says of the value, and of how it was decided."""
-    decision = value if isinstance(value, Decision) else None
-    if decision is not None:
-        value = None if math.isnan(decision.value) else decision.value
-    value = plain(value, f"claim {id}", nothing_allowed=outcome == NOT_HERE)
-    interval = [decision.low, decision.high] if decision else [math.nan]
-    return {
+    record: Record = {"interval": None, "window": None}
+    if isinstance(value, Decision):
+        record = {"n": value.rounds, "interval": None, "window": str(value.window)}
+        if not math.isnan(value.low):
+            record["interval"] = [value.low, value.high]
+        value = None if math.isnan(value.value) else value.value
+    if value is not None or outcome != NOT_HERE:
+        value = plain(value, f"claim {id}")
+    return record | {
         "statement": _sentence(id, statement, value),
         "value": value,
-        "n": decision.rounds if decision else None,
-        "interval": None if math.isnan(interval[0]) else interval,
-        "window": str(decision.window) if decision else None,
         "outcome": outcome,
         "holds": AS_HOLDS[outcome],
         "because": because,
@@ -134,8 +128,7 @@ def _outcome(decisions: Sequence[Decision], holds: bool | None, not_here: str) -
     counted = [] if holds is None else [HOLDS if holds else OTHERWISE]
     found = {*(each.outcome for each in decisions), *counted}
     outcome = next(each for each in (OTHERWISE, NOT_HERE, UNDECIDED, HOLDS) if each in found)
-    because = next((each.because for each in decisions if each.because), "")
-    return outcome, because if outcome == NOT_HERE else ""
+    return outcome, next((each.because for each in decisions if each.outcome == outcome), "")
 
 
 def _both_attempts(record: Record) -> Record:
@@ -155,15 +148,13 @@ def _both_attempts(record: Record) -> Record:
     return record | {"attempts": attempts}
 
 
-def plain(value: Any, what: str, nothing_allowed: bool = False) -> Any:
+def plain(value: Any, what: str) -> Any:
     """A value as plain Python: bool, int, float or str, whatever made it (numpy, pandas).
 
     Raises UsageError for NaN, infinity and everything else.
     """
     if hasattr(value, "item") and not isinstance(value, pd.Series | pd.DataFrame):
         value = value.item()
-    if value is None and nothing_allowed:
-        return None
     if isinstance(value, float) and not math.isfinite(value):
         raise UsageError(f"{what}: {value} is not a value; is there a run behind it?")
     if not isinstance(value, bool | int | float | str):
@@ -179,7 +170,6 @@ def rounded(value: Any) -> Any:
 
 
 def _show(record: Record, frame: pd.DataFrame) -> None:
-    sign, outcome, good = _MARKS[record["outcome"]]
     recorded, total = int(frame["source"].eq(words.REFERENCE).sum()), len(frame)
     found = _found(record)
     of = f"{recorded} of {total} runs from the reference machine" if recorded else "measured here"
@@ -188,12 +178,11 @@ def _show(record: Record, frame: pd.DataFrame) -> None:
         kind="claim",
         id=record["id"],
         text=record["statement"],
-        sign=sign,
-        outcome=outcome,
-        good=good,
+        sign=_SIGNS[record["outcome"]],
+        outcome=_in_words(record["outcome"]),
         origin=origin(recorded, total) if is_here else "",
         details="; ".join(filter(None, (of, found))) if is_here else "",
-        remark="" if good else _remark(record, found),
+        remark="" if record["outcome"] == HOLDS else _remark(record, found),
     ).show(CLAIM, record)
 
 
@@ -209,9 +198,13 @@ def _found(record: Record) -> str:
             said.append(f"{low} to {high} in {rounds}")
         said.append(f"asked: {record['window']}")
     if record["attempts"]:
-        outcomes = ", then ".join(_MARKS[each["outcome"]][1] for each in record["attempts"])
+        outcomes = ", then ".join(_in_words(each["outcome"]) for each in record["attempts"])
         said.append(f"measured twice: {outcomes}")
     return ", ".join(said)
+
+
+def _in_words(outcome: str) -> str:
+    return outcome.replace("-", " ")
 
 
 def _remark(record: Record, found: str) -> str:
@@ -255,16 +248,14 @@ def _only_once(id: str, statement: str) -> None:
 def _sentence(id: str, statement: str, value: Any) -> str:
     if value is None:
         return re.sub(r"\{value[^}]*\}", "…", statement)
-    bare = str(rounded(value))
     try:
-        return re.sub(r"\{value\}", lambda _: bare, statement).format(value=value)
+        return statement.replace("{value}", str(rounded(value))).format(value=value)
     except (ValueError, KeyError, IndexError) as error:
         raise UsageError(f"claim {id}: {statement!r} cannot take {value!r}: {error}") from None
 
 
-def _spread(
-    id: str, frame: pd.DataFrame, column: str, given: Sequence[float] | None
-) -> list[Any] | None:
-    if given is None and column in frame and frame[column].notna().any():
-        given = frame[column].min(), frame[column].max()
-    return None if given is None else [plain(end, f"claim {id}, {column}") for end in given]
+def _spread(id: str, frame: pd.DataFrame, column: str) -> list[Any] | None:
+    if column not in frame or frame[column].isna().all():
+        return None
+    ends = frame[column].min(), frame[column].max()
+    return [plain(end, f"claim {id}, {column}") for end in ends]

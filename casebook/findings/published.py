@@ -27,14 +27,8 @@ from casebook.runs import analysis
 
 REPRODUCED, DIFFERS = "reproduced", "differs"
 NOT_REPRODUCED, NOT_MEASURED = "not reproduced", "not measured"
-OUTCOMES = (REPRODUCED, DIFFERS, NOT_REPRODUCED, NOT_MEASURED)
-#: The mark at the end of a row: its sign, and whether that is good.
-_MARKS = {
-    REPRODUCED: ("✓", True),
-    DIFFERS: ("≈", None),
-    NOT_REPRODUCED: ("✗", False),
-    NOT_MEASURED: ("–", None),
-}
+#: The outcomes, and the sign of the mark at the end of a row.
+OUTCOMES = {REPRODUCED: "✓", DIFFERS: "≈", NOT_REPRODUCED: "✗", NOT_MEASURED: "–"}
 
 #: How far a number may be from the published one, relative to it, and still be the same: the
 #: sources printed single runs on other machines, over networks of their own.
@@ -48,7 +42,6 @@ DELAY_S = 1.0
 UNEXPLAINED = "The book has no reason for this: it was written where the row is reproduced."
 
 _SOURCES_OF_PART = {1: ("000", "001"), 2: ("002", "003"), 3: ("004",)}
-_WITH_DELAY = _SOURCES_OF_PART[1]
 
 
 def load() -> pd.DataFrame:
@@ -63,11 +56,10 @@ def load() -> pd.DataFrame:
 
 def row(id: str) -> pd.Series:
     """One published row. Raises UsageError for an unknown id."""
-    frame = load()
-    found = frame[frame["id"] == id]
-    if found.empty:
-        raise UsageError(f"data/published.csv has no row {id!r}; its ids: {', '.join(frame['id'])}")
-    return found.iloc[0]
+    frame = load().set_index("id", drop=False)
+    if id not in frame.index:
+        raise UsageError(f"data/published.csv has no row {id!r}; its ids: {', '.join(frame.index)}")
+    return frame.loc[id]
 
 
 def value(id: str) -> float | str:
@@ -79,8 +71,8 @@ def value(id: str) -> float | str:
 def series(*ids: str) -> pd.DataFrame:
     """Published wall times as a frame that charts take beside runs.
 
-    ids: ids, or beginnings of ids ("talk-serial"). Columns: id, stack, python, client, n,
-    delay_s, wall_s, effective_concurrency, scheme, source (`published`), published_in.
+    ids: ids, or beginnings of ids ("talk-serial"). Columns: stack, client, n, delay_s, wall_s,
+    effective_concurrency, scheme, source (`published`), published_in.
     """
     frame = load()
     frame = frame[frame["id"].str.startswith(ids) & (frame["metric"] == "wall")]
@@ -89,33 +81,23 @@ def series(*ids: str) -> pd.DataFrame:
         raise UsageError(f"data/published.csv has no wall times under {', '.join(ids)}")
     n, is_loop = frame["n"].astype(int), frame["system"].str.startswith("requests")
     columns = {
-        "id": frame["id"],
         "stack": _stacks(frame),
-        "python": frame["python"],
         "client": is_loop.map({True: "requests", False: "grequests"}),
         "n": n,
         "delay_s": DELAY_S,
         "wall_s": frame["number"],
         "effective_concurrency": n * DELAY_S / frame["number"],
         "scheme": frame["proto"],
-        "source": words.PUBLISHED,
-        "published_in": frame["source"],
     }
-    return pd.DataFrame(columns).reset_index(drop=True)
+    return _of_rows(frame, columns)
 
 
 def verdicts() -> pd.DataFrame:
     """The published verdicts: columns id, stack, published (slow, fast), source, published_in."""
     frame = load()
     frame = frame[frame["metric"] == "verdict"]
-    columns = {
-        "id": frame["id"],
-        "stack": _stacks(frame),
-        "published": frame["value"],
-        "source": words.PUBLISHED,
-        "published_in": frame["source"],
-    }
-    return pd.DataFrame(columns).reset_index(drop=True)
+    columns = {"id": frame["id"], "stack": _stacks(frame), "published": frame["value"]}
+    return _of_rows(frame, columns)
 
 
 def profile_lines(beginning: str) -> pd.DataFrame:
@@ -134,16 +116,20 @@ def profile_lines(beginning: str) -> pd.DataFrame:
         "tottime_s": rows["number"],
         "cumtime_s": note.extract(r"cumtime ([\d.]+)", expand=False).astype(float),
         "function": rows["metric"].str.removeprefix("tottime "),
-        "source": words.PUBLISHED,
-        "published_in": rows["source"],
     }
-    return pd.DataFrame(columns).reset_index(drop=True)
+    return _of_rows(rows, columns)
 
 
-def agrees(published: float | str, measured: Any, tolerance: float = TOLERANCE) -> bool:
+def _of_rows(rows: pd.DataFrame, columns: dict[str, Any]) -> pd.DataFrame:
+    """Columns made of published rows, and beside them where these are from."""
+    origin = {"source": words.PUBLISHED, "published_in": rows["source"]}
+    return pd.DataFrame(columns | origin).reset_index(drop=True)
+
+
+def agrees(published: float | str, measured: Any) -> bool:
     """Whether a measured value is the published one.
 
-    Numbers: within `tolerance`, relative to the published one. A published range ("20-25") is
+    Numbers: within TOLERANCE, relative to the published one. A published range ("20-25") is
     widened by it at both ends; ">100%" asks for more than 100. Verdicts: slow is serial, fast
     is concurrent. Everything else: the same text.
     """
@@ -152,12 +138,12 @@ def agrees(published: float | str, measured: Any, tolerance: float = TOLERANCE) 
     text = str(published)
     if text.startswith(">"):
         return measured > float(text.strip(">% "))
-    first, _, last = text.partition("-") if not text.startswith("-") else (text, "", "")
+    first, _, last = text.partition("-")
     try:
         low, high = float(first), float(last or first)
     except ValueError:
         return False
-    return low * (1 - tolerance) <= measured <= high * (1 + tolerance)
+    return low * (1 - TOLERANCE) <= measured <= high * (1 + TOLERANCE)
 
 
 def compare(
@@ -248,7 +234,7 @@ def _delay_s(runs: object) -> float:
 
 def _waited(published: pd.Series) -> bool:
     """Whether the source of a row had its server wait before each response."""
-    return published["source"].startswith(_WITH_DELAY)
+    return published["source"].startswith(_SOURCES_OF_PART[1])
 
 
 def _beside(
@@ -259,7 +245,7 @@ def _beside(
 
 
 def _outcome(
-    published: pd.Series, measured: Any, delay_s: float, finding: bool | None, delays: int = 0
+    published: pd.Series, measured: Any, delay_s: float, finding: bool | None, delays: int
 ) -> str:
     if measured is None:
         return NOT_MEASURED
@@ -304,14 +290,12 @@ def described(published: Mapping[str, Any]) -> str:
 def _show(record: dict[str, Any], published: pd.Series) -> None:
     got = f"here {record['measured_text']}" if record["measured_text"] else "nothing here"
     recorded = record["source"] == words.REFERENCE
-    sign, good = _MARKS[record["outcome"]]
     Sentence(
         kind="published",
         id=record["id"],
         text=f"{described(published)}: published {record['published']}, {got}",
-        sign=sign,
+        sign=OUTCOMES[record["outcome"]],
         outcome=record["outcome"],
-        good=good,
         origin=origin(recorded, 1) if record["measured_text"] else "",
         details="ours is from the reference machine" if recorded else "ours was measured here",
         remark=record["why"],

@@ -33,6 +33,9 @@ _CSS = (
     "clip-path:inset(50%);white-space:nowrap}"
 )
 
+#: The class of a sentence by the sign of its mark.
+_CLASSES = {"✓": "cb-yes", "✗": "cb-no"}
+
 #: Where the marks lead: from a chapter's page, and from a notebook.
 _LEDGERS = {
     "claim": ("../book/claims.html#{}", "../book/claims.md"),
@@ -44,10 +47,10 @@ _LEDGERS = {
 class Sentence:
     """A finding as it is shown. `text` and `remark` may have `code` in backticks.
 
-    kind: "claim" or "published", which name its ledger. id: the anchor is <kind>-<id>. sign: one
-    character; outcome: what it means, in a word or two; good: True, False, or None for neither.
-    origin: "live", "recorded" or the like, if anything was measured. details: what the mark says
-    when one points at it. remark: what is read behind it.
+    kind: "claim" or "published", which name its ledger. id: the anchor is <kind>-<id>. sign: ✓, ✗,
+    or another for neither; outcome: what it means, in a word or two. origin: "live", "recorded" or
+    the like, if anything was measured. details: what the mark says when one points at it. remark:
+    what is read behind it.
     """
 
     kind: str
@@ -55,7 +58,6 @@ class Sentence:
     text: str
     sign: str
     outcome: str
-    good: bool | None
     origin: str
     details: str
     remark: str = ""
@@ -65,11 +67,11 @@ class Sentence:
         anchor = escape(f"{self.kind}-{self.id}")
         on_a_page, in_a_notebook = _LEDGERS[self.kind]
         ledger = on_a_page if os.environ.get("CASEBOOK_BUILD") else in_a_notebook
-        classes = {True: "cb-yes", False: "cb-no", None: "cb-maybe"}[self.good]
+        classes = _CLASSES.get(self.sign, "cb-maybe")
         unseen = "cb-word"
         if self.kind == "published":
             classes += " cb-row"
-        elif self.good:
+        elif classes == "cb-yes":
             unseen = "cb-unseen"
         remark = f' <span class="cb-remark">{inline(self.remark)}</span>' if self.remark else ""
         return (

@@ -39,11 +39,8 @@ def verdict(n: int, delay_s: float, wall_s: float, peak_in_flight: int | None = 
     if n < 2 or delay_s < SHORTEST_TELLING_DELAY_S:
         return BETWEEN
     concurrency = effective_concurrency(n, delay_s, wall_s)
-    if peak_in_flight is None:
-        if concurrency >= CONCURRENT_FROM:
-            return CONCURRENT
-        return SERIAL if concurrency < SERIAL_BELOW else BETWEEN
-    if peak_in_flight <= 1:
+    serial = concurrency < SERIAL_BELOW if peak_in_flight is None else peak_in_flight <= 1
+    if serial:
         return SERIAL
     return CONCURRENT if concurrency >= CONCURRENT_FROM else BETWEEN
 
@@ -67,23 +64,18 @@ def verdicts(frame: pd.DataFrame) -> pd.Series:
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
     """Runs of the same kind together: one row per stack, client, scheme, delay and n.
 
-    Returns columns stack, client, scheme, delay_s, n, repeats, median_s, min_s, max_s,
-    effective_concurrency (of the best repeat), verdict, source.
+    Returns columns stack, client, scheme, delay_s, n, source, repeats, median_s, min_s, max_s,
+    effective_concurrency (of the best repeat), verdict.
     """
-    kinds = ["stack", "client", "scheme", "delay_s", "n", "source"]
-    alike = frame.groupby(kinds, sort=False)
-    wall_s = alike["wall_s"]
-    rows = pd.DataFrame(
-        {
-            "repeats": alike.size(),
-            "median_s": wall_s.median(),
-            "min_s": wall_s.min(),
-            "max_s": wall_s.max(),
-            "effective_concurrency": alike["effective_concurrency"].max(),
-            "verdict": [verdict_of(runs) for _, runs in alike],
-        }
-    ).reset_index()
-    return rows[[*(name for name in rows if name != "source"), "source"]]
+    alike = frame.groupby(["stack", "client", "scheme", "delay_s", "n", "source"], sort=False)
+    rows = alike.agg(
+        repeats=("wall_s", "size"),
+        median_s=("wall_s", "median"),
+        min_s=("wall_s", "min"),
+        max_s=("wall_s", "max"),
+        effective_concurrency=("effective_concurrency", "max"),
+    )
+    return rows.assign(verdict=[verdict_of(runs) for _, runs in alike]).reset_index()
 
 
 def median_wall_s(frame: pd.DataFrame, stack: str, n: int) -> float:

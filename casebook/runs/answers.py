@@ -7,7 +7,7 @@ from typing import Any
 from casebook import places
 from casebook.errors import RunFailed
 from casebook.runs import measurements, trust
-from casebook.stacks import Stack, digests, environments, scripts
+from casebook.stacks import Stack, commands, digests, environments, scripts
 from casebook.stacks.environments import Environment
 
 #: Seconds after which a probe is ended.
@@ -38,7 +38,7 @@ def digest(stack: Stack, made_by: list[Path], *parameters: object) -> str:
     """
     return digests.of(
         measurements.SCHEMA,
-        digests.files(scripts, trust),
+        digests.files(scripts, commands, trust),
         made_by,
         environments.fingerprint(stack),
         [stack.name, list(stack.steps), stack.patch],

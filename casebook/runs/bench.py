@@ -1,7 +1,6 @@
 """One run at a time: a server, a stack's environment, a probe in it, and the answer checked."""
 
 import atexit
-import contextlib
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
@@ -9,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from casebook import clients, places, server
-from casebook.runs import answers, measurements, run_record, trust
+from casebook.runs import answers, measurements, run_record
+from casebook.runs import trust as trusts
 from casebook.runs.observations import Observation
 from casebook.runs.run_record import Run
 from casebook.server import Server
@@ -17,8 +17,7 @@ from casebook.stacks import Stack, digests, scripts
 from casebook.stacks.environments import Environment
 from casebook.words import LIVE
 
-PROBES = places.PROBES
-_FETCH = PROBES / "fetch.py"
+_FETCH = places.PROBES / "fetch.py"
 
 #: The probe's modules that only some runs execute, by the instrument that was asked for.
 _INSTRUMENTS = {
@@ -97,16 +96,14 @@ class Bench:
 
     def __init__(self, scheme: str = "https", of_another: Server | None = None):
         self.scheme = of_another.url.partition(":")[0] if of_another else scheme
-        self._stores = of_another is None
-        self._server = of_another
-        self._open = contextlib.ExitStack()
-        self._bundles: Path | None = None
+        self._another = of_another
+        self._bundles = tempfile.TemporaryDirectory(prefix="casebook-")
 
     def __enter__(self) -> "Bench":
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._open.close()
+        self._bundles.cleanup()
 
     def run(self, environment: Environment, repeat: int, **parameters: Any) -> Run:
         """One checked run. parameters: n, delay_s, client, trust.
@@ -148,7 +145,7 @@ class Bench:
     def _stored_or_new(
         self, stack: Stack, parameters: dict[str, Any], measure: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
-        if not self._stores:
+        if self._another:
             return measurements.new(measure)
         key = digest(stack, parameters | {"scheme": self.scheme})
         return measurements.stored_or_new(key, measure)
@@ -158,7 +155,7 @@ class Bench:
     ) -> tuple[dict[str, Any], dict[str, int] | None]:
         """The probe's answer, and what the server counted meanwhile, where it counts."""
         lab = self.lab()
-        trusted = self._trusted(trust, lab)
+        trusted = trusts.of_name(trust, lab.ca_file, Path(self._bundles.name))
         lab.reset()
         answer, _ = ask_probe(
             environment, lab, **parameters,
@@ -168,10 +165,4 @@ class Bench:
 
     def lab(self) -> Server:
         """The server that is asked."""
-        return self._server or _lab_of_this_process(self.scheme)
-
-    def _trusted(self, name: str, lab: Server) -> trust.Trust:
-        if self._bundles is None:
-            folder = tempfile.TemporaryDirectory(prefix="casebook-")
-            self._bundles = Path(self._open.enter_context(folder))
-        return trust.of_name(name, lab.ca_file, self._bundles)
+        return self._another or _lab_of_this_process(self.scheme)

@@ -7,6 +7,7 @@ slower for a while, without steal time, makes the unit longer as well.
 
 import os
 import time
+import timeit
 from collections.abc import Callable
 from typing import Any
 
@@ -29,15 +30,13 @@ _ROUNDS, _TRIES = 100_000, 3
 
 def unit_ms() -> float:
     """How long the unit of work takes now: processor time, ms, the least of three tries."""
-    return min(_work_ms() for _ in range(_TRIES))
+    return 1000 * min(timeit.repeat(_work, timer=time.thread_time, number=1, repeat=_TRIES))
 
 
-def _work_ms() -> float:
-    start = time.thread_time_ns()
+def _work() -> None:
     total = 0
     for number in range(_ROUNDS):
         total += number % 7
-    return (time.thread_time_ns() - start) / 1e6
 
 
 def watched(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -57,18 +56,11 @@ def watched(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def spread(frame: pd.DataFrame) -> float:
-    """How much the machine's speed varied between these runs: the standard deviation of the unit
-    over its mean. 0 where it is not known."""
-    if "unit_ms" not in frame or frame["unit_ms"].count() < 2:
-        return 0.0
-    units = frame["unit_ms"].dropna().astype(float)
-    return float(units.std() / units.mean())
-
-
 def is_unstable(frame: pd.DataFrame) -> bool:
-    """Whether the machine's speed varied so much that small differences mean nothing."""
-    return spread(frame) >= UNSTABLE_FROM
+    """Whether the machine's speed, where it is known, varied so much between these runs that small
+    differences mean nothing."""
+    units = pd.Series(frame.get("unit_ms"), dtype=float)
+    return bool(units.std() / units.mean() >= UNSTABLE_FROM)
 
 
 def _cores() -> int | None:

@@ -199,10 +199,9 @@ def measure(
     MissingInterpreter when there is nothing recorded to fall back to.
     """
     asked: dict[str, Any] = dict(n=n, delay_s=delay_s, client=client, scheme=scheme, trust=trust)
-    questions = [until] if isinstance(until, Question) else list(until)
-    if questions:
+    if until:
         return decisions.until_decided(
-            lambda chosen: measure(names, repeats=chosen, **asked), questions, looks
+            lambda chosen: measure(names, repeats=chosen, **asked), several(until), looks
         )
     names, mode = several(names), modes.current()
     sizes = None if n is None else several(n)

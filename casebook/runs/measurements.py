@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -10,7 +9,9 @@ from functools import cache
 from typing import Any
 
 from casebook import places
+from casebook.errors import RunFailed
 from casebook.runs import again, beside, machine
+from casebook.stacks import commands
 
 #: The form in which measurements are stored. Another form, another number: old ones are then not
 #: found, and are made again.
@@ -31,15 +32,9 @@ def commit() -> str:
     """This project's commit, with "-dirty" where files differ from it; "unknown" without git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     try:
-        git = subprocess.run(command, cwd=places.ROOT, capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
+        return commands.output(command, "git", 60, os.environ, folder=places.ROOT).strip()
+    except RunFailed:
         return "unknown"
-    return git.stdout.strip() or "unknown"
-
-
-def may_reuse() -> bool:
-    """Whether stored measurements count: only in a build. A reader's cell measures anew."""
-    return os.environ.get("CASEBOOK_BUILD") == "1"
 
 
 def new(measure: Callable[[], dict[str, Any]], key: str = "") -> dict[str, Any]:
@@ -57,11 +52,11 @@ def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, 
     """
     if again.wanted(key):
         key += "-again"
-    found = load(key) if may_reuse() else None
+    found = load(key)
     if found is None:
         found = new(measure, key)
         # Another chapter may have measured the same meanwhile: the book shows one of the two.
-        found = (load(key) if may_reuse() else None) or found
+        found = load(key) or found
         save(key, found)
     return found
 
@@ -78,7 +73,10 @@ def of_class(kind: type, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(key: str) -> dict[str, Any] | None:
-    """The stored object, or None where there is none that can be read."""
+    """The stored object. None where there is none that can be read, and for a reader's cell, which
+    measures anew: stored measurements count in a build only."""
+    if os.environ.get("CASEBOOK_BUILD") != "1":
+        return None
     try:
         return json.loads((places.RUNS / f"{key}.json").read_text())
     except (FileNotFoundError, ValueError):

@@ -71,10 +71,6 @@ class Observation:
         """When the event loop ran its heartbeat, seconds from the start of the fetch."""
         return pd.Series(self.answer.get("heartbeats") or [], name="t_s", dtype=float)
 
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as one JSON-able object."""
-        return dict(vars(self))
-
 
 def dump_profile(observation: Observation, path: Path) -> Path:
     """Write an observed profile as a cProfile dump that pstats and SnakeViz read.
@@ -121,7 +117,7 @@ def save_reference(observation: Observation, into: Path) -> None:
     if observation.kind == "profile":
         dump_profile(observation, into / f"{observation.stack}.prof")
     into.mkdir(parents=True, exist_ok=True)
-    content = replace(observation, source=REFERENCE, answer=answer).as_dict()
+    content = vars(replace(observation, source=REFERENCE, answer=answer))
     path = into / _name(observation.stack, observation.kind, observation.steps)
     path.write_text(json.dumps(content, separators=(",", ":")) + "\n")
 
@@ -139,6 +135,6 @@ def reference(
     found = Observation(**json.loads(path.read_text()))
     if kind == "profile":
         found.answer["profile"] = _rows_of_dump(folder() / f"{stack}.prof")
-    known = pd.DataFrame([found.as_dict()])
+    known = pd.DataFrame([vars(found)])
     [row] = stand_in(known, {}, {"n": [n], "delay_s": [delay_s]}).to_dict("records")
     return replace(found, instead=row["instead"])

@@ -19,9 +19,8 @@ class Progress:
     """So many steps of something; a context manager. label: what is done, in words."""
 
     def __init__(self, total: int, label: str, unit: str = "run"):
-        self._file = os.environ.get(VARIABLE)
         self._label, self._total, self._done = label, total, 0
-        shown = not self._file and ("ipykernel" in sys.modules or sys.stderr.isatty())
+        shown = VARIABLE not in os.environ and ("ipykernel" in sys.modules or sys.stderr.isatty())
         self._bar = tqdm(total=total, desc=label, unit=unit, leave=False, disable=not shown)
         self._tell()
 
@@ -40,12 +39,10 @@ class Progress:
 
     def __exit__(self, *exception: object) -> None:
         self._bar.close()
-        if self._file:
-            tell_build("")
+        tell_build("")
 
     def _tell(self) -> None:
-        if self._file:
-            tell_build(f"{self._label} {self._done}/{self._total}")
+        tell_build(f"{self._label} {self._done}/{self._total}")
 
 
 def tell_build(line: str) -> None:

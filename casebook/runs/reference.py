@@ -27,12 +27,12 @@ def _folder() -> Path:
 
 def runs() -> pd.DataFrame:
     """The runs of the lab server, columns run_record.FRAME_COLUMNS."""
-    return _csv(_folder() / "runs.csv")
+    return _csv("runs.csv")
 
 
 def visits() -> pd.DataFrame:
     """The visits to the bookstore, and `arrivals` as JSON."""
-    return _csv(_folder() / "visits.csv")
+    return _csv("visits.csv")
 
 
 def kinds(kind: str) -> pd.DataFrame:
@@ -77,13 +77,14 @@ def _farness(there: float, wanted: Collection[Any]) -> float:
     return min(abs(math.log((there + 1e-3) / (each + 1e-3))) for each in wanted)
 
 
+def _csv(name: str) -> pd.DataFrame:
+    path = _folder() / name
+    return _read(path, path.stat().st_mtime_ns).copy() if path.exists() else pd.DataFrame()
+
+
 @cache
 def _read(path: Path, changed: int) -> pd.DataFrame:
     text = dict.fromkeys(("python", "version", "release", "commit", "slow"), str)
     frame = pd.read_csv(path, dtype=text, low_memory=False)
     names = [name for name in ("slow", "recovered", "arrivals") if name in frame]
     return frame.assign(**{name: frame[name].astype(object).fillna("") for name in names})
-
-
-def _csv(path: Path) -> pd.DataFrame:
-    return _read(path, path.stat().st_mtime_ns).copy() if path.exists() else pd.DataFrame()

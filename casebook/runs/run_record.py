@@ -65,11 +65,10 @@ class Run:
     made: dict[str, Any] = field(default_factory=dict)
 
 
-_NESTED = ("counters", "versions", "made")
 _AS_ANSWERED = ("python", "wall_s", "user_s", "sys_s", "process_cpu_s", "peak_rss_kib")
 
 FRAME_COLUMNS = [
-    *(f.name for f in fields(Run) if f.name not in _NESTED),
+    *(f.name for f in fields(Run) if f.name not in ("counters", "versions", "made")),
     *(f"counters_{name}" for name in COUNTERS),
     *measurements.COLUMNS,
 ]

@@ -41,12 +41,10 @@ def certificates() -> list[str]:
     return [part[part.index("-----BEGIN") :] + _END for part in text.split(_END)[:-1]]
 
 
-def full_bundle(authority: str | Path, folder: Path, count: int | None = None) -> Path:
-    """Write a bundle into `folder`: the first `count` of certifi's certificates (None: all of
-    them), then the authority's. The path of the file."""
-    chosen = certificates()[:count]
-    path = Path(folder) / f"bundle-{len(chosen)}.pem"
-    path.write_text("".join(chosen) + Path(authority).read_text())
+def full_bundle(authority: str | Path, folder: Path) -> Path:
+    """Write a bundle into `folder`: certifi's certificates, then the authority's. Its path."""
+    path = Path(folder) / "full-bundle.pem"
+    path.write_text("".join(certificates()) + Path(authority).read_text())
     return path
 
 
@@ -62,13 +60,7 @@ def of_name(name: str, authority: Path | None, folder: Path) -> Trust:
         return Trust(verify=str(authority) if authority else True)
     if authority is None:
         raise UsageError(f"the trust {name!r} needs a server with an authority of its own: https")
-    bundle = str(full_bundle(authority, folder))
-    nowhere = str(Path(folder) / "nothing")
-    shown = {"SSL_CERT_FILE": bundle, "SSL_CERT_DIR": nowhere}
-    hidden = {"SSL_CERT_FILE": nowhere, "SSL_CERT_DIR": nowhere}
-    return {
-        BUNDLE: Trust(True, bundle, shown),
-        PATH: Trust(bundle, bundle, shown),
-        OFF: Trust(False, bundle, shown),
-        OFF_HIDDEN: Trust(False, bundle, hidden),
-    }[name]
+    bundle, nowhere = str(full_bundle(authority, folder)), str(Path(folder) / "nothing")
+    verify: dict[str, bool | str] = {BUNDLE: True, PATH: bundle, OFF: False, OFF_HIDDEN: False}
+    shown = nowhere if name == OFF_HIDDEN else bundle
+    return Trust(verify[name], bundle, {"SSL_CERT_FILE": shown, "SSL_CERT_DIR": nowhere})

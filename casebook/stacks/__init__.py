@@ -12,9 +12,7 @@ from casebook.errors import UsageError
 #: What the environments offer beside the table: see there.
 __getattr__, __dir__ = face.of(
     __name__,
-    dict.fromkeys(
-        ("ensure", "ensure_all", "clean_environ", "find_interpreter"), f"{__name__}.environments"
-    ),
+    dict.fromkeys(("ensure", "clean_environ", "find_interpreter"), f"{__name__}.environments"),
 )
 
 TABLE = places.ENV / "stacks.toml"
@@ -67,14 +65,10 @@ def pins(lock_text: str) -> dict[str, str]:
 
 
 @cache
-def _table() -> tuple[Stack, ...]:
-    rows = tomllib.loads(TABLE.read_text())["stack"]
-    return tuple(Stack(**row | {"steps": tuple(row.get("steps", ()))}) for row in rows)
-
-
 def load() -> dict[str, Stack]:
     """All stacks by name, in the order of the table."""
-    return {stack.name: stack for stack in _table()}
+    rows = tomllib.loads(TABLE.read_text())["stack"]
+    return {row["name"]: Stack(**row | {"steps": tuple(row.get("steps", ()))}) for row in rows}
 
 
 def get(name: str) -> Stack:

@@ -17,13 +17,14 @@ def run(
     *,
     text: str = "",
     folder: Path | None = None,
+    advice: str = "Try again.",
     failed: type[CasebookError] = RunFailed,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, whatever its exit code.
 
     called: what errors name it. environ: all of its environment variables. text: its standard
     input. folder: where it runs. Raises `failed` when it does not start, or not end in within_s
-    seconds.
+    seconds, with advice what to do then; whatever happens, the process is gone.
     """
     try:
         return subprocess.run(
@@ -31,7 +32,7 @@ def run(
             capture_output=True, text=True, timeout=within_s,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise failed(f"{called} did not end within {within_s:.0f} s. Try again.") from None
+        raise failed(f"{called} did not end within {within_s:.0f} s. {advice}") from None
     except OSError as error:
         raise failed(f"{called} does not run: {error}.") from None
 

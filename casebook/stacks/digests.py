@@ -3,24 +3,21 @@
 import ast
 import hashlib
 import json
+import os
 import shutil
-import subprocess
 from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from casebook.errors import RunFailed
+from casebook.stacks import commands
+
 #: What a folder's digest is made of.
 _COUNTED = {".py", ".txt", ".toml", ".patch", ".c", ".go"}
 
-#: Programs that measurements or cells run, and how each says its version.
-TOOLS = {
-    "go": ("go", "version"),
-    "h2load": ("h2load", "--version"),
-    "curl": ("curl", "--version"),
-    "cc": ("cc", "--version"),
-    "valgrind": ("valgrind", "--version"),
-}
+#: Programs that measurements or cells run.
+TOOLS = ("go", "h2load", "curl", "cc", "valgrind")
 
 
 def of(*parts) -> str:
@@ -111,10 +108,10 @@ def _imports(content: str) -> tuple[str, ...]:
 @cache
 def tool(name: str) -> str:
     """Which version of one of TOOLS is on the PATH, in its own words; empty where there is none."""
-    if shutil.which(TOOLS[name][0]) is None:
+    if shutil.which(name) is None:
         return ""
+    command = [name, "version" if name == "go" else "--version"]
     try:
-        said = subprocess.run(TOOLS[name], capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
+        return commands.run(command, name, 30, os.environ).stdout.strip()
+    except RunFailed:
         return "does not run"
-    return said.stdout.strip()

@@ -33,10 +33,6 @@ def uv(*arguments: object) -> list[str]:
     return [find_uv_bin(), *options, *map(str, arguments)]
 
 
-def _pip(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "pip", *arguments]
-
-
 def environ_of_pip(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables with PIP_CERT added, unless they say already whom pip is to trust.
 
@@ -55,5 +51,6 @@ def _first(files: Iterable[Path]) -> Path | None:
 
 if __name__ == "__main__":
     tool, *arguments = sys.argv[1:]
-    command = {"uv": uv, "pip": _pip}[tool](*arguments)
+    pip = [sys.executable, "-m", "pip", *arguments]
+    command = pip if tool == "pip" else uv(*arguments)
     os.execve(command[0], command, environ_of_pip(os.environ))

@@ -6,14 +6,15 @@ run and asked for its version. One without `ssl` or `zlib` cannot run a stack an
 
 import json
 import os
-import subprocess
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from casebook import places
-from casebook.stacks import installers
+from casebook.errors import RunFailed
+from casebook.stacks import commands, installers
 
 _QUESTION = """
 import json, platform, ssl, sys, zlib
@@ -68,20 +69,19 @@ def _find(version: str) -> Interpreter | None:
         return ask(own, "")
     if version == "today":
         return ask(own.resolve(), "") or ask(own, "")
-    for candidate in candidates(version, dict(os.environ)):
-        interpreter = ask(candidate, version)
-        if interpreter:
-            return interpreter
+    asked = set()
+    for candidate in _places(version, dict(os.environ)):
+        if candidate not in asked and candidate.is_file():
+            asked.add(candidate)
+            if interpreter := ask(candidate, version):
+                return interpreter
     return None
 
 
 def how_to_get(version: str) -> str:
     """The commands that bring a Python of this version, one or the other."""
     uv = Path(installers.uv()[0])
-    if uv.is_relative_to(places.ROOT):
-        uv = uv.relative_to(places.ROOT)
-    else:
-        uv = Path("uv")
+    uv = uv.relative_to(places.ROOT) if uv.is_relative_to(places.ROOT) else Path("uv")
     commands = [
         f"pyenv install {LAST_RELEASES.get(version, version)}",
         f"micromamba create -y -n py{version.replace('.', '')} -c conda-forge python={version}",
@@ -91,16 +91,8 @@ def how_to_get(version: str) -> str:
     return " or ".join(f"`{command}`" for command in commands)
 
 
-def candidates(version: str, environ: dict[str, str]) -> Iterator[Path]:
-    """Files that may be a Python of this version, the likeliest first, each once."""
-    seen = set()
-    for path in _places(version, environ):
-        if path not in seen and path.is_file() and os.access(path, os.X_OK):
-            seen.add(path)
-            yield path
-
-
 def _places(version: str, environ: dict[str, str]) -> Iterator[Path]:
+    """Where a Python of this version may be, the likeliest first."""
     home = Path(environ.get("HOME") or os.path.expanduser("~"))
     name = f"python{version}"
 
@@ -141,16 +133,13 @@ def _conda_roots(home: Path, environ: dict[str, str]) -> list[Path]:
 
 
 def _uv_folder(environ: dict[str, str]) -> Path:
-    done = subprocess.run(
-        installers.uv("python", "dir"), capture_output=True, text=True, env=environ, timeout=30
-    )
+    done = commands.run(installers.uv("python", "dir"), "uv", 30, environ)
     return Path(done.stdout.strip() or "/nonexistent")
 
 
 def _newest_first(folders: Iterator[Path]) -> list[Path]:
     def number(folder: Path) -> list[int]:
-        digits = "".join(c if c.isdigit() else " " for c in folder.name)
-        return [int(part) for part in digits.split()]
+        return [int(digits) for digits in re.findall(r"\d+", folder.name)]
 
     return sorted(folders, key=number, reverse=True)
 
@@ -163,12 +152,9 @@ def ask(path: Path, version: str) -> Interpreter | None:
         if not key.startswith("PYTHON") and key not in ("PYENV_VERSION", "VIRTUAL_ENV")
     }
     try:
-        done = subprocess.run(
-            [str(path), "-c", _QUESTION],
-            capture_output=True, text=True, timeout=30, env=environ, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        done = commands.run([path, "-c", _QUESTION], path.name, 30, environ)
         kind, full, family, executable, openssl = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+    except (RunFailed, ValueError):
         return None
     if kind != "CPython" or version not in ("", family):
         return None

@@ -16,12 +16,8 @@ from casebook import places
 from casebook.stacks import TABLE, installers
 from casebook.stacks.installation import REFUSED_BY_UV
 
-#: The oldest interpreter that "today" may mean.
-OLDEST_TODAY = "3.11"
-
-
-#: For every platform and every Python that "today" may mean.
-_FOR_TODAY = ("--universal", "--python-version", OLDEST_TODAY)
+#: For every platform and every Python that "today" may mean, from the oldest on.
+_FOR_TODAY = ("--universal", "--python-version", "3.11")
 
 
 def _resolve(wanted: list[str], *options: str, held: list[str]) -> str:

@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from casebook.errors import CasebookError, RunFailed
-from casebook.stacks import environments
+from casebook.stacks import commands, environments
 from casebook.stacks.environments import Environment
 
 
@@ -34,28 +33,19 @@ def ask_and_listen(
 
     spec: what the script reads; paths are told as text. within_s: seconds after which it is ended.
     called: who is named in an error, by default the stack; advice: what to do when the time is
-    over. variables: further environment variables. Raises `failed` when there is no answer;
-    whatever happens, the process is gone.
+    over. variables: further environment variables. Raises `failed` when there is no answer.
     """
     called = called or environment.stack.name
+    done = commands.run(
+        [environment.python, script], called, within_s,
+        environments.clean_environ(environment) | (variables or {}),
+        text=json.dumps(spec, default=os.fspath),
+        advice=f"Nothing was recorded. {advice}", failed=failed,
+    )  # fmt: skip
     try:
-        done = subprocess.run(
-            [str(environment.python), str(script)],
-            input=json.dumps(spec, default=os.fspath),
-            env=environments.clean_environ(environment) | (variables or {}),
-            capture_output=True,
-            text=True,
-            timeout=within_s,
-        )
         return json.loads(done.stdout), done.stderr
-    except subprocess.TimeoutExpired:
-        raise failed(
-            f"{called}: no answer within {within_s:.0f} s, so it was ended. Nothing was "
-            f"recorded. {advice}"
-        ) from None
     except ValueError:
-        said = done.stderr.strip().splitlines()[-1:] or ["nothing on standard error"]
         raise failed(
             f"{called}: {script.name} left with exit code {done.returncode} and no answer "
-            f"({said[0]}). Nothing was recorded."
+            f"({commands.last_line(done)}). Nothing was recorded."
         ) from None
