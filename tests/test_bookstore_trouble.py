@@ -97,11 +97,12 @@ def _visit(client, trouble, ports, ca_file):
         counters=lambda: {"connections": None, "peak_streams": None},
         reset=lambda: None,
     )
-    how = {"at_once": AT_ONCE} if reader.protocol == "h2" else {"connections": CONNECTIONS}
-    how = how if reader.most > 1 else {}
-    how["patience_s"] = 2.0 if "stall" in trouble else 20.0
+    many = min(reader.most, AT_ONCE if reader.protocol == "h2" else CONNECTIONS)
+    patience_s = 2.0 if "stall" in trouble else 20.0
     try:
-        return visits.visit(client, n=N, repeats=1, target=target, **how)
+        return visits.visit(
+            f"{client}:{many}", n=N, repeats=1, target=target, patience_s=patience_s
+        )
     except VisitFailed as error:
         return error
     except MissingInterpreter:

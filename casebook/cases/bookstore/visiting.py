@@ -96,7 +96,7 @@ class Host(contextlib.ExitStack):
         )
 
     def _made(self, visit: Visit, patience_s: float) -> dict:
-        ids = None if visit.n == len(stock.ids()) else readers.books(visit.n)
+        ids = None if visit.n == stock.SIZE else stock.ids()[: visit.n]
         longest_s = visit.delay_s + 2 * visit.latency_ms / 1000 + 0.02
         within_s = 60 + patience_s + 3 * visit.n * longest_s
         place, url = self.store, self.url(visit.latency_ms)
@@ -111,7 +111,9 @@ class Host(contextlib.ExitStack):
         return {
             **asdict(visit),
             **_figures(answer, visit.connections),
-            **_reader(visit, answer["python"]),
+            "label": readers.label(visit.client, visit.how),
+            "stack": readers.get(visit.client).stack,
+            "python": answer["python"],
             "server_cpu_s": round(server_cpu_s, 6),
             "server_connections": counted["connections"],
             "server_streams_peak": counted["peak_streams"],
@@ -119,19 +121,6 @@ class Host(contextlib.ExitStack):
             "instead": "",
             "measured_at": measurements.now(),
         }
-
-
-def _reader(visit: Visit, python: str) -> dict:
-    """The columns that say who visited."""
-    reader = readers.get(visit.client)
-    versions = environments.ensure(stacks.get(reader.stack)).versions
-    return {
-        "label": readers.label(visit.client, visit.how),
-        "stack": reader.stack,
-        "library": reader.library,
-        "version": versions.get(reader.library, python),  # http.client has none of its own
-        "python": python,
-    }
 
 
 def _figures(answer: dict, planned: int) -> dict:
