@@ -2,14 +2,12 @@
 
 import json
 import socket
-import ssl
 import threading
 import time
-import urllib.error
-import urllib.request
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
+from bookstore_asking import IDS, book, over_http1
 
 from casebook.cases.bookstore import hello, loops, loss, readers, stock, store, visits
 from casebook.errors import UsageError
@@ -97,9 +95,8 @@ def test_what_is_not_reached_is_not_held() -> None:
     with store.open_store() as place:
         with relay.relay(place.url, 0, relay.Held(10_000_000, 1.0)) as url:
             start = time.perf_counter()
-            context = ssl.create_default_context(cafile=str(place.ca_file))
-            with urllib.request.urlopen(url, context=context) as response:
-                assert json.load(response) == list(stock.ids())
+            ((_, _, body),) = over_http1(replace(place, url=url), "/")
+            assert json.loads(body) == IDS
             assert time.perf_counter() - start < 1
 
 
@@ -132,11 +129,6 @@ def test_no_distance_is_one_measurement_whichever_way_it_is_written() -> None:
 
 def test_the_listed_bookstore_serves_books_and_knows_what_it_has_not() -> None:
     with hello.serve(script=hello.BOOKS) as site:
-        context = ssl.create_default_context(cafile=str(site.ca_file))
-        book = stock.ids()[4]
-        with urllib.request.urlopen(f"{site.url}/book?id={book}", context=context) as response:
-            assert json.load(response) == stock.books()[book]
-        with urllib.request.urlopen(f"{site.url}/", context=context) as response:
-            assert json.load(response) == list(stock.ids())
-        with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"{site.url}/book?id=1", context=context)
+        seen = over_http1(site, book(IDS[4]), "/", book("1"))
+    assert [status for _, status, _ in seen] == [200, 200, 404]
+    assert [json.loads(body) for _, _, body in seen[:2]] == [stock.books()[IDS[4]], IDS]
