@@ -3,7 +3,7 @@
 import ast
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +151,8 @@ def read(
     """
     reader = get(client)
     spec: dict[str, Any] = {"script": reader.script, "protocol": reader.protocol, "ids": ids}
-    spec |= {"timeout_s": PATIENCE_S} | asdict(how) | further
+    spec |= {"at_once": how.at_once, "connections": how.connections, "order": how.order}
+    spec |= {"timeout_s": PATIENCE_S} | further
     answer = ask(script, reader.stack, store, within_s, client, **spec)
     failure = answer["failure"]
     if failure and failure["waiting"] and not failure["certain"] and how.at_once > 1:

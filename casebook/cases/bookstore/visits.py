@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -227,8 +228,9 @@ def plan(
     in_words = "; ".join(f"{book}: {wait_s:g} s" for book, wait_s in (slow or {}).items())
     # Always a float: 0 and 0.0 are the same distance, and the same measurement.
     distances = [round(float(each) * 1000, 3) for each in distances]
+    place: dict[str, Any] = {"engine": engine, "delay_s": delay_s, "slow": in_words}
     kinds = [
-        Visit(name, engine, size, **asdict(how), latency_ms=far, delay_s=delay_s, slow=in_words)
+        Visit(client=name, n=size, latency_ms=far, **asdict(how), **place)
         for far, size, (name, how) in product(distances, sizes, manners)
     ]
     return [replace(kind, repeat=repeat) for repeat, kind in in_turns(kinds, repeats)]

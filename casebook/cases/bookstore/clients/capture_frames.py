@@ -8,6 +8,8 @@ sent or received, "replies": [{"path", "status", "body"}] in the order complete,
 or a text}. What TLS adds is not in the chunks.
 """
 
+import json
+import sys
 import time
 
 import bare_h2
@@ -53,4 +55,8 @@ def capture(spec):
 
 
 if __name__ == "__main__":
-    bare_h2.main(capture)
+    try:
+        answer = dict(capture(json.load(sys.stdin)), failure=None)
+    except Exception as error:
+        answer = {"failure": f"{type(error).__name__}: {error}"}
+    json.dump(answer, sys.stdout)
