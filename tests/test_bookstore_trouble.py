@@ -66,6 +66,8 @@ def outcome(tmp_path_factory):
     made = certificates.make(tmp_path_factory.mktemp("trouble"))
     spec = {"books": str(stock.FILE), "book": BOOK, "after": AFTER, "streams": STREAMS}
     spec |= {"chain_file": str(made.chain_file), "key_file": str(made.key_file)}
+    wanted = {f"{trouble} {readers.get(client).protocol}" for client, trouble in CASES}
+    spec["wanted"] = list(wanted)
     environment = environments.ensure(stacks.get("h2-today"))
     with subprocess.Popen(
         [environment.python, TROUBLE, json.dumps(spec)], text=True,

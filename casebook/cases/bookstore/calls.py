@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from casebook.cases.bookstore import inspection, readers, stock, store
-from casebook.errors import MissingInterpreter, UsageError, VisitFailed
+from casebook.errors import MissingInterpreter, UsageError
 from casebook.places import PROBES
 from casebook.runs import measurements
 from casebook.words import LIVE
@@ -68,10 +68,5 @@ def _counted(client: str, how: readers.Manner, place, n: int) -> dict[str, int]:
         client, place, stock.ids()[:n], how, _LONGEST_S,
         script=PROBES / "package_calls.py", scripts=readers.SCRIPTS,
     )  # fmt: skip
-    if answer["failure"] or answer["books"] != n:
-        cause = f": {inspection.in_words(answer['failure'])}" if answer["failure"] else ""
-        raise VisitFailed(
-            f"{client}: {answer['books']} of {n} books came under the profile{cause}. "
-            "Nothing was recorded."
-        )
+    inspection.check(client, answer, n)
     return answer["calls"]

@@ -123,22 +123,16 @@ def _figures(answer: dict, planned: int) -> dict:
 
     More connections than planned mean that some were lost, and that it asked again over a new one.
     """
-    opened = answer["opened"]
     again = [
         f"connection {i} (of {planned} planned) after {books} books"
-        for i, books in enumerate(opened, 1)
+        for i, books in enumerate(answer["opened"], 1)
         if i > planned
     ]
+    used_s = answer["process_user_s"] + answer["process_sys_s"]
     return {name: answer[name] for name in _AS_ANSWERED} | {
-        "cpu_percent": _cpu_percent(answer, ""),
-        "process_cpu_percent": _cpu_percent(answer, "process_"),
-        "opened": len(opened),
+        # Per cent of one processor, as `time` prints it.
+        "process_cpu_percent": round(100 * used_s / answer["process_wall_s"], 1),
+        "opened": len(answer["opened"]),
         "recovered": "; ".join(again),
         "books": len(answer["bodies"]),
     }
-
-
-def _cpu_percent(answer: dict, of: str) -> float:
-    """Per cent of one processor, as `time` prints it."""
-    used_s = answer[f"{of}user_s"] + answer[f"{of}sys_s"]
-    return round(100 * used_s / answer[f"{of}wall_s"], 1)

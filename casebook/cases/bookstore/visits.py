@@ -33,15 +33,15 @@ from casebook.words import REFERENCE
 #: The columns of `visit`. Times in seconds.
 #:
 #: label: the client and its manner in words. wall_s, user_s, sys_s: from the first connection to
-#: the last book; cpu_percent: their share, as the article printed it. process_*: the same of the
-#: whole process, start and imports included, which is what the article's `time` measured.
-#: server_*: what the store's process used and counted meanwhile. opened: TCP connections that the
-#: client opened; peak_in_flight: the most books that it had asked for and not yet read. recovered:
+#: the last book. process_*: the same of the whole process, start and imports included, which is
+#: what the article's `time` measured; process_cpu_percent: their share, as it printed it. server_*:
+#: what the store's process used and counted meanwhile. opened: TCP connections that the client
+#: opened; peak_in_flight: the most books that it had asked for and not yet read. recovered:
 #: connections that it had to open beyond those planned, in words; empty when there was none.
 COLUMNS = [
     "client", "label", "stack", "python", "protocol", "engine",
     "n", "at_once", "connections", "order", "latency_ms", "delay_s", "slow", "repeat",
-    "wall_s", "user_s", "sys_s", "cpu_percent",
+    "wall_s", "user_s", "sys_s",
     "process_wall_s", "process_user_s", "process_sys_s", "process_cpu_percent",
     "server_cpu_s", "server_connections", "server_streams_peak",
     "opened", "peak_in_flight", "books", "recovered", "source", "measured_at", "instead",
