@@ -82,12 +82,6 @@ class Answers:
         return path.endswith("=" + self.spec["book"])
 
 
-def reset(tls):
-    """Close with a TCP reset, as a server that died."""
-    tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    raise HangUp
-
-
 def speak_http1(tls, answers):
     """Requests one after the other, as they come."""
     stream = tls.makefile("rb")
@@ -99,7 +93,9 @@ def speak_http1(tls, answers):
             pass
         path = line[1].decode()
         if answers.is_about(path) and answers.trouble == "reset":
-            reset(tls)
+            # A TCP reset, as of a server that died.
+            tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return
         if answers.is_about(path) and answers.trouble == "nonsense":
             tls.sendall(b"\x00\xff nothing that means anything\r\n\r\n" * 40)
             continue

@@ -63,7 +63,6 @@ def _rows(client: str, place, few: int, many: int) -> list[dict]:
 
 
 def _counted(client: str, how: readers.Manner, place, n: int) -> dict[str, int]:
-    """The calls of one visit, by package."""
     answer = readers.read(
         client, place, stock.ids()[:n], how, _LONGEST_S,
         script=PROBES / "package_calls.py", scripts=readers.SCRIPTS,

@@ -1,7 +1,7 @@
 """Ask a server over HTTP/2 and keep every byte that goes either way: one JSON object in, one out.
 
-In: {"url", "ca_file", "paths": [path, ...], "at_once", "patience_s"}. Asks for the paths over one
-connection with the bare h2 client, and leaves with a GOAWAY, as RFC 9113, 6.8 wants it.
+In: {"url", "ca_file", "paths": [path, ...], "at_once"}. Asks for the paths over one connection with
+the bare h2 client, and leaves with a GOAWAY, as RFC 9113, 6.8 wants it.
 
 Out: {"chunks": [[seconds since the first, "client" or "server", hexadecimal], ...] in the order
 sent or received, "replies": [{"path", "status", "body"}] in the order complete, "failure": null
@@ -13,6 +13,8 @@ import sys
 import time
 
 import bare_h2
+
+_PATIENCE_S = 15
 
 
 class Tap:
@@ -40,7 +42,7 @@ def capture(spec):
     if connection.protocol != "h2":
         spoken = connection.protocol or "no protocol"
         raise bare_h2.Broken(f"the server chose {spoken}, so that there are no frames")
-    connection.socket.settimeout(spec["patience_s"])
+    connection.socket.settimeout(_PATIENCE_S)
     tap = connection.socket = Tap(connection.socket)
     connection.settle()
     replies = [
