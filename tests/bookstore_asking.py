@@ -6,9 +6,10 @@ import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
 from here import environment, python_in
 
-from casebook.cases.bookstore import readers, stock
+from casebook.cases.bookstore import readers, stock, witnesses
 from casebook.cases.bookstore.store import ENGINES
 
 CLIENT = Path(__file__).parent / "store_client.py"
@@ -19,6 +20,12 @@ def needed(engine):
     """The engine, or a test that is skipped: its environment is made now."""
     environment(ENGINES[engine][0])
     return engine
+
+
+def needs(witness):
+    """Skips where a witness is not installed, unless it is required (as in CI)."""
+    if witnesses.find(witness) is None:
+        pytest.skip(f"{witness} is not installed: {witnesses.INSTALL[witness]}")
 
 
 def over_http2(store, *paths, at_once=1_000):

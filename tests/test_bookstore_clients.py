@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from bookstore_asking import needs
 
 from casebook import places, stacks
 from casebook.cases.bookstore import inspection, readers, stock, store, visits, witnesses
@@ -270,19 +271,8 @@ def test_without_python_37_recorded_visits_stand_in_and_say_so(tmp_path, monkeyp
         visits.visit("hyper", n=4, repeats=1)
 
 
-@pytest.fixture
-def needs():
-    """Leave out a witness that is not installed, unless it is required (as in CI)."""
-
-    def check(name):
-        if witnesses.find(name) is None:
-            pytest.skip(f"{name} is not installed: {witnesses.INSTALL[name]}")
-
-    return check
-
-
 @pytest.mark.parametrize(("protocol", "connections"), [("h2", 1), ("http/1.1", 6)])
-def test_h2load_gets_the_same_bytes(open_store, needs, protocol, connections):
+def test_h2load_gets_the_same_bytes(open_store, protocol, connections):
     needs("h2load")
     seen = witnesses.h2load(open_store, protocol=protocol, connections=connections)
     assert (seen["protocol"], seen["books"]) == (protocol, 3000)
@@ -290,7 +280,7 @@ def test_h2load_gets_the_same_bytes(open_store, needs, protocol, connections):
     assert seen["body_bytes"] == connections * sum(sizes[: 3000 // connections])
 
 
-def test_h2load_takes_its_rounds_in_turns_and_says_what_the_server_used(needs):
+def test_h2load_takes_its_rounds_in_turns_and_says_what_the_server_used():
     needs("h2load")
     more = ratio("server_cpu_s", "h2", "http/1.1", by="protocol", above=0.1)
     frame = witnesses.h2load_visits(n=30, until=more, looks=(8,))
@@ -301,7 +291,7 @@ def test_h2load_takes_its_rounds_in_turns_and_says_what_the_server_used(needs):
     assert more.decide(frame).outcome == "holds"
 
 
-def test_h2load_does_not_take_one_protocol_for_the_other(needs):
+def test_h2load_does_not_take_one_protocol_for_the_other():
     needs("h2load")
     with store.open_store(http1_only=True) as old:
         with pytest.raises(VisitFailed, match=r"5 of 5 books over http/1.1, where h2 was"):
@@ -310,14 +300,14 @@ def test_h2load_does_not_take_one_protocol_for_the_other(needs):
         witnesses.h2load(old, n=5)  # it has ended
 
 
-def test_curl_shows_a_missing_book_and_what_it_says_itself(open_store, needs):
+def test_curl_shows_a_missing_book_and_what_it_says_itself(open_store):
     needs("curl")
     seen = witnesses.curl(open_store, "/book?id=1")
     assert seen["status"] == 404
     assert any("ALPN" in line for line in seen["said"])
 
 
-def test_curl_trusts_nobody_else(open_store, needs, tmp_path):
+def test_curl_trusts_nobody_else(open_store):
     needs("curl")
     with store.open_store() as other, pytest.raises(VisitFailed, match=r"curl: /: .*certificate"):
         witnesses.curl(type(other)(**vars(open_store) | {"ca_file": other.ca_file}))

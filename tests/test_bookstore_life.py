@@ -38,7 +38,7 @@ def test_it_ends_with_its_block_and_leaves_nothing(engine, tmp_path, monkeypatch
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with open_store(engine) as store:
         assert alive(store.pid)
-        assert [path.parent for path in [store.ca_file]] == list(tmp_path.iterdir())
+        assert [store.ca_file.parent] == list(tmp_path.iterdir())
     assert not alive(store.pid)
     assert list(tmp_path.iterdir()) == []
     store.stop()  # again: harmless

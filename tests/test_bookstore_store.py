@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from bookstore_asking import IDS, book, connection, needed, over_http1, over_http2
+from bookstore_asking import IDS, book, connection, needed, needs, over_http1, over_http2
 
 from casebook.cases.bookstore import stock, witnesses
 from casebook.cases.bookstore.store import ENGINES, fingerprint, open_store
@@ -72,8 +72,7 @@ def test_what_is_not_there_is_404_and_nothing_breaks(store):
 
 
 def test_curl_agrees(store):
-    if witnesses.find("curl") is None:  # raises where it is required
-        pytest.skip("there is no curl with HTTP/2")
+    needs("curl")
     for http1_only, protocol in ((False, "h2"), (True, "http/1.1")):
         seen = witnesses.curl(store, book(IDS[7]), http1_only=http1_only)
         assert (seen["protocol"], seen["status"]) == (protocol, 200)
