@@ -114,12 +114,12 @@ def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **asked) -> 
     position: the book's place among those asked for, from 1; arrived: its place among those read;
     at_s: seconds since the visit began. Parameters and errors as for `visit`.
     """
-    rows = []
-    for record in records(clients, repeats, **asked):
-        position = {book: i for i, book in enumerate(stock.ids(), 1)}
-        for arrived, (book, at_s) in enumerate(record["arrivals"], 1):
-            place = {"book": book, "position": position[book], "arrived": arrived, "at_s": at_s}
-            rows.append(record | place)
+    position = {book: i for i, book in enumerate(stock.ids(), 1)}
+    rows = [
+        record | {"book": book, "position": position[book], "arrived": arrived, "at_s": at_s}
+        for record in records(clients, repeats, **asked)
+        for arrived, (book, at_s) in enumerate(record["arrivals"], 1)
+    ]
     return pd.DataFrame(rows, columns=ARRIVAL_COLUMNS)
 
 
