@@ -6,9 +6,10 @@ import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
 from here import environment, python_in
 
-from casebook.cases.bookstore import stock
+from casebook.cases.bookstore import readers, stock, witnesses
 from casebook.cases.bookstore.store import ENGINES
 
 CLIENT = Path(__file__).parent / "store_client.py"
@@ -21,9 +22,15 @@ def needed(engine):
     return engine
 
 
+def needs(witness):
+    """Skips where a witness is not installed, unless it is required (as in CI)."""
+    if witnesses.find(witness) is None:
+        pytest.skip(f"{witness} is not installed: {witnesses.INSTALL[witness]}")
+
+
 def over_http2(store, *paths, at_once=1_000):
     """What store_client.py saw of these paths, so many asked for at once on one connection."""
-    asked = {"port": urlsplit(store.url).port, "ca_file": str(store.ca_file)}
+    asked = {"clients": str(readers.SCRIPTS), "url": store.url, "ca_file": str(store.ca_file)}
     asked |= {"paths": paths, "at_once": at_once}
     done = python_in("twisted-today", CLIENT, input=json.dumps(asked), check=True)
     return json.loads(done.stdout)

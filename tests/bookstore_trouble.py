@@ -1,10 +1,11 @@
 """A bookstore that misbehaves: python bookstore_trouble.py SPEC (JSON), in an environment with h2.
 
 SPEC: {"books": the file of the books, "chain_file", "key_file", "book": the id in trouble,
-"after": requests that a connection lives for, "streams": how many it takes at a time}.
+"after": requests that a connection lives for, "streams": how many it takes at a time, "wanted":
+["<trouble> <protocol>", ...]}.
 
-Listens on one port for each trouble and protocol, prints {"<trouble> <protocol>": port} as one
-line, and ends with its standard input. HTTP/1.1 is written by hand; HTTP/2's frames are h2's.
+Listens on one port for each that is wanted, prints {"<trouble> <protocol>": port} as one line, and
+ends with its standard input. HTTP/1.1 is written by hand; HTTP/2's frames are h2's.
 
 The troubles: none · few-streams (SETTINGS that allow few; more are refused) · refused (more are
 refused though SETTINGS allow them) · goaway (each connection ends after so many requests) ·
@@ -15,6 +16,7 @@ stalled-list · nonsense (in place of the book) · leaves (after so many request
 any more; for one visit) · other-protocol (h2 clients get HTTP/1.1).
 """
 
+import contextlib
 import json
 import socket
 import ssl
@@ -30,16 +32,7 @@ from h2.events import ConnectionTerminated, RequestReceived
 from h2.exceptions import ProtocolError
 from hyperframe.frame import GoAwayFrame, HeadersFrame, SettingsFrame
 
-ANY = ("none", "goaway", "hangs-up", "cut-short", "half", "reset", "wrong-body", "missing")
-ANY += ("short-list", "stall", "stalled-list", "nonsense")
-ONLY_H2 = ("few-streams", "refused", "leaves", "other-protocol")
-PROTOCOLS = ("h2", "http/1.1")
-
 REFUSED_STREAM, INTERNAL_ERROR = 7, 2
-
-
-class HangUp(Exception):
-    """The connection is to be closed now."""
 
 
 class Answers:
@@ -49,47 +42,42 @@ class Answers:
         with open(spec["books"], encoding="utf-8") as file:
             self.books = json.load(file)
         self.spec, self.trouble = spec, trouble
-        self.left = threading.Event()
+        self.have_left = False
 
     def to(self, path):
-        """Status, announced length and body; None for no answer. Raises HangUp."""
+        """Status, announced length and body; None for no answer. Raises ConnectionError for a
+        connection that is to be closed now."""
         query = parse_qs(urlsplit(path).query)
         if "id" not in query:
             return self.listing()
         book = query["id"][0]
         if self.trouble == "hangs-up":
-            raise HangUp
-        if (self.trouble == "missing" and book == self.spec["book"]) or book not in self.books:
-            return 404, 0, b""
-        body = json.dumps(self.books[book]).encode()
+            raise ConnectionError
         if book != self.spec["book"]:
-            return 200, len(body), body
-        half = body[: len(body) // 2]
-        other = json.dumps(next(iter(self.books.values()))).encode()
+            return whole(self.books[book])
+        _, length, body = whole(self.books[book])
+        other = next(iter(self.books.values()))
         return {
-            "cut-short": (200, len(body), half),
-            "half": (200, len(half), half),
-            "wrong-body": (200, len(other), other),
+            "missing": (404, 0, b""),
+            "cut-short": (200, length, body[: length // 2]),
+            "half": (200, length // 2, body[: length // 2]),
+            "wrong-body": whole(other),
             "stall": None,
-        }.get(self.trouble, (200, len(body), body))
+        }.get(self.trouble, (200, length, body))
 
     def listing(self):
         if self.trouble == "stalled-list":
             return None
-        ids = list(self.books)
-        if self.trouble == "short-list":
-            ids.remove(self.spec["book"])
-        body = json.dumps(ids).encode()
-        return 200, len(body), body
+        is_short = self.trouble == "short-list"
+        return whole([book for book in self.books if not (is_short and book == self.spec["book"])])
 
     def is_about(self, path):
         return path.endswith("=" + self.spec["book"])
 
 
-def reset(tls):
-    """Close with a TCP reset, as a server that died."""
-    tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    raise HangUp
+def whole(content):
+    body = json.dumps(content).encode()
+    return 200, len(body), body
 
 
 def speak_http1(tls, answers):
@@ -103,7 +91,9 @@ def speak_http1(tls, answers):
             pass
         path = line[1].decode()
         if answers.is_about(path) and answers.trouble == "reset":
-            reset(tls)
+            # A TCP reset, as of a server that died.
+            tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return
         if answers.is_about(path) and answers.trouble == "nonsense":
             tls.sendall(b"\x00\xff nothing that means anything\r\n\r\n" * 40)
             continue
@@ -166,14 +156,13 @@ class Http2:
             else:
                 self.answer_one(stream, path)
             self.count += 1
-            if trouble == "goaway" and self.count == spec["after"]:
-                goaway = GoAwayFrame(0, last_stream_id=stream, error_code=0)
-                self.tls.sendall(self.h2.data_to_send() + goaway.serialize())
-                raise HangUp
-            if trouble == "leaves" and self.count == spec["after"]:
-                self.answers.left.set()
-                self.tls.sendall(self.h2.data_to_send())
-                raise HangUp
+            if trouble in ("goaway", "leaves") and self.count == spec["after"]:
+                self.answers.have_left = trouble == "leaves"
+                said = self.h2.data_to_send()
+                if trouble == "goaway":
+                    said += GoAwayFrame(0, last_stream_id=stream, error_code=0).serialize()
+                self.tls.sendall(said)
+                raise ConnectionError
 
     def answer_one(self, stream, path):
         answer = self.answers.to(path)
@@ -190,22 +179,14 @@ class Http2:
 
 def serve(raw, context, answers):
     """One connection, whatever becomes of it."""
-    try:
-        if answers.left.is_set():
-            raise ConnectionError
-        tls = context.wrap_socket(raw, server_side=True)
-    except OSError:
-        raw.close()
-        return
-    try:
-        if tls.selected_alpn_protocol() == "h2":
-            Http2(tls, answers).speak()
-        else:
-            speak_http1(tls, answers)
-    except (HangUp, OSError, ProtocolError):
-        pass
-    finally:
-        tls.close()
+    with contextlib.suppress(OSError, ProtocolError), raw:
+        if answers.have_left:
+            return
+        with context.wrap_socket(raw, server_side=True) as tls:
+            if tls.selected_alpn_protocol() == "h2":
+                Http2(tls, answers).speak()
+            else:
+                speak_http1(tls, answers)
 
 
 def listen(spec, trouble, protocol):
@@ -228,11 +209,7 @@ def listen(spec, trouble, protocol):
 
 def main():
     spec = json.loads(sys.argv[1])
-    ports = {
-        f"{trouble} {protocol}": listen(spec, trouble, protocol)
-        for protocol in PROTOCOLS
-        for trouble in ANY + (ONLY_H2 if protocol == "h2" else ())
-    }
+    ports = {wanted: listen(spec, *wanted.split()) for wanted in spec["wanted"]}
     print(json.dumps(ports), flush=True)
     sys.stdin.read()
 

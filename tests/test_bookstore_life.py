@@ -1,6 +1,5 @@
 """The life and death of a store: with its block, its owner, its terminal."""
 
-import http.client
 import json
 import os
 import signal
@@ -9,10 +8,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
-from bookstore_asking import IDS, book, needed
+from bookstore_asking import IDS, book, connection, needed
 from here import alive, eventually, last_words, run
 
 from casebook import cli, places
@@ -38,7 +38,7 @@ def test_it_ends_with_its_block_and_leaves_nothing(engine, tmp_path, monkeypatch
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with open_store(engine) as store:
         assert alive(store.pid)
-        assert [path.parent for path in [store.ca_file]] == list(tmp_path.iterdir())
+        assert [store.ca_file.parent] == list(tmp_path.iterdir())
     assert not alive(store.pid)
     assert list(tmp_path.iterdir()) == []
     store.stop()  # again: harmless
@@ -94,9 +94,7 @@ def test_serve_prints_where_and_leaves_nothing(engine, number):
         assert list(ready) == ["url", "ca_file", "pid"]
         context = ssl.create_default_context(cafile=ready["ca_file"])
         context.set_alpn_protocols(["h2", "http/1.1"])
-        client = http.client.HTTPSConnection(
-            "127.0.0.1", urlsplit(ready["url"]).port, context=context
-        )
+        client = connection(SimpleNamespace(**ready), context)
         client.request("GET", book(IDS[0]))
         assert client.sock.selected_alpn_protocol() == "http/1.1"
         assert json.loads(client.getresponse().read()) == stock.books()[IDS[0]]

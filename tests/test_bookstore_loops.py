@@ -1,15 +1,14 @@
 """The two loops, the connection that is held up, and what chapters print of the clients."""
 
 import json
-import socket
-import ssl
-import threading
 import time
-import urllib.error
 import urllib.request
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 
 import pytest
+from bookstore_asking import IDS, book, over_http1
+from here import Quiet, serving
 
 from casebook.cases.bookstore import hello, loops, loss, readers, stock, store, visits
 from casebook.errors import UsageError
@@ -31,10 +30,13 @@ def test_without_a_slow_book_both_loops_take_the_same() -> None:
     assert set(seen["position"]) == set(range(1, 6))
 
 
-@pytest.mark.parametrize("n", [0, 101])
-def test_more_streams_than_the_server_takes_are_refused(n: int) -> None:
+@pytest.mark.parametrize(
+    ("arrivals", "n"),
+    [(loops.arrivals, 0), (loops.arrivals, 101), (partial(loss.arrivals, "pipes:6"), 5)],
+)
+def test_too_few_books_and_too_many_are_refused(arrivals, n: int) -> None:
     with pytest.raises(UsageError):
-        loops.arrivals(n=n)
+        arrivals(n=n)
 
 
 def test_the_loops_are_shown_as_they_run_and_their_differences_stand_out() -> None:
@@ -55,40 +57,30 @@ def test_one_held_connection_stops_all_streams_and_one_of_six_pipes() -> None:
     assert after["bare-h2"] > 20
 
 
-def test_too_few_books_for_a_hold_are_refused() -> None:
-    with pytest.raises(UsageError):
-        loss.arrivals("pipes:6", n=5)
+class Bytewise(Quiet):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "200")
+        self.end_headers()
+        for piece in range(200):
+            self.wfile.write(bytes([piece]))
 
 
-def _answer_s(url: str, n: int) -> tuple[float, bytes]:
-    """Ask a server that counts up for n bytes; seconds until all of them were there."""
-    host, port = url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=20) as sock:
-        start = time.perf_counter()
-        sock.sendall(b"%d\n" % n)
-        got = b""
-        while len(got) < n:
-            got += sock.recv(1 << 16)
-        return time.perf_counter() - start, got
+def _answer_s(url: str) -> tuple[float, bytes]:
+    """Seconds until all of an answer was there, and the answer."""
+    start = time.perf_counter()
+    with urllib.request.urlopen(url, timeout=20) as response:
+        body = response.read()
+    return time.perf_counter() - start, body
 
 
 def test_the_relay_holds_up_the_first_connection_alone_and_loses_nothing() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def answer(sock: socket.socket) -> None:
-            with sock:
-                for piece in range(int(sock.recv(100))):
-                    sock.sendall(bytes([piece % 256]))
-
-        def accept() -> None:
-            for _ in range(3):
-                threading.Thread(target=answer, args=listener.accept()[:1], daemon=True).start()
-
-        threading.Thread(target=accept, daemon=True).start()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        with relay.relay(url, 0, relay.Held(after_bytes=50, for_s=0.5)) as through:
-            first, body = _answer_s(through, 200)
-            again, _ = _answer_s(through, 200)
+    with (
+        serving(Bytewise) as url,
+        relay.relay(url, 0, relay.Held(after_bytes=150, for_s=0.5)) as through,
+    ):
+        first, body = _answer_s(through)
+        again, _ = _answer_s(through)
     assert body == bytes(range(200))
     assert first >= 0.5 > again
 
@@ -97,9 +89,8 @@ def test_what_is_not_reached_is_not_held() -> None:
     with store.open_store() as place:
         with relay.relay(place.url, 0, relay.Held(10_000_000, 1.0)) as url:
             start = time.perf_counter()
-            context = ssl.create_default_context(cafile=str(place.ca_file))
-            with urllib.request.urlopen(url, context=context) as response:
-                assert json.load(response) == list(stock.ids())
+            ((_, _, body),) = over_http1(replace(place, url=url), "/")
+            assert json.loads(body) == IDS
             assert time.perf_counter() - start < 1
 
 
@@ -132,11 +123,6 @@ def test_no_distance_is_one_measurement_whichever_way_it_is_written() -> None:
 
 def test_the_listed_bookstore_serves_books_and_knows_what_it_has_not() -> None:
     with hello.serve(script=hello.BOOKS) as site:
-        context = ssl.create_default_context(cafile=str(site.ca_file))
-        book = stock.ids()[4]
-        with urllib.request.urlopen(f"{site.url}/book?id={book}", context=context) as response:
-            assert json.load(response) == stock.books()[book]
-        with urllib.request.urlopen(f"{site.url}/", context=context) as response:
-            assert json.load(response) == list(stock.ids())
-        with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"{site.url}/book?id=1", context=context)
+        seen = over_http1(site, book(IDS[4]), "/", book("1"))
+    assert [status for _, status, _ in seen] == [200, 200, 404]
+    assert [json.loads(body) for _, _, body in seen[:2]] == [stock.books()[IDS[4]], IDS]

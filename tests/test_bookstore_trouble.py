@@ -66,6 +66,8 @@ def outcome(tmp_path_factory):
     made = certificates.make(tmp_path_factory.mktemp("trouble"))
     spec = {"books": str(stock.FILE), "book": BOOK, "after": AFTER, "streams": STREAMS}
     spec |= {"chain_file": str(made.chain_file), "key_file": str(made.key_file)}
+    wanted = {f"{trouble} {readers.get(client).protocol}" for client, trouble in CASES}
+    spec["wanted"] = list(wanted)
     environment = environments.ensure(stacks.get("h2-today"))
     with subprocess.Popen(
         [environment.python, TROUBLE, json.dumps(spec)], text=True,
@@ -97,11 +99,12 @@ def _visit(client, trouble, ports, ca_file):
         counters=lambda: {"connections": None, "peak_streams": None},
         reset=lambda: None,
     )
-    how = {"at_once": AT_ONCE} if reader.protocol == "h2" else {"connections": CONNECTIONS}
-    how = how if reader.most > 1 else {}
-    how["patience_s"] = 2.0 if "stall" in trouble else 20.0
+    many = min(reader.most, AT_ONCE if reader.protocol == "h2" else CONNECTIONS)
+    patience_s = 2.0 if "stall" in trouble else 20.0
     try:
-        return visits.visit(client, n=N, repeats=1, target=target, **how)
+        return visits.visit(
+            f"{client}:{many}", n=N, repeats=1, target=target, patience_s=patience_s
+        )
     except VisitFailed as error:
         return error
     except MissingInterpreter:

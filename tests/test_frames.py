@@ -1,19 +1,16 @@
 """The recorder of HTTP/2's frames and the smallest site, against real servers."""
 
-import http.client
 import json
-import ssl
 from pathlib import Path
 
 import pytest
+from bookstore_asking import IDS, book, over_http1
 from here import alive, environment, eventually, last_words
 
 from casebook.cases.bookstore import frames, hello, stock, store
 from casebook.errors import ServerFailed, UsageError, VisitFailed
 from casebook.stacks import environments
 
-BOOKS = stock.books()
-IDS = list(BOOKS)
 TWISTED = ["twisted-today"]
 if environments.find_interpreter("3.7"):
     TWISTED.append("twisted-16.3-py37")
@@ -26,7 +23,7 @@ def shop():
 
 
 def paths(count):
-    return [f"/book?id={book}" for book in IDS[:count]]
+    return list(map(book, IDS[:count]))
 
 
 def head(length, kind, flags, stream):
@@ -83,7 +80,7 @@ def test_one_book_is_on_one_stream_and_whole(engine):
     assert list(stream.loc[stream["sender"] == "client", "type"]) == ["HEADERS"]
     assert "END_STREAM" in stream.iloc[0]["flags"] and "END_STREAM" in stream.iloc[-1]["flags"]
     body = b"".join(stream.loc[stream["type"] == "DATA", "payload"])
-    assert json.loads(body) == BOOKS[IDS[0]]
+    assert json.loads(body) == stock.books()[IDS[0]]
     assert seen["t_s"].is_monotonic_increasing
     assert seen.iloc[-1][["sender", "type"]].tolist() == ["client", "GOAWAY"]
 
@@ -129,17 +126,6 @@ def test_a_page_that_is_missing_is_no_recording(shop):
 # ---------------------------------------------------------------- the smallest site
 
 
-def ask(site):
-    trust = ssl.create_default_context(cafile=site.ca_file)
-    connection = http.client.HTTPSConnection(
-        site.url.removeprefix("https://"), context=trust, timeout=20
-    )
-    connection.request("GET", "/")
-    body = connection.getresponse().read()
-    connection.close()
-    return body
-
-
 def test_the_script_says_nothing_of_protocols():
     assert "http/" not in hello.SCRIPT.read_text().lower()
 
@@ -148,7 +134,7 @@ def test_the_script_says_nothing_of_protocols():
 def test_the_site_speaks_both_protocols_and_says_so(stack):
     with hello.serve(stack) as site:
         assert not frames.capture(site, "/").empty
-        assert ask(site) == b"Hello!"
+        assert over_http1(site, "/") == [["/", 200, "Hello!"]]
         lines = site.log(2)
     assert '"GET / HTTP/2" 200' in lines[-2]
     assert '"GET / HTTP/1.1" 200' in lines[-1]
@@ -161,7 +147,7 @@ def test_without_h2_the_site_falls_back_without_a_word(stack):
         before = site.log()
         with pytest.raises(VisitFailed, match=r"chose http/1\.1"):
             frames.capture(site, "/")
-        assert ask(site) == b"Hello!"
+        assert over_http1(site, "/") == [["/", 200, "Hello!"]]
         assert '"GET / HTTP/1.1" 200' in site.log(1)[-1]
     assert not [line for line in before if "h2" in line.lower()]
 

@@ -10,10 +10,7 @@ and witnesses.
 
 from casebook import face
 
-_MODULES = (
-    *("calls", "frames", "hello", "loops", "loss", "readers", "stock", "store", "visits"),
-    "witnesses",
-)
+_MODULES = "calls frames hello loops loss readers stock store visits witnesses".split()
 _VISITS = ("visit", "arrivals", "one_slow", "cpu_of_both", "from_reference")
 
 __getattr__, __dir__ = face.of(

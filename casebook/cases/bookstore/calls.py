@@ -7,12 +7,10 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from casebook import stacks
 from casebook.cases.bookstore import inspection, readers, stock, store
-from casebook.errors import MissingInterpreter, UsageError, VisitFailed
+from casebook.errors import MissingInterpreter, UsageError
 from casebook.places import PROBES
 from casebook.runs import measurements
-from casebook.stacks import environments
 from casebook.words import LIVE
 
 #: The packages that put HTTP itself into bytes and take it out of them again.
@@ -27,8 +25,8 @@ def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFr
 
     Each client visits a Twisted store twice under cProfile, with few and with many books: the
     difference is what books cost. Calls in other threads are not seen. Columns: client, label,
-    version, package, kind ("http": putting HTTP into bytes and back; "ours": our script, and
-    reading the JSON; "around": all else), calls (for one book), source, measured_at.
+    package, kind ("http": putting HTTP into bytes and back; "ours": our script, and reading the
+    JSON; "around": all else), calls (for one book), source, measured_at.
 
     Clients whose Python is missing are left out. Raises MissingInterpreter if those are all,
     UsageError, VisitFailed when a visit does not bring its books, and what open_store raises.
@@ -50,15 +48,12 @@ def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFr
 
 
 def _rows(client: str, place, few: int, many: int) -> list[dict]:
-    name, number = readers.numbered(client)
-    reader, how = readers.get(name), readers.manner(name, number)
+    name, how = client.partition(":")[0], readers.manner(client)
     less, more = (_counted(name, how, place, n) for n in (few, many))
-    versions = environments.ensure(stacks.get(reader.stack)).versions
     return [
         {
             "client": client,
             "label": readers.label(name, how),
-            "version": versions.get(reader.library, ""),
             "package": package,
             "kind": "ours" if package in _OURS else "http" if package in OF_HTTP else "around",
             "calls": round((calls - less.get(package, 0)) / (many - few), 2),
@@ -68,15 +63,9 @@ def _rows(client: str, place, few: int, many: int) -> list[dict]:
 
 
 def _counted(client: str, how: readers.Manner, place, n: int) -> dict[str, int]:
-    """The calls of one visit, by package."""
     answer = readers.read(
         client, place, stock.ids()[:n], how, _LONGEST_S,
         script=PROBES / "package_calls.py", scripts=readers.SCRIPTS,
     )  # fmt: skip
-    if answer["failure"] or answer["books"] != n:
-        cause = f": {inspection.in_words(answer['failure'])}" if answer["failure"] else ""
-        raise VisitFailed(
-            f"{client}: {answer['books']} of {n} books came under the profile{cause}. "
-            "Nothing was recorded."
-        )
+    inspection.check(client, answer, n)
     return answer["calls"]

@@ -38,9 +38,7 @@ SETTINGS = (
     *("MAX_FRAME_SIZE", "MAX_HEADER_LIST_SIZE", "SETTING_7", "ENABLE_CONNECT_PROTOCOL"),
 )
 
-#: Seconds that a server may be silent, and after which a recording is ended.
-PATIENCE_S, _LONGEST_S = 15, 60
-
+_LONGEST_S = 60
 _HEAD = 9
 _END_HEADERS = {0x4: "END_HEADERS"}
 _FLAGS = {
@@ -74,8 +72,9 @@ def capture(store, paths: str | Iterable[str], at_once: int = 100) -> pd.DataFra
             f"{readers.MOST_AT_ONCE} at once"
         )
     script = readers.SCRIPTS / "capture_frames.py"
-    spec = {"paths": paths, "at_once": at_once, "patience_s": PATIENCE_S}
-    answer = readers.ask(script, "h2-today", store, _LONGEST_S, store.url, **spec)
+    answer = readers.ask(
+        script, "h2-today", store, _LONGEST_S, store.url, paths=paths, at_once=at_once
+    )
     if answer["failure"]:
         raise VisitFailed(f"{store.url}: {answer['failure']}. Nothing was recorded.")
     for reply in answer["replies"]:

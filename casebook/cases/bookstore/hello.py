@@ -11,11 +11,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from casebook import stacks
 from casebook.cases.bookstore import opening
 from casebook.errors import ServerFailed
 from casebook.server.process import Server
-from casebook.stacks import environments
 
 #: What is run: it takes a private key and a certificate, and says nothing of protocols.
 SCRIPT = Path(__file__).parent / "hello_site.py"
@@ -47,8 +45,7 @@ def serve(stack: str = "twisted-today", without: str = "", script: Path = SCRIPT
     without: a package that is to be as if it were not installed. script: SCRIPT or BOOKS. Raises
     ServerFailed when it does not start, and what environments.ensure raises.
     """
-    environment = environments.ensure(stacks.get(stack))
-    site = opening.serving(environment, "listed_site.py", without=without, script=script)
+    site = opening.serving(stack, "listed_site.py", without=without, script=script)
     with site as (process, made):
         said = _log(process, made.ca_file, r"\(TLS\) starting on (\d+)", 1, _READY_S)
         (port,) = re.findall(r"\(TLS\) starting on (\d+)", "\n".join(said))

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from casebook import stacks
 from casebook.cases.bookstore import stock
 from casebook.server import certificates, limits
 from casebook.server.certificates import Certificates
 from casebook.server.process import end
 from casebook.stacks import environments
-from casebook.stacks.environments import Environment
 
 #: The scripts that run inside the environments of the servers.
 SERVING = Path(__file__).parent / "serving"
@@ -23,15 +23,18 @@ SERVING = Path(__file__).parent / "serving"
 
 @contextlib.contextmanager
 def serving(
-    environment: Environment, script: str, nameless: bool = False, /, **options: Any
+    stack: str, script: str, nameless: bool = False, /, **options: Any
 ) -> Iterator[tuple[subprocess.Popen[bytes], Certificates]]:
-    """Run a script of SERVING: its process, and the certificates that it shows. Where the block
-    fails, the process ends and the files go; otherwise both stay until the owner ends them.
+    """Run a script of SERVING in a stack's environment: its process, and the certificates that it
+    shows. Where the block fails, the process ends and the files go; otherwise both stay until the
+    owner ends them.
 
     The script reads as JSON the options, folder, chain_file, key_file, books and backlog. What it
     writes to standard error stands in the file `log` beside the certificates. nameless: the
-    certificate has no subjectAltName. The process dies with this one.
+    certificate has no subjectAltName. The process dies with this one. Raises what
+    environments.ensure raises.
     """
+    environment = environments.ensure(stacks.get(stack))
     with contextlib.ExitStack() as undo:
         folder = Path(tempfile.mkdtemp(prefix="casebook-store-"))  # readable by this user only
         undo.callback(shutil.rmtree, folder, ignore_errors=True)

@@ -3,12 +3,11 @@
 import ast
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from casebook import stacks
-from casebook.cases.bookstore import stock
 from casebook.errors import UsageError, VisitFailed
 from casebook.stacks import environments, scripts
 
@@ -17,9 +16,6 @@ VISIT = SCRIPTS / "visit.py"
 
 #: The most requests or connections at once that can be asked for.
 MOST_AT_ONCE = 1000
-
-#: The most books that can be asked for; after the last of the stock the first comes again.
-MOST_BOOKS = 30_000
 
 #: In which order a client reads responses: each when it is complete; or as they were asked for; or
 #: in chunks, each when it is complete, and the next chunk is asked for when one is in as a whole.
@@ -33,8 +29,8 @@ PATIENCE_S = 20.0
 
 @dataclass(frozen=True)
 class Reader:
-    """A client: its name in words, the stack whose environment it runs in, its script, its library
-    and its protocol.
+    """A client: its name in words, the stack whose environment it runs in, its script and its
+    protocol.
 
     many: how many requests it has open at a time on its one connection unless asked otherwise;
     over HTTP/1.1 how many connections. most: the most of them that it can have (1: one request
@@ -44,7 +40,6 @@ class Reader:
     title: str
     stack: str
     script: str
-    library: str
     protocol: str
     many: int = 1
     most: int = MOST_AT_ONCE
@@ -52,7 +47,7 @@ class Reader:
 
 
 def _requests(title: str, stack: str) -> Reader:
-    return Reader(title, stack, "with_requests", "requests", H1, most=1)
+    return Reader(title, stack, "with_requests", H1, most=1)
 
 
 #: The clients by name. `requests-*` and `hyper` are the article's two; `bare-h2` and `pipes` have
@@ -62,30 +57,26 @@ READERS = {
     "requests-2.10-py37": _requests("requests 2.10, Python 3.7", "requests-2.10.0-py37"),
     "requests-2.31-py37": _requests("requests 2.31, Python 3.7", "requests-2.31.0-py37"),
     "requests": _requests("requests", "stage-1-today"),
-    "hyper": Reader(
-        "hyper, Python 3.7", "hyper-py37", "with_hyper", "hyper", H2, 100, orders=("asked",)
-    ),
-    "httpx-h1": Reader("httpx, HTTP/1.1", "httpx-today", "with_httpx", "httpx", H1),
-    "httpx-h2": Reader("httpx, HTTP/2", "httpx-today", "with_httpx", "httpx", H2),
-    "aiohttp": Reader("aiohttp", "aiohttp-today", "with_aiohttp", "aiohttp", H1, 6),
-    "niquests": Reader(
-        "niquests", "niquests-today", "with_niquests", "niquests", H2, 100, orders=("asked",)
-    ),
-    "bare-h2": Reader("bare h2", "h2-today", "with_h2", "h2", H2, 100, orders=ORDERS),
-    "pipes": Reader("http.client", "h2-today", "pipes", "http.client", H1, 6),
+    "hyper": Reader("hyper, Python 3.7", "hyper-py37", "with_hyper", H2, 100, orders=("asked",)),
+    "httpx-h1": Reader("httpx, HTTP/1.1", "httpx-today", "with_httpx", H1),
+    "httpx-h2": Reader("httpx, HTTP/2", "httpx-today", "with_httpx", H2),
+    "aiohttp": Reader("aiohttp", "aiohttp-today", "with_aiohttp", H1, 6),
+    "niquests": Reader("niquests", "niquests-today", "with_niquests", H2, 100, orders=("asked",)),
+    "bare-h2": Reader("bare h2", "h2-today", "with_h2", H2, 100, orders=ORDERS),
+    "pipes": Reader("http.client", "h2-today", "pipes", H1, 6),
 }
 
 #: The two loops of loops.py, of which the order chooses one: for at most a hundred books.
-LOOPS = {"two-loops": Reader("two loops", "h2-today", "two_loops", "h2", H2, 100, 100, ORDERS[:2])}
+LOOPS = {"two-loops": Reader("two loops", "h2-today", "two_loops", H2, 100, 100)}
 
 
 @dataclass(frozen=True)
 class Manner:
     """How a client visits: requests at once on one connection, connections, order of reading."""
 
-    at_once: int
-    connections: int
-    order: str
+    at_once: int = 1
+    connections: int = 1
+    order: str = "asked"
 
 
 def get(client: str) -> Reader:
@@ -95,42 +86,25 @@ def get(client: str) -> Reader:
     return (READERS | LOOPS)[client]
 
 
-def numbered(client: str) -> tuple[str, int | None]:
-    """ "aiohttp:100" -> ("aiohttp", 100); "aiohttp" -> ("aiohttp", None). Raises UsageError."""
+def manner(client: str, order: str | None = None) -> Manner:
+    """How a client visits: as it is used to, or with the number and the order that are asked for.
+
+    "aiohttp:100" is aiohttp with 100 connections, and "httpx-h2:100" httpx with 100 requests at
+    once on its one. Raises UsageError for what the client cannot do.
+    """
     name, colon, number = client.partition(":")
+    reader = get(name)
     if colon and not number.isdigit():
         raise UsageError(f"{client!r}: after the colon stands a whole number")
-    return name, int(number) if colon else None
-
-
-def manner(
-    client: str,
-    number: int | None = None,
-    at_once: int | None = None,
-    connections: int | None = None,
-    order: str | None = None,
-) -> Manner:
-    """How a client visits, what is not said as it is used to.
-
-    Over HTTP/2 `at_once` can be chosen, over HTTP/1.1 `connections`; number: whichever it is.
-    Raises UsageError for what the client cannot do.
-    """
-    reader = get(client)
-    mine, other = ("at_once", "connections")[:: 1 if reader.protocol == H2 else -1]
-    asked = {"at_once": at_once, "connections": connections}
-    many = asked[mine] if number is None else number
-    if many is not None and not 1 <= many <= reader.most:
-        raise UsageError(f"{client}: {mine} is {many}; choose 1 to {reader.most}")
-    if number is None and asked[other] not in (None, 1):
-        raise UsageError(
-            f"{client}: {other} is {asked[other]}; choose 1; over {reader.protocol} choose {mine}"
-        )
+    many = int(number) if colon else reader.many
+    what = "at_once" if reader.protocol == H2 else "connections"
+    if not 1 <= many <= reader.most:
+        raise UsageError(f"{name}: {what} is {many}; choose 1 to {reader.most}")
     if order is not None and order not in reader.orders:
-        raise UsageError(f"{client} reads in the order {' or '.join(reader.orders)}, not {order!r}")
-    many = many or reader.many
+        raise UsageError(f"{name} reads in the order {' or '.join(reader.orders)}, not {order!r}")
     if many == 1:
-        return Manner(1, 1, "asked")  # there is no other order
-    return Manner(**{mine: many, other: 1}, order=order or reader.orders[0])
+        return Manner()  # there is no other order
+    return Manner(**{what: many}, order=order or reader.orders[0])
 
 
 def function(path: Path, name: str) -> ast.FunctionDef:
@@ -147,14 +121,6 @@ def place(client: str) -> dict[str, Any]:
     path = SCRIPTS / f"{get(client).script}.py"
     found = function(path, "visit")
     return {"path": path, "lines": (found.lineno, found.end_lineno)}
-
-
-def books(n: int) -> list[str]:
-    """What n books are asked for by: the ids of the stock, and "ID&round=2" and so on after it."""
-    ids = stock.ids()
-    rounds = range(1, -(-n // len(ids)) + 1)
-    again = [f"{each}&round={round_}" if round_ > 1 else each for round_ in rounds for each in ids]
-    return again[:n]
 
 
 def label(client: str, how: Manner) -> str:
@@ -185,7 +151,8 @@ def read(
     """
     reader = get(client)
     spec: dict[str, Any] = {"script": reader.script, "protocol": reader.protocol, "ids": ids}
-    spec |= {"timeout_s": PATIENCE_S} | asdict(how) | further
+    spec |= {"at_once": how.at_once, "connections": how.connections, "order": how.order}
+    spec |= {"timeout_s": PATIENCE_S} | further
     answer = ask(script, reader.stack, store, within_s, client, **spec)
     failure = answer["failure"]
     if failure and failure["waiting"] and not failure["certain"] and how.at_once > 1:

@@ -7,6 +7,7 @@ is promised to stay as it is from version to version is used: the sequence of `r
 
 import json
 import random
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -40,17 +41,14 @@ _WANT_AN = ("A A", "A E", "A I", "A O", "A Heir", "A Hour ")
 _AUTHORS = 900
 
 
-class _Lots:
+class _Lots(random.Random):
     """Draws lots from a seed."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed).random
 
     def below(self, limit: int) -> int:
         """A whole number from 0 to limit - 1."""
-        return int(self._random() * limit)
+        return int(self.random() * limit)
 
-    def among(self, choices: list[str] | tuple[str, ...]) -> str:
+    def among(self, choices: Sequence[str]) -> str:
         return choices[self.below(len(choices))]
 
     def hill(self, lowest: int, highest: int) -> int:

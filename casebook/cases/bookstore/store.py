@@ -20,7 +20,6 @@ from casebook.errors import ServerFailed, UsageError
 from casebook.server import MAX_DELAY_S, certificates
 from casebook.server.process import Server, first_line
 from casebook.stacks import Stack, digests, environments
-from casebook.stacks.environments import Environment
 
 #: What serves: the stack whose environment it runs in, and the script.
 ENGINES = {
@@ -41,24 +40,16 @@ class Store(Server):
     `url` is https://127.0.0.1:PORT; `ca_file` the PEM file to trust; `engine` one of ENGINES;
     `protocol` what a client that offers both gets, "h2" or "http/1.1"; `max_streams` how many
     requests a connection may have open at a time, as the server's own SETTINGS say (None: over
-    HTTP/1.1, or without a limit); `environment` that of the Python that serves; `delay_s` and
-    `slow` what `open_store` was told.
+    HTTP/1.1, or without a limit); `delay_s` and `slow` what `open_store` was told.
     """
 
     engine: str
     protocol: str
     max_streams: int | None
-    environment: Environment
     delay_s: float
     slow: dict[str, float]
     _asking: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _numbers: Iterator[int] = field(default_factory=itertools.count, repr=False)
-
-    @property
-    def library(self) -> str:
-        """Such as "Twisted 26.10.0"."""
-        name = self.engine.partition("-")[0]
-        return f"{name.capitalize()} {self.environment.versions[name]}"
 
     def cpu_s(self) -> float:
         """User and system CPU seconds of the server's process since it began, its start
@@ -114,9 +105,9 @@ def open_store(
     """
     slow = dict(slow or {})
     _check(engine, port, [delay_s, *slow.values()], slow, lacks)
-    environment, names = environments.ensure(stack_of(engine)), lacks != "names"
+    names = lacks != "names"
     options = dict(http1_only=http1_only, lacks=lacks, port=port, delay_s=delay_s, slow=slow)
-    with opening.serving(environment, ENGINES[engine][1], not names, **options) as (process, made):
+    with opening.serving(*ENGINES[engine], not names, **options) as (process, made):
         port = _ready(process, made.ca_file)
         protocol, max_streams = greeting.greet(port, made.ca_file, names)
         if refuse and not http1_only and protocol != "h2":
@@ -128,7 +119,6 @@ def open_store(
             engine=engine,
             protocol=protocol or "http/1.1",
             max_streams=max_streams,
-            environment=environment,
             delay_s=delay_s,
             slow=slow,
         )

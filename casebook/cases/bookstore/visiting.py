@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 
 from casebook import stacks
@@ -12,31 +13,29 @@ from casebook.server import relay
 from casebook.stacks import digests, environments, scripts
 from casebook.words import LIVE
 
-_PARTS = ("user", "sys", "wall")
+#: Columns that a client's own answer gives as they are.
+_AS_ANSWERED = (
+    *("protocol", "python", "peak_in_flight", "arrivals", "wall_s", "user_s", "sys_s"),
+    *("process_wall_s", "process_user_s", "process_sys_s"),
+)
 
 
-@dataclass(frozen=True)
-class Visit:
-    """What a visit is: who visits which store, for how many books, how, and from how far.
+@dataclass(frozen=True, kw_only=True)
+class Visit(readers.Manner):
+    """What a visit is: who visits which store, for how many books, in which manner, and from how
+    far.
 
-    at_once, connections, order: see readers.Manner. latency_ms: each way. delay_s, slow: how the
-    store answers (slow in words). repeat: the number of the round.
+    latency_ms: each way. delay_s, slow: how the store answers (slow in words). repeat: the number
+    of the round.
     """
 
     client: str
     engine: str
     n: int
-    at_once: int
-    connections: int
-    order: str
     latency_ms: float
     delay_s: float
     slow: str
     repeat: int = 1
-
-    @property
-    def how(self) -> readers.Manner:
-        return readers.Manner(self.at_once, self.connections, self.order)
 
 
 class Host(contextlib.ExitStack):
@@ -49,16 +48,14 @@ class Host(contextlib.ExitStack):
     def __init__(self, engine: str, delay_s: float = 0.0, slow: dict | None = None, target=None):
         super().__init__()
         self.engine, self.delay_s, self.slow = engine, delay_s, slow
-        self._is_mine, self._store = target is None, target
-        self._urls: dict[float, str] = {}
+        self._target, self._urls = target, dict[float, str]()
 
-    @property
+    @cached_property
     def store(self):
         """The store, open."""
-        if self._store is None:
-            opened = store.open_store(self.engine, delay_s=self.delay_s, slow=self.slow)
-            self._store = self.enter_context(opened)
-        return self._store
+        if self._target:
+            return self._target
+        return self.enter_context(store.open_store(self.engine, False, self.delay_s, self.slow))
 
     def url(self, latency_ms: float) -> str:
         """Where the store is, so far away."""
@@ -74,7 +71,7 @@ class Host(contextlib.ExitStack):
 
         made_by, of: the files and the values that it depends on, beside the store.
         """
-        if not self._is_mine:  # what it is made of cannot be known
+        if self._target:  # what it is made of cannot be known
             return measurements.new(measure)
         key = digests.of(measurements.SCHEMA, made_by, of, store.fingerprint(self.engine))
         return measurements.stored_or_new(key, measure)
@@ -96,14 +93,14 @@ class Host(contextlib.ExitStack):
         )
 
     def _made(self, visit: Visit, patience_s: float) -> dict:
-        ids = None if visit.n == len(stock.ids()) else readers.books(visit.n)
+        ids = None if visit.n == stock.SIZE else stock.ids()[: visit.n]
         longest_s = visit.delay_s + 2 * visit.latency_ms / 1000 + 0.02
         within_s = 60 + patience_s + 3 * visit.n * longest_s
         place, url = self.store, self.url(visit.latency_ms)
         place.reset()
         before_s = place.cpu_s()
         answer = readers.read(
-            visit.client, place, ids, visit.how, within_s, url=url, timeout_s=patience_s
+            visit.client, place, ids, visit, within_s, url=url, timeout_s=patience_s
         )
         server_cpu_s = place.cpu_s() - before_s
         counted = place.counters()
@@ -111,27 +108,14 @@ class Host(contextlib.ExitStack):
         return {
             **asdict(visit),
             **_figures(answer, visit.connections),
-            **_reader(visit, answer["python"]),
+            "label": readers.label(visit.client, visit),
+            "stack": readers.get(visit.client).stack,
             "server_cpu_s": round(server_cpu_s, 6),
             "server_connections": counted["connections"],
             "server_streams_peak": counted["peak_streams"],
             "source": LIVE,
             "instead": "",
-            "measured_at": measurements.now(),
         }
-
-
-def _reader(visit: Visit, python: str) -> dict:
-    """The columns that say who visited."""
-    reader = readers.get(visit.client)
-    versions = environments.ensure(stacks.get(reader.stack)).versions
-    return {
-        "label": readers.label(visit.client, visit.how),
-        "stack": reader.stack,
-        "library": reader.library,
-        "version": versions.get(reader.library, python),  # http.client has none of its own
-        "python": python,
-    }
 
 
 def _figures(answer: dict, planned: int) -> dict:
@@ -139,23 +123,16 @@ def _figures(answer: dict, planned: int) -> dict:
 
     More connections than planned mean that some were lost, and that it asked again over a new one.
     """
-    opened = answer["opened"]
     again = [
         f"connection {i} (of {planned} planned) after {books} books"
-        for i, books in enumerate(opened, 1)
+        for i, books in enumerate(answer["opened"], 1)
         if i > planned
     ]
-    found = {
-        "protocol": answer["protocol"],
-        "opened": len(opened),
-        "recovered": "; ".join(again),
-        "peak_in_flight": answer["peak_in_flight"],
-        "books": len(answer["bodies"]),
-        "arrivals": answer["arrivals"],
-    }
-    for before in ("", "process_"):
-        seconds = {name: answer[name] for name in (f"{before}{part}_s" for part in _PARTS)}
-        user_s, sys_s, wall_s = seconds.values()
+    used_s = answer["process_user_s"] + answer["process_sys_s"]
+    return {name: answer[name] for name in _AS_ANSWERED} | {
         # Per cent of one processor, as `time` prints it.
-        found |= seconds | {f"{before}cpu_percent": round(100 * (user_s + sys_s) / wall_s, 1)}
-    return found
+        "process_cpu_percent": round(100 * used_s / answer["process_wall_s"], 1),
+        "opened": len(answer["opened"]),
+        "recovered": "; ".join(again),
+        "books": len(answer["bodies"]),
+    }

@@ -9,12 +9,12 @@ the books. One that brought less, or anything else, raises VisitFailed with the 
 Without the Python 3.7 of the old clients, data/reference/visits.csv stands in.
 """
 
-import contextlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -27,21 +27,21 @@ from casebook.runs.decisions import Question
 from casebook.runs.measure import in_turns, rounds, several
 from casebook.runs.progress import Progress
 from casebook.server import relay
-from casebook.stacks import environments
+from casebook.stacks import Stack, environments
 from casebook.words import REFERENCE
 
 #: The columns of `visit`. Times in seconds.
 #:
 #: label: the client and its manner in words. wall_s, user_s, sys_s: from the first connection to
-#: the last book; cpu_percent: their share, as the article printed it. process_*: the same of the
-#: whole process, start and imports included, which is what the article's `time` measured.
-#: server_*: what the store's process used and counted meanwhile. opened: TCP connections that the
-#: client opened; peak_in_flight: the most books that it had asked for and not yet read. recovered:
+#: the last book. process_*: the same of the whole process, start and imports included, which is
+#: what the article's `time` measured; process_cpu_percent: their share, as it printed it. server_*:
+#: what the store's process used and counted meanwhile. opened: TCP connections that the client
+#: opened; peak_in_flight: the most books that it had asked for and not yet read. recovered:
 #: connections that it had to open beyond those planned, in words; empty when there was none.
 COLUMNS = [
-    "client", "label", "stack", "library", "version", "python", "protocol", "engine",
+    "client", "label", "stack", "python", "protocol", "engine",
     "n", "at_once", "connections", "order", "latency_ms", "delay_s", "slow", "repeat",
-    "wall_s", "user_s", "sys_s", "cpu_percent",
+    "wall_s", "user_s", "sys_s",
     "process_wall_s", "process_user_s", "process_sys_s", "process_cpu_percent",
     "server_cpu_s", "server_connections", "server_streams_peak",
     "opened", "peak_in_flight", "books", "recovered", "source", "measured_at", "instead",
@@ -98,8 +98,7 @@ def visit(
     be decided (casebook/runs/decisions.py): there are then as many visits of each kind as that
     takes, at most the last of `looks`. What else can be asked for, and errors: see `records`.
     """
-    questions = [until] if isinstance(until, Question) else list(until)
-    if questions:
+    if questions := several(until):
         return decisions.until_decided(lambda some: visit(clients, some, **asked), questions, looks)
     return pd.DataFrame(records(clients, repeats, **asked), columns=COLUMNS)
 
@@ -115,12 +114,12 @@ def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **asked) -> 
     position: the book's place among those asked for, from 1; arrived: its place among those read;
     at_s: seconds since the visit began. Parameters and errors as for `visit`.
     """
-    rows = []
-    for record in records(clients, repeats, **asked):
-        position = {book: i for i, book in enumerate(readers.books(record["n"]), 1)}
-        for arrived, (book, at_s) in enumerate(record["arrivals"], 1):
-            place = {"book": book, "position": position[book], "arrived": arrived, "at_s": at_s}
-            rows.append(record | place)
+    position = {book: i for i, book in enumerate(stock.ids(), 1)}
+    rows = [
+        record | {"book": book, "position": position[book], "arrived": arrived, "at_s": at_s}
+        for record in records(clients, repeats, **asked)
+        for arrived, (book, at_s) in enumerate(record["arrivals"], 1)
+    ]
     return pd.DataFrame(rows, columns=ARRIVAL_COLUMNS)
 
 
@@ -162,6 +161,8 @@ def _recorded(visit: Visit) -> dict | None:
 def records(
     clients: str | Iterable[str],
     repeats: int | range | None = None,
+    engine: str = "twisted",
+    delay_s: float = 0.0,
     slow: dict[str, float] | None = None,
     patience_s: float = readers.PATIENCE_S,
     target=None,
@@ -169,31 +170,28 @@ def records(
 ) -> list[dict]:
     """The visits as dictionaries: COLUMNS, and "arrivals" as [id, seconds].
 
-    slow: {id: seconds}, books that wait longer. patience_s: without a book, then the visit fails.
-    target: an open store of the caller's, whose visits are not stored. All others: see `plan`.
+    patience_s: without a book, then the visit fails. target: an open store of the caller's, whose
+    visits are not stored. All others: see `plan`.
 
     Where an interpreter is missing the rows are those of the reference machine, with source
     `reference`. Raises UsageError, VisitFailed, ServerFailed, and MissingInterpreter when nothing
     was recorded.
     """
     if target is not None:
-        asked |= {"engine": target.engine, "delay_s": target.delay_s}
-        slow = target.slow
-    planned = plan(clients, repeats, slow=slow, **asked)
-    missing = _missing(planned, target)
-    here = [each for each in planned if (each.client, each.engine) not in missing]
+        engine, delay_s, slow = target.engine, target.delay_s, target.slow
+    planned = plan(clients, repeats, engine=engine, delay_s=delay_s, slow=slow, **asked)
+    missing = _missing(planned, [] if target else [store.stack_of(engine)])
+    here = [each for each in planned if each.client not in missing]
     found = {}
-    with contextlib.ExitStack() as opened:
-        hosts = {
-            engine: opened.enter_context(Host(engine, planned[0].delay_s, slow, target))
-            for engine in dict.fromkeys(each.engine for each in planned)
-        }
-        progress = opened.enter_context(Progress(len(here), "visiting the bookstore", "visit"))
+    with (
+        Host(engine, delay_s, slow, target) as host,
+        Progress(len(here), "visiting the bookstore", "visit") as progress,
+    ):
         for each in here:
-            found[each] = hosts[each.engine].visit(each, patience_s)
+            found[each] = host.visit(each, patience_s)
             progress.step()
-    for (client, engine), error in missing.items():
-        those = [each for each in planned if (each.client, each.engine) == (client, engine)]
+    for client, error in missing.items():
+        those = [each for each in planned if each.client == client]
         known = {each: record for each in those if (record := _recorded(each))}
         if not known and those[0].repeat == 1:
             raise error
@@ -204,46 +202,43 @@ def records(
 def plan(
     clients: str | Iterable[str],
     repeats: int | range | None = None,
-    n: int | Iterable[int | None] | None = None,
-    at_once: int | None = None,
-    connections: int | None = None,
+    n: int | Iterable[int] = stock.SIZE,
     order: str | Iterable[str] | None = None,
     latency_s: float | Iterable[float] = 0.0,
-    engine: str | Iterable[str] = "twisted",
+    engine: str = "twisted",
     delay_s: float = 0.0,
     slow: dict[str, float] | None = None,
 ) -> list[Visit]:
     """The visits that are asked for, in turns.
 
-    clients: names of readers.READERS; "aiohttp:100" is aiohttp with 100 connections, and
-    "httpx-h2:100" httpx with 100 requests at once on its one. n: books asked for, None for the
-    stock, after which it begins again. at_once: requests open on the one HTTP/2 connection;
-    connections: over HTTP/1.1; order: of readers.ORDERS; latency_s: each way; engine: of
-    store.ENGINES; delay_s: before each answer. Of clients, n, order, latency_s and engine one or
-    several. Raises UsageError.
+    clients: names of readers.READERS, with a number as readers.manner takes them. n: books asked
+    for. order: of readers.ORDERS; latency_s: each way; engine: of store.ENGINES; delay_s: before
+    each answer; slow: {id: seconds}, books that wait longer. Of clients, n, order and latency_s
+    one or several. Raises UsageError.
     """
     if repeats is None:
         repeats = 1 if modes.current().name == "quick" else 3
-    sizes = [stock.SIZE if each is None else each for each in several(n)]
-    _check(sizes, several(latency_s), len(rounds(repeats)))
+    sizes, distances = several(n), several(latency_s)
+    _check(sizes, distances, len(rounds(repeats)))
     manners = [
-        (name, readers.manner(name, number, at_once, connections, each))
-        for name, number in map(readers.numbered, several(clients))
+        (client.partition(":")[0], readers.manner(client, each))
+        for client in several(clients)
         for each in several(order)
     ]
     in_words = "; ".join(f"{book}: {wait_s:g} s" for book, wait_s in (slow or {}).items())
     # Always a float: 0 and 0.0 are the same distance, and the same measurement.
-    distances = [round(float(each) * 1000, 3) for each in several(latency_s)]
+    distances = [round(float(each) * 1000, 3) for each in distances]
+    place: dict[str, Any] = {"engine": engine, "delay_s": delay_s, "slow": in_words}
     kinds = [
-        Visit(name, serving, size, **asdict(how), latency_ms=far, delay_s=delay_s, slow=in_words)
-        for far, size, serving, (name, how) in product(distances, sizes, several(engine), manners)
+        Visit(client=name, n=size, latency_ms=far, **asdict(how), **place)
+        for far, size, (name, how) in product(distances, sizes, manners)
     ]
     return [replace(kind, repeat=repeat) for repeat, kind in in_turns(kinds, repeats)]
 
 
 def _check(sizes: list[int], latencies: list[float], repeats: int) -> None:
     for what, values, unit, least, most in (
-        ("n", sizes, "", 1, readers.MOST_BOOKS),
+        ("n", sizes, "", 1, stock.SIZE),
         ("the latency", latencies, " s", 0, relay.LONGEST_S),
         ("repeats", [repeats], "", 1, 100),
     ):
@@ -252,17 +247,15 @@ def _check(sizes: list[int], latencies: list[float], repeats: int) -> None:
                 raise UsageError(f"{what} is {each}{unit}; choose {least} to {most:g}")
 
 
-def _missing(planned: list[Visit], target) -> dict[tuple[str, str], MissingInterpreter]:
+def _missing(planned: list[Visit], serving: list[Stack]) -> dict[str, MissingInterpreter]:
     """Which clients cannot run here, or have no store to visit. Raises what is required."""
     missing = {}
-    for client, engine in dict.fromkeys((each.client, each.engine) for each in planned):
-        needed = [stacks.get(readers.get(client).stack)]
-        needed += [] if target else [store.stack_of(engine)]
-        for stack in needed:
+    for client in dict.fromkeys(each.client for each in planned):
+        for stack in (stacks.get(readers.get(client).stack), *serving):
             try:
                 environments.ensure(stack)
             except MissingInterpreter as error:
                 if stack.python in environments.required():
                     raise
-                missing[client, engine] = error
+                missing[client] = error
     return missing

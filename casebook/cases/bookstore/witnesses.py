@@ -23,7 +23,7 @@ from casebook.cases.bookstore.visiting import Host
 from casebook.errors import RunFailed, VisitFailed
 from casebook.runs import decisions, measurements
 from casebook.runs.decisions import Question
-from casebook.runs.measure import in_turns
+from casebook.runs.measure import in_turns, several
 from casebook.stacks import digests, environments
 from casebook.words import LIVE
 
@@ -32,9 +32,8 @@ INSTALL = {"h2load": "apt-get install nghttp2-client", "curl": "apt-get install 
 
 #: The columns of `h2load_visits`.
 VISIT_COLUMNS = [
-    *("witness", "protocol", "connections", "at_once", "books", "body_bytes", "wall_s"),
-    *("engine", "stack", "n", "repeat", "server_cpu_s", "source", "measured_at"),
-    *measurements.COLUMNS,
+    *("protocol", "books", "body_bytes", "wall_s", "stack", "n", "repeat", "server_cpu_s"),
+    *("source", "measured_at", *measurements.COLUMNS),
 ]
 
 _LONGEST_S = 120
@@ -57,28 +56,24 @@ def find(name: str) -> str | None:
     return path
 
 
-def h2load(
-    store, n: int | None = None, protocol: str = "h2", connections: int = 1, at_once: int = 100
-) -> dict | None:
+def h2load(store, n: int | None = None, protocol: str = "h2", connections: int = 1) -> dict | None:
     """Fetch n books (None: all) as fast as h2load can; no list is fetched, and no body compared.
 
-    protocol: "h2" or "http/1.1"; at_once: requests open on each connection, over HTTP/2 alone.
-    Returns the first seven of VISIT_COLUMNS; body_bytes are those of all bodies together. Every
-    connection begins with the first book, so that several do not fetch the same books as one (see
-    `body_bytes`). Raises VisitFailed when it brought less, or over another protocol.
+    protocol: "h2", with 100 requests open on each connection, or "http/1.1". Every connection
+    begins with the first book, so that several do not fetch the same books as one. Returns
+    {"protocol", "books", "body_bytes" (of all bodies together), "wall_s"}. Raises VisitFailed when
+    it brought less, or over another protocol.
     """
     if find("h2load") is None:
         return None
     ids = stock.ids()[:n]
-    at_once = at_once if protocol == "h2" else 1
-    options = {"-n": len(ids), "-c": connections, "-m": at_once}
+    options = ["-m", "100"] if protocol == "h2" else ["--h1"]
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as addresses:
         addresses.write("".join(f"{store.url}/book?id={book}\n" for book in ids))
         addresses.flush()
-        arguments = [str(each) for option in options.items() for each in option]
-        arguments += ["-i", addresses.name, *(["--h1"] if protocol != "h2" else [])]
+        options += ["-n", str(len(ids)), "-c", str(connections), "-i", addresses.name]
         try:
-            found = program.run(arguments, _LONGEST_S)
+            found = program.run(options, _LONGEST_S)
         except RunFailed as error:
             raise VisitFailed(str(error)) from None
     if (found["good"], found["protocol"]) != (len(ids), protocol):
@@ -87,10 +82,7 @@ def h2load(
             f"{protocol} was asked for. Nothing was recorded."
         )
     return {
-        "witness": "h2load",
         "protocol": protocol,
-        "connections": connections,
-        "at_once": at_once,
         "books": found["good"],
         "body_bytes": found["body_bytes"],
         "wall_s": round(found["wall_s"], 6),
@@ -99,30 +91,25 @@ def h2load(
 
 def h2load_visits(
     n: int,
-    protocols: Iterable[str] = ("http/1.1", "h2"),
     repeats: int | range = 1,
     until: Question | Iterable[Question] = (),
     looks: Iterable[int] = decisions.LOOKS,
-    engine: str = "twisted",
 ) -> pd.DataFrame:
     """What n books cost the server when h2load asks for them: a row a visit, columns VISIT_COLUMNS.
 
-    Over one connection, with 100 streams where the protocol has streams. repeats, until, looks: as
-    for visits.visit; engine: of store.ENGINES. Empty where h2load is not installed. Raises as
-    `h2load`, and what store.open_store raises.
+    Over one connection to Twisted of either protocol, in turns. repeats, until, looks: as for
+    visits.visit. Empty where h2load is not installed. Raises as `h2load`, and what
+    store.open_store raises.
     """
-    questions = [until] if isinstance(until, Question) else list(until)
-    if questions:
-        return decisions.until_decided(
-            lambda some: h2load_visits(n, protocols, some, engine=engine), questions, looks
-        )
+    if questions := several(until):
+        return decisions.until_decided(lambda some: h2load_visits(n, some), questions, looks)
     if find("h2load") is None:
         return pd.DataFrame(columns=VISIT_COLUMNS)
     made_by = [Path(__file__), *digests.files(program)]
     rows = []
-    with Host(engine) as host:
-        for repeat, protocol in in_turns(protocols, repeats):
-            asked = {"engine": engine, "stack": stack_of(engine).name, "n": n, "repeat": repeat}
+    with Host("twisted") as host:
+        for repeat, protocol in in_turns(("http/1.1", "h2"), repeats):
+            asked = {"stack": stack_of(host.engine).name, "n": n, "repeat": repeat}
             of = [digests.tool("h2load"), protocol, asked]
             visit = partial(_visit, host, n, protocol)
             rows.append(host.stored_or_new(made_by, of, visit) | asked)
@@ -139,9 +126,9 @@ def _visit(host: Host, n: int, protocol: str) -> dict:
 def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:
     """Fetch one path with curl, which is offered both protocols unless http1_only.
 
-    Returns {"witness", "protocol" ("h2" or "http/1.1"), "status", "bytes", "wall_s", "body"
-    (text), "said" (curl's own words about the connection, line by line)}. Raises VisitFailed when
-    the server cannot be reached or trusted.
+    Returns {"protocol" ("h2" or "http/1.1"), "status", "body" (text), "said" (curl's own words
+    about the connection, line by line)}. Raises VisitFailed when the server cannot be reached or
+    trusted.
     """
     found = find("curl")
     if found is None:
@@ -164,19 +151,9 @@ def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:
         raise VisitFailed(f"curl: {path}: {problem}. Nothing was recorded.")
     said = [line[2:].strip() for line in done.stderr.splitlines() if line.startswith("* ")]
     return {
-        "witness": "curl",
         "protocol": {"2": "h2", "1.1": "http/1.1"}[str(figures["http_version"])],
         "status": figures["http_code"],
-        "bytes": figures["size_download"],
-        "wall_s": figures["time_total"],
         "body": body,
         # But for the paths of this run.
         "said": [line for line in said if not line.startswith(("CAfile", "CApath"))],
     }
-
-
-def body_bytes(n: int | None = None, connections: int = 1) -> int:
-    """The bytes of the bodies that h2load must get: n requests, dealt out to the connections."""
-    sizes = [len(json.dumps(book)) for book in stock.books().values()]
-    each, more = divmod(len(sizes) if n is None else n, connections)
-    return sum(sum(sizes[: each + (i < more)]) for i in range(connections))

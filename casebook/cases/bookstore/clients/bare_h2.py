@@ -4,10 +4,8 @@ h2 knows the rules of HTTP/2 and no network: requests become bytes to send, and 
 become events. https://python-hyper.org/projects/h2/en/stable/basic-usage.html
 """
 
-import json
 import socket
 import ssl
-import sys
 from collections import deque
 from urllib.parse import urlsplit
 
@@ -88,14 +86,3 @@ class Connection:
                 self.ask(left.popleft())
             for _, reply in self.listen():
                 yield reply
-
-
-def main(work):
-    """As a script: one JSON object in (standard input), one out: what came of the work on it, and
-    "failure": null or a text."""
-    spec = json.load(sys.stdin)
-    try:
-        answer = dict(work(spec), failure=None)
-    except Exception as error:
-        answer = {"failure": f"{type(error).__name__}: {error}"}
-    json.dump(answer, sys.stdout)

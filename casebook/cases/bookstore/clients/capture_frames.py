@@ -1,16 +1,20 @@
 """Ask a server over HTTP/2 and keep every byte that goes either way: one JSON object in, one out.
 
-In: {"url", "ca_file", "paths": [path, ...], "at_once", "patience_s"}. Asks for the paths over one
-connection with the bare h2 client, and leaves with a GOAWAY, as RFC 9113, 6.8 wants it.
+In: {"url", "ca_file", "paths": [path, ...], "at_once"}. Asks for the paths over one connection with
+the bare h2 client, and leaves with a GOAWAY, as RFC 9113, 6.8 wants it.
 
 Out: {"chunks": [[seconds since the first, "client" or "server", hexadecimal], ...] in the order
 sent or received, "replies": [{"path", "status", "body"}] in the order complete, "failure": null
 or a text}. What TLS adds is not in the chunks.
 """
 
+import json
+import sys
 import time
 
 import bare_h2
+
+_PATIENCE_S = 15
 
 
 class Tap:
@@ -38,7 +42,7 @@ def capture(spec):
     if connection.protocol != "h2":
         spoken = connection.protocol or "no protocol"
         raise bare_h2.Broken(f"the server chose {spoken}, so that there are no frames")
-    connection.socket.settimeout(spec["patience_s"])
+    connection.socket.settimeout(_PATIENCE_S)
     tap = connection.socket = Tap(connection.socket)
     connection.settle()
     replies = [
@@ -53,4 +57,8 @@ def capture(spec):
 
 
 if __name__ == "__main__":
-    bare_h2.main(capture)
+    try:
+        answer = dict(capture(json.load(sys.stdin)), failure=None)
+    except Exception as error:
+        answer = {"failure": f"{type(error).__name__}: {error}"}
+    json.dump(answer, sys.stdout)

@@ -7,8 +7,8 @@ store lists), "at_once", "connections", "order": "asked", "completed" or "chunks
 Out: {"protocol", "wall_s", "user_s", "sys_s" (from the first connection to the last book),
 "process_wall_s", "process_user_s", "process_sys_s" (of the whole process so far, as the article
 measured), "index", "bodies": {id: text}, "arrivals": [[id, seconds]], "opened": [books that were
-there before, for each TCP connection], "peak_in_flight", "python", "failure": null or {"book",
-"certain", "type", "message", "waiting"}}.
+there before, for each TCP connection], "peak_in_flight", "python", "failure": null or what
+`failure` says}.
 
 Runs on Python 3.7 and newer with the standard library and the packages of the environment.
 """
@@ -106,16 +106,13 @@ def run(spec, say):
 
     def seen(error=None):
         wall_s, (user_s, sys_s) = clock() - shelf.began, used_s()
-        seconds = {
-            "wall_s": wall_s,
-            "user_s": user_s - before[0],
-            "sys_s": sys_s - before[1],
-            "process_wall_s": time.time() - spec["started_at"],
-            "process_user_s": user_s,
-            "process_sys_s": sys_s,
-        }
         return {
-            **{name: round(value, 6) for name, value in seconds.items()},
+            "wall_s": round(wall_s, 6),
+            "user_s": round(user_s - before[0], 6),
+            "sys_s": round(sys_s - before[1], 6),
+            "process_wall_s": round(time.time() - spec["started_at"], 6),
+            "process_user_s": round(user_s, 6),
+            "process_sys_s": round(sys_s, 6),
             "python": sys.version.split()[0],
             "protocol": shelf.protocol,
             "index": shelf.index,
