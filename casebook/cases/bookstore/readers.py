@@ -29,8 +29,8 @@ PATIENCE_S = 20.0
 
 @dataclass(frozen=True)
 class Reader:
-    """A client: its name in words, the stack whose environment it runs in, its script and its
-    protocol.
+    """A client: its name in words, the stack whose environment it runs in, its script, its library
+    and its protocol.
 
     many: how many requests it has open at a time on its one connection unless asked otherwise;
     over HTTP/1.1 how many connections. most: the most of them that it can have (1: one request
@@ -40,6 +40,7 @@ class Reader:
     title: str
     stack: str
     script: str
+    library: str
     protocol: str
     many: int = 1
     most: int = MOST_AT_ONCE
@@ -47,7 +48,7 @@ class Reader:
 
 
 def _requests(title: str, stack: str) -> Reader:
-    return Reader(title, stack, "with_requests", H1, most=1)
+    return Reader(title, stack, "with_requests", "requests", H1, most=1)
 
 
 #: The clients by name. `requests-*` and `hyper` are the article's two; `bare-h2` and `pipes` have
@@ -57,17 +58,21 @@ READERS = {
     "requests-2.10-py37": _requests("requests 2.10, Python 3.7", "requests-2.10.0-py37"),
     "requests-2.31-py37": _requests("requests 2.31, Python 3.7", "requests-2.31.0-py37"),
     "requests": _requests("requests", "stage-1-today"),
-    "hyper": Reader("hyper, Python 3.7", "hyper-py37", "with_hyper", H2, 100, orders=("asked",)),
-    "httpx-h1": Reader("httpx, HTTP/1.1", "httpx-today", "with_httpx", H1),
-    "httpx-h2": Reader("httpx, HTTP/2", "httpx-today", "with_httpx", H2),
-    "aiohttp": Reader("aiohttp", "aiohttp-today", "with_aiohttp", H1, 6),
-    "niquests": Reader("niquests", "niquests-today", "with_niquests", H2, 100, orders=("asked",)),
-    "bare-h2": Reader("bare h2", "h2-today", "with_h2", H2, 100, orders=ORDERS),
-    "pipes": Reader("http.client", "h2-today", "pipes", H1, 6),
+    "hyper": Reader(
+        "hyper, Python 3.7", "hyper-py37", "with_hyper", "hyper", H2, 100, orders=("asked",)
+    ),
+    "httpx-h1": Reader("httpx, HTTP/1.1", "httpx-today", "with_httpx", "httpx", H1),
+    "httpx-h2": Reader("httpx, HTTP/2", "httpx-today", "with_httpx", "httpx", H2),
+    "aiohttp": Reader("aiohttp", "aiohttp-today", "with_aiohttp", "aiohttp", H1, 6),
+    "niquests": Reader(
+        "niquests", "niquests-today", "with_niquests", "niquests", H2, 100, orders=("asked",)
+    ),
+    "bare-h2": Reader("bare h2", "h2-today", "with_h2", "h2", H2, 100, orders=ORDERS),
+    "pipes": Reader("http.client", "h2-today", "pipes", "http.client", H1, 6),
 }
 
 #: The two loops of loops.py, of which the order chooses one: for at most a hundred books.
-LOOPS = {"two-loops": Reader("two loops", "h2-today", "two_loops", H2, 100, 100)}
+LOOPS = {"two-loops": Reader("two loops", "h2-today", "two_loops", "h2", H2, 100, 100)}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from casebook import stacks
 from casebook.cases.bookstore import inspection, readers, stock, store
 from casebook.runs import measurements
 from casebook.server import relay
-from casebook.stacks import digests, environments, scripts
+from casebook.stacks import commands, digests, environments, scripts
 from casebook.words import LIVE
 
 #: Columns that a client's own answer gives as they are.
@@ -82,7 +82,7 @@ class Host(contextlib.ExitStack):
         made_by = [
             *digests.executed(readers.VISIT),
             *digests.executed(readers.SCRIPTS / f"{reader.script}.py"),
-            *digests.files(inspection, relay, scripts),
+            *digests.files(inspection, relay, scripts, commands),
             Path(__file__),
         ]
         environment = environments.fingerprint(stacks.get(reader.stack))
@@ -108,14 +108,25 @@ class Host(contextlib.ExitStack):
         return {
             **asdict(visit),
             **_figures(answer, visit.connections),
-            "label": readers.label(visit.client, visit),
-            "stack": readers.get(visit.client).stack,
+            **_reader(visit, answer["python"]),
             "server_cpu_s": round(server_cpu_s, 6),
             "server_connections": counted["connections"],
             "server_streams_peak": counted["peak_streams"],
             "source": LIVE,
             "instead": "",
         }
+
+
+def _reader(visit: Visit, python: str) -> dict:
+    """The columns that say who visited."""
+    reader = readers.get(visit.client)
+    versions = environments.ensure(stacks.get(reader.stack)).versions
+    return {
+        "label": readers.label(visit.client, visit),
+        "stack": reader.stack,
+        "library": reader.library,
+        "version": versions.get(reader.library, python),  # http.client has none of its own
+    }
 
 
 def _figures(answer: dict, planned: int) -> dict:
@@ -128,11 +139,15 @@ def _figures(answer: dict, planned: int) -> dict:
         for i, books in enumerate(answer["opened"], 1)
         if i > planned
     ]
-    used_s = answer["process_user_s"] + answer["process_sys_s"]
     return {name: answer[name] for name in _AS_ANSWERED} | {
-        # Per cent of one processor, as `time` prints it.
-        "process_cpu_percent": round(100 * used_s / answer["process_wall_s"], 1),
+        "cpu_percent": _percent(answer, ""),
+        "process_cpu_percent": _percent(answer, "process_"),
         "opened": len(answer["opened"]),
         "recovered": "; ".join(again),
         "books": len(answer["bodies"]),
     }
+
+
+def _percent(answer: dict, of: str) -> float:
+    """The processor time in per cent of one processor, as `time` prints it."""
+    return round(100 * (answer[f"{of}user_s"] + answer[f"{of}sys_s"]) / answer[f"{of}wall_s"], 1)

@@ -9,6 +9,7 @@ the books. One that brought less, or anything else, raises VisitFailed with the 
 Without the Python 3.7 of the old clients, data/reference/visits.csv stands in.
 """
 
+import contextlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
@@ -27,21 +28,21 @@ from casebook.runs.decisions import Question
 from casebook.runs.measure import in_turns, rounds, several
 from casebook.runs.progress import Progress
 from casebook.server import relay
-from casebook.stacks import Stack, environments
+from casebook.stacks import environments
 from casebook.words import REFERENCE
 
 #: The columns of `visit`. Times in seconds.
 #:
 #: label: the client and its manner in words. wall_s, user_s, sys_s: from the first connection to
-#: the last book. process_*: the same of the whole process, start and imports included, which is
-#: what the article's `time` measured; process_cpu_percent: their share, as it printed it. server_*:
-#: what the store's process used and counted meanwhile. opened: TCP connections that the client
-#: opened; peak_in_flight: the most books that it had asked for and not yet read. recovered:
+#: the last book; cpu_percent: their share, as the article printed it. process_*: the same of the
+#: whole process, start and imports included, which is what the article's `time` measured.
+#: server_*: what the store's process used and counted meanwhile. opened: TCP connections that the
+#: client opened; peak_in_flight: the most books that it had asked for and not yet read. recovered:
 #: connections that it had to open beyond those planned, in words; empty when there was none.
 COLUMNS = [
-    "client", "label", "stack", "python", "protocol", "engine",
+    "client", "label", "stack", "library", "version", "python", "protocol", "engine",
     "n", "at_once", "connections", "order", "latency_ms", "delay_s", "slow", "repeat",
-    "wall_s", "user_s", "sys_s",
+    "wall_s", "user_s", "sys_s", "cpu_percent",
     "process_wall_s", "process_user_s", "process_sys_s", "process_cpu_percent",
     "server_cpu_s", "server_connections", "server_streams_peak",
     "opened", "peak_in_flight", "books", "recovered", "source", "measured_at", "instead",
@@ -161,7 +162,7 @@ def _recorded(visit: Visit) -> dict | None:
 def records(
     clients: str | Iterable[str],
     repeats: int | range | None = None,
-    engine: str = "twisted",
+    engine: str | Iterable[str] = "twisted",
     delay_s: float = 0.0,
     slow: dict[str, float] | None = None,
     patience_s: float = readers.PATIENCE_S,
@@ -180,18 +181,20 @@ def records(
     if target is not None:
         engine, delay_s, slow = target.engine, target.delay_s, target.slow
     planned = plan(clients, repeats, engine=engine, delay_s=delay_s, slow=slow, **asked)
-    missing = _missing(planned, [] if target else [store.stack_of(engine)])
-    here = [each for each in planned if each.client not in missing]
+    missing = _missing(planned, target)
+    here = [each for each in planned if (each.client, each.engine) not in missing]
     found = {}
-    with (
-        Host(engine, delay_s, slow, target) as host,
-        Progress(len(here), "visiting the bookstore", "visit") as progress,
-    ):
+    with contextlib.ExitStack() as opened:
+        hosts = {
+            each: opened.enter_context(Host(each, delay_s, slow, target))
+            for each in several(engine)
+        }
+        progress = opened.enter_context(Progress(len(here), "visiting the bookstore", "visit"))
         for each in here:
-            found[each] = host.visit(each, patience_s)
+            found[each] = hosts[each.engine].visit(each, patience_s)
             progress.step()
-    for client, error in missing.items():
-        those = [each for each in planned if each.client == client]
+    for (client, serving), error in missing.items():
+        those = [each for each in planned if (each.client, each.engine) == (client, serving)]
         known = {each: record for each in those if (record := _recorded(each))}
         if not known and those[0].repeat == 1:
             raise error
@@ -205,7 +208,7 @@ def plan(
     n: int | Iterable[int] = stock.SIZE,
     order: str | Iterable[str] | None = None,
     latency_s: float | Iterable[float] = 0.0,
-    engine: str = "twisted",
+    engine: str | Iterable[str] = "twisted",
     delay_s: float = 0.0,
     slow: dict[str, float] | None = None,
 ) -> list[Visit]:
@@ -213,8 +216,8 @@ def plan(
 
     clients: names of readers.READERS, with a number as readers.manner takes them. n: books asked
     for. order: of readers.ORDERS; latency_s: each way; engine: of store.ENGINES; delay_s: before
-    each answer; slow: {id: seconds}, books that wait longer. Of clients, n, order and latency_s
-    one or several. Raises UsageError.
+    each answer; slow: {id: seconds}, books that wait longer. Of clients, n, order, latency_s and
+    engine one or several. Raises UsageError.
     """
     if repeats is None:
         repeats = 1 if modes.current().name == "quick" else 3
@@ -228,10 +231,10 @@ def plan(
     in_words = "; ".join(f"{book}: {wait_s:g} s" for book, wait_s in (slow or {}).items())
     # Always a float: 0 and 0.0 are the same distance, and the same measurement.
     distances = [round(float(each) * 1000, 3) for each in distances]
-    place: dict[str, Any] = {"engine": engine, "delay_s": delay_s, "slow": in_words}
+    answers: dict[str, Any] = {"delay_s": delay_s, "slow": in_words}
     kinds = [
-        Visit(client=name, n=size, latency_ms=far, **asdict(how), **place)
-        for far, size, (name, how) in product(distances, sizes, manners)
+        Visit(client=name, engine=each, n=size, latency_ms=far, **asdict(how), **answers)
+        for far, size, each, (name, how) in product(distances, sizes, several(engine), manners)
     ]
     return [replace(kind, repeat=repeat) for repeat, kind in in_turns(kinds, repeats)]
 
@@ -247,15 +250,17 @@ def _check(sizes: list[int], latencies: list[float], repeats: int) -> None:
                 raise UsageError(f"{what} is {each}{unit}; choose {least} to {most:g}")
 
 
-def _missing(planned: list[Visit], serving: list[Stack]) -> dict[str, MissingInterpreter]:
+def _missing(planned: list[Visit], target) -> dict[tuple[str, str], MissingInterpreter]:
     """Which clients cannot run here, or have no store to visit. Raises what is required."""
     missing = {}
-    for client in dict.fromkeys(each.client for each in planned):
-        for stack in (stacks.get(readers.get(client).stack), *serving):
+    for client, engine in dict.fromkeys((each.client, each.engine) for each in planned):
+        needed = [stacks.get(readers.get(client).stack)]
+        needed += [] if target else [store.stack_of(engine)]
+        for stack in needed:
             try:
                 environments.ensure(stack)
             except MissingInterpreter as error:
                 if stack.python in environments.required():
                     raise
-                missing[client] = error
+                missing[client, engine] = error
     return missing
