@@ -64,7 +64,7 @@ def take_steps_and_fetch(spec, gather, found):
     counters = counting.install(counters) if code.is_countable else {}
     if found:
         found.watch_connections()
-    times = timeline.install() if "timeline" in gather else None
+    times = timeline.Timeline() if "timeline" in gather else None
     observer = None
     if "profile" in gather:
         observer = profile_of(code)
@@ -73,7 +73,7 @@ def take_steps_and_fetch(spec, gather, found):
     seen = measure(spec, fetch, observer, times)
     seen["counters"].update(counters)
     if found:
-        found.look("connected", connected=True)
+        found.look("connected")
     if observer:
         seen[observer.name] = observer.rows()
     return seen
@@ -88,40 +88,36 @@ def measure(spec, fetch, observer, times):
     if verify is False:
         silence_unverified()
     allow_open_files(spec["n"])
-    heartbeat = counting.Heartbeat(keep_times=times is not None)
+    heartbeat = counting.Heartbeat()
     if not observer:  # a heartbeat would stand between the lines of a profile or a trace
         heartbeat.start()
-    fetch_all = observer.observe if observer else call
     before = resource.getrusage(resource.RUSAGE_SELF)
     start = clock()
     try:
-        first, replies = 0, fetch_all(fetch, urls, verify)
+        first = 0
+        replies = observer.observe(fetch, urls, verify) if observer else fetch(urls, verify)
     except Exception as error:
         if not urls.taken:  # no page has anything to do with it
             raise
         first, replies = urls.taken - 1, [error]
     wall_s = clock() - start  # and nothing before that sets off the garbage collector
     after = resource.getrusage(resource.RUSAGE_SELF)
-    heartbeat.stop()
+    longest_stall_s = heartbeat.stop()
     seen = {
         "wall_s": rounded(wall_s),
         "user_s": rounded(after.ru_utime - before.ru_utime),
         "sys_s": rounded(after.ru_stime - before.ru_stime),
         "process_cpu_s": rounded(after.ru_utime + after.ru_stime),
         "peak_rss_kib": peak_rss_kib(after),
-        "counters": {"longest_stall_s": rounded(heartbeat.longest_stall_s)},
+        "counters": {"longest_stall_s": rounded(longest_stall_s)},
     }
     if times is not None:
-        seen["timeline"] = timeline.rows(times, start)
+        seen["timeline"] = times.rows(start)
         seen["heartbeats"] = [rounded(max(t - start, 0.0)) for t in heartbeat.times]
     seen["responses"], problems = check(enumerate(replies, first))
     if problems:
         seen["failure"] = failure(problems[0][0], problems[0][1], spec)
     return seen
-
-
-def call(function, *args):
-    return function(*args)
 
 
 def profile_of(code):
