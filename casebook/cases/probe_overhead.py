@@ -16,6 +16,7 @@ import sys
 from statistics import median
 
 from casebook import clients, server, stacks
+from casebook.runs import run_record
 from casebook.runs.bench import ask_probe
 from casebook.stacks import environments
 from casebook.stacks.environments import Environment
@@ -54,7 +55,7 @@ def bare(environment: Environment, lab: server.Server, n: int, delay_s: float) -
 def probe(environment: Environment, lab: server.Server, n: int, delay_s: float) -> list[float]:
     """Wall and CPU seconds of the probe's fetch."""
     found, _ = ask_probe(environment, lab, n, delay_s, "grequests")
-    assert found["failure"] is None, found["failure"]
+    run_record.check(environment.stack.name, n, found)
     return [found["wall_s"], found["user_s"] + found["sys_s"]]
 
 

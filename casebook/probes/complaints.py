@@ -4,9 +4,8 @@ In: {"steps": the stack's, "bundle": what verify=True trusts, "asks": [{"what", 
 a name or null (requests.get), "via": a proxy's URL or null, "cert": a path or null, "drop": the
 URL of a reception at which to have the idle connections closed before, or null}, ...]}.
 
-Out: {"python", "openssl", "rows": [{"what", "connections", "contexts", "loads", "cpu_s", "wall_s",
-"shown"}, ...]}: a row for the import, then one for each ask. The connections are those over TLS
-that were begun.
+Out: {"python", "openssl", "rows": [{"what", "shown", and all that counting.Tally has}, ...]}: a row
+for the import, then one for each ask. Its counters have the connections over TLS that were begun.
 """
 
 import json
@@ -43,7 +42,7 @@ def main():
     ssl.SSLContext.wrap_socket = counting.counted(wrap, counters, "connections")
     tally = counting.Tally(counters)
     steps.take_all(spec["steps"], is_of_gevent=False)
-    found = [row(tally, "import", None)]
+    found = [dict(tally.look(), what="import", shown=None)]
     found += rows(spec["asks"], tally)
     answer = {"python": sys.version.split()[0], "openssl": ssl.OPENSSL_VERSION, "rows": found}
     json.dump(answer, sys.stdout)
@@ -65,13 +64,8 @@ def rows(asks, tally):
         response = session.get(ask["url"], proxies=proxies, cert=ask["cert"], timeout=30)
         if response.status_code != 200:
             raise RuntimeError("%s: status %s" % (ask["what"], response.status_code))
-        yield row(tally, ask["what"], response.json()["shown"])
-
-
-def row(tally, what, shown):
-    spent = tally.look()
-    found = {name: spent[name] for name in ("connections", "contexts", "loads", "cpu_s", "wall_s")}
-    return dict(found, what=what, shown=shown)
+        shown = response.json()["shown"]
+        yield dict(tally.look(), what=ask["what"], shown=shown)
 
 
 if __name__ == "__main__":

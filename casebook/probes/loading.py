@@ -14,6 +14,7 @@ import ctypes
 import json
 import os
 import resource
+import ssl
 import sys
 import threading
 import time
@@ -32,15 +33,10 @@ PIECE = 200000
 class Stdlib(object):
     """The standard library's contexts."""
 
-    def __init__(self):
-        import ssl
-
-        self.version = ssl.OPENSSL_VERSION
-        self._ssl = ssl
+    version = ssl.OPENSSL_VERSION
 
     def context(self):
-        protocol = getattr(self._ssl, "PROTOCOL_TLS_CLIENT", self._ssl.PROTOCOL_SSLv23)
-        return self._ssl.SSLContext(protocol)
+        return ssl.SSLContext(getattr(ssl, "PROTOCOL_TLS_CLIENT", ssl.PROTOCOL_SSLv23))
 
     def certificates(self, context):
         return context.cert_store_stats()["x509"]
