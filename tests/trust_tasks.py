@@ -12,6 +12,7 @@ import socket
 import ssl
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 # requests and shared_context come from there too: something has to happen before their import.
@@ -23,18 +24,14 @@ from trust_client import (
 
 def at_once(n, work):
     """What work(0) ... work(n - 1) return, in n threads that start together."""
-    came, barrier = [None] * n, threading.Barrier(n)
+    barrier = threading.Barrier(n)
 
     def one(i):
         barrier.wait()
-        came[i] = work(i)
+        return work(i)
 
-    threads = [threading.Thread(target=one, args=(i,)) for i in range(n)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    return came
+    with ThreadPoolExecutor(n) as threads:
+        return list(threads.map(one, range(n)))
 
 
 def get(url, **options):
