@@ -28,6 +28,7 @@ from here import Quiet
 HOST = "127.0.0.1"
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)
+PEM, PKCS8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -196,13 +197,8 @@ class World(contextlib.ExitStack):
         alice, bob = (Path(self.client_certificate(name)) for name in ("alice", "bob"))
         key = serialization.load_pem_private_key(alice.read_bytes(), None)
         locked = self.folder / "locked-key"
-        locked.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.BestAvailableEncryption(b"secret"),
-            )
-        )
+        secret = serialization.BestAvailableEncryption(b"secret")
+        locked.write_bytes(key.private_bytes(PEM, PKCS8, secret))
         return {
             "alice": str(alice),
             "bob": str(bob),
@@ -234,16 +230,13 @@ def self_signed() -> ssl.SSLContext:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
     address = x509.IPAddress(ipaddress.ip_address(HOST))
     certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(NOW - DAY).not_valid_after(NOW + DAY)
         .add_extension(x509.SubjectAlternativeName([address]), critical=False)
         .sign(key, hashes.SHA256())
     )  # fmt: skip
-    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
-    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
-    return showing(private + certificate.public_bytes(pem))
+    private = key.private_bytes(PEM, PKCS8, serialization.NoEncryption())
+    return showing(private + certificate.public_bytes(PEM))
 
 
 def presenting(certificate: trustme.LeafCert, chain: list | None = None) -> ssl.SSLContext:
