@@ -1,20 +1,22 @@
 """Stage 4's patch, inside the real environments, against a TLS server that ends in many ways."""
 
+import contextlib
 import json
 import socket
 import ssl
 import struct
-import threading
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import trustme
-from here import environment, python_in
+from here import environment, python_in, serving
+from trust_runs import site_packages
 
 from casebook import places
 from casebook.errors import EnvironmentFailed
-from casebook.stacks import environments, patches
+from casebook.stacks import patches
 
 PATCH = places.ENV / "patches" / "gevent-openssl-recv-into.patch"
 STAGE_4 = ["stage-4-py27", "stage-4-py37", "stage-4-today"]
@@ -22,9 +24,9 @@ BODY = b"x" * 40_000
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 40000\r\nConnection: close\r\n\r\n"
 
 
-def serve(connection: ssl.SSLSocket) -> None:
+def serve(connection: ssl.SSLSocket, *_: object) -> None:
     """One connection: the first line says how it ends (the words alone, or as a GET)."""
-    with connection:
+    with connection, contextlib.suppress(OSError):  # the client left first
         asked = connection.recv(1000).split(b"\r\n")[0].strip()
         head, ending = b"", asked
         if asked.startswith(b"GET"):
@@ -53,24 +55,8 @@ def serve(connection: ssl.SSLSocket) -> None:
 def port():
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def one(raw: socket.socket) -> None:
-            try:
-                serve(context.wrap_socket(raw, server_side=True))
-            except OSError:
-                pass  # The client left first.
-
-        def accept() -> None:
-            while True:
-                try:
-                    raw, _ = listener.accept()
-                except OSError:
-                    return
-                threading.Thread(target=one, args=(raw,), daemon=True).start()
-
-        threading.Thread(target=accept, daemon=True).start()
-        yield listener.getsockname()[1]
+    with serving(serve, context) as url:
+        yield urlsplit(url).port
 
 
 def inside(name: str, port: int, what: str) -> dict:
@@ -115,21 +101,20 @@ def test_requests_ends_as_on_pyopenssl_itself(name, port):
 
 @pytest.mark.parametrize("name", ["stage-3-py27", "stage-3-py37", "stage-3-today"])
 def test_the_patch_is_in_stage_4_alone(name):
-    unpatched, patched = environment(name), environment(name.replace("3-", "4-", 1))
-    assert unpatched.versions == patched.versions
-    assert "def recv_into" not in source(unpatched)
+    patched = name.replace("3-", "4-", 1)
+    assert environment(name).versions == environment(patched).versions
+    assert "def recv_into" not in source(name)
     assert "def recv_into" in source(patched)
 
 
-def source(place: environments.Environment) -> str:
-    folder = place.python.parent.parent
-    return next(folder.glob("lib/python*/site-packages/gevent_openssl/SSL.py")).read_text()
+def source(name: str) -> str:
+    return (site_packages(name) / "gevent_openssl" / "SSL.py").read_text()
 
 
 def copy_of_the_package(folder: Path) -> Path:
     target = folder / "gevent_openssl" / "SSL.py"
     target.parent.mkdir()
-    target.write_text(source(environment("stage-3-today")))
+    target.write_text(source("stage-3-today"))
     return target
 
 

@@ -57,8 +57,9 @@ def test_clients_with_the_same_certificate_share_and_a_new_one_is_seen(ask, vers
     certs = [world.client_certificate(name) for name in ("alice", "bob")]
     found = ask(version, "same_client", url=server.url, certs=certs)
     assert found["shown"] == ["alice"] * 5 + ["bob"] * 5 + ["alice"] * 5
-    assert found["loads"] == {"bundles": 2, "defaults": 0, "client certificates": 2}
-    assert found["alice's file replaced by bob's"] == ["bob", {"bundles": 1, "certificates": 1}]
+    assert found["before"] == {"bundles": 2, "defaults": 0, "client certificates": 2}
+    assert found["alice's file replaced by bob's"] == "bob"
+    assert found["loads"] == {"bundles": 1, "defaults": 0, "client certificates": 1}
 
 
 @every_version
@@ -122,7 +123,7 @@ def test_a_later_sslkeylogfile_is_written_to_as_ever(ask):
 
 def test_other_ciphers_in_urllib3s_variable_make_another_context(ask, world):
     asked = {"url": world.server_for_clients(tls=ssl.TLSVersion.TLSv1_2).url}
-    found = ask(OLDEST, "ciphers", cert=world.client_certificate("alice"), **asked)
+    found = ask(OLDEST, "ciphers", cert=world.client_certificate("alice"), **asked)["found"]
     assert found[0] == found[1] and found[2] == found[3]
     assert "GCM" in found[1] and "CHACHA20" in found[3]
 

@@ -98,7 +98,7 @@ def test_httpx_and_urllib3_take_a_shared_context_too(ask):
     assert found["httpx, valid"] == [200, 200]
     assert found["httpx, unknown issuer"] == ["refused", "refused"]
     assert found["urllib3, valid"] == 200 and found["urllib3, unknown issuer"] == "refused"
-    assert found["loads"] == 2  # with HTTP/2 and without
+    assert found["loads"]["bundles"] == 2  # with HTTP/2 and without
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ def test_a_context_that_was_changed_all_the_same_is_left_to_who_did_it(ask, vers
     found = ask(version, "round_the_seal")
     assert found["after"] == [200, SSL_ERROR]
     assert found["mode"] == 0 and not found["again"]
-    assert found["loads"] == 2
+    assert found["loads"]["bundles"] == 2
 
 
 def test_truststores_contexts_are_not_shared(ask):

@@ -1,6 +1,7 @@
 """How a recording of threads is read, on calls made up for it."""
 
 import sys
+from unittest import mock
 
 from casebook.runs.bench import PROBES
 
@@ -14,10 +15,9 @@ A, B, C = (("file", 1, name) for name in "abc")
 
 
 def read(*threads):
-    known = dict(zip("abc", (A, B, C), strict=True))
-    own, callers = thread_profile.each_its_own(threads, known)
-    mixed = thread_profile.as_one_stack(threads, known)
-    return own, callers, mixed
+    with mock.patch.object(thread_profile, "key_of", lambda name: ("file", 1, name)):
+        own, callers = thread_profile.each_its_own(threads)
+        return own, callers, thread_profile.as_one_stack(threads)
 
 
 def test_a_call_in_a_call():
@@ -68,12 +68,11 @@ def test_a_return_without_a_call_is_left_out():
 def test_names_are_those_of_cprofile():
     import threading
 
-    known = {}
-    assert thread_profile.key_of(len, known) == ("~", 0, "<built-in method builtins.len>")
+    assert thread_profile.key_of(len) == ("~", 0, "<built-in method builtins.len>")
     append = [].append
-    assert thread_profile.key_of(append, known)[2] == "<method 'append' of 'list' objects>"
+    assert thread_profile.key_of(append)[2] == "<method 'append' of 'list' objects>"
     lock = threading.Lock()
-    assert thread_profile.key_of(lock.acquire, known)[2].endswith("'_thread.lock' objects>")
+    assert thread_profile.key_of(lock.acquire)[2].endswith("'_thread.lock' objects>")
     code = read.__code__
     where = thread_profile.short(code.co_filename), code.co_firstlineno
-    assert thread_profile.key_of(code, known) == (*where, "read")
+    assert thread_profile.key_of(code) == (*where, "read")

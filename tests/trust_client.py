@@ -44,6 +44,13 @@ def counting(method, what):
     return counted
 
 
+def loads():
+    """What was loaded since this was last asked."""
+    seen = dict(LOADS)
+    LOADS.update(dict.fromkeys(LOADS, 0))
+    return seen
+
+
 for _name, _what in (("load_verify_locations", "bundles"), ("load_default_certs", "defaults"),
                      ("load_cert_chain", "client certificates")):  # fmt: skip
     setattr(ssl.SSLContext, _name, counting(getattr(ssl.SSLContext, _name), _what))
@@ -71,8 +78,7 @@ if ASKED.get("truststore"):
 
     truststore.inject_into_ssl()
 
-for _what in LOADS:
-    LOADS[_what] = 0  # requests 2.32.0 to 2.32.4 load when they are imported
+loads()  # requests 2.32.0 to 2.32.4 load when they are imported
 
 
 def session(kind):
@@ -110,6 +116,12 @@ def outcome(made, url, **options):
     return came + said
 
 
+def once(kind, url, **options):
+    """As `outcome`, of a session of its own, which is stock or cured."""
+    with session(kind) as made:
+        return outcome(made, url, **options)
+
+
 class Listening(logging.Handler):
     """Keeps what the cure logs from now on, as [level, message]."""
 
@@ -124,5 +136,6 @@ class Listening(logging.Handler):
 
 
 def answer(tasks):
-    """Do what was asked, and say what came of it."""
-    print(json.dumps(tasks[ASKED["task"]]()))
+    """Do what was asked, and say what came of it; with `loads`, those that nobody asked for yet."""
+    found = tasks[ASKED["task"]]()
+    print(json.dumps(dict({"loads": LOADS}, **found)))

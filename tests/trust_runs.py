@@ -21,7 +21,7 @@ every_version = pytest.mark.parametrize(
     "version",
     [OLDEST, PRELOADING, NEWEST, *(pytest.param(version, marks=nightly) for version in BETWEEN)],
 )
-CURE = places.ROOT / "casebook" / "shared_context.py"
+CURE = places.CURE
 HERE = Path(__file__).parent
 SSL_ERROR = "requests.exceptions.SSLError"
 #: The releases that load when they are imported.

@@ -12,38 +12,31 @@ import socket
 import ssl
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 # requests and shared_context come from there too: something has to happen before their import.
 from trust_client import (
-    ASKED, LOADS, PATHS, PROXIES, SAID, URLS, Listening, answer, outcome, requests, session,
+    ASKED, PATHS, PROXIES, SAID, URLS, Listening, answer, loads, once, outcome, requests, session,
     shared_context, urllib3,
 )  # fmt: skip
 
 
 def at_once(n, work):
     """What work(0) ... work(n - 1) return, in n threads that start together."""
-    came, barrier = [None] * n, threading.Barrier(n)
+    barrier = threading.Barrier(n)
 
     def one(i):
         barrier.wait()
-        came[i] = work(i)
+        return work(i)
 
-    threads = [threading.Thread(target=one, args=(i,)) for i in range(n)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    return came
+    with ThreadPoolExecutor(n) as threads:
+        return list(threads.map(one, range(n)))
 
 
 def get(url, **options):
     """requests.get, as its status or the names of its exception's classes."""
     return outcome(requests, url, **options)[0]
-
-
-def loads_since(before):
-    return {what: LOADS[what] - before[what] for what in LOADS}
 
 
 def threads():
@@ -53,21 +46,19 @@ def threads():
     for kind in ASKED["kinds"]:
         (shared_context.install if kind == "cured" else shared_context.uninstall)()
         for way, verify in ways.items():
-            before = dict(LOADS)
             came = at_once(ASKED["n"], lambda _, verify=verify: get(URLS["valid"], verify=verify))
             assert came == [200] * ASKED["n"], came
-            found[kind + " " + way] = loads_since(before)
+            found[kind + " " + way] = loads()
     return found
 
 
 def hosts():
     """300 connections over ten hosts, in sessions of their own and in one session."""
-    before, n = dict(LOADS), 30 * len(ASKED["urls"])
     shared_context.install()
-    came = at_once(n, lambda i: get(ASKED["urls"][i % len(ASKED["urls"])]))
+    came = at_once(30 * len(ASKED["urls"]), lambda i: get(ASKED["urls"][i % len(ASKED["urls"])]))
     with session("cured") as made:
         came += [outcome(made, url)[0] for url in ASKED["urls"]]
-    return {"came": came, "loads": loads_since(before)}
+    return {"came": came}
 
 
 def proxies():
@@ -75,24 +66,20 @@ def proxies():
     found = {}
     for name in ("http proxy", "https proxy"):
         shared_context._contexts.clear()
-        before = dict(LOADS)
         for _ in range(30):
-            with session("cured") as made:
-                made.proxies = {"https": PROXIES[name]}
-                came = outcome(made, URLS["valid"])
-        found[name] = {"came": came, "loads": loads_since(before)}
+            came = once("cured", URLS["valid"], proxies={"https": PROXIES[name]})
+        found[name] = {"came": came, "loads": loads()}
     return found
 
 
 def dropped():
     """One session, whose idle connections are dropped (the server closes each, too)."""
-    before = dict(LOADS)
     with session("cured") as made:
         came = []
         for _ in range(10):
             came.append(outcome(made, URLS["valid"])[0])
             made.adapters["https://"].close()
-    return {"came": came, "loads": loads_since(before)}
+    return {"came": came}
 
 
 def apart():
@@ -139,17 +126,15 @@ def client_certificates():
 def same_client():
     """Connections with one client certificate after the other, and the first again; then its file
     is replaced."""
-    (alice, bob), before = ASKED["certs"], dict(LOADS)
+    alice, bob = ASKED["certs"]
     came = [shown(session("cured"), cert) for cert in (alice, bob, alice) for _ in range(5)]
-    loads, before = loads_since(before), dict(LOADS)
+    before = loads()
     shutil.copy(alice, alice + ".kept")
     shutil.copy(bob, alice + ".new")
     os.replace(alice + ".new", alice)
     after = shown(session("cured"), alice)
-    anew = loads_since(before)
     os.replace(alice + ".kept", alice)
-    anew = {"bundles": anew["bundles"], "certificates": anew["client certificates"]}
-    return {"shown": came, "loads": loads, "alice's file replaced by bob's": [after, anew]}
+    return {"shown": came, "before": before, "alice's file replaced by bob's": after}
 
 
 def shown(made, cert):
@@ -178,18 +163,15 @@ def replaced():
              (rename, "file"), (remove, ""), (write, "file")]  # fmt: skip
     for change, new in steps:
         change(new)
-        outcomes = []
-        for kind in ("stock", "cured", "cured"):
-            with session(kind) as made:
-                outcomes.append(outcome(made, URLS["valid"], verify=mine))
-        came.append([new, *outcomes])
+        kinds = ("stock", "cured", "cured")
+        came.append([new, *(once(kind, URLS["valid"], verify=mine) for kind in kinds)])
     os.remove(mine)
-    before = dict(LOADS)
+    loads()
     write("file")
     with session("cured") as made:
         assert [outcome(made, URLS["valid"], verify=mine)[0] for _ in range(5)] == [200] * 5
     os.remove(mine)
-    return {"came": came, "loads": loads_since(before)}
+    return {"came": came}
 
 
 def preload():
@@ -197,7 +179,7 @@ def preload():
     shared_context.install()
     shared_context.preload()
     shared_context.preload(PATHS["file"])
-    before = dict(LOADS)
+    before = loads()
     came = at_once(30, lambda i: get(URLS["valid"], verify=PATHS["file"] if i % 2 else True))
     refused = []
     for path in (PATHS["missing"], PATHS["corrupt"]):
@@ -205,13 +187,12 @@ def preload():
             shared_context.preload(path)
         except OSError as error:
             refused.append(type(error).__name__)
-    return {"came": came, "before": before, "refused": refused, "loads": loads_since(before)}
+    return {"came": came, "before": before, "refused": refused}
 
 
 def bounded():
     """Many bundles, of which only so many are kept; the first of them is used again and again."""
     paths = ["%s-%d" % (PATHS["missing"], number) for number in range(shared_context.KEPT + 8)]
-    before = dict(LOADS)
     with session("cured") as made:
         for path in paths:
             shutil.copy(PATHS["file"], path)
@@ -220,8 +201,7 @@ def bounded():
     kept = [key[1] for key in shared_context._contexts]
     for path in paths:
         os.remove(path)
-    return {"kept": [paths.index(path) for path in kept], "at most": shared_context.KEPT,
-            "loads": loads_since(before)}  # fmt: skip
+    return {"kept": [paths.index(path) for path in kept], "at most": shared_context.KEPT}
 
 
 def copies():
@@ -229,11 +209,11 @@ def copies():
     with session("cured") as made:
         made.headers["X-Kept"] = "yes"
         first = outcome(made, URLS["valid"])
-        before = dict(LOADS)
+        loads()
         more = [pickle.loads(pickle.dumps(made)), copy.copy(made), copy.deepcopy(made)]
         came = [[outcome(s, URLS["valid"]), outcome(s, URLS["expired"])[0]] for s in more]
         kept = [[s.headers["X-Kept"], type(s.adapters["https://"]).__name__] for s in more]
-    return {"first": first, "came": came, "kept": kept, "loads": loads_since(before)}
+    return {"first": first, "came": came, "kept": kept}
 
 
 def fork():
@@ -241,7 +221,8 @@ def fork():
     moment of the fork. With what each loads, without a client certificate and with it."""
     shared_context.install()
     assert get(URLS["valid"]) == get(ASKED["url"], cert=ASKED["cert"]) == 200
-    before, found = dict(LOADS), {"alone": in_child()}
+    loads()
+    found = {"alone": in_child()}
     held, release = threading.Event(), threading.Event()
 
     def hold():
@@ -256,7 +237,7 @@ def fork():
     release.set()
     holder.join()
     found["parent"] = [get(URLS["valid"]), get(ASKED["url"], cert=ASKED["cert"])]
-    return dict(found, loads=loads_since(before))
+    return found
 
 
 def in_child():
@@ -266,13 +247,12 @@ def in_child():
     child = os.fork()
     if child == 0:
         signal.alarm(60)  # a lock that nobody releases would be waited for for ever
-        before = dict(LOADS)
+        loads()
         came = [get(URLS[name]) for name in ("valid", "valid", "expired")]
-        loads = loads_since(before)["bundles"]
+        without = loads()["bundles"]
         came += [get(ASKED["url"], cert=ASKED["cert"]) for _ in range(2)]
-        loads = [loads, loads_since(before)["bundles"] - loads]
-        shared = shared_context.stats()["shared"]
-        os.write(writer, json.dumps([came, *loads, shared]).encode())
+        said = [came, without, loads()["bundles"], shared_context.stats()["shared"]]
+        os.write(writer, json.dumps(said).encode())
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as pipe:
@@ -286,11 +266,10 @@ def greenlets():
     import grequests
 
     shared_context.install()
-    before = dict(LOADS)
     came = grequests.map([grequests.get(URLS["valid"]) for _ in range(30)])
     bad = grequests.map([grequests.get(URLS["expired"])])
     statuses, kind = [each.status_code for each in came], urllib3.util.ssl_.SSLContext.__module__
-    return {"came": statuses, "bad": bad, "loads": loads_since(before), "class": kind}
+    return {"came": statuses, "bad": bad, "class": kind}
 
 
 def zipped():
@@ -298,10 +277,9 @@ def zipped():
     import certifi
 
     shared_context.install()
-    before = dict(LOADS)
     came = at_once(10, lambda _: get(URLS["valid"]))
     came.append(get(URLS["expired"]))
-    return {"from": certifi.__file__, "came": came, "loads": loads_since(before)}
+    return {"from": certifi.__file__, "came": came}
 
 
 # What someone does with the context of a response's socket
@@ -385,7 +363,7 @@ def round_the_seal():
         ssl.SSLContext.check_hostname.__set__(context, False)
     ssl.SSLContext.verify_mode.__set__(context, ssl.CERT_NONE)
     after = others()
-    return {"after": after, "mode": int(context.verify_mode), "loads": LOADS["bundles"],
+    return {"after": after, "mode": int(context.verify_mode), "loads": loads(),
             "again": of_connections() is context, "log": log.said}  # fmt: skip
 
 
@@ -425,10 +403,8 @@ def replaced_functions():
                 del calls[:]
                 setattr(module, name, replacing)
                 try:
-                    came = []
-                    for _ in range(3):
-                        with session(kind) as made:
-                            came.append(outcome(made, URLS["valid"], verify=PATHS["file"])[0])
+                    valid = partial(once, kind, URLS["valid"], verify=PATHS["file"])
+                    came = [valid()[0] for _ in range(3)]
                 finally:
                     setattr(module, name, stock)
                 found.setdefault(module.__name__ + "." + name, []).append([came, len(calls)])
@@ -444,8 +420,7 @@ def key_log():
             os.environ.pop("SSLKEYLOGFILE", None)
             if wanted:
                 os.environ["SSLKEYLOGFILE"] = wanted
-            with session(kind) as made:
-                assert outcome(made, URLS["valid"]) == [200, []]
+            assert once(kind, URLS["valid"]) == [200, []]
             if os.path.exists(path):
                 with open(path) as file:
                     lines.append(sum(not line.startswith("#") for line in file))
@@ -466,7 +441,7 @@ def ciphers():
                 url = ASKED["url"] + "/?keep"
                 response = made.get(url, cert=ASKED["cert"], stream=True)
                 found.append(response.raw._connection.sock.cipher()[0])
-    return found
+    return {"found": found}
 
 
 def changing():
@@ -558,14 +533,14 @@ def mounted():
             change()
         shared_context._contexts.clear()
         for name, adapter in kinds.items():
-            before, came = dict(LOADS), []
+            came = []
             for _ in range(2):
                 made = requests.Session()
                 if adapter:
                     made.mount("https://", adapter())
                 came.append(outcome(made, URLS["valid"], verify=PATHS["file"])[0])
             assert came == [200, 200], (when, name, came)
-            found["%s, %s" % (when, name)] = loads_since(before)["bundles"]
+            found["%s, %s" % (when, name)] = loads()["bundles"]
         assert str(inspect.signature(requests.adapters.HTTPAdapter)) == signature
     return found
 
@@ -599,16 +574,15 @@ def guarded():
     """Connections where a name is gone that the cure needs: see `remove` in trust_client.py."""
     shared_context.install()
     came = [get(URLS["valid"]), get(URLS["valid"]), get(URLS["expired"])]
-    with session("cured") as made:
-        came.append(outcome(made, URLS["valid"])[0])
+    came += once("cured", URLS["valid"])[:1]
     try:
         shared_context.context()
         refused = None
     except RuntimeError as error:
         refused = str(error)
     said = [[each.category.__name__, str(each.message)] for each in SAID]
-    return {"came": came, "loads": LOADS, "stats": shared_context.stats(), "said": said,
-            "refused": refused, "contexts": len(shared_context._contexts)}  # fmt: skip
+    return {"came": came, "stats": shared_context.stats(), "said": said, "refused": refused,
+            "contexts": len(shared_context._contexts)}  # fmt: skip
 
 
 def unknown_context():
@@ -645,7 +619,7 @@ def for_others():
             pool.request("GET", URLS["unknown issuer"], retries=False)
         except urllib3.exceptions.SSLError:
             found["urllib3, unknown issuer"] = "refused"
-    return dict(found, loads=LOADS["bundles"])
+    return found
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import socket
 import ssl
 import threading
 import warnings
-from collections import Counter
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -29,10 +28,11 @@ from here import Quiet
 HOST = "127.0.0.1"
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)
+PEM, PKCS8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """An HTTP or HTTPS server on a free port. `seen` counts connections, by certificate shown."""
+    """An HTTP or HTTPS server on a free port."""
 
     daemon_threads = True
     request_queue_size = 1024
@@ -40,17 +40,11 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, handler: type, context: ssl.SSLContext | None = None):
         super().__init__((HOST, 0), handler)
         self.context = context
-        self.seen: Counter[str] = Counter()
-        self._counting = threading.Lock()
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
     @property
     def url(self) -> str:
         return f"http{'s' if self.context else ''}://{HOST}:{self.server_port}"
-
-    def count(self, what: str) -> None:
-        with self._counting:
-            self.seen[what] += 1
 
     def finish_request(self, request, client_address):
         # The handshake belongs here, in the connection's own thread.
@@ -59,7 +53,6 @@ class Server(http.server.ThreadingHTTPServer):
         if self.context:
             with contextlib.suppress(OSError):
                 with self.context.wrap_socket(request, server_side=True) as wrapped:
-                    self.count("handshakes")
                     self.RequestHandlerClass(wrapped, client_address, self)
         else:
             self.RequestHandlerClass(request, client_address, self)
@@ -104,7 +97,6 @@ class Proxy(Quiet):
     """Forwards http, and opens a tunnel for CONNECT."""
 
     def do_GET(self):
-        self.server.count("forwarded")
         asked = urlsplit(self.path)
         with socket.create_connection((asked.hostname, asked.port), timeout=30) as there:
             path = self.path.partition(asked.netloc)[2] or "/"
@@ -113,7 +105,6 @@ class Proxy(Quiet):
                 self.wfile.write(data)
 
     def do_CONNECT(self):
-        self.server.count("tunnels")
         host, _, port = self.path.partition(":")
         with socket.create_connection((host, int(port)), timeout=30) as there:
             self.send_response(200)
@@ -138,40 +129,35 @@ class World(contextlib.ExitStack):
     def __init__(self, folder: Path):
         super().__init__()
         self.folder = folder
-        self.root = trustme.CA(organization_name="the root", key_type=trustme.KeyType.ECDSA)
-        self.other = trustme.CA(organization_name="another", key_type=trustme.KeyType.ECDSA)
-        self.middle = self.root.create_child_ca(key_type=trustme.KeyType.ECDSA)
+        self.root = trustme.CA(organization_name="the root")
+        self.other = trustme.CA(organization_name="another")
+        self.middle = self.root.create_child_ca()
         self.servers: dict[str, Server] = {}
         self.proxies: dict[str, Server] = {}
 
     def __enter__(self):
         super().__enter__()
         self._write_bundles()
-        own = trustme.KeyType.ECDSA
-        issue, chain = self.root.issue_cert, self.middle.issue_cert(HOST, key_type=own)
-        past, future = NOW - 9 * DAY, NOW + 9 * DAY
+        issue, chain = self.root.issue_cert, self.middle.issue_cert(HOST)
+        valid, past, future = issue(HOST), NOW - 9 * DAY, NOW + 9 * DAY
         contexts = {
-            "valid": presenting(issue(HOST, key_type=own)),
-            "expired": presenting(issue(HOST, not_before=past, not_after=NOW - DAY, key_type=own)),
-            "not yet valid": presenting(
-                issue(HOST, not_before=NOW + DAY, not_after=future, key_type=own)
-            ),
-            "wrong host": presenting(issue("elsewhere.example", key_type=own)),
-            "unknown issuer": presenting(self.other.issue_cert(HOST, key_type=own)),
+            "valid": presenting(valid),
+            "expired": presenting(issue(HOST, not_before=past, not_after=NOW - DAY)),
+            "not yet valid": presenting(issue(HOST, not_before=NOW + DAY, not_after=future)),
+            "wrong host": presenting(issue("elsewhere.example")),
+            "unknown issuer": presenting(self.other.issue_cert(HOST)),
             "whole chain": presenting(chain),
             "intermediate missing": presenting(chain, chain.cert_chain_pems[:1]),
-            "self-signed": self._self_signed(),
-            "TLS 1.0 only": old_tls(presenting(issue(HOST, key_type=own)), ssl.TLSVersion.TLSv1),
-            "TLS 1.1 only": old_tls(presenting(issue(HOST, key_type=own)), ssl.TLSVersion.TLSv1_1),
+            "self-signed": self_signed(),
+            "TLS 1.0 only": old_tls(presenting(valid), ssl.TLSVersion.TLSv1),
+            "TLS 1.1 only": old_tls(presenting(valid), ssl.TLSVersion.TLSv1_1),
         }
         for name, context in contexts.items():
             self.servers[name] = self.enter_context(Server(Pages, context))
         self.servers["http"] = self.enter_context(Server(Pages))
-        trusted = presenting(issue(HOST, key_type=own))
-        distrusted = presenting(self.other.issue_cert(HOST, key_type=own))
-        for name, context in (("http proxy", None), ("https proxy", trusted),
-                              ("distrusted https proxy", distrusted)):  # fmt: skip
-            self.proxies[name] = self.enter_context(Server(Proxy, context))
+        for name, like in (("http proxy", "http"), ("https proxy", "valid"),
+                           ("distrusted https proxy", "unknown issuer")):  # fmt: skip
+            self.proxies[name] = self.enter_context(Server(Proxy, self.servers[like].context))
         return self
 
     def card(self) -> dict:
@@ -188,7 +174,7 @@ class World(contextlib.ExitStack):
     ) -> Server:
         """Another server, which demands a client certificate of the root; its own is of `issuer`,
         or of the root too. tls: the newest version that it speaks."""
-        context = presenting((issuer or self.root).issue_cert(HOST, key_type=trustme.KeyType.ECDSA))
+        context = presenting((issuer or self.root).issue_cert(HOST))
         context.verify_mode = ssl.CERT_REQUIRED
         if tls:
             context.maximum_version = tls
@@ -197,16 +183,13 @@ class World(contextlib.ExitStack):
 
     def proxy_of_another_name(self) -> Server:
         """Another https proxy, with a certificate of the root for a name that is not its own."""
-        issued = self.root.issue_cert("elsewhere.example", key_type=trustme.KeyType.ECDSA)
-        return self.enter_context(Server(Proxy, presenting(issued)))
+        return self.enter_context(Server(Proxy, self.servers["wrong host"].context))
 
     def client_certificate(self, name: str, issuer: trustme.CA | None = None) -> str:
         """The path of a client certificate with its key; its common name is `name`."""
         path = self.folder / f"{name}.pem"
-        issued = (issuer or self.root).issue_cert(
-            f"{name}.example", common_name=name, key_type=trustme.KeyType.ECDSA
-        )
-        issued.private_key_and_cert_chain_pem.write_to_path(path)
+        own = (issuer or self.root).issue_cert(f"{name}.example", common_name=name)
+        own.private_key_and_cert_chain_pem.write_to_path(path)
         return str(path)
 
     def client_certificates(self) -> dict[str, str | list[str]]:
@@ -214,13 +197,8 @@ class World(contextlib.ExitStack):
         alice, bob = (Path(self.client_certificate(name)) for name in ("alice", "bob"))
         key = serialization.load_pem_private_key(alice.read_bytes(), None)
         locked = self.folder / "locked-key"
-        locked.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.BestAvailableEncryption(b"secret"),
-            )
-        )
+        secret = serialization.BestAvailableEncryption(b"secret")
+        locked.write_bytes(key.private_bytes(PEM, PKCS8, secret))
         return {
             "alice": str(alice),
             "bob": str(bob),
@@ -245,36 +223,32 @@ class World(contextlib.ExitStack):
         certificate = OpenSSL.crypto.load_certificate(OpenSSL.crypto.FILETYPE_PEM, root)
         (directory / f"{certificate.subject_name_hash():08x}.0").write_bytes(root)
 
-    def _self_signed(self) -> ssl.SSLContext:
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
-        address = x509.IPAddress(ipaddress.ip_address(HOST))
-        certificate = (
-            x509.CertificateBuilder()
-            .subject_name(name).issuer_name(name).public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(NOW - DAY).not_valid_after(NOW + DAY)
-            .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-            .sign(key, hashes.SHA256())
-        )  # fmt: skip
-        pem = serialization.Encoding.PEM
-        private = key.private_bytes(
-            pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        path = self.folder / "self-signed"
-        path.write_bytes(private + certificate.public_bytes(pem))
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(path)
-        return context
+
+def self_signed() -> ssl.SSLContext:
+    """A server's context that shows a certificate for HOST which nobody has issued."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
+    address = x509.IPAddress(ipaddress.ip_address(HOST))
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(NOW - DAY).not_valid_after(NOW + DAY)
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    private = key.private_bytes(PEM, PKCS8, serialization.NoEncryption())
+    return showing(private + certificate.public_bytes(PEM))
 
 
-def presenting(issued: trustme.LeafCert, chain: list | None = None) -> ssl.SSLContext:
+def presenting(certificate: trustme.LeafCert, chain: list | None = None) -> ssl.SSLContext:
     """A server's context that shows a certificate, with its chain or only what is given."""
+    blobs = certificate.cert_chain_pems if chain is None else chain
+    return showing(b"".join(blob.bytes() for blob in [certificate.private_key_pem, *blobs]))
+
+
+def showing(pem: bytes) -> ssl.SSLContext:
+    """A server's context with a private key and certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    blobs = issued.cert_chain_pems if chain is None else chain
-    with trustme.Blob(
-        issued.private_key_pem.bytes() + b"".join(blob.bytes() for blob in blobs)
-    ).tempfile() as path:
+    with trustme.Blob(pem).tempfile() as path:
         context.load_cert_chain(path)
     return context
 

@@ -17,6 +17,7 @@ import pandas as pd
 
 from casebook import server, stacks
 from casebook.cases import programs
+from casebook.runs import run_record
 from casebook.runs.bench import ask_probe
 from casebook.runs.decisions import ratio
 from casebook.runs.measure import in_turns
@@ -49,7 +50,7 @@ def probe(name: str, lab: server.Server, n: int, delay_s: float) -> list[float]:
     """Wall and CPU seconds of the probe's fetch."""
     environment = environments.ensure(stacks.get(name))
     found, _ = ask_probe(environment, lab, n, delay_s, "grequests")
-    assert found["failure"] is None, found["failure"]
+    run_record.check(name, n, found)
     return [found["wall_s"], found["user_s"] + found["sys_s"]]
 
 

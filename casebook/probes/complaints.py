@@ -4,33 +4,19 @@ In: {"steps": the stack's, "bundle": what verify=True trusts, "asks": [{"what", 
 a name or null (requests.get), "via": a proxy's URL or null, "cert": a path or null, "drop": the
 URL of a reception at which to have the idle connections closed before, or null}, ...]}.
 
-Out: {"python", "openssl", "failure": null or a text, "rows": [{"what", "connections",
-"contexts", "loads", "cpu_s", "wall_s", "shown"}, ...]}: a row for the import, then one for each
-ask. The connections are those over TLS that were begun.
+Out: {"python", "openssl", "rows": [{"what", "shown", and all that counting.Tally has}, ...]}: a row
+for the import, then one for each ask. Its counters have the connections over TLS that were begun.
 """
 
 import json
 import ssl
 import sys
-import traceback
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
 import counting
 import fetch
 import steps
-
-
-def count_connections(counters):
-    """Count the connections over TLS that are begun."""
-    counters["connections"] = 0
-    wrap = ssl.SSLContext.wrap_socket
-
-    def wrapped(*args, **kwargs):
-        counters["connections"] += 1
-        return wrap(*args, **kwargs)
-
-    ssl.SSLContext.wrap_socket = wrapped
 
 
 def have_dropped(reception):
@@ -49,18 +35,16 @@ def have_dropped(reception):
 
 def main():
     spec = json.load(sys.stdin)
-    answer = {"python": sys.version.split()[0], "openssl": ssl.OPENSSL_VERSION}
-    answer.update(failure=None, rows=[])
-    try:
-        fetch.trust_bundle(spec["bundle"])
-        counters = counting.count_imports()
-        count_connections(counters)
-        tally = counting.Tally(counters)
-        steps.take_all(spec["steps"], is_of_gevent=False)
-        answer["rows"].append(row(tally, "import", None))
-        answer["rows"] += rows(spec["asks"], tally)
-    except Exception:
-        answer["failure"] = traceback.format_exc().strip().splitlines()[-1]
+    fetch.trust_bundle(spec["bundle"])
+    counters = counting.count_imports()
+    counters["connections"] = 0
+    wrap = ssl.SSLContext.wrap_socket
+    ssl.SSLContext.wrap_socket = counting.counted(wrap, counters, "connections")
+    tally = counting.Tally(counters)
+    steps.take_all(spec["steps"], is_of_gevent=False)
+    found = [dict(tally.look(), what="import", shown=None)]
+    found += rows(spec["asks"], tally)
+    answer = {"python": sys.version.split()[0], "openssl": ssl.OPENSSL_VERSION, "rows": found}
     json.dump(answer, sys.stdout)
 
 
@@ -68,27 +52,20 @@ def rows(asks, tally):
     """The rows of all asks. Sessions are made when they are first named."""
     import requests
 
-    sessions = {}
+    sessions = {None: requests}
     for ask in asks:
         if ask["drop"]:
             have_dropped(ask["drop"])
         tally.look()  # whatever happened since the last row is nobody's
-        session = requests
-        if ask["session"] is not None:
-            if ask["session"] not in sessions:
-                sessions[ask["session"]] = requests.Session()
-            session = sessions[ask["session"]]
+        if ask["session"] not in sessions:
+            sessions[ask["session"]] = requests.Session()
+        session = sessions[ask["session"]]
         proxies = {"https": ask["via"]} if ask["via"] else None
         response = session.get(ask["url"], proxies=proxies, cert=ask["cert"], timeout=30)
         if response.status_code != 200:
             raise RuntimeError("%s: status %s" % (ask["what"], response.status_code))
-        yield row(tally, ask["what"], response.json()["shown"])
-
-
-def row(tally, what, shown):
-    spent = tally.look()
-    found = {name: spent[name] for name in ("connections", "contexts", "loads", "cpu_s", "wall_s")}
-    return dict(found, what=what, shown=shown)
+        shown = response.json()["shown"]
+        yield dict(tally.look(), what=ask["what"], shown=shown)
 
 
 if __name__ == "__main__":

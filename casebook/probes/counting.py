@@ -23,8 +23,13 @@ NAMES = ("contexts", "load_verify_locations", "default_loads")
 def count_imports():
     """Count from now on, before the steps, so that what imports load can be told. Not for gevent,
     which has to be there before `ssl` is imported. The counters, for `install`."""
+    import ssl
+
     counters = dict.fromkeys(NAMES, 0)
-    count_stdlib(counters)
+    # gevent's SSLContext and urllib3's wrappers end in one of these two classes.
+    stdlib = [c for c in ssl.SSLContext.__mro__ if c.__module__ == "ssl"][-1]
+    stdlib.__new__ = staticmethod(counted(stdlib.__new__, counters, "contexts"))
+    count_loads(stdlib, counters)
     return counters
 
 
@@ -39,49 +44,29 @@ def install(counters=None):
     else:
         counters["loads_before"] = counters["load_verify_locations"] + counters["default_loads"]
         counters.update(dict.fromkeys(NAMES, 0))
-    count_pyopenssl(counters)
+    if "OpenSSL.SSL" in sys.modules:
+        pyopenssl = sys.modules["OpenSSL.SSL"].Context
+        pyopenssl.__init__ = counted(pyopenssl.__init__, counters, "contexts")
+        count_loads(pyopenssl, counters)
     return counters
 
 
-def count_stdlib(counters):
-    """Count the contexts and loads of the standard library's ssl."""
-    import ssl
+def counted(function, counters, name):
+    """The function, whose calls are counted under that name."""
 
-    # gevent's SSLContext and urllib3's wrappers end in one of these two classes.
-    stdlib = [c for c in ssl.SSLContext.__mro__ if c.__module__ == "ssl"][-1]
-    make = stdlib.__new__
+    def calling(*args, **kwargs):
+        counters[name] += 1
+        return function(*args, **kwargs)
 
-    def made(*args, **kwargs):
-        counters["contexts"] += 1
-        return make(*args, **kwargs)
-
-    stdlib.__new__ = staticmethod(made)
-    count_loads(stdlib, counters)
-
-
-def count_pyopenssl(counters):
-    """Count the contexts and loads of pyOpenSSL, where it has been imported."""
-    if "OpenSSL.SSL" in sys.modules:
-        pyopenssl = sys.modules["OpenSSL.SSL"].Context
-        initialise = pyopenssl.__init__
-
-        def initialised(*args, **kwargs):
-            counters["contexts"] += 1
-            return initialise(*args, **kwargs)
-
-        pyopenssl.__init__ = initialised
-        count_loads(pyopenssl, counters)
+    return calling
 
 
 def count_loads(context_class, counters):
     """Count the two ways in which certificates get into contexts of this class."""
     load = context_class.load_verify_locations
+    context_class.load_verify_locations = counted(load, counters, "load_verify_locations")
     # load_default_certs is Python code that ends in this one, on every version.
     load_defaults = context_class.set_default_verify_paths
-
-    def loaded(*args, **kwargs):
-        counters["load_verify_locations"] += 1
-        return load(*args, **kwargs)
 
     def loaded_defaults(*args, **kwargs):
         counters["default_loads"] += 1
@@ -92,24 +77,27 @@ def count_loads(context_class, counters):
             # pyOpenSSL may fall back to load_verify_locations: that is the same load.
             counters["load_verify_locations"] = before
 
-    context_class.load_verify_locations = loaded
     context_class.set_default_verify_paths = loaded_defaults
 
 
 class Tally(object):
-    """What the process counted and used between one look and the next."""
+    """What the process counted and used between one look and the next; or its children used."""
 
-    def __init__(self, counters):
+    def __init__(self, counters, who=resource.RUSAGE_SELF):
         self._counters = counters
+        self._who = who
         self._seen = {}
         self.look()
 
     def look(self):
-        """The counters, `loads` (both kinds together), `cpu_s` and `wall_s` since the last look."""
-        used, now = resource.getrusage(resource.RUSAGE_SELF), dict(self._counters)
+        """Since the last look: the counters, `loads` (both kinds together), `user_s`, `system_s`
+        and `cpu_s` (both), `faults` (pages that the kernel had to bring), `wall_s`."""
+        used, now = resource.getrusage(self._who), dict(self._counters)
         now["loads"] = now["load_verify_locations"] + now["default_loads"]
-        now["cpu_s"], now["wall_s"] = used.ru_utime + used.ru_stime, clock()
-        spent = {name: round(at - self._seen.get(name, 0), 6) for name, at in now.items()}
+        now["user_s"], now["system_s"] = used.ru_utime, used.ru_stime
+        now["cpu_s"], now["faults"] = used.ru_utime + used.ru_stime, used.ru_minflt
+        now["wall_s"] = clock()
+        spent = {name: at - self._seen.get(name, 0) for name, at in now.items()}
         self._seen = now
         return spent
 
@@ -117,43 +105,31 @@ class Tally(object):
 class Heartbeat(object):
     """A greenlet that beats every 10 ms, as long as the event loop lets it.
 
-    longest_stall_s: the longest time by which a beat came late. times: clock readings, the first
-    of the start, kept only when asked for. Without gevent there is no event loop, and no time.
+    times: clock readings, the first of the start. Without gevent there is no event loop, and no
+    time.
     """
 
-    def __init__(self, keep_times=False):
-        self.longest_stall_s = None
-        self.times = [] if keep_times else None
-        self._greenlet = None
+    def __init__(self):
+        self.times = []
 
     def start(self):
         if "gevent" not in sys.modules:
             return
         import gevent
 
-        self.longest_stall_s = 0.0
-        self._sleep = gevent.sleep
-        self._last = clock()
-        if self.times is not None:
-            self.times.append(self._last)
-        self._greenlet = gevent.spawn(self._beat)
+        self.times.append(clock())
+        self._greenlet = gevent.spawn(self._beat, gevent.sleep)
 
     def stop(self):
-        if self._greenlet is None:
-            return
-        self._note(clock())
+        """The longest time by which a beat came late, in seconds; None where nothing could beat."""
+        if not self.times:
+            return None
+        moments = self.times + [clock()]
         self._greenlet.kill()
+        longest_s = max(later - beat for beat, later in zip(moments, moments[1:]))
+        return max(longest_s - INTERVAL_S, 0.0)
 
-    def _beat(self):
+    def _beat(self, sleep):
         while True:
-            self._sleep(INTERVAL_S)
-            now = clock()
-            self._note(now)
-            self._last = now
-            if self.times is not None:
-                self.times.append(now)
-
-    def _note(self, now):
-        late = now - self._last - INTERVAL_S
-        if late > self.longest_stall_s:
-            self.longest_stall_s = late
+            sleep(INTERVAL_S)
+            self.times.append(clock())

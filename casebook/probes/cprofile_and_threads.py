@@ -96,19 +96,16 @@ def main():
     n, bundle, rounds = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     stats, _ = profiled(threads, n, bundle) if n else ({}, 0.0)
     found = of(stats, "load_verify_locations") or [0, 0, 0.0, 0.0]
-    print(
-        json.dumps(
-            {
-                "python": "%d.%d.%d" % sys.version_info[:3],
-                "primitive": found[0],
-                "calls": found[1],
-                "tottime_s": round(found[2], 6),
-                "cumtime_s": round(found[3], 6),
-                "refused": second_is_refused(),
-                "overlaps": [overlap() for _ in range(rounds)],
-            }
-        )
-    )
+    answer = {
+        "python": "%d.%d.%d" % sys.version_info[:3],
+        "primitive": found[0],
+        "calls": found[1],
+        "tottime_s": round(found[2], 6),
+        "cumtime_s": round(found[3], 6),
+        "refused": second_is_refused(),
+        "overlaps": [overlap() for _ in range(rounds)],
+    }
+    print(json.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -5,21 +5,19 @@ task: {"way": "file", "default", "none" or "compute", "bundle": its path or null
 "threads", "processes", "watched"}; the loads are shared evenly between the threads or processes.
 To "compute" is to load nothing, and to do a fixed piece of work in Python instead of each load.
 
-Out: {"python", "openssl", "results": [...], "failure": null or a text}, a result for each task:
-wall_s, user_s and system_s (processor time), faults (pages that the kernel had to bring),
-certificates (in the last context made), counters (as counting.py has them, this process only),
-beats and stall_s (of a watched task, else null), read_locks and write_locks (where
-casebook/probes/rwlocks.c was preloaded, else null).
+Out: {"python", "openssl", "results": [...]}, a result for each task: as counting.Tally has it (of
+what is counted, this process only), certificates (in the last context made), beats and stall_s (of
+a watched task, else null), locks (where casebook/probes/rwlocks.c was preloaded, else null).
 """
 
 import ctypes
 import json
 import os
 import resource
+import ssl
 import sys
 import threading
 import time
-import traceback
 
 import counting
 
@@ -35,15 +33,10 @@ PIECE = 200000
 class Stdlib(object):
     """The standard library's contexts."""
 
-    def __init__(self):
-        import ssl
-
-        self.version = ssl.OPENSSL_VERSION
-        self._ssl = ssl
+    version = ssl.OPENSSL_VERSION
 
     def context(self):
-        protocol = getattr(self._ssl, "PROTOCOL_TLS_CLIENT", self._ssl.PROTOCOL_SSLv23)
-        return self._ssl.SSLContext(protocol)
+        return ssl.SSLContext(getattr(ssl, "PROTOCOL_TLS_CLIENT", ssl.PROTOCOL_SSLv23))
 
     def certificates(self, context):
         return context.cert_store_stats()["x509"]
@@ -90,22 +83,14 @@ class Watch(object):
         return len(within), max(after - at for at, after in zip(moments, moments[1:]))
 
 
-def used_so_far(who):
-    """(user seconds, system seconds, page faults without reading a disk)"""
-    used = resource.getrusage(who)
-    return used.ru_utime, used.ru_stime, used.ru_minflt
-
-
 def locks():
-    """Read-write locks taken so far for reading and for writing, where they are counted."""
+    """Read-write locks taken so far; None where nobody counts them."""
     try:
-        this = ctypes.CDLL(None)
-        taken = (this.casebook_read_locks, this.casebook_write_locks)
+        taken = ctypes.CDLL(None).casebook_locks
     except AttributeError:
-        return None, None
-    for function in taken:
-        function.restype = ctypes.c_long
-    return tuple(function() for function in taken)
+        return None
+    taken.restype = ctypes.c_long
+    return taken()
 
 
 def loader(library, task, nowhere):
@@ -144,8 +129,8 @@ def in_threads(load, task, newest):
         try:
             for _ in range(task["loads"] // task["threads"]):
                 newest[:] = [load()]
-        except Exception:
-            failed.append(traceback.format_exc())
+        except Exception as error:
+            failed.append(error)
 
     threads = [threading.Thread(target=work) for _ in range(task["threads"])]
     for thread in threads:
@@ -156,7 +141,7 @@ def in_threads(load, task, newest):
         thread.join()
     stop = clock()
     if failed:
-        raise RuntimeError(failed[0].strip().splitlines()[-1])
+        raise failed[0]
     return start, stop
 
 
@@ -191,44 +176,29 @@ def measure(library, task, counters, nowhere):
     load = loader(library, task, nowhere)
     newest = [load()]  # the first load of a process also reads files for the first time
     forked = task["processes"] > 1
+    watch, locked = Watch() if task["watched"] else None, locks()
     who = resource.RUSAGE_CHILDREN if forked else resource.RUSAGE_SELF
-    watch = Watch() if task["watched"] else None
-    counted, locked, used = dict(counters), locks(), used_so_far(who)
+    tally = counting.Tally(counters, who)
     if forked:
         start, stop = in_processes(load, task)
     else:
         way = in_threads if task["threads"] > 1 else alone
         start, stop = way(load, task, newest)
-    used_then, locked_then = used_so_far(who), locks()
-    user_s, system_s, faults = [then - before for before, then in zip(used, used_then)]
-    beats, stall_s = watch.end(start, stop) if watch else (None, None)
-    counting_locks = locked[0] is not None
-    return {
-        "wall_s": stop - start,
-        "user_s": user_s,
-        "system_s": system_s,
-        "faults": faults,
-        "certificates": library.certificates(newest[0]) if newest[0] else 0,
-        "counters": {name: counters[name] - before for name, before in counted.items()},
-        "beats": beats,
-        "stall_s": stall_s,
-        "read_locks": locked_then[0] - locked[0] if counting_locks else None,
-        "write_locks": locked_then[1] - locked[1] if counting_locks else None,
-    }
+    result = tally.look()
+    result["wall_s"] = stop - start
+    result["locks"] = None if locked is None else locks() - locked
+    result["beats"], result["stall_s"] = watch.end(start, stop) if watch else (None, None)
+    result["certificates"] = library.certificates(newest[0]) if newest[0] else 0
+    return result
 
 
 def main():
     spec = json.load(sys.stdin)
-    answer = {"python": sys.version.split()[0], "openssl": None, "results": [], "failure": None}
-    try:
-        library = PyOpenSSL() if spec["library"] == "pyopenssl" else Stdlib()
-        answer["openssl"] = library.version
-        counters = counting.install()
-        for task in spec["tasks"]:
-            answer["results"].append(measure(library, task, counters, spec["nowhere"]))
-    except Exception:
-        answer["failure"] = traceback.format_exc().strip().splitlines()[-1]
-    json.dump(answer, sys.stdout)
+    library = PyOpenSSL() if spec["library"] == "pyopenssl" else Stdlib()
+    counters = counting.install()
+    results = [measure(library, task, counters, spec["nowhere"]) for task in spec["tasks"]]
+    python = sys.version.split()[0]
+    json.dump({"python": python, "openssl": library.version, "results": results}, sys.stdout)
 
 
 if __name__ == "__main__":

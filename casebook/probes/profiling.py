@@ -6,6 +6,8 @@ that were not inside another call of the same function). What it makes of thread
 thread_profile.py, which takes its place where a client has threads.
 """
 
+import re
+
 from provenance import short
 
 
@@ -58,6 +60,4 @@ def shown(place):
 
 def name_of(function):
     """A function's name without memory addresses and paths."""
-    import re
-
     return re.sub(r" at 0x[0-9a-fA-F]+", "", function)

@@ -23,13 +23,13 @@ class Provenance(object):
         self.rows = []
         self._connected = None
 
-    def look(self, step, connected=False):
+    def look(self, step):
         """Add a row for each name, as it stands now. Imports nothing."""
         for module, attribute in NAMES:
             # Only what somebody else has imported: looking must not change the order.
             found = getattr(sys.modules.get(module), attribute, None)
             self._add(step, module + "." + attribute, found)
-        if connected:
+        if self._connected:
             self._add(step, "connected socket", self._connected)
 
     def watch_connections(self):

@@ -176,11 +176,7 @@ def client_certificate():
     now = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
     day = datetime.timedelta(days=1)
     certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - day)
         .not_valid_after(now + day)
         .sign(key, hashes.SHA256(), default_backend())

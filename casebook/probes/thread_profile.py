@@ -12,6 +12,7 @@ of 3.12 and newer does, to show what comes of it. Python 3.7 and newer.
 import gc
 import sys
 import threading
+from functools import lru_cache
 from time import perf_counter, thread_time
 
 from profiling import name_of, rounded, row
@@ -61,9 +62,8 @@ class ThreadProfile(object):
         thread, waiting included, and overlap. Further: cpu, the processor seconds of the function
         alone; one_stack, {"cc", "nc", "tt", "ct"}, the same as cProfile of Python 3.12 reads it.
         """
-        known = {}
-        own, callers = each_its_own(self.threads, known)
-        mixed = as_one_stack(self.threads, known)
+        own, callers = each_its_own(self.threads)
+        mixed = as_one_stack(self.threads)
         found = []
         for key, (cc, nc, tt, ct, cpu) in own.items():
             its = row(key, (cc, nc, tt, ct), callers.get(key, {}))
@@ -73,7 +73,7 @@ class ThreadProfile(object):
         return sorted(found, key=lambda row: -row["cpu"])
 
 
-def each_its_own(threads, known):
+def each_its_own(threads):
     """Read each thread's calls on its own stack, and add the threads up.
 
     Returns {key: [cc, nc, tt, ct, cpu]} and {key: {calling key: [cc, nc, tt, ct]}}.
@@ -82,7 +82,7 @@ def each_its_own(threads, known):
     for events in threads:
         stack, running = [], {}
         for at, cpu_at, enters, function in events:
-            key = key_of(function, known)
+            key = key_of(function)
             if enters:
                 stack.append([key, at, cpu_at, 0.0, 0.0])
                 running[key] = running.get(key, 0) + 1
@@ -102,7 +102,7 @@ def each_its_own(threads, known):
     return own, callers
 
 
-def as_one_stack(threads, known):
+def as_one_stack(threads):
     """Read all calls in the order of time on one stack: {key: [cc, nc, tt, ct]}.
 
     As CPython's Modules/_lsprof.c: a return closes whatever is on top, and what passed since that
@@ -111,7 +111,7 @@ def as_one_stack(threads, known):
     mixed, stack, running = {}, [], {}
     every = sorted((event for events in threads for event in events), key=lambda event: event[0])
     for at, _, enters, function in every:
-        key = key_of(function, known)
+        key = key_of(function)
         mixed.setdefault(key, [0, 0, 0.0, 0.0])
         if enters:
             stack.append([at, 0.0])
@@ -133,16 +133,12 @@ def add(row, outermost, took, inside):
     row[3] += took if outermost else 0.0
 
 
-def key_of(function, known):
+@lru_cache(maxsize=None)
+def key_of(function):
     """(file, line, function) as cProfile writes it, of a code object or a built-in function."""
-    found = known.get(function)
-    if found is None:
-        if hasattr(function, "co_code"):
-            found = short(function.co_filename), function.co_firstlineno, function.co_name
-        else:
-            found = "~", 0, name_of(label(function))
-        known[function] = found
-    return found
+    if hasattr(function, "co_code"):
+        return short(function.co_filename), function.co_firstlineno, function.co_name
+    return "~", 0, name_of(label(function))
 
 
 def label(function):

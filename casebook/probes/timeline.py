@@ -16,17 +16,33 @@ from counting import clock
 
 
 class Timeline(object):
-    """Intervals of each greenlet, under the page that it fetches."""
+    """Intervals of each greenlet, under the page that it fetches, from now on."""
 
     def __init__(self):
-        self.intervals = []
+        from urllib3 import connectionpool, response
+
+        self._intervals = []
         self._pages = {}
         self._opened = {}
         greenlet = sys.modules.get("greenlet")
         # Without greenlets there is one request at a time.
         self._here = greenlet.getcurrent if greenlet else lambda: None
+        # HTTPS first: its class inherits from the other one, and must not be wrapped twice.
+        https, http = connectionpool.HTTPSConnectionPool, connectionpool.HTTPConnectionPool
+        self._watch_connection(https.ConnectionCls, tls=True)
+        self._watch_connection(http.ConnectionCls, tls=False)
+        self._watch_pool(http)
+        self._watch_response(response.HTTPResponse)
 
-    def watch_pool(self, pool):
+    def rows(self, origin):
+        """{"page", "event", "start_s", "end_s"} by start, in seconds after the clock's `origin`."""
+        names = ("page", "event", "start_s", "end_s")
+        return [
+            dict(zip(names, (page, event, round(start - origin, 6), round(end - origin, 6))))
+            for page, event, start, end in sorted(self._intervals, key=lambda row: row[2:])
+        ]
+
+    def _watch_pool(self, pool):
         """Remember which page each greenlet asks this kind of pool for."""
         urlopen = pool.urlopen
 
@@ -36,7 +52,7 @@ class Timeline(object):
 
         pool.urlopen = watched
 
-    def watch_connection(self, connection_class, tls):
+    def _watch_connection(self, connection_class, tls):
         """Time the four steps of this kind of connection up to the response's headers."""
         new_conn = connection_class._new_conn
         connect = connection_class.connect
@@ -52,8 +68,7 @@ class Timeline(object):
         def timed_connect(connection):
             connect(connection)
             here = self._here()
-            if tls:
-                self._opened[here] = self._add("handshake", self._opened[here])
+            self._opened[here] = self._add("handshake", self._opened[here])
 
         def timed_request(connection, *args, **kwargs):
             start = clock()
@@ -68,11 +83,12 @@ class Timeline(object):
             return response
 
         connection_class._new_conn = timed_new_conn
-        connection_class.connect = timed_connect
+        if tls:
+            connection_class.connect = timed_connect
         connection_class.request = timed_request
         connection_class.getresponse = timed_getresponse
 
-    def watch_response(self, response_class):
+    def _watch_response(self, response_class):
         """Time the reading of bodies, from the first wish for a piece to the last piece."""
         stream = response_class.stream
 
@@ -86,32 +102,5 @@ class Timeline(object):
 
     def _add(self, event, start):
         end = clock()
-        self.intervals.append((self._pages.get(self._here()), event, start, end))
+        self._intervals.append((self._pages.get(self._here()), event, start, end))
         return end
-
-
-def install():
-    """Watch urllib3 from now on; the Timeline that fills."""
-    from urllib3 import connectionpool, response
-
-    timeline = Timeline()
-    # HTTPS first: its class inherits from the other one, and must not be wrapped twice.
-    https, http = connectionpool.HTTPSConnectionPool, connectionpool.HTTPConnectionPool
-    timeline.watch_connection(https.ConnectionCls, tls=True)
-    timeline.watch_connection(http.ConnectionCls, tls=False)
-    timeline.watch_pool(http)
-    timeline.watch_response(response.HTTPResponse)
-    return timeline
-
-
-def rows(timeline, origin):
-    """{"page", "event", "start_s", "end_s"} by start, in seconds after the clock's `origin`."""
-    return [
-        {
-            "page": page,
-            "event": event,
-            "start_s": round(start - origin, 6),
-            "end_s": round(end - origin, 6),
-        }
-        for page, event, start, end in sorted(timeline.intervals, key=lambda row: row[2:])
-    ]

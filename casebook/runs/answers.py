@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from casebook import places
-from casebook.errors import RunFailed
 from casebook.runs import measurements, trust
 from casebook.stacks import Stack, commands, digests, environments, scripts
 from casebook.stacks.environments import Environment
@@ -22,13 +21,10 @@ def ask(
 ) -> dict[str, Any]:
     """Run a probe of casebook/probes inside a stack's environment: its answer.
 
-    spec: what the probe reads. variables: further environment variables. A probe says what went
-    wrong in it as `failure`: that, or no answer, raises RunFailed.
+    spec: what the probe reads. variables: further environment variables. Raises RunFailed, with
+    the probe's last words, when it gives no answer.
     """
-    answer = scripts.ask(environment, places.PROBES / probe, spec, PATIENCE_S, variables=variables)
-    if answer["failure"]:
-        raise RunFailed(f"{environment.stack.name}: {answer['failure']}. Nothing was recorded.")
-    return answer
+    return scripts.ask(environment, places.PROBES / probe, spec, PATIENCE_S, variables=variables)
 
 
 def digest(stack: Stack, made_by: list[Path], *parameters: object) -> str:

@@ -280,20 +280,19 @@ def _ask(
 
 def _figures(task: Task, result: dict) -> dict:
     """What a row says of one task, and what `recorded` finds it by."""
-    counted, forked = result["counters"], task.processes > 1
+    forked = task.processes > 1
 
     def of_each(name: str, unit: float = 1) -> Any:
         return None if result[name] is None else result[name] * unit / task.loads
 
     user_ms, system_ms = of_each("user_s", 1000), of_each("system_s", 1000)
-    reading, writing = of_each("read_locks"), of_each("write_locks")
     return asdict(task) | {
         "asked": task.certificates,
         "way": task.does,
         "certificates": result["certificates"],
         "how": task.how,
-        "contexts": task.loads if forked else counted["contexts"],
-        "loads": None if forked else counted["load_verify_locations"] + counted["default_loads"],
+        "contexts": task.loads if forked else result["contexts"],
+        "loads": None if forked else result["loads"],
         "wall_ms": of_each("wall_s", 1000),
         "cpu_ms": user_ms + system_ms,
         "user_ms": user_ms,
@@ -301,5 +300,5 @@ def _figures(task: Task, result: dict) -> dict:
         "faults": of_each("faults"),
         "beats": of_each("beats"),
         "stall_ms": None if result["stall_s"] is None else result["stall_s"] * 1000,
-        "locks": None if reading is None else reading + writing,
+        "locks": of_each("locks"),
     }
