@@ -26,10 +26,10 @@ ROOT = Path(__file__).parent.parent
 CROWD = ROOT / "tests" / "crowd.py"
 CURL = ("curl", "-sSi", "--http1.1", "--path-as-is", "--noproxy", "*")
 SERVE = """
-import signal, sys
+import signal
 from casebook import server
 signal.signal(signal.SIGHUP, signal.{})
-sys.exit(server.serve(scheme={!r}))
+server.serve(lambda: server.start({!r}))
 """
 OWN = """
 import json, time

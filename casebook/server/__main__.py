@@ -31,7 +31,8 @@ def main(scheme: str, port: int) -> int:
     running = None
     try:
         made = certificates.make(folder) if scheme == "https" else None
-        running = lab.run(port, made)
+        running = lab.LabServer(port, made)
+        running.start()
         url = f"{scheme}://127.0.0.1:{running.server_port}"
         _say(url=url, ca_file=None if made is None else str(made.ca_file))
         stop.wait()

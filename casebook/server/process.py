@@ -81,28 +81,24 @@ class Server:
     def _control(self, method: str, path: str) -> dict | None:
         if self.process is None:
             return None
-        host, port = address(self.url)
-        if self.ca_file is None:
-            connection = http.client.HTTPConnection(host, port, timeout=30)
-        else:
-            try:
-                context = ssl.create_default_context(cafile=self.ca_file)
-            except OSError as error:
-                raise ServerFailed(f"the lab server at {self.url} has ended: {error}") from error
-            connection = http.client.HTTPSConnection(host, port, timeout=30, context=context)
+        address = urlsplit(self.url).netloc
         try:
-            connection.request(method, path)
-            response = connection.getresponse()
-            content = response.read()
-            if response.status != 200:
-                raise ServerFailed(f"the lab server answered {response.status} to {method} {path}")
-            return json.loads(content)
+            if self.ca_file is None:
+                connection = http.client.HTTPConnection(address, timeout=30)
+            else:
+                context = ssl.create_default_context(cafile=self.ca_file)
+                connection = http.client.HTTPSConnection(address, timeout=30, context=context)
+            with contextlib.closing(connection):
+                connection.request(method, path)
+                response = connection.getresponse()
+                if response.status != 200:
+                    what = f"{response.status} to {method} {path}"
+                    raise ServerFailed(f"the lab server answered {what}")
+                return json.load(response)
         except (OSError, http.client.HTTPException) as error:
             raise ServerFailed(
                 f"the lab server at {self.url} does not answer ({error}). Start it again."
             ) from error
-        finally:
-            connection.close()
 
 
 def start(scheme: str = "https", port: int = 0) -> Server:
@@ -123,14 +119,6 @@ def start(scheme: str = "https", port: int = 0) -> Server:
     except BaseException:
         end(process)
         raise
-
-
-def address(url: str) -> tuple[str, int]:
-    """The host and the port of a URL. Raises ValueError where it does not name both."""
-    parts = urlsplit(url)
-    if not (parts.hostname and parts.port):
-        raise ValueError(f"no host and port in {url!r}")
-    return parts.hostname, parts.port
 
 
 def begin(module: str, *arguments: str) -> subprocess.Popen[bytes]:

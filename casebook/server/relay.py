@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from queue import SimpleQueue
+from urllib.parse import urlsplit
 
 from casebook.errors import UsageError
 from casebook.server import limits, owner, process
@@ -60,16 +61,19 @@ def relay(url: str, latency_s: float, held: Held | None = None) -> Iterator[str]
     for what, seconds in (("latency", latency_s), ("hold", held.for_s if held else 0)):
         if not 0 <= seconds <= LONGEST_S:
             raise UsageError(f"the {what} is {seconds:g} s; choose 0 to {LONGEST_S:g}")
+    where = urlsplit(url)
     try:
-        host, port = process.address(url)
-    except ValueError:
-        raise UsageError(f"a relay needs a URL with a port, not {url!r}") from None
+        host, port = where.hostname, where.port
+    except ValueError:  # the number is none of a port
+        host = port = None
+    if not (host and port):
+        raise UsageError(f"a relay needs a URL with a port, not {url!r}")
     running = process.begin(
         "casebook.server.relay", host, str(port), repr(float(latency_s)),
         *([str(held.after_bytes), repr(float(held.for_s))] if held else []),
     )  # fmt: skip
     try:
-        yield f"{url.partition(':')[0]}://127.0.0.1:{process.first_line(running)['port']}"
+        yield f"{where.scheme}://127.0.0.1:{process.first_line(running)['port']}"
     finally:
         process.end(running)
 
