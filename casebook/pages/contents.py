@@ -1,5 +1,6 @@
 """What the book consists of: its folders, and its notebooks in reading order."""
 
+import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,14 @@ class Book:
                 raise BookFailed(f"_toc.yml names {name}: there is no such .ipynb and no .md")
         paths = (self.root / f"{name}.ipynb" for name in self.page_names())
         return [path for path in paths if path.exists()]
+
+    def published(self) -> dict[str, dict[str, str]]:
+        """The rows of data/published.csv by id, in its order; none where there is no such file."""
+        path = self.root / "data" / "published.csv"
+        if not path.exists():
+            return {}
+        with path.open(newline="", encoding="utf-8") as file:
+            return {row["id"]: row for row in csv.DictReader(file)}
 
     def name(self, path: Path) -> str:
         """The name of the page that a notebook becomes."""
