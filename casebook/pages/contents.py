@@ -1,7 +1,6 @@
 """What the book consists of: its folders, and its notebooks in reading order."""
 
 import csv
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,18 +30,9 @@ class Book:
         Raises BookFailed when _toc.yml is missing or malformed.
         """
         try:
-            site = parse_toc_yaml(self.root / "_toc.yml")
+            return list(parse_toc_yaml(self.root / "_toc.yml"))
         except (OSError, MalformedError) as error:
             raise BookFailed(f"_toc.yml cannot be read: {error}") from error
-
-        def below(name: str) -> Iterator[str]:
-            yield name
-            for tree in site[name].subtrees:
-                for child in tree.items:
-                    if child in site:  # not an external link
-                        yield from below(str(child))
-
-        return list(below(site.root.docname))
 
     def notebooks(self) -> list[Path]:
         """The notebooks of _toc.yml in reading order. Raises BookFailed for a page without file."""

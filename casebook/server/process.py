@@ -6,11 +6,14 @@ import json
 import os
 import selectors
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -21,6 +24,7 @@ SCHEMES = ("https", "http")
 
 _READY_S = 60.0
 _ENDS_S = 5.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 #: All that the server's process gets to know of this one's environment. No proxies, no CA files.
 _ENVIRONMENT = (
@@ -119,6 +123,38 @@ def start(scheme: str = "https", port: int = 0) -> Server:
     except BaseException:
         end(process)
         raise
+
+
+class _Stop(BaseException):
+    """Not an Exception: nothing on the way may take it for an error."""
+
+
+def serve(starting: Callable[[], Server] = start) -> None:
+    """Serve until Ctrl-C, SIGTERM or the end of the terminal.
+
+    Prints one line of JSON when ready: `{"url": ..., "ca_file": ..., "pid": ...}`. Leaves no
+    process and no file behind. Raises what `starting` raises, and ServerFailed when the server
+    fails later.
+    """
+    with contextlib.suppress(_Stop), contextlib.ExitStack() as undo:
+        for number in _SIGNALS:
+            # Under nohup SIGHUP is ignored, and stays so. SIGINT is ignored in a shell's background
+            # jobs, but whoever sends it to this very process means it.
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                undo.callback(signal.signal, number, signal.getsignal(number))
+                signal.signal(number, _stop)
+        server = undo.enter_context(starting())
+        ca_file = None if server.ca_file is None else str(server.ca_file)
+        ready = {"url": server.url, "ca_file": ca_file, "pid": server.pid}
+        print(json.dumps(ready), flush=True)
+        if code := server.wait():
+            raise ServerFailed(f"the server ended unexpectedly, with exit code {code}")
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    for each in _SIGNALS:  # once is enough: the end must not be interrupted
+        signal.signal(each, signal.SIG_IGN)
+    raise _Stop
 
 
 def begin(module: str, *arguments: str) -> subprocess.Popen[bytes]:
