@@ -23,9 +23,7 @@ class Epoch:
     protocols: Counter[str] = field(default_factory=Counter)
 
     def report(self) -> dict:
-        """`connections` accepted, `handshakes` completed, `requests` parsed, `peak_in_flight` (the
-        most requests at once between being parsed and being answered) and `protocols` (requests
-        by version)."""
+        """What casebook.server.Server.counters gives."""
         return {
             "connections": self.connections,
             "handshakes": self.handshakes,
