@@ -211,4 +211,4 @@ def test_how_much_of_each_chapter_is_story(capsys: pytest.CaptureFixture) -> Non
         lines = [told.lines[kind] for kind in (*KINDS, "no kind")]
         rows[path.stem] = dict(zip(heads, [*lines, *told.numbers().values()], strict=True))
     with capsys.disabled():
-        print(f"\nvisible code lines\n{pd.DataFrame(rows).T.round(2).to_string()}")
+        print(f"\nvisible code lines\n{pd.DataFrame.from_dict(rows, 'index').round(2).to_string()}")

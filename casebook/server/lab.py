@@ -62,8 +62,10 @@ class LabServer(pywsgi.WSGIServer):
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE):
                 raise
-            self._pause()
-            accepted = None
+            # Out of files, as was foretold at the start: the next clients wait in the kernel.
+            self.stop_accepting()
+            gevent.spawn_later(_PAUSE_S, self._start_accepting_if_started)
+            return None
         if accepted is None:
             return None
         sock, address = accepted
@@ -71,29 +73,20 @@ class LabServer(pywsgi.WSGIServer):
             sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
         return sock, address, Connection(self.application.epoch)
 
-    def _pause(self) -> None:
-        # Out of files, as was foretold at the start: the next clients wait in the kernel.
-        self.stop_accepting()
-        gevent.spawn_later(_PAUSE_S, self._start_accepting_if_started)
-
     def wrap_socket_and_handle(self, client_socket, address, connection: Connection) -> None:
         try:
             tls = self.wrap_socket(client_socket, **self.ssl_args)
         except OSError:  # SSLError is one. The client hung up, or does not trust us: its right
             return
         connection.handshake()
-        try:
+        with contextlib.closing(tls):
             self.handle(tls, address, connection)
-        finally:
-            tls.close()
 
     def handle(self, sock, address, connection: Connection) -> None:
         handler = self.handler_class(sock, address, self)
         handler.connection = connection
-        try:
+        with contextlib.suppress(OSError):  # the client went away while it was being answered
             handler.handle()
-        except OSError:  # the client went away while it was being answered
-            pass
 
     def _accept_all(self) -> None:
         """Accept what the kernel already holds: those clients connected before the question."""
