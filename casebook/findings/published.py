@@ -47,8 +47,8 @@ DELAY_S = 1.0
 #: happen where the book was written. A strict build fails on it.
 UNEXPLAINED = "The book has no reason for this: it was written where the row is reproduced."
 
-#: The sources of the first part, whose servers waited before each response.
-_WITH_DELAY = ("000", "001")
+_SOURCES_OF_PART = {1: ("000", "001"), 2: ("002", "003"), 3: ("004",)}
+_WITH_DELAY = _SOURCES_OF_PART[1]
 
 
 def load() -> pd.DataFrame:
