@@ -7,6 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,31 +22,21 @@ def _sizes(text: str) -> list[int]:
 
 
 def _serve(options: Namespace) -> None:
+    from casebook import server
+
     given = [name for name in ("engine", "delay", "http1_only") if getattr(options, name)]
-    if options.bookstore:
-        _serve_bookstore(options)
-    elif given:
-        raise UsageError(f"--{given[0].replace('_', '-')} is for --bookstore")
-    else:
-        from casebook import server
-
-        server.serve(options.port, "http" if options.plain else "https")
-
-
-def _serve_bookstore(options: Namespace) -> None:
+    if not options.bookstore:
+        if given:
+            raise UsageError(f"--{given[0].replace('_', '-')} is for --bookstore")
+        server.serve(partial(server.start, "http" if options.plain else "https", options.port))
+        return
     from casebook.cases.bookstore.store import open_store
-    from casebook.server import foreground
 
     if options.plain:
         raise UsageError("the bookstore is served over TLS, by one of --engine")
-    foreground.run(
-        lambda: open_store(
-            options.engine or "twisted",
-            http1_only=options.http1_only,
-            delay_s=options.delay or 0.0,
-            port=options.port,
-        )
-    )
+    how = {"delay_s": options.delay or 0.0, "port": options.port}
+    engine = options.engine or "twisted"
+    server.serve(partial(open_store, engine, options.http1_only, **how))
 
 
 def _stacks(options: Namespace) -> None:
@@ -67,36 +58,31 @@ def _stacks(options: Namespace) -> None:
 
 
 def _measure(options: Namespace) -> None:
-    from casebook import server, stacks
+    from casebook import server
     from casebook.runs import analysis
-    from casebook.runs.measure import check_parameters, measure_runs
+    from casebook.runs.measure import measure_runs
+    from casebook.runs.run_record import frame
 
-    # Refuse what cannot be measured before anything is started.
-    for name in options.stack:
-        stacks.get(name)
-    scheme = options.scheme
+    scheme, target = options.scheme, None
     if options.url:
         scheme, colon, _ = options.url.partition("://")
         if not colon:
             raise UsageError(f"--url is {options.url!r}; it starts with https:// or http://")
-    sizes = _sizes(options.n) if options.n else None
-    wanted = {"client": options.client, "scheme": scheme, "trust": options.trust}
-    check_parameters(sizes or [1], options.delay or 0, options.repeats or 1, **wanted)
-    another = server.Server(options.url.rstrip("/"), options.ca_file) if options.url else None
+        target = server.Server(options.url.rstrip("/"), options.ca_file)
     measured = measure_runs(
         options.stack,
-        n=sizes,
+        n=options.n,
         delay_s=options.delay,
         repeats=options.repeats,
-        **wanted,
-        target=another,
+        client=options.client,
+        scheme=scheme,
+        trust=options.trust,
+        target=target,
     )
     if options.json:
         for run in measured:
             print(json.dumps(asdict(run)))
         return
-    from casebook.runs.run_record import frame
-
     table = analysis.summary(frame(measured)).drop(columns=["scheme", "source"])
     print(table.round(3).to_string(index=False))
 
@@ -129,8 +115,7 @@ def _parser() -> ArgumentParser:
     add("--port", type=int, default=0, help="default: one that is free")
     add("--plain", **switch, help="HTTP instead of HTTPS")
     add("--bookstore", **switch, help="the books of the third part")
-    engines = ("twisted", "twisted-16.3", "granian")
-    add("--engine", choices=engines, help="what serves the bookstore; default: twisted, of today")
+    add("--engine", help="of the bookstore: twisted (of today, the default), twisted-16.3, granian")
     add("--http1-only", **switch, help="the bookstore without HTTP/2")
     add("--delay", type=float, help="seconds before each book")
 
@@ -139,7 +124,7 @@ def _parser() -> ArgumentParser:
 
     add = command("measure", _measure, "measure stacks against the lab server")
     add("stack", nargs="+", metavar="STACK")
-    add("--n", help="pages per run, like 3,5,10")
+    add("--n", type=_sizes, help="pages per run, like 3,5,10")
     add("--delay", type=float, help="seconds before each response")
     add("--scheme", choices=("https", "http"), default="https")
     add("--repeats", type=int)

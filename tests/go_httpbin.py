@@ -11,9 +11,10 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from here import eventually
 
 from casebook import server
 from casebook.server import certificates
@@ -41,17 +42,13 @@ def running() -> Iterator[server.Server]:
         command += ["-https-cert-file", made.chain_file, "-https-key-file", made.key_file]
         with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
             try:
-                _wait_for(port, process)
+                assert eventually(lambda: process.poll() is not None or _listens(port))
+                assert process.poll() is None, "go-httpbin ended"
                 yield server.Server(f"https://127.0.0.1:{port}", made.ca_file)
             finally:
                 process.kill()
 
 
-def _wait_for(port: int, process: subprocess.Popen) -> None:
-    for _ in range(1000):
-        assert process.poll() is None, "go-httpbin ended"
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.01)
-    raise AssertionError("go-httpbin does not listen")
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

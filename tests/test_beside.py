@@ -16,12 +16,13 @@ def _locks_of_our_own(tmp_path, monkeypatch):
 
 
 class Measuring:
-    """A thread that measures until it may end; `begun` once it does."""
+    """A thread that measures until it may end; `begun` once it does, at once or later."""
 
-    def __init__(self, how):
+    def __init__(self, how, at_once):
         self.begun, self.may_end = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._measure, args=[how])
         self._thread.start()
+        assert self.begun.wait(LONG_S if at_once else SHORT_S) is at_once
 
     def _measure(self, how):
         with how():
@@ -29,47 +30,39 @@ class Measuring:
             self.may_end.wait(LONG_S)
 
     def end(self):
+        assert self.begun.wait(LONG_S)
         self.may_end.set()
         self._thread.join(LONG_S)
         assert not self._thread.is_alive()
 
 
 def test_what_counts_is_measured_side_by_side():
-    first, second = Measuring(beside.others), Measuring(beside.others)
-    assert first.begun.wait(LONG_S) and second.begun.wait(LONG_S)
+    first = Measuring(beside.others, at_once=True)
+    second = Measuring(beside.others, at_once=True)
     first.end()
     second.end()
 
 
 @pytest.mark.parametrize("how", [beside.others, beside.nothing])
 def test_nothing_is_measured_beside_a_clock(how):
-    alone = Measuring(beside.nothing)
-    assert alone.begun.wait(LONG_S)
-    other = Measuring(how)
-    assert not other.begun.wait(SHORT_S)
+    alone = Measuring(beside.nothing, at_once=True)
+    other = Measuring(how, at_once=False)
     alone.end()
-    assert other.begun.wait(LONG_S)
     other.end()
 
 
 def test_who_waits_to_be_alone_is_not_overtaken():
-    first = Measuring(beside.others)
-    assert first.begun.wait(LONG_S)
-    alone = Measuring(beside.nothing)
-    assert not alone.begun.wait(SHORT_S)
-    later = Measuring(beside.others)
-    assert not later.begun.wait(SHORT_S)
+    first = Measuring(beside.others, at_once=True)
+    alone = Measuring(beside.nothing, at_once=False)
+    later = Measuring(beside.others, at_once=False)
     first.end()
     assert alone.begun.wait(LONG_S)
     assert not later.begun.wait(SHORT_S)
     alone.end()
-    assert later.begun.wait(LONG_S)
     later.end()
 
 
 def test_the_rounds_of_a_clock_do_not_wait_for_each_other():
     with beside.nothing(), beside.others(), beside.nothing():
-        other = Measuring(beside.others)
-        assert not other.begun.wait(SHORT_S)
-    assert other.begun.wait(LONG_S)
+        other = Measuring(beside.others, at_once=False)
     other.end()

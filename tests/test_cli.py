@@ -10,18 +10,23 @@ from here import run
 
 from casebook import cli, places, server
 
+MEASURE = ("measure", "stage-1-today", "--delay", "0.1", "--n")
+
 
 def casebook(*arguments, **environment):
     return run(sys.executable, "-m", "casebook", *arguments, env=os.environ | environment)
 
 
-def test_measure_prints_one_json_object_per_run():
-    done = casebook(
-        *("measure", "stage-1-today", "--n", "2,3", "--delay", "0.1"),
-        *("--repeats", "2", "--json"),
-    )
+def said(*arguments):
+    """What a command that succeeds prints."""
+    done = casebook(*arguments)
     assert done.returncode == 0, done.stderr
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return done.stdout
+
+
+def test_measure_prints_one_json_object_per_run():
+    printed = said(*MEASURE, "2,3", "--repeats", "2", "--json")
+    rows = [json.loads(line) for line in printed.splitlines()]
     in_turns = [(2, 1), (3, 1), (3, 2), (2, 2)]
     assert [(row["n"], row["repeat"]) for row in rows] == in_turns
     promised = "stack python client n delay_s scheme repeat wall_s user_s sys_s peak_rss_kib ok "
@@ -32,26 +37,21 @@ def test_measure_prints_one_json_object_per_run():
 
 
 def test_measure_prints_a_table():
-    done = casebook("measure", "stage-1-today", "--n", "3", "--delay", "0.1", "--repeats", "1")
-    assert done.returncode == 0, done.stderr
-    assert "effective_concurrency" in done.stdout
-    assert "stage-1-today" in done.stdout
+    table = said(*MEASURE, "3", "--repeats", "1")
+    assert "effective_concurrency" in table
+    assert "stage-1-today" in table
 
 
 def test_measure_can_point_at_another_server():
     with server.start(scheme="https") as other:
-        done = casebook(
-            *("measure", "stage-1-today", "--n", "3", "--delay", "0.1", "--repeats", "1"),
-            *("--url", other.url, "--ca-file", str(other.ca_file), "--json"),
-        )
-        assert done.returncode == 0, done.stderr
-        row = json.loads(done.stdout)
+        there = ("--url", other.url, "--ca-file", other.ca_file)
+        row = json.loads(said(*MEASURE, "3", "--repeats", "1", *there, "--json"))
         assert row["counters"]["peak_in_flight"] is None  # not a server of ours to ask
         assert other.counters()["requests"] == 3
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"),
+    ("arguments", "status", "why"),
     [
         (("measure", "stage-9-py27"), 2, "stage-9-py27"),
         (("measure", "stage-1-today", "--n", "0"), 2, "n is 0"),
@@ -64,11 +64,11 @@ def test_measure_can_point_at_another_server():
         (("measure", "stage-1-today", "--n", "2", "--url", "https://127.0.0.1:9"), 1, "page 0"),
     ],
 )
-def test_what_cannot_be_measured_ends_with_one_clear_line(arguments, status, said, capsys):
+def test_what_cannot_be_measured_ends_with_one_clear_line(arguments, status, why, capsys):
     assert cli.main(list(arguments)) == status
     out, error = capsys.readouterr()
     # Lines before it may tell of an environment that is being made.
-    assert out == "" and said in error.splitlines()[-1] and "Traceback" not in error
+    assert out == "" and why in error.splitlines()[-1] and "Traceback" not in error
 
 
 def test_a_server_with_an_unknown_certificate_is_an_error_and_no_timing():
@@ -81,22 +81,18 @@ def test_a_server_with_an_unknown_certificate_is_an_error_and_no_timing():
 def test_a_missing_interpreter_is_named_with_the_command_that_brings_it(tmp_path):
     # A home and a path in which there is no Python 2.7.
     (tmp_path / "bin").mkdir()
-    done = casebook(
-        *("measure", "stage-1-py27", "--n", "2"),
-        **{"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path), "PYENV_ROOT": str(tmp_path)},
-    )
+    there = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path), "PYENV_ROOT": str(tmp_path)}
+    done = casebook("measure", "stage-1-py27", "--n", "2", **there)
     assert done.returncode == 1
     assert "2.7" in done.stderr and "install" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_stacks_shows_each_stack_and_what_it_needs():
-    done = casebook("stacks", "--json")
-    assert done.returncode == 0, done.stderr
-    states = {state["name"]: state for state in json.loads(done.stdout)}
+    states = {state["name"]: state for state in json.loads(said("stacks", "--json"))}
     assert states["stage-3-py37"]["steps"] == ["gevent_openssl", "grequests"]
     assert states["stage-4-py27"]["patch"]
-    assert casebook("stacks").stdout.count("stage-") >= 13
+    assert said("stacks").count("stage-") >= 13
 
 
 @pytest.mark.parametrize("option", [["--json"], []])

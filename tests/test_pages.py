@@ -106,6 +106,13 @@ def browser() -> Iterator[Browser]:
         running.close()
 
 
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Page]:
+    """A page in the browser, wide and light."""
+    with browser.new_page(viewport={"width": WIDE, "height": 900}, color_scheme="light") as page:
+        yield page
+
+
 @pytest.fixture(scope="module")
 def site() -> Path:
     """The folder of the built book, brought up to date first."""
@@ -124,13 +131,18 @@ def pages_of(site: Path) -> list[str]:
     return [name for name in found if not name.startswith("_static/")]
 
 
+def chapters_of(site: Path) -> list[tuple[Path, Path]]:
+    """Each notebook, and its page."""
+    paths = sorted(places.NOTEBOOKS.glob("*.ipynb"))
+    return [(path, site / "notebooks" / path.with_suffix(".html").name) for path in paths]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [WIDE, PHONE])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_page(site: Path, address: str, browser: Browser, width: int, theme: str) -> None:
     """No sideways scrolling, no error in the console, nothing fetched elsewhere, no axe finding."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
-    tab = context.new_page()
+    tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
     found: list[str] = []
     here = [""]
 
@@ -158,7 +170,7 @@ def test_every_page(site: Path, address: str, browser: Browser, width: int, them
         if (width == WIDE) == (theme == "light") and not name.startswith("profiles/"):
             for finding in inaccessible(tab):
                 note(finding)
-    context.close()
+    tab.close()
     if found:
         pytest.fail("\n".join(found), pytrace=False)
 
@@ -179,11 +191,9 @@ def inaccessible(tab: Page) -> list[str]:
     ]
 
 
-def test_the_first_page_leads_to_the_preface(address: str, browser: Browser) -> None:
-    tab = browser.new_page()
+def test_the_first_page_leads_to_the_preface(address: str, tab: Page) -> None:
     tab.goto(address)
     tab.wait_for_url("**/book/preface.html")
-    tab.close()
 
 
 def test_each_diagram_is_described_in_its_chapter() -> None:
@@ -221,18 +231,16 @@ def diagrams_in(path: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("path", sorted(DIAGRAMS.glob("*.svg")), ids=lambda path: path.stem)
-def test_the_words_of_a_diagram_have_room(path: Path, browser: Browser) -> None:
+def test_the_words_of_a_diagram_have_room(path: Path, tab: Page) -> None:
     """None leaves the drawing or its box, and none lies on another or on an arrow."""
-    tab = browser.new_page()
     tab.set_content(path.read_text(encoding="utf-8"))
     words = tab.locator("text").all_inner_texts()
     assert len(words) >= 5
     assert tab.evaluate(CROWDED) == []
-    tab.close()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_diagrams_as_images_follow_the_theme(theme: str, browser: Browser, tmp_path: Path) -> None:
+def test_diagrams_as_images_follow_the_theme(theme: str, tab: Page, tmp_path: Path) -> None:
     """As in JupyterLab, which says its theme as the colour scheme of its page."""
     other = {"light": "dark", "dark": "light"}[theme]
     images = ""
@@ -242,21 +250,19 @@ def test_diagrams_as_images_follow_the_theme(theme: str, browser: Browser, tmp_p
         )
         images += f'<p><img src="{path.name}"></p>'
     (tmp_path / "page.html").write_text(f'<html style="color-scheme: {theme}">{images}')
-    tab = browser.new_page(color_scheme=other)
+    tab.emulate_media(color_scheme=other)
     tab.goto((tmp_path / "page.html").as_uri())
     for image in tab.locator("img").all():
         assert_drawn(image, theme)
-    tab.close()
 
 
-def test_diagrams_follow_the_switch_also_in_a_folder(site: Path, browser: Browser) -> None:
+def test_diagrams_follow_the_switch_also_in_a_folder(site: Path, tab: Page) -> None:
     """In both themes, one chapter wide and the next on a phone."""
-    tab = browser.new_page(color_scheme="light")
-    for number, path in enumerate(sorted(places.NOTEBOOKS.glob("*.ipynb"))):
+    for number, (path, page) in enumerate(chapters_of(site)):
         wanted = len(diagrams_in(path))
         if wanted == 0:
             continue
-        tab.goto((site / "notebooks" / path.with_suffix(".html").name).as_uri())
+        tab.goto(page.as_uri())
         tab.add_style_tag(content=NO_LINES)
         drawn = tab.get_by_role("article").get_by_role("img").and_(tab.locator(".diagram"))
         assert drawn.count() == wanted, path.name
@@ -265,7 +271,6 @@ def test_diagrams_follow_the_switch_also_in_a_folder(site: Path, browser: Browse
             tab.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
             for diagram in drawn.all():
                 assert_drawn(diagram, theme)
-    tab.close()
 
 
 def assert_drawn(shown: Locator, theme: str) -> None:
@@ -281,21 +286,20 @@ def assert_drawn(shown: Locator, theme: str) -> None:
     assert words / sum(counts.values()) > 0.005
 
 
-def test_marks_and_folds_work_from_a_folder(site: Path, browser: Browser) -> None:
+def test_marks_and_folds_work_from_a_folder(site: Path, tab: Page) -> None:
     """A fold opens for whoever comes to what is in it. A mark leads to its row of the ledger, and
     that leads back: from a claim and from a published row, since all marks are made alike (and all
     links are looked at when the book is built)."""
-    tab = browser.new_page()
     followed = set()
-    for path in sorted((site / "notebooks").glob("*.html")):
-        tab.goto(path.as_uri())
+    for _, page in chapters_of(site):
+        tab.goto(page.as_uri())
         folded = tab.locator("details.checks .cb-finding[id]")
         if not folded.count():
             continue
         kinds = {name.partition("-")[0]: name for name in folded.evaluate_all(IDS)}
         name = kinds[min(kinds.keys() - followed, default=min(kinds))]
         assert not tab.locator(f"#{name}").is_visible()
-        tab.goto(f"{path.as_uri()}#{name}")
+        tab.goto(f"{page.as_uri()}#{name}")
         tab.reload()
         assert tab.locator(f"#{name}").is_visible()
         if name.partition("-")[0] in followed:
@@ -306,52 +310,39 @@ def test_marks_and_folds_work_from_a_folder(site: Path, browser: Browser) -> Non
         row = tab.locator(f"tr:has(#{name})")
         assert row.is_visible()
         row.get_by_role("link").last.click()
-        tab.wait_for_url(f"{path.as_uri()}#{name}")
+        tab.wait_for_url(f"{page.as_uri()}#{name}")
         assert tab.locator(f"#{name}").is_visible()
     assert followed == {"claim", "published"}
-    tab.close()
 
 
-def test_printing_opens_the_checks(site: Path, browser: Browser) -> None:
-    tab = browser.new_page()
-    for path in sorted((site / "notebooks").glob("*.html")):
-        tab.goto(path.as_uri())
-        checks = tab.locator("details.checks")
-        if checks.count():
-            assert not checks.evaluate("fold => fold.open")
-            tab.evaluate("dispatchEvent(new Event('beforeprint'))")
-            assert checks.evaluate("fold => fold.open")
-            tab.evaluate("dispatchEvent(new Event('afterprint'))")
-            assert not checks.evaluate("fold => fold.open")
-            break
-    else:
-        pytest.fail("no chapter has folded checks")
-    tab.close()
+def test_printing_opens_the_checks(site: Path, tab: Page) -> None:
+    folded = [page for _, page in chapters_of(site) if 'class="checks"' in page.read_text()]
+    tab.goto(folded[0].as_uri())
+    checks = tab.locator("details.checks")
+    assert not checks.evaluate("fold => fold.open")
+    for event, is_open in (("beforeprint", True), ("afterprint", False)):
+        tab.evaluate("name => dispatchEvent(new Event(name))", event)
+        assert checks.evaluate("fold => fold.open") == is_open
 
 
-def test_notebooks_can_be_downloaded_without_outputs(site: Path) -> None:
-    names = [path.name for path in sorted(places.NOTEBOOKS.glob("*.ipynb"))]
-    offered = sorted((site / "_sources" / "notebooks").glob("*.ipynb"))
-    assert [path.name for path in offered] == names
-    for path in offered:
-        page = (site / "notebooks" / path.with_suffix(".html").name).read_text()
-        assert f'href="../_sources/notebooks/{path.name}"' in page
-        cells = json.loads(path.read_text())["cells"]
+def test_chapters_can_be_downloaded_without_outputs_and_started_on_binder(site: Path) -> None:
+    offered = site / "_sources" / "notebooks"
+    assert {path.name for path in offered.glob("*.ipynb")} == {
+        path.name for path, _ in chapters_of(site)
+    }
+    for path, page in chapters_of(site):
+        text = page.read_text()
+        assert f'href="../_sources/notebooks/{path.name}"' in text
+        assert f"urlpath=lab/tree/notebooks/{path.name}" in text
+        cells = json.loads((offered / path.name).read_text())["cells"]
         assert not any(cell.get("outputs") for cell in cells)
-
-
-def test_chapters_can_be_started_on_binder(site: Path) -> None:
-    for path in places.NOTEBOOKS.glob("*.ipynb"):
-        page = (site / "notebooks" / path.with_suffix(".html").name).read_text()
-        assert f"urlpath=lab/tree/notebooks/{path.name}" in page
 
 
 def test_claims_are_published_for_programs(site: Path) -> None:
     claims = json.loads((site / "claims.json").read_text())
     fields = {"id", "statement", "value", "unit", "n", "spread", "holds", "source", "stack"}
     fields |= {"because", "chapter", "outcome", "interval", "window", "attempts"}
-    for claim in claims:
-        assert fields == set(claim)
+    assert all(set(claim) == fields for claim in claims)
     assert len({claim["id"] for claim in claims}) == len(claims)
 
 
@@ -405,11 +396,10 @@ def test_no_page_names_the_machine_that_built_it(site: Path) -> None:
 
 
 def test_a_profile_is_drawn_from_a_file_without_asking_anyone(
-    profile: Path, tmp_path: Path, browser: Browser
+    profile: Path, tmp_path: Path, tab: Page
 ) -> None:
     page = snakeviz.write(profile, tmp_path / "profiles", "stage-9", "Stage 9 <on> 3.7")
     asked, said = [], []
-    tab = browser.new_page()
     tab.on("request", lambda request: asked.append(request.url))
     tab.on("console", lambda message: said.append(message.text))
     tab.on("pageerror", lambda error: said.append(str(error)))
@@ -419,13 +409,10 @@ def test_a_profile_is_drawn_from_a_file_without_asking_anyone(
     assert "encoder.py" in tab.inner_text("#pstats-table")
     assert [url for url in asked if not url.startswith(("file:", "blob:", "data:"))] == []
     assert said == []
-    tab.close()
 
 
 @pytest.mark.parametrize("paper", ["A4", "Letter"])
-def test_is_this_you_is_printed_on_one_sheet(site: Path, browser: Browser, paper: str) -> None:
-    tab = browser.new_page()
+def test_is_this_you_is_printed_on_one_sheet(site: Path, tab: Page, paper: str) -> None:
     tab.goto((site / "book" / "is_this_you.html").as_uri())
     printed = tab.pdf(format=paper)
-    tab.close()
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1

@@ -26,10 +26,10 @@ ROOT = Path(__file__).parent.parent
 CROWD = ROOT / "tests" / "crowd.py"
 CURL = ("curl", "-sSi", "--http1.1", "--path-as-is", "--noproxy", "*")
 SERVE = """
-import signal, sys
+import signal
 from casebook import server
 signal.signal(signal.SIGHUP, signal.{})
-sys.exit(server.serve(scheme={!r}))
+server.serve(lambda: server.start({!r}))
 """
 OWN = """
 import json, time
@@ -85,9 +85,26 @@ def raw(lab: server.Server) -> socket.socket:
     return socket.create_connection((address.hostname, address.port), timeout=30)
 
 
-def client_of(lab: server.Server) -> http.client.HTTPSConnection:
-    address, context = urlsplit(lab.url), ssl.create_default_context(cafile=lab.ca_file)
-    return http.client.HTTPSConnection(address.hostname, address.port, context=context)
+def shaken(sock: socket.socket, lab: server.Server, name: str = "localhost") -> ssl.SSLSocket:
+    """A socket after its TLS handshake with a server of that name, of the lab's authority."""
+    context = ssl.create_default_context(cafile=lab.ca_file)
+    return context.wrap_socket(sock, server_hostname=name)
+
+
+def ask_in_turns(lab: server.Server, *asked: tuple[str, str]) -> None:
+    """Ask for pages, (method, path), one after the other on one connection."""
+    context = ssl.create_default_context(cafile=lab.ca_file)
+    client = http.client.HTTPSConnection(urlsplit(lab.url).netloc, context=context)
+    with contextlib.closing(client):
+        for method, path in asked:
+            client.request(method, path)
+            client.getresponse().read()
+
+
+def counted(lab: server.Server) -> tuple[int, int, int, int]:
+    """Connections, handshakes, requests, and the most requests at once."""
+    seen = lab.counters()
+    return tuple(seen[n] for n in ("connections", "handshakes", "requests", "peak_in_flight"))
 
 
 # The endpoints
@@ -169,9 +186,8 @@ def test_head_has_the_headers_alone(lab):
 
 
 def test_the_certificate_names_address_and_host(lab):
-    context = ssl.create_default_context(cafile=lab.ca_file)
     for name in ("127.0.0.1", "localhost"):
-        with context.wrap_socket(raw(lab), server_hostname=name) as tls:
+        with shaken(raw(lab), lab, name) as tls:
             names = tls.getpeercert()["subjectAltName"]
             assert "ECDSA" in tls.cipher()[0] or tls.version() == "TLSv1.3"
     assert sorted(names) == [("DNS", "localhost"), ("IP Address", "127.0.0.1")]
@@ -182,9 +198,7 @@ def test_each_run_has_its_own_authority(lab):
     with server.start() as other, raw(other) as sock:
         assert other.url != lab.url
         with pytest.raises(ssl.SSLCertVerificationError):
-            ssl.create_default_context(cafile=lab.ca_file).wrap_socket(
-                sock, server_hostname="127.0.0.1"
-            )
+            shaken(sock, lab)
 
 
 def test_it_listens_on_one_address_only(lab):
@@ -197,8 +211,7 @@ def test_plain_http_twin():
         assert plain.url.startswith("http://127.0.0.1:")
         assert plain.ca_file is None
         assert crowd(plain, 3, "/delay/0")["ok"] == 3
-        seen = plain.counters()
-    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (3, 0, 3)
+        assert counted(plain)[:3] == (3, 0, 3)
 
 
 def test_the_owners_environment_does_not_matter(monkeypatch):
@@ -228,28 +241,18 @@ def test_serial_clients_are_never_two_at_once(lab):
 
 
 def test_a_fast_serial_client_on_one_connection(lab):
-    client = client_of(lab)
-    for _ in range(300):
-        client.request("GET", "/delay/0")
-        client.getresponse().read()
-    client.close()
-    seen = lab.counters()
-    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (1, 1, 300)
-    assert seen["peak_in_flight"] == 1
+    ask_in_turns(lab, *[("GET", "/delay/0")] * 300)
+    assert counted(lab) == (1, 1, 300, 1)
 
 
 def test_concurrent_clients_are_all_seen_at_once(lab):
     assert crowd(lab, 25, "/delay/2")["ok"] == 25
-    seen = lab.counters()
-    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (25, 25, 25)
-    assert seen["peak_in_flight"] == 25
+    assert counted(lab) == (25, 25, 25, 25)
 
 
 def test_connections_without_handshake_and_handshakes_without_request(lab):
-    context = ssl.create_default_context(cafile=lab.ca_file)
-    with raw(lab), raw(lab), context.wrap_socket(raw(lab), server_hostname="localhost"):
-        seen = lab.counters()
-    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (3, 1, 0)
+    with raw(lab), raw(lab), shaken(raw(lab), lab):
+        assert counted(lab) == (3, 1, 0, 0)
 
 
 def test_old_protocols_and_refusals_are_counted_too(lab):
@@ -261,9 +264,7 @@ def test_old_protocols_and_refusals_are_counted_too(lab):
 def test_reading_the_counters_is_not_counted(lab):
     for _ in range(3):
         assert json.loads(curl(lab, "/counters")[2]) == lab.counters()
-    seen = lab.counters()
-    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (0, 0, 0)
-    assert (seen["peak_in_flight"], seen["protocols"]) == (0, {})
+    assert (counted(lab), lab.counters()["protocols"]) == ((0, 0, 0, 0), {})
 
 
 def test_reset_is_exact_while_a_request_is_in_flight(lab):
@@ -275,19 +276,12 @@ def test_reset_is_exact_while_a_request_is_in_flight(lab):
     curl(lab, "/get")  # beside the old one
     slow.join()
     curl(lab, "/get")  # after it
-    seen = lab.counters()
-    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (2, 2, 2)
-    assert seen["peak_in_flight"] == 1
+    assert counted(lab) == (2, 2, 2, 1)
 
 
 def test_a_connection_that_outlives_a_reset_is_not_made_again(lab):
-    client = client_of(lab)
-    for method, path in [("GET", "/get"), ("POST", "/counters/reset"), ("GET", "/get")]:
-        client.request(method, path)
-        client.getresponse().read()
-    client.close()
-    seen = lab.counters()
-    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (0, 0, 1)
+    ask_in_turns(lab, ("GET", "/get"), ("POST", "/counters/reset"), ("GET", "/get"))
+    assert counted(lab)[:3] == (0, 0, 1)
 
 
 # Crowds, and clients without manners
@@ -300,19 +294,14 @@ def test_three_thousand_connections_at_once(lab):
 
 
 def test_with_too_few_files_it_says_so_and_serves_all_the_same():
-    with foreground("https", files=200) as (process, ready):
-        lab = server.Server(ready["url"], Path(ready["ca_file"]), process)
+    with foreground("https", files=200) as (lab, _):
         assert crowd(lab, 300, "/delay/0.5")["ok"] == 300
         assert lab.counters()["connections"] == 300
-        process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=30)
-    assert "at most 180 connections are served at once" in said
-    assert [line for line in said.splitlines() if not line.startswith("casebook: ")] == []
+        assert "at most 180 connections are served at once" in ended(lab)
 
 
 def test_rude_clients_leave_no_noise():
-    with foreground("https") as (process, ready):
-        lab = server.Server(ready["url"], Path(ready["ca_file"]), process)
+    with foreground("https") as (lab, _):
         raw(lab).close()  # hangs up before its handshake
         with raw(lab) as sock:
             sock.sendall(b"GET / HTTP/1.1\r\n\r\n")  # plain HTTP
@@ -322,17 +311,14 @@ def test_rude_clients_leave_no_noise():
             ssl.create_default_context().wrap_socket(sock, server_hostname="localhost")
         with raw(lab) as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")  # resets
-        context = ssl.create_default_context(cafile=lab.ca_file)
-        with context.wrap_socket(raw(lab), server_hostname="localhost") as tls:
+        with shaken(raw(lab), lab) as tls:
             tls.sendall(b"GET /delay/0.2 HTTP/1.1\r\n\r\n")  # does not stay for the answer
-        with context.wrap_socket(raw(lab), server_hostname="localhost") as tls:
+        with shaken(raw(lab), lab) as tls:
             tls.sendall(b"not HTTP at all\r\n\r\n")
             assert tls.recv(1000).startswith(b"HTTP/1.1 400")
         time.sleep(0.4)
         assert lab.counters()["connections"] == 6
-        process.send_signal(signal.SIGTERM)
-        _, noise = process.communicate(timeout=30)
-    assert [line for line in noise.splitlines() if not line.startswith("casebook: ")] == []
+        ended(lab)
 
 
 # Life and death
@@ -340,7 +326,7 @@ def test_rude_clients_leave_no_noise():
 
 @contextlib.contextmanager
 def foreground(scheme: str, files: int | None = None, hangup: str = "SIG_DFL"):
-    """`serve` in a process of its own, and the line that it printed. `files`: all it may open.
+    """`serve` as the process of a server, and the line that it printed. `files`: all it may open.
 
     `hangup`: what it finds set for SIGHUP, however these tests were started.
     """
@@ -354,39 +340,40 @@ def foreground(scheme: str, files: int | None = None, hangup: str = "SIG_DFL"):
         stderr=subprocess.PIPE,
     ) as process:
         try:
-            yield process, json.loads(process.stdout.readline())
+            ready = json.loads(process.stdout.readline())
+            yield server.Server(ready["url"], ready["ca_file"], process), ready
         finally:
             process.kill()
 
 
+def ended(lab: server.Server, number: int = signal.SIGTERM) -> str:
+    """End a server in the foreground: what it said on standard error, in our words alone."""
+    lab.process.send_signal(number)
+    rest, said = lab.process.communicate(timeout=30)
+    assert (lab.process.returncode, rest) == (0, "")
+    assert [line for line in said.splitlines() if not line.startswith("casebook: ")] == []
+    return said
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_told_to_stop_it_leaves_nothing(number):
-    with foreground("https") as (process, ready):
+    with foreground("https") as (lab, ready):
         assert list(ready) == ["url", "ca_file", "pid"]
         folder = Path(ready["ca_file"]).parent
         assert folder.exists()
-        process.send_signal(number)
-        rest, _ = process.communicate(timeout=30)
-    assert (process.returncode, rest) == (0, "")
+        ended(lab, number)
     assert eventually(lambda: not alive(ready["pid"]), 0.5)
     assert not folder.exists()
 
 
 def test_under_nohup_it_outlives_its_terminal():
-    with foreground("http", hangup="SIG_IGN") as (process, ready):
-        lab = server.Server(ready["url"], None, process)
-        process.send_signal(signal.SIGHUP)
+    with foreground("http", hangup="SIG_IGN") as (lab, ready):
+        assert (ready["url"].partition("127.0.0.1:")[0], ready["ca_file"]) == ("http://", None)
+        lab.process.send_signal(signal.SIGHUP)
         with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(0.5)
+            lab.process.wait(0.5)
         assert lab.counters()["requests"] == 0
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
-
-
-def test_serve_over_plain_http_names_no_ca_file():
-    with foreground("http") as (_, ready):
-        assert ready["url"].startswith("http://127.0.0.1:")
-        assert ready["ca_file"] is None
+        ended(lab)
 
 
 def test_it_dies_with_an_owner_who_is_killed():
@@ -502,15 +489,12 @@ def test_it_keeps_up_with_go_httpbin(both):
 
 def test_clients_that_stood_still_for_two_minutes_are_served(standing_still):
     lab, sockets, moves_at = standing_still
-    context = ssl.create_default_context(cafile=lab.ca_file)
     time.sleep(max(0.0, moves_at - time.monotonic()))
     for page, sock in enumerate(sockets):
-        with context.wrap_socket(sock, server_hostname="127.0.0.1") as tls:
+        with shaken(sock, lab) as tls:
             client = http.client.HTTPConnection("127.0.0.1")
             client.sock = tls
             client.request("GET", f"/delay/0.001?page={page}")
             response = client.getresponse()
             assert (response.status, json.load(response)["args"]) == (200, {"page": [str(page)]})
-    seen = lab.counters()
-    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (100, 100, 100)
-    assert seen["peak_in_flight"] == 1
+    assert counted(lab) == (100, 100, 100, 1)

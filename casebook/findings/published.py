@@ -13,7 +13,7 @@ their times are compared as they are; whether a finding holds is for the caller 
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -203,18 +203,6 @@ def comparison(
         "source": words.REFERENCE if recorded else words.LIVE,
         "chapter": os.environ.get("CASEBOOK_CHAPTER", ""),
     }
-
-
-def rows_of_part(part: int) -> list[str]:
-    """The ids of the published rows that belong to a part of the book (1, 2 or 3)."""
-    frame = load()
-    return list(frame["id"][frame["source"].str.startswith(_SOURCES_OF_PART[part])])
-
-
-def missing(ids: Iterable[str], part: int = 1) -> list[str]:
-    """The published rows of a part that are not among the compared ids."""
-    compared = set(ids)
-    return [id for id in rows_of_part(part) if id not in compared]
 
 
 def _stacks(frame: pd.DataFrame) -> pd.Series:

@@ -11,42 +11,27 @@
 
 import shutil
 import sys
-from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
 from casebook import places, stacks
 from casebook.errors import BookFailed, CasebookError, FindingsOtherwise
 from casebook.findings import published
-from casebook.pages import execution, records, rendering
+from casebook.pages import execution, ledger, records, rendering
 from casebook.pages.contents import Book
-from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
+from casebook.runs.decisions import OTHERWISE, UNDECIDED
 from casebook.runs.progress import Progress
 from casebook.stacks import environments
 
-#: The parts of the sources (see casebook.findings.published) that the chapters cover so far.
-WRITTEN_PARTS = (1, 2, 3)
 
-_SAYS = {
-    HOLDS: "hold",
-    UNDECIDED: "are undecided",
-    OTHERWISE: "came out otherwise",
-    NOT_HERE: "cannot be measured here",
-}
-
-
-def build(
-    root: Path = places.ROOT, parts: Iterable[int] = WRITTEN_PARTS,
-    strict: bool = False, fresh: bool = False,
-) -> Path:  # fmt: skip
+def build(root: Path = places.ROOT, strict: bool = False, fresh: bool = False) -> Path:
     """Bring the book under `root` up to date; returns the first page.
 
-    parts: of which parts of data/published.csv every row must be compared with in a chapter.
     strict: raise FindingsOtherwise when a finding came out otherwise. fresh: measure everything
     again, whatever is stored.
 
     The pages are written in any case. Then BookFailed is raised if a chapter did not run to its
-    end, or a page is not as it should be. Tells its progress on standard error.
+    end, a page is not as it should be, or a row of data/published.csv is compared with in no
+    chapter. Tells its progress on standard error.
     """
     _check_required()
     book = Book(root)
@@ -59,9 +44,8 @@ def build(
     found = records.collect(book, chapters)
     first_page, problems = rendering.render(book, chapters, found)
     if not problems:  # the page of comparisons is where an author sees what is missing
-        compared = [record["id"] for record in found.comparisons]
-        missing = [row for part in parts for row in published.missing(compared, part)]
-        if missing:
+        compared = {record["id"] for record in found.comparisons}
+        if missing := [row for row in book.published() if row not in compared]:
             problems = [
                 "No chapter compares itself with these rows of data/published.csv: "
                 f"{', '.join(missing)}. Call published.compare for each, at least to say why not."
@@ -114,7 +98,7 @@ def _prepare() -> None:
         return
     with Progress(len(todo), "making environments", "environment") as progress:
         try:
-            environments.ensure_all(todo, lambda line: progress.say(line), progress.step)
+            environments.ensure_all(todo, progress.say, progress.step)
         except CasebookError as error:
             # The chapters that need it will say so; the others can go on.
             print(f"casebook: {error}", file=sys.stderr, flush=True)
@@ -127,9 +111,8 @@ def _summarise(book: Book, found: records.Records, first_page: Path) -> None:
         if claim["outcome"] in (OTHERWISE, UNDECIDED):
             page = f"{book.html.relative_to(book.root)}/notebooks/{claim['chapter']}.html"
             lines.append(f"  {claim['outcome']}: {page}#claim-{claim['id']}")
-    counts = Counter(claim["outcome"] for claim in found.claims)
-    said = ", ".join(f"{counts[each]} {_SAYS[each]}" for each in _SAYS if counts[each])
     if found.claims:
+        said = ledger.came_out(claim["outcome"] for claim in found.claims)
         lines.append(f"of {len(found.claims)} findings, {said}")
     lines.append(f"the book is ready: {first_page.relative_to(book.root)}")
     print("\n".join(lines), file=sys.stderr)

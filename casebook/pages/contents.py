@@ -1,6 +1,6 @@
 """What the book consists of: its folders, and its notebooks in reading order."""
 
-from collections.abc import Iterator
+import csv
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,18 +30,9 @@ class Book:
         Raises BookFailed when _toc.yml is missing or malformed.
         """
         try:
-            site = parse_toc_yaml(self.root / "_toc.yml")
+            return list(parse_toc_yaml(self.root / "_toc.yml"))
         except (OSError, MalformedError) as error:
             raise BookFailed(f"_toc.yml cannot be read: {error}") from error
-
-        def below(name: str) -> Iterator[str]:
-            yield name
-            for tree in site[name].subtrees:
-                for child in tree.items:
-                    if child in site:  # not an external link
-                        yield from below(str(child))
-
-        return list(below(site.root.docname))
 
     def notebooks(self) -> list[Path]:
         """The notebooks of _toc.yml in reading order. Raises BookFailed for a page without file."""
@@ -50,6 +41,14 @@ class Book:
                 raise BookFailed(f"_toc.yml names {name}: there is no such .ipynb and no .md")
         paths = (self.root / f"{name}.ipynb" for name in self.page_names())
         return [path for path in paths if path.exists()]
+
+    def published(self) -> dict[str, dict[str, str]]:
+        """The rows of data/published.csv by id, in its order; none where there is no such file."""
+        path = self.root / "data" / "published.csv"
+        if not path.exists():
+            return {}
+        with path.open(newline="", encoding="utf-8") as file:
+            return {row["id"]: row for row in csv.DictReader(file)}
 
     def name(self, path: Path) -> str:
         """The name of the page that a notebook becomes."""

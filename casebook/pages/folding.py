@@ -7,33 +7,20 @@ checks came out.
 """
 
 import re
-from collections import Counter
 from html import escape
 
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.application import Sphinx
 
+from casebook.pages import ledger
+
 #: The heading of the section that is folded.
 CHECKS = "All checks of this chapter"
 
-#: How outcomes (casebook/findings) are counted, for one and for several.
-_COUNTED = {
-    "claim": {
-        "holds": ("holds", "hold"),
-        "undecided": ("is undecided", "are undecided"),
-        "otherwise": ("came out otherwise",) * 2,
-        "not here": ("cannot be measured here",) * 2,
-    },
-    "published": {
-        "reproduced": ("is reproduced", "are reproduced"),
-        "differs": ("differs", "differ"),
-        "not reproduced": ("is not reproduced", "are not reproduced"),
-        "not measured": ("is not measured", "are not measured"),
-    },
-}
 #: What plumbing is called, by what its cell shows.
 _BEHIND = {"cb-figure": "code of this picture", "cb-table": "code of this table"}
+#: What is counted, and of which kind of sentence (casebook/findings).
 _NOUNS = {"claim": "claim", "published": "published number"}
 
 
@@ -67,13 +54,12 @@ def _say_what_is_folded(cell: nodes.container) -> None:
 
 def _counted(section: nodes.section) -> str:
     """ "9 claims: 8 hold, 1 is undecided. 2 published numbers: 2 are reproduced.\""""
-    found = Counter(re.findall(r'data-(claim|published)="([^"]*)"', section.astext()))
+    found = re.findall(r'data-(claim|published)="([^"]*)"', section.astext())
     said = []
-    for kind, outcomes in _COUNTED.items():
-        counts = {outcome: found[kind, outcome] for outcome in outcomes}
-        if total := sum(counts.values()):
-            parts = [f"{n} {outcomes[each][n > 1]}" for each, n in counts.items() if n]
-            said.append(f"{total} {_NOUNS[kind]}{'s' * (total > 1)}: {', '.join(parts)}.")
+    for kind, noun in _NOUNS.items():
+        outcomes = [outcome for of, outcome in found if of == kind]
+        if n := len(outcomes):
+            said.append(f"{n} {noun}{'s' * (n > 1)}: {ledger.came_out(outcomes)}.")
     return " ".join(said) or "No checks here."
 
 

@@ -62,10 +62,10 @@ class _Watch:
             self._progress.say(self._said.read_text() if self._said.exists() else "")
         self._task.cancel()
 
-    def failed(self, reason: str, shown: bool) -> str:
-        """What ended the notebook, with its cell; shown: whether its output says so already."""
+    def failed(self, reason: str) -> str:
+        """What ended the notebook, with its cell, whose output says so afterwards."""
         cell = self._cells[self._at]
-        if not shown:
+        if not any(output.output_type == "error" for output in cell.outputs):
             error = {"ename": "Stopped", "evalue": reason, "traceback": [f"Stopped: {reason}"]}
             cell.outputs.append(v4.new_output("error", **error))
         first_line = (cell.source.strip().splitlines() or [""])[0]
@@ -110,12 +110,11 @@ def run(
         asyncio.run(client.async_execute(env=environ, cleanup_kc=True))
         return ""
     except CellExecutionError as error:
-        failure = watch.failed(f"{error.ename}: {' '.join(error.evalue.split())}", shown=True)
+        reason = f"{error.ename}: {' '.join(error.evalue.split())}"
     except CellTimeoutError:
-        failure = watch.failed(f"it took longer than {CELL_TIMEOUT_S} s", shown=False)
+        reason = f"it took longer than {CELL_TIMEOUT_S} s"
     except (DeadKernelError, asyncio.CancelledError):
         if stop.is_set():
             raise KeyboardInterrupt from None
         reason = "the kernel died (out of memory, or the cell ended its process)"
-        failure = watch.failed(reason, shown=False)
-    return f"{path.relative_to(book.root)}, {failure}"
+    return f"{path.relative_to(book.root)}, {watch.failed(reason)}"

@@ -1,12 +1,10 @@
 """The text of the claims ledger and of the page "published against measured"."""
 
-import csv
 import html
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from casebook.findings.published import described
@@ -18,7 +16,29 @@ CLAIM_FIELDS = (
     "because", "attempts", "source", "stack", "chapter",
 )  # fmt: skip
 
+#: How outcomes (casebook/findings) are counted, for one and for several.
+_COUNTED = {
+    "holds": ("holds", "hold"),
+    "undecided": ("is undecided", "are undecided"),
+    "otherwise": ("came out otherwise",) * 2,
+    "not here": ("cannot be measured here",) * 2,
+    "reproduced": ("is reproduced", "are reproduced"),
+    "differs": ("differs", "differ"),
+    "not reproduced": ("is not reproduced", "are not reproduced"),
+    "not measured": ("is not measured", "are not measured"),
+}
+
 Record = dict[str, Any]
+
+
+def came_out(outcomes: Iterable[str]) -> str:
+    """How many came out how: "8 hold, 1 is undecided"."""
+    counts = Counter(outcome.replace("-", " ") for outcome in outcomes)
+    return ", ".join(
+        f"{counts[each]} {said[counts[each] > 1]}"
+        for each, said in _COUNTED.items()
+        if counts[each]
+    )
 
 
 def claims_json(claims: list[Record]) -> str:
@@ -50,26 +70,21 @@ def claims_page(claims: list[Record]) -> str:
     return f"{len(claims)} claims in this build: {said}.\n\n{_table('claims', heads, rows)}"
 
 
-def published_page(published: Path, comparisons: list[Record]) -> str:
+def published_page(published: dict[str, dict[str, str]], comparisons: list[Record]) -> str:
     """A MyST table of comparisons, for book/published.md to include.
 
-    `published` is data/published.csv: id, source, system, python, proto, n, metric, value, unit,
-    note. Its order is the order of the table. A comparison whose id is not a row of it comes last
-    and is shown by its id alone.
+    `published`: Book.published, whose order is that of the table. A comparison whose id is not in
+    it comes last and is shown by its id alone.
     """
     if not comparisons:
         return "No chapter has compared itself with a published number yet."
-    rows_of_source: dict[str, Record] = {}
-    if published.exists():
-        with published.open(newline="", encoding="utf-8") as file:
-            rows_of_source = {row["id"]: row for row in csv.DictReader(file)}
-    order = [*rows_of_source, *(record["id"] for record in comparisons)]
+    order = [*published, *(record["id"] for record in comparisons)]
     heads = ("Published", "Theirs", "Ours", "Outcome", "Why", "Source", "Chapter")
     rows = []
     for record in sorted(comparisons, key=lambda record: order.index(record["id"])):
         about = _named("published", record["id"])
-        if record["id"] in rows_of_source:
-            about += f"<br>{_cell(described(rows_of_source[record['id']]))}"
+        if record["id"] in published:
+            about += f"<br>{_cell(described(published[record['id']]))}"
         names = ("published", "measured_text", "outcome", "why", "source")
         shown = (_cell(record.get(name)) for name in names)
         rows.append((about, *shown, _chapter(record, "published")))

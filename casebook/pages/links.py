@@ -1,6 +1,5 @@
 """Checks the links between the built pages, anchors included, and that pages load nothing else."""
 
-from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -14,14 +13,13 @@ LOADED = {
 NOT_LOADED = {"canonical", "author", "license", "next", "prev", "index", "search", "copyright"}
 
 
-@dataclass
 class _Page(HTMLParser):
-    anchors: set[str] = field(default_factory=set)
-    links: list[str] = field(default_factory=list)
-    loaded: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__()
+        self.anchors: set[str] = set()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
@@ -41,9 +39,7 @@ def problems(site: Path) -> list[str]:
     a folder of HTML pages. Links to other sites are not followed."""
     # The theme leaves templates in _static, which are no pages.
     paths = [path for path in sorted(site.rglob("*.html")) if path.parent.name != "_static"]
-    pages = {path: _Page() for path in paths}
-    for path, page in pages.items():
-        page.feed(path.read_text(encoding="utf-8"))
+    pages = {path: _Page(path.read_text(encoding="utf-8")) for path in paths}
     found = []
     for path, page in pages.items():
         name = path.relative_to(site).as_posix()

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from casebook.errors import BookFailed
@@ -16,10 +16,10 @@ from casebook.pages.execution import Chapter
 class Records:
     """What all chapters said, in reading order. Each record also names its `chapter`."""
 
-    claims: list[dict[str, Any]] = field(default_factory=list)
-    comparisons: list[dict[str, Any]] = field(default_factory=list)
-    figures: list[dict[str, Any]] = field(default_factory=list)
-    profiles: list[dict[str, Any]] = field(default_factory=list)
+    claims: list[dict[str, Any]]
+    comparisons: list[dict[str, Any]]
+    figures: list[dict[str, Any]]
+    profiles: list[dict[str, Any]]
 
 
 def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
@@ -34,11 +34,10 @@ def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
         figures=_unique(chapters, media.FIGURE, "figure"),
         profiles=_unique(chapters, media.PROFILE, "profile"),
     )
-    published = book.root / "data" / "published.csv"
     files = {
         "claims.json": ledger.claims_json(found.claims),
         "claims.md": ledger.claims_page(found.claims),
-        "published.md": ledger.published_page(published, found.comparisons),
+        "published.md": ledger.published_page(book.published(), found.comparisons),
     }
     files |= {f"{figure['name']}.html": figure["html"] for figure in found.figures}
     shutil.rmtree(book.included, ignore_errors=True)

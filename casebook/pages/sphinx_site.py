@@ -57,14 +57,10 @@ def leave_out_thebe(app: Sphinx) -> None:
 
     Jupyter Book always activates the extension and has no setting against it.
     """
-    its = [
-        (listeners, each)
-        for listeners in app.events.listeners.values()
-        for each in listeners
-        if each.handler.__module__.startswith("sphinx_thebe")
-    ]
-    for listeners, each in its:
-        listeners.remove(each)
+    every = [each for listeners in app.events.listeners.values() for each in listeners]
+    its = [each for each in every if each.handler.__module__.startswith("sphinx_thebe")]
+    for each in its:
+        app.disconnect(each.id)
     if not its:
         raise ExtensionError("sphinx_thebe listens to nothing: is there still one to leave out?")
     app.registry.css_files = [file for file in app.registry.css_files if "thebe" not in file[0]]

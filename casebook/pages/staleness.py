@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
+from casebook import stacks
 from casebook.pages.contents import Book
 from casebook.runs import modes
 from casebook.stacks import environments
@@ -17,9 +18,6 @@ from casebook.stacks.digests import TOOLS, tool
 REACHABLE = ("casebook", "env", "data", "notebooks/toy", "requirements.txt")
 #: What a run or an editor leaves there.
 _BY_PRODUCTS = {"__pycache__", ".ipynb_checkpoints"}
-
-#: Interpreters that cells look for, beside the one that runs them.
-PYTHONS = ("2.7", "3.7", "3.11", "3.12", "3.13", "3.14")
 
 
 def of(*parts: object) -> str:
@@ -49,7 +47,8 @@ def of_surroundings(book: Book) -> str:
     The book's packages, data and lock; the mode; the Python that runs the notebooks; and which
     others, and which tools, are there, because a cell shows the reference run where one is missing.
     """
-    pythons = [str(environments.find_interpreter(version)) for version in PYTHONS]
+    versions = sorted({stack.python for stack in stacks.load().values()})
+    pythons = [str(environments.find_interpreter(version)) for version in versions]
     tools = {name: tool(name) for name in TOOLS}
     return of(of_files(book.root, REACHABLE), modes.current().name, sys.version, pythons, tools)
 

@@ -16,9 +16,8 @@ process, so that importing this changes nothing in a notebook whose patches are 
 
 from pathlib import Path
 
-from casebook.server.foreground import serve
 from casebook.server.limits import MAX_DELAY_S
-from casebook.server.process import SCHEMES, Server, start
+from casebook.server.process import SCHEMES, Server, serve, start
 
 __all__ = ["MAX_DELAY_S", "SCHEMES", "Server", "serve", "start"]
 

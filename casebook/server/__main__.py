@@ -5,9 +5,9 @@ reads one line of JSON from its standard output: `{"url", "ca_file"}`, or `{"err
 owner is gone, however it went, this process follows it.
 """
 
+import contextlib
 import json
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -27,22 +27,19 @@ def main(scheme: str, port: int) -> int:
     owner.follow(lambda: os.kill(os.getpid(), signal.SIGTERM))
     for sentence in limits.make_room():
         print(f"casebook: {sentence}", file=sys.stderr, flush=True)
-    folder = Path(tempfile.mkdtemp(prefix="casebook-server-"))  # readable by this user only
-    running = None
-    try:
-        made = certificates.make(folder) if scheme == "https" else None
-        running = lab.run(port, made)
-        url = f"{scheme}://127.0.0.1:{running.server_port}"
-        _say(url=url, ca_file=None if made is None else str(made.ca_file))
-        stop.wait()
-        return 0
-    except Exception as error:  # whatever it was, the owner turns it into one line
-        _say(error=str(error) or type(error).__name__)
-        return 1
-    finally:
-        if running is not None:
-            running.close()
-        shutil.rmtree(folder, ignore_errors=True)
+    folder = tempfile.TemporaryDirectory(prefix="casebook-server-", ignore_cleanup_errors=True)
+    with folder as name:  # readable by this user only
+        try:
+            made = certificates.make(Path(name)) if scheme == "https" else None
+            with contextlib.closing(lab.LabServer(port, made)) as running:
+                running.start()
+                url = f"{scheme}://127.0.0.1:{running.server_port}"
+                _say(url=url, ca_file=None if made is None else str(made.ca_file))
+                stop.wait()
+            return 0
+        except Exception as error:  # whatever it was, the owner turns it into one line
+            _say(error=str(error) or type(error).__name__)
+            return 1
 
 
 def _say(**content: object) -> None:

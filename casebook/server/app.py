@@ -4,12 +4,15 @@ The bodies have the shape of go-httpbin's, the server that the 2019 investigatio
 arguments and headers map to lists of values, errors are `status_code`, `error` and `detail`.
 """
 
+import http.client
 import json
 import re
 from collections.abc import Callable
-from http import HTTPStatus
 from urllib.parse import parse_qs
 
+import gevent
+
+from casebook.server.counters import Epoch
 from casebook.server.limits import MAX_DELAY_S
 
 _SECONDS = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -26,32 +29,28 @@ class Refusal(Exception):
 
     def __init__(self, status: int, detail: str, *headers: tuple[str, str]) -> None:
         super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.headers = headers
+        self.status, self.headers = status, headers
 
 
 class Application:
-    """The WSGI application.
+    """The WSGI application; `epoch` counts what it is asked.
 
-    `report` gives the counters, `reset` sets them to zero, `sleep` waits without stopping others.
+    `accept_all` accepts the clients that have connected before the counters are asked for.
     The server puts two things of its own into the environ: `casebook.connection`, the
     `Connection` on which the request came, and `casebook.target`, the request target as sent.
     """
 
-    def __init__(
-        self, report: Callable[[], dict], reset: Callable[[], None], sleep: Callable[[float], None]
-    ) -> None:
-        self._report, self._reset, self._sleep = report, reset, sleep
-        self._pages = {"get": _get, "headers": _headers}
-        self._pages_of_one = {"status": _status, "delay": self._delay}
+    def __init__(self, accept_all: Callable[[], None]) -> None:
+        self.epoch = Epoch()
+        self._accept_all = accept_all
 
     def __call__(self, environ: dict, start_response: Callable) -> list[bytes]:
         headers: list[tuple[str, str]] = []
         try:
             status, content = self._answer(environ)
         except Refusal as refusal:
-            status, content = refusal.status, _error(refusal)
+            status, detail = refusal.status, str(refusal)
+            content = {"status_code": status, "error": _phrase(status), "detail": detail}
             headers.extend(refusal.headers)
         body = b"" if content is None else json.dumps(content, indent=2).encode() + b"\n"
         if status not in (204, 304):
@@ -64,26 +63,22 @@ class Application:
     def _answer(self, environ: dict) -> tuple[int, dict | None]:
         if environ["PATH_INFO"] in (COUNTERS, RESET):
             return self._control(environ)
-        with environ["casebook.connection"].request(environ["SERVER_PROTOCOL"]):
+        with environ["casebook.connection"].request(self.epoch, environ["SERVER_PROTOCOL"]):
             name, *arguments = environ["PATH_INFO"].removeprefix("/").split("/")
-            pages = self._pages_of_one if len(arguments) == 1 else self._pages
-            if name not in pages or len(arguments) > 1 or not all(arguments):
+            page = _PAGES.get((name, len(arguments)))
+            if page is None or not all(arguments):
                 raise Refusal(404, f"no such page: {environ['PATH_INFO']}")
             _allow(environ, *_READ)
-            return pages[name](environ, *arguments)
+            return page(environ, *arguments)
 
     def _control(self, environ: dict) -> tuple[int, dict]:
         environ["casebook.connection"].control()
-        if environ["PATH_INFO"] == RESET:
-            _allow(environ, "POST")
-            self._reset()
-        else:
-            _allow(environ, *_READ)
-        return 200, self._report()
-
-    def _delay(self, environ: dict, seconds: str) -> tuple[int, dict]:
-        self._sleep(_delay_s(seconds))
-        return 200, {**_echo(environ), "data": "", "files": {}, "form": {}, "json": None}
+        resets = environ["PATH_INFO"] == RESET
+        _allow(environ, *(("POST",) if resets else _READ))
+        self._accept_all()
+        if resets:
+            self.epoch = Epoch()
+        return 200, self.epoch.report()
 
 
 def _get(environ: dict) -> tuple[int, dict]:
@@ -100,21 +95,27 @@ def _status(environ: dict, code: str) -> tuple[int, None]:
     return int(code), None
 
 
+def _delay(environ: dict, seconds: str) -> tuple[int, dict]:
+    # float() alone would take "nan", "1_0", " 1" and digits of other scripts too.
+    if not _SECONDS.fullmatch(seconds):
+        raise Refusal(400, f"invalid delay: {seconds!r} is not a number of seconds")
+    if float(seconds) > MAX_DELAY_S:
+        raise Refusal(400, f"invalid delay: {seconds} s is longer than {MAX_DELAY_S:g} s")
+    gevent.sleep(float(seconds))
+    return 200, {**_echo(environ), "data": "", "files": {}, "form": {}, "json": None}
+
+
+#: By name, and by how many arguments follow it in the path.
+_PAGES: dict[tuple[str, int], Callable[..., tuple[int, dict | None]]] = {
+    ("get", 0): _get, ("headers", 0): _headers, ("status", 1): _status, ("delay", 1): _delay,
+}  # fmt: skip
+
+
 def _allow(environ: dict, *methods: str) -> None:
     method = environ["REQUEST_METHOD"]
     if method not in methods:
         allowed = ", ".join(methods)
         raise Refusal(405, f"{method} is not for this page, {allowed} is", ("Allow", allowed))
-
-
-def _delay_s(seconds: str) -> float:
-    # float() alone would take "nan", "1_0", " 1" and digits of other scripts too.
-    if not _SECONDS.fullmatch(seconds):
-        raise Refusal(400, f"invalid delay: {seconds!r} is not a number of seconds")
-    delay_s = float(seconds)
-    if delay_s > MAX_DELAY_S:
-        raise Refusal(400, f"invalid delay: {seconds} s is longer than {MAX_DELAY_S:g} s")
-    return delay_s
 
 
 def _echo(environ: dict) -> dict:
@@ -138,16 +139,5 @@ def _sent_headers(environ: dict) -> dict[str, list[str]]:
     return {name: [value] for name, value in sorted(names.items())}
 
 
-def _error(refusal: Refusal) -> dict:
-    return {
-        "status_code": refusal.status,
-        "error": _phrase(refusal.status),
-        "detail": refusal.detail,
-    }
-
-
 def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return f"status code {status}"
+    return http.client.responses.get(status, f"status code {status}")

@@ -29,12 +29,8 @@ def make(folder: Path) -> Certificates:
     """
     authority = trustme.CA(key_type=trustme.KeyType.ECDSA)
     issued = authority.issue_cert(*NAMES, key_type=trustme.KeyType.ECDSA)
-    certificates = _in(folder)
-    authority.cert_pem.write_to_path(certificates.ca_file)
-    for blob in issued.cert_chain_pems:
-        blob.write_to_path(certificates.chain_file, append=True)
-    issued.private_key_pem.write_to_path(certificates.key_file)
-    return certificates
+    chain = b"".join(each.bytes() for each in issued.cert_chain_pems)
+    return _write(folder, authority.cert_pem.bytes(), chain, issued.private_key_pem.bytes())
 
 
 def make_nameless(folder: Path) -> Certificates:
@@ -56,19 +52,18 @@ def make_nameless(folder: Path) -> Certificates:
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
-    certificates = _in(folder)
     pem = made.public_bytes(serialization.Encoding.PEM)
-    certificates.ca_file.write_bytes(pem)
-    certificates.chain_file.write_bytes(pem)
-    certificates.key_file.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
     )
-    return certificates
+    return _write(folder, pem, pem, private)
 
 
-def _in(folder: Path) -> Certificates:
-    return Certificates(folder / "ca.pem", folder / "server.pem", folder / "server.key")
+def _write(folder: Path, authority: bytes, chain: bytes, key: bytes) -> Certificates:
+    made = Certificates(folder / "ca.pem", folder / "server.pem", folder / "server.key")
+    made.ca_file.write_bytes(authority)
+    made.chain_file.write_bytes(chain)
+    made.key_file.write_bytes(key)
+    return made

@@ -9,24 +9,21 @@ the new epoch's peak nor push its number in flight below zero.
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 
+@dataclass(slots=True)
 class Epoch:
     """The numbers between two resets."""
 
-    __slots__ = ("connections", "handshakes", "in_flight", "peak_in_flight", "protocols")
-
-    def __init__(self) -> None:
-        self.connections = 0
-        self.handshakes = 0
-        self.in_flight = 0
-        self.peak_in_flight = 0
-        self.protocols: Counter[str] = Counter()
+    connections: int = 0
+    handshakes: int = 0
+    in_flight: int = 0
+    peak_in_flight: int = 0
+    protocols: Counter[str] = field(default_factory=Counter)
 
     def report(self) -> dict:
-        """`connections` accepted, `handshakes` completed, `requests` parsed, `peak_in_flight` (the
-        most requests at once between being parsed and being answered) and `protocols` (requests
-        by version)."""
+        """What casebook.server.Server.counters gives."""
         return {
             "connections": self.connections,
             "handshakes": self.handshakes,
@@ -36,31 +33,14 @@ class Epoch:
         }
 
 
-class Counters:
-    """Holds the current epoch."""
-
-    __slots__ = ("epoch",)
-
-    def __init__(self) -> None:
-        self.epoch = Epoch()
-
-    def reset(self) -> None:
-        self.epoch = Epoch()
-
-    def connection(self) -> "Connection":
-        """Count a connection that was just accepted."""
-        return Connection(self)
-
-
 class Connection:
-    """One accepted connection and what it has been counted as so far."""
+    """One connection, accepted in an epoch, and what it has been counted as so far."""
 
-    __slots__ = ("_asked", "_counted_in", "_counters", "_shaken")
+    __slots__ = ("_asked", "_counted_in", "_shaken")
 
-    def __init__(self, counters: Counters) -> None:
-        self._counters = counters
-        self._counted_in: Epoch | None = counters.epoch
-        self._counted_in.connections += 1
+    def __init__(self, epoch: Epoch) -> None:
+        self._counted_in: Epoch | None = epoch
+        epoch.connections += 1
         self._shaken = False
         self._asked = False
 
@@ -79,10 +59,9 @@ class Connection:
             self._counted_in = None
 
     @contextmanager
-    def request(self, protocol: str) -> Iterator[None]:
-        """A parsed request, in flight until its answer is known (and not yet written): a client
-        that asks again when it has read the last answer is never in flight twice."""
-        epoch = self._counters.epoch
+    def request(self, epoch: Epoch, protocol: str) -> Iterator[None]:
+        """A request, parsed in an epoch, in flight until its answer is known (and not yet written):
+        a client that asks again when it has read the last answer is never in flight twice."""
         self._asked = True
         if self._counted_in is None:  # it read counters first: it is a client after all
             self._counted_in = epoch

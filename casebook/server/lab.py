@@ -12,7 +12,7 @@ from gevent import pywsgi, ssl
 
 from casebook.server.app import Application
 from casebook.server.certificates import Certificates
-from casebook.server.counters import Connection, Counters
+from casebook.server.counters import Connection
 from casebook.server.limits import BACKLOG
 
 _PAUSE_S = 0.05
@@ -40,20 +40,20 @@ class _Handler(pywsgi.WSGIHandler):
 
 
 class LabServer(pywsgi.WSGIServer):
-    """Listens on 127.0.0.1:`port` (0: any free one) as soon as it is started."""
+    """Listens on 127.0.0.1:`port` (0: any free one) as soon as it is started, which raises OSError
+    when the port cannot be had; over TLS if there are certificates."""
 
     handler_class = _Handler
 
-    def __init__(self, port: int, context: ssl.SSLContext | None) -> None:
-        self.counters = Counters()
+    def __init__(self, port: int, certificates: Certificates | None) -> None:
         super().__init__(
             ("127.0.0.1", port),
-            Application(self._report, self._reset, gevent.sleep),
+            Application(self._accept_all),
             backlog=BACKLOG,
             log=None,
             error_log=None,
             environ={"SERVER_NAME": "127.0.0.1"},  # else pywsgi asks the resolver for it
-            **({} if context is None else {"ssl_context": context}),
+            **({} if certificates is None else {"ssl_context": _context(certificates)}),
         )
 
     def do_read(self) -> tuple | None:
@@ -62,19 +62,16 @@ class LabServer(pywsgi.WSGIServer):
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE):
                 raise
-            self._pause()
-            accepted = None
+            # Out of files, as was foretold at the start: the next clients wait in the kernel.
+            self.stop_accepting()
+            gevent.spawn_later(_PAUSE_S, self._start_accepting_if_started)
+            return None
         if accepted is None:
             return None
         sock, address = accepted
         with contextlib.suppress(OSError):  # macOS refuses it for a client that has left already
             sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-        return sock, address, self.counters.connection()
-
-    def _pause(self) -> None:
-        # Out of files, as was foretold at the start: the next clients wait in the kernel.
-        self.stop_accepting()
-        gevent.spawn_later(_PAUSE_S, self._start_accepting_if_started)
+        return sock, address, Connection(self.application.epoch)
 
     def wrap_socket_and_handle(self, client_socket, address, connection: Connection) -> None:
         try:
@@ -82,43 +79,24 @@ class LabServer(pywsgi.WSGIServer):
         except OSError:  # SSLError is one. The client hung up, or does not trust us: its right
             return
         connection.handshake()
-        try:
+        with contextlib.closing(tls):
             self.handle(tls, address, connection)
-        finally:
-            tls.close()
 
     def handle(self, sock, address, connection: Connection) -> None:
         handler = self.handler_class(sock, address, self)
         handler.connection = connection
-        try:
+        with contextlib.suppress(OSError):  # the client went away while it was being answered
             handler.handle()
-        except OSError:  # the client went away while it was being answered
-            pass
 
     def _accept_all(self) -> None:
         """Accept what the kernel already holds: those clients connected before the question."""
         while accepted := self.do_read():
             self.do_handle(*accepted)
 
-    def _report(self) -> dict:
-        self._accept_all()
-        return self.counters.epoch.report()
 
-    def _reset(self) -> None:
-        self._accept_all()
-        self.counters.reset()
-
-
-def context(certificates: Certificates) -> ssl.SSLContext:
+def _context(certificates: Certificates) -> ssl.SSLContext:
     """A server's TLS context, in gevent's class, so that a handshake stops nobody else."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificates.chain_file, certificates.key_file)
     tls.num_tickets = 0  # no client here resumes a session: each handshake is a full one
     return tls
-
-
-def run(port: int, certificates: Certificates | None) -> LabServer:
-    """Start the server in this process. Raises OSError when the port cannot be had."""
-    server = LabServer(port, None if certificates is None else context(certificates))
-    server.start()
-    return server

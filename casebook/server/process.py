@@ -6,11 +6,14 @@ import json
 import os
 import selectors
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -21,6 +24,7 @@ SCHEMES = ("https", "http")
 
 _READY_S = 60.0
 _ENDS_S = 5.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 #: All that the server's process gets to know of this one's environment. No proxies, no CA files.
 _ENVIRONMENT = (
@@ -81,28 +85,24 @@ class Server:
     def _control(self, method: str, path: str) -> dict | None:
         if self.process is None:
             return None
-        host, port = address(self.url)
-        if self.ca_file is None:
-            connection = http.client.HTTPConnection(host, port, timeout=30)
-        else:
-            try:
-                context = ssl.create_default_context(cafile=self.ca_file)
-            except OSError as error:
-                raise ServerFailed(f"the lab server at {self.url} has ended: {error}") from error
-            connection = http.client.HTTPSConnection(host, port, timeout=30, context=context)
+        address = urlsplit(self.url).netloc
         try:
-            connection.request(method, path)
-            response = connection.getresponse()
-            content = response.read()
-            if response.status != 200:
-                raise ServerFailed(f"the lab server answered {response.status} to {method} {path}")
-            return json.loads(content)
+            if self.ca_file is None:
+                connection = http.client.HTTPConnection(address, timeout=30)
+            else:
+                context = ssl.create_default_context(cafile=self.ca_file)
+                connection = http.client.HTTPSConnection(address, timeout=30, context=context)
+            with contextlib.closing(connection):
+                connection.request(method, path)
+                response = connection.getresponse()
+                if response.status != 200:
+                    what = f"{response.status} to {method} {path}"
+                    raise ServerFailed(f"the lab server answered {what}")
+                return json.load(response)
         except (OSError, http.client.HTTPException) as error:
             raise ServerFailed(
                 f"the lab server at {self.url} does not answer ({error}). Start it again."
             ) from error
-        finally:
-            connection.close()
 
 
 def start(scheme: str = "https", port: int = 0) -> Server:
@@ -125,12 +125,36 @@ def start(scheme: str = "https", port: int = 0) -> Server:
         raise
 
 
-def address(url: str) -> tuple[str, int]:
-    """The host and the port of a URL. Raises ValueError where it does not name both."""
-    parts = urlsplit(url)
-    if not (parts.hostname and parts.port):
-        raise ValueError(f"no host and port in {url!r}")
-    return parts.hostname, parts.port
+class _Stop(BaseException):
+    """Not an Exception: nothing on the way may take it for an error."""
+
+
+def serve(starting: Callable[[], Server] = start) -> None:
+    """Serve until Ctrl-C, SIGTERM or the end of the terminal.
+
+    Prints one line of JSON when ready: `{"url": ..., "ca_file": ..., "pid": ...}`. Leaves no
+    process and no file behind. Raises what `starting` raises, and ServerFailed when the server
+    fails later.
+    """
+    with contextlib.suppress(_Stop), contextlib.ExitStack() as undo:
+        for number in _SIGNALS:
+            # Under nohup SIGHUP is ignored, and stays so. SIGINT is ignored in a shell's background
+            # jobs, but whoever sends it to this very process means it.
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                undo.callback(signal.signal, number, signal.getsignal(number))
+                signal.signal(number, _stop)
+        server = undo.enter_context(starting())
+        ca_file = None if server.ca_file is None else str(server.ca_file)
+        ready = {"url": server.url, "ca_file": ca_file, "pid": server.pid}
+        print(json.dumps(ready), flush=True)
+        if code := server.wait():
+            raise ServerFailed(f"the server ended unexpectedly, with exit code {code}")
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    for each in _SIGNALS:  # once is enough: the end must not be interrupted
+        signal.signal(each, signal.SIG_IGN)
+    raise _Stop
 
 
 def begin(module: str, *arguments: str) -> subprocess.Popen[bytes]:

@@ -20,8 +20,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from queue import SimpleQueue
+from urllib.parse import urlsplit
 
 from casebook.errors import UsageError
 from casebook.server import limits, owner, process
@@ -60,16 +61,17 @@ def relay(url: str, latency_s: float, held: Held | None = None) -> Iterator[str]
     for what, seconds in (("latency", latency_s), ("hold", held.for_s if held else 0)):
         if not 0 <= seconds <= LONGEST_S:
             raise UsageError(f"the {what} is {seconds:g} s; choose 0 to {LONGEST_S:g}")
+    where = urlsplit(url)
     try:
-        host, port = process.address(url)
-    except ValueError:
-        raise UsageError(f"a relay needs a URL with a port, not {url!r}") from None
-    running = process.begin(
-        "casebook.server.relay", host, str(port), repr(float(latency_s)),
-        *([str(held.after_bytes), repr(float(held.for_s))] if held else []),
-    )  # fmt: skip
+        host, port = where.hostname, where.port
+    except ValueError:  # the number is none of a port
+        host = port = None
+    if not (host and port):
+        raise UsageError(f"a relay needs a URL with a port, not {url!r}")
+    asked = [host, port, latency_s, held and astuple(held)]
+    running = process.begin("casebook.server.relay", json.dumps(asked))
     try:
-        yield f"{url.partition(':')[0]}://127.0.0.1:{process.first_line(running)['port']}"
+        yield f"{where.scheme}://127.0.0.1:{process.first_line(running)['port']}"
     finally:
         process.end(running)
 
@@ -247,13 +249,13 @@ async def _serve(host: str, port: int, latency_s: float, held: Held | None) -> N
     await listening.serve_forever()
 
 
-def main(host: str, port: str, latency_s: str, after_bytes: str = "", for_s: str = "") -> None:
+def main(asked: str) -> None:
     """Relay until the owner, which holds the other end of standard input, is gone."""
     owner.follow(lambda: os._exit(0))
     limits.make_room()
-    held = Held(int(after_bytes), float(for_s)) if after_bytes else None
-    asyncio.run(_serve(host, int(port), float(latency_s), held))
+    host, port, latency_s, held = json.loads(asked)
+    asyncio.run(_serve(host, port, latency_s, held and Held(*held)))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])
