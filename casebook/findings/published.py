@@ -41,7 +41,7 @@ DELAY_S = 1.0
 #: happen where the book was written. A strict build fails on it.
 UNEXPLAINED = "The book has no reason for this: it was written where the row is reproduced."
 
-_SOURCES_OF_PART = {1: ("000", "001"), 2: ("002", "003"), 3: ("004",)}
+_WITH_DELAY = ("000", "001")
 
 
 def load() -> pd.DataFrame:
@@ -222,7 +222,7 @@ def _delay_s(runs: object) -> float:
 
 def _waited(published: pd.Series) -> bool:
     """Whether the source of a row had its server wait before each response."""
-    return published["source"].startswith(_SOURCES_OF_PART[1])
+    return published["source"].startswith(_WITH_DELAY)
 
 
 def _beside(
