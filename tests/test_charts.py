@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+import sight
 
 from casebook import charts, colours, words
 from casebook.cases.bookstore import readers
@@ -18,25 +19,6 @@ from casebook.errors import UsageError
 
 #: The pages that figures stand on: the book's and JupyterLab's, light and dark.
 GROUNDS = ("#ffffff",), ("#14181e", "#121212", "#111111")
-
-#: How a colour is seen without one kind of cone (Machado, Oliveira and Fernandes 2009).
-BLINDNESS = {
-    "protanopia": (
-        (0.152286, 1.052583, -0.204868),
-        (0.114503, 0.786281, 0.099216),
-        (-0.003882, -0.048116, 1.051998),
-    ),
-    "deuteranopia": (
-        (0.367322, 0.860646, -0.227968),
-        (0.280085, 0.672501, 0.047413),
-        (-0.011820, 0.042940, 0.968881),
-    ),
-    "tritanopia": (
-        (1.255528, -0.076749, -0.178779),
-        (-0.078411, 0.930809, 0.147602),
-        (0.004733, 0.691367, 0.303900),
-    ),
-}
 
 
 def runs(stack="stage-1-py27", walls=((3, (1.1, 1.2)), (10, (1.3, 1.5))), **also) -> pd.DataFrame:
@@ -228,7 +210,7 @@ def every_chart() -> dict[str, str]:
 def test_each_colour_can_be_read_as_text_on_each_page(name):
     for colour, grounds in zip((colours.COLOURS | colours.INK)[name], GROUNDS, strict=True):
         for ground in grounds:
-            assert colours.contrast(colour, ground) >= 4.5
+            assert sight.contrast(colour, ground) >= 4.5
 
 
 #: Colours that meet in one chart, and how far apart they are for everybody at least.
@@ -249,15 +231,14 @@ TOGETHER = {
 }
 
 
-@pytest.mark.parametrize("blindness", BLINDNESS)
+@pytest.mark.parametrize("blindness", sight.BLINDNESS)
 @pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize("group", TOGETHER)
 def test_colours_that_meet_stay_apart_for_every_kind_of_sight(blindness, version, group):
     names, enough = TOGETHER[group][0].split(), TOGETHER[group][1]
-    seen = {name: _seen(colours.COLOURS[name][version], BLINDNESS[blindness]) for name in names}
-    for one, other in itertools.combinations(names, 2):
-        apart = sum((a - b) ** 2 for a, b in zip(seen[one], seen[other], strict=True)) ** 0.5
-        assert apart > enough, (one, other)
+    for pair in itertools.combinations(names, 2):
+        one, other = (colours.COLOURS[name][version] for name in pair)
+        assert sight.distance(one, other, blindness) > enough, pair
 
 
 @pytest.mark.parametrize(
@@ -283,22 +264,6 @@ def test_colours_that_meet_stay_apart_for_every_kind_of_sight(blindness, version
 def test_each_client_has_a_colour_of_its_group(group, kinds):
     for stack, client in kinds:
         assert colours.colour_name(stack, client) in TOGETHER[group][0].split(), (stack, client)
-
-
-def _seen(colour: str, matrix) -> tuple[float, float, float]:
-    """A colour in Oklab (Ottosson 2020), where distances are as people see them."""
-    light = colours.linear_rgb(colour)
-    r, g, b = (
-        min(1, max(0, sum(m * c for m, c in zip(row, light, strict=True)))) for row in matrix
-    )
-    long = (0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b) ** (1 / 3)
-    mid = (0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b) ** (1 / 3)
-    short = (0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b) ** (1 / 3)
-    return (
-        0.2104542553 * long + 0.7936177850 * mid - 0.0040720468 * short,
-        1.9779984951 * long - 2.4285922050 * mid + 0.4505937099 * short,
-        0.0259040371 * long + 0.7827717662 * mid - 0.8086757660 * short,
-    )
 
 
 def test_a_stack_has_the_same_colour_in_every_chart():

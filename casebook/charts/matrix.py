@@ -7,7 +7,7 @@ import pandas as pd
 from casebook import words
 from casebook.charts import tables
 from casebook.charts.figure import Chart, slug
-from casebook.charts.multiples import python_label, stages_named
+from casebook.charts.multiples import stages_named
 from casebook.charts.origins import origin
 from casebook.charts.series import columns
 from casebook.colours import variable
@@ -64,7 +64,7 @@ def verdict_matrix(
     finding = _finding(found, said)
     source = origin([frame] if published is None else [frame, published])
     source += " “At a time”: the effective concurrency, n × delay / wall time."
-    titles = ["stage", *map(python_label, pythons)]
+    titles = ["stage", *map(words.python_label, pythons)]
     made = tables.table(title, titles, rows, finding=finding, source=source, kind="matrix")
     alt = f"{title}. {finding}"
     return Chart(slug(name or title), made.html, alt, f"{alt} {source}")

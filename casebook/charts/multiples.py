@@ -70,16 +70,11 @@ def _reading(lines: Sequence[Series], delays: Sequence[float], log: bool) -> str
     return text + ("request; both axes logarithmic." if log else "request.")
 
 
-def python_label(python: str) -> str:
-    """A Python as it is headed: "Python 2.7", "today"."""
-    return python if python == "today" else f"Python {python}"
-
-
 def stages_named(stacks: Iterable[str]) -> str:
     """Stacks by what they are: "stage 2 (Python 2.7, Python 3.7) and stage 3 (today)"."""
     pythons: dict[str, list[str]] = {}
     for stage, python in map(words.split_stack, stacks):
-        pythons.setdefault(words.stack_label(stage), []).append(python_label(python))
+        pythons.setdefault(words.stack_label(stage), []).append(words.python_label(python))
     return words.join(f"{stage} ({', '.join(those)})" for stage, those in pythons.items())
 
 
@@ -112,7 +107,7 @@ def _drawing(panels: dict[str, list[Series]], ours: pd.DataFrame, log: bool):
             axes.set_position((left / WIDTH, _FOOT / _HEIGHT, wide / WIDTH, high / _HEIGHT))
             if i:
                 axes.tick_params(labelleft=False)
-            heading = words.capital(python_label(python))
+            heading = words.capital(words.python_label(python))
             write(axes, heading, (0, 1), (0, 3), fontweight="bold", va="bottom")
             said = verdicts(https[https["on"] == python])
             _panel(axes, panel, {words.stack_label(s) for s in said.index[said == SERIAL]})
@@ -179,7 +174,7 @@ def _finding(ours: pd.DataFrame, theirs: pd.DataFrame, pythons: Sequence[str]) -
         if len(rows):
             last = rows.sort_values("n").iloc[-1]
             delays = f"{words.number(last['wall_s'])} delays at n = {last['n']}"
-            said.append(f"Published for a laptop, {python_label(python)}: {delays}")
+            said.append(f"Published for a laptop, {words.python_label(python)}: {delays}")
     return ". ".join(said) + "."
 
 
