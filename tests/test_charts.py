@@ -370,7 +370,7 @@ def test_boxes_are_moved_apart_as_little_as_needed():
 
 def test_labels_at_the_ends_of_lines_never_overlap():
     ends = [
-        labels.EndLabel(f"stage {i}, Python 2.7, reference", 10, 1 + i / 50, "#000000")
+        labels.EndLabel(f"stage {i}, Python 2.7, reference", 10, 1 + i / 50, "ink")
         for i in range(6)
     ]
     with figure.drawing(figure.WIDTH, 262) as drawn:
@@ -379,7 +379,7 @@ def test_labels_at_the_ends_of_lines_never_overlap():
         axes.set_ylim(0, 10)
         figure.place(axes, 20, 30, labels.room(drawn, ends), 20)
         labels.draw(axes, ends)
-        boxes = [figure.extent(text) for text in drawn.texts]
+        boxes = [text.get_window_extent() for text in drawn.texts]
     assert len(boxes) == 6
     for one, other in itertools.combinations(boxes, 2):
         assert not one.overlaps(other)

@@ -7,10 +7,10 @@ import pandas as pd
 from casebook import words
 from casebook.charts import series
 from casebook.charts.against import spelled
-from casebook.charts.dots import row_chart
 from casebook.charts.figure import Chart, chart
 from casebook.charts.lines import Limit, all_xs, panel, reading
 from casebook.charts.origins import origin
+from casebook.charts.rows import row_chart
 from casebook.runs.analysis import CONCURRENT_FROM, verdict_of
 
 _E = "effective_concurrency"
