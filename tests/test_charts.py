@@ -200,7 +200,7 @@ def every_chart() -> dict[str, str]:
         "two": charts.dots(visits(), ["user_s", "server_cpu_s"], "client", title="CPU").html,
         "arrivals": charts.arrivals(ARRIVALS, by_order).html,
         "frames": charts.frames(FRAMES).html,
-        "profile": charts.profile_rows(PROFILE, "do_poll").html,
+        "profile": charts.profile_rows(PROFILE).html,
         "trace": charts.trace(TRACE).html,
         "provenance": charts.provenance(PROVENANCE).html,
     }
@@ -735,14 +735,11 @@ def test_frames_are_listed_in_order_and_counted():
         charts.frames(FRAMES.assign(sender="proxy"))
 
 
-def test_a_profile_marks_the_telling_line_and_writes_calls_as_pstats_does():
-    shown = charts.profile_rows(PROFILE, "do_poll", top=1)
-    assert re.search(r"▶ urllib3/util/wait.py:99\(do_poll\) +30 +0.001 +9.900$", shown.text, re.M)
-    assert "pyopenssl" not in shown.text
-    assert "20/10" in charts.profile_rows(PROFILE).text
-    assert shown.html.count("cb-marked>") == 1
-    with pytest.raises(UsageError, match="contains 'do_select'"):
-        charts.profile_rows(PROFILE, "do_select")
+def test_a_profile_shows_its_longest_lines_and_writes_calls_as_pstats_does():
+    more = [("x.py", i, "f", 1, 1, 0.0, 0.1) for i in range(9)]
+    shown = charts.profile_rows(pd.DataFrame([*more, *PROFILE.to_numpy()], columns=[*PROFILE]))
+    assert re.search(r"^grequests.py:103\(map\) +1 +0.000 +10.200$", shown.text, re.M)
+    assert "20/10" in shown.text and len(shown.text.splitlines()) == 2 + 8
 
 
 def test_a_trace_marks_the_call_that_blocks():

@@ -53,11 +53,10 @@ def verdict_matrix(
     pythons = [p for p in words.PYTHONS.values() if any(python == p for _, python in names)]
     rows, found = [], {}
     for stage in sorted({stage for stage, _ in names}, key=lambda it: (it not in _STAGES, it)):
-        label = words.stack_label(stage)
-        cells = [tables.Cell(label, escape(label) + _aside(_STAGES.get(stage)))]
+        cells = [escape(words.stack_label(stage)) + _aside(_STAGES.get(stage))]
         for stack in (names.get((stage, python)) for python in pythons):
             runs = frame[frame["stack"] == stack]
-            cells.append(tables.Cell("", _cell(runs, said.get(stack))))
+            cells.append(_cell(runs, said.get(stack)))
             if stack and len(runs):
                 found[stack] = verdict_of(runs)
         rows.append(cells)
