@@ -451,6 +451,8 @@ def test_stages_are_drawn_in_delays_whatever_the_delay_was():
     assert "one delay (0.1 s and 1 s)" in chart.caption
     both = charts.stages(pd.concat([short, runs("stage-2-py37", ((30, (31.0,)),))]))
     assert "31 to 33 delays at n = 30" in both.alt
+    again = charts.stages(pd.concat([short, short.assign(source="reference")]))
+    assert "half-filled: the reference machine" in again.caption
     with pytest.raises(UsageError, match="without a delay"):
         charts.stages(runs(delay_s=0.0))
 

@@ -31,7 +31,7 @@ class Quantity:
         return f"{self.called}, {self.unit}" if self.unit else self.called
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """Rows of a frame that belong together; name: the same for those that differ in source only."""
 
@@ -64,7 +64,7 @@ class Point:
         return "" if low == high else f" ({low}–{high})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Series(Part):
     """One line. points: the runs at each of xs, ascending; dots: every run as (x, y)."""
 
@@ -177,12 +177,9 @@ def gather(
 
 def told_apart(lines: Sequence[Series]) -> list[Series]:
     """The same lines with a colour of its own for each name; the first keeps a shared one."""
-    given: dict[str, str] = {}
-    for line in lines:
-        if line.name not in given:
-            free = [line.colour, *_SPARE, *COLOURS]
-            given[line.name] = next((c for c in free if c not in given.values()), line.colour)
-    return [replace(line, colour=given[line.name]) for line in lines]
+    names, own = [line.name for line in lines], [line.colour for line in lines]
+    made = _made_room(names, own, [True] * len(lines))
+    return [replace(line, colour=colour) for line, colour in zip(lines, made, strict=True)]
 
 
 def is_log(asked: bool | None, usual: bool, values: Sequence[float], what: str) -> bool:
