@@ -119,8 +119,6 @@ def client_label(client: str) -> str:
 
 def value_label(column: str, value) -> str:
     """What stands in a column of a frame of runs, in words: trust `off` -> "verify=False"."""
-    if column == "stack":
-        return stack_label(value)
     if value in VALUES.get(column, {}):
         return VALUES[column][value]
     return _SAID[column].format(value) if column in _SAID else str(value)

@@ -14,6 +14,7 @@ from test_pages import browser, inaccessible, too_wide  # noqa: F401  (a fixture
 
 from casebook import charts, colours, places, stacks
 from casebook.cases import explorer as case
+from casebook.charts.explorer import as_data
 from casebook.findings.media import FIGURE
 from casebook.probes import steps
 from casebook.runs import modes, phases
@@ -79,7 +80,7 @@ def test_each_combination_is_a_stack_that_can_be_made():
 
 
 def test_what_can_be_chosen_is_what_there_is_and_all_else_has_a_reason(shown):
-    data = charts.explorer(shown).data
+    data = as_data(shown)
     rules = {part["id"]: part for part in data["parts"]}
     assert set(rules) == set(case.PARTS) == set(data["order"])
     for python in case.PYTHONS:
@@ -97,7 +98,7 @@ def test_what_can_be_chosen_is_what_there_is_and_all_else_has_a_reason(shown):
 
 
 def test_each_step_that_the_reader_is_led_to_was_measured(shown):
-    data = charts.explorer(shown).data
+    data = as_data(shown)
     for step in data["steps"]:
         key = f"{step['python']}|{'+'.join(step['parts'])}|{step['scheme']}|10"
         assert key in data["runs"]
@@ -174,7 +175,7 @@ def test_the_figure_is_a_picture_in_a_notebook_and_goes_whole_to_the_book(shown)
     assert bundle[FIGURE]["name"] == "explorer"
     whole = bundle[FIGURE]["html"]
     [data] = re.findall(r"<script>window\.casebookExplorer=(.*?);</script>", whole)
-    assert json.loads(data) == json.loads(json.dumps(chart.data))
+    assert json.loads(data) == json.loads(json.dumps(as_data(shown)))
     assert len(whole) < 300_000
     assert 'type="module"' not in whole
 

@@ -43,15 +43,17 @@ class Chart:
 
     name: letters, digits and dashes; unique in the book. html: one <figure>, complete with its
     style. alt: the finding, in words computed from the data. caption: all of it as plain text.
+    whole: what the book takes up instead, where that is more than a notebook can show.
     """
 
     name: str
     html: str
     alt: str
     caption: str
+    whole: str = ""
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        record = {"name": self.name, "html": self.html, "alt": self.alt}
+        record = {"name": self.name, "html": self.whole or self.html, "alt": self.alt}
         return {"text/html": self.html, "text/plain": self.alt, FIGURE: record}
 
 

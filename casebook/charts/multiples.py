@@ -9,7 +9,7 @@ from casebook import words
 from casebook.charts.figure import TEXT, WIDTH, Chart, chart, drawing, write
 from casebook.charts.lines import all_xs, draw, draw_law, set_axes
 from casebook.charts.origins import origin
-from casebook.charts.series import Series, columns, gather, spans_a_decade
+from casebook.charts.series import Series, columns, gather, span, spans_a_decade
 from casebook.errors import UsageError
 from casebook.runs.analysis import SERIAL, verdict_of, verdicts
 
@@ -40,8 +40,8 @@ def stages(
     columns(frame, "stack", "n", "wall_s", "delay_s", "scheme", "verdict")
     if not (frame["delay_s"] > 0).all():
         raise UsageError("the stages are drawn in delays: leave out the runs without a delay")
-    given = [frame] if published is None else [frame, published]
-    ours, theirs = _by_python(frame), _by_python(given[-1] if given[1:] else frame[:0])
+    given = [frame, frame[:0] if published is None else published]
+    ours, theirs = map(_by_python, given)
     panels = {
         python: _lines(ours, python) + _lines(theirs, python)
         for python in words.PYTHONS.values()
@@ -162,7 +162,7 @@ def _finding(ours: pd.DataFrame, theirs: pd.DataFrame, pythons: Sequence[str]) -
         text = f"{words.capital(verdict)}: {stages_named(sorted(stacks, key=words.split_stack))}"
         if shared:
             at_n = https[https["stack"].isin(stacks) & (https["n"] == max(shared))]["wall_s"]
-            text += f": {_range(at_n)} at n = {max(shared)}"
+            text += f": {span(at_n)} delays at n = {max(shared)}"
         said.append(text)
     control = ours[ours["scheme"] == "http"]
     if len(control):
@@ -176,8 +176,3 @@ def _finding(ours: pd.DataFrame, theirs: pd.DataFrame, pythons: Sequence[str]) -
             delays = f"{words.number(last['wall_s'])} delays at n = {last['n']}"
             said.append(f"Published for a laptop, {words.python_label(python)}: {delays}")
     return ". ".join(said) + "."
-
-
-def _range(delays: pd.Series) -> str:
-    low, high = words.number(delays.min(), 2), words.number(delays.max(), 2)
-    return f"{low} delays" if low == high else f"{low} to {high} delays"

@@ -85,7 +85,8 @@ def effective_concurrency(
     series.columns(frame, "stack", _E)
     parts = series.groups(series.usable(frame, _E), by)
     said = "; ".join(
-        f"{part.label} {_range(part.rows[_E])} ({len(part.rows)} run{'s' * (len(part.rows) > 1)})"
+        f"{part.label} {series.span(part.rows[_E])} "
+        f"({len(part.rows)} run{'s' * (len(part.rows) > 1)})"
         for part in parts
     )
     return row_chart(
@@ -136,11 +137,6 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
         finding=finding,
         source=origin(frame),
     )
-
-
-def _range(values: pd.Series) -> str:
-    low, high = words.number(values.min(), 2), words.number(values.max(), 2)
-    return low if low == high else f"{low} to {high}"
 
 
 def _gap(frame: pd.DataFrame) -> str:

@@ -182,6 +182,12 @@ def told_apart(lines: Sequence[Series]) -> list[Series]:
     return [replace(line, colour=colour) for line, colour in zip(lines, made, strict=True)]
 
 
+def span(values: pd.Series) -> str:
+    """The smallest and the largest where they differ visibly: "0.97" or "0.97 to 1.3"."""
+    low, high = words.number(values.min(), 2), words.number(values.max(), 2)
+    return low if low == high else f"{low} to {high}"
+
+
 def is_log(asked: bool | None, usual: bool, values: Sequence[float], what: str) -> bool:
     """Whether a scale is logarithmic: as asked, else as usual.
 
