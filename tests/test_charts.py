@@ -15,10 +15,17 @@ from casebook.cases.bookstore import readers
 from casebook.charts import figure, labels, tables
 from casebook.charts.listings import Listing
 from casebook.charts.series import gather, told_apart
+from casebook.charts.timelines import stalls
 from casebook.errors import UsageError
 
 #: The pages that figures stand on: the book's and JupyterLab's, light and dark.
 GROUNDS = ("#ffffff",), ("#14181e", "#121212", "#111111")
+
+
+def measured(rows: list[dict], also: dict) -> pd.DataFrame:
+    """Literal rows, as if they had been measured here."""
+    now = {"source": "live", "measured_at": "2026-11-20T11:05:00Z"}
+    return pd.DataFrame([now | row | also for row in rows])
 
 
 def runs(stack="stage-1-py27", walls=((3, (1.1, 1.2)), (10, (1.3, 1.5))), **also) -> pd.DataFrame:
@@ -34,14 +41,11 @@ def runs(stack="stage-1-py27", walls=((3, (1.1, 1.2)), (10, (1.3, 1.5))), **also
             "wall_s": wall,
             "effective_concurrency": n / wall,
             "verdict": "concurrent" if n / wall >= 1.5 else "serial",
-            "source": "live",
-            "measured_at": "2026-11-20T11:05:00Z",
         }
-        | also
         for n, times in walls
         for repeat, wall in enumerate(times, 1)
     ]
-    return pd.DataFrame(rows)
+    return measured(rows, also)
 
 
 SLOW = ((3, (3.1, 3.2)), (10, (10.2, 10.4)))
@@ -117,20 +121,11 @@ THOUSANDS["cpu_s"] = THOUSANDS["wall_s"] * 0.9
 def visits(**also) -> pd.DataFrame:
     """Literal visits to the bookstore: two clients, three times each."""
     rows = [
-        {
-            "client": client,
-            "n": 3000,
-            "repeat": repeat,
-            "user_s": user * repeat,
-            "server_cpu_s": server,
-            "source": "live",
-            "measured_at": "2026-11-20T11:05:00Z",
-        }
-        | also
+        {"client": client, "repeat": i, "user_s": user * i, "server_cpu_s": server}
         for client, user, server in (("requests", 1.66, 0.8), ("bare-h2", 0.5, 1.0))
-        for repeat in (1, 2, 3)
+        for i in (1, 2, 3)
     ]
-    return pd.DataFrame(rows)
+    return measured(rows, also)
 
 
 def loads() -> pd.DataFrame:
@@ -144,23 +139,10 @@ def loads() -> pd.DataFrame:
     )
 
 
-def arrived(order: str, times, slow="b3: 1 s", **also) -> pd.DataFrame:
+def arrived(order: str, times, slow="b3: 1 s") -> pd.DataFrame:
     """Literal arrivals of books b1, b2, ... at some times."""
-    rows = [
-        {
-            "client": "bare-h2",
-            "order": order,
-            "repeat": 1,
-            "book": f"b{i}",
-            "at_s": at,
-            "slow": slow,
-            "source": "live",
-            "measured_at": "2026-11-20T11:05:00Z",
-        }
-        | also
-        for i, at in enumerate(times, 1)
-    ]
-    return pd.DataFrame(rows)
+    visit = {"client": "bare-h2", "order": order, "repeat": 1, "slow": slow}
+    return measured([{"book": f"b{i}", "at_s": at} for i, at in enumerate(times, 1)], visit)
 
 
 ARRIVALS = pd.concat(
@@ -213,32 +195,24 @@ def test_each_colour_can_be_read_as_text_on_each_page(name):
             assert sight.contrast(colour, ground) >= 4.5
 
 
-#: Colours that meet in one chart, and how far apart they are for everybody at least.
+#: Colours that meet in one chart.
 TOGETHER = {
-    "the stages": (
-        "requests stage-0 stage-1 stage-2 stage-3 stage-4",
-        0.07,
-    ),
-    "other clients": (
-        "stage-1 cured threads cured-threads httpx httpx-each aiohttp niquests urllib3 pycurl "
-        "curl_cffi go control",
-        0.065,
-    ),
-    "the bookstore": (
-        "requests threads httpx httpx-each aiohttp niquests go steel",
-        0.065,
-    ),
+    "the stages": "requests stage-0 stage-1 stage-2 stage-3 stage-4",
+    "other clients": "stage-1 cured threads cured-threads httpx httpx-each aiohttp niquests "
+    "urllib3 pycurl curl_cffi go control",
+    "the bookstore": "requests threads httpx httpx-each aiohttp niquests go steel",
 }
+#: How far apart they are for everybody at least.
+ENOUGH = {"the stages": 0.07, "other clients": 0.065, "the bookstore": 0.065}
 
 
 @pytest.mark.parametrize("blindness", sight.BLINDNESS)
 @pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize("group", TOGETHER)
 def test_colours_that_meet_stay_apart_for_every_kind_of_sight(blindness, version, group):
-    names, enough = TOGETHER[group][0].split(), TOGETHER[group][1]
-    for pair in itertools.combinations(names, 2):
+    for pair in itertools.combinations(TOGETHER[group].split(), 2):
         one, other = (colours.COLOURS[name][version] for name in pair)
-        assert sight.distance(one, other, blindness) > enough, pair
+        assert sight.distance(one, other, blindness) > ENOUGH[group], pair
 
 
 @pytest.mark.parametrize(
@@ -263,7 +237,7 @@ def test_colours_that_meet_stay_apart_for_every_kind_of_sight(blindness, version
 )
 def test_each_client_has_a_colour_of_its_group(group, kinds):
     for stack, client in kinds:
-        assert colours.colour_name(stack, client) in TOGETHER[group][0].split(), (stack, client)
+        assert colours.colour_name(stack, client) in TOGETHER[group].split(), (stack, client)
 
 
 def test_a_stack_has_the_same_colour_in_every_chart():
@@ -458,14 +432,8 @@ def test_stages_are_drawn_in_delays_whatever_the_delay_was():
 
 
 def test_the_matrix_shows_ours_beside_the_published():
-    said = pd.DataFrame(
-        {
-            "stack": ["stage-1-py27", "stage-2-py27", "stage-0-py37"],
-            "published": ["fast", "fast", "fast"],
-            "source": "published",
-            "published_in": "001_talk.txt",
-        }
-    )
+    said = pd.DataFrame({"stack": ["stage-1-py27", "stage-2-py27", "stage-0-py37"]})
+    said = said.assign(published="fast", source="published", published_in="001_talk.txt")
     frame = pd.concat([runs(), runs("stage-2-py27", SLOW, source="reference")])
     chart = charts.verdict_matrix(frame, said)
     text = re.sub(r"<[^>]+>", " ", chart.html.split("</style>")[1])
@@ -487,11 +455,8 @@ def test_tables_have_captions_headers_and_no_empty_cell():
 
 
 def test_a_table_says_its_source_in_words_and_aligns_its_numbers():
-    shown = tables.show(
-        runs(source="reference")[["stack", "n", "wall_s", "source"]],
-        "Some <runs>",
-        formats={"wall_s": ".1f"},
-    )
+    frame = runs(source="reference")[["stack", "n", "wall_s", "source"]]
+    shown = tables.show(frame, "Some <runs>", formats={"wall_s": ".1f"})
     assert "<td>reference machine</td>" in shown.html
     assert '<td class="cb-number">1.3</td>' in shown.html
     assert '<th scope="col" class="cb-number">wall time, s</th>' in shown.html
@@ -521,8 +486,6 @@ def test_a_timeline_counts_what_it_shows():
 
 
 def test_a_stall_is_a_pause_between_heartbeats():
-    from casebook.charts.timelines import stalls
-
     assert stalls([0.01, 0.02, 0.5, 0.51], 0.52, 0.05) == [(0.02, 0.5)]
     assert stalls([0.3], 0.31, 0.05) == [(0.0, 0.3)]
 
@@ -577,12 +540,8 @@ def test_panels_have_one_drawing_each_and_the_same_colours():
 
 
 def test_lines_of_one_stack_are_told_apart_by_what_they_are_told_apart_by():
-    frame = pd.concat(
-        [
-            runs("stage-1-today", client="threads", trust="bundle"),
-            runs("stage-1-today", SLOW, client="threads", trust="off"),
-        ]
-    )
+    threads = runs("stage-1-today", client="threads", trust="bundle")
+    frame = pd.concat([threads, threads.assign(trust="off", wall_s=threads["wall_s"] * 3)])
     chart = charts.against(frame, "n", "wall_s", by="trust", title="Trust")
     assert ">verify=True<" in chart.html and ">verify=False<" in chart.html
     colour = re.findall(r"var\(--cb-(\S+?),[^>]*>verify=", chart.html)
@@ -594,15 +553,14 @@ def test_lines_of_one_stack_are_told_apart_by_what_they_are_told_apart_by():
 @pytest.mark.parametrize(
     ("clients", "labels"),
     [
-        (("threads",), {"requests 2.32.4", "cured"}),
-        (("grequests",), {"requests 2.32.4", "cured"}),
+        (["threads"], ["requests 2.32.4", "cured"]),
+        (["grequests"], ["requests 2.32.4", "cured"]),
         (
-            ("grequests", "threads"),
-            {
-                f"{stack}, {way}"
-                for stack in ("requests 2.32.4", "cured")
-                for way in ("grequests", "threads")
-            },
+            ["grequests", "threads"],
+            [
+                *("requests 2.32.4, grequests", "requests 2.32.4, threads"),
+                *("cured, grequests", "cured, threads"),
+            ],
         ),
     ],
 )
@@ -611,7 +569,7 @@ def test_stacks_are_told_apart_whoever_fetches(clients, labels):
         [runs(s, client=c) for s in ("requests-2.32.4-today", "cured-today") for c in clients]
     )
     lines = gather(frame)
-    assert {line.label for line in lines} == labels
+    assert [line.label for line in lines] == labels
     assert len({line.colour for line in told_apart(lines)}) == len(labels)
 
 
@@ -673,12 +631,8 @@ def test_dots_come_in_the_order_asked_for():
 
 
 def test_two_values_of_a_row_have_a_mark_each():
-    chart = charts.dots(
-        visits(),
-        {"user_s": "client", "server_cpu_s": "server"},
-        "client",
-        title="CPU",
-    )
+    values = {"user_s": "client", "server_cpu_s": "server"}
+    chart = charts.dots(visits(), values, "client", title="CPU")
     assert "<span>client</span>" in chart.html and "<span>server</span>" in chart.html
     for number in ("3.32 s", "0.800 s", "1.00 s"):
         assert f">{number}<" in chart.html
