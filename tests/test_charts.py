@@ -570,7 +570,7 @@ def test_stacks_are_told_apart_whoever_fetches(clients, labels):
     )
     lines = gather(frame)
     assert [line.label for line in lines] == labels
-    assert len({line.colour for line in told_apart(lines)}) == len(labels)
+    assert len({line.colour for line in told_apart(lines, {})}) == len(labels)
 
 
 def test_a_colour_that_nobody_chose_makes_room():
