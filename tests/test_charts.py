@@ -686,7 +686,8 @@ def test_frames_are_listed_in_order_and_counted():
     assert [chart.alt.find(text) for text in told] == sorted(chart.alt.find(text) for text in told)
     assert -1 not in [chart.alt.find(text) for text in told]
     assert chart.html.count(">DATA × 2<") == 1
-    assert ">and 3 more frames<" in charts.frames(FRAMES, most=4).html
+    again = pd.concat([FRAMES.assign(t_s=FRAMES["t_s"] + i) for i in range(8)])
+    assert ">and 10 more frames<" in charts.frames(again).html
     with pytest.raises(UsageError, match="client or server, not 'proxy'"):
         charts.frames(FRAMES.assign(sender="proxy"))
 

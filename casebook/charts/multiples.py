@@ -11,7 +11,7 @@ from casebook.charts.lines import all_xs, draw, draw_law, set_axes
 from casebook.charts.origins import origin
 from casebook.charts.series import Series, columns, gather, span, spans_a_decade
 from casebook.errors import UsageError
-from casebook.runs.analysis import SERIAL, verdict_of, verdicts
+from casebook.runs.analysis import SERIAL, verdicts
 
 #: In points: the whole drawing, a heading above the panels, what stands below them.
 _HEIGHT, _HEADING, _FOOT = 252, 32, 34
@@ -154,11 +154,11 @@ def _line_label(series: Series) -> str:
 def _finding(ours: pd.DataFrame, theirs: pd.DataFrame, pythons: Sequence[str]) -> str:
     """The stages by verdict, and what they take at the largest n that all of them have."""
     https = ours[ours["scheme"] == "https"]
-    found = {stack: verdict_of(part) for stack, part in https.groupby("stack", sort=False)}
+    found = verdicts(https)
     shared = set.intersection(*(set(part["n"]) for _, part in https.groupby("stack")))
     said = []
-    for verdict in sorted(set(found.values()), reverse=True):  # what is serial first
-        stacks = [stack for stack, its in found.items() if its == verdict]
+    for verdict in sorted(set(found), reverse=True):  # what is serial first
+        stacks = found.index[found == verdict]
         text = f"{words.capital(verdict)}: {stages_named(sorted(stacks, key=words.split_stack))}"
         if shared:
             at_n = https[https["stack"].isin(stacks) & (https["n"] == max(shared))]["wall_s"]
