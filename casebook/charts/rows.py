@@ -44,7 +44,7 @@ def row_chart(
     linear scale starts at 0, with lines from there to the medians; they are faint where dots lie
     on them. said: as `figure.chart`.
     """
-    ends = {c: [end(part.rows[c].median(), part.rows) for part in parts] for c in values}
+    ends = [{c: end(part.rows[c].median(), part.rows) for c in values} for part in parts]
     every = [number for part in parts for column in values for number in part.rows[column]]
     log = is_log(log, spans_a_decade(every), every, words.join(values))
     sources = {part.source for part in parts}
@@ -58,14 +58,13 @@ def row_chart(
     with page.drawing(page.WIDTH, top + height * len(parts) + 34) as figure:
         axes = figure.add_subplot()
         _set_scale(axes, [*every, *limits.values()], log)
-        widest = max(page.width_of(figure, text) for column in ends.values() for text in column)
+        widest = max(page.width_of(figure, text) for texts in ends for text in texts.values())
         page.place(axes, 6, 34, 12 + widest, top)
         axes.set_ylim(len(parts) - 0.5, -0.72)
         axes.set_yticks([])
         _draw_limits(axes, limits)
-        for i, part in enumerate(parts):
-            its_ends = {column: texts[i] for column, texts in ends.items()}
-            _draw_row(axes, i, part, its_ends, _LINE / height, log)
+        for i, (part, texts) in enumerate(zip(parts, ends, strict=True)):
+            _draw_row(axes, i, part, texts, _LINE / height, log)
         axes.set_xlabel(axis, fontsize=page.TEXT)
     return page.chart(name, figure, reading=reading, **said)
 
