@@ -3,7 +3,7 @@
 Each is readable as text on the page's background (contrast of at least 4.5 to 1). Those that meet
 in a chart of many lines, the stages on the one hand, stock and cured requests and other clients
 on the other, were chosen to stay apart for readers with protanopia, deuteranopia and tritanopia
-(tests/test_charts.py computes both).
+(tests/sight.py computes both).
 """
 
 from casebook import stacks
@@ -164,8 +164,8 @@ def themed(svg: str) -> str:
     return svg
 
 
-def theme_css(scope: str = ".cb") -> str:
-    """The variables of both themes, for everything under elements of one class.
+def style(css: str) -> str:
+    """A <style> element for one piece of output: some rules, and the variables of both themes.
 
     The dark ones apply in the book (html[data-theme=dark]) and in JupyterLab
     (body[data-jp-theme-light=false]).
@@ -175,31 +175,6 @@ def theme_css(scope: str = ".cb") -> str:
         every = (COLOURS | INK).items()
         return ";".join(f"--cb-{n}:{pair[version]}" for n, pair in every if n not in _PAGE)
 
-    dark = f"html[data-theme=dark] {scope},body[data-jp-theme-light=false] {scope}"
-    return f"{scope}{{{variables(0)}}}{dark}{{{variables(1)}}}"
-
-
-def style(css: str) -> str:
-    """A <style> element with the theme's variables and some rules, for one piece of output."""
-    return f"<style>{theme_css()}{_NO_PLATE}{css}</style>"
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast ratio of two #rrggbb colours, 1 to 21, as WCAG 2.2 defines it."""
-    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def linear_rgb(colour: str) -> tuple[float, float, float]:
-    """The linear-light red, green and blue of a #rrggbb colour, 0 to 1 each (IEC 61966-2-1)."""
-
-    def linear(channel: float) -> float:
-        return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
-
-    red, green, blue = (linear(int(colour[i : i + 2], 16) / 255) for i in (1, 3, 5))
-    return red, green, blue
-
-
-def _luminance(colour: str) -> float:
-    red, green, blue = linear_rgb(colour)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    dark = "html[data-theme=dark] .cb,body[data-jp-theme-light=false] .cb"
+    theme = f".cb{{{variables(0)}}}{dark}{{{variables(1)}}}"
+    return f"<style>{theme}{_NO_PLATE}{css}</style>"

@@ -15,12 +15,8 @@ VERDICTS = {"slow": "serial", "fast": "concurrent"}
 
 PYTHONS = {"py27": "2.7", "py37": "3.7", "today": "today"}
 
-#: Stacks, without their Python, that are known by a shorter name.
-STACKS = {
-    "cured": "cured",
-    "preloaded": "preloaded",
-    "half-cured": "half cured",
-}
+#: Stacks that are known without their Python.
+STACKS = {"cured", "preloaded", "half-cured"}
 
 #: How a stack's requests are sent, where the stack is what a run is about.
 OF_A_STACK = {"grequests": "", "eventlet": "", "threads": "threads", "requests": "a loop"}
@@ -104,16 +100,16 @@ def is_bare_loop(stack: str, client: str) -> bool:
 
 def _bare_label(stack: str) -> str:
     what, python = split_stack(stack)
-    if what in STACKS:
-        return STACKS[what]
-    if re.fullmatch(r"requests-\d+\.\d+\.\d+|openssl-[\d.]+", what):
-        return what.replace("openssl", "OpenSSL").replace("-", " ")
-    words = re.sub(r"^(stage)-(\d)", r"\1 \2", what)
-    words = re.sub(r"-(?=[a-z])", " ", words)
-    words = re.sub(r"-(?=\d)", " ", words)
-    if stack == what:
-        return words
-    return f"{words}, today" if python == "today" else f"{words}, Python {python}"
+    label = re.sub("^openssl", "OpenSSL", what.replace("-", " "))
+    is_release = re.fullmatch(r"requests-\d+\.\d+\.\d+|openssl-[\d.]+", what)
+    if what in STACKS or is_release or stack == what:
+        return label
+    return f"{label}, {python_label(python)}"
+
+
+def python_label(python: str) -> str:
+    """A Python as it is headed: "Python 2.7", "today"."""
+    return python if python == "today" else f"Python {python}"
 
 
 def client_label(client: str) -> str:
@@ -123,8 +119,6 @@ def client_label(client: str) -> str:
 
 def value_label(column: str, value) -> str:
     """What stands in a column of a frame of runs, in words: trust `off` -> "verify=False"."""
-    if column == "stack":
-        return stack_label(value)
     if value in VALUES.get(column, {}):
         return VALUES[column][value]
     return _SAID[column].format(value) if column in _SAID else str(value)

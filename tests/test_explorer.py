@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +15,7 @@ from test_pages import browser, inaccessible, too_wide  # noqa: F401  (a fixture
 
 from casebook import charts, colours, places, stacks
 from casebook.cases import explorer as case
+from casebook.charts.explorer import as_data
 from casebook.findings.media import FIGURE
 from casebook.probes import steps
 from casebook.runs import modes, phases
@@ -79,7 +81,7 @@ def test_each_combination_is_a_stack_that_can_be_made():
 
 
 def test_what_can_be_chosen_is_what_there_is_and_all_else_has_a_reason(shown):
-    data = charts.explorer(shown).data
+    data = as_data(shown)
     rules = {part["id"]: part for part in data["parts"]}
     assert set(rules) == set(case.PARTS) == set(data["order"])
     for python in case.PYTHONS:
@@ -97,7 +99,7 @@ def test_what_can_be_chosen_is_what_there_is_and_all_else_has_a_reason(shown):
 
 
 def test_each_step_that_the_reader_is_led_to_was_measured(shown):
-    data = charts.explorer(shown).data
+    data = as_data(shown)
     for step in data["steps"]:
         key = f"{step['python']}|{'+'.join(step['parts'])}|{step['scheme']}|10"
         assert key in data["runs"]
@@ -174,7 +176,7 @@ def test_the_figure_is_a_picture_in_a_notebook_and_goes_whole_to_the_book(shown)
     assert bundle[FIGURE]["name"] == "explorer"
     whole = bundle[FIGURE]["html"]
     [data] = re.findall(r"<script>window\.casebookExplorer=(.*?);</script>", whole)
-    assert json.loads(data) == json.loads(json.dumps(chart.data))
+    assert json.loads(data) == json.loads(json.dumps(as_data(shown)))
     assert len(whole) < 300_000
     assert 'type="module"' not in whole
 
@@ -237,16 +239,25 @@ def folder(tmp_path_factory, shown) -> Path:
     return root
 
 
-@pytest.fixture
-def tab(browser: Browser) -> Iterator[Page]:  # noqa: F811
-    """A page where nothing moves, and no error may be said."""
-    context = browser.new_context(reduced_motion="reduce", viewport={"width": 390, "height": 844})
+@contextmanager
+def preface(browser: Browser, folder: Path, **options) -> Iterator[Page]:  # noqa: F811
+    """The page with the explorer, from file://, and no error may be said."""
+    context = browser.new_context(**options)
     page, said = context.new_page(), []
     page.on("console", lambda message: message.type == "error" and said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto((folder / "book" / "preface.html").as_uri())
     yield page
     assert said == []
     context.close()
+
+
+@pytest.fixture
+def tab(browser: Browser, folder: Path) -> Iterator[Page]:  # noqa: F811
+    """The same on a phone, where nothing moves."""
+    phone = {"width": 390, "height": 844}
+    with preface(browser, folder, reduced_motion="reduce", viewport=phone) as page:
+        yield page
 
 
 def verdict(tab: Page) -> str:
@@ -262,9 +273,8 @@ def press_until(tab: Page, key: str, selector: str) -> None:
     raise AssertionError(f"{selector} cannot be reached with {key}")
 
 
-def test_by_keyboard_alone_from_the_first_invitation_to_the_last(folder: Path, tab: Page) -> None:
-    """As the reader is led, from file://, without a mouse."""
-    tab.goto((folder / "book" / "preface.html").as_uri())
+def test_by_keyboard_alone_from_the_first_invitation_to_the_last(tab: Page) -> None:
+    """As the reader is led, without a mouse."""
     wait = tab.locator(".ex-next")
     assert verdict(tab) == "0.14 s: all 10 at once."
     assert wait.inner_text() == "Now tick pyOpenSSL."
@@ -313,8 +323,7 @@ def test_by_keyboard_alone_from_the_first_invitation_to_the_last(folder: Path, t
     assert "not measured now" in said and "Measured by us, never published." in said
 
 
-def test_what_cannot_be_is_grey_and_says_why(folder: Path, tab: Page) -> None:
-    tab.goto((folder / "book" / "preface.html").as_uri())
+def test_what_cannot_be_is_grey_and_says_why(tab: Page) -> None:
     tab.click(".ex-all")
 
     def about(part: str) -> tuple[bool, str]:
@@ -344,19 +353,14 @@ def test_what_cannot_be_is_grey_and_says_why(folder: Path, tab: Page) -> None:
     assert not tab.is_checked("#explorer-parts-injected")
 
 
-def test_every_combination_shows_its_own_run(folder: Path, tab: Page, shown) -> None:
-    tab.goto((folder / "book" / "preface.html").as_uri())
+def test_every_combination_shows_its_own_run(tab: Page, shown) -> None:
     tab.click(".ex-all")
     for each in shown:
         chosen = each.combination
         tab.check(f"#explorer-python-{chosen.python}".replace(".", "\\."))
         tab.check(f"#explorer-scheme-{each.scheme}")
         tab.check(f"#explorer-n-{each.n}")
-        for part in case.PARTS:  # in an order in which each can be ticked
-            box = tab.locator(f"#explorer-parts-{part}")
-            if not box.is_disabled():
-                box.set_checked(part in chosen.parts)
-        for part in case.PARTS:
+        for part in case.PARTS * 2:  # some can be ticked only after others
             box = tab.locator(f"#explorer-parts-{part}")
             if not box.is_disabled():
                 box.set_checked(part in chosen.parts)
@@ -403,19 +407,15 @@ def test_a_request_tells_its_parts_and_a_zoom_shows_its_handshake(folder: Path, 
 
 
 def test_a_tap_tells_as_much_as_a_mouse(folder: Path, browser: Browser) -> None:  # noqa: F811
-    context = browser.new_context(
-        reduced_motion="reduce", has_touch=True, viewport={"width": 390, "height": 844}
-    )
-    tab = context.new_page()
-    tab.goto((folder / "book" / "preface.html").as_uri())
-    tab.locator("label[for=explorer-parts-pyopenssl]").tap()
-    assert verdict(tab).endswith("one after the other.")
-    box = tab.locator(".tl-plot").bounding_box()
-    tab.touchscreen.tap(box["x"] + 100, box["y"] + 6 + 17 * 3.5)
-    assert tab.locator(".tl-said").inner_text().startswith("Request 4: connected in ")
-    for target in tab.locator(".ex-choice label:visible, .tl-zoom button").all():
-        assert target.bounding_box()["height"] >= 24
-    context.close()
+    phone = {"has_touch": True, "viewport": {"width": 390, "height": 844}}
+    with preface(browser, folder, reduced_motion="reduce", **phone) as tab:
+        tab.locator("label[for=explorer-parts-pyopenssl]").tap()
+        assert verdict(tab).endswith("one after the other.")
+        box = tab.locator(".tl-plot").bounding_box()
+        tab.touchscreen.tap(box["x"] + 100, box["y"] + 6 + 17 * 3.5)
+        assert tab.locator(".tl-said").inner_text().startswith("Request 4: connected in ")
+        for target in tab.locator(".ex-choice label:visible, .tl-zoom button").all():
+            assert target.bounding_box()["height"] >= 24
 
 
 @pytest.mark.parametrize("page", ["preface", "chapter"])
@@ -442,26 +442,21 @@ def test_it_has_room_and_is_accessible(
 
 
 def test_without_javascript_the_picture_stays(folder: Path, browser: Browser) -> None:  # noqa: F811
-    context = browser.new_context(java_script_enabled=False)
-    tab = context.new_page()
-    tab.goto((folder / "book" / "preface.html").as_uri())
-    pictures = tab.locator("#explorer svg[role=img]")
-    assert pictures.count() == 2
-    assert pictures.first.bounding_box()["height"] > 100
-    assert "1 waiting at once" in pictures.nth(1).get_attribute("aria-label")
-    assert tab.locator("input").count() == 0
-    context.close()
+    with preface(browser, folder, java_script_enabled=False) as tab:
+        pictures = tab.locator("#explorer svg[role=img]")
+        assert pictures.count() == 2
+        assert pictures.first.bounding_box()["height"] > 100
+        assert "1 waiting at once" in pictures.nth(1).get_attribute("aria-label")
+        assert tab.locator("input").count() == 0
 
 
 def test_what_was_neither_measured_nor_recorded_is_not_shown(
     folder: Path, tab: Page, shown: list[case.Timeline]
 ) -> None:
     today = [each for each in shown if each.combination.python == "today" and each.n == 10]
-    preface = (folder / "book" / "preface.html").read_text()
-    chart = charts.explorer(shown).whole
-    (folder / "book" / "today.html").write_text(
-        preface.replace(chart, charts.explorer(today).whole)
-    )
+    page = (folder / "book" / "preface.html").read_text()
+    page = page.replace(charts.explorer(shown).whole, charts.explorer(today).whole)
+    (folder / "book" / "today.html").write_text(page)
     tab.goto((folder / "book" / "today.html").as_uri())
     assert verdict(tab) == "This was neither measured here nor recorded."
     assert tab.locator(".tl-plot").is_hidden()
@@ -473,12 +468,9 @@ def test_what_was_neither_measured_nor_recorded_is_not_shown(
 
 
 def test_what_moves_ends_with_the_whole_picture(folder: Path, browser: Browser) -> None:  # noqa: F811
-    context = browser.new_context(reduced_motion="no-preference")
-    tab = context.new_page()
-    tab.goto((folder / "book" / "preface.html").as_uri())
-    tab.check("#explorer-parts-pyopenssl")
-    assert "one after" not in verdict(tab)  # it is still playing
-    tab.wait_for_selector("text=one after the other.", timeout=10_000)
-    clip = tab.locator("clipPath rect").evaluate("rect => rect.width.baseVal.value")
-    assert clip > 0.9 * tab.locator(".tl-plot").bounding_box()["width"] - 40
-    context.close()
+    with preface(browser, folder, reduced_motion="no-preference") as tab:
+        tab.check("#explorer-parts-pyopenssl")
+        assert "one after" not in verdict(tab)  # it is still playing
+        tab.wait_for_selector("text=one after the other.", timeout=10_000)
+        clip = tab.locator("clipPath rect").evaluate("rect => rect.width.baseVal.value")
+        assert clip > 0.9 * tab.locator(".tl-plot").bounding_box()["width"] - 40

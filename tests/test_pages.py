@@ -15,8 +15,9 @@ import pytest
 from here import Quiet, serving
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from sight import contrast
 
-from casebook import colours, pages, places
+from casebook import pages, places
 from casebook.charts import snakeviz
 from casebook.pages import layers
 from casebook.runs.decisions import HOLDS, OTHERWISE
@@ -281,8 +282,8 @@ def assert_drawn(shown: Locator, theme: str) -> None:
         for count, colour in picture.getcolors(maxcolors=picture.width * picture.height)
     }
     ground = max(counts, key=counts.__getitem__)
-    assert colours.contrast(ground, {"light": "#ffffff", "dark": "#000000"}[theme]) < 2
-    words = sum(count for colour, count in counts.items() if colours.contrast(colour, ground) > 4.5)
+    assert contrast(ground, {"light": "#ffffff", "dark": "#000000"}[theme]) < 2
+    words = sum(count for colour, count in counts.items() if contrast(colour, ground) > 4.5)
     assert words / sum(counts.values()) > 0.005
 
 

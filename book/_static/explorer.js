@@ -66,6 +66,7 @@
       this.box = box;
       this.tell = tell;
       this.row = this.part = null;
+      this.clip = `tl-clip-${++Plot.made}`;
       this.until = Infinity; // while it plays: nothing after this moment
       box.classList.add("tl-plot");
       box.tabIndex = 0;
@@ -170,9 +171,9 @@
       const text = (name, left, top, said, anchor) =>
         make("svg:text", {class: name, x: left, y: top, "text-anchor": anchor || "start"}, said);
       const right = wide - RIGHT;
-      const back = make("svg:g", {}), drawn = make("svg:g", {"clip-path": `url(#${this.clip()})`});
+      const back = make("svg:g", {}), drawn = make("svg:g", {"clip-path": `url(#${this.clip})`});
       const shown = Math.max(0, Math.min(right, x(this.until)) - LEFT);
-      const clip = make("svg:clipPath", {id: this.clip()},
+      const clip = make("svg:clipPath", {id: this.clip},
         make("svg:rect", {x: LEFT - 4, y: 0, width: shown + 8, height: high}));
 
       for (const [at, label] of this.ticks()) {
@@ -228,8 +229,6 @@
       this.svg.setAttribute("height", high);
       this.svg.replaceChildren(clip, back, drawn);
     }
-
-    clip() { return this.name || (this.name = `tl-clip-${++Plot.made}`); }
 
     /* Round moments of the axis, and their names. */
     ticks() {
@@ -319,14 +318,14 @@
       return node;
     }
 
+    const plainly = values => values.map(value => ({value: String(value), label: value}));
     const name = value => value === "today" ? "Python of today" : `Python ${value}`;
     const form = make("form", {class: "ex-form", onsubmit: event => event.preventDefault()},
       field("parts", "installed and used", "checkbox", data.parts.map(
         part => ({value: part.id, label: part.label, about: part.about}))),
-      field("scheme", "over", "radio", data.schemes.map(value => ({value, label: value}))),
-      field("python", "Python", "radio", data.pythons.map(({id, label}) => ({value: id, label}))),
-      field("n", "requests at once", "radio", data.sizes.map(
-        value => ({value: String(value), label: String(value)}))));
+      field("scheme", "over", "radio", plainly(data.schemes)),
+      field("python", "Python", "radio", plainly(data.pythons)),
+      field("n", "requests at once", "radio", plainly(data.sizes)));
     const what = make("p", {class: "ex-what"});
     const verdict = make("p", {class: "ex-verdict", role: "status"});
     const next = make("p", {class: "ex-next"});
@@ -385,8 +384,7 @@
         fields[id].node.hidden = !shown.has(id);
         for (const row of fields[id].rows) {
           row.input.checked = String(state[id]) === row.value;
-          const there = id === "n" ? data.runs[key(Number(row.value))] : true;
-          row.input.disabled = !there;
+          row.input.disabled = id === "n" && !data.runs[key(Number(row.value))];
         }
       }
       for (const row of fields.parts.rows) {

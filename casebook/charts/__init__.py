@@ -19,7 +19,8 @@ timeline(observations)           when each request waited, and when nothing move
 explorer(timelines)              the preface's, to choose among
 arrivals(frame)                  when each of some books came
 frames(frame)                    HTTP/2 frames, an arrow each
-profile_rows, trace, provenance  what an observation saw, its telling line marked
+profile_rows                     the lines of a profile with the largest times
+trace, provenance                what an observation saw, its telling line marked
 ProfilePage(dump)                a profile in SnakeViz
 
 A quantity is a numeric column, `"wall_s"`, or says what it is called, `{"cpu_ms": "processor

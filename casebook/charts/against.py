@@ -40,32 +40,30 @@ def against(
     both make one line with a mark between.
     """
     [across] = series.quantities({"n": "requests (n)"} if x == "n" else x)
-    ys, log = series.quantities(y), log or {}
-    gathered = [series.gather(frame, by, each.column, across.column) for each in ys]
-    every = iter(series.told_apart([line for lines in gathered for line in lines]))
-    both = zip(gathered, ys, strict=True)
-    fields = [_Field([next(every) for _ in lines], across, each) for lines, each in both]
-    given = [limits or {}, *[{}] * (len(ys) - 1)]
-    several = len(ys) > 1
-    drawn = [f.drawn(own, log, several) for f, own in zip(fields, given, strict=True)]
+    fields: list[_Field] = []
+    colours: dict[str, str] = {}
+    for each in series.quantities(y):
+        lines = series.gather(frame, by, each.column, across.column)
+        fields.append(_Field(series.told_apart(lines, colours), across, each, log or {}))
+    several = len(fields) > 1
     return chart(
         name,
-        [figure for figure, _ in drawn],
+        [f.drawn((limits or {}) if f is fields[0] else {}, several) for f in fields],
         title=title,
         finding=" ".join(field.finding(brief=several) for field in fields),
-        reading=_reading(fields, [logs for _, logs in drawn]),
+        reading=_reading(fields),
         source=origin(frame),
         alts=[f"{title}. {field.alt()}" for field in fields],
     )
 
 
-def _reading(fields: Sequence["_Field"], logs: Sequence[tuple[bool, bool]]) -> str:
-    """How the marks are read; logs: which axes of each panel are logarithmic."""
+def _reading(fields: Sequence["_Field"]) -> str:
+    """How the marks are read."""
     ends = "fastest to slowest" * ([field.y.column for field in fields] == ["wall_s"])
-    high = [field.y.called for field, (_, log) in zip(fields, logs, strict=True) if log]
+    high = [field.y.called for field in fields if field.logs[1]]
     every = [line for field in fields for line in field.lines]
     all_high = len(high) == len(fields)
-    read = reading(every, (logs[0][0], all_high), ends or "smallest to largest")
+    read = reading(every, (fields[0].logs[0], all_high), ends or "smallest to largest")
     return read + f"; {words.join(high)} logarithmic" * (not all_high and bool(high)) + "."
 
 
@@ -76,17 +74,22 @@ class _Field:
     lines: list[Series]
     x: Quantity
     y: Quantity
+    log: Mapping[str, bool]
 
-    def drawn(self, limits, log, beside: bool) -> tuple[Figure, tuple[bool, bool]]:
-        """The drawing, and which of its axes are logarithmic; beside: others stand beside it."""
-        xs = all_xs(self.lines)
-        lows = [point.low for line in self.lines for point in line.points]
-        wide = series.is_log(log.get(self.x.column), series.spans_a_decade(xs), xs, self.x.column)
-        usual = min(lows) > 0 and (wide or self._far_apart())
-        logs = wide, series.is_log(log.get(self.y.column), usual, lows, self.y.column)
+    def drawn(self, limits: Mapping[str, Limit], beside: bool) -> Figure:
+        """The drawing; beside: others stand beside it."""
         titles = self.x.title, self.y.title
         width = HALF_WIDTH if beside else WIDTH
-        return panel(self.lines, limits, titles=titles, logs=logs, width=width), logs
+        return panel(self.lines, limits, titles=titles, logs=self.logs, width=width)
+
+    @property
+    def logs(self) -> tuple[bool, bool]:
+        """Which of its axes are logarithmic."""
+        xs, x, y = all_xs(self.lines), self.x.column, self.y.column
+        lows = [point.low for line in self.lines for point in line.points]
+        wide = series.is_log(self.log.get(x), series.spans_a_decade(xs), xs, x)
+        usual = min(lows) > 0 and (wide or self._far_apart())
+        return wide, series.is_log(self.log.get(y), usual, lows, y)
 
     def alt(self) -> str:
         """Every line at the largest x that all have, and the ends of the field at the smallest."""

@@ -12,6 +12,7 @@ from casebook import words
 from casebook.charts import figure as page
 from casebook.charts.figure import SMALL, WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
+from casebook.charts.rows import MARKERS
 from casebook.charts.series import Part, columns, groups, usable
 from casebook.colours import sentinel
 from casebook.errors import UsageError
@@ -62,7 +63,7 @@ def arrivals(
     visits = [_visit(part) for part in groups(usable(first, "at_s"), by)]
     told = " ".join(_said(visit) for visit in visits)
     read = "Each curve rises from no book to all of them, a step for each as it is read."
-    slow = key_mark('<path d="M13 2L19 8L13 14L7 8Z"/>', "stall"), "the slow book"
+    slow = key_mark(MARKERS["D"], "stall"), "the slow book"
     return page.chart(
         name,
         _drawing(visits),
@@ -100,7 +101,7 @@ def _drawing(visits: Sequence[_Visit]) -> Figure:
     last = max(visit.times[-1] for visit in visits)
     with page.drawing(WIDTH, height) as figure:
         ends = [figure.text(0, 0, visit.end, fontsize=SMALL) for visit in visits]
-        right = max(page.extent(end).width for end in ends) + 14
+        right = max(end.get_window_extent().width for end in ends) + 14
         for i, (visit, end) in enumerate(zip(visits, ends, strict=True)):
             axes = figure.add_subplot(len(visits), 1, i + 1)
             bottom = height - _ROW * (i + 1)

@@ -1,25 +1,19 @@
 """Any quantity, run by run: a row for each thing, every run a dot, the median in numbers."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
 from casebook import words
 from casebook.charts import series
-from casebook.charts.figure import Chart, chart, key_mark
+from casebook.charts.figure import Chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.rows import MARKERS, in_rows, reading
+from casebook.charts.rows import MARKERS, row_chart
 from casebook.charts.series import Part, Point, Quantity
 from casebook.errors import UsageError
 
 #: So many rows are spelled out in a caption; of more, it names the ends.
 _SPELLED = 4
-
-_MARKS = {
-    "o": '<circle cx="13" cy="8" r="5"/>',
-    "D": '<path d="M13 2L19 8L13 14L7 8Z"/>',
-    "^": '<path d="M13 2L19 13L7 13Z"/>',
-}
 
 
 def dots(
@@ -52,8 +46,8 @@ def dots(
     parts = _ordered(series.groups(frame, by), by, asked[0].column, order)
     findings, alts = zip(*(_said(each, parts) for each in asked), strict=True)
     called, unit = words.join(each.called for each in asked), asked[0].unit
-    marks = zip(MARKERS, asked, strict=False)
-    key = [(key_mark(_MARKS[mark], "ink"), each.called) for mark, each in marks]
+    marks = zip(MARKERS.values(), asked, strict=False)
+    key = [(key_mark(mark, "ink"), each.called) for mark, each in marks]
     return row_chart(
         parts,
         [each.column for each in asked],
@@ -68,28 +62,6 @@ def dots(
         alts=[f"{title}. {' '.join(alts)}"],
         key=key if len(key) > 1 else (),
     )
-
-
-def row_chart(
-    parts: Sequence[Part],
-    values: Sequence[str],
-    end: Callable[[float, pd.DataFrame], str],
-    *,
-    axis: str,
-    log: bool | None = None,
-    limits: Mapping[str, float],
-    name: str,
-    **said,
-) -> Chart:
-    """The chart of some parts, a row for each, in it a line of dots for each of the values.
-
-    end: of a median and the part's rows, what is written behind them. said: as `figure.chart`.
-    """
-    ends = {c: [end(part.rows[c].median(), part.rows) for part in parts] for c in values}
-    every = [number for part in parts for column in values for number in part.rows[column]]
-    log = series.is_log(log, series.spans_a_decade(every), every, words.join(values))
-    drawn = in_rows(parts, ends, title=axis, log=log, limits=limits)
-    return chart(name, drawn, reading=reading({part.source for part in parts}, log), **said)
 
 
 def _ordered(parts: list[Part], by, value: str, order) -> list[Part]:

@@ -3,9 +3,9 @@
 The page draws it with book/_static/explorer.js; without JavaScript the first picture stays.
 """
 
-import dataclasses
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from casebook import stacks, words
@@ -13,7 +13,6 @@ from casebook.cases import explorer as case
 from casebook.charts.figure import Chart
 from casebook.charts.origins import day, moment
 from casebook.charts.timelines import STALL_S, timeline
-from casebook.findings.media import FIGURE
 
 NAME = "explorer"
 
@@ -46,7 +45,7 @@ _STEPS = (
 )
 
 
-def explorer(shown: Sequence[case.Timeline]) -> "Explorer":
+def explorer(shown: Sequence[case.Timeline]) -> Chart:
     """The explorer of some timelines (casebook.cases.explorer.timelines).
 
     In a notebook it is the first picture; the book takes the whole by its name, "explorer".
@@ -59,8 +58,7 @@ def explorer(shown: Sequence[case.Timeline]) -> "Explorer":
         title="Ten requests of the same script over HTTPS, on Python 2.7",
         name="explorer-still",
     )
-    data = as_data(shown)
-    told = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+    told = json.dumps(as_data(shown), separators=(",", ":")).replace("</", "<\\/")
     html = (
         f'<div class="cb explorer" id="{NAME}">{still.html}</div>\n'
         f"<script>window.casebookExplorer={told};</script>\n"
@@ -68,22 +66,7 @@ def explorer(shown: Sequence[case.Timeline]) -> "Explorer":
         '<p class="explorer-more"><a href="../notebooks/a_explorer.html">'
         "What was measured for this picture</a></p>\n"
     )
-    return Explorer(NAME, still.html, still.alt, still.caption, whole=html, data=data)
-
-
-@dataclasses.dataclass(frozen=True)
-class Explorer(Chart):
-    """A Chart that shows its still picture in a notebook and hands the whole to the book.
-
-    whole: what the book's page includes. data: what its script is given, as `as_data` makes it.
-    """
-
-    whole: str = ""
-    data: dict = dataclasses.field(default_factory=dict)
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        record = {"name": self.name, "html": self.whole, "alt": self.alt}
-        return super()._repr_mimebundle_() | {FIGURE: record}
+    return replace(still, name=NAME, whole=html)
 
 
 def as_data(shown: Sequence[case.Timeline]) -> dict[str, Any]:
@@ -102,7 +85,7 @@ def as_data(shown: Sequence[case.Timeline]) -> dict[str, Any]:
     return {
         "delay": round(1000 * case.DELAY_S),
         "stall": round(1000 * STALL_S),
-        "pythons": [{"id": python, "label": python} for python in case.PYTHONS],
+        "pythons": list(case.PYTHONS),
         "schemes": list(case.SCHEMES),
         "sizes": list(case.SIZES),
         "parts": [

@@ -12,12 +12,11 @@ from typing import Any
 
 import matplotlib
 import matplotlib.style
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
-from matplotlib.ticker import FuncFormatter, MaxNLocator
-from matplotlib.transforms import Bbox
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from casebook import colours, words
 from casebook.charts.origins import UNSTEADY
@@ -44,15 +43,17 @@ class Chart:
 
     name: letters, digits and dashes; unique in the book. html: one <figure>, complete with its
     style. alt: the finding, in words computed from the data. caption: all of it as plain text.
+    whole: what the book takes up instead, where that is more than a notebook can show.
     """
 
     name: str
     html: str
     alt: str
     caption: str
+    whole: str = ""
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        record = {"name": self.name, "html": self.html, "alt": self.alt}
+        record = {"name": self.name, "html": self.whole or self.html, "alt": self.alt}
         return {"text/html": self.html, "text/plain": self.alt, FIGURE: record}
 
 
@@ -146,15 +147,10 @@ def _settings() -> dict:
     }
 
 
-def extent(thing: Artist) -> Bbox:
-    """The box of a text or of axes, in points from the figure's lower left corner."""
-    return thing.get_window_extent()
-
-
 def width_of(figure: FigureBase, text: str, size: float = SMALL) -> float:
     """How wide a text of one or several lines would be, in points."""
     probe = figure.text(0, 0, text, fontsize=size)
-    width = extent(probe).width
+    width = probe.get_window_extent().width
     probe.remove()
     return width
 
@@ -202,8 +198,17 @@ def level_axis(axes: Axes, ticks: int = 5) -> None:
     """A level scale in round steps with its grid, and nothing upright."""
     axes.grid(axis="x")
     axes.spines["left"].set_visible(False)
-    axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.tick(round(value, 9))))
+    set_ticks(axes.xaxis, ticks)
+
+
+def set_ticks(axis: Axis, at: int | Sequence[float]) -> None:
+    """Ticks at some places, or at round ones and about so many, with their numbers."""
+    if isinstance(at, int):
+        axis.set_major_locator(MaxNLocator(at, steps=[1, 2, 5, 10]))
+    else:
+        axis.set_major_locator(FixedLocator(at))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: words.tick(round(value, 9))))
 
 
 def decades(low: float, high: float, most: int) -> list[float]:

@@ -18,6 +18,9 @@ from casebook.errors import UsageError
 
 SENDERS = ("client", "server")
 
+#: So many arrows are drawn.
+_MOST = 40
+
 #: The two ends in points from the left, and the height of a line of text and of an arrow.
 _CLIENT, _SERVER = 42, WIDTH - 8
 _LINE, _ARROW = 12, 15
@@ -39,18 +42,14 @@ class _Arrow:
 
 
 def frames(
-    frame: pd.DataFrame,
-    *,
-    title: str = "The frames of one request",
-    name: str = "",
-    most: int = 40,
+    frame: pd.DataFrame, *, title: str = "The frames of one request", name: str = ""
 ) -> Chart:
     """The frames of a connection in the order in which they were sent, an arrow for each.
 
     frame: one row a frame: t_s (seconds), sender (client or server), type (SETTINGS, HEADERS,
     DATA …), stream (0: the connection), flags (with | between them), length
     (bytes of its payload); where they are known source and measured_at. Frames of one kind in
-    a row are one arrow. most: arrows that are drawn; how many more there were is said.
+    a row are one arrow. Of many arrows the first are drawn; how many more there were is said.
     """
     columns(frame, "t_s", "sender", "type", "stream", "flags", "length")
     strange = set(frame["sender"]) - set(SENDERS)
@@ -62,7 +61,7 @@ def frames(
     told = (f"{a.at} ms, {a.sender}: {a.called}, {', '.join(a.details)}." for a in arrows)
     return chart(
         name,
-        _drawing(arrows[:most], sum(arrow.count for arrow in arrows[most:])),
+        _drawing(arrows[:_MOST], sum(arrow.count for arrow in arrows[_MOST:])),
         title=title,
         finding=finding,
         reading="From above in the order of sending, not to scale; at the left the time, in ms; "

@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.transforms import IdentityTransform
 
-from casebook.charts.figure import SMALL, extent, size_of, width_of, wrapped
+from casebook.charts.figure import SMALL, size_of, width_of, wrapped
+from casebook.colours import sentinel
 
 #: From the axes to a label, in points: room for the leader line.
 GAP = 16
@@ -67,13 +68,13 @@ def draw(axes: Axes, labels: Sequence[EndLabel]) -> None:
     """
     figure = axes.figure
     width, height = size_of(axes)
-    right = extent(axes).x1
+    right = axes.get_window_extent().x1
     texts = [
         figure.text(
             (right + GAP) / width,
             0,
             wrapped(label.text, _WRAP),
-            color=label.colour,
+            color=sentinel(label.colour),
             fontsize=SMALL,
             va="center",
             linespacing=1.15,
@@ -82,11 +83,11 @@ def draw(axes: Axes, labels: Sequence[EndLabel]) -> None:
         for i, label in enumerate(labels)
     ]
     ends = [axes.transData.transform((label.x, label.y)) for label in labels]
-    heights = [extent(text).height + _AIR for text in texts]
+    heights = [text.get_window_extent().height + _AIR for text in texts]
     placed = apart([end[1] for end in ends], heights, 0, height)
-    for label, text, end, y in zip(labels, texts, ends, placed, strict=True):
+    for text, end, y in zip(texts, ends, placed, strict=True):
         text.set_y(y / height)
         xs = [end[0] + 4, right + 4, right + GAP - 3]
-        leader = Line2D(xs, [end[1], end[1], y], color=label.colour, linewidth=0.8, alpha=0.8)
+        leader = Line2D(xs, [end[1], end[1], y], color=text.get_color(), linewidth=0.8, alpha=0.8)
         leader.set_transform(IdentityTransform())
         figure.add_artist(leader)

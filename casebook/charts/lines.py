@@ -1,11 +1,9 @@
 """Line charts: their axes, their marks, and one panel of lines with labels at their ends."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from casebook import words
 from casebook.charts import figure as page
@@ -41,17 +39,21 @@ def panel(
         set_axes(axes, lines, list(laws.values()), *logs)
         figure.text(2 / width, 1, titles[1], fontsize=page.TEXT, va="top")
         axes.set_xlabel(titles[0], fontsize=page.TEXT)
-        xs = all_xs(lines)
-        ends = [replace(draw_law(axes, law, xs), text=text) for text, law in laws.items()]
+        xs, ends = all_xs(lines), []
+        for text, law in laws.items():
+            draw_law(axes, law, xs)
+            ends.append(EndLabel(text, max(xs), law(max(xs)), "faint"))
         for series, label in zip(lines, named, strict=True):
-            end = draw(axes, series)
-            ends += [replace(end, text=label)] * bool(label)
+            draw(axes, series)
+            if label:
+                ends.append(EndLabel(label, series.xs[-1], series.medians[-1], series.colour))
         for before, after in _continued(lines):
             x, y = (before.xs[-1], after.xs[0]), (before.medians[-1], after.medians[0])
             axes.plot(x, y, color=sentinel(after.colour), linewidth=1.2, linestyle=DOTTED)
         border = _further_on(lines)
-        left = 6 + max((page.extent(label).width for label in axes.get_yticklabels()), default=0)
-        page.place(axes, left, 36, end_labels.room(figure, ends), 40 if border else 24)
+        numbers = (label.get_window_extent().width for label in axes.get_yticklabels())
+        left, right = 6 + max(numbers, default=0), end_labels.room(figure, ends)
+        page.place(axes, left, 36, right, 40 if border else 24)
         _thin_ticks(axes)
         if border:
             _draw_border(axes, *border, logs[0])
@@ -119,17 +121,14 @@ def set_axes(
         room = (xs[-1] - xs[0]) * 0.06 or 0.5
         axes.set_xlim(xs[0] - room, xs[-1] + room)
     if log_y:
-        axes.set_yscale("log")
         low, high = min(ys) / 1.3, max(ys) * 1.3
+        axes.set_yscale("log")
         axes.set_ylim(low, high)
-        axes.yaxis.set_major_locator(FixedLocator(page.decades(low, high, 6)))
+        page.set_ticks(axes.yaxis, page.decades(low, high, 6))
     else:
         axes.set_ylim(0, max(ys) * 1.08 or 1)
-        axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_major_locator(FixedLocator(xs))
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: words.tick(value)))
+        page.set_ticks(axes.yaxis, 6)
+    page.set_ticks(axes.xaxis, xs)
 
 
 def _thin_ticks(axes: Axes) -> None:
@@ -142,11 +141,11 @@ def _thin_ticks(axes: Axes) -> None:
         if centre + half + 4 <= edge:
             kept.append(tick)
             edge = centre - half
-    axes.xaxis.set_major_locator(FixedLocator(sorted(kept)))
+    page.set_ticks(axes.xaxis, sorted(kept))
 
 
-def draw(axes: Axes, series: Series) -> EndLabel:
-    """Draw one series: band, line through the medians, every run a dot; returns its label."""
+def draw(axes: Axes, series: Series) -> None:
+    """Draw one series: band, line through the medians, every run a dot."""
     colour, published = sentinel(series.colour), series.source == words.PUBLISHED
     lows, highs = zip(*((point.low, point.high) for point in series.points), strict=True)
     if lows != highs:
@@ -157,20 +156,18 @@ def draw(axes: Axes, series: Series) -> EndLabel:
     size = 8 if published else 5  # a ring around ours
     how = {"marker": "o", "markersize": size, "markeredgewidth": 1.2, "source": series.source}
     page.marks(axes, xs, ys, series.colour, **how)
-    return EndLabel(series.label, series.xs[-1], series.medians[-1], colour)
 
 
 def _law(limit: Limit) -> Callable[[float], float]:
     return limit if callable(limit) else lambda _: limit
 
 
-def draw_law(axes: Axes, law: Callable, xs: Sequence[float], width: float = 1.1) -> EndLabel:
-    """Draw y as a function of x, dotted, as far as some xs go; returns its label, empty."""
+def draw_law(axes: Axes, law: Callable, xs: Sequence[float], width: float = 1.1) -> None:
+    """Draw y as a function of x, dotted, as far as some xs go."""
     first, last = min(xs), max(xs)
     along = [first + (last - first) * i / 60 for i in range(61)]
     colour = sentinel("faint")
     axes.plot(along, [law(x) for x in along], color=colour, linewidth=width, linestyle=DOTTED)
-    return EndLabel("", last, law(last), colour)
 
 
 def _draw_border(axes: Axes, here: float, there: float, log: bool) -> None:

@@ -23,6 +23,7 @@ from pygments.lexers import get_lexer_for_filename
 
 from casebook import clients, places, stacks, words
 from casebook.charts.styles import style
+from casebook.charts.tables import Table
 from casebook.errors import MissingInterpreter, UsageError
 from casebook.stacks import environments
 from casebook.stacks.environments import Environment
@@ -32,18 +33,13 @@ LONGEST = 60
 
 
 @dataclass(frozen=True)
-class Listing:
+class Listing(Table):
     """Code with its caption. html: for a page, in its colours. text: the same for a terminal, with
     `>` before each line that is marked. path, first, last: the lines of a file that are quoted."""
 
-    html: str
-    text: str
     path: str = ""
     first: int = 0
     last: int = 0
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"text/html": self.html, "text/plain": self.text}
 
 
 def client(name: str, beside: str = "") -> Listing:

@@ -7,7 +7,7 @@ import pandas as pd
 from casebook import words
 from casebook.charts import tables
 from casebook.charts.figure import Chart, slug
-from casebook.charts.multiples import python_label, stages_named
+from casebook.charts.multiples import stages_named
 from casebook.charts.origins import origin
 from casebook.charts.series import columns
 from casebook.colours import variable
@@ -53,18 +53,17 @@ def verdict_matrix(
     pythons = [p for p in words.PYTHONS.values() if any(python == p for _, python in names)]
     rows, found = [], {}
     for stage in sorted({stage for stage, _ in names}, key=lambda it: (it not in _STAGES, it)):
-        label = words.stack_label(stage)
-        cells = [tables.Cell(label, escape(label) + _aside(_STAGES.get(stage)))]
+        cells = [escape(words.stack_label(stage)) + _aside(_STAGES.get(stage))]
         for stack in (names.get((stage, python)) for python in pythons):
             runs = frame[frame["stack"] == stack]
-            cells.append(tables.Cell("", _cell(runs, said.get(stack))))
+            cells.append(_cell(runs, said.get(stack)))
             if stack and len(runs):
                 found[stack] = verdict_of(runs)
         rows.append(cells)
     finding = _finding(found, said)
     source = origin([frame] if published is None else [frame, published])
     source += " “At a time”: the effective concurrency, n × delay / wall time."
-    titles = ["stage", *map(python_label, pythons)]
+    titles = ["stage", *map(words.python_label, pythons)]
     made = tables.table(title, titles, rows, finding=finding, source=source, kind="matrix")
     alt = f"{title}. {finding}"
     return Chart(slug(name or title), made.html, alt, f"{alt} {source}")

@@ -9,9 +9,9 @@ from casebook import words
 from casebook.charts.figure import TEXT, WIDTH, Chart, chart, drawing, write
 from casebook.charts.lines import all_xs, draw, draw_law, set_axes
 from casebook.charts.origins import origin
-from casebook.charts.series import Series, columns, gather, spans_a_decade
+from casebook.charts.series import Series, columns, gather, span, spans_a_decade
 from casebook.errors import UsageError
-from casebook.runs.analysis import SERIAL, verdict_of, verdicts
+from casebook.runs.analysis import SERIAL, verdicts
 
 #: In points: the whole drawing, a heading above the panels, what stands below them.
 _HEIGHT, _HEADING, _FOOT = 252, 32, 34
@@ -40,8 +40,8 @@ def stages(
     columns(frame, "stack", "n", "wall_s", "delay_s", "scheme", "verdict")
     if not (frame["delay_s"] > 0).all():
         raise UsageError("the stages are drawn in delays: leave out the runs without a delay")
-    given = [frame] if published is None else [frame, published]
-    ours, theirs = _by_python(frame), _by_python(given[-1] if given[1:] else frame[:0])
+    given = [frame, frame[:0] if published is None else published]
+    ours, theirs = map(_by_python, given)
     panels = {
         python: _lines(ours, python) + _lines(theirs, python)
         for python in words.PYTHONS.values()
@@ -70,16 +70,11 @@ def _reading(lines: Sequence[Series], delays: Sequence[float], log: bool) -> str
     return text + ("request; both axes logarithmic." if log else "request.")
 
 
-def python_label(python: str) -> str:
-    """A Python as it is headed: "Python 2.7", "today"."""
-    return python if python == "today" else f"Python {python}"
-
-
 def stages_named(stacks: Iterable[str]) -> str:
     """Stacks by what they are: "stage 2 (Python 2.7, Python 3.7) and stage 3 (today)"."""
     pythons: dict[str, list[str]] = {}
     for stage, python in map(words.split_stack, stacks):
-        pythons.setdefault(words.stack_label(stage), []).append(python_label(python))
+        pythons.setdefault(words.stack_label(stage), []).append(words.python_label(python))
     return words.join(f"{stage} ({', '.join(those)})" for stage, those in pythons.items())
 
 
@@ -112,7 +107,7 @@ def _drawing(panels: dict[str, list[Series]], ours: pd.DataFrame, log: bool):
             axes.set_position((left / WIDTH, _FOOT / _HEIGHT, wide / WIDTH, high / _HEIGHT))
             if i:
                 axes.tick_params(labelleft=False)
-            heading = words.capital(python_label(python))
+            heading = words.capital(words.python_label(python))
             write(axes, heading, (0, 1), (0, 3), fontweight="bold", va="bottom")
             said = verdicts(https[https["on"] == python])
             _panel(axes, panel, {words.stack_label(s) for s in said.index[said == SERIAL]})
@@ -159,15 +154,15 @@ def _line_label(series: Series) -> str:
 def _finding(ours: pd.DataFrame, theirs: pd.DataFrame, pythons: Sequence[str]) -> str:
     """The stages by verdict, and what they take at the largest n that all of them have."""
     https = ours[ours["scheme"] == "https"]
-    found = {stack: verdict_of(part) for stack, part in https.groupby("stack", sort=False)}
+    found = verdicts(https)
     shared = set.intersection(*(set(part["n"]) for _, part in https.groupby("stack")))
     said = []
-    for verdict in sorted(set(found.values()), reverse=True):  # what is serial first
-        stacks = [stack for stack, its in found.items() if its == verdict]
+    for verdict in sorted(set(found), reverse=True):  # what is serial first
+        stacks = found.index[found == verdict]
         text = f"{words.capital(verdict)}: {stages_named(sorted(stacks, key=words.split_stack))}"
         if shared:
             at_n = https[https["stack"].isin(stacks) & (https["n"] == max(shared))]["wall_s"]
-            text += f": {_range(at_n)} at n = {max(shared)}"
+            text += f": {span(at_n)} delays at n = {max(shared)}"
         said.append(text)
     control = ours[ours["scheme"] == "http"]
     if len(control):
@@ -179,10 +174,5 @@ def _finding(ours: pd.DataFrame, theirs: pd.DataFrame, pythons: Sequence[str]) -
         if len(rows):
             last = rows.sort_values("n").iloc[-1]
             delays = f"{words.number(last['wall_s'])} delays at n = {last['n']}"
-            said.append(f"Published for a laptop, {python_label(python)}: {delays}")
+            said.append(f"Published for a laptop, {words.python_label(python)}: {delays}")
     return ". ".join(said) + "."
-
-
-def _range(delays: pd.Series) -> str:
-    low, high = words.number(delays.min(), 2), words.number(delays.max(), 2)
-    return f"{low} delays" if low == high else f"{low} to {high} delays"

@@ -1,7 +1,6 @@
 """The picture of the README: the five stages, drawn from the reference run."""
 
 import re
-from pathlib import Path
 
 from casebook import charts, places
 from casebook.errors import CasebookError
@@ -28,9 +27,8 @@ def drawn() -> str:
     svg = html[html.index("<svg") : html.index("</svg>")] + "</svg>"
     # A figure may reach a little beyond its box, which a picture of its own would cut off.
     svg = re.sub(r'viewBox="0 0 (\d+) (\d+)"', _with_margin, svg, count=1)
-    head, _, rest = svg.partition(">")
     style = 'width="560" style="background:#fff;font-family:system-ui,sans-serif;'
-    return head.replace('style="', style) + ">" + rest + "\n"
+    return svg.replace('style="', style, 1) + "\n"
 
 
 def _with_margin(box: re.Match) -> str:
@@ -38,7 +36,6 @@ def _with_margin(box: re.Match) -> str:
     return f'viewBox="{-MARGIN} {-MARGIN} {width} {height}"'
 
 
-def write(path: Path = PICTURE) -> Path:
-    """Draw the picture into its file; returns the path. Raises as `drawn`."""
-    path.write_text(drawn(), encoding="utf-8")
-    return path
+def write() -> None:
+    """Draw the picture into its file. Raises as `drawn`."""
+    PICTURE.write_text(drawn(), encoding="utf-8")

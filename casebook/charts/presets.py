@@ -7,10 +7,10 @@ import pandas as pd
 from casebook import words
 from casebook.charts import series
 from casebook.charts.against import spelled
-from casebook.charts.dots import row_chart
 from casebook.charts.figure import Chart, chart
 from casebook.charts.lines import Limit, all_xs, panel, reading
 from casebook.charts.origins import origin
+from casebook.charts.rows import row_chart
 from casebook.runs.analysis import CONCURRENT_FROM, verdict_of
 
 _E = "effective_concurrency"
@@ -85,7 +85,8 @@ def effective_concurrency(
     series.columns(frame, "stack", _E)
     parts = series.groups(series.usable(frame, _E), by)
     said = "; ".join(
-        f"{part.label} {_range(part.rows[_E])} ({len(part.rows)} run{'s' * (len(part.rows) > 1)})"
+        f"{part.label} {series.span(part.rows[_E])} "
+        f"({len(part.rows)} run{'s' * (len(part.rows) > 1)})"
         for part in parts
     )
     return row_chart(
@@ -136,11 +137,6 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
         finding=finding,
         source=origin(frame),
     )
-
-
-def _range(values: pd.Series) -> str:
-    low, high = words.number(values.min(), 2), words.number(values.max(), 2)
-    return low if low == high else f"{low} to {high}"
 
 
 def _gap(frame: pd.DataFrame) -> str:

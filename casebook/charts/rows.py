@@ -1,16 +1,14 @@
 """One level scale and a row for each thing: labels, runs as dots, limits, numbers at the end."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator
 
 from casebook import words
 from casebook.charts import figure as page
 from casebook.charts.figure import marks, write
-from casebook.charts.series import Part
+from casebook.charts.series import Part, is_log, spans_a_decade
 from casebook.colours import sentinel
 
 #: The height of a row in points, and of one more line of dots in it.
@@ -21,78 +19,89 @@ _FANNED_ROW, _MANY = 44, 8
 _GOLDEN = 0.618034
 #: Places are given as a share of the width, and as a row.
 _ROWS = ("axes fraction", "data")
-#: The marks of the first, the second and the third quantity in a row.
-MARKERS = ("o", "D", "^")
+#: The marks of the first, the second and the third quantity in a row, and in a key.
+MARKERS = {
+    "o": '<circle cx="13" cy="8" r="5"/>',
+    "D": '<path d="M13 2L19 8L13 14L7 8Z"/>',
+    "^": '<path d="M13 2L19 13L7 13Z"/>',
+}
 
 
-def in_rows(
+def row_chart(
     parts: Sequence[Part],
-    ends: Mapping[str, Sequence[str]],
+    values: Sequence[str],
+    end: Callable[[float, pd.DataFrame], str],
     *,
-    title: str,
-    log: bool,
+    axis: str,
+    log: bool | None = None,
     limits: Mapping[str, float],
-) -> Figure:
-    """One drawing: a row for each part, over one level scale with its title.
+    name: str,
+    **said,
+) -> page.Chart:
+    """The chart of some parts, a row for each, in it a line of dots for each of the values.
 
-    ends: the columns that each row has a line of dots for, and what is written behind it, row by
-    row. limits: dotted uprights. A linear scale starts at 0, with lines from there to the medians;
-    they are faint where dots lie on them.
+    end: of a median and the part's rows, what is written behind them. limits: dotted uprights. A
+    linear scale starts at 0, with lines from there to the medians; they are faint where dots lie
+    on them. said: as `figure.chart`.
     """
-    values = [value for part in parts for column in ends for value in part.rows[column]]
+    ends = [{c: end(part.rows[c].median(), part.rows) for c in values} for part in parts]
+    every = [number for part in parts for column in values for number in part.rows[column]]
+    log = is_log(log, spans_a_decade(every), every, words.join(values))
+    sources = {part.source for part in parts}
+    reading = "Each dot is one run, the upright stroke their median"
+    reading += "; half-filled: reference machine" * (words.REFERENCE in sources)
+    reading += "; hollow: published" * (words.PUBLISHED in sources)
+    reading += f".{' Logarithmic scale.' * log}"
     crowded = max(len(part.rows) for part in parts) > _MANY
-    height = (_FANNED_ROW if crowded else _ROW) + _LINE * (len(ends) - 1)
+    height = (_FANNED_ROW if crowded else _ROW) + _LINE * (len(values) - 1)
     top = 22 + 12 * max(0, len(limits) - 1)
     with page.drawing(page.WIDTH, top + height * len(parts) + 34) as figure:
         axes = figure.add_subplot()
-        _set_scale(axes, [*values, *limits.values()], log)
-        widest = max(page.width_of(figure, end) for column in ends.values() for end in column)
+        _set_scale(axes, [*every, *limits.values()], log)
+        widest = max(page.width_of(figure, text) for texts in ends for text in texts.values())
         page.place(axes, 6, 34, 12 + widest, top)
         axes.set_ylim(len(parts) - 0.5, -0.72)
         axes.set_yticks([])
-        for i, (text, at) in enumerate(limits.items()):
-            axes.axvline(at, color=sentinel("faint"), linewidth=1.1, linestyle=page.DOTTED)
-            shift = -1, 3 + 12 * (len(limits) - 1 - i)
-            write(axes, text, (at, 1), shift, "faint", ("data", "axes fraction"), va="bottom")
-        for i, part in enumerate(parts):
-            _draw_label(axes, i - _LINE * (len(ends) - 1) / 2 / height, part.label)
-            for j, (column, texts) in enumerate(ends.items()):
-                at = i + _LINE * (j - (len(ends) - 1) / 2) / height
-                faint = log or len(part.rows) > 2 * _MANY
-                _draw_stem(axes, at, part.rows[column].median(), "grid" if faint else part.colour)
-                _draw_dots(axes, at, part, part.rows[column], MARKERS[j])
-                write(
-                    axes, texts[i], (1, at), (8, 0), "ink", ("axes fraction", "data"), va="center"
-                )
-        axes.set_xlabel(title, fontsize=page.TEXT)
-    return figure
+        _draw_limits(axes, limits)
+        for i, (part, texts) in enumerate(zip(parts, ends, strict=True)):
+            _draw_row(axes, i, part, texts, _LINE / height, log)
+        axes.set_xlabel(axis, fontsize=page.TEXT)
+    return page.chart(name, figure, reading=reading, **said)
 
 
 def _set_scale(axes: Axes, values: Sequence[float], log: bool) -> None:
-    """A level axis for these values; a linear one starts at 0."""
     low, high = min(values), max(values)
     page.level_axis(axes, 6)
     if log:
-        say = axes.xaxis.get_major_formatter()
         axes.set_xscale("log")
         axes.set_xlim(low / 1.25, high * 1.25)
-        axes.xaxis.set_major_locator(FixedLocator(page.decades(low / 1.25, high * 1.25, 9)))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(say)
+        page.set_ticks(axes.xaxis, page.decades(low / 1.25, high * 1.25, 9))
     else:
         axes.set_xlim(0, high + ((high - low) * 0.06 or 0.5))
 
 
-def _draw_label(axes: Axes, row: float, text: str) -> None:
-    """What a row is, above its dots."""
-    how = {"facecolor": sentinel("ground"), "edgecolor": "none", "pad": 0.5}
-    write(axes, text, (0, row), (0, 6), "ink", _ROWS, va="bottom", bbox=how)
+def _draw_limits(axes: Axes, limits: Mapping[str, float]) -> None:
+    for i, (text, at) in enumerate(limits.items()):
+        axes.axvline(at, color=sentinel("faint"), linewidth=1.1, linestyle=page.DOTTED)
+        shift = -1, 3 + 12 * (len(limits) - 1 - i)
+        write(axes, text, (at, 1), shift, "faint", ("data", "axes fraction"), va="bottom")
 
 
-def _draw_stem(axes: Axes, row: float, median: float, colour: str) -> None:
-    """A line from the start of the scale to the median."""
-    width = 0.9 if colour == "grid" else 1.8
-    axes.plot([axes.get_xlim()[0], median], [row, row], color=sentinel(colour), linewidth=width)
+def _draw_row(
+    axes: Axes, row: int, part: Part, ends: Mapping[str, str], line: float, log: bool
+) -> None:
+    """What a row is, and under it a line of dots for each column of `ends`, `line` rows apart."""
+    first = row - line * (len(ends) - 1) / 2
+    ground = {"facecolor": sentinel("ground"), "edgecolor": "none", "pad": 0.5}
+    write(axes, part.label, (0, first), (0, 6), coords=_ROWS, va="bottom", bbox=ground)
+    faint = log or len(part.rows) > 2 * _MANY
+    colour, width = ("grid", 0.9) if faint else (part.colour, 1.8)
+    for i, (marker, (column, end)) in enumerate(zip(MARKERS, ends.items(), strict=False)):
+        at, runs = first + line * i, part.rows[column]
+        stem = [axes.get_xlim()[0], runs.median()]
+        axes.plot(stem, [at, at], color=sentinel(colour), linewidth=width)
+        _draw_dots(axes, at, part, runs, marker)
+        write(axes, end, (1, at), (8, 0), coords=_ROWS, va="center")
 
 
 def _draw_dots(axes: Axes, row: float, part: Part, runs: pd.Series, marker: str) -> None:
@@ -111,11 +120,3 @@ def _draw_dots(axes: Axes, row: float, part: Part, runs: pd.Series, marker: str)
     )
     if len(runs) > 1:
         marks(axes, [runs.median()], [row], part.colour, marker="|", markersize=13, mew=1.8)
-
-
-def reading(sources: Collection[str], log: bool) -> str:
-    """How the dots of runs from some sources are read, in a sentence or two."""
-    text = "Each dot is one run, the upright stroke their median"
-    text += "; half-filled: reference machine" * (words.REFERENCE in sources)
-    text += "; hollow: published" * (words.PUBLISHED in sources)
-    return f"{text}.{' Logarithmic scale.' if log else ''}"

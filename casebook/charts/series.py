@@ -31,7 +31,7 @@ class Quantity:
         return f"{self.called}, {self.unit}" if self.unit else self.called
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """Rows of a frame that belong together; name: the same for those that differ in source only."""
 
@@ -64,7 +64,7 @@ class Point:
         return "" if low == high else f" ({low}–{high})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Series(Part):
     """One line. points: the runs at each of xs, ascending; dots: every run as (x, y)."""
 
@@ -136,25 +136,19 @@ def groups(frame: pd.DataFrame, by: str | Sequence[str]) -> list[Part]:
     keys = list(dict.fromkeys([*by, *_ALWAYS_APART]))
     parts = [rows for _, rows in frame.groupby(keys, sort=False, dropna=False)]
     firsts = [rows.iloc[0] for rows in parts]
-    names, own = _names(firsts, by), [_colour(first, by) for first in firsts]
-    own = _made_room(names, own, [_is_spare(*each) for each in zip(firsts, own, strict=True)])
-    return [Part(*each) for each in zip(names, own, parts, strict=True)]
+    names = _names(firsts, by)
+    own = [Part(n, _colour(f, by), rows) for n, f, rows in zip(names, firsts, parts, strict=True)]
+    # A colour that nobody chose makes room for the others.
+    chosen = {part.name: part.colour for part in own if not _is_spare(part)}
+    return told_apart(own, chosen)
 
 
-def _made_room(names: Sequence[str], own: Sequence[str], free: Sequence[bool]) -> list[str]:
-    """The colours, where those that nobody chose make room for the others."""
-    given = {name: c for name, c, spare in zip(names, own, free, strict=True) if not spare}
-    for name, colour in zip(names, own, strict=True):
-        ways = [colour, *_SPARE, *COLOURS]
-        given.setdefault(name, next((c for c in ways if c not in given.values()), colour))
-    return [given[name] for name in names]
-
-
-def _is_spare(first: pd.Series, colour: str) -> bool:
+def _is_spare(part: Part) -> bool:
     """Whether nobody chose a part's colour: neither the frame nor casebook/colours.py."""
+    first = part.rows.iloc[0]
     of_stack = first.get("stack", ""), first["client"]
     asked = isinstance(first.get("colour"), str)
-    return not asked and is_spare(*of_stack) and colour == colour_name(*of_stack)
+    return not asked and is_spare(*of_stack) and part.colour == colour_name(*of_stack)
 
 
 def gather(
@@ -175,14 +169,22 @@ def gather(
     return found
 
 
-def told_apart(lines: Sequence[Series]) -> list[Series]:
-    """The same lines with a colour of its own for each name; the first keeps a shared one."""
-    given: dict[str, str] = {}
-    for line in lines:
-        if line.name not in given:
-            free = [line.colour, *_SPARE, *COLOURS]
-            given[line.name] = next((c for c in free if c not in given.values()), line.colour)
-    return [replace(line, colour=given[line.name]) for line in lines]
+def told_apart(parts: Sequence[Part], given: dict[str, str]) -> list:
+    """The same parts with a colour of its own for each name; the first keeps a shared one.
+
+    given: the colours of names that have one, to which those of the others are added.
+    """
+    for part in parts:
+        ways = [part.colour, *_SPARE, *COLOURS]
+        free = (colour for colour in ways if colour not in given.values())
+        given.setdefault(part.name, next(free, part.colour))
+    return [replace(part, colour=given[part.name]) for part in parts]
+
+
+def span(values: pd.Series) -> str:
+    """The smallest and the largest where they differ visibly: "0.97" or "0.97 to 1.3"."""
+    low, high = words.number(values.min(), 2), words.number(values.max(), 2)
+    return low if low == high else f"{low} to {high}"
 
 
 def is_log(asked: bool | None, usual: bool, values: Sequence[float], what: str) -> bool:

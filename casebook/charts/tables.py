@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 from typing import Any
 
 import pandas as pd
@@ -44,7 +44,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Table:
-    """A finished table. html: its scroll box and all. text: the same for a terminal."""
+    """A finished piece of a page. html: its box and all. text: the same for a terminal."""
 
     html: str
     text: str
@@ -53,18 +53,15 @@ class Table:
         return {"text/html": self.html, "text/plain": self.text}
 
 
-@dataclass(frozen=True)
-class Cell:
-    """What stands in a cell: text for a terminal, html for a page."""
+def code(text: str) -> str:
+    """A path or a dotted name as HTML, which a page may break after its separators."""
+    broken = re.sub(r"([./_:(])", r"\1<wbr>", escape(text))
+    return f"<code>{broken}</code>"
 
-    text: str
-    html: str
 
-    @classmethod
-    def code(cls, text: str, around: str = "{}") -> "Cell":
-        """A path or a dotted name, which a page may break after its separators."""
-        broken = re.sub(r"([./_:(])", r"\1<wbr>", escape(text))
-        return cls(around.format(text), around.format(f"<code>{broken}</code>"))
+def plain(html: str) -> str:
+    """What HTML says on a terminal."""
+    return unescape(re.sub("<[^>]*>", "", html))
 
 
 def show(
@@ -89,7 +86,8 @@ def show(
     if unknown:
         raise UsageError(f"there is no column {', '.join(unknown)} to format in this table")
     told = [
-        [_said(value, frame[name], formats.get(name)) for value in frame[name]] for name in frame
+        [escape(_said(value, frame[name], formats.get(name))) for value in frame[name]]
+        for name in frame
     ]
     return table(
         caption,
@@ -103,29 +101,26 @@ def show(
 def table(
     caption: str,
     titles: Sequence[str],
-    rows: Iterable[Sequence[str | Cell]],
+    rows: Iterable[Sequence[str]],
     *,
     numbers: Collection[int] = (),
     finding: str = "",
     source: str = "",
-    marked: Collection[int] = (),
     kind: str = "",
 ) -> Table:
-    """A table of finished cells in its scroll box, the first of each row its header.
+    """A table of finished cells (HTML) in its scroll box, the first of each row its header.
 
     numbers: positions of the columns of numbers. finding, source: what the caption says after
-    the title. marked: positions of rows to stand out (the row must also say why in words).
-    kind: a section of style.css beside that of tables, which is a class too.
+    the title. kind: a section of style.css beside that of tables, which is a class too.
     """
     css = [' class="cb-number"' * (i in numbers) for i in range(len(titles))]
     head = zip(css, titles, strict=True)
     body, texts = "", [list(titles)]
-    for i, row in enumerate(rows):
-        cells = [each if isinstance(each, Cell) else Cell(each, escape(each)) for each in row]
-        texts.append([cell.text for cell in cells])
-        shown = [f"<td{c}>{cell.html}</td>" for c, cell in zip(css, cells, strict=True)]
-        shown[0] = f'<th scope="row"{css[0]}>{cells[0].html}</th>'
-        body += f"<tr{' class=cb-marked' * (i in marked)}>{''.join(shown)}</tr>"
+    for row in rows:
+        texts.append([plain(cell) for cell in row])
+        shown = [f"<td{c}>{cell}</td>" for c, cell in zip(css, row, strict=True)]
+        shown[0] = f'<th scope="row"{css[0]}>{row[0]}</th>'
+        body += f"<tr>{''.join(shown)}</tr>"
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in texts]
     title = escape(caption.rstrip("."))

@@ -105,13 +105,6 @@ class _Seen:
             "beats": [round(1000 * beat, 1) for beat in self.beats],
         }
 
-    def stalls(self, stall_s: float = STALL_S) -> list[tuple[float, float]]:
-        """The pauses of the event loop, none where there is no loop.
-
-        The first heartbeat is that of the start: where there is none, nothing could beat.
-        """
-        return stalls(self.beats, self.end_s, stall_s) if self.beats else []
-
     def alt(self) -> str:
         """What it shows, counted: how many waited at once, how long the loop was blocked."""
         pages = self.frame["page"].nunique()
@@ -123,13 +116,19 @@ class _Seen:
             before = int((sent <= received.min()).sum())
             text += f" {before} of {pages} had been sent before the first response was in."
         if self.beats:
-            longest = max((stop - start for start, stop in self.stalls(0)), default=0.0)
+            pauses = stalls(self.beats, self.end_s, 0)
+            longest = max(stop - start for start, stop in pauses)
             text += f" The event loop was blocked for {words.seconds(longest)} at longest."
         return text
 
 
 def stalls(heartbeats: Sequence[float], end_s: float, stall_s: float = STALL_S) -> list:
-    """The pauses (start_s, end_s) of at least stall_s without a heartbeat, from 0 to the end."""
+    """The pauses (start_s, end_s) of at least stall_s without a heartbeat, from 0 to the end.
+
+    The first heartbeat is that of the start: where there is none, there is no loop to be blocked.
+    """
+    if not len(heartbeats):
+        return []
     beats = [0.0, *sorted(beat for beat in heartbeats if 0 <= beat <= end_s), end_s]
     return [(one, other) for one, other in pairwise(beats) if other - one >= stall_s]
 
@@ -172,7 +171,7 @@ def _strip(axes: Axes, seen: _Seen, end_s: float) -> None:
     """The heartbeats, and where they stopped."""
     beats = [beat for beat in seen.beats if 0 <= beat <= seen.end_s]
     axes.vlines(beats, 0, 1, color=sentinel("faint"), linewidth=0.6)
-    late = seen.stalls()
+    late = stalls(seen.beats, seen.end_s)
     for start, stop in late:
         axes.axvspan(start, stop, color=sentinel("stall"), alpha=0.85, lw=0)
     axes.set_ylim(0, 1)

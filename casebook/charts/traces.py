@@ -11,46 +11,40 @@ from casebook.charts.listings import Listing
 from casebook.charts.origins import origin
 from casebook.charts.series import columns
 from casebook.charts.styles import style
-from casebook.charts.tables import Cell, Table, table
+from casebook.charts.tables import Table, code, plain, table
 from casebook.errors import UsageError
 
 #: What the probe numbers gevent's hub, whose pauses are everybody's waiting.
 _HUB = -1
+#: So many lines of a profile are shown.
+_MOST = 8
 
 
-def profile_rows(observation, highlight: str = "", *, top: int = 8) -> Table:
-    """The lines of a profile with the largest cumulative time, the telling ones marked.
+def profile_rows(observation) -> Table:
+    """The lines of a profile with the largest cumulative time.
 
     observation: an Observation of kind `profile`, or its frame (file, line, function, calls,
-    pcalls, tottime_s, cumtime_s). highlight: a text that occurs in `file:line(function)`; a
-    matching line is shown even when it is not among the top ones. Calls are written as pstats
-    does: `20/10` is 20 calls, 10 of them not made from inside another. Raises UsageError when
-    nothing matches.
+    pcalls, tottime_s, cumtime_s). Calls are written as pstats does: `20/10` is 20 calls, 10 of
+    them not made from inside another.
     """
     frame, called, source = _seen(observation)
     columns(frame, "file", "line", "function", "calls", "pcalls", "tottime_s", "cumtime_s")
-    frame = frame.sort_values("cumtime_s", ascending=False, ignore_index=True, kind="stable")
-    frame["where"] = frame["file"] + ":" + frame["line"].astype(str) + "(" + frame["function"] + ")"
-    frame["told"] = frame["where"].str.contains(highlight, regex=False) & bool(highlight)
-    if highlight and not frame["told"].any():
-        raise UsageError(f"no line of this profile contains {highlight!r}")
-    frame = frame[frame["told"] | (frame.index < top)]
+    frame = frame.sort_values("cumtime_s", ascending=False, kind="stable")
     rows = [
         (
-            Cell.code(each.where, "▶ {}" if each.told else "{}"),
+            code(f"{each.file}:{each.line}({each.function})"),
             f"{each.calls}/{each.pcalls}" if each.calls != each.pcalls else str(each.calls),
             f"{each.tottime_s:.3f}",
             f"{each.cumtime_s:.3f}",
         )
-        for each in frame.itertuples()
+        for each in frame.head(_MOST).itertuples()
     ]
     return table(
         f"Profile of {called}: the largest cumulative times",
         ("where", "calls", "own time, s", "cumulative time, s"),
         rows,
         numbers=(1, 2, 3),
-        source=(source + " ▶ marks the telling line." * bool(highlight)).strip(),
-        marked=[i for i, told in enumerate(frame["told"]) if told],
+        source=source,
     )
 
 
@@ -75,7 +69,7 @@ def provenance(
             raise UsageError(f"this provenance has no {column} {unknown[0]!r}; it has {known}")
     classes = frame.dropna(subset="class").groupby(["name", "step"])["class"].last().to_dict()
     rows = [
-        (Cell.code(name), *_history(name, [classes.get((name, step)) for step in steps]))
+        (code(name), *_history(name, [classes.get((name, step)) for step in steps]))
         for name in names
     ]
     return table(
@@ -86,20 +80,18 @@ def provenance(
     )
 
 
-def _history(name: str, classes: Sequence[str | None]) -> list[str | Cell]:
+def _history(name: str, classes: Sequence[str | None]) -> list[str]:
     """The cells of a name's row: its class after each step, and whether it changed."""
-    cells: list[str | Cell] = []
-    before = None
+    cells, before = [], None
     for now in classes:
         if not now:  # A socket is there from the first connection on; all else from its import.
             cells.append("not connected" if name == "connected socket" else "not imported")
         elif now == before:
             cells.append("same")
         elif before is None:
-            cells.append(Cell.code(now))
+            cells.append(code(now))
         else:
-            changed = Cell.code(now, "▲ {}")
-            cells.append(Cell(changed.text, f"<strong>{changed.html}</strong>"))
+            cells.append(f"<strong>▲ {code(now)}</strong>")
         before = now or before
     return cells
 
@@ -136,9 +128,9 @@ def trace(
         if each.path:  # where the stack's Python is missing, nothing could be quoted
             links[_row_of(each, part, at)] = row, lines
         above.append(_linked(each, row, lines) if each.path else each.html)
-    shown, plain = _lines(part, at, took_s, links)
+    shown = _lines(part, at, took_s, links)
     html = "".join([*above, _boxed(caption, source, shown)])
-    return Table(html, "\n".join([*(each.text for each in quoted), caption, *plain]))
+    return Table(html, "\n".join([*(each.text for each in quoted), caption, *map(plain, shown)]))
 
 
 def _boxed(caption: str, source: str, lines: Sequence[str]) -> str:
@@ -166,25 +158,23 @@ def _blocking(frame: pd.DataFrame, blocked: str) -> tuple[int, float]:
     return int(took.idxmax()), took.max()
 
 
-def _lines(part: pd.DataFrame, at: int, took_s: float, links) -> tuple[list[str], list[str]]:
-    """The lines of a trace for a page and for a terminal; links: row -> (its id, its target)."""
-    shown, plain, greenlet = [], [], None
+def _lines(part: pd.DataFrame, at: int, took_s: float, links) -> list[str]:
+    """The lines of a trace as HTML; links: row -> (its id, its target)."""
+    shown, greenlet = [], None
     shallow = int(part["depth"].min())
     for i, row in zip(part.index, part.itertuples(), strict=True):
         if row.greenlet != greenlet:
             greenlet = row.greenlet
-            plain.append(f"           greenlet {greenlet}")
-            shown.append(f'<span class="cb-faint">{plain[-1]}</span>')
+            shown.append(f'<span class="cb-faint">           greenlet {greenlet}</span>')
         arrow = "▶" if i == at else ("←" if row.event.endswith("return") else " ")
         indent = "  " * (int(row.depth) - shallow)
-        line = f"{row.t_s:8.3f} {arrow} {indent}{row.function}  {row.where}".rstrip()
-        line += f"  ◀ {words.seconds(took_s)} pass here" * (i == at)
-        plain.append(line)
-        text = f"<mark>{escape(line)}</mark>" if i == at else escape(line)
+        text = escape(f"{row.t_s:8.3f} {arrow} {indent}{row.function}  {row.where}".rstrip())
+        if i == at:
+            text = f"<mark>{text}  ◀ {words.seconds(took_s)} pass here</mark>"
         if i in links:
             text = f'<a id="{links[i][0]}" href="#{links[i][1]}">{text}</a>'
         shown.append(text)
-    return shown, plain
+    return shown
 
 
 def _linked(quotation: Listing, row: str, lines: str) -> str:
