@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import quantile_test
 
 from casebook.errors import UsageError
 from casebook.runs import decisions, measure, progress
@@ -93,6 +94,14 @@ def test_the_interval_is_that_of_order_statistics():
     assert decisions.interval(range(1, 17)) == (3, 14)
     assert decisions.interval(range(1, 33)) == (9, 24)
     assert all(map(math.isnan, decisions.interval(range(7))))
+
+
+def test_the_interval_is_that_of_scipys_test_of_a_median():
+    at_one_look = 1 - decisions.ERROR / (len(decisions.LOOKS) + 1)
+    for rounds in range(1, 65):
+        values = np.random.default_rng(rounds).lognormal(size=rounds).round(1)  # with ties
+        its = quantile_test(values, q=0, p=0.5).confidence_interval(at_one_look)
+        assert decisions.interval(values) == pytest.approx((its.low, its.high), nan_ok=True)
 
 
 @pytest.mark.parametrize(

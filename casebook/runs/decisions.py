@@ -36,7 +36,8 @@ OUTCOMES = (HOLDS, UNDECIDED, OTHERWISE, NOT_HERE)
 LOOKS = (8, 16, 32)
 #: How often a finding may come out on the wrong side of its window, all looks together.
 ERROR = 0.05
-_ERROR_PER_LOOK = ERROR / (len(LOOKS) + 1)
+#: The same at one look, and beyond one end of the interval.
+_ONE_SIDE = ERROR / (len(LOOKS) + 1) / 2
 
 
 @dataclass(frozen=True)
@@ -121,14 +122,17 @@ def decide(values: Iterable[float], window: Window) -> Decision:
 
 
 def interval(values: Iterable[float]) -> tuple[float, float]:
-    """The interval of a median at one look; two NaN where there are fewer values than eight."""
-    from scipy.stats import quantile_test  # takes a second to import
+    """The interval of a median at one look; two NaN where there are fewer values than eight.
 
-    values = list(values)
-    if not values:
+    As scipy.stats.quantile_test has it, which takes two seconds to import.
+    """
+    from scipy.special import bdtr  # the distribution of heads among so many coins
+
+    values = sorted(values)
+    beyond = [k for k in range(len(values) // 2) if bdtr(k, len(values), 0.5) <= _ONE_SIDE]
+    if not beyond:
         return math.nan, math.nan
-    found = quantile_test(values, q=0, p=0.5).confidence_interval(1 - _ERROR_PER_LOOK)
-    return float(found.low), float(found.high)
+    return float(values[beyond[-1]]), float(values[-1 - beyond[-1]])
 
 
 def window(
@@ -207,6 +211,7 @@ def until_decided(
     because a finding came out otherwise, and this is where, as many rounds come on top.
     """
     questions, frames, done = list(questions), [], 0
+    interval([])  # loads its library, while others may still measure
     with again.keeping(), beside.nothing():
         for look in looks:
             frames.append(measure(range(done + 1, look + 1)))

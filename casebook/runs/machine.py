@@ -25,7 +25,7 @@ COLUMNS = ("unit_ms", "unit_change", "load_1min", "steal_s", "cores", "mhz")
 #: threshold from which pyperf warns (its function `format_checks`, "the standard deviation is …").
 UNSTABLE_FROM = 0.10
 
-_ROUNDS, _TRIES = 100_000, 3
+_ROUNDS, _TRIES = 25_000, 3
 
 
 def unit_ms() -> float:
