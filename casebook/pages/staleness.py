@@ -9,6 +9,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from casebook import stacks
+from casebook.cases import cprofile
 from casebook.pages.contents import Book
 from casebook.runs import modes
 from casebook.stacks import environments
@@ -47,7 +48,7 @@ def of_surroundings(book: Book) -> str:
     The book's packages, data and lock; the mode; the Python that runs the notebooks; and which
     others, and which tools, are there, because a cell shows the reference run where one is missing.
     """
-    versions = sorted({stack.python for stack in stacks.load().values()})
+    versions = sorted({stack.python for stack in stacks.load().values()} | {*cprofile.PYTHONS})
     pythons = [str(environments.find_interpreter(version)) for version in versions]
     tools = {name: tool(name) for name in TOOLS}
     return of(of_files(book.root, REACHABLE), modes.current().name, sys.version, pythons, tools)
