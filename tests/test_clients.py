@@ -9,8 +9,9 @@ from here import environment, python_in
 
 from casebook import clients, stacks
 from casebook.errors import RunFailed
+from casebook.places import PROBES
 from casebook.runs import run_record
-from casebook.runs.bench import PROBES, ask_probe
+from casebook.runs.bench import ask_probe
 from casebook.runs.measure import measure
 
 N = 8

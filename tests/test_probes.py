@@ -10,7 +10,8 @@ import pytest
 from here import environment, python_in
 
 from casebook import clients, server
-from casebook.runs.bench import PROBES, ask_probe
+from casebook.places import PROBES
+from casebook.runs.bench import ask_probe
 from casebook.runs.measure import measure_runs
 
 SERIAL = ["stage-2-py27", "stage-2-py37", "stage-3-py37"]

@@ -3,7 +3,7 @@
 import sys
 from unittest import mock
 
-from casebook.runs.bench import PROBES
+from casebook.places import PROBES
 
 sys.path.insert(0, str(PROBES))
 import thread_profile
