@@ -66,3 +66,15 @@ def test_the_rounds_of_a_clock_do_not_wait_for_each_other():
     with beside.nothing(), beside.others(), beside.nothing():
         other = Measuring(beside.others, at_once=False)
     other.end()
+
+
+@pytest.mark.parametrize("build", ["", "1"])
+def test_a_reader_is_told_why_a_cell_waits_and_a_page_says_nothing_of_it(
+    build, monkeypatch, capsys
+):
+    monkeypatch.setenv("CASEBOOK_BUILD", build)
+    alone = Measuring(beside.nothing, at_once=True)
+    other = Measuring(beside.others, at_once=False)
+    alone.end()
+    other.end()
+    assert ("something else is being measured" in capsys.readouterr().err) == (not build)
