@@ -283,7 +283,8 @@ import pandas as pd
 from casebook import places
 from casebook.findings.claims import claim
 from casebook.runs import measurements
-from casebook.runs.decisions import level, until_decided
+from casebook.runs.decisions import level
+from casebook.runs.rounds import until_decided
 places.RUNS = places.ROOT.__class__("../runs").resolve()
 def count(path=places.RUNS.parent / "taken.txt"):
     number = len(path.read_text().split()) if path.exists() else 0

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import quantile_test
 
 from casebook.errors import UsageError
-from casebook.runs import decisions, measure, progress
+from casebook.runs import decisions, progress, rounds
 from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Window, level, ratio
 
 TRIES = 200
@@ -48,7 +48,7 @@ def outcomes(true_ratio: float, **window) -> Counter:
     question = ratio("cpu_s", "a", "b", **window)
     found = Counter()
     for _ in range(TRIES):
-        frame = decisions.until_decided(in_turns(random, true_ratio), [question])
+        frame = rounds.until_decided(in_turns(random, true_ratio), [question])
         found[question.decide(frame).outcome] += 1
     return found
 
@@ -98,8 +98,8 @@ def test_the_interval_is_that_of_order_statistics():
 
 def test_the_interval_is_that_of_scipys_test_of_a_median():
     at_one_look = 1 - decisions.ERROR / (len(decisions.LOOKS) + 1)
-    for rounds in range(1, 65):
-        values = np.random.default_rng(rounds).lognormal(size=rounds).round(1)  # with ties
+    for count in range(1, 65):
+        values = np.random.default_rng(count).lognormal(size=count).round(1)  # with ties
         its = quantile_test(values, q=0, p=0.5).confidence_interval(at_one_look)
         assert decisions.interval(values) == pytest.approx((its.low, its.high), nan_ok=True)
 
@@ -149,12 +149,12 @@ def test_rounds_stop_when_all_is_decided_and_go_on_while_it_is_not():
         )
 
     clear, open_ = level("wall_s", below=9), level("wall_s", between=(1.5, 2.5))
-    assert len(decisions.until_decided(take, [clear])) == 8
-    assert len(decisions.until_decided(take, [clear, open_])) == 32
+    assert len(rounds.until_decided(take, [clear])) == 8
+    assert len(rounds.until_decided(take, [clear, open_])) == 32
 
 
 def test_every_second_round_goes_the_other_way():
-    assert list(measure.in_turns("ab", 3)) == [
+    assert list(rounds.in_turns("ab", 3)) == [
         (1, "a"), (1, "b"), (2, "b"), (2, "a"), (3, "a"), (3, "b"),
     ]  # fmt: skip
 

@@ -11,9 +11,9 @@ from casebook import places, stacks
 from casebook.cases.certificates import cores, counts, handshakes, loading, preloads
 from casebook.cases.certificates.loading import Task
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
-from casebook.runs import answers, reference, trust
+from casebook.runs import reference, trust
 from casebook.runs.decisions import ratio
-from casebook.stacks import environments
+from casebook.stacks import environments, scripts
 
 ALL = len(trust.certificates())
 OLD = ("stage-1-py27", "stage-1-py37")
@@ -215,7 +215,7 @@ def test_a_load_that_fails_is_no_measurement(tmp_path):
     task = {"way": "file", "bundle": str(empty), "loads": 4, "threads": 2, "processes": 1}
     spec = {"library": "ssl", "nowhere": "nothing", "tasks": [task | {"watched": False}]}
     with pytest.raises(RunFailed, match="no certificate or crl found"):
-        answers.ask(environment, "loading.py", spec)
+        scripts.ask(environment, places.PROBES / "loading.py", spec)
 
 
 def test_a_build_takes_what_was_measured_and_a_reader_measures_anew(monkeypatch):

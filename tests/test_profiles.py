@@ -114,7 +114,7 @@ def test_one_profile_sees_one_thread_or_all_of_them_on_one_stack():
 
 
 def test_one_profile_of_two_threads_books_time_to_the_one_that_returns_first():
-    frame = cprofile.overlaps(level(lambda one: one["own_s"] / one["wall_s"], above=0.9))
+    frame = cprofile.overlaps(until=level(lambda one: one["own_s"] / one["wall_s"], above=0.9))
     if frame.empty:
         pytest.skip("no Python here is 3.12 or newer")
     assert list(frame["repeat"]) == list(range(1, len(frame) + 1))

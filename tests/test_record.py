@@ -10,7 +10,7 @@ from casebook.cases import reference_run
 from casebook.charts import picture
 from casebook.errors import UsageError
 from casebook.runs import analysis, measurements, modes, observations, reference
-from casebook.runs.measure import several
+from casebook.runs.rounds import several
 from casebook.stacks import environments
 
 FOLDER = places.DATA / "reference"

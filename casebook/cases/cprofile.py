@@ -2,15 +2,12 @@
 
 import json
 import os
-from collections.abc import Iterable
 
 import certifi
 import pandas as pd
 
 from casebook import places
-from casebook.runs import decisions, measurements
-from casebook.runs.decisions import Question
-from casebook.runs.measure import several
+from casebook.runs import measurements, rounds
 from casebook.stacks import commands, interpreters
 from casebook.stacks.interpreters import Interpreter
 from casebook.words import LIVE
@@ -32,26 +29,23 @@ def by_python(n: int = 30) -> pd.DataFrame:
     return _frame([_ask(python, n) for python in _pythons().values()]).drop(columns="overlaps")
 
 
-def overlaps(until: Question | Iterable[Question]) -> pd.DataFrame:
+@rounds.decidable
+def overlaps(repeats: int | range = 1) -> pd.DataFrame:
     """Two functions that take equally long, beside each other in two threads, under one cProfile.
 
     On the newest Python found here that keeps one profile for all threads (3.12 and newer); empty
-    where there is none. until: what is to be decided. One row per repeat: python, repeat, first_s
-    and second_s (the own times that the profile gives to the function that begins and returns
-    first, and to the other), own_s (of all functions together), wall_s, source, measured_at.
-    Raises RunFailed.
+    where there is none. until, looks: what is to be decided (casebook/runs/rounds.py). One row per
+    repeat: python, repeat, first_s and second_s (the own times that the profile gives to the
+    function that begins and returns first, and to the other), own_s (of all functions together),
+    wall_s, source, measured_at. Raises RunFailed.
     """
     newer = [python for of, python in _pythons().items() if of in _ONE_FOR_ALL_THREADS]
     if not newer:
         return pd.DataFrame()
-
-    def measure(chosen: range) -> pd.DataFrame:
-        answer = _ask(newer[-1], 0, len(chosen))
-        rounds = zip(answer["overlaps"], chosen, strict=True)
-        rows = [row | {"python": answer["python"], "repeat": repeat} for row, repeat in rounds]
-        return _frame(rows)
-
-    return decisions.until_decided(measure, several(until))
+    chosen = rounds.numbers(repeats)
+    answer = _ask(newer[-1], 0, len(chosen))
+    taken = zip(answer["overlaps"], chosen, strict=True)
+    return _frame([row | {"python": answer["python"], "repeat": repeat} for row, repeat in taken])
 
 
 def _frame(rows: list[dict]) -> pd.DataFrame:
@@ -68,8 +62,8 @@ def _pythons() -> dict[str, Interpreter]:
     return {version: python for version, python in found.items() if python}
 
 
-def _ask(python: Interpreter, n: int, rounds: int = 0) -> dict:
+def _ask(python: Interpreter, n: int, times: int = 0) -> dict:
     script = str(places.PROBES / "cprofile_and_threads.py")
-    command = [str(python.path), script, str(n), certifi.where(), str(rounds)]
+    command = [str(python.path), script, str(n), certifi.where(), str(times)]
     environ = {"PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1"}
     return json.loads(commands.output(command, f"the profile of {python.path}", _WITHIN_S, environ))

@@ -19,11 +19,11 @@ import pandas as pd
 
 from casebook import places, server, stacks
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
-from casebook.runs import decisions, measurements, reference, run_record, trust
+from casebook.runs import measurements, reference, rounds, run_record, trust
 from casebook.runs.bench import Bench
-from casebook.runs.decisions import Question
-from casebook.runs.measure import check_parameters, in_turns, rounds, several
+from casebook.runs.measure import check_parameters
 from casebook.runs.measure import measure as measure_stacks
+from casebook.runs.rounds import in_turns, several
 from casebook.runs.run_record import Run
 from casebook.server import Server
 from casebook.stacks import commands, digests, environments
@@ -74,32 +74,28 @@ def _go(*arguments: str) -> str:
     return commands.output(command, called, _BUILT_WITHIN_S, environ, failed=EnvironmentFailed)
 
 
+@rounds.decidable
 def measure(
     n: int | Iterable[int],
     delay_s: float = 1.0,
     repeats: int | range = 1,
     beside: Iterable[str] = (),
-    until: Question | Iterable[Question] = (),
 ) -> pd.DataFrame:
     """Measure the near-limit: one row a run, columns run_record.FRAME_COLUMNS and `instead`; stack
     and client are `go`. It loads its certificates once, like the cure.
 
     n: sizes. beside: stacks that are measured in the same rounds, in turns with it. All trust a
-    full bundle (trust.BUNDLE). until: what is to be decided, as for measure.measure. Without
-    Go its rows are the reference machine's. Raises as measure.measure.
+    full bundle (trust.BUNDLE). until, looks: as for measure.measure. Without Go its rows are the
+    reference machine's. Raises as measure.measure.
     """
     sizes = several(n)
     how: dict[str, Any] = {"delay_s": delay_s, "beside": beside}
-    if until:
-        return decisions.until_decided(
-            lambda chosen: measure(sizes, repeats=chosen, **how), several(until)
-        )
     if is_here():
         return run_record.frame(measure_runs(sizes, repeats=repeats, **how)).assign(instead="")
     rows = recorded(sizes)
     if rows.empty:
         raise MissingInterpreter(f"{_WITHOUT_GO}, and none like it was recorded.")
-    rows = rows if 1 in rounds(repeats) else rows.iloc[:0]  # it was recorded once
+    rows = rows if 1 in rounds.numbers(repeats) else rows.iloc[:0]  # it was recorded once
     if not beside:
         return rows
     others = measure_stacks(beside, sizes, delay_s, repeats, trust=trust.BUNDLE)
@@ -121,7 +117,7 @@ def measure_runs(
     """As `measure`, here and now, without a fallback. Raises RunFailed when a response is wrong
     or was not over a connection of its own."""
     ns = list(ns)
-    check_parameters(ns, delay_s, len(rounds(repeats)), client=None, scheme="https")
+    check_parameters(ns, delay_s, len(rounds.numbers(repeats)), client=None, scheme="https")
     build()  # raises where there is no Go
     ready = [environments.ensure(stacks.get(name)) for name in beside]
     same: dict[str, Any] = {"delay_s": delay_s, "trust": trust.BUNDLE}
@@ -135,8 +131,8 @@ def measure_runs(
 
 
 def _run(bench: Bench, **parameters: Any) -> Run:
-    code = [*digests.files(trust), Path(__file__), *server.MADE_OF]
-    key = digests.of(measurements.SCHEMA, build().parent.name, code, parameters)
+    code = [SOURCE, Path(__file__), *server.MADE_OF]
+    key = measurements.key_of(code, _go("version"), parameters)
     return run_record.from_stored(
         measurements.stored_or_new(key, lambda: _measured(bench.lab(), **parameters))
     )

@@ -20,7 +20,7 @@ from casebook.cases import programs
 from casebook.runs import run_record
 from casebook.runs.bench import ask_probe
 from casebook.runs.decisions import ratio
-from casebook.runs.measure import in_turns
+from casebook.runs.rounds import in_turns
 from casebook.stacks import environments
 
 TARGET = 1.02

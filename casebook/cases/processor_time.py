@@ -16,10 +16,9 @@ import pandas as pd
 
 from casebook import clients, places, server, stacks
 from casebook.errors import RunFailed
-from casebook.runs import answers, decisions, trust
+from casebook.runs import measurements, rounds, trust
 from casebook.runs.bench import Bench
-from casebook.runs.decisions import Question
-from casebook.runs.measure import in_turns, several
+from casebook.runs.rounds import in_turns
 from casebook.stacks import commands, environments, scripts
 from casebook.stacks.environments import Environment
 from casebook.words import LIVE
@@ -40,18 +39,15 @@ def can_pin() -> bool:
     return hasattr(os, "sched_setaffinity")
 
 
+@rounds.decidable
 def of_programs(
-    names: Iterable[str],
-    n: int = 30,
-    one_core: bool = False,
-    until: Question | Iterable[Question] = (),
-    looks: Iterable[int] = decisions.LOOKS,
+    names: Iterable[str], n: int = 30, one_core: bool = False, repeats: int | range = 1
 ) -> pd.DataFrame:
     """Programs in turns, each with n requests in threads that trust a full bundle by `verify=True`.
 
     names: stacks; one with the step `shared_context` installs the cure, compiled as an installed
     package is. one_core: keep the program on one core. until, looks: what is to be decided
-    (casebook/runs/decisions.py); without, one round.
+    (casebook/runs/rounds.py).
 
     One row a program: stack, client, n, one_core, repeat, wall_s and cpu_s (of the process, with
     imports), fetch_cpu_s (of the requests alone), loads (of bundles), loads_before (those of
@@ -59,14 +55,11 @@ def of_programs(
     response is wrong, and MissingInterpreter.
     """
     parameters = {"client": "threads", "n": n, "one_core": one_core, "sample": False}
-    return _in_rounds(names, parameters, until, looks)
+    return _in_rounds(names, parameters, repeats)
 
 
-def by_part(
-    names: Iterable[str],
-    n: int = 100,
-    until: Question | Iterable[Question] = (),
-) -> pd.DataFrame:
+@rounds.decidable
+def by_part(names: Iterable[str], n: int = 100, repeats: int | range = 1) -> pd.DataFrame:
     """What n requests by grequests spend processor time on, without imports. Parameters as for
     `of_programs`.
 
@@ -76,27 +69,17 @@ def by_part(
     measurements.COLUMNS. Raises as `of_programs`.
     """
     parameters = {"client": "grequests", "n": n, "one_core": False, "sample": True}
-    return _in_rounds(names, parameters, until)
+    return _by_part(_in_rounds(names, parameters, repeats))
 
 
 def _in_rounds(
-    names: Iterable[str],
-    parameters: dict[str, Any],
-    until: Question | Iterable[Question],
-    looks: Iterable[int] = decisions.LOOKS,
+    names: Iterable[str], parameters: dict[str, Any], repeats: int | range
 ) -> pd.DataFrame:
     ready = [environments.ensure(stacks.get(name)) for name in names]
     with Bench() as bench, tempfile.TemporaryDirectory(prefix="casebook-") as name:
-        folder = Path(name)
-
-        def measure(chosen: range) -> pd.DataFrame:
-            rows = [_row(bench, folder, parameters, *each) for each in in_turns(ready, chosen)]
-            frame = pd.DataFrame(rows).drop(columns="sample")
-            return _by_part(frame) if parameters["sample"] else frame
-
-        if until:
-            return decisions.until_decided(measure, several(until), looks)
-        return measure(range(1, 2))
+        turns = in_turns(ready, repeats)
+        rows = [_row(bench, Path(name), parameters, *each) for each in turns]
+    return pd.DataFrame(rows).drop(columns="sample")
 
 
 def _by_part(frame: pd.DataFrame) -> pd.DataFrame:
@@ -122,12 +105,9 @@ def _row(
             spec["cure"] = _compiled(environment, folder)
         return _measured(bench.lab(), folder, environment, spec)
 
-    found = answers.stored_or_new(
-        stack,
-        parameters | {"repeat": repeat},
-        [PROBE, client, Path(__file__), *cure, *server.MADE_OF],
-        measured,
-    )
+    code = [PROBE, client, Path(__file__), *cure, *server.MADE_OF]
+    key = measurements.key_of(code, stack, parameters, repeat)
+    found = measurements.stored_or_new(key, measured)
     return parameters | {"stack": stack.name, "repeat": repeat, "source": LIVE} | found
 
 

@@ -11,12 +11,11 @@ import pandas as pd
 
 from casebook import stacks, words
 from casebook.errors import UsageError
-from casebook.runs import decisions, trust
+from casebook.runs import rounds, trust
 from casebook.runs.bench import Bench
-from casebook.runs.decisions import Question
-from casebook.runs.measure import in_turns, several
 from casebook.runs.observations import Observation
 from casebook.runs.observations import folder as folder
+from casebook.runs.rounds import in_turns
 from casebook.stacks import environments
 
 #: What reads a response through pyOpenSSL: on Python 2, and on Python 3.
@@ -139,23 +138,20 @@ def waits(observations: dict[str, Observation]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["profile", "handshakes", "responses", "all", "source"])
 
 
+@rounds.decidable
 def waits_in_rounds(
-    name: str,
-    n: int,
-    delays_s: Iterable[float],
-    until: Question | Iterable[Question],
-    looks: Iterable[int] = decisions.LOOKS,
+    name: str, n: int, delays_s: Iterable[float], repeats: int | range = 1
 ) -> pd.DataFrame:
     """How long a stack with pyOpenSSL waits in urllib3, from profiles in turns.
 
     delays_s: seconds the server waits, one profile for each in every round. until, looks: what
-    is to be decided (casebook/runs/decisions.py). One row per profile: stack, n, delay_s, repeat,
+    is to be decided (casebook/runs/rounds.py). One row per profile: stack, n, delay_s, repeat,
     poll_s (the system's `poll` alone), all_s (the own times of all functions), responses and
     response_s (calls of wait_for_read for responses, and the time in them), again (how often
     recv or recv_into called itself), wall_s, source, measured_at, key. Raises RunFailed and
     MissingInterpreter.
     """
-    return _in_rounds(name, _waited, n, delays_s, until, looks)
+    return _in_rounds(name, _waited, n, delays_s, repeats)
 
 
 def _waited(seen: Observation) -> dict[str, float]:
@@ -173,14 +169,13 @@ def _waited(seen: Observation) -> dict[str, float]:
     }
 
 
-def threads_in_rounds(
-    name: str, function: str, n: int, until: Question | Iterable[Question]
-) -> pd.DataFrame:
+@rounds.decidable
+def threads_in_rounds(name: str, function: str, n: int, repeats: int | range = 1) -> pd.DataFrame:
     """What one function takes of the processor time of n threads that trust a full bundle, from
     recordings in rounds.
 
     function: its name in the profile, such as "<method 'read' of '_ssl._SSLSocket' objects>".
-    until: what is to be decided (casebook/runs/decisions.py). One row per recording: stack, n,
+    until, looks: what is to be decided (casebook/runs/rounds.py). One row per recording: stack, n,
     delay_s, repeat, calls (of the function), cpu_s (its own), cpu_share (of all functions'),
     to_next (over that of the next function, the largest of the others), own_s (the time that
     passed in all functions of all threads), wall_s, source, measured_at, key. Raises UsageError,
@@ -198,7 +193,7 @@ def threads_in_rounds(
             "own_s": frame["tottime_s"].sum(),
         }
 
-    return _in_rounds(name, taken, n, [0], until, client="threads", trust=trust.BUNDLE)
+    return _in_rounds(name, taken, n, [0], repeats, client="threads", trust=trust.BUNDLE)
 
 
 def _in_rounds(
@@ -206,15 +201,13 @@ def _in_rounds(
     figures: Callable[[Observation], dict[str, float]],
     n: int,
     delays_s: Iterable[float],
-    until: Question | Iterable[Question],
-    looks: Iterable[int] = decisions.LOOKS,
+    repeats: int | range,
     client: str = "grequests",
     trust: str = trust.AUTHORITY,
 ) -> pd.DataFrame:
-    """Profiles of a stack in turns, until that is decided: one row each, with its figures."""
+    """Profiles of a stack in turns: one row each, with its figures."""
     environment = environments.ensure(stacks.get(name))
     parameters: dict[str, Any] = {"n": n, "client": client, "trust": trust}
-    delays_s = list(delays_s)
     with Bench() as bench:
 
         def row(repeat: int, delay_s: float) -> dict[str, Any]:
@@ -224,10 +217,7 @@ def _in_rounds(
             made = {each: getattr(seen, each) for each in kept}
             return made | of | figures(seen) | {"wall_s": seen.answer["wall_s"]}
 
-        def measure(chosen: range) -> pd.DataFrame:
-            return pd.DataFrame([row(*each) for each in in_turns(delays_s, chosen)])
-
-        return decisions.until_decided(measure, several(until), looks)
+        return pd.DataFrame([row(*each) for each in in_turns(delays_s, repeats)])
 
 
 def all_threads(observation: Observation) -> pd.DataFrame:

@@ -20,8 +20,8 @@ from tqdm import tqdm
 from casebook import server, stacks
 from casebook.runs import analysis, run_record
 from casebook.runs.bench import Bench
-from casebook.runs.measure import in_turns
 from casebook.runs.modes import QUICK
+from casebook.runs.rounds import in_turns
 from casebook.stacks import environments
 
 KNOWN = {"stage-2-py37": analysis.SERIAL, "stage-1-py37": analysis.CONCURRENT}

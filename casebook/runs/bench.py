@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from casebook import clients, places, server
-from casebook.runs import answers, measurements, run_record
+from casebook.runs import measurements, run_record
 from casebook.runs import trust as trusts
 from casebook.runs.observations import Observation
 from casebook.runs.run_record import Run
@@ -60,18 +60,17 @@ def ask_probe(
     )  # fmt: skip
 
 
-def digest(stack: Stack, parameters: dict[str, Any]) -> str:
-    """The digest of everything that makes a measurement of a stack what it is.
+def _executed(stack: Stack, parameters: dict[str, Any]) -> list[Path]:
+    """The files that a measurement of a stack executes, and no other instrument's or client's.
 
-    parameters: `gather` among them names the instrument, where there is one. Only what this kind of
-    run executes counts: a change to another instrument or client leaves it as it is.
+    parameters: `gather` among them names the instrument, where there is one.
     """
     others = [its for name, its in _INSTRUMENTS.items() if name != parameters.get("gather")]
     executed = digests.executed(_FETCH, set().union(*others))
     executed.append(clients.file_of(parameters["client"]))
     if {"shared_context", "preload"} & set(stack.steps):
         executed.append(places.CURE)
-    return answers.digest(stack, [*executed, *server.MADE_OF], parameters)
+    return [*executed, *server.MADE_OF]
 
 
 #: Lab servers by scheme.
@@ -147,7 +146,8 @@ class Bench:
     ) -> dict[str, Any]:
         if self._another:
             return measurements.new(measure)
-        key = digest(stack, parameters | {"scheme": self.scheme})
+        executed = _executed(stack, parameters)
+        key = measurements.key_of(executed, stack, parameters, self.scheme)
         return measurements.stored_or_new(key, measure)
 
     def _ask(

@@ -4,18 +4,16 @@
     frame = measure([cured, stock], n=30, until=[saved])    # ... then the runs, in turns
     saved.decide(frame)                                     # 0.12 (0.11 to 0.13, 8 rounds): holds
 
-A *round* takes each of the things compared once, in turns, and every second round the other way
-round, so that a machine that gets slower or faster touches all alike. Each round gives one value:
-a ratio of two runs next to each other, or one run's figure. The finding is the median of these
-values, and its interval is that of order statistics: two of the sorted values, which have the
-true median between them whatever the noise looks like (scipy.stats.quantile_test; W. J. Conover,
-Practical Nonparametric Statistics, 3rd edition, section 3.2).
+A *round* takes each of the things compared once, in turns (casebook/runs/rounds.py). Each round
+gives one value: a ratio of two runs next to each other, or one run's figure. The finding is the
+median of these values, and its interval is that of order statistics: two of the sorted values,
+which have the true median between them whatever the noise looks like (scipy.stats.quantile_test;
+W. J. Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2).
 
-We look after 8, 16 and 32 rounds, and go on only while the interval straddles an end of the
-window. A build that finds *otherwise* takes the rounds once more, which is the fourth and last
-look. Whoever looks four times errs more often than who looks once, so the error of 5 % is shared
-out: each look may err in 1.25 %. tests/test_decisions.py measures the rate, with drift and with
-spells of a slow machine put in.
+We look after 8, 16 and 32 rounds. A build that finds *otherwise* takes the rounds once more, which
+is the fourth and last look. Whoever looks four times errs more often than who looks once, so the
+error of 5 % is shared out: each look may err in 1.25 %. tests/test_decisions.py measures the rate,
+with drift and with spells of a slow machine put in.
 """
 
 import math
@@ -26,7 +24,6 @@ from typing import Any
 import pandas as pd
 
 from casebook.errors import UsageError
-from casebook.runs import again, beside
 from casebook.words import REFERENCE
 
 HOLDS, UNDECIDED, OTHERWISE, NOT_HERE = "holds", "undecided", "otherwise", "not-here"
@@ -197,33 +194,6 @@ def of_round(
     if figures.index.has_duplicates:
         raise UsageError(f"a round has several runs with {said}: say with where= which is meant")
     return figures.astype(float)
-
-
-def until_decided(
-    measure: Callable[[range], pd.DataFrame],
-    questions: Iterable[Question],
-    looks: Iterable[int] = LOOKS,
-) -> pd.DataFrame:
-    """Take rounds until all questions are decided, or the looks are used up.
-
-    measure: from the numbers of some rounds (range(1, 9)) to their runs, one row a run, with the
-    column `repeat`. Nothing else is measured beside them. Where the build takes a chapter again
-    because a finding came out otherwise, and this is where, as many rounds come on top.
-    """
-    questions, frames, done = list(questions), [], 0
-    interval([])  # loads its library, while others may still measure
-    with again.keeping(), beside.nothing():
-        for look in looks:
-            frames.append(measure(range(done + 1, look + 1)))
-            done = look
-            so_far = pd.concat(frames, ignore_index=True)
-            if frames[-1].empty or all(
-                each.decide(so_far).outcome != UNDECIDED for each in questions
-            ):
-                break
-        if again.made_otherwise(pd.concat(frames)):
-            frames.append(measure(range(done + 1, 2 * done + 1)))
-    return pd.concat(frames, ignore_index=True)
 
 
 def _where(frame: pd.DataFrame, where: Mapping[str, object] | None) -> pd.DataFrame:

@@ -5,20 +5,19 @@ Each run is a process of its own, in a declared environment, against a lab serve
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import product
-from typing import Any
 
 import pandas as pd
 
 from casebook import clients, server, stacks, words
 from casebook.errors import MissingInterpreter, UsageError
-from casebook.runs import analysis, decisions, modes, observations, reference, run_record
+from casebook.runs import analysis, modes, observations, reference, rounds, run_record
 from casebook.runs import trust as trusts
 from casebook.runs.bench import Bench
-from casebook.runs.decisions import Question
 from casebook.runs.observations import Observation
 from casebook.runs.progress import Progress
+from casebook.runs.rounds import in_turns, several
 from casebook.runs.run_record import Run
 from casebook.stacks import Stack, environments
 from casebook.stacks.environments import Environment
@@ -54,27 +53,6 @@ def check_parameters(
         raise UsageError(f"the trust {trust!r} means nothing over {scheme}: choose https")
 
 
-def several(value: object) -> list[Any]:
-    """One value or several, as a list."""
-    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
-
-
-def rounds(repeats: int | range) -> range:
-    """The numbers of some repeats: 3 -> 1, 2, 3."""
-    return range(1, repeats + 1) if isinstance(repeats, int) else repeats
-
-
-def in_turns(ways: Iterable[Any], repeats: int | range) -> Iterator[tuple[int, Any]]:
-    """(repeat, way): in each round every way once, and every second round the other way round.
-
-    A slow minute of the machine then touches all alike, and a machine that slows down favours none.
-    """
-    ways = list(ways)
-    for repeat in rounds(repeats):
-        for way in ways if repeat % 2 else reversed(ways):
-            yield repeat, way
-
-
 def recorded(
     stack: str,
     ns: Iterable[int],
@@ -96,7 +74,7 @@ def recorded(
     nearly = {} if delay_s is None else {"delay_s": [delay_s]}
     known = reference.runs().reindex(columns=run_record.FRAME_COLUMNS)
     rows = reference.stand_in(known, exactly, nearly | {"n": list(ns)})
-    return rows if repeats is None else rows[rows["repeat"].isin(rounds(repeats))]
+    return rows if repeats is None else rows[rows["repeat"].isin(rounds.numbers(repeats))]
 
 
 def measure_runs(
@@ -123,7 +101,7 @@ def measure_runs(
     repeats = mode.repeats if repeats is None else repeats
     clients_, schemes, trusted = several(client), several(scheme), several(trust)
     for each in product(clients_, schemes, trusted):
-        check_parameters(sizes, delay_s, len(rounds(repeats)), *each)
+        check_parameters(sizes, delay_s, len(rounds.numbers(repeats)), *each)
     those = [stacks.get(name) for name in names]
     fetching = dict.fromkeys(_client(*each) for each in product(those, clients_))
     ready = [environments.ensure(stack) for stack in those]
@@ -134,7 +112,9 @@ def measure_runs(
 
         def measure_all(those: list[Environment], at_sizes: Iterable[int]) -> None:
             ways = list(product(at_sizes, those, clients_, trusted, schemes))
-            with Progress(len(ways) * len(rounds(repeats)), words.join(fetching)) as progress:
+            with Progress(
+                len(ways) * len(rounds.numbers(repeats)), words.join(fetching)
+            ) as progress:
                 for repeat, (size, environment, who, trusting, over) in in_turns(ways, repeats):
                     name = _client(environment.stack, who)
                     asked = {"n": size, "client": name, "delay_s": delay_s, "trust": trusting}
@@ -173,6 +153,7 @@ def can_run(stack: Stack) -> bool:
     return True
 
 
+@rounds.decidable
 def measure(
     names: str | Iterable[str],
     n: int | Iterable[int] | None = None,
@@ -181,16 +162,14 @@ def measure(
     client: str | Iterable[str] | None = None,
     scheme: str | Iterable[str] = "https",
     trust: str | Iterable[str] = trusts.AUTHORITY,
-    until: Question | Iterable[Question] = (),
-    looks: Iterable[int] = decisions.LOOKS,
 ) -> pd.DataFrame:
     """Measure stacks in turns; what is not said comes from the current mode.
 
     names, n, client, scheme, trust: one or several of each; every combination is run. n: pages
     per run. delay_s: seconds the server waits before each response. repeats: rounds, in each of
     which everything is run once. client: of casebook/clients; None: the stack's own, mostly
-    grequests. trust: of casebook/runs/trust.py. until: what is to be decided: there are then as
-    many rounds as that takes, at most the last of `looks` (casebook/runs/decisions.py).
+    grequests. trust: of casebook/runs/trust.py. until, looks: what is to be decided
+    (casebook/runs/rounds.py).
 
     Returns one row a run, columns run_record.FRAME_COLUMNS and `instead`. Where a stack's
     interpreter is missing the rows are those of the reference machine, and `source` says so.
@@ -198,11 +177,6 @@ def measure(
     Raises UsageError for parameters out of range, RunFailed when a response is wrong,
     MissingInterpreter when there is nothing recorded to fall back to.
     """
-    asked: dict[str, Any] = dict(n=n, delay_s=delay_s, client=client, scheme=scheme, trust=trust)
-    if until:
-        return decisions.until_decided(
-            lambda chosen: measure(names, repeats=chosen, **asked), several(until), looks
-        )
     names, mode = several(names), modes.current()
     sizes = None if n is None else several(n)
     delay_s = mode.delay_s if delay_s is None else delay_s
@@ -210,7 +184,8 @@ def measure(
     measured = measure_runs(here, sizes, delay_s, repeats, client, scheme, trust)
     frame = run_record.frame(measured).assign(instead="")
     ways = list(product(several(client), several(scheme), several(trust)))
-    is_first = repeats is None or 1 in rounds(repeats)  # of later rounds, nothing may be recorded
+    # Of later rounds, nothing may be recorded.
+    is_first = repeats is None or 1 in rounds.numbers(repeats)
     parts = []
     for name in names:
         rows = frame[frame["stack"] == name]

@@ -2,16 +2,17 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from casebook import places
 from casebook.errors import RunFailed
-from casebook.runs import again, beside, machine
-from casebook.stacks import commands
+from casebook.runs import again, beside, machine, trust
+from casebook.stacks import Stack, commands, digests, environments, scripts
 
 #: The form in which measurements are stored. Another form, another number: old ones are then not
 #: found, and are made again.
@@ -37,6 +38,21 @@ def commit() -> str:
         return "unknown"
 
 
+def key_of(made_by: Iterable[Path], *of: Any) -> str:
+    """The name of a measurement in the store: a digest of everything that makes it what it is.
+
+    made_by: the files that it executes, beside those with which every script is run. of: stacks,
+    whose environments and steps count, and values that JSON knows. Raises MissingInterpreter.
+    """
+    files = [*digests.files(scripts, commands, trust), *made_by]
+    parts = [_made_of(each) if isinstance(each, Stack) else each for each in of]
+    return digests.of(SCHEMA, files, trust.certificates(), parts)
+
+
+def _made_of(stack: Stack) -> list[Any]:
+    return [stack.name, stack.steps, stack.patch, environments.fingerprint(stack)]
+
+
 def new(measure: Callable[[], dict[str, Any]], key: str = "") -> dict[str, Any]:
     """A new measurement, with COLUMNS and the moment as `measured_at`."""
     with beside.others():
@@ -47,7 +63,7 @@ def new(measure: Callable[[], dict[str, Any]], key: str = "") -> dict[str, Any]:
 def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """A stored measurement in a build of the book; otherwise a new one, stored. As `new`.
 
-    key: a digest of all that makes it. Where the build takes a chapter again because of this
+    key: see `key_of`. Where the build takes a chapter again because of this
     measurement, it is made once more, and the first stays beside it.
     """
     if again.wanted(key):

@@ -11,7 +11,7 @@ from casebook.stacks.environments import Environment
 
 
 def ask(
-    environment: Environment, script: Path, spec: dict[str, Any], within_s: float, **more: Any
+    environment: Environment, script: Path, spec: dict[str, Any], within_s: float = 300, **more: Any
 ) -> dict[str, Any]:
     """As `ask_and_listen`: the answer alone."""
     return ask_and_listen(environment, script, spec, within_s, **more)[0]

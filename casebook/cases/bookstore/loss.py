@@ -14,7 +14,7 @@ import pandas as pd
 
 from casebook.cases.bookstore import stock, store, visits
 from casebook.errors import UsageError
-from casebook.runs.measure import several
+from casebook.runs.rounds import several
 from casebook.server import relay
 
 #: So many bytes after those of the list, the handshake's included, the first connection is held up.

@@ -10,7 +10,7 @@ from casebook import stacks
 from casebook.cases.bookstore import inspection, readers, stock, store
 from casebook.runs import measurements
 from casebook.server import relay
-from casebook.stacks import commands, digests, environments, scripts
+from casebook.stacks import digests, environments
 from casebook.words import LIVE
 
 #: Columns that a client's own answer gives as they are.
@@ -66,14 +66,14 @@ class Host(contextlib.ExitStack):
             self._urls[latency_ms] = self.enter_context(far)
         return self._urls[latency_ms]
 
-    def stored_or_new(self, made_by: list[Path], of: list, measure: Callable[[], dict]) -> dict:
-        """A measurement, stored if the store is one of our own: see runs/measurements.py.
+    def stored_or_new(self, measure: Callable[[], dict], made_by: list[Path], *of) -> dict:
+        """A measurement, stored if the store is one of our own.
 
-        made_by, of: the files and the values that it depends on, beside the store.
+        made_by, of: what else it depends on, as measurements.key_of takes it.
         """
         if self._target:  # what it is made of cannot be known
             return measurements.new(measure)
-        key = digests.of(measurements.SCHEMA, made_by, of, store.fingerprint(self.engine))
+        key = measurements.key_of(made_by, store.fingerprint(self.engine), *of)
         return measurements.stored_or_new(key, measure)
 
     def visit(self, visit: Visit, patience_s: float) -> dict:
@@ -82,15 +82,11 @@ class Host(contextlib.ExitStack):
         made_by = [
             *digests.executed(readers.VISIT),
             *digests.executed(readers.SCRIPTS / f"{reader.script}.py"),
-            *digests.files(inspection, relay, scripts, commands),
+            *digests.files(inspection, relay),
             Path(__file__),
         ]
-        environment = environments.fingerprint(stacks.get(reader.stack))
-        return self.stored_or_new(
-            made_by,
-            [asdict(visit), reader.stack, reader.protocol, reader.title, environment],
-            lambda: self._made(visit, patience_s),
-        )
+        of = stacks.get(reader.stack), asdict(visit), reader.protocol, reader.title
+        return self.stored_or_new(lambda: self._made(visit, patience_s), made_by, *of)
 
     def _made(self, visit: Visit, patience_s: float) -> dict:
         ids = None if visit.n == stock.SIZE else stock.ids()[: visit.n]

@@ -23,10 +23,9 @@ from casebook import stacks
 from casebook.cases.bookstore import readers, stock, store
 from casebook.cases.bookstore.visiting import Host, Visit
 from casebook.errors import MissingInterpreter, UsageError
-from casebook.runs import decisions, measurements, modes, reference
-from casebook.runs.decisions import Question
-from casebook.runs.measure import in_turns, rounds, several
+from casebook.runs import measurements, modes, reference, rounds
 from casebook.runs.progress import Progress
+from casebook.runs.rounds import in_turns, several
 from casebook.server import relay
 from casebook.stacks import environments
 from casebook.words import REFERENCE
@@ -86,21 +85,18 @@ RECORDED: list[dict] = [
 ]
 
 
+@rounds.decidable
 def visit(
     clients: str | Iterable[str],
     repeats: int | range | None = None,
-    until: Question | Iterable[Question] = (),
-    looks: Iterable[int] = decisions.LOOKS,
     **asked,
 ) -> pd.DataFrame:
     """Visit the store with one client or several: one row a visit, columns COLUMNS.
 
-    repeats: visits of each kind, in turns; one in quick mode and three in full. until: what is to
-    be decided (casebook/runs/decisions.py): there are then as many visits of each kind as that
-    takes, at most the last of `looks`. What else can be asked for, and errors: see `records`.
+    repeats: visits of each kind, in turns; one in quick mode and three in full. until, looks: what
+    is to be decided (casebook/runs/rounds.py). What else can be asked for, and errors: see
+    `records`.
     """
-    if questions := several(until):
-        return decisions.until_decided(lambda some: visit(clients, some, **asked), questions, looks)
     return pd.DataFrame(records(clients, repeats, **asked), columns=COLUMNS)
 
 
@@ -222,7 +218,7 @@ def plan(
     if repeats is None:
         repeats = 1 if modes.current().name == "quick" else 3
     sizes, distances = several(n), several(latency_s)
-    _check(sizes, distances, len(rounds(repeats)))
+    _check(sizes, distances, len(rounds.numbers(repeats)))
     manners = [
         (client.partition(":")[0], readers.manner(client, each))
         for client in several(clients)

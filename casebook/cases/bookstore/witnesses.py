@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -21,9 +20,8 @@ from casebook.cases.bookstore import stock
 from casebook.cases.bookstore.store import stack_of
 from casebook.cases.bookstore.visiting import Host
 from casebook.errors import RunFailed, VisitFailed
-from casebook.runs import decisions, measurements
-from casebook.runs.decisions import Question
-from casebook.runs.measure import in_turns, several
+from casebook.runs import measurements, rounds
+from casebook.runs.rounds import in_turns
 from casebook.stacks import digests, environments
 from casebook.words import LIVE
 
@@ -89,20 +87,14 @@ def h2load(store, n: int | None = None, protocol: str = "h2", connections: int =
     }
 
 
-def h2load_visits(
-    n: int,
-    repeats: int | range = 1,
-    until: Question | Iterable[Question] = (),
-    looks: Iterable[int] = decisions.LOOKS,
-) -> pd.DataFrame:
+@rounds.decidable
+def h2load_visits(n: int, repeats: int | range = 1) -> pd.DataFrame:
     """What n books cost the server when h2load asks for them: a row a visit, columns VISIT_COLUMNS.
 
     Over one connection to Twisted of either protocol, in turns. repeats, until, looks: as for
     visits.visit. Empty where h2load is not installed. Raises as `h2load`, and what
     store.open_store raises.
     """
-    if questions := several(until):
-        return decisions.until_decided(lambda some: h2load_visits(n, some), questions, looks)
     if find("h2load") is None:
         return pd.DataFrame(columns=VISIT_COLUMNS)
     made_by = [Path(__file__), *digests.files(program)]
@@ -110,9 +102,9 @@ def h2load_visits(
     with Host("twisted") as host:
         for repeat, protocol in in_turns(("http/1.1", "h2"), repeats):
             asked = {"stack": stack_of(host.engine).name, "n": n, "repeat": repeat}
-            of = [digests.tool("h2load"), protocol, asked]
             visit = partial(_visit, host, n, protocol)
-            rows.append(host.stored_or_new(made_by, of, visit) | asked)
+            of = digests.tool("h2load"), protocol, asked
+            rows.append(host.stored_or_new(visit, made_by, *of) | asked)
     return pd.DataFrame(rows, columns=VISIT_COLUMNS)
 
 

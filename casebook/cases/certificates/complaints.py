@@ -16,10 +16,12 @@ from casebook import places, stacks
 from casebook.cases.certificates import hosts
 from casebook.cases.certificates.hosts import Hosts
 from casebook.errors import UsageError
-from casebook.runs import answers, measurements, trust
-from casebook.runs.measure import several
-from casebook.stacks import environments
+from casebook.runs import measurements, trust
+from casebook.runs.rounds import several
+from casebook.stacks import digests, environments, scripts
 from casebook.words import LIVE
+
+PROBE = places.PROBES / "complaints.py"
 
 #: The most that a complaint may ask for: hosts, rounds, or requests in all.
 MOST = 1000
@@ -111,14 +113,11 @@ def _rows(name: str, complaint: str, size: int, rounds: int) -> list[dict]:
             full = trust.of_name(trust.BUNDLE, at.ca_file, at.folder)
             asks = _requests(complaint, at, size) * rounds
             spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": asks}
-            return answers.ask(environment, "complaints.py", spec, full.variables)
+            return scripts.ask(environment, PROBE, spec, variables=full.variables)
 
-    answer = answers.stored_or_new(
-        environment.stack,
-        {"complaint": complaint, "size": size, "rounds": rounds},
-        [places.PROBES / "complaints.py", places.CURE, Path(__file__), Path(hosts.__file__)],
-        asked,
-    )
+    code = [*digests.executed(PROBE), places.CURE, Path(__file__), *digests.files(hosts)]
+    key = measurements.key_of(code, environment.stack, complaint, size, rounds)
+    answer = measurements.stored_or_new(key, asked)
     same = {key: answer[key] for key in ("python", "openssl")} | measurements.made(answer)
     same |= {"stack": name, "complaint": complaint, "source": LIVE}
     in_a_round = (len(answer["rows"]) - 1) // rounds  # the first row is the import

@@ -28,8 +28,8 @@ import pandas as pd
 from casebook import places, stacks
 from casebook.cases.certificates import loading, preloads
 from casebook.errors import RunFailed
-from casebook.runs import answers, measurements, modes, reference
-from casebook.runs.measure import several
+from casebook.runs import measurements, modes, reference
+from casebook.runs.rounds import several
 from casebook.stacks import commands, digests, environments
 from casebook.stacks.environments import Environment
 from casebook.words import LIVE
@@ -119,12 +119,9 @@ def _locks(name: str, counter: preloads.Preload | None, folder: Path) -> dict:
 
 def _instructions(name: str) -> dict:
     environment = environments.ensure(stacks.get(name))
-    answer = answers.stored_or_new(
-        environment.stack,
-        {"valgrind": digests.tool("valgrind")},
-        [Path(__file__), _PROBE],
-        lambda: _under_valgrind(environment),
-    )
+    code = [Path(__file__), _PROBE]
+    key = measurements.key_of(code, environment.stack, digests.tool("valgrind"))
+    answer = measurements.stored_or_new(key, lambda: _under_valgrind(environment))
     release = " ".join(answer["openssl"].split()[:2])
     return {"stack": name, "release": release, "source": LIVE, "instead": ""} | answer
 

@@ -14,14 +14,15 @@ import pandas as pd
 
 from casebook import places, server, stacks
 from casebook.errors import RunFailed, UsageError
-from casebook.runs import answers, measurements, modes, reference, trust
-from casebook.runs.measure import in_turns, several
-from casebook.stacks import environments
+from casebook.runs import measurements, modes, reference, trust
+from casebook.runs.rounds import in_turns, several
+from casebook.stacks import digests, environments, scripts
 from casebook.stacks.environments import Environment
 from casebook.words import LIVE
 
 STACK = "truststore-today"
 CONTEXTS = ("ssl", "truststore")
+_PROBE = places.PROBES / "handshakes.py"
 
 COLUMNS = [
     *("stack", "context", "repeat", "n", "handshakes", "loads_before", "loads"),
@@ -49,11 +50,10 @@ def measure(n: int | Iterable[int] = 20, repeats: int = 1) -> pd.DataFrame:
         rows = reference.stand_in(reference.kinds("handshakes"), {}, {"n": sizes})
         return rows.reindex(columns=COLUMNS)
     environment = environments.ensure(stacks.get(STACK))
-    answer = answers.stored_or_new(
-        environment.stack,
-        {"n": sizes, "repeats": repeats},
-        [Path(__file__), places.PROBES / "handshakes.py", *server.MADE_OF],
-        lambda: {"rows": _measured(environment, sizes, repeats)},
+    code = [Path(__file__), *digests.executed(_PROBE), *server.MADE_OF]
+    key = measurements.key_of(code, environment.stack, sizes, repeats)
+    answer = measurements.stored_or_new(
+        key, lambda: {"rows": _measured(environment, sizes, repeats)}
     )
     same = {"stack": STACK, "source": LIVE, "instead": ""} | measurements.made(answer)
     return pd.DataFrame([row | same for row in answer["rows"]], columns=COLUMNS)
@@ -71,7 +71,7 @@ def _measured(environment: Environment, sizes: list[int], repeats: int) -> list[
         for repeat, (context, n) in in_turns(product(CONTEXTS, sizes), repeats):
             lab.reset()
             spec = {"context": context, "url": lab.url, "n": n}
-            answer = answers.ask(environment, "handshakes.py", spec, shown)
+            answer = scripts.ask(environment, _PROBE, spec, variables=shown)
             counted = lab.counters() or {}
             rows.append({"context": context, "repeat": repeat, "n": n} | _figures(answer, counted))
     return rows

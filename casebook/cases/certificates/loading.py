@@ -20,15 +20,18 @@ import pandas as pd
 from casebook import places, stacks
 from casebook.cases.certificates import preloads
 from casebook.errors import RunFailed, UsageError
-from casebook.runs import answers, decisions, measurements, reference, trust
-from casebook.runs.decisions import Question
-from casebook.runs.measure import can_run, in_turns, rounds, several
+from casebook.runs import measurements, reference, rounds, trust
+from casebook.runs.decisions import LOOKS
+from casebook.runs.measure import can_run
 from casebook.runs.progress import Progress
-from casebook.stacks import environments
+from casebook.runs.rounds import in_turns, several
+from casebook.stacks import digests, environments, scripts
 from casebook.stacks.environments import Environment
 from casebook.words import LIVE
 
 WAYS = ("file", "default", "compute")
+
+_PROBE = places.PROBES / "loading.py"
 
 #: Preloaded for tasks with `apart`.
 APART = places.PROBES / "locks_apart.c"
@@ -117,17 +120,17 @@ COLUMNS = [
 ]
 
 
+@rounds.decidable
 def measure(
     names: str | Iterable[str],
     tasks: Task | Iterable[Task] | Mapping[str, Iterable[Task]],
     repeats: int | range = 1,
-    until: Question | Iterable[Question] = (),
 ) -> pd.DataFrame:
     """Measure the tasks in the stacks, in turns, each repeat in a process of its own.
 
     tasks: of all stacks, or those of each by its name. A stack's tasks with `apart` are done in a
-    process beside that of its other tasks. until: what is to be decided; there are then as many
-    repeats as that takes (decisions.LOOKS).
+    process beside that of its other tasks. until, looks: what is to be decided
+    (casebook/runs/rounds.py).
 
     Returns one row per task and repeat, columns COLUMNS. openssl: as it names itself; release: the
     same without its date; how: who loads, in words. Per context made (or piece computed): wall_ms;
@@ -140,9 +143,7 @@ def measure(
 
     Raises UsageError, RunFailed, MissingInterpreter.
     """
-    if until:
-        return decisions.until_decided(lambda some: measure(names, tasks, some), several(until))
-    repeats = rounds(repeats)
+    repeats = rounds.numbers(repeats)
     if not 1 <= len(repeats) <= 1000:
         raise UsageError(f"repeats is {len(repeats)}; choose 1 to 1000")
     of_each = {
@@ -207,7 +208,7 @@ def record() -> list[dict]:
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         return [
             row
-            for repeat in rounds(decisions.LOOKS[0])
+            for repeat in rounds.numbers(LOOKS[0])
             for name, tasks in RECORDED
             for row in _repeat(environments.ensure(stacks.get(name)), tasks, repeat, Path(folder))
         ]
@@ -238,12 +239,11 @@ def in_one_process(
 
     Raises RunFailed.
     """
-    parameters = {"tasks": [asdict(task) for task in tasks], "repeat": repeat}
-    answer = answers.stored_or_new(
-        environment.stack,
-        parameters | preload.made_of,
-        [Path(__file__), places.PROBES / "loading.py"],
-        lambda: _ask(environment, tasks, folder, preload.variables),
+    code = [Path(__file__), *digests.executed(_PROBE)]
+    of = [asdict(task) for task in tasks], repeat, preload.made_of
+    key = measurements.key_of(code, environment.stack, *of)
+    answer = measurements.stored_or_new(
+        key, lambda: _ask(environment, tasks, folder, preload.variables)
     )
     same = {
         "stack": environment.stack.name,
@@ -268,7 +268,7 @@ def _ask(
         "nowhere": folder / "nothing",
         "tasks": each,
     }
-    answer = answers.ask(environment, "loading.py", spec, variables)
+    answer = scripts.ask(environment, _PROBE, spec, variables=variables)
     for task, result in zip(tasks, answer["results"], strict=True):
         if result["certificates"] != len(task.chosen):
             raise RunFailed(

@@ -18,7 +18,7 @@ import pandas as pd
 
 from casebook import clients, places, server, stacks, words
 from casebook.errors import RunFailed, UsageError
-from casebook.runs import analysis, answers, measure, trust
+from casebook.runs import analysis, measure, measurements, trust
 from casebook.stacks import commands, environments, scripts
 
 HERE = Path(__file__).parent
@@ -110,12 +110,9 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
 
 def _row(patient: Patient) -> dict:
     """One row of `table`, stored or new."""
-    return answers.stored_or_new(
-        stacks.get(patient.stack),
-        {"patient": astuple(patient), "pages": PAGES, "delay_s": DELAY_S},
-        [places.DOCTOR, HERE, places.PROBES, clients.FOLDER, *server.MADE_OF],
-        lambda: _measured_row(patient),
-    )
+    code = [places.DOCTOR, HERE, places.PROBES, clients.FOLDER, *server.MADE_OF]
+    key = measurements.key_of(code, stacks.get(patient.stack), astuple(patient), PAGES, DELAY_S)
+    return measurements.stored_or_new(key, lambda: _measured_row(patient))
 
 
 def _measured_row(patient: Patient) -> dict:
