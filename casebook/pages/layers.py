@@ -58,12 +58,13 @@ _STYLE = """
     @media (prefers-color-scheme: dark) {
       .diagram { --ink: #e8e8e8; --line: #b3bac2; --box: #22272e; --ground: #111; --paper: #111; }
     }
-    .layers text { fill: var(--ink); font: 12px system-ui, sans-serif; text-anchor: middle; }
-    .layers .role { text-anchor: start; }
-    .layers rect { fill: var(--box); stroke: var(--line); }
-    .layers .ground { fill: var(--ground); stroke: none; }
-    .layers .lit { fill: var(--ink); stroke: var(--ink); }
-    .layers .lit + text { fill: var(--paper); font-weight: 600; }
+    .diagram.layers text { font: 12px system-ui, sans-serif; }
+    .diagram.layers text { fill: var(--ink); text-anchor: middle; }
+    .diagram.layers .role { text-anchor: start; }
+    .diagram.layers rect { fill: var(--box); stroke: var(--line); }
+    .diagram.layers .ground { fill: var(--ground); stroke: none; }
+    .diagram.layers .lit { fill: var(--ink); stroke: var(--ink); }
+    .diagram.layers .lit + text { fill: var(--paper); font-weight: 600; }
   """
 _HEIGHT, _GAP, _BOXES = 16, 2, 236
 
