@@ -10,6 +10,7 @@ shared_context.py is the first argument. Out: what the function returns, as JSON
 import importlib
 import json
 import logging
+import logging.handlers
 import sys
 import threading
 import traceback
@@ -150,17 +151,16 @@ def at_once(n, work):
         return list(threads.map(one, range(n)))
 
 
-class Listening(logging.Handler):
-    """Keeps what the cure logs from now on, by level."""
+class Listening(logging.handlers.BufferingHandler):
+    """Keeps what the cure logs from now on."""
 
     def __init__(self):
-        super().__init__()
-        self.said = {"DEBUG": [], "INFO": [], "WARNING": []}
-        logging.getLogger("shared_context").addHandler(self)
-        logging.getLogger("shared_context").setLevel(logging.DEBUG)
+        super().__init__(capacity=1000)
+        shared_context.logger.addHandler(self)
+        shared_context.logger.setLevel(logging.DEBUG)
 
-    def emit(self, record):
-        self.said[record.levelname].append(record.getMessage())
+    def said(self, level):
+        return [record.getMessage() for record in self.buffer if record.levelname == level]
 
 
 def answer(tasks):

@@ -34,25 +34,22 @@ ONE = dict(NOTHING, bundles=1)
 # What is loaded
 
 
-def test_thirty_threads_load_once():
-    file = PATHS["file"]
-    assert in_threads(30, "cured", True) == in_threads(30, "cured", file) == ONE
-    assert in_threads(30, "cured", False) == NOTHING
-    # The control: what stock requests of this version does.
-    assert in_threads(30, "stock", True)["bundles"] == (0 if PRELOADING else 30)
-    assert in_threads(30, "stock", file)["bundles"] == 30
-    # Each of these versions' urllib3 loads what nobody will look at.
-    assert in_threads(30, "stock", False)["defaults"] == 30
-
-
 def test_a_hundred_threads_race_for_the_first_request_and_one_loads():
-    assert in_threads(100, "cured", True) == ONE
+    shared_context.install()
+    file = PATHS["file"]
+    assert in_threads(True) == in_threads(file) == ONE
+    assert in_threads(False) == NOTHING
+    # The control: what stock requests of this version does.
+    shared_context.uninstall()
+    assert in_threads(True)["bundles"] == (0 if PRELOADING else 100)
+    assert in_threads(file)["bundles"] == 100
+    # Each of these versions' urllib3 loads what nobody will look at.
+    assert in_threads(False)["defaults"] == 100
 
 
-def in_threads(n, kind, verify):
-    """n threads at once, each with requests.get: what they load."""
-    (shared_context.install if kind == "cured" else shared_context.uninstall)()
-    assert at_once(n, lambda _: get(URLS["valid"], verify=verify)) == [200] * n
+def in_threads(verify):
+    """A hundred threads at once, each with requests.get: what they load."""
+    assert at_once(100, lambda _: get(URLS["valid"], verify=verify)) == [200] * 100
     return loads()
 
 
@@ -187,6 +184,8 @@ def test_certifi_in_a_zip_archive():
     assert at_once(10, lambda _: get(URLS["valid"])) == [200] * 10
     assert get(URLS["expired"]) != 200
     assert loads() == ONE
+    shared_context.preload()
+    assert loads() == NOTHING
 
 
 # What is kept apart
@@ -554,7 +553,7 @@ def test_connections_that_change_their_context_get_their_own_and_the_log_says_so
         assert [get(URLS["valid"]) for _ in range(n)] == [200] * n
     # The first of them connects again, with a context of its own; the others do so at once.
     assert connected == ["Changing"] * 4
-    [warning] = log.said["WARNING"]
+    [warning] = log.said("WARNING")
     assert "set_ciphers is refused" in warning
     stats = shared_context.stats()
     assert stats["own"] == {"it changes its context": 3}
@@ -621,9 +620,9 @@ def test_stats_and_the_log_say_who_shares_and_why_others_do_not():
     assert shared_context.stats() == {
         "contexts": 3, "loads": 2, "shared": 4, "own": dict.fromkeys(why, 1), "missing": [],
     }  # fmt: skip
-    [said] = log.said["INFO"]
+    [said] = log.said("INFO")
     assert "its files cannot be loaded" in said
-    assert not log.said["WARNING"]
+    assert not log.said("WARNING")
 
 
 def test_an_error_that_was_not_expected_is_logged_and_leaves_requests_stock():
@@ -633,7 +632,7 @@ def test_an_error_that_was_not_expected_is_logged_and_leaves_requests_stock():
     urllib3.util.ssl_.DEFAULT_CIPHERS = ["a list"]
     assert [get(URLS["valid"]), get(URLS["expired"])] == [200, SSL_ERROR]
     assert shared_context.stats()["own"] == {"an unexpected error, see the log": 2}
-    assert len(log.said["WARNING"]) == sum(map(len, log.said.values())) == 2
+    assert len(log.said("WARNING")) == len(log.buffer) == 2
 
 
 def test_where_a_name_is_gone_requests_stays_stock_and_says_so():

@@ -5,7 +5,6 @@ Real sockets and real TLS, in threads of the test's own process.
 
 import contextlib
 import datetime
-import ipaddress
 import json
 import select
 import socket
@@ -17,10 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import OpenSSL.crypto
 import trustme
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.hazmat.primitives import serialization
 from here import Quiet, serving
 
 HOST = "127.0.0.1"
@@ -127,6 +123,7 @@ class Proxy(Quiet):
 def contexts(root: trustme.CA, other: trustme.CA) -> dict[str, ssl.SSLContext | None]:
     """What servers are made with, by their kind; None: of the one without TLS."""
     issue, chain = root.issue_cert, root.create_child_ca().issue_cert(HOST)
+    alone = trustme.CA(organization_name="nobody's")
     valid, past, future = issue(HOST), NOW - 9 * DAY, NOW + 9 * DAY
     return {
         "valid": presenting(valid),
@@ -136,7 +133,7 @@ def contexts(root: trustme.CA, other: trustme.CA) -> dict[str, ssl.SSLContext | 
         "unknown issuer": presenting(other.issue_cert(HOST)),
         "whole chain": presenting(chain),
         "intermediate missing": presenting(chain, chain.cert_chain_pems[:1]),
-        "self-signed": self_signed(),
+        "self-signed": showing(alone.private_key_pem.bytes() + alone.cert_pem.bytes()),
         "TLS 1.0 only": old_tls(presenting(valid), ssl.TLSVersion.TLSv1),
         "TLS 1.1 only": old_tls(presenting(valid), ssl.TLSVersion.TLSv1_1),
         "http": None,
@@ -201,21 +198,6 @@ def client_certificates(
         "a missing key": [alice, str(folder / "missing")],
         "no certificate": str(folder / "file"),
     }
-
-
-def self_signed() -> ssl.SSLContext:
-    """A server's context that shows a certificate for HOST which nobody has issued."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
-    address = x509.IPAddress(ipaddress.ip_address(HOST))
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(NOW - DAY).not_valid_after(NOW + DAY)
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .sign(key, hashes.SHA256())
-    )  # fmt: skip
-    private = key.private_bytes(PEM, PKCS8, serialization.NoEncryption())
-    return showing(private + certificate.public_bytes(PEM))
 
 
 def presenting(certificate: trustme.LeafCert, chain: list | None = None) -> ssl.SSLContext:
