@@ -31,6 +31,21 @@ DEMANDING = WORLD["demanding"]["demanding"]
 ONE = dict(NOTHING, bundles=1)
 
 
+def alike(work):
+    """What work("stock") and work("cured") both come to."""
+    stock, cured = work("stock"), work("cured")
+    assert stock == cured
+    return cured
+
+
+def raised_by(work):
+    """The exception that some work ends with, or None."""
+    try:
+        work()
+    except Exception as error:
+        return error
+
+
 # What is loaded
 
 
@@ -114,11 +129,8 @@ def test_a_changed_bundle_is_picked_up():
         (write, "file", True),
     ):  # fmt: skip
         change(new)
-        stock, cured, again = (
-            once(kind, URLS["valid"], verify=mine) for kind in ("stock", "cured", "cured")
-        )
-        assert stock == cured == again
-        assert (stock == FINE) == good
+        for _ in range(2):
+            assert (alike(partial(once, url=URLS["valid"], verify=mine)) == FINE) == good
     os.remove(mine)
     loads()
     write("file")
@@ -139,14 +151,6 @@ def test_a_bundle_can_be_loaded_beforehand():
     for path, kind in ((PATHS["missing"], FileNotFoundError), (PATHS["corrupt"], ssl.SSLError)):
         assert type(raised_by(partial(shared_context.preload, path))) is kind
     assert loads() == ONE  # the corrupt one
-
-
-def raised_by(work):
-    """The exception that some work ends with, or None."""
-    try:
-        work()
-    except Exception as error:
-        return error
 
 
 def test_only_so_many_contexts_are_kept_and_the_least_recently_used_goes_first():
@@ -205,15 +209,15 @@ def test_verifying_and_not_verifying_never_share():
 
 def test_one_session_that_verifies_now_and_then():
     """To the same host in the same session, which keeps connections."""
-    found = {}
-    for kind in ("stock", "cured"):
+
+    def replies(kind):
         with session(kind) as made:
             url = URLS["unknown issuer"] + "/?keep"
-            found[kind] = [outcome(made, url, verify=verify) for verify in (False, True, False)]
-    assert found["cured"] == found["stock"]
+            return [outcome(made, url, verify=verify) for verify in (False, True, False)]
+
     # Before 2.32, stock requests goes on over the connection that it did not verify
     # (CVE-2024-35195), and the cure for contexts is none for that.
-    assert found["cured"][1][0] == (200 if RELEASE < (2, 32) else SSL_ERROR)
+    assert alike(replies)[1][0] == (200 if RELEASE < (2, 32) else SSL_ERROR)
 
 
 def test_a_client_certificate_never_enters_a_shared_context():
@@ -459,11 +463,9 @@ def test_a_limit_that_a_connection_sets_late_is_kept():
 
 
 def test_a_manager_that_allows_a_proxy_another_name_keeps_doing_so():
-    stock, cured = (proxy_asserting(kind, False) for kind in ("stock", "cured"))
-    assert stock == cured == FINE
+    assert alike(partial(proxy_asserting, name=False)) == FINE
     # The control: with no such word the same proxy is refused.
-    stock, cured = (proxy_asserting(kind, None) for kind in ("stock", "cured"))
-    assert stock == cured != FINE
+    assert alike(partial(proxy_asserting, name=None)) != FINE
 
 
 def proxy_asserting(kind, name):
@@ -480,9 +482,7 @@ def test_functions_that_a_program_replaced_are_called_as_ever():
     used = {}
     for name in ("create_urllib3_context", "ssl_wrap_socket"):
         for module in (urllib3.connection, urllib3.util.ssl_):
-            stock, cured = (calls_of(module, name, kind) for kind in ("stock", "cured"))
-            assert stock == cured
-            used[module.__name__ + "." + name] = cured
+            used[module.__name__ + "." + name] = alike(partial(calls_of, module, name))
     # Connections use the names that urllib3.connection imported.
     assert list(used.values()) == [3, 0, 3, 0]
     assert shared_context.stats()["own"] == {"%s was replaced" % name: 3 for name in used}
@@ -507,9 +507,10 @@ def calls_of(module, name, kind):
 
 def test_a_later_sslkeylogfile_is_written_to_as_ever():
     """Before, while and after it is set: the keys that are written."""
-    path, found = PATHS["missing"] + "-key-log", {}
-    for kind in ("stock", "cured"):
-        lines = found[kind] = []
+    path = PATHS["missing"] + "-key-log"
+
+    def written(kind):
+        lines = []
         for wanted in (None, path, None):
             os.environ.pop("SSLKEYLOGFILE", None)
             if wanted:
@@ -519,8 +520,9 @@ def test_a_later_sslkeylogfile_is_written_to_as_ever():
                 file.seek(0)
                 lines.append(sum(not line.startswith("#") for line in file))
         os.remove(path)
-    assert found["cured"] == found["stock"]
-    before, meanwhile, after = found["cured"]
+        return lines
+
+    before, meanwhile, after = alike(written)
     assert before == 0 < meanwhile == after
 
 
@@ -528,11 +530,12 @@ def test_other_ciphers_in_urllib3s_variable_make_another_context():
     """urllib3 before version 2 takes its ciphers from a variable, which programs change."""
     for ciphers, sign in (("ECDHE+AESGCM", "GCM"), ("ECDHE+CHACHA20", "CHACHA20")):
         urllib3.util.ssl_.DEFAULT_CIPHERS = ciphers + ":!aNULL"
-        found = []
-        for kind in ("stock", "cured"):
-            with socket_of(kind, WORLD["demanding TLS 1.2"], cert=CERTS["alice"]) as sock:
-                found.append(sock.cipher()[0])
-        assert found[0] == found[1] and sign in found[1]
+        assert sign in alike(cipher)
+
+
+def cipher(kind):
+    with socket_of(kind, WORLD["demanding TLS 1.2"], cert=CERTS["alice"]) as sock:
+        return sock.cipher()[0]
 
 
 def test_connections_that_change_their_context_get_their_own_and_the_log_says_so():
