@@ -124,15 +124,14 @@ class Trouble(Exception):
 # ---------------------------------------------------------------------------------- the processes
 
 
-def begin(what):
+def begin(*arguments, **streams):
     """Start this file again as a process of its own, with the options of this Python."""
     import subprocess
 
     options = getattr(subprocess, "_args_from_interpreter_flags", lambda: [])()
-    pipe = subprocess.PIPE
     environ = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
-    command = [sys.executable] + options + [OWN_FILE, what]
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, close_fds=True, env=environ)
+    command = [sys.executable] + options + [OWN_FILE] + list(arguments)
+    return subprocess.Popen(command, close_fds=True, env=environ, **streams)
 
 
 def end_group(group):
@@ -144,30 +143,24 @@ def end_group(group):
             pass
 
 
-def beside(work):
-    """Do some work in a thread that nothing waits for."""
-    import threading
-
-    thread = threading.Thread(target=work)
-    thread.daemon = True
-    thread.start()
-    return thread
-
-
 def examine_apart(spec):
-    """Have the program examined in a process of its own: what was found. Raises Trouble."""
+    """Have the program examined in a process of its own: what was found. Raises Trouble.
+
+    What is asked is the first line of a file beside the server's, what was found is the last.
+    """
     server, address = start_server()
-    program, lines = None, [{"phase": "start"}]
+    program, path = None, os.path.join(os.path.dirname(address["ca"]), "said")
     try:
-        program = begin("--examine")
+        with open(path, "w") as file:
+            file.write(json.dumps(dict(spec, server=address, phase="start")) + "\n")
+        program = begin("--examine", path)
         server.stdin.write(("%d\n" % program.pid).encode())  # should this process be killed
         server.stdin.flush()
-        try:
-            program.stdin.write((json.dumps(dict(spec, server=address)) + "\n").encode())
-            program.stdin.close()
-        except (IOError, OSError):  # it has ended already, and its status tells why
-            pass
-        await_answer(program, lines, spec["patience"] + EXAMINED_WITHIN_S + 5)
+        limit = clock() + spec["patience"] + EXAMINED_WITHIN_S + 5
+        while clock() < limit and program.poll() is None:
+            time.sleep(0.02)
+        with open(path) as file:
+            last = json.loads(file.readlines()[-1])
     finally:
         if program is not None:
             end_group(program.pid)
@@ -175,26 +168,12 @@ def examine_apart(spec):
                 program.kill()
             program.wait()
         server.communicate(b"0\n")  # no group is left to be ended
-    last = lines[-1]
     if "trouble" in last:
         raise Trouble(last["trouble"])
     if "phase" in last:
         name = spec["program"] or "the examination"
         raise Trouble(ended(name, last["phase"], program.returncode))
     return last
-
-
-def await_answer(program, lines, seconds):
-    """Read what a process says into `lines`, until its answer, its end, or for so long."""
-
-    def read():
-        for line in iter(program.stdout.readline, b""):
-            lines.append(json.loads(line.decode("ascii")))
-
-    reading, limit = beside(read), clock() + seconds
-    while clock() < limit and program.poll() is None and "phase" in lines[-1]:
-        reading.join(0.02)
-    reading.join(0.5)
 
 
 def ended(name, phase, status):
@@ -218,7 +197,9 @@ def ended(name, phase, status):
 
 def start_server():
     """The server in a process of its own, and its address as `serve` says it."""
-    process = begin("--serve")
+    import subprocess
+
+    process = begin("--serve", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     line = process.stdout.readline()
     if not line:
         process.wait()
@@ -261,6 +242,7 @@ def serve():
 def listen(certificate_and_key):
     """Serve in threads, with TLS or (None) without: the port."""
     import ssl
+    import threading
 
     Listener, Answers = server_classes()
     server = Listener(("127.0.0.1", 0), Answers)
@@ -274,7 +256,9 @@ def listen(certificate_and_key):
         # The handshake belongs into the thread of each connection.
         options = {"server_side": True, "do_handshake_on_connect": False}
         server.socket = context.wrap_socket(server.socket, **options)
-    beside(server.serve_forever)
+    serving = threading.Thread(target=server.serve_forever)
+    serving.daemon = True
+    serving.start()
     return server.server_address[1]
 
 
@@ -336,10 +320,16 @@ class Server(object):
 # ---------------------------------------------------------------------- the program, in its process
 
 
-def examine():
-    """The process of the examined program: a line of JSON in, lines of JSON out, the last of them
-    what was found; then this ends, whatever the program has left running in it."""
-    spec, out, pid = json.loads(sys.stdin.readline()), out_of_reach(), os.getpid()
+def examine(path):
+    """The process of the examined program: reads what is asked, and writes lines of JSON after it,
+    the last of them what was found; then this ends, whatever the program has left running in it."""
+    with open(path) as file:
+        spec = json.loads(file.readline())
+    out, pid = open(path, "a"), os.getpid()
+    os.dup2(2, 1)  # what the program prints is no part of the report
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if hasattr(os, "setsid"):
+        os.setsid()
     sys.dont_write_bytecode = True
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     watch, started, phase = Watch(), clock(), "imports"
@@ -366,21 +356,6 @@ def examine():
         sys.stdout.flush()
     finally:
         os._exit(0)  # no thread is waited for, and nothing is called that waits for the end
-
-
-def out_of_reach():
-    """The standard output as a file of the doctor's own, in a session of its own. The program gets
-    none: what it prints must not stand between our lines. Nor is there anything for it to read."""
-    out = os.fdopen(os.dup(1), "w")
-    if PY2 and os.name == "posix":
-        import fcntl
-
-        fcntl.fcntl(out, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
-    os.dup2(2, 1)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    if hasattr(os, "setsid"):
-        os.setsid()
-    return out
 
 
 class TooLong(BaseException):
@@ -1799,7 +1774,7 @@ def main(arguments):
     if arguments[:1] == ["--serve"]:
         serve()
     if arguments[:1] == ["--examine"]:
-        examine()
+        examine(arguments[1])
     if arguments[:1] in (["-h"], ["--help"]):
         print(__doc__.strip())
         return 0

@@ -9,9 +9,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import trust_world
 from here import Quiet, serving
-from trust_runs import CURE, run
-from trust_world import World
+from trust_runs import CURE
 
 from casebook import server
 from casebook.stacks import interpreters
@@ -86,21 +86,11 @@ def wrong():
         yield url
 
 
-@pytest.fixture
-def ask(world, cure):
-    """ask(version, task, **more) -> what a task of trust_tasks.py answers."""
-
-    def asking(version, task, **more):
-        return run(version, "trust_tasks.py", task, world.card(), cure, **more)
-
-    return asking
-
-
 @pytest.fixture(scope="session")
 def world(tmp_path_factory):
-    """Servers of every kind of trustworthiness: tests/trust_world.py."""
-    with World(tmp_path_factory.mktemp("world")) as running:
-        yield running
+    """Servers of every kind of trustworthiness: what tests/trust_world.py tells of them."""
+    with trust_world.world(tmp_path_factory.mktemp("world")) as told:
+        yield told
 
 
 @pytest.fixture(scope="session")

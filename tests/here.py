@@ -2,6 +2,7 @@
 
 import contextlib
 import http.server
+import socket
 import subprocess
 import sys
 import threading
@@ -85,14 +86,27 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         self.wfile.write(body)
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 1024
+
+    def handle_error(self, *_: object) -> None:
+        if not isinstance(sys.exception(), OSError):  # a client that went away, or distrusts us
+            super().handle_error(*_)
+
+    def shutdown_request(self, request: socket.socket) -> None:
+        self.close_request(request)  # at once, and whoever speaks no TLS always gets the same error
+
+
 @contextlib.contextmanager
 def serving(handler: Callable, context=None) -> Iterator[str]:
     """A server in threads of this process, for as long as the block runs: its URL, without a slash
     at its end. context: of TLS, where it speaks that."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        if context:
-            running.socket = context.wrap_socket(running.socket, server_side=True)
-        thread = threading.Thread(target=running.serve_forever, daemon=True)
+    with _Server(("127.0.0.1", 0), handler) as running:
+        if context:  # the handshake belongs into the connection's own thread
+            running.socket = context.wrap_socket(
+                running.socket, server_side=True, do_handshake_on_connect=False
+            )
+        thread = threading.Thread(target=running.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         yield f"http{'s' if context else ''}://127.0.0.1:{running.server_port}"
         running.shutdown()

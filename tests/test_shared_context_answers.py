@@ -28,14 +28,7 @@ class SharedContextAdapter(requests.adapters.HTTPAdapter):
 
 def matrix(version: str, world, cure, directly: bool = False, **asked) -> dict:
     """What trust_matrix.py answers, all of whose cells are there."""
-    demanding = {
-        "demanding": world.server_for_clients().url,
-        "demanding, unknown issuer": world.server_for_clients(world.other).url,
-    }
-    asked |= {"demanding": demanding, "certs": world.client_certificates()}
-    found = run(
-        version, "trust_matrix.py", "matrix", world.card(), cure, directly=directly, **asked
-    )
+    found = run(version, "trust_matrix.py", "matrix", world, cure, directly=directly, **asked)
     # Targets x ways (fewer of them through the three proxies); with client certificates: servers x
     # certificates x ways, twice directly and once through each proxy.
     ways_to_show = 3 if version in PRELOADED else 4

@@ -5,16 +5,15 @@ import subprocess
 import sys
 import tarfile
 import xml.etree.ElementTree as xml
-from contextlib import closing
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from here import run
+from here import python_in, run
 from trust_runs import nightly
 
 from casebook import places, stacks
-from casebook.stacks import environments, installers
+from casebook.stacks import installers
 
 STACK = stacks.get("requests-own-tests-today")
 #: The release of the stack, and the two before it.
@@ -39,52 +38,29 @@ OTHERS = ["tests", *(f"--deselect={place}" for place in WAITING.values())]
 PARTS = {**{name: [place] for name, place in WAITING.items()}, "others": OTHERS}
 
 
-class Suite:
-    """A run of the suite in a folder of its own, in a process for each of its parts.
+def outcomes(part: str, source: Path, packages: list[Path], *more: str) -> dict[str, str]:
+    """Run a part of the suite, in a process of its own: test to "passed", "failure", "error" or
+    "skipped".
 
-    source: its archive. packages: folders of packages, beside the stack's. more: options of pytest.
+    source: the suite's folder. packages: folders beside the stack's. more: options of pytest.
     """
-
-    def __init__(self, source: Path, folder: Path, packages: list[Path], *more: str):
-        self.folder, self.processes = folder, {}
-        with tarfile.open(source) as archive:
-            archive.extractall(folder, filter="data")
-        [unpacked] = folder.glob("requests-*")
-        options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", *more]
-        options += [f"--deselect=tests/test_requests.py::{test}" for test in BEYOND]
-        place = environments.ensure(STACK)
-        variables = environments.clean_environ(place)
-        variables["PYTHONPATH"] = os.pathsep.join(map(str, packages))
-        for part, tests in PARTS.items():
-            command = [place.python, "-m", "pytest", *tests, *options]
-            with open(folder / f"{part}.log", "w") as log:
-                self.processes[part] = subprocess.Popen(
-                    [*command, f"--junitxml={folder / part}.xml"], cwd=unpacked,
-                    env=variables | {"SHARED": str(folder / f"{part}.shared")},
-                    stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                )  # fmt: skip
-
-    def outcomes(self) -> dict[str, str]:
-        """Test to "passed", "failed", "error" or "skipped", when all have run."""
-        found = {}
-        for part, process in self.processes.items():
-            code = process.wait(timeout=600)
-            assert code in (0, 1), (self.folder / f"{part}.log").read_text()[-3000:]
-            for case in xml.parse(self.folder / f"{part}.xml").iter("testcase"):
-                tags = {child.tag for child in case} & {"failure", "error", "skipped"}
-                name = f"{case.get('classname')}::{case.get('name')}".replace(str(self.folder), "")
-                assert name not in found
-                found[name] = next(iter(tags), "passed")
-        return found
-
-    def shared(self) -> int:
-        """How many connections had a shared context."""
-        return sum(int((self.folder / f"{part}.shared").read_text()) for part in PARTS)
-
-    def close(self) -> None:
-        for process in self.processes.values():
-            process.kill()
-            process.wait()
+    report = source.with_name(f"{part}.xml")
+    options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", *more, f"--junitxml={report}"]
+    options += [f"--deselect=tests/test_requests.py::{test}" for test in BEYOND]
+    variables = {
+        "PYTHONPATH": os.pathsep.join(map(str, packages)),
+        "SHARED": str(report.with_suffix(".shared")),
+    }
+    how = {"variables": variables, "cwd": source, "timeout": 600, "stdin": subprocess.DEVNULL}
+    done = python_in(STACK.name, "-m", "pytest", *PARTS[part], *options, **how)
+    assert done.returncode in (0, 1), done.stdout[-3000:]
+    found = {}
+    for case in xml.parse(report).iter("testcase"):
+        tags = {child.tag for child in case} & {"failure", "error", "skipped"}
+        name = f"{case.get('classname')}::{case.get('name')}".replace(str(source.parent), "")
+        assert name not in found
+        found[name] = next(iter(tags), "passed")
+    return found
 
 
 def sdist(release: str) -> Path:
@@ -108,13 +84,17 @@ def test_requests_own_tests_come_out_alike(release, tmp_path, cure):
         packages = [tmp_path / "packages"]
         install = installers.uv("pip", "install", "--target", *packages, "--no-deps")
         run(*install, f"requests=={release}", check=True)
-    curing, plugin = [*packages, cure, Path(__file__).parent / "plugins"], "cured_by_default"
-    suite = partial(Suite, sdist(release))
-    with (
-        closing(suite(tmp_path / "stock", packages)) as without,
-        closing(suite(tmp_path / "cured", curing, "-p", plugin)) as cured,
-    ):
-        stock = without.outcomes()
-        assert cured.outcomes() == stock
-        assert list(stock.values()).count("passed") > 600
-        assert cured.shared() > 1
+    curing = [*packages, cure, Path(__file__).parent / "plugins"]
+    kinds = {"stock": [packages], "cured": [curing, "-p", "cured_by_default"]}
+    running = {}
+    with ThreadPoolExecutor(len(kinds) * len(PARTS)) as threads:
+        for kind, how in kinds.items():
+            with tarfile.open(sdist(release)) as archive:
+                archive.extractall(tmp_path / kind, filter="data")
+            [source] = (tmp_path / kind).glob("requests-*")
+            running[kind] = [threads.submit(outcomes, part, source, *how) for part in PARTS]
+    stock, cured = ([part.result() for part in running[kind]] for kind in kinds)
+    assert cured == stock
+    assert sum(list(part.values()).count("passed") for part in stock) > 600
+    shared = [int(path.read_text()) for path in (tmp_path / "cured").glob("*.shared")]
+    assert len(shared) == len(PARTS) and sum(shared) > 1

@@ -1,23 +1,29 @@
 """What the client scripts beside this file share. They run inside a stack's environment (Python 3.7
-to today) for tests/test_shared_context*.py, each with one JSON object in and one out.
+to today) for tests/test_shared_context_*.py, and assert there what they claim.
 
-In: {"task": the name of a function of the script, "world": the card of tests/trust_world.py, and
-what that function reads from ASKED}. The folder of shared_context.py is the first argument.
+In, as one JSON object: {"task": the name of a function of the script, "world": what
+tests/trust_world.py says of its servers, and what is read from ASKED below}. The folder of
+shared_context.py is the first argument. Out: what the function returns, as JSON.
 """
 
 # ruff: noqa: UP031, E402 - the order of what happens here is what it is about
 import importlib
 import json
 import logging
+import logging.handlers
 import sys
+import threading
+import traceback
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from operator import attrgetter
 from types import SimpleNamespace
 
 sys.path.insert(0, sys.argv[1])
 ASKED = json.load(sys.stdin)
 WORLD = ASKED["world"]
-PATHS, URLS, PROXIES = WORLD["paths"], WORLD["urls"], WORLD["proxies"]
+PATHS, URLS, PROXIES, CERTS = (WORLD[name] for name in ("paths", "urls", "proxies", "certs"))
 
 if ASKED.get("zip"):
     sys.path.insert(0, ASKED["zip"])
@@ -33,7 +39,8 @@ if ASKED.get("gevent"):
 
 import ssl
 
-LOADS = {"bundles": 0, "defaults": 0, "client certificates": 0}
+NOTHING = {"bundles": 0, "defaults": 0, "client certificates": 0}
+LOADS = dict(NOTHING)
 
 
 def counting(method, what):
@@ -47,7 +54,7 @@ def counting(method, what):
 def loads():
     """What was loaded since this was last asked."""
     seen = dict(LOADS)
-    LOADS.update(dict.fromkeys(LOADS, 0))
+    LOADS.update(NOTHING)
     return seen
 
 
@@ -72,11 +79,8 @@ if ASKED.get("inject"):
 
     urllib3.contrib.pyopenssl.inject_into_urllib3()
 
-if ASKED.get("truststore"):
-    sys.path.append(ASKED["truststore"])
-    import truststore
-
-    truststore.inject_into_ssl()
+if ASKED.get("beside"):
+    sys.path.append(ASKED["beside"])
 
 loads()  # requests 2.32.0 to 2.32.4 load when they are imported
 
@@ -122,20 +126,49 @@ def once(kind, url, **options):
         return outcome(made, url, **options)
 
 
-class Listening(logging.Handler):
-    """Keeps what the cure logs from now on, as [level, message]."""
+def get(url, **options):
+    """requests.get, as its status or the name of its exception's class."""
+    return outcome(requests, url, **options)[0]
+
+
+@contextmanager
+def socket_of(kind, url, **options):
+    """The socket of a connection that stays open for as long as the block runs."""
+    with session(kind) as made:
+        response = made.get(url + "/?keep", stream=True, **options)
+        yield response.raw._connection.sock
+
+
+def at_once(n, work):
+    """What work(0) ... work(n - 1) return, in n threads that start together."""
+    barrier = threading.Barrier(n)
+
+    def one(i):
+        barrier.wait()
+        return work(i)
+
+    with ThreadPoolExecutor(n) as threads:
+        return list(threads.map(one, range(n)))
+
+
+class Listening(logging.handlers.BufferingHandler):
+    """Keeps what the cure logs from now on."""
 
     def __init__(self):
-        super().__init__()
-        self.said = []
-        logging.getLogger("shared_context").addHandler(self)
-        logging.getLogger("shared_context").setLevel(logging.DEBUG)
+        super().__init__(capacity=1000)
+        shared_context.logger.addHandler(self)
+        shared_context.logger.setLevel(logging.DEBUG)
 
-    def emit(self, record):
-        self.said.append([record.levelname, record.getMessage()])
+    def said(self, level):
+        return [record.getMessage() for record in self.buffer if record.levelname == level]
 
 
 def answer(tasks):
-    """Do what was asked, and say what came of it; with `loads`, those that nobody asked for yet."""
-    found = tasks[ASKED["task"]]()
-    print(json.dumps(dict({"loads": LOADS}, **found)))
+    """Do what was asked, and say what it returns. Where an assertion fails, the variables of its
+    function are told too."""
+    try:
+        print(json.dumps(tasks[ASKED["task"]]()))
+    except AssertionError as error:
+        trace = error.__traceback__.tb_next
+        said = traceback.TracebackException(type(error), error, trace, capture_locals=True)
+        sys.exit("".join(said.format()))

@@ -4,7 +4,7 @@
 import os
 
 from trust_client import (
-    ASKED, PATHS, PROXIES, URLS, answer, outcome, requests, session, shared_context,
+    ASKED, CERTS, PATHS, PROXIES, URLS, WORLD, answer, outcome, requests, session, shared_context,
 )  # fmt: skip
 
 #: Ways to say what to trust: verify of the call, Session.verify, REQUESTS_CA_BUNDLE.
@@ -28,7 +28,7 @@ WAYS = {
 #: As many of them as are tried through proxies too.
 LISTED = list(WAYS)[:7]
 #: Those in which clients show certificates. requests 2.32.0 to 2.32.4 load these into the context
-#: of verify=True, where the next one finds them: tests/test_shared_context_apart.py.
+#: of verify=True, where the next one finds them: see trust_tasks.py.
 SHOWING = ("file", "other file", "False", "True")
 if getattr(requests.adapters, "_preloaded_ssl_context", None):
     SHOWING = SHOWING[:-1]
@@ -65,8 +65,8 @@ def showing(route, proxies):
     cells = {}
     for turn in ("first", "again") if route == "direct" else ("once",):
         for way in SHOWING:
-            for holder, cert in ASKED["certs"].items():
-                for target, url in ASKED["demanding"].items():
+            for holder, cert in CERTS.items():
+                for target, url in WORLD["demanding"].items():
                     name = "%s / %s / %s shown to %s, %s" % (route, way, holder, target, turn)
                     kinds = ("stock", "cured")
                     cells[name] = [cell(kind, way, url, proxies, cert) for kind in kinds]

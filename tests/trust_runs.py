@@ -23,7 +23,6 @@ every_version = pytest.mark.parametrize(
 )
 CURE = places.CURE
 HERE = Path(__file__).parent
-SSL_ERROR = "requests.exceptions.SSLError"
 #: The releases that load when they are imported.
 PRELOADED = ("2.32.2", "2.32.4")
 
@@ -45,8 +44,9 @@ def site_packages(version: str) -> Path:
     return folder
 
 
-def run(version: str, script: str, task: str, world: dict, cure: Path, **asked) -> dict:
-    """What a task answers. `cure` is the folder that holds a copy of shared_context.py.
+def run(version: str, script: str, task: str, world: dict, cure: Path, **asked):
+    """What a task of a client script answers, in which no assertion fails. `cure` is the folder
+    that holds a copy of shared_context.py.
 
     More keyword arguments go to the task, but for `variables`, more environment variables.
     """

@@ -1,4 +1,5 @@
-"""What connections load and share, for tests/test_shared_context_*.py: see trust_client.py."""
+"""What the cure loads, keeps apart, refuses and says: tests that run inside a stack, by means of
+trust_client.py. In which, says tests/test_shared_context_inside.py."""
 
 # ruff: noqa: UP031, I001
 import copy
@@ -12,142 +13,105 @@ import socket
 import ssl
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 # requests and shared_context come from there too: something has to happen before their import.
 from trust_client import (
-    ASKED, PATHS, PROXIES, SAID, URLS, Listening, answer, loads, once, outcome, requests, session,
-    shared_context, urllib3,
+    ASKED, CERTS, NOTHING, PATHS, PROXIES, SAID, URLS, WORLD, Listening, answer, at_once, get,
+    loads, once, outcome, requests, session, shared_context, socket_of, urllib3,
 )  # fmt: skip
 
-
-def at_once(n, work):
-    """What work(0) ... work(n - 1) return, in n threads that start together."""
-    barrier = threading.Barrier(n)
-
-    def one(i):
-        barrier.wait()
-        return work(i)
-
-    with ThreadPoolExecutor(n) as threads:
-        return list(threads.map(one, range(n)))
+RELEASE = tuple(int(part) for part in requests.__version__.split(".")[:2])
+#: Those that load when they are imported, and share what they have loaded.
+PRELOADING = requests.__version__ in ("2.32.2", "2.32.4")
+SSL_ERROR = "requests.exceptions.SSLError"
+FINE = [200, []]
+DEMANDING = WORLD["demanding"]["demanding"]
+#: Loads of one bundle.
+ONE = dict(NOTHING, bundles=1)
 
 
-def get(url, **options):
-    """requests.get, as its status or the names of its exception's classes."""
-    return outcome(requests, url, **options)[0]
+def alike(work):
+    """What work("stock") and work("cured") both come to."""
+    stock, cured = work("stock"), work("cured")
+    assert stock == cured
+    return cured
 
 
-def threads():
-    """As many threads as asked, each with requests.get: the loads, stock and cured, in the ways to
-    trust that are asked for."""
-    found, ways = {}, {"True": True, "False": False, "file": PATHS["file"]}
-    for kind in ASKED["kinds"]:
-        (shared_context.install if kind == "cured" else shared_context.uninstall)()
-        for way, verify in ways.items():
-            came = at_once(ASKED["n"], lambda _, verify=verify: get(URLS["valid"], verify=verify))
-            assert came == [200] * ASKED["n"], came
-            found[kind + " " + way] = loads()
-    return found
-
-
-def hosts():
-    """300 connections over ten hosts, in sessions of their own and in one session."""
-    shared_context.install()
-    came = at_once(30 * len(ASKED["urls"]), lambda i: get(ASKED["urls"][i % len(ASKED["urls"])]))
-    with session("cured") as made:
-        came += [outcome(made, url)[0] for url in ASKED["urls"]]
-    return {"came": came}
-
-
-def proxies():
-    """30 connections through each proxy, in sessions of their own."""
-    found = {}
-    for name in ("http proxy", "https proxy"):
-        shared_context._contexts.clear()
-        for _ in range(30):
-            came = once("cured", URLS["valid"], proxies={"https": PROXIES[name]})
-        found[name] = {"came": came, "loads": loads()}
-    return found
-
-
-def dropped():
-    """One session, whose idle connections are dropped (the server closes each, too)."""
-    with session("cured") as made:
-        came = []
-        for _ in range(10):
-            came.append(outcome(made, URLS["valid"])[0])
-            made.adapters["https://"].close()
-    return {"came": came}
-
-
-def apart():
-    """100 threads in one process, half of them verify, half do not; and what they leave."""
-    shared_context.install()
-    url = URLS["unknown issuer"]
-    came = at_once(100, lambda i: get(url, verify=bool(i % 2)))
-    again = get(url)
-    contexts = [
-        (key[0], kept.context.verify_mode) for key, kept in shared_context._contexts.items()
-    ]
-    return {"verified": came[1::2], "unverified": came[::2], "again": again,
-            "contexts": sorted([int(wanted), int(has)] for wanted, has in contexts)}  # fmt: skip
-
-
-def in_one_session():
-    """verify=False, then True, to the same host in the same session, which keeps connections."""
-    found = {}
-    for kind in ("stock", "cured"):
-        with session(kind) as made:
-            url = URLS["unknown issuer"] + "/?keep"
-            found[kind] = [outcome(made, url, verify=verify) for verify in (False, True, False)]
-    return found
-
-
-def client_certificates():
-    """Two sessions with two client certificates, 50 threads each, and then one with none.
-
-    Stock requests comes last, one after another: 2.32.2 and 2.32.4 load certificates into a context
-    that other threads are connecting with, and with threads that has ended in a double free.
-    """
-    found = {}
-    for kind in ("cured", "stock"):
-        asks = [partial(shown, session(kind), cert) for cert in ASKED["certs"]]
-        if kind == "cured":
-            came = at_once(100, lambda i, asks=asks: asks[i % 2]())
-        else:
-            came = [asks[i % 2]() for i in range(4)]
-        found[kind] = [sorted(set(map(str, half))) for half in (came[::2], came[1::2])]
-        found[kind + " without"] = shown(session(kind), None)
-    return found
-
-
-def same_client():
-    """Connections with one client certificate after the other, and the first again; then its file
-    is replaced."""
-    alice, bob = ASKED["certs"]
-    came = [shown(session("cured"), cert) for cert in (alice, bob, alice) for _ in range(5)]
-    before = loads()
-    shutil.copy(alice, alice + ".kept")
-    shutil.copy(bob, alice + ".new")
-    os.replace(alice + ".new", alice)
-    after = shown(session("cured"), alice)
-    os.replace(alice + ".kept", alice)
-    return {"shown": came, "before": before, "alice's file replaced by bob's": after}
-
-
-def shown(made, cert):
-    """The name that the server read in the client's certificate; None if it got none."""
+def raised_by(work):
+    """The exception that some work ends with, or None."""
     try:
-        return made.get(ASKED["url"], cert=cert, timeout=30).json()["shown"]
-    except requests.exceptions.RequestException:
-        return None
+        work()
+    except Exception as error:
+        return error
 
 
-def replaced():
-    """A bundle that changes on disk: after each change, what a new connection comes to."""
-    mine, came = PATHS["missing"] + "-yet", []
+# What is loaded
+
+
+def test_a_hundred_threads_race_for_the_first_request_and_one_loads():
+    shared_context.install()
+    file = PATHS["file"]
+    assert in_threads(True) == in_threads(file) == ONE
+    assert in_threads(False) == NOTHING
+    # The control: what stock requests of this version does.
+    shared_context.uninstall()
+    assert in_threads(True)["bundles"] == (0 if PRELOADING else 100)
+    assert in_threads(file)["bundles"] == 100
+    # Each of these versions' urllib3 loads what nobody will look at.
+    assert in_threads(False)["defaults"] == 100
+
+
+def in_threads(verify):
+    """A hundred threads at once, each with requests.get: what they load."""
+    assert at_once(100, lambda _: get(URLS["valid"], verify=verify)) == [200] * 100
+    return loads()
+
+
+def test_ten_hosts_share():
+    """In 300 sessions of their own, and in one session."""
+    shared_context.install()
+    hosts = WORLD["hosts"]
+    came = at_once(300, lambda i: get(hosts[i % 10]))
+    with session("cured") as made:
+        came += [outcome(made, url)[0] for url in hosts]
+    assert came == [200] * 310
+    assert loads() == ONE
+
+
+def test_proxies_share():
+    by_adapter = through("http proxy", "cured")
+    shared_context.install()
+    assert by_adapter == through("http proxy", "stock") == (FINE, ONE)
+    if RELEASE < (2, 25):
+        return  # urllib3 before 1.26 cannot speak TLS with a proxy
+    came, loaded = through("https proxy", "cured")
+    if PRELOADING:
+        # These trust the system's certificates for the proxy itself, and those are not shared.
+        assert loaded == dict(ONE, defaults=30)
+        assert came != FINE
+    else:
+        assert (came, loaded) == (FINE, ONE)
+
+
+def through(proxy, kind):
+    """What the last of 30 sessions gets through a proxy, and what all of them load."""
+    shared_context._contexts.clear()
+    for _ in range(30):
+        came = once(kind, URLS["valid"], proxies={"https": PROXIES[proxy]})
+    return came, loads()
+
+
+def test_dropped_connections_do_not_load_again():
+    with session("cured") as made:
+        for _ in range(10):
+            assert outcome(made, URLS["valid"]) == FINE
+            made.adapters["https://"].close()  # the server closes each, too
+    assert loads() == ONE
+
+
+def test_a_changed_bundle_is_picked_up():
+    mine = PATHS["missing"] + "-yet"
 
     def rename(new):
         shutil.copy(PATHS[new], mine + ".new")
@@ -159,70 +123,166 @@ def replaced():
     def remove(_):
         os.remove(mine)
 
-    steps = [(rename, "file"), (rename, "other"), (write, "file"), (write, "corrupt"),
-             (rename, "file"), (remove, ""), (write, "file")]  # fmt: skip
-    for change, new in steps:
+    for change, new, good in (
+        (rename, "file", True), (rename, "other", False), (write, "file", True),
+        (write, "corrupt", False), (rename, "file", True), (remove, "", False),
+        (write, "file", True),
+    ):  # fmt: skip
         change(new)
-        kinds = ("stock", "cured", "cured")
-        came.append([new, *(once(kind, URLS["valid"], verify=mine) for kind in kinds)])
+        for _ in range(2):
+            assert (alike(partial(once, url=URLS["valid"], verify=mine)) == FINE) == good
     os.remove(mine)
     loads()
     write("file")
     with session("cured") as made:
-        assert [outcome(made, URLS["valid"], verify=mine)[0] for _ in range(5)] == [200] * 5
+        assert [outcome(made, URLS["valid"], verify=mine) for _ in range(5)] == [FINE] * 5
     os.remove(mine)
-    return {"came": came}
+    assert loads() == ONE
 
 
-def preload():
-    """Loaded before the first connection; and what cannot be loaded."""
+def test_a_bundle_can_be_loaded_beforehand():
     shared_context.install()
     shared_context.preload()
     shared_context.preload(PATHS["file"])
-    before = loads()
+    assert loads() == dict(NOTHING, bundles=2)
     came = at_once(30, lambda i: get(URLS["valid"], verify=PATHS["file"] if i % 2 else True))
-    refused = []
-    for path in (PATHS["missing"], PATHS["corrupt"]):
-        try:
-            shared_context.preload(path)
-        except OSError as error:
-            refused.append(type(error).__name__)
-    return {"came": came, "before": before, "refused": refused}
+    assert came == [200] * 30
+    assert loads() == NOTHING
+    for path, kind in ((PATHS["missing"], FileNotFoundError), (PATHS["corrupt"], ssl.SSLError)):
+        assert type(raised_by(partial(shared_context.preload, path))) is kind
+    assert loads() == ONE  # the corrupt one
 
 
-def bounded():
-    """Many bundles, of which only so many are kept; the first of them is used again and again."""
-    paths = ["%s-%d" % (PATHS["missing"], number) for number in range(shared_context.KEPT + 8)]
+def test_only_so_many_contexts_are_kept_and_the_least_recently_used_goes_first():
+    most = shared_context.KEPT
+    paths = ["%s-%d" % (PATHS["missing"], number) for number in range(most + 8)]
     with session("cured") as made:
         for path in paths:
             shutil.copy(PATHS["file"], path)
-            for each in (paths[0], path):
-                assert outcome(made, URLS["valid"], verify=each) == [200, []]
-    kept = [key[1] for key in shared_context._contexts]
+            for each in (paths[0], path):  # the first is used again and again
+                assert outcome(made, URLS["valid"], verify=each) == FINE
+    kept = [paths.index(key[1]) for key in shared_context._contexts]
     for path in paths:
         os.remove(path)
-    return {"kept": [paths.index(path) for path in kept], "at most": shared_context.KEPT}
+    assert sorted(kept) == [0, *range(9, most + 8)]
+    assert loads()["bundles"] == most + 8
 
 
-def copies():
-    """Sessions that were pickled and copied still share, and still verify."""
+def test_greenlets_share():
+    import grequests
+
+    shared_context.install()
+    came = grequests.map([grequests.get(URLS["valid"]) for _ in range(30)])
+    assert [each.status_code for each in came] == [200] * 30
+    assert grequests.map([grequests.get(URLS["expired"])]) == [None]
+    assert loads() == ONE
+    assert urllib3.util.ssl_.SSLContext.__module__.startswith("gevent.")
+
+
+def test_certifi_in_a_zip_archive():
+    """The bundle that verify=True trusts."""
+    import certifi
+
+    assert certifi.__file__.startswith(ASKED["zip"])
+    shared_context.install()
+    assert at_once(10, lambda _: get(URLS["valid"])) == [200] * 10
+    assert get(URLS["expired"]) != 200
+    assert loads() == ONE
+    shared_context.preload()
+    assert loads() == NOTHING
+
+
+# What is kept apart
+
+
+def test_verifying_and_not_verifying_never_share():
+    shared_context.install()
+    url = URLS["unknown issuer"]
+    came = at_once(100, lambda i: get(url, verify=bool(i % 2)))
+    assert came[1::2] == [SSL_ERROR] * 50
+    assert came[::2] == [200] * 50
+    assert get(url) == SSL_ERROR
+    kept = shared_context._contexts.items()
+    modes = sorted((key[0], each.context.verify_mode) for key, each in kept)
+    assert modes == [(ssl.CERT_NONE,) * 2, (ssl.CERT_REQUIRED,) * 2]
+
+
+def test_one_session_that_verifies_now_and_then():
+    """To the same host in the same session, which keeps connections."""
+
+    def replies(kind):
+        with session(kind) as made:
+            url = URLS["unknown issuer"] + "/?keep"
+            return [outcome(made, url, verify=verify) for verify in (False, True, False)]
+
+    # Before 2.32, stock requests goes on over the connection that it did not verify
+    # (CVE-2024-35195), and the cure for contexts is none for that.
+    assert alike(replies)[1][0] == (200 if RELEASE < (2, 32) else SSL_ERROR)
+
+
+def test_a_client_certificate_never_enters_a_shared_context():
+    """Two sessions with two client certificates, 50 threads each, and then one with none.
+
+    Stock requests comes last, one after another: 2.32.2 and 2.32.4 load certificates into a context
+    that other threads are connecting with, and with threads that has ended in a double free.
+    """
+    cured, stock = (
+        [partial(shown, session(kind), CERTS[name]) for name in ("alice", "bob")]
+        for kind in ("cured", "stock")
+    )
+    assert at_once(100, lambda i: cured[i % 2]()) == ["alice", "bob"] * 50
+    assert shown(session("cured"), None) is None
+    came = [stock[i % 2]() for i in range(4)]
+    # The control: requests 2.32.2 and 2.32.4 show a session's certificate for another session.
+    assert (shown(session("stock"), None) is not None) == PRELOADING
+    if not PRELOADING:
+        assert came == ["alice", "bob"] * 2
+
+
+def test_clients_with_the_same_certificate_share_and_a_new_one_is_seen():
+    alice, bob = CERTS["alice"], CERTS["bob"]
+    names = ("alice", "bob", "alice")
+    came = [shown(session("cured"), CERTS[name]) for name in names for _ in range(5)]
+    assert came == ["alice"] * 5 + ["bob"] * 5 + ["alice"] * 5
+    assert loads() == {"bundles": 2, "defaults": 0, "client certificates": 2}
+    shutil.copy(alice, alice + ".kept")
+    shutil.copy(bob, alice + ".new")
+    os.replace(alice + ".new", alice)
+    after = shown(session("cured"), alice)
+    os.replace(alice + ".kept", alice)
+    assert after == "bob"
+    assert loads() == {"bundles": 1, "defaults": 0, "client certificates": 1}
+
+
+def shown(made, cert):
+    """The name that the server read in the client's certificate; None if it got none."""
+    try:
+        return made.get(DEMANDING, cert=cert, timeout=30).json()["shown"]
+    except requests.exceptions.RequestException:
+        return None
+
+
+def test_sessions_can_be_pickled_and_copied():
     with session("cured") as made:
         made.headers["X-Kept"] = "yes"
-        first = outcome(made, URLS["valid"])
+        assert outcome(made, URLS["valid"]) == FINE
         loads()
-        more = [pickle.loads(pickle.dumps(made)), copy.copy(made), copy.deepcopy(made)]
-        came = [[outcome(s, URLS["valid"]), outcome(s, URLS["expired"])[0]] for s in more]
-        kept = [[s.headers["X-Kept"], type(s.adapters["https://"]).__name__] for s in more]
-    return {"first": first, "came": came, "kept": kept}
+        for each in (pickle.loads(pickle.dumps(made)), copy.copy(made), copy.deepcopy(made)):
+            assert outcome(each, URLS["valid"]) == FINE
+            assert outcome(each, URLS["expired"])[0] == SSL_ERROR
+            assert each.headers["X-Kept"] == "yes"
+            assert type(each.adapters["https://"]) is shared_context.SharedContextAdapter
+    assert loads()["bundles"] == 0
 
 
-def fork():
-    """A child of a process with one thread; and one while another thread held the lock at the
-    moment of the fork. With what each loads, without a client certificate and with it."""
+def test_a_forked_child_keeps_contexts_that_no_other_thread_could_hold():
     shared_context.install()
-    assert get(URLS["valid"]) == get(ASKED["url"], cert=ASKED["cert"]) == 200
+    both = [(URLS["valid"], None), (DEMANDING, CERTS["alice"])]
+    assert [get(url, cert=cert) for url, cert in both] == [200, 200]
     loads()
-    found = {"alone": in_child()}
+    # What came, loads without and with a client certificate, shared connections in this process.
+    came = [200, 200, SSL_ERROR, 200, 200]
+    assert in_child() == [came, 0, 1, 5]
     held, release = threading.Event(), threading.Event()
 
     def hold():
@@ -233,11 +293,12 @@ def fork():
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait()
-    found["beside a thread"] = in_child()
+    beside_a_thread = in_child()
     release.set()
     holder.join()
-    found["parent"] = [get(URLS["valid"]), get(ASKED["url"], cert=ASKED["cert"])]
-    return found
+    assert beside_a_thread == [came, 1, 1, 5]
+    assert [get(url, cert=cert) for url, cert in both] == [200, 200]
+    assert loads()["bundles"] == 0
 
 
 def in_child():
@@ -250,7 +311,7 @@ def in_child():
         loads()
         came = [get(URLS[name]) for name in ("valid", "valid", "expired")]
         without = loads()["bundles"]
-        came += [get(ASKED["url"], cert=ASKED["cert"]) for _ in range(2)]
+        came += [get(DEMANDING, cert=CERTS["alice"]) for _ in range(2)]
         said = [came, without, loads()["bundles"], shared_context.stats()["shared"]]
         os.write(writer, json.dumps(said).encode())
         os._exit(0)
@@ -261,53 +322,64 @@ def in_child():
     return json.loads(said) if status == 0 else status
 
 
-def greenlets():
-    """30 requests of grequests, after its patches."""
-    import grequests
-
+def test_a_context_for_others_compares_host_names():
+    """Without urllib3, which has a kind of its own."""
     shared_context.install()
-    came = grequests.map([grequests.get(URLS["valid"]) for _ in range(30)])
-    bad = grequests.map([grequests.get(URLS["expired"])])
-    statuses, kind = [each.status_code for each in came], urllib3.util.ssl_.SSLContext.__module__
-    return {"came": statuses, "bad": bad, "class": kind}
+    context = shared_context.context(PATHS["file"])
+    assert get(URLS["valid"], verify=PATHS["file"]) == 200
+
+    def connect(name):
+        host, port = URLS[name].split("/")[2].split(":")
+        with socket.create_connection((host, int(port))) as plain:
+            context.wrap_socket(plain, server_hostname=host).close()
+
+    connect("valid")
+    assert isinstance(raised_by(partial(connect, "wrong host")), ssl.CertificateError)
+    # urllib3 before 2 compares names itself, so its connections need a context of another kind.
+    assert shared_context.stats()["loads"] == (2 if RELEASE < (2, 30) else 1)
 
 
-def zipped():
-    """The bundle that verify=True trusts, when certifi is in a zip archive."""
-    import certifi
+def test_no_context_of_pyopenssls_for_others_as_it_compares_no_names():
+    refused = raised_by(partial(shared_context.context, PATHS["file"]))
+    assert type(refused) is RuntimeError
+    assert "cannot compare host names" in str(refused)
 
+
+# What someone can do with the context of a response's socket: nothing, or he goes round the seal
+
+
+def test_a_responses_socket_carries_a_context_that_refuses_to_change():
     shared_context.install()
-    came = at_once(10, lambda _: get(URLS["valid"]))
-    came.append(get(URLS["expired"]))
-    return {"from": certifi.__file__, "came": came}
-
-
-# What someone does with the context of a response's socket
+    with socket_of("cured", URLS["valid"], verify=PATHS["file"]) as sock:
+        context = of_connections() if ASKED.get("inject") else sock.context
+        refused = 0
+        for words, change in changes(context, sock).items():
+            error = raised_by(change)
+            if ASKED.get("inject") and "has no attribute" in str(error):
+                continue  # what pyOpenSSL does not know
+            refused += 1
+            assert type(error) is shared_context.SharedContextError, words
+            assert "is shared with other connections" in str(error)
+            assert "verify=, cert=" in str(error)
+    assert refused > 15
+    assert issubclass(shared_context.SharedContextError, AttributeError)
+    assert isinstance(context, ssl.SSLContext) or ASKED.get("inject")
+    context.verify_mode = ssl.CERT_REQUIRED  # as urllib3 sets it each time
+    context.set_alpn_protocols(list(getattr(urllib3.util.ssl_, "ALPN_PROTOCOLS", [])))
+    assert others() == [200, SSL_ERROR]
+    assert of_connections() is context
+    assert shared_context.stats()["loads"] == 1
 
 
 def changes(context, sock):
     """Ways to change what connections trust or offer, as {words: call}."""
-    found = {
-        "load_verify_locations": lambda: context.load_verify_locations(PATHS["other"]),
-        "load_cert_chain": lambda: context.load_cert_chain(ASKED["cert"]),
-        "load_default_certs": lambda: context.load_default_certs(),
-        "set_default_verify_paths": lambda: context.set_default_verify_paths(),
-        "set_ciphers": lambda: context.set_ciphers("ALL"),
-        "set_alpn_protocols": lambda: context.set_alpn_protocols(["h2"]),
-        "set_ecdh_curve": lambda: context.set_ecdh_curve("prime256v1"),
-        "set_servername_callback": lambda: context.set_servername_callback(print),
-        "del": lambda: context.__delattr__("verify_mode"),
-    }
-    if ASKED.get("inject"):
-        inner = sock.connection.get_context()
-        found["set_verify"] = lambda: inner.set_verify(0, lambda *_: True)
-        found["get_cert_store"] = lambda: inner.get_cert_store()
-        found["pyOpenSSL's load_verify_locations"] = (
-            lambda: inner.load_verify_locations(PATHS["other"])
-        )  # fmt: skip
-        found["pyOpenSSL's use_certificate_file"] = (
-            lambda: inner.use_certificate_file(ASKED["cert"])
-        )  # fmt: skip
+    other, cert = PATHS["other"], CERTS["alice"]
+    calls = [
+        ("load_verify_locations", other), ("load_cert_chain", cert), ("load_default_certs",),
+        ("set_default_verify_paths",), ("set_ciphers", "ALL"), ("set_alpn_protocols", ["h2"]),
+        ("set_ecdh_curve", "prime256v1"), ("set_servername_callback", print),
+        ("__delattr__", "verify_mode"),
+    ]  # fmt: skip
     values = {
         "verify_mode": ssl.CERT_NONE, "check_hostname": not context.check_hostname, "options": 0,
         "verify_flags": 0, "minimum_version": ssl.TLSVersion.TLSv1_1, "sslsocket_class": object,
@@ -317,10 +389,19 @@ def changes(context, sock):
         "post_handshake_auth": not getattr(context, "post_handshake_auth", None),
         "_msg_callback": print, "__class__": ssl.SSLContext,
     }  # fmt: skip
-    for name, value in values.items():
-        if hasattr(context, name):  # not in each Python
-            found["%s =" % name] = partial(setattr, context, name, value)
+    # Not each Python has each attribute.
+    calls += [("__setattr__", *pair) for pair in values.items() if hasattr(context, pair[0])]
+    found = {str(call): partial(call_on, context, *call) for call in calls}
+    if ASKED.get("inject"):
+        inner = sock.connection.get_context()
+        for call in (("set_verify", 0, lambda *_: True), ("get_cert_store",),
+                     ("load_verify_locations", other), ("use_certificate_file", cert)):  # fmt: skip
+            found["pyOpenSSL's %s" % call[0]] = partial(call_on, inner, *call)
     return found
+
+
+def call_on(context, name, *arguments):
+    return getattr(context, name)(*arguments)
 
 
 def of_connections():
@@ -328,125 +409,137 @@ def of_connections():
     return shared_context._context(ssl.CERT_REQUIRED, PATHS["file"])
 
 
-def sealed():
-    """What happens to each of these changes, and what others come to afterwards."""
-    shared_context.install()
-    made = requests.Session()
-    response = made.get(URLS["valid"] + "/?keep", verify=PATHS["file"], stream=True)
-    sock = response.raw._connection.sock
-    context = of_connections() if ASKED.get("inject") else sock.context
-    came = {}
-    for words, change in changes(context, sock).items():
-        try:
-            change()
-            came[words] = ["changed"]
-        except Exception as error:
-            came[words] = [type(error).__name__, isinstance(error, AttributeError), str(error)]
-    context.verify_mode = ssl.CERT_REQUIRED  # as urllib3 sets it each time
-    context.set_alpn_protocols(list(urllib3.util.ssl_.ALPN_PROTOCOLS)
-                               if hasattr(urllib3.util.ssl_, "ALPN_PROTOCOLS") else [])  # fmt: skip
-    return {"came": came, "after": others(), "loads": shared_context.stats()["loads"],
-            "is an SSLContext": isinstance(context, ssl.SSLContext),
-            "still shared": of_connections() is context}  # fmt: skip
-
-
 def others():
     """What sessions that trust the root get from those of the root and of another issuer."""
     return [get(URLS[name], verify=PATHS["file"]) for name in ("valid", "unknown issuer")]
 
 
-def round_the_seal():
+def test_a_context_that_was_changed_all_the_same_is_left_to_who_did_it():
     """Somebody calls ssl.SSLContext's own setters on a shared context."""
     shared_context.install()
-    context, log = of_connections(), Listening()
+    context = of_connections()
     if context.check_hostname:
         ssl.SSLContext.check_hostname.__set__(context, False)
     ssl.SSLContext.verify_mode.__set__(context, ssl.CERT_NONE)
-    after = others()
-    return {"after": after, "mode": int(context.verify_mode), "loads": loads(),
-            "again": of_connections() is context, "log": log.said}  # fmt: skip
+    assert others() == [200, SSL_ERROR]
+    assert context.verify_mode == ssl.CERT_NONE
+    assert of_connections() is not context
+    assert loads()["bundles"] == 2
+
+
+def test_truststores_contexts_are_not_shared():
+    import truststore
+
+    truststore.inject_into_ssl()
+    shared_context.install()
+    os.environ["SSL_CERT_FILE"] = PATHS["file"]
+    assert [get(URLS["valid"], verify=PATHS["file"]) for _ in range(3)] == [200] * 3
+    assert get(URLS["unknown issuer"], verify=PATHS["file"]) == SSL_ERROR
+    assert urllib3.util.ssl_.SSLContext.__module__.startswith("truststore.")
+    why = "truststore._api.SSLContext is not known to be safe to share"
+    stats = shared_context.stats()
+    assert (stats["own"], stats["shared"]) == ({why: 4}, 0)
 
 
 # What others have exchanged
 
 
-def proxy_asserting():
-    """An https proxy with a certificate for another name, and a manager that allows that."""
+def test_a_limit_that_a_connection_sets_late_is_kept():
+    """The version of TLS where a class of the program's own sets a limit as it connects."""
+    pools = urllib3.connectionpool.HTTPSConnectionPool
 
-    def allow(adapter, proxy, **kwargs):
-        return stock(adapter, proxy, proxy_assert_hostname=ASKED["asserted"], **kwargs)
+    class Late(pools.ConnectionCls):
+        def connect(self):
+            self.ssl_maximum_version = ssl.TLSVersion.TLSv1_2
+            return super().connect()
 
-    found = {}
-    for kind in ("stock", "cured"):
-        with session(kind) as made:
-            adapter = made.adapters["https://"]
-            stock = type(adapter).proxy_manager_for
-            adapter.proxy_manager_for = partial(allow, adapter)
-            made.proxies = {"https": ASKED["proxy"]}
-            found[kind] = outcome(made, URLS["valid"])
-    return found
+    pools.ConnectionCls = Late
+    for kind in ("stock", "stock", "cured", "cured"):
+        with socket_of(kind, URLS["valid"], verify=PATHS["file"]) as sock:
+            assert sock.version() == "TLSv1.2", kind
+    # The first connects again, with a context of its own; the second does so at once.
+    own = {"it was given ssl_maximum_version": 1, "it changes its context": 1}
+    assert shared_context.stats()["own"] == own
 
 
-def replaced_functions():
-    """Functions of urllib3 that a program replaces by its own: how often each is called, and what
-    comes of three connections."""
-    found = {}
+def test_a_manager_that_allows_a_proxy_another_name_keeps_doing_so():
+    assert alike(partial(proxy_asserting, name=False)) == FINE
+    # The control: with no such word the same proxy is refused.
+    assert alike(partial(proxy_asserting, name=None)) != FINE
+
+
+def proxy_asserting(kind, name):
+    """An https proxy with a certificate for another name, and a manager that is told to assert
+    that name."""
+    with session(kind) as made:
+        adapter = made.adapters["https://"]
+        adapter.proxy_manager_for = partial(adapter.proxy_manager_for, proxy_assert_hostname=name)
+        made.proxies = {"https": WORLD["proxy of another name"]}
+        return outcome(made, URLS["valid"])
+
+
+def test_functions_that_a_program_replaced_are_called_as_ever():
+    used = {}
     for name in ("create_urllib3_context", "ssl_wrap_socket"):
         for module in (urllib3.connection, urllib3.util.ssl_):
-            stock, calls = getattr(module, name), []
-
-            def replacing(*args, stock=stock, calls=calls, **kwargs):
-                calls.append(1)
-                return stock(*args, **kwargs)
-
-            for kind in ("stock", "cured"):
-                del calls[:]
-                setattr(module, name, replacing)
-                try:
-                    valid = partial(once, kind, URLS["valid"], verify=PATHS["file"])
-                    came = [valid()[0] for _ in range(3)]
-                finally:
-                    setattr(module, name, stock)
-                found.setdefault(module.__name__ + "." + name, []).append([came, len(calls)])
-    return {"called": found, "own": shared_context.stats()["own"]}
+            used[module.__name__ + "." + name] = alike(partial(calls_of, module, name))
+    # Connections use the names that urllib3.connection imported.
+    assert list(used.values()) == [3, 0, 3, 0]
+    assert shared_context.stats()["own"] == {"%s was replaced" % name: 3 for name in used}
 
 
-def key_log():
-    """Connections before, while and after SSLKEYLOGFILE is set: the keys that are written."""
-    found, path = {}, PATHS["missing"] + "-key-log"
-    for kind in ("stock", "cured"):
+def calls_of(module, name, kind):
+    """How often three connections call a function in the place of one of urllib3's."""
+    stock, calls = getattr(module, name), []
+
+    def replacing(*args, **kwargs):
+        calls.append(1)
+        return stock(*args, **kwargs)
+
+    setattr(module, name, replacing)
+    try:
+        for _ in range(3):
+            assert once(kind, URLS["valid"], verify=PATHS["file"]) == FINE
+    finally:
+        setattr(module, name, stock)
+    return len(calls)
+
+
+def test_a_later_sslkeylogfile_is_written_to_as_ever():
+    """Before, while and after it is set: the keys that are written."""
+    path = PATHS["missing"] + "-key-log"
+
+    def written(kind):
         lines = []
         for wanted in (None, path, None):
             os.environ.pop("SSLKEYLOGFILE", None)
             if wanted:
                 os.environ["SSLKEYLOGFILE"] = wanted
-            assert once(kind, URLS["valid"]) == [200, []]
-            if os.path.exists(path):
-                with open(path) as file:
-                    lines.append(sum(not line.startswith("#") for line in file))
-            else:
-                lines.append(0)
+            assert once(kind, URLS["valid"]) == FINE
+            with open(path, "a+") as file:
+                file.seek(0)
+                lines.append(sum(not line.startswith("#") for line in file))
         os.remove(path)
-        found[kind] = lines
-    return found
+        return lines
+
+    before, meanwhile, after = alike(written)
+    assert before == 0 < meanwhile == after
 
 
-def ciphers():
+def test_other_ciphers_in_urllib3s_variable_make_another_context():
     """urllib3 before version 2 takes its ciphers from a variable, which programs change."""
-    found = []
-    for ciphers in ("ECDHE+AESGCM", "ECDHE+CHACHA20"):
+    for ciphers, sign in (("ECDHE+AESGCM", "GCM"), ("ECDHE+CHACHA20", "CHACHA20")):
         urllib3.util.ssl_.DEFAULT_CIPHERS = ciphers + ":!aNULL"
-        for kind in ("stock", "cured"):
-            with session(kind) as made:
-                url = ASKED["url"] + "/?keep"
-                response = made.get(url, cert=ASKED["cert"], stream=True)
-                found.append(response.raw._connection.sock.cipher()[0])
-    return {"found": found}
+        assert sign in alike(cipher)
 
 
-def changing():
-    """Connections of a class of the program's own, put into urllib3's pools after `install`, which
-    changes its context: then each needs its own."""
+def cipher(kind):
+    with socket_of(kind, WORLD["demanding TLS 1.2"], cert=CERTS["alice"]) as sock:
+        return sock.cipher()[0]
+
+
+def test_connections_that_change_their_context_get_their_own_and_the_log_says_so():
+    """They are of a class of the program's own, put into urllib3's pools after `install`."""
     shared_context.install()
     pools, log = urllib3.connectionpool.HTTPSConnectionPool, Listening()
     stock, connected = pools.ConnectionCls, []
@@ -458,51 +551,16 @@ def changing():
                 self.ssl_context.set_ciphers("DEFAULT")
             return super().connect()
 
-    first = get(URLS["valid"])
-    pools.ConnectionCls = Changing
-    came = [get(URLS["valid"]) for _ in range(3)]
-    pools.ConnectionCls = stock
-    last = get(URLS["valid"])
-    return {"came": [first, came, last], "connected": connected, "stats": shared_context.stats(),
-            "warned": [words for level, words in log.said if level == "WARNING"]}  # fmt: skip
-
-
-def late():
-    """The version of TLS where a class of the program's own sets a limit as it connects."""
-    pools, found = urllib3.connectionpool.HTTPSConnectionPool, {}
-
-    class Late(pools.ConnectionCls):
-        def connect(self):
-            self.ssl_maximum_version = ssl.TLSVersion.TLSv1_2
-            return super().connect()
-
-    pools.ConnectionCls = Late
-    for kind in ("stock", "cured"):
-        found[kind] = []
-        for _ in range(2):
-            with session(kind) as made:
-                response = made.get(URLS["valid"] + "/?keep", verify=PATHS["file"], stream=True)
-                found[kind].append(response.raw._connection.sock.version())
-    return dict(found, own=shared_context.stats()["own"])
-
-
-def names():
-    """What a context for others does with a server's name, without urllib3; and its own kind."""
-    shared_context.install()
-    try:
-        context = shared_context.context(PATHS["file"])
-    except RuntimeError as error:
-        return {"refused": str(error)}
-    found = {"came": [get(URLS["valid"], verify=PATHS["file"])]}
-    for name in ("valid", "wrong host"):
-        host, port = URLS[name].split("/")[2].split(":")
-        try:
-            with socket.create_connection((host, int(port))) as plain:
-                context.wrap_socket(plain, server_hostname=host).close()
-            found[name] = "accepted"
-        except ssl.CertificateError:
-            found[name] = "refused"
-    return dict(found, loads=shared_context.stats()["loads"])
+    for kind, n in ((stock, 1), (Changing, 3), (stock, 1)):
+        pools.ConnectionCls = kind
+        assert [get(URLS["valid"]) for _ in range(n)] == [200] * n
+    # The first of them connects again, with a context of its own; the others do so at once.
+    assert connected == ["Changing"] * 4
+    [warning] = log.said("WARNING")
+    assert "set_ciphers is refused" in warning
+    stats = shared_context.stats()
+    assert stats["own"] == {"it changes its context": 3}
+    assert (stats["shared"], stats["loads"]) == (3, 1)
 
 
 # install(), stats() and what is not known here
@@ -515,111 +573,101 @@ class Mounted(requests.adapters.HTTPAdapter):
         self.poolmanager = urllib3.PoolManager(num_pools=connections, maxsize=maxsize, block=block)
 
 
-def mounted():
-    """The loads of two connections for each of these adapters, before `install`, after, and
-    after `uninstall`."""
-    kinds = {
-        "requests.get": None,
-        "max_retries": lambda: requests.adapters.HTTPAdapter(max_retries=3),
-        "a class of one's own": Mounted,
-        "pickled": lambda: pickle.loads(pickle.dumps(requests.adapters.HTTPAdapter())),
-    }
-    found = {}
-    signature = str(inspect.signature(requests.adapters.HTTPAdapter))
-    for when, change in (("before", None), ("installed", shared_context.install),
-                         ("again", shared_context.install),
-                         ("after", shared_context.uninstall)):  # fmt: skip
-        if change:
-            change()
-        shared_context._contexts.clear()
-        for name, adapter in kinds.items():
-            came = []
-            for _ in range(2):
-                made = requests.Session()
-                if adapter:
-                    made.mount("https://", adapter())
-                came.append(outcome(made, URLS["valid"], verify=PATHS["file"])[0])
-            assert came == [200, 200], (when, name, came)
-            found["%s, %s" % (when, name)] = loads()["bundles"]
-        assert str(inspect.signature(requests.adapters.HTTPAdapter)) == signature
+#: Adapters of a program's own; None: requests' as it comes.
+ADAPTERS = (
+    None,
+    lambda: requests.adapters.HTTPAdapter(max_retries=3),
+    Mounted,
+    lambda: pickle.loads(pickle.dumps(requests.adapters.HTTPAdapter())),
+)
+
+
+def test_install_covers_adapters_that_are_mounted_afterwards():
+    signature = inspect.signature(requests.adapters.HTTPAdapter)
+    assert loads_of_adapters() == [2, 2, 2, 2]
+    for _ in range(2):  # again, and nothing comes of it
+        shared_context.install()
+        assert sum(loads_of_adapters()) == 1
+        assert inspect.signature(requests.adapters.HTTPAdapter) == signature
+    shared_context.uninstall()
+    assert loads_of_adapters() == [2, 2, 2, 2]
+    assert inspect.signature(requests.adapters.HTTPAdapter) == signature
+
+
+def loads_of_adapters():
+    """How often two connections load, for each of the adapters."""
+    found = []
+    shared_context._contexts.clear()
+    for adapter in ADAPTERS:
+        for _ in range(2):
+            made = requests.Session()
+            if adapter:
+                made.mount("https://", adapter())
+            assert outcome(made, URLS["valid"], verify=PATHS["file"]) == FINE
+        found.append(loads()["bundles"])
     return found
 
 
-def counted():
-    """stats() and the log after one connection of each kind."""
+def test_stats_and_the_log_say_who_shares_and_why_others_do_not():
+    """After one connection of each kind."""
     shared_context.install()
     log = Listening()
     for verify in (True, True, PATHS["file"], False, PATHS["directory"], PATHS["corrupt"]):
         get(URLS["valid"], verify=verify)
-    with session("cured") as made:
-        made.adapters["https://"].poolmanager.connection_pool_kw["assert_hostname"] = "127.0.0.1"
-        outcome(made, URLS["valid"])
-    with session("cured") as made:
-        manager = made.adapters["https://"].poolmanager
-        manager.connection_pool_kw["ssl_context"] = ssl.create_default_context()
-        outcome(made, URLS["valid"], verify=PATHS["file"])
-    return {"stats": shared_context.stats(), "log": log.said}
+    for told in ({"assert_hostname": "127.0.0.1"}, {"ssl_context": ssl.create_default_context()}):
+        with session("cured") as made:
+            made.adapters["https://"].poolmanager.connection_pool_kw.update(told)
+            outcome(made, URLS["valid"], verify=PATHS["file"] if "ssl_context" in told else True)
+    why = ("it was given ca_cert_dir", "its files cannot be loaded", "it was given assert_hostname",
+           "it was given ssl_context")  # fmt: skip
+    assert shared_context.stats() == {
+        "contexts": 3, "loads": 2, "shared": 4, "own": dict.fromkeys(why, 1), "missing": [],
+    }  # fmt: skip
+    [said] = log.said("INFO")
+    assert "its files cannot be loaded" in said
+    assert not log.said("WARNING")
 
 
-def unexpected():
+def test_an_error_that_was_not_expected_is_logged_and_leaves_requests_stock():
     """A connection for which no context can be looked up, since urllib3 has something odd."""
     shared_context.install()
     log = Listening()
     urllib3.util.ssl_.DEFAULT_CIPHERS = ["a list"]
-    came = [get(URLS["valid"]), get(URLS["expired"])]
-    return {"came": came, "stats": shared_context.stats(), "log": log.said}
+    assert [get(URLS["valid"]), get(URLS["expired"])] == [200, SSL_ERROR]
+    assert shared_context.stats()["own"] == {"an unexpected error, see the log": 2}
+    assert len(log.said("WARNING")) == len(log.buffer) == 2
 
 
-def guarded():
-    """Connections where a name is gone that the cure needs: see `remove` in trust_client.py."""
+def test_where_a_name_is_gone_requests_stays_stock_and_says_so():
+    """See `remove` in trust_client.py."""
     shared_context.install()
-    came = [get(URLS["valid"]), get(URLS["valid"]), get(URLS["expired"])]
-    came += once("cured", URLS["valid"])[:1]
-    try:
-        shared_context.context()
-        refused = None
-    except RuntimeError as error:
-        refused = str(error)
-    said = [[each.category.__name__, str(each.message)] for each in SAID]
-    return {"came": came, "stats": shared_context.stats(), "said": said, "refused": refused,
-            "contexts": len(shared_context._contexts)}  # fmt: skip
+    assert [get(URLS[name]) for name in ("valid", "valid", "expired")] == [200, 200, SSL_ERROR]
+    assert once("cured", URLS["valid"]) == FINE
+    assert loads()["bundles"] == 4
+    assert len(shared_context._contexts) == 0
+    [warning], gone = SAID, ASKED["remove"].replace(":", ".").rpartition(".")[2]
+    assert warning.category is RuntimeWarning
+    assert gone in str(warning.message) and "no SSLContext is shared" in str(warning.message)
+    [missing] = shared_context.stats()["missing"]
+    assert missing.rpartition(".")[2] == gone
+    refused = raised_by(shared_context.context)
+    assert type(refused) is RuntimeError and gone in str(refused)
 
 
-def unknown_context():
-    """Connections with a kind of context that is not known to be safe to share: truststore's."""
-    shared_context.install()
-    os.environ["SSL_CERT_FILE"] = PATHS["file"]
-    came = [get(URLS["valid"], verify=PATHS["file"]) for _ in range(3)]
-    came.append(get(URLS["unknown issuer"], verify=PATHS["file"]))
-    kind = urllib3.util.ssl_.SSLContext
-    return {"came": came, "kind": kind.__module__.partition(".")[0],
-            "stats": shared_context.stats()}  # fmt: skip
-
-
-def for_others():
-    """One context for httpx and for urllib3 used directly."""
+def test_httpx_and_urllib3_take_a_shared_context_too():
     import httpx
 
-    def ask(client, name):
-        try:
-            return client.get(URLS[name]).status_code
-        except httpx.ConnectError:
-            return "refused"
-
-    found = {}
-    for name in ("valid", "unknown issuer"):
-        found["httpx, " + name] = []
-        for protocols in ((), ("http/1.1", "h2")):
-            context = shared_context.context(PATHS["file"], alpn=protocols)
-            with httpx.Client(verify=context, http2=bool(protocols)) as client:
-                found["httpx, " + name].append(ask(client, name))
+    for protocols in ((), ("http/1.1", "h2")):
+        context = shared_context.context(PATHS["file"], alpn=protocols)
+        with httpx.Client(verify=context, http2=bool(protocols)) as client:
+            assert client.get(URLS["valid"]).status_code == 200
+            refused = partial(client.get, URLS["unknown issuer"])
+            assert type(raised_by(refused)) is httpx.ConnectError
     with urllib3.PoolManager(ssl_context=shared_context.context(PATHS["file"])) as pool:
-        found["urllib3, valid"] = pool.request("GET", URLS["valid"]).status
-        try:
-            pool.request("GET", URLS["unknown issuer"], retries=False)
-        except urllib3.exceptions.SSLError:
-            found["urllib3, unknown issuer"] = "refused"
-    return found
+        assert pool.request("GET", URLS["valid"]).status == 200
+        refused = partial(pool.request, "GET", URLS["unknown issuer"], retries=False)
+        assert type(raised_by(refused)) is urllib3.exceptions.SSLError
+    assert loads()["bundles"] == 2  # with HTTP/2 and without
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import eventlet  # noqa: E402
 
 eventlet.monkey_patch()
 import requests  # noqa: E402
-from at_once import fetch_all, page_of  # noqa: E402
+from at_once import fetch_all  # noqa: E402
 
 if os.environ.get("PATIENT") == "injected":
     from urllib3.contrib import pyopenssl
@@ -18,7 +18,7 @@ if os.environ.get("PATIENT") == "injected":
 
 def fetch_pages(urls, ca_file):
     def fetch(url):
-        return page_of(requests.get(url, verify=ca_file).text)
+        return requests.get(url, verify=ca_file).content
 
     return list(eventlet.GreenPool(len(urls)).imap(fetch, urls))
 

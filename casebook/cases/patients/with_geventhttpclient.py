@@ -8,7 +8,7 @@ if os.environ.get("PATIENT") == "patched":
     monkey.patch_all()
 
 import gevent.pool
-from at_once import fetch_all, page_of
+from at_once import fetch_all
 from geventhttpclient import HTTPClient
 
 
@@ -17,7 +17,7 @@ def fetch_pages(urls, ca_file):
         client = HTTPClient.from_url(url, ssl_options={"ca_certs": ca_file})
         response = client.get("/" + url.split("/", 3)[3])
         assert response.status_code == 200
-        return page_of(bytes(response.read()))
+        return response.read()
 
     return gevent.pool.Pool(len(urls)).map(fetch, urls)
 

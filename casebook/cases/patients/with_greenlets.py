@@ -2,12 +2,12 @@
 
 import gevent.pool
 import requests
-from at_once import fetch_all, page_of
+from at_once import fetch_all
 
 
 def fetch_pages(urls, ca_file):
     def fetch(url):
-        return page_of(requests.get(url, verify=ca_file).text)
+        return requests.get(url, verify=ca_file).content
 
     return gevent.pool.Pool(len(urls)).map(fetch, urls)
 

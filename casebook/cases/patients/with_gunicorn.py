@@ -59,7 +59,7 @@ def ask(url):
 
 def fetch_pages(urls, _):
     with ThreadPool(len(urls)) as pool:
-        return [page_of(body) for body in pool.map(ask, urls)]
+        return pool.map(ask, urls)
 
 
 def main():
@@ -90,6 +90,6 @@ def main():
 
 
 if __name__ == "__main__":
-    from at_once import fetch_all, page_of
+    from at_once import fetch_all
 
     main()

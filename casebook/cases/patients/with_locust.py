@@ -3,7 +3,7 @@
 import os
 
 import gevent
-from at_once import fetch_all, page_of
+from at_once import fetch_all
 from locust import FastHttpUser, HttpUser
 from locust.env import Environment
 
@@ -12,13 +12,13 @@ if os.environ.get("PATIENT") == "injected":
 
     pyopenssl.inject_into_urllib3()
 
-waiting, pages, trusted = [], [], []
+waiting, bodies, trusted = [], [], []
 
 
 def visit(user):
     """Fetch one of the pages, and then wait for the end."""
     if waiting:
-        pages.append(page_of(user.fetch(waiting.pop()).text))
+        bodies.append(user.fetch(waiting.pop()).content)
     gevent.sleep(1)
 
 
@@ -43,10 +43,10 @@ def fetch_pages(urls, ca_file):
     runner = Environment(user_classes=[user]).create_local_runner()
     runner.start(len(urls), spawn_rate=1000)
     with gevent.Timeout(60):
-        while len(pages) < len(urls):
+        while len(bodies) < len(urls):
             gevent.sleep(0.01)
     runner.quit()
-    return pages
+    return bodies
 
 
 if __name__ == "__main__":

@@ -1,0 +1,77 @@
+"""What the cure loads, keeps apart, refuses and says: the tests of trust_tasks.py, which run inside
+stacks."""
+
+import re
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from trust_runs import HERE, NEWEST, OLDEST, every_version, run, site_packages
+
+SCRIPT = "trust_tasks.py"
+SEALED = "a_responses_socket_carries_a_context_that_refuses_to_change"
+GONE = "where_a_name_is_gone_requests_stays_stock_and_says_so"
+ZIP, INJECTED = "certifi_in_a_zip_archive", "stage-2-injected-today"
+#: In one stack alone: which, the test, and what is asked of trust_client.py.
+IN_ONE = [
+    (NEWEST, "only_so_many_contexts_are_kept_and_the_least_recently_used_goes_first", {}),
+    (NEWEST, "a_limit_that_a_connection_sets_late_is_kept", {}),
+    (NEWEST, "a_manager_that_allows_a_proxy_another_name_keeps_doing_so", {}),
+    (NEWEST, "a_later_sslkeylogfile_is_written_to_as_ever", {}),
+    (NEWEST, "an_error_that_was_not_expected_is_logged_and_leaves_requests_stock", {}),
+    (OLDEST, "other_ciphers_in_urllib3s_variable_make_another_context", {}),
+    (INJECTED, "no_context_of_pyopenssls_for_others_as_it_compares_no_names", {"inject": True}),
+    (INJECTED, SEALED, {"inject": True}),
+    (NEWEST, "truststores_contexts_are_not_shared", {"beside": "truststore-today"}),
+    (NEWEST, "httpx_and_urllib3_take_a_shared_context_too", {"beside": "httpx-today"}),
+    (NEWEST, GONE, {"remove": "urllib3.util.ssl_:resolve_cert_reqs"}),
+    (NEWEST, GONE, {"remove": "requests.adapters:HTTPAdapter.proxy_manager_for"}),
+]
+UNDER_GEVENT = ("greenlets_share", SEALED)
+#: All the others in every release, and one of these there too.
+KNOWN = re.findall(r"^def test_(\w+)", (HERE / SCRIPT).read_text(), re.M)
+ELSEWHERE = {name for _, name, _ in IN_ONE} | {ZIP, *UNDER_GEVENT}
+EVERYWHERE = [SEALED, *(name for name in KNOWN if name not in ELSEWHERE)]
+
+
+@pytest.fixture
+def inside(world, cure):
+    """inside(version, name, **asked): run a test of trust_tasks.py. beside: a stack whose packages
+    are there too."""
+
+    def running(version, name, **asked):
+        if "beside" in asked:
+            asked["beside"] = str(site_packages(asked["beside"]))
+        run(version, SCRIPT, f"test_{name}", world, cure, **asked)
+
+    return running
+
+
+@every_version
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_in_every_release(inside, version, name):
+    inside(version, name)
+
+
+@every_version
+@pytest.mark.parametrize("name", UNDER_GEVENT)
+def test_under_gevent(inside, version, name):
+    inside(version, name, gevent=True)
+
+
+@pytest.mark.parametrize(("stack", "name", "asked"), IN_ONE)
+def test_in_one_stack(inside, stack, name, asked):
+    inside(stack, name, **asked)
+
+
+@every_version
+def test_with_certifi_in_a_zip_archive(inside, version, world, tmp_path):
+    shutil.copytree(site_packages(version) / "certifi", tmp_path / "certifi")
+    shutil.copy(world["paths"]["certifi"], tmp_path / "certifi" / "cacert.pem")
+    packages = tmp_path / "packages.zip"
+    with zipfile.ZipFile(packages, "w") as archive:
+        for path in sorted((tmp_path / "certifi").glob("*.*")):
+            archive.write(path, Path("certifi") / path.name)
+    # The archive's file is unpacked into the temporary folder, under a fixed name.
+    inside(version, ZIP, zip=str(packages), variables={"TMPDIR": str(tmp_path)})
