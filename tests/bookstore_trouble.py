@@ -1,11 +1,10 @@
 """A bookstore that misbehaves: python bookstore_trouble.py SPEC (JSON), in an environment with h2.
 
 SPEC: {"books": the file of the books, "chain_file", "key_file", "book": the id in trouble,
-"after": requests that a connection lives for, "streams": how many it takes at a time, "wanted":
-["<trouble> <protocol>", ...]}.
+"after": requests that a connection lives for, "streams": how many it takes at a time, "troubles"}.
 
-Listens on one port for each that is wanted, prints {"<trouble> <protocol>": port} as one line, and
-ends with its standard input. HTTP/1.1 is written by hand; HTTP/2's frames are h2's.
+Listens on one port for each trouble, prints {trouble: port} as one line, and ends with its standard
+input. HTTP/1.1 is written by hand; HTTP/2's frames are h2's.
 
 The troubles: none · few-streams (SETTINGS that allow few; more are refused) · refused (more are
 refused though SETTINGS allow them) · goaway (each connection ends after so many requests) ·
@@ -189,12 +188,11 @@ def serve(raw, context, answers):
                 speak_http1(tls, answers)
 
 
-def listen(spec, trouble, protocol):
+def listen(spec, trouble):
     """Accept connections in the background; the port."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(spec["chain_file"], spec["key_file"])
-    speaks_h2 = protocol == "h2" and trouble != "other-protocol"
-    context.set_alpn_protocols(["h2"] if speaks_h2 else ["http/1.1"])
+    context.set_alpn_protocols(["http/1.1"] if trouble == "other-protocol" else ["h2", "http/1.1"])
     answers = Answers(spec, trouble)
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
 
@@ -209,8 +207,7 @@ def listen(spec, trouble, protocol):
 
 def main():
     spec = json.loads(sys.argv[1])
-    ports = {wanted: listen(spec, *wanted.split()) for wanted in spec["wanted"]}
-    print(json.dumps(ports), flush=True)
+    print(json.dumps({each: listen(spec, each) for each in spec["troubles"]}), flush=True)
     sys.stdin.read()
 
 
