@@ -1,11 +1,10 @@
 """A bookstore that misbehaves: python bookstore_trouble.py SPEC (JSON), in an environment with h2.
 
 SPEC: {"books": the file of the books, "chain_file", "key_file", "book": the id in trouble,
-"after": requests that a connection lives for, "streams": how many it takes at a time, "wanted":
-["<trouble> <protocol>", ...]}.
+"after": requests that a connection lives for, "streams": how many it takes at a time, "troubles"}.
 
-Listens on one port for each that is wanted, prints {"<trouble> <protocol>": port} as one line, and
-ends with its standard input. HTTP/1.1 is written by hand; HTTP/2's frames are h2's.
+Listens on one port for each trouble, prints {trouble: port} as one line, and ends with its standard
+input. HTTP/1.1 is written by hand; HTTP/2's frames are h2's.
 
 The troubles: none · few-streams (SETTINGS that allow few; more are refused) · refused (more are
 refused though SETTINGS allow them) · goaway (each connection ends after so many requests) ·
@@ -24,7 +23,6 @@ import struct
 import sys
 import threading
 import time
-from urllib.parse import parse_qs, urlsplit
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
@@ -36,46 +34,31 @@ REFUSED_STREAM, INTERNAL_ERROR = 7, 2
 
 
 class Answers:
-    """What a trouble answers to a path."""
+    """What is answered in a trouble. A connection that asks for anything else is closed."""
 
-    def __init__(self, spec, trouble):
-        with open(spec["books"], encoding="utf-8") as file:
-            self.books = json.load(file)
+    def __init__(self, spec, trouble, usual):
         self.spec, self.trouble = spec, trouble
+        self.about = f"/book?id={spec['book']}"
         self.have_left = False
-
-    def to(self, path):
-        """Status, announced length and body; None for no answer. Raises ConnectionError for a
-        connection that is to be closed now."""
-        query = parse_qs(urlsplit(path).query)
-        if "id" not in query:
-            return self.listing()
-        book = query["id"][0]
-        if self.trouble == "hangs-up":
-            raise ConnectionError
-        if book != self.spec["book"]:
-            return whole(self.books[book])
-        _, length, body = whole(self.books[book])
-        other = next(iter(self.books.values()))
-        return {
-            "missing": (404, 0, b""),
-            "cut-short": (200, length, body[: length // 2]),
-            "half": (200, length // 2, body[: length // 2]),
-            "wrong-body": whole(other),
-            "stall": None,
-        }.get(self.trouble, (200, length, body))
-
-    def listing(self):
-        if self.trouble == "stalled-list":
-            return None
-        is_short = self.trouble == "short-list"
-        return whole([book for book in self.books if not (is_short and book == self.spec["book"])])
-
-    def is_about(self, path):
-        return path.endswith("=" + self.spec["book"])
+        _, length, body = usual[self.about]
+        half = body[: length // 2]
+        ids = [path.partition("=")[2] for path in usual if path not in ("/", self.about)]
+        otherwise = {
+            "missing": {self.about: (404, 0, b"")},
+            "cut-short": {self.about: (200, length, half)},
+            "half": {self.about: (200, len(half), half)},
+            "wrong-body": {self.about: usual[f"/book?id={ids[0]}"]},
+            "short-list": {"/": whole(ids)},
+            "stall": {self.about: None},
+            "stalled-list": {"/": None},
+        }
+        self.by_path = usual | otherwise.get(trouble, {})
+        if trouble == "hangs-up":
+            self.by_path = {"/": usual["/"]}
 
 
 def whole(content):
+    """Status, announced length and body; in the place of all three stands None for no answer."""
     body = json.dumps(content).encode()
     return 200, len(body), body
 
@@ -90,17 +73,18 @@ def speak_http1(tls, answers):
         while stream.readline().strip():
             pass
         path = line[1].decode()
-        if answers.is_about(path) and answers.trouble == "reset":
+        if path == answers.about and answers.trouble == "reset":
             # A TCP reset, as of a server that died.
             tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return
-        if answers.is_about(path) and answers.trouble == "nonsense":
+        if path == answers.about and answers.trouble == "nonsense":
             tls.sendall(b"\x00\xff nothing that means anything\r\n\r\n" * 40)
             continue
-        answer = answers.to(path)
-        if answer is None:
+        if path not in answers.by_path:
+            return
+        if answers.by_path[path] is None:
             time.sleep(60)
-        status, announced, body = answer
+        status, announced, body = answers.by_path[path]
         is_last = answers.trouble == "goaway" and count == answers.spec["after"]
         head = f"HTTP/1.1 {status} whatever\r\nContent-Length: {announced}\r\n"
         head += "Connection: close\r\n" if is_last else ""
@@ -148,9 +132,9 @@ class Http2:
         for open_streams, (stream, path) in enumerate(asked, 1):
             if trouble in ("few-streams", "refused") and open_streams > spec["streams"]:
                 self.h2.reset_stream(stream, REFUSED_STREAM)
-            elif self.answers.is_about(path) and trouble == "reset":
+            elif path == self.answers.about and trouble == "reset":
                 self.h2.reset_stream(stream, INTERNAL_ERROR)
-            elif self.answers.is_about(path) and trouble == "nonsense":
+            elif path == self.answers.about and trouble == "nonsense":
                 frame = HeadersFrame(stream, data=b"\xff" * 40, flags=["END_HEADERS"])
                 self.tls.sendall(self.h2.data_to_send() + frame.serialize())
             else:
@@ -165,10 +149,11 @@ class Http2:
                 raise ConnectionError
 
     def answer_one(self, stream, path):
-        answer = self.answers.to(path)
-        if answer is None:
+        if path not in self.answers.by_path:
+            raise ConnectionError
+        if self.answers.by_path[path] is None:
             return
-        status, announced, body = answer
+        status, announced, body = self.answers.by_path[path]
         headers = [(":status", str(status)), ("content-type", "application/json")]
         self.h2.send_headers(stream, [*headers, ("content-length", str(announced))])
         while len(body) > 16_000:  # the list is longer than a frame
@@ -189,13 +174,12 @@ def serve(raw, context, answers):
                 speak_http1(tls, answers)
 
 
-def listen(spec, trouble, protocol):
+def listen(spec, trouble, usual):
     """Accept connections in the background; the port."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(spec["chain_file"], spec["key_file"])
-    speaks_h2 = protocol == "h2" and trouble != "other-protocol"
-    context.set_alpn_protocols(["h2"] if speaks_h2 else ["http/1.1"])
-    answers = Answers(spec, trouble)
+    context.set_alpn_protocols(["http/1.1"] if trouble == "other-protocol" else ["h2", "http/1.1"])
+    answers = Answers(spec, trouble, usual)
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
 
     def accept():
@@ -209,8 +193,11 @@ def listen(spec, trouble, protocol):
 
 def main():
     spec = json.loads(sys.argv[1])
-    ports = {wanted: listen(spec, *wanted.split()) for wanted in spec["wanted"]}
-    print(json.dumps(ports), flush=True)
+    with open(spec["books"], encoding="utf-8") as file:
+        books = json.load(file)
+    usual = {"/": whole(list(books))}
+    usual |= {f"/book?id={number}": whole(book) for number, book in books.items()}
+    print(json.dumps({each: listen(spec, each, usual) for each in spec["troubles"]}), flush=True)
     sys.stdin.read()
 
 

@@ -49,18 +49,16 @@ def is_traced(function, file):
 
 
 class Trace(object):
-    name = "trace"
-
     def __init__(self, limit=LIMIT):
         self._limit = limit
         self._found = []
         self._files = {}
         self._numbers = {}
         self._depths = {}
-        self._greenlet = sys.modules.get("greenlet")
 
     def observe(self, function, *args):
         """Call the function and trace it."""
+        self._greenlet = sys.modules.get("greenlet")
         self._number()  # whoever starts is number 0
         self._start = clock()
         if self._greenlet:

@@ -8,14 +8,13 @@ Out: {"python", "openssl", "rows": [{"what", "shown", and all that counting.Tall
 for the import, then one for each ask. Its counters have the connections over TLS that were begun.
 """
 
-import json
 import ssl
 import sys
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
+import answering
 import counting
-import fetch
 import steps
 
 
@@ -33,9 +32,8 @@ def have_dropped(reception):
         connection.close()
 
 
-def main():
-    spec = json.load(sys.stdin)
-    fetch.trust_bundle(spec["bundle"])
+def run(spec):
+    steps.trust_bundle(spec["bundle"])
     counters = counting.count_imports()
     counters["connections"] = 0
     wrap = ssl.SSLContext.wrap_socket
@@ -44,8 +42,7 @@ def main():
     steps.take_all(spec["steps"], is_of_gevent=False)
     found = [dict(tally.look(), what="import", shown=None)]
     found += rows(spec["asks"], tally)
-    answer = {"python": sys.version.split()[0], "openssl": ssl.OPENSSL_VERSION, "rows": found}
-    json.dump(answer, sys.stdout)
+    return {"python": sys.version.split()[0], "openssl": ssl.OPENSSL_VERSION, "rows": found}
 
 
 def rows(asks, tally):
@@ -69,4 +66,4 @@ def rows(asks, tally):
 
 
 if __name__ == "__main__":
-    main()
+    answering.answer(run)

@@ -9,11 +9,11 @@ Out: {"openssl", "pages": [[status, page], ...], "making" and "connecting": {"wa
 
 import json
 import ssl
-import sys
 from functools import partial
 from http.client import HTTPSConnection
 from urllib.parse import urlsplit
 
+import answering
 import counting
 
 
@@ -28,8 +28,7 @@ def fetch(context, address, page):
         connection.close()
 
 
-def main():
-    spec = json.load(sys.stdin)
+def run(spec):
     make = ssl.create_default_context
     if spec["context"] == "truststore":
         import truststore
@@ -41,8 +40,8 @@ def main():
     answer = {"openssl": ssl.OPENSSL_VERSION, "making": tally.look()}
     answer["pages"] = [fetch(context, address, page) for page in range(spec["n"])]
     answer["connecting"] = tally.look()
-    json.dump(answer, sys.stdout)
+    return answer
 
 
 if __name__ == "__main__":
-    main()
+    answering.answer(run)

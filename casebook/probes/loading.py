@@ -11,7 +11,6 @@ a watched task, else null), locks (where casebook/probes/rwlocks.c was preloaded
 """
 
 import ctypes
-import json
 import os
 import resource
 import ssl
@@ -19,6 +18,7 @@ import sys
 import threading
 import time
 
+import answering
 import counting
 
 clock = counting.clock
@@ -192,14 +192,13 @@ def measure(library, task, counters, nowhere):
     return result
 
 
-def main():
-    spec = json.load(sys.stdin)
+def run(spec):
     library = PyOpenSSL() if spec["library"] == "pyopenssl" else Stdlib()
     counters = counting.install()
     results = [measure(library, task, counters, spec["nowhere"]) for task in spec["tasks"]]
     python = sys.version.split()[0]
-    json.dump({"python": python, "openssl": library.version, "results": results}, sys.stdout)
+    return {"python": python, "openssl": library.version, "results": results}
 
 
 if __name__ == "__main__":
-    main()
+    answering.answer(run)

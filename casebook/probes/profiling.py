@@ -12,15 +12,11 @@ from provenance import short
 
 
 class Profile(object):
-    name = "profile"
-
-    def __init__(self):
+    def observe(self, function, *args):
+        """Call the function and profile it."""
         import cProfile
 
         self._profile = cProfile.Profile()
-
-    def observe(self, function, *args):
-        """Call the function and profile it."""
         return self._profile.runcall(function, *args)
 
     def rows(self):

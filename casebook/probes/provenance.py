@@ -17,10 +17,10 @@ NAMES = (
 
 
 class Provenance(object):
-    """Rows of {"step", "name", "class", "module_file"}; a class is None while not imported."""
+    """The names as they stand after each step, and the socket that urllib3 connects."""
 
     def __init__(self):
-        self.rows = []
+        self._rows = []
         self._connected = None
 
     def look(self, step):
@@ -32,12 +32,19 @@ class Provenance(object):
         if self._connected:
             self._add(step, "connected socket", self._connected)
 
-    def watch_connections(self):
-        """Remember the class of the socket of the first connection that urllib3 makes."""
+    def observe(self, function, *args):
+        """Call the function, and look at the socket of the first connection that it makes."""
         from urllib3 import connectionpool
 
         for pool in (connectionpool.HTTPSConnectionPool, connectionpool.HTTPConnectionPool):
             self._watch(pool.ConnectionCls)
+        result = function(*args)
+        self.look("connected")
+        return result
+
+    def rows(self):
+        """{"step", "name", "class", "module_file"}; a class is None while not imported."""
+        return self._rows
 
     def _watch(self, connection_class):
         connect = connection_class.connect
@@ -55,7 +62,7 @@ class Provenance(object):
             row["class"] = "%s.%s" % (found.__module__, found.__name__)
             module = sys.modules.get(found.__module__)
             row["module_file"] = short(getattr(module, "__file__", None))
-        self.rows.append(row)
+        self._rows.append(row)
 
 
 def short(path):

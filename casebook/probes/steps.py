@@ -11,6 +11,16 @@ import sys
 GEVENT_STEPS = ("patch_all", "patch_as_grequests", "patch_select", "gevent_openssl")
 
 
+def trust_bundle(path):
+    """Put a file in the place of certifi's bundle; libraries ask for it when they are imported."""
+    try:
+        import certifi
+    except ImportError:
+        return  # then nobody asks for it
+
+    certifi.where = certifi.core.where = lambda: path
+
+
 def take_all(names, is_of_gevent, after=lambda name: None):
     """Take each step in turn, and call `after` with its name.
 

@@ -22,8 +22,6 @@ ENTERS = ("call", "c_call")
 
 
 class ThreadProfile(object):
-    name = "profile"
-
     def __init__(self):
         #: For each thread, (time, processor time, whether it enters, function) in order.
         self.threads = []

@@ -11,37 +11,36 @@ time since the last look. A profiler charges each function call with its own wor
 well, and is confused by greenlets. Only for clients that patch with gevent, which have one thread.
 """
 
-import importlib
-import json
 import os
-import resource
 import signal
 import sys
 import time
 
 sys.dont_write_bytecode = True
+import answering  # noqa: E402
+import client  # noqa: E402
+import counting  # noqa: E402
+
 EVERY_S = 0.0005
 
 #: What a look is charged to: the first of these on the stack, from inside. So the standard library
 #: counts for the package that called it, but for HTTP itself.
 PACKAGES = ("requests", "urllib3", "gevent", "http", "shared_context", "grequests")
 
-loads, spent, last = [], {}, 0.0
+loads, spent, last = dict.fromkeys(counting.NAMES, 0), {}, 0.0
 
 
-def main(spec):
+def run(spec):
     if spec["one_core"]:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     import certifi
 
     certifi.where = certifi.core.where = lambda: spec["bundle"]
-    if not spec["sample"]:
+    code = client.Client(spec["client"])
+    if not code.is_of_gevent:
         count_loads()  # of imports too
-    folder, file = os.path.split(spec["client"])
-    sys.path.insert(0, folder)
-    client = importlib.import_module(os.path.splitext(file)[0])
-    sys.path.remove(folder)
-    if spec["sample"]:
+    fetch = code.load()
+    if code.is_of_gevent:
         count_loads()  # not before gevent has patched
     if spec["cure"]:
         sys.path.append(spec["cure"])
@@ -50,16 +49,17 @@ def main(spec):
         shared_context.install()
 
     urls = ["%s/get?page=%d" % (spec["url"], page) for page in range(spec["n"])]
-    loads_before, before_s = len(loads), cpu_s()
+    loads_before, before_s = loads["load_verify_locations"], time.process_time()
     if spec["sample"]:
         start_looking()
-    responses = client.fetch(urls, True)
+    responses = fetch(urls, True)
     if spec["sample"]:
         stop_looking()
-    after_s = cpu_s()
+    after_s = time.process_time()
+    pages, _ = answering.pages(enumerate(responses))
     return {
-        "ok": sum(is_page(*each) for each in enumerate(responses)),
-        "loads": len(loads),
+        "ok": sum(row["status"] == 200 and row["page"] == row["got_page"] for row in pages),
+        "loads": loads["load_verify_locations"],
         "loads_before": loads_before,
         "fetch_cpu_s": round(after_s - before_s, 6),
         "cpu_s": round(after_s, 6),
@@ -67,31 +67,11 @@ def main(spec):
     }
 
 
-def cpu_s():
-    """Processor time of this process, user's and system's, in seconds."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
 def count_loads():
-    """Count loads of bundles, with a frame of ours around each."""
+    """Count loads of bundles, with a frame of `counting` around each."""
     import ssl
 
-    load = ssl.SSLContext.load_verify_locations
-
-    def counted_load(*args, **kwargs):
-        loads.append(1)
-        return load(*args, **kwargs)
-
-    ssl.SSLContext.load_verify_locations = counted_load
-
-
-def is_page(page, response):
-    """Whether a response is the page that was asked for."""
-    try:
-        return response.status_code == 200 and response.json()["args"] == {"page": [str(page)]}
-    except (AttributeError, KeyError, ValueError):
-        return False
+    counting.count_loads(ssl.SSLContext, loads)
 
 
 def start_looking():
@@ -120,9 +100,9 @@ def part_of(frame):
     if frame is not None and frame.f_code.co_name == "do_handshake":
         return "handshake"
     while frame is not None:
-        if frame.f_code.co_name == "counted_load":
-            return "load"
         package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package == "counting":
+            return "load"
         if package in PACKAGES:
             return package
         frame = frame.f_back
@@ -130,8 +110,4 @@ def part_of(frame):
 
 
 if __name__ == "__main__":
-    out = os.dup(1)
-    os.dup2(2, 1)  # what libraries print is not the answer
-    answer = main(json.load(sys.stdin))
-    with os.fdopen(out, "w") as stream:
-        json.dump(answer, stream)
+    answering.answer(run)
