@@ -6,11 +6,12 @@ from typing import Any
 
 import nbformat
 from docutils import nodes
-from jupyter_cache import get_cache
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+from casebook.errors import BookFailed
 from casebook.pages import folding
+from casebook.pages.contents import Book
 
 #: The folder of the diagrams, each of which is drawn once for both themes.
 DIAGRAMS = "book/_static/diagrams"
@@ -66,20 +67,14 @@ def leave_out_thebe(app: Sphinx) -> None:
     app.registry.css_files = [file for file in app.registry.css_files if "thebe" not in file[0]]
 
 
-def refuse_to_execute(app: Sphinx, env: Any, pages: list[str]) -> None:
-    """Stop before MyST-NB would execute a notebook, which it does when the cache has no result."""
-    cache = get_cache(env.mystnb_config.execution_cache_path)
-    for page in pages:
-        path = Path(env.doc2path(page))
-        if path.suffix != ".ipynb":
-            continue
+def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
+    """Put what was executed in the place of a notebook, which has no outputs."""
+    path = Path(app.env.doc2path(page))
+    if path.suffix == ".ipynb":
         try:
-            cache.match_cache_notebook(nbformat.read(path, as_version=4))
-        except KeyError:
-            raise ExtensionError(
-                f"{page} has not been executed, and Sphinx must not do it: "
-                "`python -m casebook book` executes what is stale and then writes the pages"
-            ) from None
+            source[0] = nbformat.writes(Book(Path(app.srcdir)).result(path))
+        except BookFailed as error:
+            raise ExtensionError(str(error)) from error
 
 
 def name_entries(app: Sphinx, env: Any) -> None:
@@ -123,7 +118,7 @@ def mend_pages(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", lambda app, config: leave_out_thebe(app), priority=0)
-    app.connect("env-before-read-docs", refuse_to_execute)
+    app.connect("source-read", take_outputs)
     app.connect("env-updated", name_entries)
     app.connect("doctree-resolved", put_diagrams_in)
     app.connect("build-finished", mend_pages)
