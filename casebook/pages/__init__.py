@@ -66,8 +66,8 @@ def build(root: Path = places.ROOT, strict: bool = False, fresh: bool = False) -
 
 def _otherwise(found: records.Records) -> list[str]:
     """The findings of this machine that a strict build does not let pass, a line each."""
-    claims = [each for each in found.claims if each["outcome"] == OTHERWISE and each["live"]]
-    rows = [each for each in found.comparisons if each["why"] == published.UNEXPLAINED]
+    claims = execution.otherwise(found.claims)
+    rows = [each for each in found.comparisons if published.UNEXPLAINED in each["why"]]
     return [
         *(f"{each['id']} ({each['chapter']}): {each['statement']}" for each in claims),
         *(f"{each['id']} ({each['chapter']}): published {each['published']}, here "

@@ -14,7 +14,7 @@ import json
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -114,7 +114,7 @@ def _executed(
     with tempfile.TemporaryDirectory(prefix="casebook-") as name:
         run = partial(kernel.run, path, book, Path(name), partial(costs.show, path.stem), stop)
         notebook, failure = run({})
-        claims = [] if failure else otherwise(notebook)
+        claims = [] if failure else otherwise(media.records(notebook, media.CLAIM))
         if not claims:
             return notebook, failure
         ids = ", ".join(claim["id"] for claim in claims)
@@ -126,7 +126,6 @@ def _executed(
         return run({again.VARIABLE: str(first)})
 
 
-def otherwise(notebook: NotebookNode) -> list[dict]:
-    """The records of an executed notebook's claims that came out otherwise, here and now."""
-    found = media.records(notebook, media.CLAIM)
-    return [each for each in found if each["outcome"] == OTHERWISE and each["live"]]
+def otherwise(claims: Iterable[dict]) -> list[dict]:
+    """Those of some claims that came out otherwise, here and now."""
+    return [each for each in claims if each["outcome"] == OTHERWISE and each["live"]]

@@ -49,7 +49,6 @@ def run(
         "PYTHONPATH": str(book.root),
         # A build may show a measurement of the same digest again; a reader's cell always measures.
         "CASEBOOK_BUILD": "1",
-        "CASEBOOK_CHAPTER": path.stem,
         progress.VARIABLE: str(said),
         # Not the user's own start-up files and history.
         "IPYTHONDIR": str(book.build / "ipython"),
