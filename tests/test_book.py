@@ -207,11 +207,13 @@ def test_two_chapters_are_executed_side_by_side(scratch: Book) -> None:
 def test_an_interrupt_leaves_no_kernel(scratch: Book) -> None:
     noted = "import os, time; open('../kernel.pid', 'w').write(str(os.getpid()))"
     write(scratch.root, "one", noted, "time.sleep(600)")
-    code = "import sys, pathlib, casebook.pages as b; b.build(pathlib.Path(sys.argv[1]))"
-    build = subprocess.Popen(
-        [sys.executable, "-c", code, scratch.root], cwd=places.ROOT, stderr=subprocess.PIPE,
-        text=True,
-    )  # fmt: skip
+    code = (
+        "import pathlib, signal, sys, casebook.pages as pages\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "pages.build(pathlib.Path(sys.argv[1]))"
+    )
+    command = [sys.executable, "-c", code, scratch.root]
+    build = subprocess.Popen(command, cwd=places.ROOT, stderr=subprocess.PIPE, text=True)
     pid_file = scratch.root / "kernel.pid"
     assert eventually(lambda: pid_file.exists() and pid_file.read_text(), 60)
     build.send_signal(signal.SIGINT)
@@ -363,12 +365,8 @@ def test_code_is_folded_by_its_kind_and_the_checks_in_one(scratch: Book) -> None
 
 def test_a_theme_that_changed_is_noticed(tmp_path: Path) -> None:
     app = SimpleNamespace(outdir=tmp_path)
-    page = tmp_path / "page.html"
-    page.write_text('<nav id="pst-primary-sidebar"></nav>')
-    with pytest.raises(ExtensionError, match="pst-primary-sidebar"):
-        sphinx_site.mend_pages(app, None)
-    page.write_text('<div id="pst-primary-sidebar"></div>')
-    with pytest.raises(ExtensionError, match="no page has search-button-field, theme-switch"):
+    (tmp_path / "page.html").write_text('<div id="pst-primary-sidebar"></div>')
+    with pytest.raises(ExtensionError, match=r"no page has .*search-button.*theme-switch"):
         sphinx_site.mend_pages(app, None)
 
 

@@ -8,13 +8,11 @@ that finding are made again, and all runs together decide. A chapter that raises
 as it got, with the error in its place, and runs again in the next build.
 """
 
-import contextlib
 import itertools
 import json
-import signal
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -77,11 +75,8 @@ def _execute_all(book: Book, stamps: dict[Path, str]) -> dict[Path, str]:
                 costs.tell(path.stem, f"failed: {failure}")
         return failure
 
-    with (
-        Costs(book, [path.stem for path in stamps], LANES) as costs,
-        ThreadPoolExecutor(LANES) as pool,
-        _ended_as_interrupted(),
-    ):
+    names = [path.stem for path in stamps]
+    with Costs(book, names, LANES) as costs, ThreadPoolExecutor(LANES) as pool:
         tasks = {path: pool.submit(one, path) for path in order}
         try:
             return {path: task.result() for path, task in tasks.items()}
@@ -89,22 +84,6 @@ def _execute_all(book: Book, stamps: dict[Path, str]) -> dict[Path, str]:
             stop.set()
             pool.shutdown(cancel_futures=True)
             raise
-
-
-@contextlib.contextmanager
-def _ended_as_interrupted() -> Iterator[None]:
-    """Meanwhile, an interrupt and SIGTERM raise KeyboardInterrupt, so that no kernel is left; also
-    where interrupts were ignored, as a shell has it for what it starts in the background."""
-    if threading.current_thread() is not threading.main_thread():  # which alone takes signals
-        yield
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler or signal.SIG_DFL)  # None: not set by Python
 
 
 def _executed(
