@@ -55,18 +55,15 @@ class Sentence:
         on_a_page, in_a_notebook = _LEDGERS[self.kind]
         ledger = on_a_page if os.environ.get("CASEBOOK_BUILD") else in_a_notebook
         classes = _CLASSES.get(self.sign, "cb-maybe")
-        unseen = "cb-word"
         if self.kind == "published":
             classes += " cb-row"
-        elif classes == "cb-yes":
-            unseen = "cb-unseen"
         remark = f' <span class="cb-remark">{inline(self.remark)}</span>' if self.remark else ""
         return (
             f'{style(_CSS)}<p class="cb cb-finding {classes}" id="{anchor}" '
             f'data-{self.kind}="{escape(self.outcome)}">{inline(self.text)} <a class="cb-mark" '
             f'href="{ledger.format(anchor)}" title="{escape(self.details)}">'
             f'<span class="cb-sign" aria-hidden="true">{self.sign}</span> '
-            f'<span class="{unseen}">{self.outcome}{", " if self.origin else ""}</span>'
+            f'<span class="cb-word">{self.outcome}{", " if self.origin else ""}</span>'
             f"{self.origin}</a>{remark}</p>"
         )
 
