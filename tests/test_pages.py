@@ -339,14 +339,6 @@ def test_chapters_can_be_downloaded_without_outputs_and_started_on_binder(site: 
         assert not any(cell.get("outputs") for cell in cells)
 
 
-def test_claims_are_published_for_programs(site: Path) -> None:
-    claims = json.loads((site / "claims.json").read_text())
-    fields = {"id", "statement", "value", "unit", "n", "spread", "holds", "source", "stack"}
-    fields |= {"because", "chapter", "outcome", "interval", "window", "attempts"}
-    assert all(set(claim) == fields for claim in claims)
-    assert len({claim["id"] for claim in claims}) == len(claims)
-
-
 #: What is read from a clock: units of claims, and columns that a claim's cell may name.
 CLOCKS = {"s", "ms", "µs", "MB", "MiB", "times", "delays", "times a delay"}
 CLOCKED = re.compile(
