@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import signal
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -98,6 +99,10 @@ def _record(options: Namespace) -> None:
 def _book(options: Namespace) -> None:
     from casebook import pages
 
+    # No kernel is left by SIGTERM either, nor by an interrupt that a shell has ignored for what it
+    # starts in the background.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     pages.build(strict=options.strict, fresh=options.fresh)
 
 

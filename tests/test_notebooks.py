@@ -5,7 +5,6 @@ import re
 import statistics
 import sys
 from collections import Counter
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -83,50 +82,46 @@ def test_nothing_is_defined_in_two_notebooks() -> None:
     assert twice == {}
 
 
-@dataclass
-class Story:
-    """What a reader sees of a chapter outside its exercises.
-
-    lines: of unfolded code, by kind. cells: the lines of each unfolded cell. calls: what is called
-    in the text, how often. words: of prose. code: the cells. checks: the headings of the section
-    of all checks, at the end.
-    """
-
-    lines: Counter = field(default_factory=Counter)
-    cells: list[int] = field(default_factory=list)
-    calls: Counter = field(default_factory=Counter)
-    words: int = 0
-    code: list[NotebookNode] = field(default_factory=list)
-    checks: list[NotebookNode] = field(default_factory=list)
-
-    def numbers(self) -> dict[str, float]:
-        """What has BOUNDS."""
-        share = self.lines["mechanism"] / max(1, self.lines.total())
-        median = statistics.median(self.cells or [0])
-        found = (share, median, self.calls["claim"], self.calls["compare"], self.words)
-        return dict(zip(BOUNDS, found, strict=True))
-
-
 @cache
-def story(path: Path) -> Story:
-    told, section = Story(), ""
+def story(path: Path) -> list[tuple[str, NotebookNode]]:
+    """The cells of a chapter outside its exercises, each with the heading of its section."""
+    told, section = [], ""
     for cell in read(path).cells:
         if cell.cell_type == "markdown":
             headings = re.findall(r"^## +(.+?)\s*$", cell.source, re.M)
             section = headings[-1] if headings else section
-            if headings and section == CHECKS:
-                told.checks.append(cell)
-            if section != "Exercises":
-                told.words += len(words_of(cell.source))
-        elif cell.cell_type == "code" and section != "Exercises":
-            told.code.append(cell)
-            if section != CHECKS:
-                told.calls.update(map(called, ast.walk(ast.parse(python_of(cell.source)))))
-            if "hide-input" not in tags_of(cell):
-                lines = lines_of(cell)
-                told.lines += lines
-                told.cells.append(lines.total())
+        if section != "Exercises":
+            told.append((section, cell))
     return told
+
+
+def code_of(path: Path) -> list[tuple[str, NotebookNode]]:
+    """The code cells among them."""
+    return [each for each in story(path) if each[1].cell_type == "code"]
+
+
+@cache
+def seen(path: Path) -> dict[str, float]:
+    """What a reader sees of a chapter: the lines of unfolded code by kind, and what has BOUNDS."""
+    visible = [lines_of(cell) for _, cell in code_of(path) if "hide-input" not in tags_of(cell)]
+    lines = sum(visible, Counter())
+    calls = Counter(
+        called(node)
+        for section, cell in code_of(path)
+        if section != CHECKS
+        for node in ast.walk(ast.parse(python_of(cell.source)))
+    )
+    prose = [cell.source for _, cell in story(path) if cell.cell_type == "markdown"]
+    bounded = (
+        lines["mechanism"] / max(1, lines.total()),
+        statistics.median([each.total() for each in visible] or [0]),
+        calls["claim"],
+        calls["compare"],
+        sum(len(words_of(each)) for each in prose),
+    )
+    return {kind: lines[kind] for kind in (*KINDS, "no kind")} | dict(
+        zip(BOUNDS, bounded, strict=True)
+    )
 
 
 def tags_of(cell: NotebookNode) -> list[str]:
@@ -173,7 +168,7 @@ def words_of(markdown: str) -> list[str]:
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_the_story_comes_first(path: Path) -> None:
-    found = story(path).numbers()
+    found = seen(path)
     wrong = {
         what: found[what]
         for what, (least, most) in BOUNDS.items()
@@ -184,7 +179,7 @@ def test_the_story_comes_first(path: Path) -> None:
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_each_cell_is_of_one_kind_and_folded_by_it(path: Path) -> None:
-    for cell in story(path).code:
+    for _, cell in code_of(path):
         kinds = [tag for tag in tags_of(cell) if tag in KINDS]
         assert len(kinds) == 1, f"{cell.id}: {kinds}\n{cell.source}"
         hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False)
@@ -194,7 +189,8 @@ def test_each_cell_is_of_one_kind_and_folded_by_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_all_checks_stand_folded_at_the_end(path: Path) -> None:
-    (heading,) = story(path).checks
+    checks = re.compile(rf"^## {CHECKS}$", re.M)
+    (heading,) = [cell for _, cell in story(path) if checks.search(cell.source)]
     assert heading.source.startswith(f"## {CHECKS}\n") or heading.source == f"## {CHECKS}"
     assert heading.metadata["jp-MarkdownHeadingCollapsed"] is True
     cells = read(path).cells
@@ -205,10 +201,7 @@ def test_all_checks_stand_folded_at_the_end(path: Path) -> None:
 def test_how_much_of_each_chapter_is_story(capsys: pytest.CaptureFixture) -> None:
     """Prints it, for whoever reads the log."""
     heads = [*KINDS, "no kind", "share", "median", "findings", "compared", "words"]
-    rows = {}
-    for path in CHAPTERS:
-        told = story(path)
-        lines = [told.lines[kind] for kind in (*KINDS, "no kind")]
-        rows[path.stem] = dict(zip(heads, [*lines, *told.numbers().values()], strict=True))
+    rows = pd.DataFrame([seen(path).values() for path in CHAPTERS], columns=heads)
+    rows.index = [path.stem for path in CHAPTERS]
     with capsys.disabled():
-        print(f"\nvisible code lines\n{pd.DataFrame.from_dict(rows, 'index').round(2).to_string()}")
+        print(f"\nvisible code lines\n{rows.round(2).to_string()}")

@@ -19,7 +19,6 @@ from sight import contrast
 
 from casebook import pages, places
 from casebook.charts import snakeviz
-from casebook.pages import layers
 from casebook.runs.decisions import HOLDS, OTHERWISE
 from casebook.stacks import environments
 
@@ -54,6 +53,9 @@ WIDE, PHONE = 1280, 390
 
 DIAGRAMS = places.ROOT / "book" / "_static" / "diagrams"
 LAYERS = sorted(DIAGRAMS.glob("layers-*.svg"))
+CHAPTERS = sorted(places.NOTEBOOKS.glob("[0-9]*.ipynb"))
+#: What is lit, where it is too much to be named.
+MANY = ("all of them", "everything below your script")
 #: Leaves of a diagram its words and boxes; of the lit ones there may be more than ground.
 NO_LINES = ".diagram.diagram.diagram { --line: none } .diagram.diagram .lit { fill: none }"
 #: The words of a diagram that have no room: [text, what is in its way].
@@ -212,16 +214,14 @@ def test_each_diagram_is_described_in_its_chapter() -> None:
     assert len(described) >= 5
 
 
-@pytest.mark.parametrize("number", layers.CHAPTERS)
-def test_each_chapter_opens_with_the_layers(number: int) -> None:
-    drawing = DIAGRAMS / f"layers-{number:02}.svg"
-    assert drawing.read_text(encoding="utf-8") == layers.drawing(number), (
-        "run: python -m casebook.pages.layers"
-    )
-    (path,) = places.NOTEBOOKS.glob(f"{number:02}_*.ipynb")
-    shown = [(alt, name) for alt, name in diagrams_in(path) if DIAGRAMS / name in LAYERS]
-    assert [name for _, name in shown] == [drawing.name]
-    assert len(shown[0][0]) > 30
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_each_chapter_opens_with_its_layers_which_say_what_is_lit(path: Path) -> None:
+    drawing = DIAGRAMS / f"layers-{path.stem[:2]}.svg"
+    ((alt, name),) = [each for each in diagrams_in(path) if DIAGRAMS / each[1] in LAYERS]
+    assert name == drawing.name and len(alt) > 30
+    lit = re.findall(r'class="lit".*\n.*?>(.*)</text>', drawing.read_text(encoding="utf-8"))
+    _, named = ElementTree.parse(drawing).findtext("{*}title").split("lit: ")
+    assert named in MANY or sorted(named.split(" and ")) == sorted(lit)
 
 
 def diagrams_in(path: Path) -> list[tuple[str, str]]:
@@ -337,14 +337,6 @@ def test_chapters_can_be_downloaded_without_outputs_and_started_on_binder(site: 
         assert f"urlpath=lab/tree/notebooks/{path.name}" in text
         cells = json.loads((offered / path.name).read_text())["cells"]
         assert not any(cell.get("outputs") for cell in cells)
-
-
-def test_claims_are_published_for_programs(site: Path) -> None:
-    claims = json.loads((site / "claims.json").read_text())
-    fields = {"id", "statement", "value", "unit", "n", "spread", "holds", "source", "stack"}
-    fields |= {"because", "chapter", "outcome", "interval", "window", "attempts"}
-    assert all(set(claim) == fields for claim in claims)
-    assert len({claim["id"] for claim in claims}) == len(claims)
 
 
 #: What is read from a clock: units of claims, and columns that a claim's cell may name.

@@ -89,50 +89,46 @@ COMPARED = [
 ]
 
 
+@pytest.fixture
+def compared(capsys):
+    """compared(row, measured, **said) -> the line of a comparison in a terminal."""
+
+    def comparing(*row_and_measured, **said):
+        published.compare(*row_and_measured, **said)
+        return capsys.readouterr().out
+
+    return comparing
+
+
 @pytest.mark.parametrize(("row", "measured", "said", "outcome", "written"), COMPARED)
-def test_a_row_is_held_against_what_was_measured(row, measured, said, outcome, written):
-    record = published.comparison(row, measured, **said)
-    assert (record["outcome"], record["measured"]) == (outcome, measured)
-    assert written in (record["measured_text"], None)
-    if outcome == NOT:
-        assert said.get("why", published.UNEXPLAINED) in record["why"]
+def test_a_row_is_held_against_what_was_measured(compared, row, measured, said, outcome, written):
+    line = compared(row, measured, **said)
+    assert f"{published.OUTCOMES[outcome]} {outcome}, live; published {row}]" in line
+    assert f", here {written or ''}" in line
+    assert (said.get("why", published.UNEXPLAINED) in line) is (outcome == NOT or "why" in said)
 
 
-def test_beside_the_delays_the_rest_is_said():
-    assert published.comparison("talk-serial-10", 1.12, runs=QUICK)["published"] == "11 s"
-    near = published.comparison("talk-serial-10", 1.95, runs=QUICK, delays=10)
-    assert near["why"] == "Beside the 10 delays it took 1.00 s there and 0.95 s here."
-    far = published.comparison("talk-serial-10", 10.2, runs=FULL, delays=10)
-    assert "and 0.20 s here." in far["why"]
-    bare = published.comparison("talk-grequests37-10", 10.2, runs=FULL)
-    assert bare["why"] == published.UNEXPLAINED
+def test_beside_the_delays_the_rest_is_said(compared):
+    near = compared("talk-serial-10", 1.95, runs=QUICK, delays=10)
+    assert near.endswith("] Beside the 10 delays it took 1.00 s there and 0.95 s here.\n")
 
 
-def test_what_was_not_measured_needs_a_reason():
+def test_what_was_not_measured_needs_a_reason(compared):
     with pytest.raises(UsageError, match="nothing here"):
         published.compare("report-job")
-    assert published.comparison("report-job", why="It is not public.")["outcome"] == "not measured"
+    said = compared("report-job", why="It is not public.")
+    assert ", nothing here [– not measured; published report-job] It is not public." in said
 
 
-def test_recorded_rows_are_told_apart():
-    record = published.comparison("stage1-27", "concurrent", runs=walls(1.0, "reference"))
-    assert record == dict.fromkeys(("unit", "why", "chapter"), "") | {
-        "id": "stage1-27", "published": "fast", "measured": "concurrent",
-        "measured_text": "concurrent", "outcome": "reproduced", "source": "reference",
-    }  # fmt: skip
+def test_recorded_rows_are_told_apart(compared):
+    assert compared("talk-serial-3", 3.1, runs=walls(1.0, "reference")) == (
+        "requests, n = 3, wall: published 3.30 s, here 3.10 s "
+        "[✓ reproduced, recorded; published talk-serial-3]\n"
+    )
     seen = SimpleNamespace(source="reference", delay_s=0.1, stack="stage-2-py27")
-    record = published.comparison("profile-stage2-poll", 1.03, runs=seen)
-    assert record["source"] == "reference" and record["outcome"] == "reproduced"
+    assert "reproduced, recorded" in compared("profile-stage2-poll", 1.03, runs=seen)
 
 
 def test_an_unknown_outcome_is_refused():
     with pytest.raises(UsageError, match="none of reproduced, differs"):
         published.compare("stage1-27", "concurrent", outcome="perhaps")
-
-
-def test_a_comparison_is_one_line_in_a_terminal(capsys):
-    published.compare("talk-serial-3", 3.1, runs=walls(1.0, "reference"))
-    assert capsys.readouterr().out == (
-        "requests, n = 3, wall: published 3.30 s, here 3.10 s "
-        "[✓ reproduced, recorded; published talk-serial-3]\n"
-    )

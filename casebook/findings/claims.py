@@ -9,7 +9,6 @@ Outcomes (casebook/runs/decisions.py): `holds`; `undecided` (noise, or too few r
 """
 
 import math
-import os
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -34,8 +33,6 @@ _SIGNS = {HOLDS: "✓", UNDECIDED: "?", OTHERWISE: "✗", NOT_HERE: "–"}
 #: myst-nb keeps outputs with this prefix as glued values and does not show them.
 _GLUED = "application/papermill.record/"
 
-_made: dict[str, tuple[str, int | None, str | None]] = {}
-
 Record = dict[str, Any]
 
 
@@ -55,8 +52,8 @@ def claim(
     number of runs, the stacks, the source and, where it has `column`, the spread (smallest and
     largest). not_here: why this machine cannot decide it.
 
-    Raises UsageError for a value that is not a finite number, a second claim of the same id, or
-    a claim without a condition.
+    Raises UsageError for a value that is not a finite number, or without a condition. Two claims
+    of one id fail the build.
     """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", id):
         raise UsageError(f"claim {id!r}: an id is made of small letters, digits and single dashes")
@@ -64,23 +61,25 @@ def claim(
     if holds is None and not decisions and not not_here:
         raise UsageError(f"claim {id!r}: say with holds= what has to be true, or give a decision")
     frame = behind(runs)
+    outcome, because = _outcome(decisions, holds, not_here)
     record = {
-        "n": len(frame),
-        **_decided(id, statement, value, *_outcome(decisions, holds, not_here)),
-        **_of_runs(frame, stack),
         "id": id,
         "unit": unit,
-        "spread": _spread(id, frame, column),
-        "chapter": os.environ.get("CASEBOOK_CHAPTER", ""),
+        "n": len(frame),
+        "outcome": outcome,
+        "holds": AS_HOLDS[outcome],
+        "because": because,
+        **_of_value(id, statement, value, outcome),
+        **_of_runs(id, frame, stack, column),
     }
     record = _both_attempts(record)
-    _only_once(id, statement)
     _show(record, frame)
     _glue(record)
 
 
-def _decided(id: str, statement: str, value: Any, outcome: str, because: str) -> Record:
-    """What a record says of the value, and of how it was decided."""
+def _of_value(id: str, statement: str, value: Any, outcome: str) -> Record:
+    """What a record says of the value; of a decision also its rounds, its interval and what was
+    asked."""
     record: Record = {"interval": None, "window": None}
     if isinstance(value, Decision):
         record = {"n": value.rounds, "interval": None, "window": str(value.window)}
@@ -89,13 +88,7 @@ def _decided(id: str, statement: str, value: Any, outcome: str, because: str) ->
         value = None if math.isnan(value.value) else value.value
     if value is not None or outcome != NOT_HERE:
         value = plain(value, f"claim {id}")
-    return record | {
-        "statement": _sentence(id, statement, value),
-        "value": value,
-        "outcome": outcome,
-        "holds": AS_HOLDS[outcome],
-        "because": because,
-    }
+    return record | {"statement": _sentence(id, statement, value), "value": value}
 
 
 def behind(runs: Any) -> pd.DataFrame:
@@ -109,15 +102,20 @@ def behind(runs: Any) -> pd.DataFrame:
     return runs.assign(**{name: None for name in names if name not in runs})
 
 
-def _of_runs(frame: pd.DataFrame, stack: str) -> Record:
+def _of_runs(id: str, frame: pd.DataFrame, stack: str, column: str) -> Record:
     """What a record says of the runs behind it."""
     recorded = frame["source"].eq(words.REFERENCE)
+    spread = None
+    if column in frame and frame[column].notna().any():
+        ends = frame[column].min(), frame[column].max()
+        spread = [plain(end, f"claim {id}, {column}") for end in ends]
     return {
         "source": words.REFERENCE if recorded.any() else words.LIVE,
         # Of what was only recorded, another build makes nothing better.
         "live": not recorded.all() or frame.empty,
         "stack": stack or ", ".join(frame["stack"].dropna().unique()),
         "keys": [key for key in frame["key"].dropna().unique() if key],
+        "spread": spread,
     }
 
 
@@ -171,9 +169,8 @@ def rounded(value: Any) -> Any:
 
 def _show(record: Record, frame: pd.DataFrame) -> None:
     recorded, total = int(frame["source"].eq(words.REFERENCE).sum()), len(frame)
-    found = _found(record)
     of = f"{recorded} of {total} runs from the reference machine" if recorded else "measured here"
-    is_here = record["outcome"] != NOT_HERE
+    found, is_here = _found(record), record["outcome"] != NOT_HERE
     Sentence(
         kind="claim",
         id=record["id"],
@@ -182,21 +179,18 @@ def _show(record: Record, frame: pd.DataFrame) -> None:
         outcome=_in_words(record["outcome"]),
         origin=origin(recorded, total) if is_here else "",
         details="; ".join(filter(None, (of, found))) if is_here else "",
-        remark="" if record["outcome"] == HOLDS else _remark(record, found),
+        remark=_remark(record, found),
     ).show(CLAIM, record)
 
 
 def _found(record: Record) -> str:
     """The interval of a finding on a clock, and what was asked; both attempts."""
     said = []
-    if record["window"] and record["outcome"] != NOT_HERE:
-        rounds = f"{record['n']} rounds"
-        if record["interval"] is None:
-            said.append(f"{rounds} are too few to say")
-        else:
-            low, high = (f"{end:.3g}" for end in record["interval"])
-            said.append(f"{low} to {high} in {rounds}")
-        said.append(f"asked: {record['window']}")
+    if record["window"]:
+        found = f"{record['n']} rounds are too few to say"
+        if record["interval"]:
+            found = "{:.3g} to {:.3g} in {} rounds".format(*record["interval"], record["n"])
+        said = [found, f"asked: {record['window']}"]
     if record["attempts"]:
         outcomes = ", then ".join(_in_words(each["outcome"]) for each in record["attempts"])
         said.append(f"measured twice: {outcomes}")
@@ -209,6 +203,8 @@ def _in_words(outcome: str) -> str:
 
 def _remark(record: Record, found: str) -> str:
     """What did not hold, in words, and how to measure more."""
+    if record["outcome"] == HOLDS:
+        return ""
     if record["outcome"] == NOT_HERE:
         return f"Not on this machine: {record['because'].rstrip('.')}."
     what, more = "It came out otherwise here", "To measure it again, run this chapter once more."
@@ -229,22 +225,6 @@ def _glue(record: Record) -> None:
         )
 
 
-def _only_once(id: str, statement: str) -> None:
-    """Refuse a second claim of one id; running its cell again, changed or not, is no second."""
-    shell = get_ipython()
-    header = getattr(shell, "parent_header", None) or {}
-    count = getattr(shell, "execution_count", None)
-    cell = (header.get("metadata") or {}).get("cellId")
-    its_statement, its_count, its_cell = _made.get(id, (statement, None, None))
-    same_run = count is not None and count == its_count
-    same_cell = cell is not None and cell == its_cell
-    if same_run or not (same_cell or statement == its_statement):
-        raise UsageError(
-            f"claim {id!r} is made twice: once saying {its_statement!r}. Give one another id."
-        )
-    _made[id] = (statement, count, cell)
-
-
 def _sentence(id: str, statement: str, value: Any) -> str:
     if value is None:
         return re.sub(r"\{value[^}]*\}", "…", statement)
@@ -252,10 +232,3 @@ def _sentence(id: str, statement: str, value: Any) -> str:
         return statement.replace("{value}", str(rounded(value))).format(value=value)
     except (ValueError, KeyError, IndexError) as error:
         raise UsageError(f"claim {id}: {statement!r} cannot take {value!r}: {error}") from None
-
-
-def _spread(id: str, frame: pd.DataFrame, column: str) -> list[Any] | None:
-    if column not in frame or frame[column].isna().all():
-        return None
-    ends = frame[column].min(), frame[column].max()
-    return [plain(end, f"claim {id}, {column}") for end in ends]

@@ -13,8 +13,8 @@ from typing import Any
 #: it was measured once more), keys (of the measurements behind it)}
 CLAIM = "application/vnd.casebook.claim+json"
 
-#: {id, published, measured, measured_text, unit, outcome, why, source}; id is a row of
-#: data/published.csv, and the two texts say their units
+#: {id, published, measured_text, outcome, why, source}; id is a row of data/published.csv, and the
+#: two texts say their units
 COMPARISON = "application/vnd.casebook.comparison+json"
 
 #: {name, html}: a figure that another page may include as _build/included/<name>.html

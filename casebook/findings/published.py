@@ -12,7 +12,6 @@ the caller says so, and only the rest is compared. The sources of the others ask
 their times are compared as they are; whether a finding holds is for the caller to say.
 """
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -161,48 +160,26 @@ def compare(
     measures it, so that only the seconds beside them were free to differ and are compared.
     Raises UsageError without what is needed.
     """
-    _show(comparison(id, measured, outcome, why, runs, finding, delays), row(id))
-
-
-def comparison(
-    id: str, measured: Any = None, outcome: str = "", why: str = "", runs: object = None,
-    finding: bool | None = None, delays: int = 0,
-) -> dict[str, Any]:  # fmt: skip
-    """The record of a comparison, not shown; parameters and errors are those of `compare`.
-
-    Returns id, published (with its unit), measured, measured_text, unit, outcome, why, source
-    (`live` or `reference`), chapter.
-    """
     published = row(id)
     if measured is not None:
         measured = plain(measured, f"comparison {id}")
     delay_s = _delay_s(runs) if _waited(published) else DELAY_S
     outcome = outcome or _outcome(published, measured, delay_s, finding, delays)
-    if outcome not in OUTCOMES:
-        raise UsageError(f"comparison {id}: {outcome!r} is none of {', '.join(OUTCOMES)}")
-    if outcome == NOT_MEASURED and not why.strip():
-        raise UsageError(
-            f"comparison {id}: published {published['value']}, and nothing here. "
-            "Say why in one sentence (why=...)."
-        )
-    if outcome == NOT_REPRODUCED and not why.strip():
-        why = UNEXPLAINED
+    why = _explained(published, outcome, why.strip())
     if delays and measured is not None:
         theirs, ours = _beside(published, measured, delay_s, delays)
         of = "the delay" if delays == 1 else f"the {delays} delays"
         why = f"Beside {of} it took {theirs:.2f} s there and {ours:.2f} s here. {why}".strip()
     recorded = behind(runs)["source"].eq(words.REFERENCE).any()
-    return {
+    record = {
         "id": id,
         "published": _with_unit(published["value"], published["unit"]),
-        "measured": measured,
         "measured_text": _text(measured, published, delay_s),
-        "unit": published["unit"],
         "outcome": outcome,
         "why": why,
         "source": words.REFERENCE if recorded else words.LIVE,
-        "chapter": os.environ.get("CASEBOOK_CHAPTER", ""),
     }
+    _show(record, published)
 
 
 def _stacks(frame: pd.DataFrame) -> pd.Series:
@@ -210,6 +187,20 @@ def _stacks(frame: pd.DataFrame) -> pd.Series:
     stages = frame["system"].str.extract(r"\b(stage-\S+)", expand=False).fillna("stage-0")
     pythons = ("-py" + frame["python"].str.replace(".", "")).where(frame["python"] != "", "")
     return stages + pythons
+
+
+def _explained(published: pd.Series, outcome: str, why: str) -> str:
+    """Why a comparison came out so. Raises UsageError where it has to be said and is not."""
+    if outcome not in OUTCOMES:
+        raise UsageError(
+            f"comparison {published['id']}: {outcome!r} is none of {', '.join(OUTCOMES)}"
+        )
+    if outcome == NOT_MEASURED and not why:
+        raise UsageError(
+            f"comparison {published['id']}: published {published['value']}, and nothing here. "
+            "Say why in one sentence (why=...)."
+        )
+    return UNEXPLAINED if outcome == NOT_REPRODUCED and not why else why
 
 
 def _delay_s(runs: object) -> float:

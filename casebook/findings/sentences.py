@@ -9,6 +9,7 @@ import os
 import re
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from IPython import get_ipython
@@ -17,21 +18,7 @@ from IPython.display import display
 from casebook import words
 from casebook.colours import style
 
-_CSS = (
-    ".cb.cb-finding{margin:0 0 1.15rem;font-size:inherit;line-height:inherit}"
-    ".cb.cb-row{font-size:.9em;line-height:1.45;margin:0 0 .5rem}"
-    ".cb.cb-finding code{overflow-wrap:anywhere}"
-    ".cb.cb-finding a.cb-mark{white-space:nowrap;font-size:.75rem;line-height:1.2;"
-    "padding:.05rem .4rem;border:1px solid var(--cb-grid,#d9dce0);border-radius:1rem;"
-    "color:var(--cb-faint,#5c6166);text-decoration:none;vertical-align:.08em}"
-    ".cb.cb-finding a.cb-mark:is(:hover,:focus-visible){border-color:currentColor}"
-    ".cb.cb-finding .cb-sign{font-weight:700;color:var(--cb-ink,inherit)}"
-    ".cb.cb-yes .cb-sign{color:var(--cb-stage-4,#24805e)}"
-    ".cb.cb-no :is(.cb-sign,.cb-word){color:var(--cb-stall,#b3261e)}"
-    ".cb.cb-finding .cb-remark{font-style:italic}"
-    ".cb.cb-finding .cb-unseen{position:absolute;width:1px;height:1px;overflow:hidden;"
-    "clip-path:inset(50%);white-space:nowrap}"
-)
+_CSS = Path(__file__).with_name("style.css").read_text(encoding="utf-8").replace("\n", "")
 
 #: The class of a sentence by the sign of its mark.
 _CLASSES = {"✓": "cb-yes", "✗": "cb-no"}
@@ -68,18 +55,15 @@ class Sentence:
         on_a_page, in_a_notebook = _LEDGERS[self.kind]
         ledger = on_a_page if os.environ.get("CASEBOOK_BUILD") else in_a_notebook
         classes = _CLASSES.get(self.sign, "cb-maybe")
-        unseen = "cb-word"
         if self.kind == "published":
             classes += " cb-row"
-        elif classes == "cb-yes":
-            unseen = "cb-unseen"
         remark = f' <span class="cb-remark">{inline(self.remark)}</span>' if self.remark else ""
         return (
             f'{style(_CSS)}<p class="cb cb-finding {classes}" id="{anchor}" '
             f'data-{self.kind}="{escape(self.outcome)}">{inline(self.text)} <a class="cb-mark" '
             f'href="{ledger.format(anchor)}" title="{escape(self.details)}">'
             f'<span class="cb-sign" aria-hidden="true">{self.sign}</span> '
-            f'<span class="{unseen}">{self.outcome}{", " if self.origin else ""}</span>'
+            f'<span class="cb-word">{self.outcome}{", " if self.origin else ""}</span>'
             f"{self.origin}</a>{remark}</p>"
         )
 

@@ -4,7 +4,7 @@
 
 1. the stacks' environments are made, side by side, before anything is measured;
 2. `execution` runs each notebook whose stamp (its code and everything that code can reach) has
-   changed, and keeps the result in the cache that Sphinx reads;
+   changed, and keeps the result where our extension of Sphinx finds it (`sphinx_site`);
 3. `records` takes claims, comparisons, figures and profiles out of the executed notebooks;
 4. `rendering` has Jupyter Book write the site, without executing anything, and checks its links.
 """
@@ -36,7 +36,7 @@ def build(root: Path = places.ROOT, strict: bool = False, fresh: bool = False) -
     _check_required()
     book = Book(root)
     if fresh:
-        for folder in (book.cache, root / places.LOCAL.name / places.RUNS.name):
+        for folder in (book.executed, root / places.LOCAL.name / places.RUNS.name):
             shutil.rmtree(folder, ignore_errors=True)
     if root == places.ROOT:
         _prepare()
@@ -66,8 +66,8 @@ def build(root: Path = places.ROOT, strict: bool = False, fresh: bool = False) -
 
 def _otherwise(found: records.Records) -> list[str]:
     """The findings of this machine that a strict build does not let pass, a line each."""
-    claims = [each for each in found.claims if each["outcome"] == OTHERWISE and each["live"]]
-    rows = [each for each in found.comparisons if each["why"] == published.UNEXPLAINED]
+    claims = execution.otherwise(found.claims)
+    rows = [each for each in found.comparisons if published.UNEXPLAINED in each["why"]]
     return [
         *(f"{each['id']} ({each['chapter']}): {each['statement']}" for each in claims),
         *(f"{each['id']} ({each['chapter']}): published {each['published']}, here "

@@ -4,6 +4,8 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
+import nbformat
+from nbformat import NotebookNode
 from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
 
 from casebook.errors import BookFailed
@@ -14,7 +16,7 @@ class Book:
     """A book project in `root` (which holds _toc.yml and _config.yml).
 
     build: all that is made. html: the site. included: what pages include of what the chapters
-    said. cache: the jupyter-cache, where Jupyter Book looks for it by default.
+    said. executed: the notebooks with their outputs, and a stamp of each that ran to its end.
     """
 
     root: Path
@@ -22,7 +24,7 @@ class Book:
     build = property(lambda self: self.root / "_build")
     html = property(lambda self: self.build / "html")
     included = property(lambda self: self.build / "included")
-    cache = property(lambda self: self.build / ".jupyter_cache")
+    executed = property(lambda self: self.build / "executed")
 
     def page_names(self) -> list[str]:
         """The pages of _toc.yml in reading order, without suffix ("notebooks/01_one_at_a_time").
@@ -50,6 +52,48 @@ class Book:
         with path.open(newline="", encoding="utf-8") as file:
             return {row["id"]: row for row in csv.DictReader(file)}
 
-    def name(self, path: Path) -> str:
-        """The name of the page that a notebook becomes."""
-        return path.relative_to(self.root).with_suffix("").as_posix()
+    def has_run(self, path: Path, stamp: str) -> bool:
+        """Whether a notebook ran to its end under this stamp."""
+        file = self._stamp_of(path)
+        return file.exists() and file.read_text() == stamp
+
+    def keep(self, path: Path, executed: NotebookNode, stamp: str) -> None:
+        """Keep an executed notebook; without a stamp where it did not run to its end."""
+        self._stamp_of(path).unlink(missing_ok=True)  # first: nothing old passes for new
+        nbformat.write(executed, self.executed / path.name)
+        if stamp:
+            self._stamp_of(path).write_text(stamp)
+
+    def _stamp_of(self, path: Path) -> Path:
+        return self.executed / f"{path.stem}.stamp"
+
+    def result(self, path: Path) -> NotebookNode:
+        """A notebook as it is now, with the outputs of its execution.
+
+        Raises BookFailed where other code was executed, or none.
+        """
+        notebook, executed = read(path), self.executed / path.name
+        ran = read(executed) if executed.exists() else NotebookNode(cells=[], metadata={})
+        cells, its_cells = code_cells(notebook), code_cells(ran)
+        if [cell.source for cell in cells] != [cell.source for cell in its_cells]:
+            raise BookFailed(
+                f"{path.relative_to(self.root)} has not been executed as it is now: "
+                "`python -m casebook book` does that, and then writes the pages"
+            )
+        for cell, its_cell in zip(cells, its_cells, strict=True):
+            cell.update(outputs=its_cell.outputs, execution_count=its_cell.execution_count)
+        notebook.metadata = ran.metadata
+        return notebook
+
+
+def read(path: Path) -> NotebookNode:
+    """A notebook. Raises BookFailed for what is none."""
+    try:
+        return nbformat.read(path, as_version=4)
+    except (ValueError, nbformat.ValidationError) as error:
+        raise BookFailed(f"{path.name} is not a valid notebook: {error}") from error
+
+
+def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    """The cells of a notebook that are code."""
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]

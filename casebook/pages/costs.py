@@ -6,7 +6,6 @@ What chapters took in the last build is in .casebook/costs.json, to tell the tim
 import contextlib
 import json
 import sys
-import threading
 import time
 from collections.abc import Iterator
 
@@ -28,86 +27,51 @@ class Costs:
     def __init__(self, book: Book, names: list[str], lanes: int):
         self._file = book.root / places.LOCAL.name / "costs.json"
         try:
-            self._known = {k: float(v) for k, v in json.loads(self._file.read_text()).items()}
-        except (OSError, ValueError, AttributeError):
-            self._known = {}
-        self._names, self._lanes, self._alone = names, lanes, threading.Lock()
-        self._begun_s: dict[str, float] = {}  # of chapters that have begun: expected seconds done
-        self._total = sum(map(self._expected_s, names))
-        self._began, self._done_s = time.monotonic(), 0.0
+            self._took_s = json.loads(self._file.read_text())
+        except (OSError, ValueError):
+            self._took_s = {}
+        self._expected_s = {name: self._took_s.get(name, USUAL_S) for name in names}
+        self._done_s = dict.fromkeys(names, 0.0)  # of the expected ones
+        self._began, self._lanes = time.monotonic(), lanes
         self._bar = tqdm(
-            total=round(self._total), leave=False, disable=None, file=sys.stderr,
+            total=round(sum(self._expected_s.values())),
             bar_format="{desc} {percentage:3.0f}% |{bar:20}| {elapsed}, about {remaining} left",
-        )  # fmt: skip
+            leave=False,
+            disable=None,
+            file=sys.stderr,
+        )
 
     def __enter__(self) -> "Costs":
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._bar.close()
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.write_text(json.dumps(self._took_s, indent=1, sort_keys=True) + "\n")
 
     @contextlib.contextmanager
-    def chapter(self, name: str) -> Iterator["_Chapter"]:
-        """While a chapter is executed. Prints what it cost at its end."""
-        started, expected_s = time.monotonic(), self._expected_s(name)
-        count = f"[{self._names.index(name) + 1}/{len(self._names)}]"
-        with self._alone:
-            done_s = self._done_s + sum(self._begun_s.values())
-            pace = (started - self._began) / done_s if self._done_s else 1 / self._lanes
-            left_s = (self._total - done_s) * pace
-            self.tell(f"{count} {name}, about {left_s:.0f} s left in all")
-        yield _Chapter(self, name, f"{count} {name.rpartition('/')[2]}", expected_s)
-        seconds = time.monotonic() - started
-        with self._alone:
-            self._begun_s.pop(name, None)
-            self._done_s += expected_s
-            self._known[name] = round(seconds, 1)
-            self.tell(f"{count} executed in {seconds:.1f} s")
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            self._file.write_text(json.dumps(self._known, indent=1, sort_keys=True) + "\n")
+    def chapter(self, name: str) -> Iterator[None]:
+        """While a chapter is executed. Tells the time left at its beginning, its own at its end."""
+        began, done_s = time.monotonic(), sum(self._done_s.values())
+        pace = (began - self._began) / done_s if done_s else 1 / self._lanes
+        left_s = (sum(self._expected_s.values()) - done_s) * pace
+        self.tell(name, f"about {left_s:.0f} s left in all")
+        yield
+        self.show(name, 1.0, "executed")
+        self._took_s[name] = round(time.monotonic() - began, 1)
+        self.tell(name, f"executed in {self._took_s[name]} s")
 
-    def describe(self, name: str, line: str, done_s: float) -> None:
-        """Show a line at the bar, and how many expected seconds of a chapter are done."""
-        with self._alone:
-            self._begun_s[name] = done_s
-            self._bar.set_description_str(line, refresh=False)
-            done_s = self._done_s + sum(self._begun_s.values())
-            self._bar.n = min(round(done_s), self._bar.total or 0)
-            self._bar.refresh()
+    def show(self, name: str, share: float, line: str) -> None:
+        """Show what a chapter is doing at the bar, and the share of it that is done."""
+        self._done_s[name] = share * self._expected_s[name]
+        self._bar.set_description_str(self._titled(name, line), refresh=False)
+        self._bar.n = round(sum(self._done_s.values()))
+        self._bar.refresh()
 
-    def tell(self, line: str) -> None:
-        """Print a line, above the bar."""
-        tqdm.write(line, file=sys.stderr)
-        sys.stderr.flush()
+    def tell(self, name: str, line: str) -> None:
+        """Print a line about a chapter, above the bar."""
+        tqdm.write(self._titled(name, line), file=sys.stderr)
 
-    def _expected_s(self, name: str) -> float:
-        return self._known.get(name, USUAL_S)
-
-
-class _Chapter:
-    """The progress of one chapter."""
-
-    def __init__(self, costs: Costs, name: str, title: str, expected_s: float):
-        self._costs, self._name, self._title, self._expected_s = costs, name, title, expected_s
-        self._cells, self._share = 0, 0.0
-
-    def cell(self, of: int) -> None:
-        """A code cell is done, one of so many."""
-        self._cells += 1
-        self._share = min(1.0, self._cells / of)
-        self.say("")
-
-    def say(self, line: str) -> None:
-        """What the chapter's kernel says it is doing."""
-        said = ": ".join(filter(None, (self._title, line)))
-        self._costs.describe(self._name, said, self._share * self._expected_s)
-
-    def tell(self, line: str) -> None:
-        """Print a line that names the chapter."""
-        self._costs.tell(f"{self._title}: {line}")
-
-    def again(self, claims: list[dict]) -> None:
-        """The chapter is executed once more because of these claims."""
-        self._cells = 0
-        names = ", ".join(claim["id"] for claim in claims)
-        self.tell(f"came out otherwise, so it is measured once more: {names}")
+    def _titled(self, name: str, line: str) -> str:
+        number = [*self._expected_s].index(name) + 1
+        return f"[{number}/{len(self._expected_s)}] {name}{': ' * bool(line)}{line}"

@@ -4,11 +4,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-#: What a browser fetches by itself, and from which attribute.
-LOADED = {
-    "img": ("src", "srcset"), "script": ("src",), "iframe": ("src",), "source": ("src", "srcset"),
-    "video": ("src", "poster"), "audio": ("src",), "object": ("data",), "embed": ("src",),
-}  # fmt: skip
+#: Attributes whose address a browser fetches by itself.
+LOADED = ("src", "poster", "data")
 #: Relations of <link> that are only information, never fetched.
 NOT_LOADED = {"canonical", "author", "license", "next", "prev", "index", "search", "copyright"}
 
@@ -22,16 +19,13 @@ class _Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        self.anchors.update(value for value in (given.get("id"), given.get("name")) if value)
-        if tag in ("a", "area") and "href" in given:
-            self.links.append(given["href"])
-        elif tag == "link" and not NOT_LOADED & set(given.get("rel", "").lower().split()):
+        given = {name: value for name, value in attrs if value}
+        self.anchors.update(given[name] for name in ("id", "name") if name in given)
+        self.loaded.extend(given[name] for name in LOADED if name in given)
+        if tag == "link" and not NOT_LOADED & set(given.get("rel", "").lower().split()):
             self.loaded.append(given.get("href", ""))
-        for attribute in LOADED.get(tag, ()):
-            value = given.get(attribute, "")
-            parts = value.split(",") if attribute == "srcset" else [value]
-            self.loaded.extend(part.split()[0] for part in parts if part.strip())
+        elif tag == "a" and "href" in given:
+            self.links.append(given["href"])
 
 
 def problems(site: Path) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from casebook import places
 from casebook.charts import snakeviz
 from casebook.errors import BookFailed
 from casebook.pages import links, staleness
@@ -83,8 +84,9 @@ def _run_jupyter_book(book: Book, strict: bool) -> list[str]:
     command = [*JUPYTER_BOOK, "build", str(book.root), "--all", "--keep-going", "-q"]
     command += ["-W", "-n"] if strict else []
     done = subprocess.run(
-        command, cwd=book.root, env={**os.environ, "NO_COLOR": "1"}, text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        command, cwd=book.root, text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={**os.environ, "NO_COLOR": "1", "PYTHONPATH": str(places.ROOT)},  # our extension
     )  # fmt: skip
     (book.build / "pages.log").write_text(done.stdout, encoding="utf-8")
     plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).replace(f"{book.root}/", "")

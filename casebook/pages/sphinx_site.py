@@ -1,39 +1,35 @@
 """The book's own Sphinx extension: diagrams in the page's colours, folds, accessible pages."""
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from docutils import nodes
-from jupyter_cache import get_cache
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+from casebook.errors import BookFailed
 from casebook.pages import folding
+from casebook.pages.contents import Book
 
 #: The folder of the diagrams, each of which is drawn once for both themes.
 DIAGRAMS = "book/_static/diagrams"
 
-#: What the axe checker finds in pages as the theme and docutils write them, each cured: on which
-#: pages it has to be (those with this text), what it is, and the cure.
+#: What the axe checker finds in pages as the theme and docutils write them, and its cure.
 MENDS = (
     # region: the book's title in the sidebar is in no landmark.
     (
-        "pst-primary-sidebar",
-        re.compile(r'<div id="pst-primary-sidebar"'),
+        r'<div id="pst-primary-sidebar"',
         '<div id="pst-primary-sidebar" role="navigation" aria-label="Book"',
     ),
     # label-content-name-mismatch: the button also shows its key, "Search Ctrl+K".
-    (
-        "search-button-field",
-        re.compile(r'(<button class="btn search-button-field[^>]*?) aria-label="Search"'),
-        r"\1",
-    ),
+    (r'(<button class="btn search-button-field[^>]*?) aria-label="Search"', r"\1"),
     # label-content-name-mismatch: titles of the icons count as text of the "Color mode" button.
-    ("theme-switch", re.compile(r'(<i class="theme-switch [^>]*?) title="[^"]*"'), r"\1"),
+    (r'(<i class="theme-switch [^>]*?) title="[^"]*"', r"\1"),
     # aria-deprecated-role, aria-required-children: a bibliography is a list.
-    ("citation-list", re.compile(r'role="doc-biblioentry"'), 'role="listitem"'),
+    (r'role="doc-biblioentry"', 'role="listitem"'),
 )
 #: empty-table-header: the corner above row names heads nothing. Not every page has one.
 EMPTY_HEAD = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;|<p></p>)*</th>")
@@ -66,20 +62,14 @@ def leave_out_thebe(app: Sphinx) -> None:
     app.registry.css_files = [file for file in app.registry.css_files if "thebe" not in file[0]]
 
 
-def refuse_to_execute(app: Sphinx, env: Any, pages: list[str]) -> None:
-    """Stop before MyST-NB would execute a notebook, which it does when the cache has no result."""
-    cache = get_cache(env.mystnb_config.execution_cache_path)
-    for page in pages:
-        path = Path(env.doc2path(page))
-        if path.suffix != ".ipynb":
-            continue
+def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
+    """Put what was executed in the place of a notebook, which has no outputs."""
+    path = Path(app.env.doc2path(page))
+    if path.suffix == ".ipynb":
         try:
-            cache.match_cache_notebook(nbformat.read(path, as_version=4))
-        except KeyError:
-            raise ExtensionError(
-                f"{page} has not been executed, and Sphinx must not do it: "
-                "`python -m casebook book` executes what is stale and then writes the pages"
-            ) from None
+            source[0] = nbformat.writes(Book(Path(app.srcdir)).result(path))
+        except BookFailed as error:
+            raise ExtensionError(str(error)) from error
 
 
 def name_entries(app: Sphinx, env: Any) -> None:
@@ -103,27 +93,22 @@ def mend_pages(app: Sphinx, exception: Exception | None) -> None:
     """
     if exception is not None:
         return
-    used = set()
+    mended: Counter[str] = Counter()
     for page in Path(app.outdir).rglob("*.html"):
         if page.parent.name == "_static":  # templates of the theme
             continue
         text = EMPTY_HEAD.sub(r"<td\1></td>", page.read_text(encoding="utf-8"))
-        for there, pattern, cure in MENDS:
-            text, count = pattern.subn(cure, text)
-            if there in text and not count:
-                raise ExtensionError(
-                    f"{page.name} has {there}, and not {pattern.pattern}: see MENDS"
-                )
-            used.update([there] * bool(count))
+        for pattern, cure in MENDS:
+            text, count = re.subn(pattern, cure, text)
+            mended[pattern] += count
         page.write_text(text, encoding="utf-8")
-    missing = {there for there, *_ in MENDS} - used - {"citation-list"}
-    if missing:
-        raise ExtensionError(f"no page has {', '.join(sorted(missing))}: see MENDS")
+    if unknown := [pattern for pattern, count in mended.items() if not count]:
+        raise ExtensionError(f"no page has {', '.join(unknown)}: see MENDS")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", lambda app, config: leave_out_thebe(app), priority=0)
-    app.connect("env-before-read-docs", refuse_to_execute)
+    app.connect("source-read", take_outputs)
     app.connect("env-updated", name_entries)
     app.connect("doctree-resolved", put_diagrams_in)
     app.connect("build-finished", mend_pages)
