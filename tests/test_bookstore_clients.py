@@ -6,7 +6,7 @@ import pytest
 from bookstore_asking import needs
 
 from casebook import places, stacks
-from casebook.cases.bookstore import inspection, readers, stock, store, visits, witnesses
+from casebook.cases.bookstore import readers, stock, store, visiting, visits, witnesses
 from casebook.errors import MissingInterpreter, UsageError, VisitFailed
 from casebook.runs.decisions import LOOKS, ratio
 from casebook.stacks import environments
@@ -69,8 +69,9 @@ def test_all_of_the_books_and_the_list(open_store):
 
 
 def test_not_one_book_may_be_missing_or_another(open_store):
-    answer = readers.read("pipes", open_store, IDS[:6], readers.manner("pipes"))
-    inspection.check("pipes", answer, 6)
+    pipes = readers.manner("pipes")
+    answer = readers.read(pipes, open_store, IDS[:6])
+    visiting.check(pipes, answer, 6)
     for change, said in (
         (lambda bodies: bodies.pop(IDS[3]), f"book {IDS[3]} is missing"),
         (lambda bodies: bodies.update({IDS[3]: bodies[IDS[4]]}), f"book {IDS[3]}: the body is not"),
@@ -79,16 +80,16 @@ def test_not_one_book_may_be_missing_or_another(open_store):
         changed = answer | {"bodies": dict(answer["bodies"])}
         change(changed["bodies"])
         with pytest.raises(VisitFailed, match=said):
-            inspection.check("pipes", changed, 6)
+            visiting.check(pipes, changed, 6)
     for index, said in (
         (IDS[1:], f"lacks 1 of 3,000, such as {IDS[0]}"),
         ([*IDS, "1"], "has what the stock has not: 1 of 3,000, such as 1"),
         ([*IDS, IDS[5]], f"repeats 1 of 3,000, such as {IDS[5]}"),
     ):
         with pytest.raises(VisitFailed, match=said):
-            inspection.check("pipes", answer | {"index": index}, 6)
+            visiting.check(pipes, answer | {"index": index}, 6)
     with pytest.raises(VisitFailed, match=r"spoke h2, not http/1\.1"):
-        inspection.check("pipes", answer | {"protocol": "h2"}, 6)
+        visiting.check(pipes, answer | {"protocol": "h2"}, 6)
 
 
 def test_many_requests_share_one_connection(open_store):

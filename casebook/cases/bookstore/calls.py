@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from casebook.cases.bookstore import inspection, readers, stock, store
+from casebook.cases.bookstore import readers, stock, store, visiting
 from casebook.errors import MissingInterpreter, UsageError
 from casebook.places import PROBES
 from casebook.runs import measurements
@@ -48,12 +48,12 @@ def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFr
 
 
 def _rows(client: str, place, few: int, many: int) -> list[dict]:
-    name, how = client.partition(":")[0], readers.manner(client)
-    less, more = (_counted(name, how, place, n) for n in (few, many))
+    how = readers.manner(client)
+    less, more = (_counted(how, place, n) for n in (few, many))
     return [
         {
             "client": client,
-            "label": readers.label(name, how),
+            "label": how.label,
             "package": package,
             "kind": "ours" if package in _OURS else "http" if package in OF_HTTP else "around",
             "calls": round((calls - less.get(package, 0)) / (many - few), 2),
@@ -62,10 +62,8 @@ def _rows(client: str, place, few: int, many: int) -> list[dict]:
     ]
 
 
-def _counted(client: str, how: readers.Manner, place, n: int) -> dict[str, int]:
-    answer = readers.read(
-        client, place, stock.ids()[:n], how, _LONGEST_S,
-        script=PROBES / "package_calls.py", scripts=readers.SCRIPTS,
-    )  # fmt: skip
-    inspection.check(client, answer, n)
+def _counted(how: readers.Manner, place, n: int) -> dict[str, int]:
+    script, ids = PROBES / "package_calls.py", stock.ids()[:n]
+    answer = readers.read(how, place, ids, _LONGEST_S, script, scripts=readers.SCRIPTS)
+    visiting.check(how, answer, n)
     return answer["calls"]
