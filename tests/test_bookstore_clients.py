@@ -161,10 +161,6 @@ def test_several_orders_are_visited_in_turns(open_store):
     assert list(frame["order"]) == ["asked", "chunks", "chunks", "asked"]
 
 
-def test_the_last_of_each_chunk_is_slow():
-    assert visits.one_slow_in_each(10, 35, 0.5) == {IDS[9]: 0.5, IDS[19]: 0.5, IDS[29]: 0.5}
-
-
 def test_the_processor_time_of_both_sides(frame):
     row = frame.loc["pipes"]
     both = visits.cpu_of_both(frame).loc["pipes"]

@@ -61,11 +61,6 @@ def one_slow(position: int = 10, wait_s: float = 1.0) -> dict[str, float]:
     return {stock.ids()[position - 1]: wait_s}
 
 
-def one_slow_in_each(chunk: int, books: int, wait_s: float) -> dict[str, float]:
-    """What `slow` takes: of so many books, the last of each chunk waits so many seconds."""
-    return {book: wait_s for book in stock.ids()[chunk - 1 : books : chunk]}
-
-
 #: Of recorded visits with at most so many books it is known when each of them arrived.
 FEW = 300
 
@@ -81,7 +76,7 @@ RECORDED: list[dict] = [
     ),
     dict(clients=_PAIR, n=200, repeats=16),
     dict(clients="hyper", n=100, slow=one_slow(), repeats=3),
-    dict(clients="hyper:10", n=30, slow=one_slow_in_each(10, 50, 0.15), repeats=3),
+    dict(clients="hyper:10", n=30, slow=dict.fromkeys(stock.ids()[9:50:10], 0.15), repeats=3),
 ]
 
 
@@ -120,15 +115,17 @@ def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **asked) -> 
     return pd.DataFrame(rows, columns=ARRIVAL_COLUMNS)
 
 
-def from_reference(client: str, repeats: int, n: int, engine: str = "twisted") -> pd.DataFrame:
-    """Visits of one client that the reference machine made, columns COLUMNS; never measured here.
+def from_reference(
+    clients: str | Iterable[str], repeats: int, n: int, engine: str = "twisted"
+) -> pd.DataFrame:
+    """Visits that the reference machine made, columns COLUMNS; never measured here.
 
     Of those that were recorded (RECORDED). Raises UsageError where there are none of this kind.
     """
-    planned = plan(client, repeats, n=n, engine=engine)
+    planned = plan(clients, repeats, n=n, engine=engine)
     found = [record for each in planned for record in _recorded(each)]
     if len(found) < len(planned):
-        raise UsageError(f"the reference run has no {repeats} visits of {client} for {n} books")
+        raise UsageError(f"the reference run has no {repeats} visits of {clients} for {n} books")
     return pd.DataFrame(found, columns=COLUMNS)
 
 
