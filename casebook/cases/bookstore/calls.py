@@ -13,10 +13,12 @@ from casebook.places import PROBES
 from casebook.runs import measurements
 from casebook.words import LIVE
 
-#: The packages that put HTTP itself into bytes and take it out of them again.
-OF_HTTP = ("h2", "hpack", "hyperframe", "jh2", "http", "email", "h11")
+#: The packages that put HTTP itself into bytes and take it out of them again; and what is ours.
+_KINDS = {
+    **dict.fromkeys(("h2", "hpack", "hyperframe", "jh2", "http", "email", "h11"), "http"),
+    **dict.fromkeys(("our script", "json"), "ours"),
+}
 
-_OURS = ("our script", "json")
 _LONGEST_S = 120
 
 
@@ -55,7 +57,7 @@ def _rows(client: str, place, few: int, many: int) -> list[dict]:
             "client": client,
             "label": how.label,
             "package": package,
-            "kind": "ours" if package in _OURS else "http" if package in OF_HTTP else "around",
+            "kind": _KINDS.get(package, "around"),
             "calls": round((calls - less.get(package, 0)) / (many - few), 2),
         }
         for package, calls in more.items()

@@ -49,11 +49,7 @@ COLUMNS = [
 ]  # fmt: skip
 
 #: The columns of `arrivals`.
-ARRIVAL_COLUMNS = [
-    "client", "label", "engine", "protocol", "n", "at_once", "connections", "order", "latency_ms",
-    "delay_s", "slow", "repeat", "book", "position", "arrived", "at_s", "source", "measured_at",
-    "instead", *measurements.COLUMNS,
-]  # fmt: skip
+ARRIVAL_COLUMNS = [*COLUMNS, "book", "position", "arrived", "at_s"]
 
 
 def one_slow(position: int = 10, wait_s: float = 1.0) -> dict[str, float]:
