@@ -1,13 +1,14 @@
 """One visit at a time: a store and its distance, a client in its environment, every book compared,
 and the figures."""
 
-import contextlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from casebook import stacks
 from casebook.cases.bookstore import readers, stock, store
@@ -41,42 +42,43 @@ class Visit(readers.Manner):
     repeat: int = 1
 
 
-class Host(contextlib.ExitStack):
-    """The store that some visits go to, opened when the first of them needs it, and its relays.
+class Host(ExitStack):
+    """The stores that some visits go to, each opened when the first of them needs it, and relays.
 
-    target: an open store of the caller's, in place of one of our own. What was opened is closed at
-    the end of the `with` block.
+    target: an open store of the caller's, in place of our own. What was opened is closed at the
+    end of the `with` block.
     """
 
-    def __init__(self, engine: str, delay_s: float = 0.0, slow: dict | None = None, target=None):
+    def __init__(self, delay_s: float = 0.0, slow: dict | None = None, target=None):
         super().__init__()
-        self.engine, self.delay_s, self.slow = engine, delay_s, slow
-        self._target, self._urls = target, dict[float, str]()
+        self._target = target
+        self._opening = partial(store.open_store, delay_s=delay_s, slow=slow)
+        self._open: dict[Hashable, Any] = {}
 
-    @cached_property
-    def store(self):
-        """The store, open."""
-        if self._target:
-            return self._target
-        return self.enter_context(store.open_store(self.engine, False, self.delay_s, self.slow))
+    def _once(self, key: Hashable, opening: Callable[[], AbstractContextManager]):
+        if key not in self._open:
+            self._open[key] = self.enter_context(opening())
+        return self._open[key]
 
-    def url(self, latency_ms: float) -> str:
-        """Where the store is, so far away."""
+    def store(self, engine: str):
+        """The store on an engine, open."""
+        return self._target or self._once(engine, lambda: self._opening(engine))
+
+    def url(self, engine: str, latency_ms: float) -> str:
+        """Where that store is, so far away."""
+        near = self.store(engine).url
         if not latency_ms:
-            return self.store.url
-        if latency_ms not in self._urls:
-            far = relay.relay(self.store.url, latency_ms / 1000)
-            self._urls[latency_ms] = self.enter_context(far)
-        return self._urls[latency_ms]
+            return near
+        return self._once((near, latency_ms), lambda: relay.relay(near, latency_ms / 1000))
 
-    def stored_or_new(self, measure: Callable[[], dict], made_by: list[Path], *of) -> dict:
+    def stored_or_new(self, engine: str, measure: Callable[[], dict], made_by: list, *of) -> dict:
         """A measurement, stored if the store is one of our own.
 
         made_by, of: what else it depends on, as measurements.key_of takes it.
         """
         if self._target:  # what it is made of cannot be known
             return measurements.new(measure)
-        key = measurements.key_of(made_by, store.fingerprint(self.engine), *of)
+        key = measurements.key_of(made_by, store.fingerprint(engine), *of)
         return measurements.stored_or_new(key, measure)
 
     def visit(self, visit: Visit, patience_s: float) -> dict:
@@ -89,13 +91,14 @@ class Host(contextlib.ExitStack):
             Path(__file__),
         ]
         of = stacks.get(reader.stack), asdict(visit), reader.protocol, reader.title
-        return self.stored_or_new(lambda: self._made(visit, patience_s), made_by, *of)
+        made = partial(self._made, visit, patience_s)
+        return self.stored_or_new(visit.engine, made, made_by, *of)
 
     def _made(self, visit: Visit, patience_s: float) -> dict:
         ids = None if visit.n == stock.SIZE else stock.ids()[: visit.n]
         longest_s = visit.delay_s + 2 * visit.latency_ms / 1000 + 0.02
         within_s = 60 + patience_s + 3 * visit.n * longest_s
-        place, url = self.store, self.url(visit.latency_ms)
+        place, url = self.store(visit.engine), self.url(visit.engine, visit.latency_ms)
         place.reset()
         before_s = place.cpu_s()
         answer = readers.read(visit, place, ids, within_s, url=url, timeout_s=patience_s)

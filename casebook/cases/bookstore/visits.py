@@ -9,7 +9,6 @@ the books. One that brought less, or anything else, raises VisitFailed with the 
 Without the Python 3.7 of the old clients, data/reference/visits.csv stands in.
 """
 
-import contextlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
@@ -163,15 +162,11 @@ def records(
     pairs = {(each.client, each.engine) for each in planned}
     here = {pair for pair in pairs if all(map(measure.can_run, _needed(*pair, target)))}
     found: list[dict] = []
-    with contextlib.ExitStack() as opened:
-        hosts = {
-            each: opened.enter_context(Host(each, delay_s, slow, target))
-            for each in several(engine)
-        }
-        progress = opened.enter_context(Progress(len(planned), "visiting the bookstore", "visit"))
+    progress = Progress(len(planned), "visiting the bookstore", "visit")
+    with Host(delay_s, slow, target) as host, progress:
         for each in planned:
             if (each.client, each.engine) in here:
-                found.append(hosts[each.engine].visit(each, patience_s))
+                found.append(host.visit(each, patience_s))
             elif recorded := _recorded(each):
                 found += recorded
             elif each.repeat == 1:  # of later rounds, nothing may be recorded

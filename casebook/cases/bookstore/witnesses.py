@@ -108,19 +108,20 @@ def h2load_visits(n: int, repeats: int | range = 1) -> pd.DataFrame:
     if find("h2load") is None:
         return pd.DataFrame(columns=VISIT_COLUMNS)
     rows = []
-    with Host("twisted") as host:
+    with Host() as host:
         for repeat, protocol in rounds.in_turns(("http/1.1", "h2"), repeats):
-            asked = {"stack": stack_of(host.engine).name, "n": n, "repeat": repeat}
+            asked = {"stack": stack_of("twisted").name, "n": n, "repeat": repeat}
             visit = partial(_visit, host, n, protocol)
             of = digests.tool("h2load"), protocol, asked
-            rows.append(host.stored_or_new(visit, [Path(__file__)], *of) | asked)
+            rows.append(host.stored_or_new("twisted", visit, [Path(__file__)], *of) | asked)
     return pd.DataFrame(rows, columns=VISIT_COLUMNS)
 
 
 def _visit(host: Host, n: int, protocol: str) -> dict:
-    before_s = host.store.cpu_s()
-    seen = h2load(host.store, n, protocol) or {}
-    return seen | {"server_cpu_s": round(host.store.cpu_s() - before_s, 6), "source": LIVE}
+    place = host.store("twisted")
+    before_s = place.cpu_s()
+    seen = h2load(place, n, protocol) or {}
+    return seen | {"server_cpu_s": round(place.cpu_s() - before_s, 6), "source": LIVE}
 
 
 def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:
