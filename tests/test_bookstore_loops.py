@@ -3,7 +3,6 @@
 import json
 import time
 from dataclasses import asdict, replace
-from functools import partial
 
 import pytest
 from bookstore_asking import IDS, book, over_http1
@@ -15,26 +14,15 @@ from casebook.server import relay
 
 def test_one_loop_waits_for_the_slow_book_and_the_other_does_not() -> None:
     slow = visits.one_slow(position=3, wait_s=0.6)
-    seen = loops.arrivals(n=12, slow=slow)
-    late = seen[seen["slow"]].set_index("loop")["arrived"]
-    assert late["in the order asked"] == 3
-    assert late["as completed"] == 12
-    assert seen.groupby("loop")["book"].nunique().tolist() == [12, 12]
+    seen = visits.arrivals("two-loops", n=12, slow=slow, order=["asked", "completed"])
+    late = seen[seen["book"].isin(slow)].set_index("order")["arrived"]
+    assert late.to_dict() == {"asked": 3, "completed": 12}
+    assert seen.groupby("order")["book"].nunique().tolist() == [12, 12]
 
 
-def test_without_a_slow_book_both_loops_take_the_same() -> None:
-    seen = loops.arrivals(n=5)
-    assert not seen["slow"].any()
-    assert set(seen["position"]) == set(range(1, 6))
-
-
-@pytest.mark.parametrize(
-    ("arrivals", "n"),
-    [(loops.arrivals, 0), (loops.arrivals, 101), (partial(loss.arrivals, "pipes:6"), 5)],
-)
-def test_too_few_books_and_too_many_are_refused(arrivals, n: int) -> None:
+def test_too_few_books_for_a_loss_are_refused() -> None:
     with pytest.raises(UsageError):
-        arrivals(n=n)
+        loss.arrivals("pipes:6", n=5)
 
 
 def test_the_loops_are_shown_as_they_run_and_their_differences_stand_out() -> None:

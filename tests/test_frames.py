@@ -59,11 +59,6 @@ def test_a_frame_that_is_not_whole_is_not_there():
     assert frames.parse([[0.0, "client", part.hex()]]).empty
 
 
-def test_what_is_no_http2_is_refused():
-    with pytest.raises(VisitFailed, match="preface"):
-        frames.parse([[0.0, "client", (b"GET / HTTP/1.1\r\n" + b"x" * 20).hex()]])
-
-
 # ---------------------------------------------------------------- recordings
 
 

@@ -4,13 +4,12 @@ import json
 import shutil
 import socket
 import subprocess
-import sys
 
 import pandas as pd
 import pytest
 
 from casebook import places, server
-from casebook.cases import h2load, near_limit
+from casebook.cases import near_limit
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.runs import decisions, run_record
 from casebook.stacks import environments
@@ -91,25 +90,6 @@ def test_waits_no_longer_than_it_is_told(https):
         answer = ask(https, url=f"https://127.0.0.1:{silent.getsockname()[1]}", n=1, bound_s=0.5)
     assert answer["failure"]["page"] == 0
     assert answer["wall_s"] < 20
-
-
-@needs("h2load")
-def test_h2load_counts_only_when_every_response_is_a_200(https):
-    said = h2load.run(["--h1", "-n", "3", "-c", "3", f"{https.url}/nowhere"], within_s=30)
-    assert said["good"] == 0
-
-
-@needs("h2load")
-def test_h2load_may_open_as_many_files_as_it_has_connections(https):
-    """In a process of its own, whose soft limit is lower than that."""
-    code = (
-        "import resource; from casebook.cases import h2load;"
-        "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1];"
-        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard));"
-        f"found = h2load.run(['--h1', '-n', '100', '-c', '100', {https.url + '/get'!r}], 60);"
-        "assert found['good'] == 100"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_without_go_the_reference_machine_speaks_or_what_is_missing_is_said(monkeypatch, tmp_path):

@@ -7,16 +7,18 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from casebook.cases.bookstore import inspection, readers, stock, store
+from casebook.cases.bookstore import readers, stock, store, visiting
 from casebook.errors import MissingInterpreter, UsageError
 from casebook.places import PROBES
 from casebook.runs import measurements
 from casebook.words import LIVE
 
-#: The packages that put HTTP itself into bytes and take it out of them again.
-OF_HTTP = ("h2", "hpack", "hyperframe", "jh2", "http", "email", "h11")
+#: The packages that put HTTP itself into bytes and take it out of them again; and what is ours.
+_KINDS = {
+    **dict.fromkeys(("h2", "hpack", "hyperframe", "jh2", "http", "email", "h11"), "http"),
+    **dict.fromkeys(("our script", "json"), "ours"),
+}
 
-_OURS = ("our script", "json")
 _LONGEST_S = 120
 
 
@@ -48,24 +50,22 @@ def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFr
 
 
 def _rows(client: str, place, few: int, many: int) -> list[dict]:
-    name, how = client.partition(":")[0], readers.manner(client)
-    less, more = (_counted(name, how, place, n) for n in (few, many))
+    how = readers.manner(client)
+    less, more = (_counted(how, place, n) for n in (few, many))
     return [
         {
             "client": client,
-            "label": readers.label(name, how),
+            "label": how.label,
             "package": package,
-            "kind": "ours" if package in _OURS else "http" if package in OF_HTTP else "around",
+            "kind": _KINDS.get(package, "around"),
             "calls": round((calls - less.get(package, 0)) / (many - few), 2),
         }
         for package, calls in more.items()
     ]
 
 
-def _counted(client: str, how: readers.Manner, place, n: int) -> dict[str, int]:
-    answer = readers.read(
-        client, place, stock.ids()[:n], how, _LONGEST_S,
-        script=PROBES / "package_calls.py", scripts=readers.SCRIPTS,
-    )  # fmt: skip
-    inspection.check(client, answer, n)
+def _counted(how: readers.Manner, place, n: int) -> dict[str, int]:
+    script, ids = PROBES / "package_calls.py", stock.ids()[:n]
+    answer = readers.read(how, place, ids, _LONGEST_S, script, scripts=readers.SCRIPTS)
+    visiting.check(how, answer, n)
     return answer["calls"]

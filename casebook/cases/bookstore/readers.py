@@ -75,20 +75,36 @@ READERS = {
 LOOPS = {"two-loops": Reader("two loops", "h2-today", "two_loops", "h2", H2, 100, 100)}
 
 
-@dataclass(frozen=True)
-class Manner:
-    """How a client visits: requests at once on one connection, connections, order of reading."""
-
-    at_once: int = 1
-    connections: int = 1
-    order: str = "asked"
-
-
 def get(client: str) -> Reader:
     """A client by name, of READERS or LOOPS. Raises UsageError for an unknown one."""
     if client not in READERS | LOOPS:
         raise UsageError(f"there is no client {client!r}; choose: {', '.join(READERS)}")
     return (READERS | LOOPS)[client]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """Who visits, and how: requests at once on one connection, connections, order of reading."""
+
+    client: str
+    at_once: int = 1
+    connections: int = 1
+    order: str = "asked"
+
+    @property
+    def reader(self) -> Reader:
+        """Who visits."""
+        return get(self.client)
+
+    @property
+    def label(self) -> str:
+        """Who visits and how, in words: "aiohttp, 100 connections"."""
+        title, many = self.reader.title, max(self.at_once, self.connections)
+        if self.reader.most == 1:
+            return title
+        if self.reader.protocol == H2:
+            return f"{title}, {f'{many} at once' if many > 1 else 'one at a time'}"
+        return f"{title}, {many} connection{'s' if many > 1 else ''}"
 
 
 def manner(client: str, order: str | None = None) -> Manner:
@@ -108,8 +124,8 @@ def manner(client: str, order: str | None = None) -> Manner:
     if order is not None and order not in reader.orders:
         raise UsageError(f"{name} reads in the order {' or '.join(reader.orders)}, not {order!r}")
     if many == 1:
-        return Manner()  # there is no other order
-    return Manner(**{what: many}, order=order or reader.orders[0])
+        return Manner(client=name)  # there is no other order
+    return Manner(client=name, order=order or reader.orders[0], **{what: many})
 
 
 def function(path: Path, name: str) -> ast.FunctionDef:
@@ -128,21 +144,10 @@ def place(client: str) -> dict[str, Any]:
     return {"path": path, "lines": (found.lineno, found.end_lineno)}
 
 
-def label(client: str, how: Manner) -> str:
-    """A client and its manner in words: "aiohttp, 100 connections"."""
-    reader = get(client)
-    if reader.most == 1:
-        return reader.title
-    if reader.protocol == H2:
-        return f"{reader.title}, {f'{how.at_once} at once' if how.at_once > 1 else 'one at a time'}"
-    return f"{reader.title}, {how.connections} connection{'s' if how.connections > 1 else ''}"
-
-
 def read(
-    client: str,
+    how: Manner,
     store,
     ids: Sequence[str] | None,
-    how: Manner,
     within_s: float = 300.0,
     script: Path = VISIT,
     **further,
@@ -154,15 +159,15 @@ def read(
     books on one connection failed together, they are asked for once more, one at a time, and the
     failure says as `alone` what came of it. Errors and the other parameters: see `ask`.
     """
-    reader = get(client)
+    reader = how.reader
     spec: dict[str, Any] = {"script": reader.script, "protocol": reader.protocol, "ids": ids}
     spec |= {"at_once": how.at_once, "connections": how.connections, "order": how.order}
     spec |= {"timeout_s": PATIENCE_S} | further
-    answer = ask(script, reader.stack, store, within_s, client, **spec)
+    answer = ask(script, reader.stack, store, within_s, how.client, **spec)
     failure = answer["failure"]
     if failure and failure["waiting"] and not failure["certain"] and how.at_once > 1:
         spec |= {"ids": [failure["book"], *failure["waiting"]], "at_once": 1}
-        again = ask(script, reader.stack, store, within_s, client, **spec)
+        again = ask(script, reader.stack, store, within_s, how.client, **spec)
         return answer | {"failure": failure | {"alone": again["failure"]}}
     return answer
 

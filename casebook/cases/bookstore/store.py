@@ -9,13 +9,16 @@ without a word, is refused at the start.
 """
 
 import itertools
+import ssl
+import struct
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 
 from casebook import stacks
-from casebook.cases.bookstore import greeting, opening, stock
+from casebook.cases.bookstore import opening, stock
 from casebook.errors import ServerFailed, UsageError
 from casebook.server import MAX_DELAY_S, certificates
 from casebook.server.process import Server, first_line
@@ -31,6 +34,11 @@ ENGINES = {
 #: What a server can be made to lack, to see what happens: the package h2, the negotiation of the
 #: protocol (ALPN), the names in its certificate (subjectAltName).
 LACKS = ("", "h2", "alpn", "names")
+
+#: What a client of HTTP/2 sends first: the preface, and SETTINGS that change nothing.
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+_SETTINGS, _MAX_CONCURRENT_STREAMS = b"\4", 3
+_GREETS_WITHIN_S = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +117,7 @@ def open_store(
     options = dict(http1_only=http1_only, lacks=lacks, port=port, delay_s=delay_s, slow=slow)
     with opening.serving(*ENGINES[engine], not names, **options) as (process, made):
         port = _ready(process, made.ca_file)
-        protocol, max_streams = greeting.greet(port, made.ca_file, names)
+        protocol, max_streams = _greet(port, made.ca_file, names)
         if refuse and not http1_only and protocol != "h2":
             raise ServerFailed(_refusal(engine, protocol))
         store = Store(
@@ -167,6 +175,44 @@ def _ready(process, ca_file: Path) -> int:
     except ServerFailed as error:
         said = opening.log_lines(ca_file)
         raise ServerFailed(f"{error}: {said[-1]}" if said else str(error)) from None
+
+
+def _greet(port: int, ca_file: Path, named: bool) -> tuple[str | None, int | None]:
+    """What the server chooses of "h2" and "http/1.1" (None: nothing), and over h2 the most
+    requests that a connection may have open (None: no limit).
+
+    named: the certificate is for this address. Raises ServerFailed when the server cannot be
+    trusted, or does not speak what it chose.
+    """
+    context = ssl.create_default_context(cafile=ca_file)
+    context.check_hostname = named
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    client = HTTPSConnection("127.0.0.1", port, context=context, timeout=_GREETS_WITHIN_S)
+    try:
+        client.connect()
+        protocol = client.sock.selected_alpn_protocol()
+        if protocol == "h2":
+            return protocol, _max_streams(client.sock)
+        client.request("GET", "/")
+        status = client.getresponse().status
+        if status != 200:
+            raise ServerFailed(f"the server answers HTTP/1.1 with status {status}")
+        return protocol, None
+    except (OSError, HTTPException) as error:
+        raise ServerFailed(f"the server on port {port} greets nobody: {error}") from error
+    finally:
+        client.close()
+
+
+def _max_streams(tls: ssl.SSLSocket) -> int | None:
+    """What the server's first frame says, its SETTINGS (RFC 9113, sections 3.4 and 6.5)."""
+    tls.sendall(_HELLO)
+    with tls.makefile("rb") as heard:
+        head = heard.read(9)
+        if head[3:4] != _SETTINGS:
+            raise ServerFailed(f"the server begins HTTP/2 with {head!r}, and not with SETTINGS")
+        settings = struct.iter_unpack(">HI", heard.read(int.from_bytes(head[:3])))
+        return dict(settings).get(_MAX_CONCURRENT_STREAMS)
 
 
 def _refusal(engine: str, protocol: str | None) -> str:

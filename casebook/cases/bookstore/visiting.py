@@ -1,13 +1,18 @@
-"""One visit at a time: a store and its distance, a client in its environment, the figures."""
+"""One visit at a time: a store and its distance, a client in its environment, every book compared,
+and the figures."""
 
-import contextlib
-from collections.abc import Callable
+import json
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from casebook import stacks
-from casebook.cases.bookstore import inspection, readers, stock, store
+from casebook.cases.bookstore import readers, stock, store
+from casebook.errors import VisitFailed
 from casebook.runs import measurements
 from casebook.server import relay
 from casebook.stacks import digests, environments
@@ -29,7 +34,6 @@ class Visit(readers.Manner):
     of the round.
     """
 
-    client: str
     engine: str
     n: int
     latency_ms: float
@@ -38,73 +42,72 @@ class Visit(readers.Manner):
     repeat: int = 1
 
 
-class Host(contextlib.ExitStack):
-    """The store that some visits go to, opened when the first of them needs it, and its relays.
+class Host(ExitStack):
+    """The stores that some visits go to, each opened when the first of them needs it, and relays.
 
-    target: an open store of the caller's, in place of one of our own. What was opened is closed at
-    the end of the `with` block.
+    target: an open store of the caller's, in place of our own. What was opened is closed at the
+    end of the `with` block.
     """
 
-    def __init__(self, engine: str, delay_s: float = 0.0, slow: dict | None = None, target=None):
+    def __init__(self, delay_s: float = 0.0, slow: dict | None = None, target=None):
         super().__init__()
-        self.engine, self.delay_s, self.slow = engine, delay_s, slow
-        self._target, self._urls = target, dict[float, str]()
+        self._target = target
+        self._opening = partial(store.open_store, delay_s=delay_s, slow=slow)
+        self._open: dict[Hashable, Any] = {}
 
-    @cached_property
-    def store(self):
-        """The store, open."""
-        if self._target:
-            return self._target
-        return self.enter_context(store.open_store(self.engine, False, self.delay_s, self.slow))
+    def _once(self, key: Hashable, opening: Callable[[], AbstractContextManager]):
+        if key not in self._open:
+            self._open[key] = self.enter_context(opening())
+        return self._open[key]
 
-    def url(self, latency_ms: float) -> str:
-        """Where the store is, so far away."""
+    def store(self, engine: str):
+        """The store on an engine, open."""
+        return self._target or self._once(engine, lambda: self._opening(engine))
+
+    def url(self, engine: str, latency_ms: float) -> str:
+        """Where that store is, so far away."""
+        near = self.store(engine).url
         if not latency_ms:
-            return self.store.url
-        if latency_ms not in self._urls:
-            far = relay.relay(self.store.url, latency_ms / 1000)
-            self._urls[latency_ms] = self.enter_context(far)
-        return self._urls[latency_ms]
+            return near
+        return self._once((near, latency_ms), lambda: relay.relay(near, latency_ms / 1000))
 
-    def stored_or_new(self, measure: Callable[[], dict], made_by: list[Path], *of) -> dict:
+    def stored_or_new(self, engine: str, measure: Callable[[], dict], made_by: list, *of) -> dict:
         """A measurement, stored if the store is one of our own.
 
         made_by, of: what else it depends on, as measurements.key_of takes it.
         """
         if self._target:  # what it is made of cannot be known
             return measurements.new(measure)
-        key = measurements.key_of(made_by, store.fingerprint(self.engine), *of)
+        key = measurements.key_of(made_by, store.fingerprint(engine), *of)
         return measurements.stored_or_new(key, measure)
 
     def visit(self, visit: Visit, patience_s: float) -> dict:
         """A checked visit: visits.COLUMNS, and "arrivals" as [id, seconds]. Raises VisitFailed."""
-        reader = readers.get(visit.client)
+        reader = visit.reader
         made_by = [
             *digests.executed(readers.VISIT),
             *digests.executed(readers.SCRIPTS / f"{reader.script}.py"),
-            *digests.files(inspection, relay),
+            *digests.files(relay),
             Path(__file__),
         ]
         of = stacks.get(reader.stack), asdict(visit), reader.protocol, reader.title
-        return self.stored_or_new(lambda: self._made(visit, patience_s), made_by, *of)
+        made = partial(self._made, visit, patience_s)
+        return self.stored_or_new(visit.engine, made, made_by, *of)
 
     def _made(self, visit: Visit, patience_s: float) -> dict:
         ids = None if visit.n == stock.SIZE else stock.ids()[: visit.n]
         longest_s = visit.delay_s + 2 * visit.latency_ms / 1000 + 0.02
         within_s = 60 + patience_s + 3 * visit.n * longest_s
-        place, url = self.store, self.url(visit.latency_ms)
+        place, url = self.store(visit.engine), self.url(visit.engine, visit.latency_ms)
         place.reset()
         before_s = place.cpu_s()
-        answer = readers.read(
-            visit.client, place, ids, visit, within_s, url=url, timeout_s=patience_s
-        )
+        answer = readers.read(visit, place, ids, within_s, url=url, timeout_s=patience_s)
         server_cpu_s = place.cpu_s() - before_s
         counted = place.counters()
-        inspection.check(visit.client, answer, visit.n)
+        check(visit, answer, visit.n)
         return {
             **asdict(visit),
-            **_figures(answer, visit.connections),
-            **_reader(visit, answer["python"]),
+            **_figures(visit, answer),
             "server_cpu_s": round(server_cpu_s, 6),
             "server_connections": counted["connections"],
             "server_streams_peak": counted["peak_streams"],
@@ -113,37 +116,73 @@ class Host(contextlib.ExitStack):
         }
 
 
-def _reader(visit: Visit, python: str) -> dict:
-    """The columns that say who visited."""
-    reader = readers.get(visit.client)
-    versions = environments.ensure(stacks.get(reader.stack)).versions
-    return {
-        "label": readers.label(visit.client, visit),
-        "stack": reader.stack,
-        "library": reader.library,
-        "version": versions.get(reader.library, python),  # http.client has none of its own
-    }
-
-
-def _figures(answer: dict, planned: int) -> dict:
-    """The columns that a client's own answer gives.
+def _figures(visit: Visit, answer: dict) -> dict:
+    """The columns about the client.
 
     More connections than planned mean that some were lost, and that it asked again over a new one.
     """
+    reader, planned = visit.reader, visit.connections
+    versions = environments.ensure(stacks.get(reader.stack)).versions
     again = [
         f"connection {i} (of {planned} planned) after {books} books"
         for i, books in enumerate(answer["opened"], 1)
         if i > planned
     ]
-    return {name: answer[name] for name in _AS_ANSWERED} | {
-        "cpu_percent": _percent(answer, ""),
-        "process_cpu_percent": _percent(answer, "process_"),
+    figures = {name: answer[name] for name in _AS_ANSWERED}
+    for of in ("", "process_"):  # in per cent of one processor, as `time` prints it
+        used_s = answer[f"{of}user_s"] + answer[f"{of}sys_s"]
+        figures[f"{of}cpu_percent"] = round(100 * used_s / answer[f"{of}wall_s"], 1)
+    return figures | {
+        "label": visit.label,
+        "stack": reader.stack,
+        "library": reader.library,
+        # http.client has none of its own
+        "version": versions.get(reader.library, answer["python"]),
         "opened": len(answer["opened"]),
         "recovered": "; ".join(again),
         "books": len(answer["bodies"]),
     }
 
 
-def _percent(answer: dict, of: str) -> float:
-    """The processor time in per cent of one processor, as `time` prints it."""
-    return round(100 * (answer[f"{of}user_s"] + answer[f"{of}sys_s"]) / answer[f"{of}wall_s"], 1)
+def check(how: readers.Manner, answer: dict, n: int) -> None:
+    """Refuse a visit that did not bring the whole list and n books as the stock has them.
+
+    Raises VisitFailed with the book and the cause.
+    """
+    if fault := next(_faults(how, answer, n), None):
+        raise VisitFailed(f"{how.client}: {fault}. Nothing was recorded.")
+
+
+def _faults(how: readers.Manner, answer: dict, n: int) -> Iterator[str]:
+    known, listed, bodies = stock.books(), answer["index"], answer["bodies"]
+    if answer["failure"]:
+        yield _in_words(answer["failure"])
+    if answer["protocol"] != how.reader.protocol:
+        yield f"it spoke {answer['protocol']}, not {how.reader.protocol}"
+    for odd, what in (
+        (known.keys() - set(listed), "lacks"),
+        (set(listed) - known.keys(), "has what the stock has not:"),
+        ([book for book, times in Counter(listed).items() if times > 1], "repeats"),
+    ):
+        if odd:
+            yield f"the list of books {what} {len(odd)} of {len(known):,}, such as {min(odd)}"
+    for book in stock.ids()[:n]:
+        if book not in bodies:
+            yield f"book {book} is missing"
+        elif json.loads(bodies[book]) != known[book]:
+            yield f"book {book}: the body is not the one in the stock"
+    if len(bodies) != n:
+        yield "it brought books that nobody asked for"
+
+
+def _in_words(failure: dict) -> str:
+    """A failure, as clients/visit.py says it: the book, the cause, and who else waited."""
+    where = f"book {failure['book']}" if failure["book"] else "the list of books"
+    text = f"{where}: {failure['type']}: {failure['message']}"
+    if failure["waiting"] and not failure["certain"]:
+        text += f" ({len(failure['waiting'])} more were waited for)"
+    if "alone" in failure:
+        alone = failure["alone"]
+        text += "; asked for one at a time, "
+        text += f"it is {_in_words(alone)}" if alone else "all of them came"
+    return text

@@ -9,7 +9,6 @@ the books. One that brought less, or anything else, raises VisitFailed with the 
 Without the Python 3.7 of the old clients, data/reference/visits.csv stands in.
 """
 
-import contextlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
@@ -22,12 +21,12 @@ import pandas as pd
 from casebook import stacks
 from casebook.cases.bookstore import readers, stock, store
 from casebook.cases.bookstore.visiting import Host, Visit
-from casebook.errors import MissingInterpreter, UsageError
-from casebook.runs import measurements, modes, reference, rounds
+from casebook.errors import UsageError
+from casebook.runs import measure, measurements, modes, reference, rounds
 from casebook.runs.progress import Progress
 from casebook.runs.rounds import in_turns, several
 from casebook.server import relay
-from casebook.stacks import environments
+from casebook.stacks import Stack, environments
 from casebook.words import REFERENCE
 
 #: The columns of `visit`. Times in seconds.
@@ -49,21 +48,12 @@ COLUMNS = [
 ]  # fmt: skip
 
 #: The columns of `arrivals`.
-ARRIVAL_COLUMNS = [
-    "client", "label", "engine", "protocol", "n", "at_once", "connections", "order", "latency_ms",
-    "delay_s", "slow", "repeat", "book", "position", "arrived", "at_s", "source", "measured_at",
-    "instead", *measurements.COLUMNS,
-]  # fmt: skip
+ARRIVAL_COLUMNS = [*COLUMNS, "book", "position", "arrived", "at_s"]
 
 
 def one_slow(position: int = 10, wait_s: float = 1.0) -> dict[str, float]:
     """What `slow` takes: the book at this position of the list (from 1) waits so many seconds."""
     return {stock.ids()[position - 1]: wait_s}
-
-
-def one_slow_in_each(chunk: int, books: int, wait_s: float) -> dict[str, float]:
-    """What `slow` takes: of so many books, the last of each chunk waits so many seconds."""
-    return {book: wait_s for book in stock.ids()[chunk - 1 : books : chunk]}
 
 
 #: Of recorded visits with at most so many books it is known when each of them arrived.
@@ -81,7 +71,7 @@ RECORDED: list[dict] = [
     ),
     dict(clients=_PAIR, n=200, repeats=16),
     dict(clients="hyper", n=100, slow=one_slow(), repeats=3),
-    dict(clients="hyper:10", n=30, slow=one_slow_in_each(10, 50, 0.15), repeats=3),
+    dict(clients="hyper:10", n=30, slow=dict.fromkeys(stock.ids()[9:50:10], 0.15), repeats=3),
 ]
 
 
@@ -120,15 +110,17 @@ def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **asked) -> 
     return pd.DataFrame(rows, columns=ARRIVAL_COLUMNS)
 
 
-def from_reference(client: str, repeats: int, n: int, engine: str = "twisted") -> pd.DataFrame:
-    """Visits of one client that the reference machine made, columns COLUMNS; never measured here.
+def from_reference(
+    clients: str | Iterable[str], repeats: int, n: int, engine: str = "twisted"
+) -> pd.DataFrame:
+    """Visits that the reference machine made, columns COLUMNS; never measured here.
 
     Of those that were recorded (RECORDED). Raises UsageError where there are none of this kind.
     """
-    planned = plan(client, repeats, n=n, engine=engine)
-    found = [record for record in map(_recorded, planned) if record]
+    planned = plan(clients, repeats, n=n, engine=engine)
+    found = [record for each in planned for record in _recorded(each)]
     if len(found) < len(planned):
-        raise UsageError(f"the reference run has no {repeats} visits of {client} for {n} books")
+        raise UsageError(f"the reference run has no {repeats} visits of {clients} for {n} books")
     return pd.DataFrame(found, columns=COLUMNS)
 
 
@@ -143,16 +135,6 @@ def save(records: list[dict], into: Path) -> None:
     kept = frame["arrivals"].where(frame["n"] <= FEW, "").map(list)
     frame["arrivals"] = kept.map(lambda each: json.dumps(each, separators=(",", ":")))
     frame.to_csv(into / "visits.csv", index=False)
-
-
-def _recorded(visit: Visit) -> dict | None:
-    """The recorded visit of this kind and repeat, or None."""
-    known = reference.visits()
-    rows = known if known.empty else reference.stand_in(known, asdict(visit))
-    if rows.empty:
-        return None
-    found = rows.iloc[0].to_dict()
-    return found | {"arrivals": json.loads(found["arrivals"])}
 
 
 def records(
@@ -177,25 +159,34 @@ def records(
     if target is not None:
         engine, delay_s, slow = target.engine, target.delay_s, target.slow
     planned = plan(clients, repeats, engine=engine, delay_s=delay_s, slow=slow, **asked)
-    missing = _missing(planned, target)
-    here = [each for each in planned if (each.client, each.engine) not in missing]
-    found = {}
-    with contextlib.ExitStack() as opened:
-        hosts = {
-            each: opened.enter_context(Host(each, delay_s, slow, target))
-            for each in several(engine)
-        }
-        progress = opened.enter_context(Progress(len(here), "visiting the bookstore", "visit"))
-        for each in here:
-            found[each] = hosts[each.engine].visit(each, patience_s)
+    pairs = {(each.client, each.engine) for each in planned}
+    here = {pair for pair in pairs if all(map(measure.can_run, _needed(*pair, target)))}
+    found: list[dict] = []
+    progress = Progress(len(planned), "visiting the bookstore", "visit")
+    with Host(delay_s, slow, target) as host, progress:
+        for each in planned:
+            if (each.client, each.engine) in here:
+                found.append(host.visit(each, patience_s))
+            elif recorded := _recorded(each):
+                found += recorded
+            elif each.repeat == 1:  # of later rounds, nothing may be recorded
+                for stack in _needed(each.client, each.engine, target):
+                    environments.ensure(stack)  # raises, and says what is missing
             progress.step()
-    for (client, serving), error in missing.items():
-        those = [each for each in planned if (each.client, each.engine) == (client, serving)]
-        known = {each: record for each in those if (record := _recorded(each))}
-        if not known and those[0].repeat == 1:
-            raise error
-        found |= known
-    return [found[each] for each in planned if each in found]
+    return found
+
+
+def _needed(client: str, engine: str, target) -> list[Stack]:
+    """The stacks without which a client cannot visit a store."""
+    of_client = stacks.get(readers.get(client).stack)
+    return [of_client] if target else [of_client, store.stack_of(engine)]
+
+
+def _recorded(visit: Visit) -> list[dict]:
+    """The recorded visit of this kind and repeat, where there is one."""
+    known = reference.visits()
+    rows = known if known.empty else reference.stand_in(known, asdict(visit))
+    return [row | {"arrivals": json.loads(row["arrivals"])} for row in rows.to_dict("records")]
 
 
 def plan(
@@ -218,45 +209,20 @@ def plan(
     if repeats is None:
         repeats = 1 if modes.current().name == "quick" else 3
     sizes, distances = several(n), several(latency_s)
-    _check(sizes, distances, len(rounds.numbers(repeats)))
-    manners = [
-        (client.partition(":")[0], readers.manner(client, each))
-        for client in several(clients)
-        for each in several(order)
-    ]
-    in_words = "; ".join(f"{book}: {wait_s:g} s" for book, wait_s in (slow or {}).items())
-    # Always a float: 0 and 0.0 are the same distance, and the same measurement.
-    distances = [round(float(each) * 1000, 3) for each in distances]
-    answers: dict[str, Any] = {"delay_s": delay_s, "slow": in_words}
-    kinds = [
-        Visit(client=name, engine=each, n=size, latency_ms=far, **asdict(how), **answers)
-        for far, size, each, (name, how) in product(distances, sizes, several(engine), manners)
-    ]
-    return [replace(kind, repeat=repeat) for repeat, kind in in_turns(kinds, repeats)]
-
-
-def _check(sizes: list[int], latencies: list[float], repeats: int) -> None:
     for what, values, unit, least, most in (
         ("n", sizes, "", 1, stock.SIZE),
-        ("the latency", latencies, " s", 0, relay.LONGEST_S),
-        ("repeats", [repeats], "", 1, 100),
+        ("the latency", distances, " s", 0, relay.LONGEST_S),
+        ("repeats", [len(rounds.numbers(repeats))], "", 1, 100),
     ):
-        for each in values:
-            if not least <= each <= most:
-                raise UsageError(f"{what} is {each}{unit}; choose {least} to {most:g}")
-
-
-def _missing(planned: list[Visit], target) -> dict[tuple[str, str], MissingInterpreter]:
-    """Which clients cannot run here, or have no store to visit. Raises what is required."""
-    missing = {}
-    for client, engine in dict.fromkeys((each.client, each.engine) for each in planned):
-        needed = [stacks.get(readers.get(client).stack)]
-        needed += [] if target else [store.stack_of(engine)]
-        for stack in needed:
-            try:
-                environments.ensure(stack)
-            except MissingInterpreter as error:
-                if stack.python in environments.required():
-                    raise
-                missing[client, engine] = error
-    return missing
+        for value in values:
+            if not least <= value <= most:
+                raise UsageError(f"{what} is {value}{unit}; choose {least} to {most:g}")
+    manners = [readers.manner(*each) for each in product(several(clients), several(order))]
+    in_words = "; ".join(f"{book}: {wait_s:g} s" for book, wait_s in (slow or {}).items())
+    answers: dict[str, Any] = {"delay_s": delay_s, "slow": in_words}
+    kinds = [
+        # Always a float: 0 and 0.0 are the same distance, and the same measurement.
+        Visit(**asdict(how), n=size, engine=on, latency_ms=round(float(far) * 1000, 3), **answers)
+        for far, size, on, how in product(distances, sizes, several(engine), manners)
+    ]
+    return [replace(kind, repeat=repeat) for repeat, kind in in_turns(kinds, repeats)]

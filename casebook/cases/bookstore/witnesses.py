@@ -7,22 +7,21 @@ CASEBOOK_REQUIRE names it. https://nghttp2.org/documentation/h2load.1.html, http
 
 import json
 import os
+import re
 import shutil
-import subprocess
 import tempfile
 from functools import partial
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pandas as pd
 
-from casebook.cases import h2load as program
 from casebook.cases.bookstore import stock
 from casebook.cases.bookstore.store import stack_of
 from casebook.cases.bookstore.visiting import Host
-from casebook.errors import RunFailed, VisitFailed
+from casebook.errors import VisitFailed
 from casebook.runs import measurements, rounds
-from casebook.runs.rounds import in_turns
-from casebook.stacks import digests, environments
+from casebook.stacks import commands, digests, environments
 from casebook.words import LIVE
 
 #: How each comes onto a machine.
@@ -35,6 +34,14 @@ VISIT_COLUMNS = [
 ]
 
 _LONGEST_S = 120
+
+#: Without the reader's own settings, proxies and certificates.
+_ENVIRON = {"PATH": os.defpath, "LANG": "C.UTF-8"}
+
+#: Where h2load says how many responses had a status of 200 to 299, how many were whole, over which
+#: protocol they came, and the bytes of all bodies.
+_GOOD, _WHOLE = r"^status codes: (\d+) 2xx", r"^requests: .* (\d+) succeeded"
+_PROTOCOL, _BODIES = r"^Application protocol: (\S+)", r"\((\d+)\) data$"
 
 
 def find(name: str) -> str | None:
@@ -54,36 +61,39 @@ def find(name: str) -> str | None:
     return path
 
 
-def h2load(store, n: int | None = None, protocol: str = "h2", connections: int = 1) -> dict | None:
-    """Fetch n books (None: all) as fast as h2load can; no list is fetched, and no body compared.
+def h2load(store, n: int | None = None, protocol: str = "h2") -> dict | None:
+    """Fetch n books (None: all) over one connection, as fast as h2load can; no list is fetched, no
+    certificate verified and no body compared.
 
-    protocol: "h2", with 100 requests open on each connection, or "http/1.1". Every connection
-    begins with the first book, so that several do not fetch the same books as one. Returns
-    {"protocol", "books", "body_bytes" (of all bodies together), "wall_s"}. Raises VisitFailed when
-    it brought less, or over another protocol.
+    protocol: "h2", with 100 requests open at a time, or "http/1.1". Returns {"protocol", "books",
+    "body_bytes" (of all bodies together), "wall_s"}. Raises VisitFailed when it brought less, or
+    over another protocol.
     """
-    if find("h2load") is None:
+    path = find("h2load")
+    if path is None:
         return None
     ids = stock.ids()[:n]
-    options = ["-m", "100"] if protocol == "h2" else ["--h1"]
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as addresses:
         addresses.write("".join(f"{store.url}/book?id={book}\n" for book in ids))
         addresses.flush()
-        options += ["-n", str(len(ids)), "-c", str(connections), "-i", addresses.name]
-        try:
-            found = program.run(options, _LONGEST_S)
-        except RunFailed as error:
-            raise VisitFailed(str(error)) from None
-    if (found["good"], found["protocol"]) != (len(ids), protocol):
+        how = ["-m", "100"] if protocol == "h2" else ["--h1"]
+        done = _run("h2load", path, *how, "-n", str(len(ids)), "-i", addresses.name)
+    finished = re.search(r"^finished in ([\d.]+)(us|ms|s)\b", done.stdout, re.MULTILINE)
+    if not finished:
+        said = commands.last_line(done)
+        raise VisitFailed(f"h2load: no result ({said}). Nothing was recorded.")
+    books = min(int(_found(each, done.stdout)) for each in (_GOOD, _WHOLE))
+    spoken = _found(_PROTOCOL, done.stdout)
+    if (books, spoken) != (len(ids), protocol):
         raise VisitFailed(
-            f"h2load: {found['good']} of {len(ids)} books over {found['protocol']}, where "
+            f"h2load: {books} of {len(ids)} books over {spoken or 'no protocol'}, where "
             f"{protocol} was asked for. Nothing was recorded."
         )
     return {
         "protocol": protocol,
-        "books": found["good"],
-        "body_bytes": found["body_bytes"],
-        "wall_s": round(found["wall_s"], 6),
+        "books": books,
+        "body_bytes": int(_found(_BODIES, done.stdout)),
+        "wall_s": round(float(finished[1]) / {"us": 1e6, "ms": 1e3, "s": 1.0}[finished[2]], 6),
     }
 
 
@@ -97,22 +107,21 @@ def h2load_visits(n: int, repeats: int | range = 1) -> pd.DataFrame:
     """
     if find("h2load") is None:
         return pd.DataFrame(columns=VISIT_COLUMNS)
-    made_by = [Path(__file__), *digests.files(program)]
     rows = []
-    with Host("twisted") as host:
-        for repeat, protocol in in_turns(("http/1.1", "h2"), repeats):
-            asked = {"stack": stack_of(host.engine).name, "n": n, "repeat": repeat}
+    with Host() as host:
+        for repeat, protocol in rounds.in_turns(("http/1.1", "h2"), repeats):
+            asked = {"stack": stack_of("twisted").name, "n": n, "repeat": repeat}
             visit = partial(_visit, host, n, protocol)
             of = digests.tool("h2load"), protocol, asked
-            rows.append(host.stored_or_new(visit, made_by, *of) | asked)
+            rows.append(host.stored_or_new("twisted", visit, [Path(__file__)], *of) | asked)
     return pd.DataFrame(rows, columns=VISIT_COLUMNS)
 
 
 def _visit(host: Host, n: int, protocol: str) -> dict:
-    before_s = host.store.cpu_s()
-    seen = h2load(host.store, n, protocol) or {}
-    used_s = round(host.store.cpu_s() - before_s, 6)
-    return seen | {"server_cpu_s": used_s, "source": LIVE}
+    place = host.store("twisted")
+    before_s = place.cpu_s()
+    seen = h2load(place, n, protocol) or {}
+    return seen | {"server_cpu_s": round(place.cpu_s() - before_s, 6), "source": LIVE}
 
 
 def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:
@@ -126,20 +135,14 @@ def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:
     if found is None:
         return None
     version = "--http1.1" if http1_only else "--http2"
-    command = [found, "--disable", "--silent", "--show-error", "--verbose", version]
-    command += ["--cacert", str(store.ca_file), "--write-out", "\n%{json}", store.url + path]
-    # Without the reader's own settings, proxies and certificates.
-    environment = {"PATH": os.defpath, "LANG": "C.UTF-8"}
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_LONGEST_S, env=environment
-        )
-    except subprocess.TimeoutExpired:
-        raise VisitFailed(f"curl: no answer within {_LONGEST_S} s. Nothing was recorded.") from None
+    done = _run(
+        *("curl", found, "--disable", "--silent", "--show-error", "--verbose", version),
+        *("--cacert", str(store.ca_file), "--write-out", "\n%{json}", store.url + path),
+    )
     body, _, report = done.stdout.rpartition("\n")
     figures = json.loads(report) if report else {}
     if done.returncode:
-        problem = figures.get("errormsg") or done.stderr.strip().splitlines()[-1]
+        problem = figures.get("errormsg") or commands.last_line(done)
         raise VisitFailed(f"curl: {path}: {problem}. Nothing was recorded.")
     said = [line[2:].strip() for line in done.stderr.splitlines() if line.startswith("* ")]
     return {
@@ -149,3 +152,14 @@ def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:
         # But for the paths of this run.
         "said": [line for line in said if not line.startswith(("CAfile", "CApath"))],
     }
+
+
+def _run(name: str, *command: str) -> CompletedProcess[str]:
+    return commands.run(
+        command, name, _LONGEST_S, _ENVIRON, advice="Nothing was recorded.", failed=VisitFailed
+    )
+
+
+def _found(pattern: str, said: str) -> str:
+    found = re.search(pattern, said, re.MULTILINE)
+    return found[1] if found else ""
