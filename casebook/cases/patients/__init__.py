@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import clients, places, server, stacks, words
+from casebook import clients, doctor, places, server, stacks, words
 from casebook.errors import RunFailed, UsageError
 from casebook.runs import analysis, measure, measurements, trust
 from casebook.stacks import commands, environments, scripts
@@ -35,7 +35,7 @@ PAGES, DELAY_S, REPEATS = 10, 0.2, 5
 #: What `table` tells of each patient.
 COLUMNS = [
     *("patient", "stack", "doctor", "measured", "wrong", "loads_doctor", "loads_measured"),
-    *("share", "exit_status", "why", "source", "measured_at", "key"),
+    *("share", "exit_status", "why", "report", "source", "measured_at", "key"),
 ]
 _WITHIN_S = 120.0
 
@@ -96,8 +96,8 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
     measured (serial, concurrent, no event loop; or "cannot tell" and "fails"), wrong ("miss",
     "false alarm" or ""), loads_doctor and loads_measured (of certificates, by ten connections;
     None where nobody counts), share (of the CPU, in percent, as text), exit_status, why (where
-    the doctor could not tell).
-    Raises UsageError for a name that is none.
+    the doctor could not tell), report (as the doctor prints it). Raises UsageError for a name that
+    is none.
     """
     known = every()
     for name in names or ():
@@ -118,14 +118,16 @@ def _row(patient: Patient) -> dict:
 def _measured_row(patient: Patient) -> dict:
     report = examine(patient)
     said = report.get("verdicts", {}).get("event loop", CANNOT_TELL)
-    doctor, (measured, loads) = MEANS.get(said, said), measured_of(patient)
-    wrong = "false alarm" if doctor == analysis.SERIAL else "miss"
+    verdict, (measured, loads) = MEANS.get(said, said), measured_of(patient)
+    wrong = "false alarm" if verdict == analysis.SERIAL else "miss"
+    text = report.get("trouble") or doctor.text_of(report, False)
     loads_doctor, share = _loads_of(report)
     return {
-        "patient": patient.name, "stack": patient.stack, "doctor": doctor, "measured": measured,
-        "wrong": "" if doctor in (measured, CANNOT_TELL) else wrong,
+        "patient": patient.name, "stack": patient.stack, "doctor": verdict, "measured": measured,
+        "wrong": "" if verdict in (measured, CANNOT_TELL) else wrong,
         "loads_doctor": loads_doctor, "loads_measured": loads, "share": share,
         "exit_status": report["exit_status"], "why": _why(report), "source": words.LIVE,
+        "report": text.replace(f"{HERE}{os.sep}", ""),
     }  # fmt: skip
 
 
