@@ -12,7 +12,7 @@ import sight
 
 from casebook import charts, colours, words
 from casebook.cases.bookstore import readers
-from casebook.charts import figure, labels, tables
+from casebook.charts import figure, lines, tables
 from casebook.charts.listings import Listing
 from casebook.charts.series import gather, told_apart
 from casebook.charts.timelines import stalls
@@ -336,23 +336,22 @@ def test_axes_are_logarithmic_only_where_n_spans_a_decade():
 
 
 def test_boxes_are_moved_apart_as_little_as_needed():
-    assert labels.apart([10, 50], [10, 10], 0, 100) == [10, 50]
-    assert labels.apart([50, 50], [10, 10], 0, 100) == [45, 55]
-    assert labels.apart([2, 3, 99], [10, 10, 10], 0, 100) == [5, 15, 95]
-    assert labels.apart([3, 2], [10, 10], 0, 100) == [15, 5]
+    assert lines.apart([10, 50], [10, 10], 0, 100) == [10, 50]
+    assert lines.apart([50, 50], [10, 10], 0, 100) == [45, 55]
+    assert lines.apart([2, 3, 99], [10, 10, 10], 0, 100) == [5, 15, 95]
+    assert lines.apart([3, 2], [10, 10], 0, 100) == [15, 5]
 
 
 def test_labels_at_the_ends_of_lines_never_overlap():
     ends = [
-        labels.EndLabel(f"stage {i}, Python 2.7, reference", 10, 1 + i / 50, "ink")
-        for i in range(6)
+        lines.EndLabel(f"stage {i}, Python 2.7, reference", 10, 1 + i / 50, "ink") for i in range(6)
     ]
     with figure.drawing(figure.WIDTH, 262) as drawn:
         axes = drawn.add_subplot()
         axes.set_xlim(0, 10)
         axes.set_ylim(0, 10)
-        figure.place(axes, 20, 30, labels.room(drawn, ends), 20)
-        labels.draw(axes, ends)
+        figure.place(axes, 20, 30, lines.room(drawn, ends), 20)
+        lines.draw_labels(axes, ends)
         boxes = [text.get_window_extent() for text in drawn.texts]
     assert len(boxes) == 6
     for one, other in itertools.combinations(boxes, 2):

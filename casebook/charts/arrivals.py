@@ -10,9 +10,9 @@ from matplotlib.ticker import NullLocator
 
 from casebook import words
 from casebook.charts import figure as page
+from casebook.charts.dots import MARKERS
 from casebook.charts.figure import SMALL, WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.rows import MARKERS
 from casebook.charts.series import Part, columns, groups, usable
 from casebook.colours import sentinel
 from casebook.errors import UsageError
@@ -154,8 +154,7 @@ def _said(visit: _Visit) -> str:
 
 def _brief(visits: Sequence[_Visit]) -> str:
     """The readers together that had as many books before the slow one."""
-    having: dict[str, list[str]] = {}
-    for visit in visits:
-        end = visit.end.replace("\nbefore it", " before the slow book")
-        having.setdefault(end if visit.slow else "no slow book", []).append(visit.part.label)
+    ends = [v.end.replace("\nbefore it", " before the slow book") for v in visits]
+    said = [end if v.slow else "no slow book" for v, end in zip(visits, ends, strict=True)]
+    having = words.grouped(zip(said, (v.part.label for v in visits), strict=True))
     return " ".join(f"{words.capital(end)}: {'; '.join(of)}." for end, of in having.items())

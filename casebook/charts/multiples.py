@@ -72,9 +72,8 @@ def _reading(lines: Sequence[Series], delays: Sequence[float], log: bool) -> str
 
 def stages_named(stacks: Iterable[str]) -> str:
     """Stacks by what they are: "stage 2 (Python 2.7, Python 3.7) and stage 3 (today)"."""
-    pythons: dict[str, list[str]] = {}
-    for stage, python in map(words.split_stack, stacks):
-        pythons.setdefault(words.stack_label(stage), []).append(words.python_label(python))
+    split = map(words.split_stack, stacks)
+    pythons = words.grouped((words.stack_label(it), words.python_label(on)) for it, on in split)
     return words.join(f"{stage} ({', '.join(those)})" for stage, those in pythons.items())
 
 
