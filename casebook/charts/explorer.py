@@ -62,7 +62,6 @@ def explorer(shown: Sequence[case.Timeline]) -> Chart:
     html = (
         f'<div class="cb explorer" id="{NAME}">{still.html}</div>\n'
         f"<script>window.casebookExplorer={told};</script>\n"
-        '<script src="../_static/explorer.js"></script>\n'
         '<p class="explorer-more"><a href="../notebooks/a_explorer.html">'
         "What was measured for this picture</a></p>\n"
     )
