@@ -24,7 +24,7 @@ _GAP, _WRAP = 16, 17
 
 
 @dataclass(frozen=True)
-class EndLabel:
+class _EndLabel:
     """A label for a line that ends at (x, y) in the data's units."""
 
     text: str
@@ -51,8 +51,8 @@ def panel(
     named = _labelled(lines, pairs, bool(border))
     height = 262 + 12 * max(0, len(set(named.values())) - 5)
     xs = all_xs(lines)
-    ends = [EndLabel(text, max(xs), law(max(xs)), "faint") for text, law in laws.items()]
-    ends += [EndLabel(text, s.xs[-1], s.medians[-1], s.colour) for s, text in named.items()]
+    ends = [_EndLabel(text, max(xs), law(max(xs)), "faint") for text, law in laws.items()]
+    ends += [_EndLabel(text, s.xs[-1], s.medians[-1], s.colour) for s, text in named.items()]
     with page.drawing(width, height) as figure:
         axes = figure.add_subplot()
         set_axes(axes, lines, list(laws.values()), *logs)
@@ -66,11 +66,11 @@ def panel(
             x, y = (before.xs[-1], after.xs[0]), (before.medians[-1], after.medians[0])
             axes.plot(x, y, color=sentinel(after.colour), linewidth=1.2, linestyle=DOTTED)
         numbers = (label.get_window_extent().width for label in axes.get_yticklabels())
-        page.place(axes, 6 + max(numbers, default=0), 36, room(figure, ends), 40 if border else 24)
+        page.place(axes, 6 + max(numbers, default=0), 36, _room(figure, ends), 40 if border else 24)
         _thin_ticks(axes)
         if border:
             _draw_border(axes, *border, logs[0])
-        draw_labels(axes, ends)
+        _draw_labels(axes, ends)
     return figure
 
 
@@ -195,13 +195,13 @@ def all_xs(lines: Sequence[Series]) -> list[float]:
     return [x for series in lines for x in series.xs]
 
 
-def room(figure: Figure, labels: Sequence[EndLabel]) -> float:
+def _room(figure: Figure, labels: Sequence[_EndLabel]) -> float:
     """How wide the margin must be that takes these labels, in points."""
     widths = [page.width_of(figure, page.wrapped(label.text, _WRAP)) for label in labels]
     return _GAP + max(widths, default=0) + 2
 
 
-def draw_labels(axes: Axes, labels: Sequence[EndLabel]) -> None:
+def _draw_labels(axes: Axes, labels: Sequence[_EndLabel]) -> None:
     """Write the labels right of the axes, each joined to the end of its line.
 
     The axes must have their final position and limits.
