@@ -157,14 +157,14 @@ def _thin_ticks(axes: Axes) -> None:
     page.set_ticks(axes.xaxis, sorted(kept))
 
 
-def draw(axes: Axes, series: Series) -> None:
+def draw(axes: Axes, series: Series, width: float = 1.8) -> None:
     """Draw one series: band, line through the medians, every run a dot."""
     colour, published = sentinel(series.colour), series.source == words.PUBLISHED
     lows, highs = zip(*((it.low, it.high) for it in series.points.values()), strict=True)
     if lows != highs:
         axes.fill_between(series.xs, lows, highs, color=colour, alpha=0.22, lw=0)
     style = _DASHED if published else "-"
-    axes.plot(series.xs, series.medians, color=colour, linewidth=1.8, linestyle=style)
+    axes.plot(series.xs, series.medians, color=colour, linewidth=width, linestyle=style)
     xs, ys = zip(*series.dots, strict=True)
     size = 8 if published else 5  # a ring around ours
     how = {"marker": "o", "markersize": size, "markeredgewidth": 1.2, "source": series.source}
