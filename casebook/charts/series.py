@@ -102,12 +102,15 @@ def quantities(asked: str | Sequence[str] | Mapping[str, str]) -> list[Quantity]
     texts = asked if isinstance(asked, Mapping) else {}
     found = []
     for column in [asked] if isinstance(asked, str) else asked:
-        own, _, unit = tables.header(column).rpartition(", ")
-        own, unit = (own, unit) if own else (unit, "")
-        called, _, its_unit = texts.get(column, own).rpartition(", ")
-        called, its_unit = (called, its_unit) if called else (its_unit, unit)
-        found.append(Quantity(column, called, its_unit))
+        own, unit = _without_unit(tables.header(column))
+        called, its_unit = _without_unit(texts.get(column, own))
+        found.append(Quantity(column, called, its_unit or unit))
     return found
+
+
+def _without_unit(text: str) -> tuple[str, str]:
+    called, _, unit = text.rpartition(", ")
+    return (called, unit) if called else (unit, "")
 
 
 def usable(frame: pd.DataFrame, *asked: str) -> pd.DataFrame:
@@ -115,11 +118,8 @@ def usable(frame: pd.DataFrame, *asked: str) -> pd.DataFrame:
 
     `peak_mb` is made of `peak_rss_kib`. Raises UsageError where there are none.
     """
-    filled = {
-        name: frame[name].fillna(usual) if name in frame else usual
-        for name, usual in _ALWAYS_APART.items()
-    }
-    frame = frame.assign(**filled)
+    missing = {name: usual for name, usual in _ALWAYS_APART.items() if name not in frame}
+    frame = frame.assign(**missing).fillna(_ALWAYS_APART)
     if "peak_rss_kib" in frame and "peak_mb" not in frame:
         frame = frame.assign(peak_mb=frame["peak_rss_kib"] * 1024 / 1e6)
     columns(frame, *asked)
@@ -156,9 +156,7 @@ def gather(
     found = []
     for part in groups(usable(frame, x, y), by):
         points = {_whole(at): Point.of(part.label, ys) for at, ys in part.rows.groupby(x)[y]}
-        dots = [
-            (_whole(at), float(run)) for at, run in zip(part.rows[x], part.rows[y], strict=True)
-        ]
+        dots = list(part.rows[[x, y]].itertuples(index=False, name=None))
         found.append(Series(**vars(part), points=points, dots=dots))
     return found
 
