@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pandas as pd
 
@@ -85,6 +86,12 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
         titles = dict.fromkeys(PUBLICATIONS.get(str(source)[:3], str(source)) for source in ids)
         sentences.append(f"Published in {join(titles) or 'an earlier work'}.")
     return " ".join(sentences)
+
+
+def origin_of(*observations: Any) -> str:
+    """The same of observations, which have .stack, .source and .measured_at."""
+    columns = ("stack", "source", "measured_at")
+    return origin(pd.DataFrame([{c: getattr(one, c) for c in columns} for one in observations]))
 
 
 def _named(recorded: pd.DataFrame, live: pd.DataFrame) -> str:

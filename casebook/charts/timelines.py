@@ -19,7 +19,7 @@ from matplotlib.ticker import NullLocator
 from casebook import words
 from casebook.charts import figure as page
 from casebook.charts.figure import Chart, key_mark, level_axis, place, write
-from casebook.charts.origins import origin
+from casebook.charts.origins import origin_of
 from casebook.charts.series import columns
 from casebook.colours import OF_EVENT, sentinel
 from casebook.runs import phases
@@ -72,7 +72,7 @@ def timeline(
         title=title,
         finding=" ".join(alts),
         reading=read,
-        source=origin([each.origin for each in seen]),
+        source=origin_of(*observations.values()),
         alts=alts,
         key=key,
     )
@@ -89,8 +89,6 @@ class _Seen:
         columns(one.frame, "page", "event", "start_s", "end_s")
         self.label, self.frame, self.beats = label, one.frame, list(map(float, one.heartbeats))
         self.end_s = float(one.frame["end_s"].max())
-        came = {"stack": one.stack, "source": one.source, "measured_at": one.measured_at}
-        self.origin = pd.DataFrame([came])
 
     def panel(self, end_s: float) -> dict:
         """As explorer.js draws it: label, end (of the axis), stall (what counts as a gap), rows
