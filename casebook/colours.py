@@ -46,12 +46,6 @@ INK = {
     "ground": ("#ffffff", "#14181e"),
 }
 
-#: The book's theme puts a light plate behind all HTML output on dark pages; ours has no need.
-_NO_PLATE = (
-    "html[data-theme=dark] .bd-content div.cell_output .text_html:has(.cb):has(.cb)"
-    "{background:none;color:inherit;padding:0}"
-)
-
 _PAGE = {
     "ink": "var(--pst-color-text-base, var(--jp-ui-font-color1, {}))",
     "ground": "var(--pst-color-background, var(--jp-layout-color0, {}))",
@@ -115,17 +109,11 @@ def colour_name(stack: str, client: str = "grequests") -> str:
 
     A stack for which env/stacks.toml has none gets its stage's colour, else a spare one.
     """
-    name = _chosen(stack, client)
-    return name if name in COLOURS else _spare(name)
+    return taken(wished(stack, client))
 
 
-def is_spare(stack: str, client: str = "grequests") -> bool:
-    """Whether nobody chose this colour: in a chart it makes room for one that was chosen."""
-    return _chosen(stack, client) not in COLOURS
-
-
-def _chosen(stack: str, client: str) -> str:
-    """The name of the colour, or, where none was chosen, what a spare one is taken by."""
+def wished(stack: str, client: str = "grequests") -> str:
+    """The name of the colour, or, where nobody chose one, what a spare one is taken by."""
     if client == "threads" and stack in _OF_THREADS:
         return _OF_THREADS[stack]
     if client not in OF_A_STACK or not stack or is_bare_loop(stack, client):
@@ -136,13 +124,14 @@ def _chosen(stack: str, client: str) -> str:
     return what
 
 
+def taken(name: str) -> str:
+    """A name in COLOURS as it is, and a spare one for any other."""
+    return name if name in COLOURS else _SPARE[sum(name.encode()) % len(_SPARE)]
+
+
 def colour_of_value(column: str, value) -> str:
     """The name in COLOURS for lines that are told apart by another column, such as `trust`."""
-    return _OF_VALUE.get((column, value)) or _spare(str(value))
-
-
-def _spare(name: str) -> str:
-    return _SPARE[sum(name.encode()) % len(_SPARE)]
+    return taken(_OF_VALUE.get((column, value), str(value)))
 
 
 def sentinel(name: str) -> str:
@@ -170,11 +159,7 @@ def style(css: str) -> str:
     The dark ones apply in the book (html[data-theme=dark]) and in JupyterLab
     (body[data-jp-theme-light=false]).
     """
-
-    def variables(version: int) -> str:
-        every = (COLOURS | INK).items()
-        return ";".join(f"--cb-{n}:{pair[version]}" for n, pair in every if n not in _PAGE)
-
-    dark = "html[data-theme=dark] .cb,body[data-jp-theme-light=false] .cb"
-    theme = f".cb{{{variables(0)}}}{dark}{{{variables(1)}}}"
-    return f"<style>{theme}{_NO_PLATE}{css}</style>"
+    every = [(n, pair) for n, pair in (COLOURS | INK).items() if n not in _PAGE]
+    light, dark = (";".join(f"--cb-{n}:{pair[i]}" for n, pair in every) for i in (0, 1))
+    on_dark = "html[data-theme=dark] .cb,body[data-jp-theme-light=false] .cb"
+    return f"<style>.cb{{{light}}}{on_dark}{{{dark}}}{css}</style>"

@@ -169,6 +169,14 @@ def join(words: Iterable[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
+def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Second words by their first ones, in order of appearance: verdicts and the stacks of each."""
+    found: dict[str, list[str]] = {}
+    for first, second in pairs:
+        found.setdefault(first, []).append(second)
+    return found
+
+
 def capital(text: str) -> str:
     """A sentence's beginning: only the first letter is changed, and no library's name."""
     if re.match(rf"({'|'.join(map(re.escape, LIBRARIES))})\b", text):

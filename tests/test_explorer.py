@@ -1,5 +1,7 @@
 """The explorer of the preface and the timelines of chapters: their data, and in a browser."""
 
+import dataclasses
+import html
 import itertools
 import json
 import re
@@ -13,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 from test_pages import browser, inaccessible, too_wide  # noqa: F401  (a fixture, and two looks)
 
-from casebook import charts, colours, places, stacks
+from casebook import charts, colours, places
 from casebook.cases import explorer as case
 from casebook.charts.explorer import as_data
 from casebook.findings.media import FIGURE
@@ -49,6 +51,11 @@ def timeline(combination: case.Combination, scheme: str, n: int) -> case.Timelin
 @pytest.fixture(scope="module")
 def shown() -> list[case.Timeline]:
     return [timeline(*each) for each in case.everything()]
+
+
+def ten(shown: list[case.Timeline], verdict: str) -> case.Timeline:
+    """The first one of ten requests with that verdict."""
+    return next(each for each in shown if each.verdict == verdict and each.n == 10)
 
 
 # ---------------------------------------------------------------- the data
@@ -127,7 +134,7 @@ def test_a_quick_build_measures_some_and_a_full_one_all(monkeypatch):
 def test_what_is_recorded_stands_in_and_says_so(monkeypatch, shown):
     monkeypatch.setattr(case, "_measure", lambda todo: [timeline(*each) for each in todo])
     monkeypatch.setattr(case.measure, "can_run", lambda each: each.python == "today")
-    recorded = [case.Timeline(**vars(each) | {"source": "reference"}) for each in shown]
+    recorded = [dataclasses.replace(each, source="reference") for each in shown]
     monkeypatch.setattr(case, "_recorded", lambda: recorded)
     sources = {}
     for each in case.timelines():
@@ -185,28 +192,29 @@ def test_the_parts_of_a_request_have_the_colours_of_the_charts():
     css = (STATIC / "explorer.css").read_text()
     for event, colour in colours.OF_EVENT.items():
         assert f".tl-{event} {{ fill: var(--cb-{colour}); }}" in css
-    assert stacks.get("stage-1-py27").says["verdict"] == "fast"
 
 
-def test_a_chart_of_timelines_brings_its_data_and_its_alternative_text(shown):
-    one, two = shown[1], next(each for each in shown if each.verdict == "serial")
+def test_a_chart_of_timelines_counts_what_it_shows_and_brings_its_data(shown):
+    one, two = ten(shown, "concurrent"), ten(shown, "serial")
     chart = charts.timeline({"one <&>": one, 'two "2"': two}, title="Two")
-    told = re.search(r'data-timelines="([^"]*)"', chart.html)[1]
-    for sign, name in (("&quot;", '"'), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
-        told = told.replace(sign, name)
+    assert "One <&>: 10 requests in 0.145 s, 10 waiting at once at most." in chart.alt
+    assert 'Two "2": 10 requests in 1.10 s, 1 waiting at once at most.' in chart.alt
+    assert "1 of 10 had been sent before the first response was in." in chart.alt
+    told = html.unescape(re.search(r'data-timelines="([^"]*)"', chart.html)[1])
     panels = json.loads(told)
     assert [panel["label"] for panel in panels] == ["one <&>", 'two "2"']
     assert panels[0]["rows"] == phases.of_requests(one.frame)
     assert panels[0]["end"] == panels[1]["end"]
     assert chart.html.count('role="img"') == 2
+    assert re.findall(r"<span>(\w+)</span>", chart.html) == [*phases.EVENTS]
 
 
 def test_a_loop_that_never_beats_is_blocked_and_no_loop_is_none(shown):
-    blocked = next(each for each in shown if each.verdict == "serial" and each.n == 10)
+    blocked = ten(shown, "serial")
     chart = charts.timeline({"blocked": blocked})
     assert "The event loop was blocked for 1.10 s at longest" in chart.alt
     assert ">blocked for 1.10 s at longest<" in chart.html and ">event loop<" in chart.html
-    without = charts.timeline({"none": case.Timeline(**vars(blocked) | {"heartbeats_ms": []})})
+    without = charts.timeline({"none": dataclasses.replace(blocked, heartbeats_ms=[])})
     assert ">no event loop<" in without.html and "blocked" not in without.html
 
 
@@ -222,8 +230,8 @@ def folder(tmp_path_factory, shown) -> Path:
     for name in ("explorer.js", "explorer.css"):
         shutil.copy(STATIC / name, root / "_static")
     (root / "notebooks" / "a_explorer.html").write_text("<p>here</p>")
-    serial = next(each for each in shown if each.verdict == "serial" and each.n == 10)
-    chapter = charts.timeline({"one": shown[1], "two": serial}, title="Two timelines")
+    two = {"one": ten(shown, "concurrent"), "two": ten(shown, "serial")}
+    chapter = charts.timeline(two, title="Two timelines")
     pages = {"preface": charts.explorer(shown).whole, "chapter": chapter.html}
     for name, body in pages.items():
         (root / "book" / f"{name}.html").write_text(
@@ -273,54 +281,48 @@ def press_until(tab: Page, key: str, selector: str) -> None:
     raise AssertionError(f"{selector} cannot be reached with {key}")
 
 
+TOGETHER, IN_A_ROW = "0.14 s: all 10 at once.", "1.10 s: one after the other."
+UNTICK = "untick gevent_openssl and untick recv_into."
+REST = "The rest is yours: try any of them, with 3 requests or with 30."
+#: How the reader is led: keys to a choice, the choice, the key there, what is seen, what is next.
+LED = (
+    ("Tab", "pyopenssl", "Space", IN_A_ROW, "Now choose http."),
+    ("Tab", "scheme", "ArrowRight", TOGETHER, "Now choose https and tick gevent_openssl."),
+    ("Tab", "scheme", "ArrowLeft", IN_A_ROW, "Now tick gevent_openssl."),
+    ("Shift+Tab", "gevent_openssl", "Space", TOGETHER, "Now choose Python 3.7."),
+    ("Tab", "python", "ArrowRight", IN_A_ROW, "Now tick recv_into."),
+    ("Shift+Tab", "recv_into", "Space", TOGETHER, f"Now choose Python of today, {UNTICK}"),
+    ("Tab", "python", "ArrowRight", TOGETHER, f"Now {UNTICK}"),
+    ("Shift+Tab", "gevent_openssl", "Space", TOGETHER, "Now tick injected by hand."),
+    ("Tab", "injected", "Space", IN_A_ROW, REST),
+)
+
+
 def test_by_keyboard_alone_from_the_first_invitation_to_the_last(tab: Page) -> None:
     """As the reader is led, without a mouse."""
-    wait = tab.locator(".ex-next")
-    assert verdict(tab) == "0.14 s: all 10 at once."
-    assert wait.inner_text() == "Now tick pyOpenSSL."
+    told, said = tab.locator(".ex-next"), tab.locator(".cb-source")
+    assert (verdict(tab), told.inner_text()) == ("0.14 s: all 10 at once.", "Now tick pyOpenSSL.")
     assert tab.locator("input:visible").count() == 1
+    for way, where, key, found, then in LED:
+        press_until(tab, way, f"#explorer-parts-{where}, [name=explorer-{where}]")
+        tab.keyboard.press(key)
+        assert (verdict(tab), told.inner_text()) == (found, then)
+        if then == "Now choose http.":
+            assert "blocked for 1.10 s at longest" in tab.locator(".tl-plot").inner_text()
+            assert said.inner_text().startswith(
+                "Measured on the machine that made this page, 22 November 2026, 04:05 UTC"
+            )
+            assert said.inner_text().endswith("The post of 2019 found it slow.")
+            assert "Recorded" not in said.inner_text()
+        elif "choose https" in then:
+            assert said.inner_text().endswith("Measured by us, never published.")
 
-    press_until(tab, "Tab", "#explorer-parts-pyopenssl")
-    tab.keyboard.press("Space")
-    assert verdict(tab) == "1.10 s: one after the other."
-    assert "blocked for 1.10 s at longest" in tab.locator(".tl-plot").inner_text()
-    assert "Measured on the machine that made this page, 22 November 2026, 04:05 UTC" in (
-        tab.locator(".cb-source").inner_text()
-    )
-    assert "Recorded" not in tab.locator(".cb-source").inner_text()
-    assert "The post of 2019 found it slow." in tab.locator(".cb-source").inner_text()
-    assert wait.inner_text() == "Now choose http."
-
-    press_until(tab, "Tab", "[name=explorer-scheme]")
-    tab.keyboard.press("ArrowRight")
-    assert verdict(tab) == "0.14 s: all 10 at once."
-    assert "Measured by us, never published." in tab.locator(".cb-source").inner_text()
-    assert wait.inner_text() == "Now choose https and tick gevent_openssl."
-
-    tab.keyboard.press("ArrowLeft")
-    press_until(tab, "Shift+Tab", "#explorer-parts-gevent_openssl")
-    tab.keyboard.press("Space")
-    assert verdict(tab).endswith("all 10 at once.")
-    assert wait.inner_text() == "Now choose Python 3.7."
-
-    press_until(tab, "Tab", "[name=explorer-python]")
-    tab.keyboard.press("ArrowRight")
-    assert verdict(tab).endswith("one after the other.")
-    assert wait.inner_text() == "Now tick recv_into."
-
-    press_until(tab, "Shift+Tab", "#explorer-parts-recv_into")
-    tab.keyboard.press("Space")
-    assert verdict(tab).endswith("all 10 at once.")
-    assert tab.locator(".ex-all").is_visible()
-    press_until(tab, "Tab", ".ex-all")
-    tab.keyboard.press("Enter")
     assert tab.locator("input:visible").count() == 4 + 2 + 3 + 3
-    press_until(tab, "Shift+Tab", "[name=explorer-n]")
+    press_until(tab, "Tab", "[name=explorer-n]")
     tab.keyboard.press("ArrowRight")
-    assert verdict(tab).endswith("up to 25 of 30 at once.")
-    said = tab.locator(".cb-source").inner_text()
-    assert said.startswith("Recorded on the reference machine, 22 November 2026")
-    assert "not measured now" in said and "Measured by us, never published." in said
+    assert verdict(tab) == "3.30 s: one after the other."
+    assert said.inner_text().startswith("Recorded on the reference machine, 22 November 2026")
+    assert "not measured now. Measured by us, never published." in said.inner_text()
 
 
 def test_what_cannot_be_is_grey_and_says_why(tab: Page) -> None:
@@ -364,9 +366,9 @@ def test_every_combination_shows_its_own_run(tab: Page, shown) -> None:
             box = tab.locator(f"#explorer-parts-{part}")
             if not box.is_disabled():
                 box.set_checked(part in chosen.parts)
-        assert verdict(tab).startswith(f"{each.wall_s:.2f} s: "), chosen
-        told = {"serial": "one after the other.", "concurrent": " at once."}
-        assert verdict(tab).endswith(told[each.verdict]), chosen
+        many = f"all {each.n}" if each.most == each.n else f"up to {each.most} of {each.n}"
+        how = "one after the other." if each.verdict == "serial" else f"{many} at once."
+        assert verdict(tab) == f"{each.wall_s:.2f} s: {how}", chosen
         assert tab.locator(".tl-receive").count() - 1 <= each.n <= tab.locator(".tl-wait").count()
 
 

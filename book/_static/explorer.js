@@ -7,7 +7,6 @@
  */
 (function () {
   "use strict";
-  if (window.casebookTimelines) return;
 
   const EVENTS = ["connect", "handshake", "send", "wait", "receive"];
   const SVG = "http://www.w3.org/2000/svg";
@@ -168,8 +167,9 @@
         class: name, x: x(from).toFixed(2), y: top,
         width: Math.max(least || 0, (to - from) * this.scale).toFixed(2), height,
       });
-      const text = (name, left, top, said, anchor) =>
-        make("svg:text", {class: name, x: left, y: top, "text-anchor": anchor || "start"}, said);
+      const text = (name, left, top, said, anchor = "start") =>
+        make("svg:text", {class: name, x: left, y: top, "text-anchor": anchor}, said);
+      const line = (name, x1, x2, y1, y2) => make("svg:line", {class: name, x1, x2, y1, y2});
       const right = wide - RIGHT;
       const back = make("svg:g", {}), drawn = make("svg:g", {"clip-path": `url(#${this.clip})`});
       const shown = Math.max(0, Math.min(right, x(this.until)) - LEFT);
@@ -177,17 +177,17 @@
         make("svg:rect", {x: LEFT - 4, y: 0, width: shown + 8, height: high}));
 
       for (const [at, label] of this.ticks()) {
-        back.append(make("svg:line", {class: "tl-grid", x1: x(at), x2: x(at), y1: TOP, y2: bottom}));
-        back.append(text("tl-small", x(at), high - 5, label, x(at) > right - 14 ? "end" : "middle"));
+        const anchor = x(at) > right - 14 ? "end" : "middle";
+        back.append(line("tl-grid", x(at), x(at), TOP, bottom));
+        back.append(text("tl-small", x(at), high - 5, label, anchor));
       }
-      const every = count <= 12 ? 1 : 5;
       rows.forEach((row, i) => {
         const middle = TOP + (i + 0.5) * this.high;
         if (i === this.row) {
           back.append(make("svg:rect", {
             class: "tl-chosen", x: 0, width: wide, y: TOP + i * this.high, height: this.high}));
         }
-        if (count <= 12 || row[0] % every === 0) {
+        if (count <= 12 || row[0] % 5 === 0) {
           back.append(text("tl-small", LEFT - 8, middle + 4, String(row[0]), "end"));
         }
         parts(row).forEach((part, j) => {
@@ -208,8 +208,8 @@
       });
       for (const [at, said] of this.data.limits || []) {
         if (at < this.from || at > this.to) continue;
-        back.append(make("svg:line", {class: "tl-limit", x1: x(at), x2: x(at), y1: TOP, y2: bottom + 3}));
         const anchor = x(at) > right - 60 ? "end" : "middle";
+        back.append(line("tl-limit", x(at), x(at), TOP, bottom + 3));
         back.append(text("tl-small", x(at) + (anchor === "end" ? 4 : 0), bottom + 12, said, anchor));
       }
       const ended = Math.max(...rows.flatMap(row => row.slice(1)).filter(each => each !== null));
@@ -223,10 +223,8 @@
       if (worst && this.until >= ended) {
         back.append(text("tl-small tl-late", right, strip - 4, `blocked for ${time(worst)} at longest`, "end"));
       }
-      back.append(make("svg:line", {class: "tl-axis", x1: LEFT, x2: right, y1: strip + 16, y2: strip + 16}));
+      back.append(line("tl-axis", LEFT, right, strip + 16, strip + 16));
       this.svg.setAttribute("viewBox", `0 0 ${wide} ${high}`);
-      this.svg.setAttribute("width", wide);
-      this.svg.setAttribute("height", high);
       this.svg.replaceChildren(clip, back, drawn);
     }
 
@@ -283,49 +281,43 @@
     (figure.querySelector(".cb-panels") || plots[0].box.parentNode).after(bar);
   }
 
-  /* The explorer: `data` as casebook/charts/explorer.py makes it. */
+  /* The explorer: `data` as casebook/charts/explorer.py makes it. Its form holds what is chosen. */
   function explore(root, data) {
     const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const state = {python: "2.7", scheme: "https", n: 10, parts: new Set()};
     const shown = new Set(["pyopenssl"]);
     let step = 0;
-    const partOf = id => data.parts.find(part => part.id === id);
-    const fields = {};
+    const named = id => form.elements[`explorer-${id}`];
+    const value = id => named(id).value;
+    const boxOf = id => [...named("parts")].find(box => box.value === id);
+    const labelOf = id => boxOf(id).nextSibling.textContent;
+    const chosen = () => data.order.filter(id => boxOf(id).checked);
+    const key = n => [value("python"), chosen().join("+"), value("scheme"), n].join("|");
 
-    /* What is chosen, of what can be: a part that cannot be is left out. */
-    function chosen() {
-      return data.order.filter(id => state.parts.has(id) && !refusal(id));
-    }
-    function refusal(id) {
-      const part = partOf(id);
-      if (part.refused && part.refused[state.python]) return part.refused[state.python];
-      if (part.needs && (!state.parts.has(part.needs) || refusal(part.needs))) return part.without;
-      return "";
-    }
-    const key = (n = state.n) => [state.python, chosen().join("+"), state.scheme, n].join("|");
-
-    function field(id, legend, type, choices) {
-      const rows = choices.map(({value, label, about}) => {
-        const input = make("input", {type, name: `explorer-${id}`, value, id: `explorer-${id}-${value}`});
-        const more = make("small", {id: `${input.id}-about`}, about || "");
-        if (about) input.setAttribute("aria-describedby", more.id);
-        return {value, about, input, more, node: make("div", {class: "ex-choice"}, input,
-          make("label", {for: input.id}, label), more)};
-      });
-      const node = make("fieldset", {class: `ex-field ex-${id}`}, make("legend", {}, legend),
-        ...rows.map(row => row.node));
-      fields[id] = {node, rows};
-      return node;
+    /* Why a part cannot be chosen; nothing where it can be. */
+    function refusal({refused, needs, without}) {
+      return refused[value("python")] || (needs && !boxOf(needs).checked && without);
     }
 
-    const plainly = values => values.map(value => ({value: String(value), label: value}));
-    const name = value => value === "today" ? "Python of today" : `Python ${value}`;
-    const form = make("form", {class: "ex-form", onsubmit: event => event.preventDefault()},
-      field("parts", "installed and used", "checkbox", data.parts.map(
-        part => ({value: part.id, label: part.label, about: part.about}))),
-      field("scheme", "over", "radio", plainly(data.schemes)),
-      field("python", "Python", "radio", plainly(data.pythons)),
-      field("n", "requests at once", "radio", plainly(data.sizes)));
+    function field(id, legend, type, first, choices) {
+      const name = `explorer-${id}`;
+      return make("fieldset", {class: `ex-field ex-${id}`}, make("legend", {}, legend),
+        ...choices.map(({id: value, label, about}) => {
+          const its = `${name}-${value}`, more = about ? `${its}-about` : null;
+          return make("div", {class: "ex-choice"},
+            make("input", {type, name, value, id: its, checked: value === first,
+              "aria-describedby": more}),
+            make("label", {for: its}, label), make("small", {id: more}, about || ""));
+        }));
+    }
+
+    const plainly = values => values.map(value => ({id: String(value), label: value}));
+    const name = python => python === "today" ? "Python of today" : `Python ${python}`;
+    const form = make("form",
+      {class: "ex-form", autocomplete: "off", onsubmit: event => event.preventDefault()},
+      field("parts", "installed and used", "checkbox", null, data.parts),
+      field("scheme", "over", "radio", "https", plainly(data.schemes)),
+      field("python", "Python", "radio", "2.7", plainly(data.pythons)),
+      field("n", "requests at once", "radio", "10", plainly(data.sizes)));
     const what = make("p", {class: "ex-what"});
     const verdict = make("p", {class: "ex-verdict", role: "status"});
     const next = make("p", {class: "ex-next"});
@@ -339,67 +331,51 @@
     const plot = new Plot(box, tell);
     const kept = root.querySelectorAll("figure style, figure .cb-key");
 
-    form.addEventListener("change", event => {
-      const id = event.target.name.replace("explorer-", ""), value = event.target.value;
-      if (id === "parts") {
-        state.parts[event.target.checked ? "add" : "delete"](value);
-        // What was made for a package goes with it.
-        for (const one of data.parts) if (one.needs && !state.parts.has(one.needs)) state.parts.delete(one.id);
-      } else state[id] = id === "n" ? Number(value) : value;
-      update();
-    });
+    form.addEventListener("change", update);
 
     /* What still differs from a step's combination, as things to do. */
     function missing({python, scheme, parts: wanted}) {
       const todo = [], has = chosen();
-      if (state.python !== python) todo.push(`choose ${name(python)}`);
-      if (state.scheme !== scheme) todo.push(`choose ${scheme}`);
-      for (const id of wanted) if (!has.includes(id)) todo.push(`tick ${partOf(id).label}`);
-      for (const id of has) if (!wanted.includes(id)) todo.push(`untick ${partOf(id).label}`);
+      if (value("python") !== python) todo.push(`choose ${name(python)}`);
+      if (value("scheme") !== scheme) todo.push(`choose ${scheme}`);
+      for (const id of wanted) if (!has.includes(id)) todo.push(`tick ${labelOf(id)}`);
+      for (const id of has) if (!wanted.includes(id)) todo.push(`untick ${labelOf(id)}`);
       return todo;
     }
 
     function lead() {
       while (step < data.steps.length && !missing(data.steps[step]).length) step += 1;
-      const last = Math.min(step, data.steps.length - 1);
-      for (const one of data.steps.slice(0, last + 1)) {
+      for (const one of data.steps.slice(0, step + 1)) {
         one.parts.forEach(id => shown.add(id));
         if (one.scheme !== "https") shown.add("scheme");
         if (one.python !== "2.7") shown.add("python");
       }
-      if (step === data.steps.length) {
+      all.hidden = step === data.steps.length;
+      if (all.hidden) {
         for (const id of [...data.order, "scheme", "python", "n"]) shown.add(id);
         next.textContent = "The rest is yours: try any of them, with 3 requests or with 30.";
       } else {
-        const todo = missing(data.steps[step]);
-        next.textContent = `Now ${todo.length > 1
-          ? todo.slice(0, -1).join(", ") + " and " + todo.at(-1) : todo[0]}.`;
+        const [last, ...before] = missing(data.steps[step]).reverse();
+        next.textContent = `Now ${before.reverse().join(", ")}${before.length ? " and " : ""}${last}.`;
       }
-      all.hidden = step === data.steps.length;
     }
 
     function update() {
+      for (const part of data.parts) { // what another one needs comes before it
+        const input = boxOf(part.id), why = refusal(part);
+        input.disabled = Boolean(why);
+        input.checked &&= !why;
+        input.parentNode.classList.toggle("ex-refused", input.disabled);
+        input.parentNode.lastChild.textContent = why ? `not possible: ${why}` : part.about;
+      }
       lead();
-      for (const id of ["scheme", "python", "n"]) {
-        fields[id].node.hidden = !shown.has(id);
-        for (const row of fields[id].rows) {
-          row.input.checked = String(state[id]) === row.value;
-          row.input.disabled = id === "n" && !data.runs[key(Number(row.value))];
-        }
-      }
-      for (const row of fields.parts.rows) {
-        const why = refusal(row.value);
-        row.node.hidden = !shown.has(row.value);
-        row.input.disabled = Boolean(why);
-        row.input.checked = state.parts.has(row.value) && !why;
-        row.more.textContent = why ? `not possible: ${why}` : row.about;
-        row.node.classList.toggle("ex-refused", Boolean(why));
-      }
-      const run = data.runs[key()];
-      const has = chosen().map(id => partOf(id).label);
-      what.textContent = `${name(state.python)}, ${state.scheme}, grequests`
+      for (const {id} of data.parts) boxOf(id).parentNode.hidden = !shown.has(id);
+      for (const id of ["scheme", "python", "n"]) form.querySelector(`.ex-${id}`).hidden = !shown.has(id);
+      for (const input of named("n")) input.disabled = !data.runs[key(input.value)];
+      const n = Number(value("n")), run = data.runs[key(n)], has = chosen().map(labelOf);
+      what.textContent = `${name(value("python"))}, ${value("scheme")}, grequests`
         + (has.length ? ` with ${has.join(", ")}` : " and nothing more")
-        + `: ${state.n} requests, each answered after ${data.delay / 1000} s.`;
+        + `: ${n} requests, each answered after ${data.delay / 1000} s.`;
       box.hidden = bar.hidden = !run;
       if (!run) {
         playing += 1;
@@ -407,12 +383,12 @@
         source.textContent = "";
         return;
       }
-      const same = Object.entries(data.runs).filter(([id]) => id.endsWith(`|${state.n}`));
+      const same = Object.entries(data.runs).filter(([id]) => id.endsWith(`|${n}`));
       const longest = Math.max(...same.map(([, other]) => other.wall));
       const rows = run.rows.slice().sort((a, b) => a[5] - b[5]).map((row, i) => [i + 1, ...row.slice(1)]);
       plot.show({
         label: "", rows, loop: true, beats: run.beats, stall: data.stall, end: longest * 1.03,
-        limits: [[data.delay, "one delay"], [state.n * data.delay, `${state.n} delays`]],
+        limits: [[data.delay, "one delay"], [n * data.delay, `${n} delays`]],
         alt: `${what.textContent} ${sentence(run)}`,
       });
       tell([HINT]);
@@ -425,7 +401,7 @@
     }
 
     function sentence(run) {
-      const n = state.n;
+      const n = run.rows.length;
       return `${(run.wall / 1000).toFixed(2)} s: ` + (run.verdict === "serial" ? "one after the other."
         : run.most === n ? `all ${n} at once.` : `up to ${run.most} of ${n} at once.`);
     }
@@ -462,20 +438,9 @@
     update();
   }
 
-  function begin() {
+  document.addEventListener("DOMContentLoaded", () => {
     const root = document.getElementById("explorer");
-    if (root && window.casebookExplorer && !root.dataset.begun) {
-      root.dataset.begun = "yes";
-      explore(root, window.casebookExplorer);
-    }
-  }
-
-  window.casebookTimelines = {stalls, time};
-  begin(); // beside the explorer, its element is already there
-  const rest = () => {
-    begin();
+    if (root) explore(root, window.casebookExplorer);
     document.querySelectorAll("figure[data-timelines]").forEach(enhance);
-  };
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", rest);
-  else rest();
+  });
 })();

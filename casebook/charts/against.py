@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from casebook import words
 from casebook.charts import series
 from casebook.charts.figure import HALF_WIDTH, WIDTH, Chart, chart
-from casebook.charts.lines import Limit, all_xs, panel, reading
+from casebook.charts.lines import Limit, panel, reading
 from casebook.charts.origins import origin
 from casebook.charts.series import Point, Quantity, Series
 
@@ -85,26 +85,23 @@ class _Field:
     @property
     def logs(self) -> tuple[bool, bool]:
         """Which of its axes are logarithmic."""
-        xs, x, y = all_xs(self.lines), self.x.column, self.y.column
-        lows = [point.low for line in self.lines for point in line.points]
+        xs, ys = zip(*(dot for line in self.lines for dot in line.dots), strict=True)
+        x, y = self.x.column, self.y.column
         wide = series.is_log(self.log.get(x), series.spans_a_decade(xs), xs, x)
-        usual = min(lows) > 0 and (wide or self._far_apart())
-        return wide, series.is_log(self.log.get(y), usual, lows, y)
+        usual = min(ys) > 0 and (wide or self._far_apart())
+        return wide, series.is_log(self.log.get(y), usual, ys, y)
 
     def alt(self) -> str:
         """Every line at the largest x that all have, and the ends of the field at the smallest."""
         first, last = self._common()
-        text = f"{self._spelled(last)} {self._comparison(last)}".rstrip()
-        return f"{text} {self._ends(first)}" if first != last else text
+        return f"{self._each(last)} {self._ends(first)}" if first != last else self._each(last)
 
     def finding(self, brief: bool) -> str:
         first, last = self._common()
         if len({line.name for line in self.lines}) == 1 and first != last:
             return f"{self._ends(first)} {self._ends(last)}"
-        if brief or sum(last in line.xs for line in self.lines) > _SPELLED:
-            text = self._ends(last)
-        else:
-            text = f"{self._spelled(last)} {self._comparison(last)}".rstrip()
+        many = brief or sum(last in line.points for line in self.lines) > _SPELLED
+        text = self._ends(last) if many else self._each(last)
         least = {ranked[0].label for ranked in map(self._ranked, (first, last)) if ranked}
         return f"{text} {self._ends(first)}" if len(least) > 1 else text
 
@@ -125,8 +122,8 @@ class _Field:
 
     def _ranked(self, x: float, but: str = "") -> list[Point]:
         """The lines at one x from the least to the most, without published and one colour's."""
-        having = (s for s in self.lines if x in s.xs and s.source != words.PUBLISHED)
-        points = (line.at(x) for line in having if line.colour != but)
+        having = (s for s in self.lines if x in s.points and s.source != words.PUBLISHED)
+        points = (line.points[x] for line in having if line.colour != but)
         return sorted(points, key=lambda point: (point.middle, point.label))
 
     def _at(self, x: float) -> str:
@@ -135,8 +132,10 @@ class _Field:
         at = f"{called} {value} {unit}" if unit else f"{value} {called}"
         return f"At {f'n = {value}' if self.x.column == 'n' else at}, {self.y.called}:"
 
-    def _spelled(self, x: float) -> str:
-        return f"{self._at(x)} {spelled(self.lines, x, self.y.unit)}."
+    def _each(self, x: float) -> str:
+        """All lines at one x, and how far they lie apart, plain HTTP aside."""
+        far = series.ratio(self._ranked(x, but="control"), self._as)
+        return f"{self._at(x)} {spelled(self.lines, x, self.y.unit)}. {far}".rstrip()
 
     def _ends(self, x: float) -> str:
         """The least and the most at one x: "At n = 10, wall time: 1.05 s (a) to 3.2 s (b)." """
@@ -145,9 +144,6 @@ class _Field:
             return f"{self._at(x)} {series.ends(ranked, self.y.unit, self._as)}"
         return "".join(f"{self._at(x)} {valued(point, self.y.unit)}." for point in ranked)
 
-    def _comparison(self, x: float) -> str:
-        return series.ratio(self._ranked(x, but="control"), self._as)
-
     @property
     def _as(self) -> str:
         return "as long" if "time" in self.y.called else "as much"
@@ -155,7 +151,7 @@ class _Field:
 
 def spelled(lines: Sequence[Series], x: float, unit: str) -> str:
     """All lines at one x: "stage 1 1.36 s (1.24–2.14); stage 2 10.7 s"."""
-    return "; ".join(f"{s.label} {valued(s.at(x), unit)}" for s in lines if x in s.xs)
+    return "; ".join(f"{s.label} {valued(s.points[x], unit)}" for s in lines if x in s.points)
 
 
 def valued(point: Point, unit: str) -> str:

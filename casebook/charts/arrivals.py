@@ -10,9 +10,9 @@ from matplotlib.ticker import NullLocator
 
 from casebook import words
 from casebook.charts import figure as page
-from casebook.charts.figure import SMALL, WIDTH, Chart, key_mark
+from casebook.charts.dots import MARKERS
+from casebook.charts.figure import WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.rows import MARKERS
 from casebook.charts.series import Part, columns, groups, usable
 from casebook.colours import sentinel
 from casebook.errors import UsageError
@@ -84,10 +84,8 @@ def _visit(part: Part) -> _Visit:
             f"{part.name} has book {twice} twice: say what tells its visits apart, "
             "as by=['client', 'order']"
         )
-    slow = [
-        i for i, pair in enumerate(zip(rows["book"], rows["slow"], strict=True)) if _is_slow(*pair)
-    ]
-    return _Visit(part, rows["at_s"].to_list(), slow)
+    slow = list(map(_is_slow, rows["book"], rows["slow"]))
+    return _Visit(part, rows["at_s"].to_list(), [i for i, its in enumerate(slow) if its])
 
 
 def _is_slow(book: object, slow: bool | str) -> bool:
@@ -100,17 +98,14 @@ def _drawing(visits: Sequence[_Visit]) -> Figure:
     height = _ROW * len(visits) + 44
     last = max(visit.times[-1] for visit in visits)
     with page.drawing(WIDTH, height) as figure:
-        ends = [figure.text(0, 0, visit.end, fontsize=SMALL) for visit in visits]
-        right = max(end.get_window_extent().width for end in ends) + 14
-        for i, (visit, end) in enumerate(zip(visits, ends, strict=True)):
-            axes = figure.add_subplot(len(visits), 1, i + 1)
+        right = max(page.width_of(figure, visit.end) for visit in visits) + 14
+        for i, visit in enumerate(visits):
+            axes = figure.add_subplot()
             bottom = height - _ROW * (i + 1)
             page.place(axes, 6, bottom, right, height - bottom - _CURVE)
             _curve(axes, visit, last * 1.03)
-            label = visit.part.label
-            figure.text(6 / WIDTH, (bottom + _CURVE + 3) / height, label, fontsize=SMALL)
-            end.set(x=1 - (right - 10) / WIDTH, y=(bottom + _CURVE / 2) / height, va="center")
-            end.set_linespacing(1.2)
+            page.write(axes, visit.part.label, (0, 1), (0, 3))
+            page.write(axes, visit.end, (1, 0.5), (10, 0), va="center", linespacing=1.2)
             if i < len(visits) - 1:
                 axes.tick_params(labelbottom=False, length=0)
         axes.set_xlabel("time, s", fontsize=page.TEXT)
@@ -154,8 +149,7 @@ def _said(visit: _Visit) -> str:
 
 def _brief(visits: Sequence[_Visit]) -> str:
     """The readers together that had as many books before the slow one."""
-    having: dict[str, list[str]] = {}
-    for visit in visits:
-        end = visit.end.replace("\nbefore it", " before the slow book")
-        having.setdefault(end if visit.slow else "no slow book", []).append(visit.part.label)
+    ends = [v.end.replace("\nbefore it", " before the slow book") for v in visits]
+    said = [end if v.slow else "no slow book" for v, end in zip(visits, ends, strict=True)]
+    having = words.grouped(zip(said, (v.part.label for v in visits), strict=True))
     return " ".join(f"{words.capital(end)}: {'; '.join(of)}." for end, of in having.items())

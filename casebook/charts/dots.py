@@ -1,19 +1,35 @@
 """Any quantity, run by run: a row for each thing, every run a dot, the median in numbers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 from casebook import words
+from casebook.charts import figure as page
 from casebook.charts import series
-from casebook.charts.figure import Chart, key_mark
+from casebook.charts.figure import Chart, key_mark, marks, write
 from casebook.charts.origins import origin
-from casebook.charts.rows import MARKERS, row_chart
 from casebook.charts.series import Part, Point, Quantity
+from casebook.colours import sentinel
 from casebook.errors import UsageError
 
 #: So many rows are spelled out in a caption; of more, it names the ends.
 _SPELLED = 4
+#: The height of a row in points, and of one more line of dots in it.
+_ROW, _LINE = 30, 16
+#: A row needs more room where so many runs lie together that they are fanned out.
+_FANNED_ROW, _MANY = 44, 8
+#: Multiples of it, modulo 1, fill an interval evenly.
+_GOLDEN = 0.618034
+#: Places are given as a share of the width, and as a row.
+_ROWS = ("axes fraction", "data")
+#: The marks of the first, the second and the third quantity in a row, and in a key.
+MARKERS = {
+    "o": '<circle cx="13" cy="8" r="5"/>',
+    "D": '<path d="M13 2L19 8L13 14L7 8Z"/>',
+    "^": '<path d="M13 2L19 13L7 13Z"/>',
+}
 
 
 def dots(
@@ -46,8 +62,8 @@ def dots(
     parts = _ordered(series.groups(frame, by), by, asked[0].column, order)
     findings, alts = zip(*(_said(each, parts) for each in asked), strict=True)
     called, unit = words.join(each.called for each in asked), asked[0].unit
-    marks = zip(MARKERS.values(), asked, strict=False)
-    key = [(key_mark(mark, "ink"), each.called) for mark, each in marks]
+    shapes = zip(MARKERS.values(), asked, strict=False)
+    key = [(key_mark(shape, "ink"), each.called) for shape, each in shapes]
     return row_chart(
         parts,
         [each.column for each in asked],
@@ -81,8 +97,7 @@ def _ordered(parts: list[Part], by, value: str, order) -> list[Part]:
 
 def _said(asked: Quantity, parts: Sequence[Part]) -> tuple[str, str]:
     """What the medians are: for the caption, and row by row."""
-    numbers = [(part.label, part.rows[asked.column]) for part in parts]
-    points = [Point(label, float(of.median()), of.min(), of.max()) for label, of in numbers]
+    points = [Point.of(part.label, part.rows[asked.column]) for part in parts]
     ranked = sorted(points, key=lambda point: point.middle)
     called, unit = words.capital(asked.called), asked.unit
     each = (f"{p.label} {words.amount(p.middle, unit)}{p.spread(unit)}" for p in points)
@@ -90,10 +105,103 @@ def _said(asked: Quantity, parts: Sequence[Part]) -> tuple[str, str]:
     if len(points) <= _SPELLED:
         return alt, alt
     # Where there are few medians, which rows have the same one: "30 for a; b. 0 for c."
-    having: dict[str, list[str]] = {}
-    for point in points:
-        having.setdefault(words.amount(point.middle, unit), []).append(point.label)
+    having = words.grouped((words.amount(point.middle, unit), point.label) for point in points)
     if len(having) > 3 or len(having) == len(points):
         return f"{called}: from {series.ends(ranked, unit, 'as much')}", alt
     shared = (f"{middle} for {'; '.join(of)}." for middle, of in having.items())
     return f"{called}: {' '.join(shared)}", alt
+
+
+def row_chart(
+    parts: Sequence[Part],
+    values: Sequence[str],
+    end: Callable[[float, pd.DataFrame], str],
+    *,
+    axis: str,
+    log: bool | None = None,
+    limits: Mapping[str, float],
+    name: str,
+    **said,
+) -> Chart:
+    """The chart of some parts, a row for each, in it a line of dots for each of the values.
+
+    end: of a median and the part's rows, what is written behind them. limits: dotted uprights. A
+    linear scale starts at 0, with lines from there to the medians; they are faint where dots lie
+    on them. said: as `figure.chart`.
+    """
+    ends = [{c: end(part.rows[c].median(), part.rows) for c in values} for part in parts]
+    every = [number for part in parts for column in values for number in part.rows[column]]
+    log = series.is_log(log, series.spans_a_decade(every), every, words.join(values))
+    sources = {part.source for part in parts}
+    reading = "Each dot is one run, the upright stroke their median"
+    reading += "; half-filled: reference machine" * (words.REFERENCE in sources)
+    reading += "; hollow: published" * (words.PUBLISHED in sources)
+    reading += f".{' Logarithmic scale.' * log}"
+    crowded = max(len(part.rows) for part in parts) > _MANY
+    height = (_FANNED_ROW if crowded else _ROW) + _LINE * (len(values) - 1)
+    top = 22 + 12 * max(0, len(limits) - 1)
+    with page.drawing(page.WIDTH, top + height * len(parts) + 34) as figure:
+        axes = figure.add_subplot()
+        _set_scale(axes, [*every, *limits.values()], log)
+        widest = max(page.width_of(figure, text) for texts in ends for text in texts.values())
+        page.place(axes, 6, 34, 12 + widest, top)
+        axes.set_ylim(len(parts) - 0.5, -0.72)
+        axes.set_yticks([])
+        _draw_limits(axes, limits)
+        for i, (part, texts) in enumerate(zip(parts, ends, strict=True)):
+            _draw_row(axes, i, part, texts, _LINE / height, log)
+        axes.set_xlabel(axis, fontsize=page.TEXT)
+    return page.chart(name, figure, reading=reading, **said)
+
+
+def _set_scale(axes: Axes, values: Sequence[float], log: bool) -> None:
+    low, high = min(values), max(values)
+    page.level_axis(axes, 6)
+    if log:
+        axes.set_xscale("log")
+        axes.set_xlim(low / 1.25, high * 1.25)
+        page.set_ticks(axes.xaxis, page.decades(low / 1.25, high * 1.25, 9))
+    else:
+        axes.set_xlim(0, high + ((high - low) * 0.06 or 0.5))
+
+
+def _draw_limits(axes: Axes, limits: Mapping[str, float]) -> None:
+    for i, (text, at) in enumerate(limits.items()):
+        axes.axvline(at, color=sentinel("faint"), linewidth=1.1, linestyle=page.DOTTED)
+        shift = -1, 3 + 12 * (len(limits) - 1 - i)
+        write(axes, text, (at, 1), shift, "faint", ("data", "axes fraction"), va="bottom")
+
+
+def _draw_row(
+    axes: Axes, row: int, part: Part, ends: Mapping[str, str], line: float, log: bool
+) -> None:
+    """What a row is, and under it a line of dots for each column of `ends`, `line` rows apart."""
+    first = row - line * (len(ends) - 1) / 2
+    ground = {"facecolor": sentinel("ground"), "edgecolor": "none", "pad": 0.5}
+    write(axes, part.label, (0, first), (0, 6), coords=_ROWS, va="bottom", bbox=ground)
+    faint = log or len(part.rows) > 2 * _MANY
+    colour, width = ("grid", 0.9) if faint else (part.colour, 1.8)
+    for i, (marker, (column, end)) in enumerate(zip(MARKERS, ends.items(), strict=False)):
+        at, runs = first + line * i, part.rows[column]
+        stem = [axes.get_xlim()[0], runs.median()]
+        axes.plot(stem, [at, at], color=sentinel(colour), linewidth=width)
+        _draw_dots(axes, at, part, runs, marker)
+        write(axes, end, (1, at), (8, 0), coords=_ROWS, va="center")
+
+
+def _draw_dots(axes: Axes, row: float, part: Part, runs: pd.Series, marker: str) -> None:
+    """Each run a dot; many are fanned out below the label, always in the same way."""
+    many = len(runs) > _MANY
+    marks(
+        axes,
+        runs,
+        [row + (i * _GOLDEN % 1 * 0.42 - 0.08 if many else 0) for i in range(len(runs))],
+        part.colour,
+        source=part.source,
+        marker=marker,
+        markersize=(3.2 if many else 6) - (marker == "D"),
+        markeredgewidth=0.3 if many else 1.2,
+        alpha=0.6 if many else 1,
+    )
+    if len(runs) > 1:
+        marks(axes, [runs.median()], [row], part.colour, marker="|", markersize=13, mew=1.8)

@@ -62,7 +62,6 @@ def explorer(shown: Sequence[case.Timeline]) -> Chart:
     html = (
         f'<div class="cb explorer" id="{NAME}">{still.html}</div>\n'
         f"<script>window.casebookExplorer={told};</script>\n"
-        '<script src="../_static/explorer.js"></script>\n'
         '<p class="explorer-more"><a href="../notebooks/a_explorer.html">'
         "What was measured for this picture</a></p>\n"
     )
@@ -111,8 +110,8 @@ def key_of(seen: case.Timeline) -> str:
 def _run(seen: case.Timeline) -> dict[str, Any]:
     live = seen.source == words.LIVE
     return {
-        "rows": _short(seen.requests),
-        "beats": _short([seen.heartbeats_ms])[0],
+        "rows": seen.requests,
+        "beats": seen.heartbeats_ms,
         "wall": round(1000 * seen.wall_s, 1),
         "verdict": seen.verdict,
         "most": seen.most,
@@ -121,8 +120,3 @@ def _run(seen: case.Timeline) -> dict[str, Any]:
         "says": seen.published,
         "version": seen.version,
     }
-
-
-def _short(rows: Sequence[Sequence[float | None]]) -> list[list]:
-    """Numbers without a ".0" that tells nothing."""
-    return [[int(n) if n is not None and n == int(n) else n for n in row] for row in rows]

@@ -1,15 +1,17 @@
 """Line charts: their axes, their marks, and one panel of lines with labels at their ends."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.transforms import IdentityTransform
 
 from casebook import words
 from casebook.charts import figure as page
-from casebook.charts import labels as end_labels
 from casebook.charts.figure import DOTTED
-from casebook.charts.labels import EndLabel
 from casebook.charts.series import Series
 from casebook.colours import sentinel
 
@@ -17,6 +19,18 @@ from casebook.colours import sentinel
 Limit = float | Callable[[float], float]
 
 _DASHED = (0, (4, 2.5))
+#: From the axes to a label, in points: room for the leader line. The characters of a line of it.
+_GAP, _WRAP = 16, 17
+
+
+@dataclass(frozen=True)
+class _EndLabel:
+    """A label for a line that ends at (x, y) in the data's units."""
+
+    text: str
+    x: float
+    y: float
+    colour: str
 
 
 def panel(
@@ -32,32 +46,31 @@ def panel(
     titles, logs: of the level and the upright axis, and whether they are logarithmic.
     """
     laws = {text: _law(limit) for text, limit in limits.items()}
-    named = _labelled(lines)
-    height = 262 + 12 * max(0, len({label for label in named if label}) - 5)
+    pairs = _continued(lines)
+    border = _border(lines, pairs)
+    named = _labelled(lines, pairs, bool(border))
+    height = 262 + 12 * max(0, len(set(named.values())) - 5)
+    xs = all_xs(lines)
+    ends = [_EndLabel(text, max(xs), law(max(xs)), "faint") for text, law in laws.items()]
+    ends += [_EndLabel(text, s.xs[-1], s.medians[-1], s.colour) for s, text in named.items()]
     with page.drawing(width, height) as figure:
         axes = figure.add_subplot()
         set_axes(axes, lines, list(laws.values()), *logs)
         figure.text(2 / width, 1, titles[1], fontsize=page.TEXT, va="top")
         axes.set_xlabel(titles[0], fontsize=page.TEXT)
-        xs, ends = all_xs(lines), []
-        for text, law in laws.items():
+        for law in laws.values():
             draw_law(axes, law, xs)
-            ends.append(EndLabel(text, max(xs), law(max(xs)), "faint"))
-        for series, label in zip(lines, named, strict=True):
+        for series in lines:
             draw(axes, series)
-            if label:
-                ends.append(EndLabel(label, series.xs[-1], series.medians[-1], series.colour))
-        for before, after in _continued(lines):
+        for before, after in pairs:
             x, y = (before.xs[-1], after.xs[0]), (before.medians[-1], after.medians[0])
             axes.plot(x, y, color=sentinel(after.colour), linewidth=1.2, linestyle=DOTTED)
-        border = _further_on(lines)
         numbers = (label.get_window_extent().width for label in axes.get_yticklabels())
-        left, right = 6 + max(numbers, default=0), end_labels.room(figure, ends)
-        page.place(axes, left, 36, right, 40 if border else 24)
+        page.place(axes, 6 + max(numbers, default=0), 36, _room(figure, ends), 40 if border else 24)
         _thin_ticks(axes)
         if border:
             _draw_border(axes, *border, logs[0])
-        end_labels.draw(axes, ends)
+        _draw_labels(axes, ends)
     return figure
 
 
@@ -68,7 +81,7 @@ def reading(
     text = f"Each run a dot, the line through the medians, the band from {ends}"
     sources = {series.source for series in lines}
     text += "; half-filled dots: the reference machine" * (words.REFERENCE in sources)
-    text += "; dotted: from one machine to the other" * bool(list(_continued(lines)))
+    text += "; dotted: from one machine to the other" * bool(_continued(lines))
     text += "; hollow dots and dashes: published" * (words.PUBLISHED in sources)
     text += "; grey: plain HTTP" * any(series.colour == "control" for series in lines)
     if any(logs):
@@ -77,32 +90,33 @@ def reading(
     return text
 
 
-def _further_on(lines: Sequence[Series]) -> tuple[float, float] | None:
+def _continued(lines: Sequence[Series]) -> list[tuple[Series, Series]]:
+    """Each live line with the recorded one that goes on from its end."""
+    live = {line.name: line for line in lines if line.source == words.LIVE}
+    recorded = [line for line in lines if line.source == words.REFERENCE and line.name in live]
+    return [(live[it.name], it) for it in recorded if live[it.name].xs[-1] < it.xs[0]]
+
+
+def _border(
+    lines: Sequence[Series], pairs: Sequence[tuple[Series, Series]]
+) -> tuple[float, float] | None:
     """The last x that was measured here and the first that was not, where the reference
     machine goes on with lines that stop here; None where there are none, or they overlap."""
-    live = [x for s in lines if s.source == words.LIVE for x in s.xs]
-    recorded = [x for _, after in _continued(lines) for x in after.xs]
-    return (max(live), min(recorded)) if recorded and max(live) < min(recorded) else None
+    here = max(all_xs([line for line in lines if line.source == words.LIVE]), default=0)
+    there = min(all_xs([after for _, after in pairs]), default=here)
+    return (here, there) if here < there else None
 
 
-def _continued(lines: Sequence[Series]) -> Iterator[tuple[Series, Series]]:
-    """Each live line with the recorded one that goes on from its end."""
-    for one in lines:
-        for other in lines:
-            same = one.name == other.name and one.source == words.LIVE
-            if same and other.source == words.REFERENCE and one.xs[-1] < other.xs[0]:
-                yield one, other
-
-
-def _labelled(lines: Sequence[Series]) -> list[str]:
-    """What to write at the end of each line; "" for one that another goes on from."""
-    border = _further_on(lines)
-    written = {id(line): line.label for line in lines}
-    for before, after in _continued(lines):
-        written[id(before)] = ""
-        since = "" if border else f", reference from {words.tick(after.xs[0])}"
-        written[id(after)] = after.name + since
-    return [written[id(line)] for line in lines]
+def _labelled(
+    lines: Sequence[Series], pairs: Sequence[tuple[Series, Series]], has_border: bool
+) -> dict[Series, str]:
+    """What to write at the end of each line, except where another goes on from it."""
+    named = {line: line.label for line in lines}
+    for before, after in pairs:
+        del named[before]
+        since = "" if has_border else f", reference from {words.tick(after.xs[0])}"
+        named[after] = after.name + since
+    return named
 
 
 def set_axes(
@@ -110,8 +124,7 @@ def set_axes(
 ) -> None:
     """Scales and ticks for some lines, and for laws, y as a function of x, along them."""
     xs = sorted(set(all_xs(lines)))
-    ys = [y for series in lines for point in series.points for y in (point.low, point.high)]
-    ys += [law(x) for law in laws for x in xs]
+    ys = [y for series in lines for _, y in series.dots] + [law(x) for law in laws for x in xs]
     axes.grid(axis="y")
     axes.spines["left"].set_visible(False)
     if log_x:
@@ -144,14 +157,14 @@ def _thin_ticks(axes: Axes) -> None:
     page.set_ticks(axes.xaxis, sorted(kept))
 
 
-def draw(axes: Axes, series: Series) -> None:
+def draw(axes: Axes, series: Series, width: float = 1.8) -> None:
     """Draw one series: band, line through the medians, every run a dot."""
     colour, published = sentinel(series.colour), series.source == words.PUBLISHED
-    lows, highs = zip(*((point.low, point.high) for point in series.points), strict=True)
+    lows, highs = zip(*((it.low, it.high) for it in series.points.values()), strict=True)
     if lows != highs:
         axes.fill_between(series.xs, lows, highs, color=colour, alpha=0.22, lw=0)
     style = _DASHED if published else "-"
-    axes.plot(series.xs, series.medians, color=colour, linewidth=1.8, linestyle=style)
+    axes.plot(series.xs, series.medians, color=colour, linewidth=width, linestyle=style)
     xs, ys = zip(*series.dots, strict=True)
     size = 8 if published else 5  # a ring around ours
     how = {"marker": "o", "markersize": size, "markeredgewidth": 1.2, "source": series.source}
@@ -164,10 +177,9 @@ def _law(limit: Limit) -> Callable[[float], float]:
 
 def draw_law(axes: Axes, law: Callable, xs: Sequence[float], width: float = 1.1) -> None:
     """Draw y as a function of x, dotted, as far as some xs go."""
-    first, last = min(xs), max(xs)
-    along = [first + (last - first) * i / 60 for i in range(61)]
-    colour = sentinel("faint")
-    axes.plot(along, [law(x) for x in along], color=colour, linewidth=width, linestyle=DOTTED)
+    along = np.linspace(min(xs), max(xs), 61)
+    ys = [law(x) for x in along]
+    axes.plot(along, ys, color=sentinel("faint"), linewidth=width, linestyle=DOTTED)
 
 
 def _draw_border(axes: Axes, here: float, there: float, log: bool) -> None:
@@ -181,3 +193,52 @@ def _draw_border(axes: Axes, here: float, there: float, log: bool) -> None:
 def all_xs(lines: Sequence[Series]) -> list[float]:
     """Every x of some lines."""
     return [x for series in lines for x in series.xs]
+
+
+def _room(figure: Figure, labels: Sequence[_EndLabel]) -> float:
+    """How wide the margin must be that takes these labels, in points."""
+    widths = [page.width_of(figure, page.wrapped(label.text, _WRAP)) for label in labels]
+    return _GAP + max(widths, default=0) + 2
+
+
+def _draw_labels(axes: Axes, labels: Sequence[_EndLabel]) -> None:
+    """Write the labels right of the axes, each joined to the end of its line.
+
+    The axes must have their final position and limits.
+    """
+    figure, pixels = axes.figure, IdentityTransform()
+    right = axes.get_window_extent().x1
+    how: dict = {"fontsize": page.SMALL, "va": "center", "linespacing": 1.15, "transform": pixels}
+    texts = [figure.text(right + _GAP, 0, page.wrapped(it.text, _WRAP), **how) for it in labels]
+    ends = [axes.transData.transform((label.x, label.y)) for label in labels]
+    heights = [text.get_window_extent().height + 2 for text in texts]
+    placed = apart([y for _, y in ends], heights, 0, page.size_of(axes)[1])
+    for label, text, (x, y), to in zip(labels, texts, ends, placed, strict=True):
+        text.set(y=to, color=sentinel(label.colour))
+        xs, ys = [x + 4, right + 4, right + _GAP - 3], [y, y, to]
+        leader = Line2D(xs, ys, color=text.get_color(), linewidth=0.8, alpha=0.8, transform=pixels)
+        figure.add_artist(leader)
+
+
+def apart(
+    centres: Sequence[float], heights: Sequence[float], low: float, high: float
+) -> list[float]:
+    """Centres moved as little as needed so that boxes of these heights do not overlap.
+
+    All stay between low and high if they fit there at all; their order is kept. Each box's lower
+    edge, less the heights of the boxes below it, must not be under that of the box before: what
+    comes closest to the edges wished for is their isotonic regression, here by its min-max formula.
+    """
+    order = np.argsort(centres, kind="stable")
+    tall = np.asarray(heights, dtype=float)[order]
+    below = np.cumsum(tall) - tall
+    wished = np.asarray(centres, dtype=float)[order] - tall / 2 - below
+    count = len(order)
+    fitted = [
+        max(min(wished[i:j].mean() for j in range(k + 1, count + 1)) for i in range(k + 1))
+        for k in range(count)
+    ]
+    edges = np.maximum(low, np.minimum(fitted, high - tall.sum())) + below
+    placed = np.empty(count)
+    placed[order] = edges + tall / 2
+    return placed.tolist()

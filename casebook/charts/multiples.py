@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from casebook import words
-from casebook.charts.figure import TEXT, WIDTH, Chart, chart, drawing, write
+from casebook.charts.figure import TEXT, WIDTH, Chart, chart, drawing, place, write
 from casebook.charts.lines import all_xs, draw, draw_law, set_axes
 from casebook.charts.origins import origin
 from casebook.charts.series import Series, columns, gather, span, spans_a_decade
@@ -72,9 +72,8 @@ def _reading(lines: Sequence[Series], delays: Sequence[float], log: bool) -> str
 
 def stages_named(stacks: Iterable[str]) -> str:
     """Stacks by what they are: "stage 2 (Python 2.7, Python 3.7) and stage 3 (today)"."""
-    pythons: dict[str, list[str]] = {}
-    for stage, python in map(words.split_stack, stacks):
-        pythons.setdefault(words.stack_label(stage), []).append(words.python_label(python))
+    split = map(words.split_stack, stacks)
+    pythons = words.grouped((words.stack_label(it), words.python_label(on)) for it, on in split)
     return words.join(f"{stage} ({', '.join(those)})" for stage, those in pythons.items())
 
 
@@ -95,7 +94,6 @@ def _lines(frame: pd.DataFrame, python: str) -> list[Series]:
 
 def _drawing(panels: dict[str, list[Series]], ours: pd.DataFrame, log: bool):
     wide = (WIDTH - _LEFT - _RIGHT - _GAP * (len(panels) - 1)) / len(panels)
-    high = _HEIGHT - _HEADING - _FOOT
     https = ours[ours["scheme"] == "https"]
     with drawing(WIDTH, _HEIGHT) as figure:
         figure.text(0, 1, "wall time, in delays", fontsize=TEXT, va="top")
@@ -104,9 +102,8 @@ def _drawing(panels: dict[str, list[Series]], ours: pd.DataFrame, log: bool):
             axes = figure.add_subplot()
             set_axes(axes, [line for each in panels.values() for line in each], _LAWS, log, log)
             left = _LEFT + i * (wide + _GAP)
-            axes.set_position((left / WIDTH, _FOOT / _HEIGHT, wide / WIDTH, high / _HEIGHT))
-            if i:
-                axes.tick_params(labelleft=False)
+            place(axes, left, _FOOT, WIDTH - left - wide, _HEADING)
+            axes.tick_params(labelleft=not i)
             heading = words.capital(words.python_label(python))
             write(axes, heading, (0, 1), (0, 3), fontweight="bold", va="bottom")
             said = verdicts(https[https["on"] == python])
@@ -122,27 +119,20 @@ def _panel(axes: Axes, panel: Sequence[Series], serial: set[str]) -> None:
     https = [series for series in ours if series.colour != "control"]
     rising = [series for series in https if series.name in serial]
     for series in sorted(panel, key=lambda s: s.colour != "control"):
-        before = len(axes.lines)
-        draw(axes, series)
-        if series in https:  # where lines lie on each other, the lower ones show at the edges
-            bundle = [s for s in https if (s in rising) == (series in rising)]
-            over = len(bundle) - 1 - bundle.index(series)
-            axes.lines[before].set_linewidth(1.8 + 1.4 * over)
-    up: dict[str, str] = {}
-    down: dict[str, str] = {}
-    for series in reversed(panel):
-        slow = series in rising or (series not in ours and series.medians[-1] > series.xs[-1] / 2)
-        (up if slow else down)[_line_label(series)] = series.colour
+        # Where lines lie on each other, the lower ones show at the edges.
+        bundle = [s for s in https if (s in rising) == (series in rising)]
+        over = len(bundle) - 1 - bundle.index(series) if series in https else 0
+        draw(axes, series, 1.8 + 1.4 * over)
+    theirs = [s for s in panel if s not in ours and s.medians[-1] > s.xs[-1] / 2]
+    up = {_line_label(s): s.colour for s in reversed(panel) if s in rising or s in theirs}
+    down = {_line_label(s): s.colour for s in reversed(panel) if s not in rising + theirs}
     for i, (text, colour) in enumerate(reversed(up.items())):
         write(axes, text, (0, 1), (_EDGE, -_EDGE - i * _LINE), colour, va="top")
     lowest = max((s.medians[-1] for s in ours if s not in rising), default=1)
-    level = axes.transAxes.inverted().transform(axes.transData.transform((1, lowest)))[1]
-    order = sorted(
-        down.items(), key=lambda each: (each[0] == words.PUBLISHED, each[1] == "control")
-    )
+    order = sorted(down.items(), key=lambda it: (it[0] == words.PUBLISHED, it[1] == "control"))
     for i, (text, colour) in enumerate(order):
-        shift = -_EDGE, 8 + i * _LINE
-        write(axes, text, (1, level), shift, colour, ha="right", va="bottom")
+        shift, how = (-_EDGE, 8 + i * _LINE), {"ha": "right", "va": "bottom"}
+        write(axes, text, (1, lowest), shift, colour, ("axes fraction", "data"), **how)
 
 
 def _line_label(series: Series) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pandas as pd
 
@@ -12,6 +13,7 @@ from casebook.words import (
     REFERENCE,
     capital,
     client_label,
+    grouped,
     join,
     split_stack,
     stack_label,
@@ -19,6 +21,9 @@ from casebook.words import (
 
 #: How the warning begins that the machine's speed varied too much.
 UNSTEADY = "Unsteady:"
+
+#: The columns of a frame that tell something of its origin.
+_TOLD = ["source", "measured_at", "published_in", "instead", "unit_ms", "stack", "client", "n"]
 
 #: What the sources of data/published.csv are called in a caption.
 PUBLICATIONS = {
@@ -57,49 +62,39 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
     much while the rows were measured, that is said as well (casebook/runs/machine.py).
     """
     frames = [frames] if isinstance(frames, pd.DataFrame) else frames
-    frames = [frame if "source" in frame else frame.assign(source=LIVE) for frame in frames]
-    live, recorded, published = (
-        [rows for frame in frames if len(rows := frame[frame["source"] == source])]
-        for source in (LIVE, REFERENCE, PUBLISHED)
-    )
+    rows = pd.concat([frame.reindex(columns=_TOLD).astype(object) for frame in frames])
+    source = rows["source"].fillna(LIVE)
+    live, recorded, published = (rows[source == each] for each in (LIVE, REFERENCE, PUBLISHED))
     sentences = []
-    if live:
+    if len(live):
         sentences.append(f"Measured on this machine{_span(live, moment)}.")
-        sentences += _unsteady(live)
-    if recorded:
+    if machine.is_unstable(live):
+        least, most = live["unit_ms"].min(), live["unit_ms"].max()
+        sentences.append(
+            f"{UNSTEADY} the same piece of work took this machine {least:.2g} to {most:.2g} ms "
+            "meanwhile, so small differences mean nothing."
+        )
+    if len(recorded):
         text = f"ecorded on the reference machine{_span(recorded, day)}, not measured now."
-        named = f"{_named(recorded, live)}: r" if live else "R"
+        named = f"{_named(recorded, live)}: r" if len(live) else "R"
         sentences.append(capital(named) + text)
-        instead = [said for said in _each(recorded, "instead") if said]
+        instead = [said for said in recorded["instead"].dropna().unique() if said]
         if instead:
             sentences.append(f"It was recorded with {'; '.join(instead)}.")
-    if published:
-        titles = [
-            PUBLICATIONS.get(str(source)[:3], str(source))
-            for source in _each(published, "published_in")
-        ]
-        sentences.append(f"Published in {join(dict.fromkeys(titles)) or 'an earlier work'}.")
+    if len(published):
+        ids = published["published_in"].dropna().unique()
+        titles = dict.fromkeys(PUBLICATIONS.get(str(source)[:3], str(source)) for source in ids)
+        sentences.append(f"Published in {join(titles) or 'an earlier work'}.")
     return " ".join(sentences)
 
 
-def _each(frames: Sequence[pd.DataFrame], column: str) -> list:
-    """What stands in a column of some frames, once each, in order."""
-    return list(dict.fromkeys(value for frame in frames for value in frame.get(column, ())))
+def origin_of(*observations: Any) -> str:
+    """The same of observations, which have .stack, .source and .measured_at."""
+    columns = ("stack", "source", "measured_at")
+    return origin(pd.DataFrame([{c: getattr(one, c) for c in columns} for one in observations]))
 
 
-def _unsteady(live: Sequence[pd.DataFrame]) -> list[str]:
-    """A warning, where the machine's speed varied too much while these rows were measured."""
-    rows = pd.concat([frame for frame in live if "unit_ms" in frame] or [pd.DataFrame()])
-    if not machine.is_unstable(rows):
-        return []
-    least, most = rows["unit_ms"].min(), rows["unit_ms"].max()
-    return [
-        f"{UNSTEADY} the same piece of work took this machine {least:.2g} to {most:.2g} ms "
-        "meanwhile, so small differences mean nothing."
-    ]
-
-
-def _named(recorded: Sequence[pd.DataFrame], live: Sequence[pd.DataFrame]) -> str:
+def _named(recorded: pd.DataFrame, live: pd.DataFrame) -> str:
     """Which rows were recorded: their Pythons if those were not measured at all, else stacks.
 
     Of a stack that was measured too, the sizes n that were not.
@@ -111,12 +106,10 @@ def _named(recorded: Sequence[pd.DataFrame], live: Sequence[pd.DataFrame]) -> st
     here = {split_stack(stack)[1] for stack, _ in measured if stack}
     if len(stacks) > 1 and pythons and not set(pythons) & here:
         return "everything in Python " + join(pythons).replace("Python today", "today")
-    by_size: dict[str, list[str]] = {}
-    for kind, sizes in stacks.items():
-        further = sizes - measured.get(kind, set()) if kind in measured else set()
-        said = join(f"{n:,}" for n in sorted(further))
-        label = stack_label(*kind) if kind[0] else client_label(kind[1])
-        by_size.setdefault(said, []).append(label)
+    further = [stacks[kind] - measured[kind] if kind in measured else set() for kind in stacks]
+    sizes = [join(f"{n:,}" for n in sorted(each)) for each in further]
+    labels = [stack_label(*kind) if kind[0] else client_label(kind[1]) for kind in stacks]
+    by_size = grouped(zip(sizes, labels, strict=True))
     if len(by_size) == 1 and len(stacks) == len(measured) and "" not in by_size:
         return f"the runs with n = {next(iter(by_size))}"
     return "; ".join(
@@ -124,21 +117,16 @@ def _named(recorded: Sequence[pd.DataFrame], live: Sequence[pd.DataFrame]) -> st
     )
 
 
-def _kinds(frames: Sequence[pd.DataFrame]) -> dict[tuple[str, str], set[int]]:
-    """The (stack, client) of some frames' rows, "" for a stack unknown, and their sizes n."""
-    found: dict[tuple[str, str], set[int]] = {}
-    for frame in frames:
-        for row in frame.itertuples() if {"stack", "client"} & set(frame) else ():
-            kind = (getattr(row, "stack", ""), getattr(row, "client", "grequests"))
-            sizes = found.setdefault(kind, set())
-            if hasattr(row, "n") and not pd.isna(row.n):
-                sizes.add(int(row.n))
-    return found
+def _kinds(rows: pd.DataFrame) -> dict[tuple[str, str], set[int]]:
+    """The (stack, client) of some rows, "" for a stack unknown, and their sizes n."""
+    known = rows[rows["stack"].notna() | rows["client"].notna()]
+    kinds = [known["stack"].fillna(""), known["client"].fillna("grequests")]
+    return {kind: set(n.dropna().astype(int)) for kind, n in known["n"].groupby(kinds, sort=False)}
 
 
-def _span(frames: Sequence[pd.DataFrame], say: Callable[[str], str]) -> str:
-    """The first and last moment of frames: ", A" or ", A to B"; "" when none is known."""
-    known = sorted(str(value) for value in _each(frames, "measured_at") if not pd.isna(value))
+def _span(rows: pd.DataFrame, say: Callable[[str], str]) -> str:
+    """The first and last moment of rows: ", A" or ", A to B"; "" when none is known."""
+    known = sorted(map(str, rows["measured_at"].dropna()))
     if not known:
         return ""
     first, last = say(known[0]), say(known[-1])

@@ -7,10 +7,10 @@ import pandas as pd
 from casebook import words
 from casebook.charts import series
 from casebook.charts.against import spelled
+from casebook.charts.dots import row_chart
 from casebook.charts.figure import Chart, chart
 from casebook.charts.lines import Limit, all_xs, panel, reading
 from casebook.charts.origins import origin
-from casebook.charts.rows import row_chart
 from casebook.runs.analysis import CONCURRENT_FROM, verdict_of
 
 _E = "effective_concurrency"
@@ -62,7 +62,7 @@ def _walls(lines: Sequence[series.Series], unit: str) -> str:
     n = min(max(line.xs) for line in lines)
     text = f"At n = {n}: {spelled(lines, n, unit)}."
     ours = [s for s in lines if s.source != words.PUBLISHED and s.colour != "control"]
-    ranked = sorted((s.at(n).middle, s.label) for s in ours if n in s.xs)
+    ranked = sorted((s.points[n].middle, s.label) for s in ours if n in s.points)
     if len(ranked) < 2 or ranked[-1][0] < 1.5 * ranked[0][0]:
         return text
     (fast, fastest), (slow, slowest) = ranked[0], ranked[-1]
@@ -121,9 +121,7 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
         f"At n = {n}, {fast[0]} is the fastest, {words.seconds(fast[1])}, and {slow[0]} the "
         f"slowest, {words.seconds(slow[1])}: {words.times(slow[1] / fast[1])} as long."
     )
-    verdicts: dict[str, list[str]] = {}
-    for part in parts:
-        verdicts.setdefault(verdict_of(part.rows), []).append(part.label)
+    verdicts = words.grouped((verdict_of(part.rows), part.label) for part in parts)
     for verdict, labels in verdicts.items():
         finding += f" {words.capital(verdict)}: {'; '.join(labels)}."
     return row_chart(

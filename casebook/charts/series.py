@@ -7,7 +7,7 @@ import pandas as pd
 
 from casebook import words
 from casebook.charts import tables
-from casebook.colours import COLOURS, colour_name, colour_of_value, is_spare
+from casebook.colours import COLOURS, colour_of_value, taken, wished
 from casebook.errors import UsageError
 
 #: Columns that tell runs apart whatever a chart groups by, and what is taken where one is not
@@ -57,6 +57,10 @@ class Point:
     low: float
     high: float
 
+    @classmethod
+    def of(cls, label: str, runs: pd.Series) -> "Point":
+        return cls(label, *map(float, (runs.median(), runs.min(), runs.max())))
+
     def spread(self, unit: str) -> str:
         """The smallest and the largest where they differ visibly: " (1.05–1.27)", else ""."""
         say = words.number if unit else words.amount
@@ -66,18 +70,18 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Series(Part):
-    """One line. points: the runs at each of xs, ascending; dots: every run as (x, y)."""
+    """One line. points: of the runs at each x, ascending; dots: every run as (x, y)."""
 
-    xs: tuple[float, ...]
-    points: tuple[Point, ...]
-    dots: tuple[tuple[float, float], ...]
+    points: dict[float, Point]
+    dots: list[tuple[float, float]]
+
+    @property
+    def xs(self) -> list[float]:
+        return list(self.points)
 
     @property
     def medians(self) -> list[float]:
-        return [point.middle for point in self.points]
-
-    def at(self, x: float) -> Point:
-        return self.points[self.xs.index(x)]
+        return [point.middle for point in self.points.values()]
 
 
 def columns(frame: pd.DataFrame, *needed: str) -> None:
@@ -98,12 +102,15 @@ def quantities(asked: str | Sequence[str] | Mapping[str, str]) -> list[Quantity]
     texts = asked if isinstance(asked, Mapping) else {}
     found = []
     for column in [asked] if isinstance(asked, str) else asked:
-        own, _, unit = tables.header(column).rpartition(", ")
-        own, unit = (own, unit) if own else (unit, "")
-        called, _, its_unit = texts.get(column, own).rpartition(", ")
-        called, its_unit = (called, its_unit) if called else (its_unit, unit)
-        found.append(Quantity(column, called, its_unit))
+        own, unit = _without_unit(tables.header(column))
+        called, its_unit = _without_unit(texts.get(column, own))
+        found.append(Quantity(column, called, its_unit or unit))
     return found
+
+
+def _without_unit(text: str) -> tuple[str, str]:
+    called, _, unit = text.rpartition(", ")
+    return (called, unit) if called else (unit, "")
 
 
 def usable(frame: pd.DataFrame, *asked: str) -> pd.DataFrame:
@@ -111,11 +118,8 @@ def usable(frame: pd.DataFrame, *asked: str) -> pd.DataFrame:
 
     `peak_mb` is made of `peak_rss_kib`. Raises UsageError where there are none.
     """
-    filled = {
-        name: frame[name].fillna(usual) if name in frame else usual
-        for name, usual in _ALWAYS_APART.items()
-    }
-    frame = frame.assign(**filled)
+    missing = {name: usual for name, usual in _ALWAYS_APART.items() if name not in frame}
+    frame = frame.assign(**missing).fillna(_ALWAYS_APART)
     if "peak_rss_kib" in frame and "peak_mb" not in frame:
         frame = frame.assign(peak_mb=frame["peak_rss_kib"] * 1024 / 1e6)
     columns(frame, *asked)
@@ -134,21 +138,12 @@ def groups(frame: pd.DataFrame, by: str | Sequence[str]) -> list[Part]:
     by = [by] if isinstance(by, str) else list(by)
     columns(frame, *by)
     keys = list(dict.fromkeys([*by, *_ALWAYS_APART]))
-    parts = [rows for _, rows in frame.groupby(keys, sort=False, dropna=False)]
-    firsts = [rows.iloc[0] for rows in parts]
-    names = _names(firsts, by)
-    own = [Part(n, _colour(f, by), rows) for n, f, rows in zip(names, firsts, parts, strict=True)]
+    rows = [rows for _, rows in frame.groupby(keys, sort=False, dropna=False)]
+    firsts = [each.iloc[0] for each in rows]
+    wishes = [_wished(first, by) for first in firsts]
+    parts = [Part(*own) for own in zip(_names(firsts, by), wishes, rows, strict=True)]
     # A colour that nobody chose makes room for the others.
-    chosen = {part.name: part.colour for part in own if not _is_spare(part)}
-    return told_apart(own, chosen)
-
-
-def _is_spare(part: Part) -> bool:
-    """Whether nobody chose a part's colour: neither the frame nor casebook/colours.py."""
-    first = part.rows.iloc[0]
-    of_stack = first.get("stack", ""), first["client"]
-    asked = isinstance(first.get("colour"), str)
-    return not asked and is_spare(*of_stack) and part.colour == colour_name(*of_stack)
+    return told_apart(parts, {part.name: part.colour for part in parts if part.colour in COLOURS})
 
 
 def gather(
@@ -158,14 +153,11 @@ def gather(
     x: str = "n",
 ) -> list[Series]:
     """The lines in a frame of runs, in the order in which they first appear; by: as in `groups`."""
-    frame = usable(frame, x, y)
     found = []
-    for part in groups(frame, by):
-        at = part.rows.groupby(x)[y].agg(["median", "min", "max"])
-        points = (Point(part.label, *map(float, row)) for row in at.itertuples(index=False))
-        dots = ((_whole(a), float(b)) for a, b in part.rows[[x, y]].itertuples(index=False))
-        xs = tuple(map(_whole, at.index))
-        found.append(Series(**vars(part), xs=xs, points=tuple(points), dots=tuple(dots)))
+    for part in groups(usable(frame, x, y), by):
+        points = {_whole(at): Point.of(part.label, ys) for at, ys in part.rows.groupby(x)[y]}
+        dots = list(part.rows[[x, y]].itertuples(index=False, name=None))
+        found.append(Series(**vars(part), points=points, dots=dots))
     return found
 
 
@@ -175,9 +167,9 @@ def told_apart(parts: Sequence[Part], given: dict[str, str]) -> list:
     given: the colours of names that have one, to which those of the others are added.
     """
     for part in parts:
-        ways = [part.colour, *_SPARE, *COLOURS]
+        ways = [taken(part.colour), *_SPARE, *COLOURS]
         free = (colour for colour in ways if colour not in given.values())
-        given.setdefault(part.name, next(free, part.colour))
+        given.setdefault(part.name, next(free, ways[0]))
     return [replace(part, colour=given[part.name]) for part in parts]
 
 
@@ -269,7 +261,8 @@ def _stack_words(stack: str, client: str, ways: set, client_is_named: bool) -> s
     return f"{label}, grequests" if client == "grequests" and len(ways) > 1 else label
 
 
-def _colour(first: pd.Series, by: Sequence[str]) -> str:
+def _wished(first: pd.Series, by: Sequence[str]) -> str:
+    """The colour of a part, or what a spare one is taken by (colours.wished)."""
     asked = first.get("colour")
     if isinstance(asked, str) and asked:
         if asked not in COLOURS:
@@ -278,6 +271,6 @@ def _colour(first: pd.Series, by: Sequence[str]) -> str:
     if first["scheme"] == "http":
         return "control"
     if "stack" in by or "client" in by or not (set(by) & set(words.VALUES)):
-        return colour_name(first.get("stack", ""), first["client"])
+        return wished(first.get("stack", ""), first["client"])
     column = next(column for column in by if column in words.VALUES)
     return colour_of_value(column, first[column])

@@ -19,7 +19,7 @@ from matplotlib.ticker import NullLocator
 from casebook import words
 from casebook.charts import figure as page
 from casebook.charts.figure import Chart, key_mark, level_axis, place, write
-from casebook.charts.origins import origin
+from casebook.charts.origins import origin_of
 from casebook.charts.series import columns
 from casebook.colours import OF_EVENT, sentinel
 from casebook.runs import phases
@@ -72,7 +72,7 @@ def timeline(
         title=title,
         finding=" ".join(alts),
         reading=read,
-        source=origin([each.origin for each in seen]),
+        source=origin_of(*observations.values()),
         alts=alts,
         key=key,
     )
@@ -89,8 +89,6 @@ class _Seen:
         columns(one.frame, "page", "event", "start_s", "end_s")
         self.label, self.frame, self.beats = label, one.frame, list(map(float, one.heartbeats))
         self.end_s = float(one.frame["end_s"].max())
-        came = {"stack": one.stack, "source": one.source, "measured_at": one.measured_at}
-        self.origin = pd.DataFrame([came])
 
     def panel(self, end_s: float) -> dict:
         """As explorer.js draws it: label, end (of the axis), stall (what counts as a gap), rows
@@ -141,9 +139,9 @@ def _drawing(seen: _Seen, end_s: float, width: float) -> Figure:
         place(bars, 16, 32 + 36, 8, 20)
         place(strip, 16, 32, 8, height - 32 - 14)
         figure.text(0, 1, seen.label, fontsize=page.TEXT, fontweight="bold", va="top")
-        for row, path in enumerate(pages):
-            for part in seen.frame[seen.frame["page"] == path].itertuples():
-                _part(bars, row, part, len(pages))
+        for event, parts in seen.frame.groupby("event"):
+            rows = [pages.index(path) for path in parts["page"]]
+            _parts(bars, str(event), rows, parts, 5 if len(pages) <= 15 else 3.5)
         bars.grid(axis="x")
         bars.spines["left"].set_visible(False)
         bars.set_xlim(0, end_s * 1.02)
@@ -155,16 +153,16 @@ def _drawing(seen: _Seen, end_s: float, width: float) -> Figure:
     return figure
 
 
-def _part(axes: Axes, row: int, part: Any, rows: int) -> None:
-    colour = sentinel(OF_EVENT[part.event])
-    if part.event in _HEIGHTS:
-        wide = max(part.end_s - part.start_s, 0)
-        axes.barh(row, wide, _HEIGHTS[part.event], part.start_s, color=colour, lw=0.5)
+def _parts(axes: Axes, event: str, rows: list[int], parts: pd.DataFrame, size: float) -> None:
+    """The parts of one kind, in the rows of their requests."""
+    colour, start_s, end_s = sentinel(OF_EVENT[event]), parts["start_s"], parts["end_s"]
+    if event in _HEIGHTS:
+        wide = (end_s - start_s).clip(lower=0)
+        axes.barh(rows, wide, _HEIGHTS[event], start_s, color=colour, lw=0.5)
     else:
-        mark, at = (">", part.start_s) if part.event == "send" else ("o", part.end_s)
-        size = 5 if rows <= 15 else 3.5
-        how: dict[str, Any] = {"markersize": size, "markeredgewidth": 0, "clip_on": False}
-        axes.plot([at], [row], marker=mark, color=colour, zorder=3, **how)
+        mark, at = (">", start_s) if event == "send" else ("o", end_s)
+        how: dict = {"markersize": size, "markeredgewidth": 0, "clip_on": False, "zorder": 3}
+        axes.plot(at, rows, marker=mark, color=colour, linestyle="none", **how)
 
 
 def _strip(axes: Axes, seen: _Seen, end_s: float) -> None:

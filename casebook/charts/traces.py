@@ -8,7 +8,7 @@ import pandas as pd
 from casebook import words
 from casebook.charts.figure import slug
 from casebook.charts.listings import Listing
-from casebook.charts.origins import origin
+from casebook.charts.origins import origin, origin_of
 from casebook.charts.series import columns
 from casebook.charts.styles import style
 from casebook.charts.tables import Table, code, plain, table
@@ -199,8 +199,8 @@ def _row_of(quotation: Listing, part: pd.DataFrame, at: int) -> int:
 def _seen(observation) -> tuple[pd.DataFrame, str, str]:
     """What was observed as a frame, what its stack is called, and where it came from."""
     if not isinstance(observation, pd.DataFrame):
-        came = {"source": observation.source, "measured_at": observation.measured_at}
-        return observation.frame, words.stack_label(observation.stack), origin(pd.DataFrame([came]))
+        label = words.stack_label(observation.stack)
+        return observation.frame, label, origin_of(observation)
     return observation, "this run", origin(observation) if "source" in observation else ""
 
 
