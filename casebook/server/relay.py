@@ -70,9 +70,9 @@ def relay(url: str, latency_s: float, held: Held | None = None) -> Iterator[str]
     if not (host and port):
         raise UsageError(f"a relay needs a URL with a port, not {url!r}")
     asked = [host, port, latency_s, held and astuple(held)]
-    running = process.begin("casebook.server.relay", json.dumps(asked))
+    running, ready = process.begin("casebook.server.relay", json.dumps(asked))
     try:
-        yield f"{where.scheme}://127.0.0.1:{process.first_line(running)['port']}"
+        yield f"{where.scheme}://127.0.0.1:{ready['port']}"
     finally:
         process.end(running)
 
@@ -174,7 +174,7 @@ async def _serve(host: str, port: int, latency_s: float, held: Held | None) -> N
 def main(asked: str) -> None:
     """Relay until the owner, which holds the other end of standard input, is gone."""
     owner.follow(lambda: os._exit(0))
-    limits.make_room()
+    limits.raise_open_files()
     host, port, latency_s, held = json.loads(asked)
     asyncio.run(_serve(host, port, latency_s, held and Held(*held)))
 
