@@ -90,6 +90,7 @@ def serving(handler: Callable, context=None) -> Iterator[str]:
     """A server in threads of this process, for as long as the block runs: its URL, without a slash
     at its end. context: of TLS, where it speaks that."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        running.socket.listen(1000)  # a crowd comes at once
         if context:
             running.socket = context.wrap_socket(running.socket, server_side=True)
         thread = threading.Thread(target=running.serve_forever, daemon=True)

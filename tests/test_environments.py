@@ -60,9 +60,15 @@ def script(path: Path, text: str = f'exec "{HERE}" "$@"') -> None:
     "micromamba/envs/case/bin/python{}",
     "miniforge3/bin/python{}",
     "uv/cpython-{}.7-linux/bin/python{}",
+    "conda/bin/python{}",
+    "listed/bin/python{}",
     ".pyenv/shims/python{}",
 ])  # fmt: skip
-def test_an_interpreter_is_found_where_it_may_be(no_old_pythons, place):
+def test_an_interpreter_is_found_where_it_may_be(no_old_pythons, monkeypatch, place):
+    monkeypatch.setenv("CONDA_PREFIX", str(no_old_pythons / "conda"))
+    (no_old_pythons / ".conda").mkdir()
+    listed = no_old_pythons / ".conda" / "environments.txt"
+    listed.write_text(f"/nowhere\n{no_old_pythons / 'listed'}\n")
     assert interpreters.find(FAMILY) is None
     script(no_old_pythons / place.format(FAMILY, FAMILY))
     found = interpreters.find(FAMILY)
@@ -84,18 +90,6 @@ def test_a_python_of_another_version_does_not_count(no_old_pythons):
     script(no_old_pythons / "bin" / "python2.7")
     script(no_old_pythons / "bin" / "python")
     assert environments.find_interpreter("2.7") is None
-
-
-def test_conda_environments_by_its_list_and_its_variables(no_old_pythons, monkeypatch):
-    place = no_old_pythons / "elsewhere"
-    script(place / "bin" / f"python{FAMILY}")
-    monkeypatch.setenv("CONDA_PREFIX", str(place))
-    assert interpreters.find(FAMILY).path == HERE
-    monkeypatch.delenv("CONDA_PREFIX")
-    assert interpreters.find(FAMILY) is None
-    (no_old_pythons / ".conda").mkdir()
-    (no_old_pythons / ".conda" / "environments.txt").write_text(f"/nowhere\n{place}\n")
-    assert interpreters.find(FAMILY).path == HERE
 
 
 def test_today_and_here_are_this_python():
