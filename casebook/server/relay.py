@@ -12,7 +12,6 @@ It can also hold up one connection, as the loss of a packet does: see `Held`.
 
 import asyncio
 import contextlib
-import itertools
 import json
 import os
 import sys
@@ -148,12 +147,12 @@ async def _pass_on(
 
 
 async def _serve(host: str, port: int, latency_s: float, held: Held | None) -> None:
-    latency, holds = _Latency(latency_s), itertools.chain([held], itertools.repeat(None))
+    latency, holds = _Latency(latency_s), iter([held])
     connections = set()  # the loop itself forgets a task that waits
 
     async def relay_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connections.add(asyncio.current_task())
-        hold = next(holds)
+        hold = next(holds, None)
         try:
             far_reader, far_writer = await asyncio.open_connection(host, port)
         except OSError:
