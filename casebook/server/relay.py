@@ -33,8 +33,7 @@ LONGEST_S = 1.0
 _PIECE = 1 << 16
 _ROOM = 4_096
 
-#: In place of data: its sender says no more; its sender is gone.
-_END = b""
+#: In place of data: its sender is gone. One who has said all leaves an empty piece.
 _GONE = None
 
 
@@ -105,7 +104,7 @@ class _Latency:
 
 
 async def _read(reader: asyncio.StreamReader, line: asyncio.Queue, latency: _Latency) -> None:
-    """Put what comes in on the line, with its latency, up to _END or _GONE."""
+    """Put what comes in on the line, with its latency, up to the empty piece or _GONE."""
     piece: bytes | None = b"none yet"
     while piece:
         try:
@@ -151,13 +150,13 @@ async def _serve(host: str, port: int, latency_s: float, held: Held | None) -> N
     connections = set()  # the loop itself forgets a task that waits
 
     async def relay_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connections.add(asyncio.current_task())
         hold = next(holds, None)
         try:
             far_reader, far_writer = await asyncio.open_connection(host, port)
         except OSError:
             writer.transport.abort()
             return
+        connections.add(asyncio.current_task())
         await asyncio.gather(
             _pass_on(reader, far_writer, latency), _pass_on(far_reader, writer, latency, hold)
         )
