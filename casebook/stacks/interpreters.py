@@ -25,12 +25,6 @@ print(json.dumps([platform.python_implementation(), platform.python_version(),
 #: The last release of a family that has ended, which pyenv wants to be named.
 LAST_RELEASES = {"2.7": "2.7.18", "3.7": "3.7.17"}
 
-#: The environment variables that say where Pythons are.
-_LEADS = (
-    "PATH", "HOME", "PYENV_ROOT", "MAMBA_ROOT_PREFIX", "CONDA_PREFIX", "CONDA_EXE",
-    "UV_PYTHON_INSTALL_DIR", "XDG_DATA_HOME",
-)  # fmt: skip
-
 #: Where images put conda for everybody (the second is Binder's).
 SYSTEM_CONDA = (Path("/opt/conda"), Path("/srv/conda"))
 
@@ -51,16 +45,14 @@ def find(version: str) -> Interpreter | None:
     "today" and "here" are the Python that runs this: the one a virtual environment was made
     from, and the one in it.
     """
-    # Asking takes a moment, and a Python that is missing now may be there the next time. Variables
-    # are asked for by name: another thread may add or take away one meanwhile.
-    key = (version, *(os.environ.get(name) for name in _LEADS))
-    interpreter = _found.get(key) or _find(version)
+    interpreter = FOUND.get(version) or _find(version)
     if interpreter:
-        _found[key] = interpreter
+        FOUND[version] = interpreter
     return interpreter
 
 
-_found: dict[tuple[str | None, ...], Interpreter] = {}
+#: By version, since asking takes a moment. One that is missing now may be there the next time.
+FOUND: dict[str, Interpreter] = {}
 
 
 def _find(version: str) -> Interpreter | None:
