@@ -122,4 +122,5 @@ def no_old_pythons(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "uv"))
     monkeypatch.setattr(interpreters, "SYSTEM_CONDA", ())
+    monkeypatch.setattr(interpreters, "FOUND", {})
     return tmp_path

@@ -39,6 +39,14 @@ def make(stack=STAGE_1) -> list[str]:
     return lines
 
 
+def change(file: str, old: str, new: str) -> None:
+    """Change a file of the test's own table, locks and patches."""
+    path = places.ENV / file
+    changed = re.sub(old, new, path.read_text())
+    assert changed != path.read_text()
+    path.write_text(changed)
+
+
 def state(stack=STAGE_1) -> str:
     return environments.status(stack)["state"]
 
@@ -60,9 +68,15 @@ def script(path: Path, text: str = f'exec "{HERE}" "$@"') -> None:
     "micromamba/envs/case/bin/python{}",
     "miniforge3/bin/python{}",
     "uv/cpython-{}.7-linux/bin/python{}",
+    "conda/bin/python{}",
+    "listed/bin/python{}",
     ".pyenv/shims/python{}",
 ])  # fmt: skip
-def test_an_interpreter_is_found_where_it_may_be(no_old_pythons, place):
+def test_an_interpreter_is_found_where_it_may_be(no_old_pythons, monkeypatch, place):
+    monkeypatch.setenv("CONDA_PREFIX", str(no_old_pythons / "conda"))
+    (no_old_pythons / ".conda").mkdir()
+    listed = no_old_pythons / ".conda" / "environments.txt"
+    listed.write_text(f"/nowhere\n{no_old_pythons / 'listed'}\n")
     assert interpreters.find(FAMILY) is None
     script(no_old_pythons / place.format(FAMILY, FAMILY))
     found = interpreters.find(FAMILY)
@@ -84,18 +98,6 @@ def test_a_python_of_another_version_does_not_count(no_old_pythons):
     script(no_old_pythons / "bin" / "python2.7")
     script(no_old_pythons / "bin" / "python")
     assert environments.find_interpreter("2.7") is None
-
-
-def test_conda_environments_by_its_list_and_its_variables(no_old_pythons, monkeypatch):
-    place = no_old_pythons / "elsewhere"
-    script(place / "bin" / f"python{FAMILY}")
-    monkeypatch.setenv("CONDA_PREFIX", str(place))
-    assert interpreters.find(FAMILY).path == HERE
-    monkeypatch.delenv("CONDA_PREFIX")
-    assert interpreters.find(FAMILY) is None
-    (no_old_pythons / ".conda").mkdir()
-    (no_old_pythons / ".conda" / "environments.txt").write_text(f"/nowhere\n{place}\n")
-    assert interpreters.find(FAMILY).path == HERE
 
 
 def test_today_and_here_are_this_python():
@@ -151,8 +153,7 @@ def test_an_environment_is_made_again_when_it_cannot_be_believed(own):
     make()
     folder = next(path for path in places.ENVIRONMENTS.iterdir() if path.is_dir())
 
-    lock = places.ENV / "locks" / "stage-1-today.txt"
-    lock.write_text(re.sub("idna==.*", "idna==3.10", lock.read_text()))
+    change("locks/stage-1-today.txt", "idna==.*", "idna==3.10")
     assert state() == "stale"
     assert len(make()) == 1
     assert environments.ensure(STAGE_1).versions["idna"] == "3.10"
@@ -170,18 +171,11 @@ def test_an_environment_is_made_again_when_it_cannot_be_believed(own):
     assert state() == "half-made"
 
 
-def test_a_changed_patch_makes_its_environment_stale(own):
+def test_a_changed_patch_is_another_environment_and_none_where_it_does_not_apply(own):
     stage_4 = stacks.get("stage-4-today")
     before = environments.fingerprint(stage_4)
-    patch = places.ENV / "patches" / stage_4.patch
-    patch.write_text(patch.read_text() + "\n")
+    change(f"patches/{stage_4.patch}", "self.__iowait", "self.__wait")
     assert environments.fingerprint(stage_4) != before
-
-
-def test_a_patch_that_does_not_apply_leaves_no_environment(own):
-    stage_4 = stacks.get("stage-4-today")
-    patch = places.ENV / "patches" / stage_4.patch
-    patch.write_text(patch.read_text().replace("self.__iowait", "self.__wait"))
     with pytest.raises(EnvironmentFailed, match="does not apply to"):
         make(stage_4)
     assert state(stage_4) == "missing"
@@ -193,8 +187,7 @@ def test_a_failed_installation_says_why_and_leaves_nothing(own, python):
     stack = stacks.get(name)
     if not environments.find_interpreter(python) and python not in environments.required():
         pytest.skip(f"no Python {python} here")
-    lock = places.ENV / "locks" / f"{name}.txt"
-    lock.write_text(lock.read_text().replace("certifi==", "certifi==9"))
+    change(f"locks/{name}.txt", "certifi==", "certifi==9")
     with pytest.raises(EnvironmentFailed, match=f"{name} could not be made") as error:
         make(stack)
     assert "certifi==9" in str(error.value) and "UV_DEFAULT_INDEX" in str(error.value)
@@ -242,8 +235,7 @@ def test_a_killed_maker_leaves_nothing_that_is_believed(own, kill):
 
 
 def test_several_are_made_and_one_failure_is_reported_after_the_others(own):
-    lock = places.ENV / "locks" / "stage-2-today.txt"
-    lock.write_text(lock.read_text().replace("certifi==", "certifi==9"))
+    change("locks/stage-2-today.txt", "certifi==", "certifi==9")
     names = ["stage-2-today", "extract-today", "stage-1-today", "requests-first-today", "stage-0"]
     wanted = [stacks.get(name) for name in names]
     lines = []

@@ -28,6 +28,7 @@ UNKNOWN = "UnknownIssuer"
 NO_STORE = "No CA certificates were loaded"
 #: What pip says when it could not look.
 NOTHING = "No matching distribution found for thing"
+OUR_UV = [sys.executable, "-m", "casebook.stacks.installers", "uv"]
 #: Before a command of pip: with the variables that tell it whom to trust.
 TRUSTING = [sys.executable, "-c", """if True:
     import os, sys
@@ -110,17 +111,17 @@ class Machine:
         assert done.returncode == 0 or done.stderr
         return "" if done.returncode == 0 else done.stderr
 
-    def uv(self, *arguments: object, **variables: str) -> str:
-        """What our uv says when it installs `thing`."""
-        install = ["pip", "install", "--no-cache", "--target", self.folder / "things", "thing"]
-        command = [
-            *(arguments or [sys.executable, "-m", "casebook.stacks.installers", "uv"]),
-            *install,
-        ]
-        return self.run(*command, **variables)
+    def uv(self, *command: object, **variables: str) -> str:
+        """What uv says, called by this command, when it installs `thing`."""
+        install = ("pip", "install", "--no-cache", "--target", self.folder / "things", "thing")
+        return self.run(*command, *install, **variables)
+
+    def trusting(self, variable: str) -> dict[str, str]:
+        """The variable, if there is one, that names the index's authority."""
+        return {variable: str(self.index.ca_file)} if variable else {}
 
 
-@pytest.fixture(params=["authority", "others", "none"])
+@pytest.fixture
 def machine(request: pytest.FixtureRequest, tmp_path: Path, index: Index) -> Machine:
     """A machine with the index's authority in its store, with another there, or without a store."""
     if not has_namespaces():
@@ -140,64 +141,51 @@ def has_namespaces() -> bool:
 
 
 with_store = pytest.mark.parametrize("machine", ["authority"], indirect=True)
-with_others = pytest.mark.parametrize("machine", ["others"], indirect=True)
-without_store = pytest.mark.parametrize("machine", ["none"], indirect=True)
 
 
-@with_store
-def test_uv_uses_the_certificates_of_the_system(machine: Machine) -> None:
-    [plain, *_] = installers.uv()
-    assert UNKNOWN in machine.uv(plain)
-    assert machine.uv() == ""
-    assert (machine.folder / "things" / "thing.py").exists()
-
-
-@with_others
-def test_uv_trusts_nobody_who_is_not_in_the_store(machine: Machine) -> None:
-    assert UNKNOWN in machine.uv()
-
-
-@pytest.mark.parametrize("machine", ["others", "none"], indirect=True)
-def test_ssl_cert_file_counts_as_ever(machine: Machine) -> None:
-    assert machine.uv(SSL_CERT_FILE=str(machine.index.ca_file)) == ""
-
-
-@without_store
-def test_without_a_store_uv_keeps_to_what_it_has_built_in(machine: Machine) -> None:
-    [plain, *_] = installers.uv()
-    assert NO_STORE in machine.uv(plain, "--system-certs")
-    said = machine.uv()
-    assert UNKNOWN in said and NO_STORE not in said
+@pytest.mark.parametrize(
+    ("machine", "variable", "said"),
+    [
+        ("authority", "", ""),
+        ("others", "", UNKNOWN),
+        ("others", "SSL_CERT_FILE", ""),
+        ("none", "", UNKNOWN),  # uv keeps to what it has built in
+        ("none", "SSL_CERT_FILE", ""),
+    ],
+    indirect=["machine"],
+)
+def test_our_uv_trusts_the_store_and_whom_a_variable_names(machine, variable, said) -> None:
+    answer = machine.uv(*OUR_UV, **machine.trusting(variable))
+    assert said in answer and NO_STORE not in answer
+    assert (answer == "") == (said == "") == (machine.folder / "things" / "thing.py").exists()
 
 
 @with_store
 def test_whoever_decides_otherwise_is_heard(machine: Machine) -> None:
-    assert UNKNOWN in machine.uv(UV_SYSTEM_CERTS="false")
+    assert UNKNOWN in machine.uv(*OUR_UV, UV_SYSTEM_CERTS="false")
 
 
-@pytest.fixture
-def pip_of_2_7(machine: Machine) -> list:
-    """A command of the pip of an environment of Python 2.7, which downloads `thing`."""
+@pytest.mark.parametrize(
+    ("machine", "options", "said"),
+    [("authority", [], UNKNOWN), ("none", ["--system-certs"], NO_STORE)],
+    indirect=["machine"],
+)
+def test_uv_alone_does_not(machine: Machine, options: list[str], said: str) -> None:
+    assert said in machine.uv(installers.uv()[0], *options)
+
+
+@pytest.mark.parametrize(
+    ("machine", "variable"),
+    [("authority", "")]
+    + [("others", name) for name in ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")],
+    indirect=["machine"],
+)
+def test_so_does_the_pip_of_python_2_7(machine: Machine, variable: str) -> None:
     python = environment("stage-1-py27").python
-    return [python, "-m", "pip", "download", "thing", "--no-cache-dir", "--dest", machine.folder]
-
-
-@with_store
-def test_the_pip_of_python_2_7_uses_the_certificates_of_the_system(
-    machine: Machine, pip_of_2_7: list
-) -> None:
-    assert NOTHING in machine.run(*pip_of_2_7)
-    assert machine.run(*TRUSTING, *pip_of_2_7) == ""
+    pip = [python, "-m", "pip", "download", "thing", "--no-cache-dir", "--dest", machine.folder]
+    assert NOTHING in machine.run(*(TRUSTING if variable else []), *pip)
+    assert machine.run(*TRUSTING, *pip, **machine.trusting(variable)) == ""
     assert list(machine.folder.glob("thing-*.whl"))
-
-
-@with_others
-@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"])
-def test_the_pip_of_python_2_7_trusts_whom_a_variable_names(
-    machine: Machine, pip_of_2_7: list, name: str
-) -> None:
-    assert NOTHING in machine.run(*TRUSTING, *pip_of_2_7)
-    assert machine.run(*TRUSTING, *pip_of_2_7, **{name: str(machine.index.ca_file)}) == ""
 
 
 @with_store

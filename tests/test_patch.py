@@ -65,28 +65,22 @@ def inside(name: str, port: int, what: str) -> dict:
     return json.loads(done.stdout)
 
 
-def read_again(found: dict) -> dict:
-    """Take out what a read after the end came to."""
-    return {ending: row.pop("again", None) for ending, row in found.items()}
-
-
 @pytest.mark.parametrize("name", STAGE_4)
 def test_recv_into_gives_what_recv_gives(name, port):
     found = inside(name, port, "connection")
     with_recv, ticks_of_recv = found["recv"]
     with_recv_into, ticks_of_recv_into = found["recv_into"]
-    whole_buffer = found["whole buffer"]
-    assert read_again(with_recv_into) == read_again(with_recv)
-    whole_buffer.pop("again")
+    assert with_recv_into == with_recv
     # Neither stopped the loop while it waited 0.4 s for a slow server.
     assert ticks_of_recv > 10 and ticks_of_recv_into > 10
-    assert with_recv_into == with_recv
 
     whole = {"length": 40_000, "first": "x" * 12, "end": "end"}
-    assert with_recv["clean"] == with_recv["slow"] == whole_buffer == whole
-    assert with_recv["cut"] == {"length": 20_000, "first": "x" * 12, "end": "end"}
+    for row in (with_recv["clean"], with_recv["slow"], found["whole buffer"]):
+        assert row.items() >= whole.items()
+    assert with_recv["cut"].items() >= (whole | {"length": 20_000}).items()
     assert with_recv["reset"]["end"].startswith("SysCallError(104")
-    assert with_recv["silent"] == {"length": 0, "first": "", "end": "timeout"}
+    silence = {"length": 0, "first": "", "end": "timeout"}
+    assert with_recv["silent"].items() >= silence.items()
     assert with_recv["peek"] == {"twice": True, "data": "x" * 10}
 
 
@@ -111,15 +105,16 @@ def source(name: str) -> str:
     return (site_packages(name) / "gevent_openssl" / "SSL.py").read_text()
 
 
-def copy_of_the_package(folder: Path) -> Path:
-    target = folder / "gevent_openssl" / "SSL.py"
-    target.parent.mkdir()
-    target.write_text(source("stage-3-today"))
-    return target
+@pytest.fixture
+def target(tmp_path):
+    """The file that the patch changes, in a folder of its own."""
+    file = tmp_path / "gevent_openssl" / "SSL.py"
+    file.parent.mkdir()
+    file.write_text(source("stage-3-today"))
+    return file
 
 
-def test_a_patch_replaces_the_file_and_leaves_its_other_links_alone(tmp_path):
-    target = copy_of_the_package(tmp_path)
+def test_a_patch_replaces_the_file_and_leaves_its_other_links_alone(tmp_path, target):
     cached = tmp_path / "cached.py"
     cached.hardlink_to(target)
     assert patches.apply(PATCH, tmp_path) == [target]
@@ -132,9 +127,9 @@ def test_a_patch_replaces_the_file_and_leaves_its_other_links_alone(tmp_path):
     lambda text: "\n" + text,
     lambda text: text[:2000],
     lambda text: "",
+    lambda _: source("stage-4-today"),
 ])  # fmt: skip
-def test_a_patch_that_does_not_fit_changes_nothing_and_says_so(tmp_path, change):
-    target = copy_of_the_package(tmp_path)
+def test_a_patch_that_does_not_fit_changes_nothing_and_says_so(tmp_path, target, change):
     other = change(target.read_text())
     target.write_text(other)
     with pytest.raises(EnvironmentFailed, match=r"does not apply to SSL\.py"):
@@ -143,17 +138,11 @@ def test_a_patch_that_does_not_fit_changes_nothing_and_says_so(tmp_path, change)
     assert [path.name for path in target.parent.iterdir()] == ["SSL.py"]
 
 
-def test_a_patch_applied_twice_or_without_its_package_says_so(tmp_path):
-    with pytest.raises(EnvironmentFailed, match="does not apply"):
-        patches.apply(PATCH, tmp_path)
-    copy_of_the_package(tmp_path)
-    patches.apply(PATCH, tmp_path)
-    with pytest.raises(EnvironmentFailed, match="does not apply"):
-        patches.apply(PATCH, tmp_path)
-
-
-def test_a_patch_without_a_change_says_so(tmp_path):
-    empty = tmp_path / "empty.patch"
-    empty.write_text("Words only.\n")
-    with pytest.raises(EnvironmentFailed, match="holds no change"):
-        patches.apply(empty, tmp_path)
+@pytest.mark.parametrize(
+    ("words", "said"), [(PATCH.read_text(), "does not apply"), ("Words only.\n", "holds no change")]
+)
+def test_a_patch_without_its_package_or_without_a_change_says_so(tmp_path, words, said):
+    patch = tmp_path / "some.patch"
+    patch.write_text(words)
+    with pytest.raises(EnvironmentFailed, match=said):
+        patches.apply(patch, tmp_path)

@@ -32,27 +32,21 @@ signal.signal(signal.SIGHUP, signal.{})
 server.serve(lambda: server.start({!r}))
 """
 OWN = """
-import json, time
+import json, os, time
 from casebook import server
 lab = server.start()
+%s
 print(json.dumps({"pid": lab.pid, "ca_file": str(lab.ca_file)}), flush=True)
 time.sleep(600)
 """
 #: Refused by go-httpbin too. (It takes "nan", "inf" and "1s", and rounds "-0.0001" to nothing.)
 BAD_DELAYS = ["nonsense", "-1", "10.1", "1e9", "0x1", "1,5"]
-BAD_CODES = ["abc", "99", "600", "700", "1000", "-200"]
-
-
-@pytest.fixture(scope="module")
-def shared():
-    with server.start() as lab:
-        yield lab
 
 
 @pytest.fixture
-def lab(shared):
-    shared.reset()
-    return shared
+def lab(https):
+    https.reset()
+    return https
 
 
 def curl(lab: server.Server, path: str, *options: str) -> tuple[int, dict[str, str], bytes]:
@@ -138,24 +132,6 @@ def test_delay_refuses_nonsense(lab, seconds):
 
 def test_delay_states_its_maximum(lab):
     assert error(lab, "/delay/11") == (400, "invalid delay: 11 s is longer than 10 s")
-    assert server.MAX_DELAY_S == 10
-
-
-@pytest.mark.parametrize("code", [200, 204, 302, 304, 404, 418, 503, 599])
-def test_status_answers_with_the_code(lab, code):
-    status, _, body = curl(lab, f"/status/{code}")
-    assert (status, body) == (code, b"")
-
-
-@pytest.mark.parametrize("code", [*BAD_CODES, "100", "20x"])
-def test_status_refuses_nonsense(lab, code):
-    assert error(lab, f"/status/{code}")[0] == 400
-
-
-def test_headers_shows_what_was_sent(lab):
-    _, _, body = curl(lab, "/headers", "-H", "Accept: text/x-test")
-    assert list(json.loads(body)) == ["headers"]
-    assert json.loads(body)["headers"]["Accept"] == ["text/x-test"]
 
 
 @pytest.mark.parametrize("path", ["/", "/nothing", "/delay", "/delay/", "/delay/0/1", "/get/1"])
@@ -206,12 +182,12 @@ def test_it_listens_on_one_address_only(lab):
         socket.create_connection(("127.0.0.2", urlsplit(lab.url).port), timeout=2)
 
 
-def test_plain_http_twin():
-    with server.start(scheme="http") as plain:
-        assert plain.url.startswith("http://127.0.0.1:")
-        assert plain.ca_file is None
-        assert crowd(plain, 3, "/delay/0")["ok"] == 3
-        assert counted(plain)[:3] == (3, 0, 3)
+def test_plain_http_twin(http):
+    assert http.url.startswith("http://127.0.0.1:")
+    assert http.ca_file is None
+    http.reset()
+    assert crowd(http, 3, "/delay/0")["ok"] == 3
+    assert counted(http)[:3] == (3, 0, 3)
 
 
 def test_the_owners_environment_does_not_matter(monkeypatch):
@@ -376,26 +352,12 @@ def test_under_nohup_it_outlives_its_terminal():
         ended(lab)
 
 
-def test_it_dies_with_an_owner_who_is_killed():
-    ready = json.loads(last_words(OWN))
+@pytest.mark.parametrize("forks", ["", "os.fork() or time.sleep(40) or os._exit(0)"])
+def test_it_dies_with_an_owner_who_is_killed(forks):
+    """Also while a child that the owner forked lives and holds the pipe."""
+    ready = json.loads(last_words(OWN % forks))
     folder = Path(ready["ca_file"]).parent
     assert eventually(lambda: not alive(ready["pid"]) and not folder.exists())
-
-
-def test_a_forked_child_of_the_owner_does_not_keep_it_alive():
-    fork = "import os, time\nchild = os.fork()\nif child:\n    print(child, flush=True)\n"
-    with subprocess.Popen(
-        [sys.executable, "-c", OWN.replace("time.sleep", fork + "time.sleep")],
-        cwd=ROOT,
-        text=True,
-        stdout=subprocess.PIPE,
-    ) as owner:
-        ready, child = json.loads(owner.stdout.readline()), int(owner.stdout.readline())
-        owner.kill()
-    try:
-        assert eventually(lambda: not alive(ready["pid"]))
-    finally:
-        os.kill(child, signal.SIGKILL)
 
 
 def test_a_killed_server_is_cleaned_up_and_said():
@@ -446,7 +408,7 @@ def content(running: server.Server, path: str) -> dict:
 
 
 @pytest.mark.parametrize(
-    "path", ["/get", "/get?a=1&a=2&b=", "/delay/0.01?page=3&text=x%20y", "/delay/0", "/headers"]
+    "path", ["/get", "/get?a=1&a=2&b=", "/delay/0.01?page=3&text=x%20y", "/delay/0"]
 )
 def test_the_same_content_as_go_httpbin(both, path):
     lab, original = both
@@ -454,10 +416,7 @@ def test_the_same_content_as_go_httpbin(both, path):
 
 
 @pytest.mark.parametrize(
-    "path",
-    [f"/delay/{seconds}" for seconds in BAD_DELAYS]
-    + [f"/status/{code}" for code in [*BAD_CODES, "200", "204", "404", "418", "503"]]
-    + ["/nothing", "/delay", "/delay/"],
+    "path", [*(f"/delay/{seconds}" for seconds in BAD_DELAYS), "/nothing", "/delay", "/delay/"]
 )
 def test_the_same_status_as_go_httpbin(both, path):
     lab, original = both

@@ -6,9 +6,8 @@
         ...                       # any client: lab.url, lab.ca_file
         print(lab.counters())
 
-It runs in its own process, follows httpbin's conventions (`/get`, `/delay/{seconds}`,
-`/status/{code}`, `/headers`), and is patient: a client may connect and stand still for minutes
-before its handshake.
+It runs in its own process, follows httpbin's conventions (`/get`, `/delay/{seconds}`), and is
+patient: a client may connect and stand still for minutes before its handshake.
 
 This package is imported by the owner of a server only; gevent is imported in the server's own
 process, so that importing this changes nothing in a notebook whose patches are being studied.

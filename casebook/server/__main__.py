@@ -25,13 +25,12 @@ def main(scheme: str, port: int) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         gevent.signal_handler(number, stop.set)
     owner.follow(lambda: os.kill(os.getpid(), signal.SIGTERM))
-    for sentence in limits.make_room():
-        print(f"casebook: {sentence}", file=sys.stderr, flush=True)
+    room = limits.make_room()
     folder = tempfile.TemporaryDirectory(prefix="casebook-server-", ignore_cleanup_errors=True)
     with folder as name:  # readable by this user only
         try:
             made = certificates.make(Path(name)) if scheme == "https" else None
-            with contextlib.closing(lab.LabServer(port, made)) as running:
+            with contextlib.closing(lab.LabServer(port, made, room)) as running:
                 running.start()
                 url = f"{scheme}://127.0.0.1:{running.server_port}"
                 _say(url=url, ca_file=None if made is None else str(made.ca_file))

@@ -4,10 +4,10 @@ The bodies have the shape of go-httpbin's, the server that the 2019 investigatio
 arguments and headers map to lists of values, errors are `status_code`, `error` and `detail`.
 """
 
-import http.client
 import json
 import re
 from collections.abc import Callable
+from http import HTTPStatus
 from urllib.parse import parse_qs
 
 import gevent
@@ -16,7 +16,6 @@ from casebook.server.counters import Epoch
 from casebook.server.limits import MAX_DELAY_S
 
 _SECONDS = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-_CODE = re.compile(r"\d{3}", re.ASCII)
 _READ = ("GET", "HEAD")
 
 #: Path of the counters (GET), and of setting them to zero (POST). Neither counts itself.
@@ -45,70 +44,51 @@ class Application:
         self._accept_all = accept_all
 
     def __call__(self, environ: dict, start_response: Callable) -> list[bytes]:
-        headers: list[tuple[str, str]] = []
+        status, headers = 200, []
         try:
-            status, content = self._answer(environ)
+            content = self._answer(environ)
         except Refusal as refusal:
-            status, detail = refusal.status, str(refusal)
-            content = {"status_code": status, "error": _phrase(status), "detail": detail}
-            headers.extend(refusal.headers)
-        body = b"" if content is None else json.dumps(content, indent=2).encode() + b"\n"
-        if status not in (204, 304):
-            kind = "text/plain" if content is None else "application/json"
-            headers.append(("Content-Type", f"{kind}; charset=utf-8"))
-            headers.append(("Content-Length", str(len(body))))
-        start_response(f"{status} {_phrase(status)}", headers)
+            status, headers = refusal.status, list(refusal.headers)
+            phrase = HTTPStatus(status).phrase
+            content = {"status_code": status, "error": phrase, "detail": str(refusal)}
+        body = json.dumps(content, indent=2).encode() + b"\n"
+        headers.append(("Content-Type", "application/json; charset=utf-8"))
+        headers.append(("Content-Length", str(len(body))))
+        start_response(f"{status} {HTTPStatus(status).phrase}", headers)
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
-    def _answer(self, environ: dict) -> tuple[int, dict | None]:
-        if environ["PATH_INFO"] in (COUNTERS, RESET):
+    def _answer(self, environ: dict) -> dict:
+        connection, path = environ["casebook.connection"], environ["PATH_INFO"]
+        if path in (COUNTERS, RESET):
+            connection.control()
             return self._control(environ)
-        with environ["casebook.connection"].request(self.epoch, environ["SERVER_PROTOCOL"]):
-            name, *arguments = environ["PATH_INFO"].removeprefix("/").split("/")
-            page = _PAGES.get((name, len(arguments)))
-            if page is None or not all(arguments):
-                raise Refusal(404, f"no such page: {environ['PATH_INFO']}")
-            _allow(environ, *_READ)
-            return page(environ, *arguments)
+        with connection.request(self.epoch, environ["SERVER_PROTOCOL"]):
+            match path.split("/"):
+                case ["", "get"]:
+                    _allow(environ, *_READ)
+                    return _echo(environ)
+                case ["", "delay", seconds] if seconds:
+                    _allow(environ, *_READ)
+                    _wait(seconds)
+                    return _echo(environ) | {"data": "", "files": {}, "form": {}, "json": None}
+            raise Refusal(404, f"no such page: {path}")
 
-    def _control(self, environ: dict) -> tuple[int, dict]:
-        environ["casebook.connection"].control()
+    def _control(self, environ: dict) -> dict:
         resets = environ["PATH_INFO"] == RESET
         _allow(environ, *(("POST",) if resets else _READ))
         self._accept_all()
         if resets:
             self.epoch = Epoch()
-        return 200, self.epoch.report()
+        return self.epoch.report()
 
 
-def _get(environ: dict) -> tuple[int, dict]:
-    return 200, _echo(environ)
-
-
-def _headers(environ: dict) -> tuple[int, dict]:
-    return 200, {"headers": _sent_headers(environ)}
-
-
-def _status(environ: dict, code: str) -> tuple[int, None]:
-    if not _CODE.fullmatch(code) or not 200 <= int(code) <= 599:
-        raise Refusal(400, f"invalid status code: {code!r} is not a number from 200 to 599")
-    return int(code), None
-
-
-def _delay(environ: dict, seconds: str) -> tuple[int, dict]:
+def _wait(seconds: str) -> None:
     # float() alone would take "nan", "1_0", " 1" and digits of other scripts too.
     if not _SECONDS.fullmatch(seconds):
         raise Refusal(400, f"invalid delay: {seconds!r} is not a number of seconds")
     if float(seconds) > MAX_DELAY_S:
         raise Refusal(400, f"invalid delay: {seconds} s is longer than {MAX_DELAY_S:g} s")
     gevent.sleep(float(seconds))
-    return 200, {**_echo(environ), "data": "", "files": {}, "form": {}, "json": None}
-
-
-#: By name, and by how many arguments follow it in the path.
-_PAGES: dict[tuple[str, int], Callable[..., tuple[int, dict | None]]] = {
-    ("get", 0): _get, ("headers", 0): _headers, ("status", 1): _status, ("delay", 1): _delay,
-}  # fmt: skip
 
 
 def _allow(environ: dict, *methods: str) -> None:
@@ -121,23 +101,15 @@ def _allow(environ: dict, *methods: str) -> None:
 def _echo(environ: dict) -> dict:
     scheme, target = environ["wsgi.url_scheme"], environ["casebook.target"]
     host = environ.get("HTTP_HOST", f"127.0.0.1:{environ['SERVER_PORT']}")
+    sent = {
+        key.removeprefix("HTTP_").replace("_", "-").title(): [value]
+        for key, value in sorted(environ.items())
+        if key.startswith("HTTP_") or key in ("CONTENT_TYPE", "CONTENT_LENGTH")
+    }
     return {
         "args": parse_qs(environ["QUERY_STRING"], keep_blank_values=True),
-        "headers": _sent_headers(environ),
+        "headers": sent,
         "method": environ["REQUEST_METHOD"],
         "origin": environ["REMOTE_ADDR"],
         "url": f"{scheme}://{host}{target}",
     }
-
-
-def _sent_headers(environ: dict) -> dict[str, list[str]]:
-    names = {
-        key.removeprefix("HTTP_").replace("_", "-").title(): value
-        for key, value in environ.items()
-        if key.startswith("HTTP_") or key in ("CONTENT_TYPE", "CONTENT_LENGTH")
-    }
-    return {name: [value] for name, value in sorted(names.items())}
-
-
-def _phrase(status: int) -> str:
-    return http.client.responses.get(status, f"status code {status}")

@@ -4,18 +4,14 @@ pywsgi has no time-out on handshakes or requests, so a client may stand still as
 """
 
 import contextlib
-import errno
 from socket import IPPROTO_TCP, TCP_NODELAY
 
-import gevent
 from gevent import pywsgi, ssl
 
 from casebook.server.app import Application
 from casebook.server.certificates import Certificates
 from casebook.server.counters import Connection
 from casebook.server.limits import BACKLOG
-
-_PAUSE_S = 0.05
 
 
 class _Handler(pywsgi.WSGIHandler):
@@ -41,15 +37,17 @@ class _Handler(pywsgi.WSGIHandler):
 
 class LabServer(pywsgi.WSGIServer):
     """Listens on 127.0.0.1:`port` (0: any free one) as soon as it is started, which raises OSError
-    when the port cannot be had; over TLS if there are certificates."""
+    when the port cannot be had; over TLS if there are certificates. room: connections at a time,
+    None for any number; further clients wait in the kernel."""
 
     handler_class = _Handler
 
-    def __init__(self, port: int, certificates: Certificates | None) -> None:
+    def __init__(self, port: int, certificates: Certificates | None, room: int | None) -> None:
         super().__init__(
             ("127.0.0.1", port),
             Application(self._accept_all),
             backlog=BACKLOG,
+            spawn=room or "default",
             log=None,
             error_log=None,
             environ={"SERVER_NAME": "127.0.0.1"},  # else pywsgi asks the resolver for it
@@ -57,15 +55,7 @@ class LabServer(pywsgi.WSGIServer):
         )
 
     def do_read(self) -> tuple | None:
-        try:
-            accepted = super().do_read()
-        except OSError as error:
-            if error.errno not in (errno.EMFILE, errno.ENFILE):
-                raise
-            # Out of files, as was foretold at the start: the next clients wait in the kernel.
-            self.stop_accepting()
-            gevent.spawn_later(_PAUSE_S, self._start_accepting_if_started)
-            return None
+        accepted = super().do_read()
         if accepted is None:
             return None
         sock, address = accepted
@@ -90,7 +80,7 @@ class LabServer(pywsgi.WSGIServer):
 
     def _accept_all(self) -> None:
         """Accept what the kernel already holds: those clients connected before the question."""
-        while accepted := self.do_read():
+        while not self.full() and (accepted := self.do_read()):
             self.do_handle(*accepted)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import resource
+import sys
 from pathlib import Path
 
 #: The longest `/delay/{seconds}`. Both httpbin and go-httpbin stop at ten seconds by default.
@@ -18,27 +19,37 @@ BACKLOG = 8_192
 _OWN_FILES = 20
 
 
-def make_room() -> list[str]:
-    """Raise this process's limit of open files as far as it goes.
+def make_room() -> int | None:
+    """Raise this process's limit of open files as far as it goes: how many connections that leaves
+    (None: any number).
 
-    Returns one sentence for each limit that stays too low for a crowd of `CROWD` connections
-    and that only the reader can raise; an empty list when there is room.
+    Says, on standard error, of each limit that only the reader can raise that it stays too low for
+    a crowd of `CROWD` connections.
     """
-    said = []
     files = raise_open_files()
-    if files != resource.RLIM_INFINITY and files < CROWD + _OWN_FILES:
-        said.append(
-            f"at most {max(files - _OWN_FILES, 0)} connections are served at once, further ones "
-            f"wait: this process may open only {files} files. Raise the hard limit (ulimit -Hn) "
-            "for more."
+    if files == resource.RLIM_INFINITY:
+        room = None
+    else:
+        room = max(files - _OWN_FILES, 1)
+        if room < CROWD:
+            _say(
+                f"at most {room} connections are served at once, further ones wait: this process "
+                f"may open only {files} files. Raise the hard limit (ulimit -Hn) for more."
+            )
+    try:
+        backlog = int(Path("/proc/sys/net/core/somaxconn").read_text())
+    except (OSError, ValueError):  # a system that does not say so
+        backlog = BACKLOG
+    if backlog < CROWD:
+        _say(
+            f"a crowd of more than {backlog} new connections may wait for repeated SYNs: the "
+            f"kernel's net.core.somaxconn is {backlog}. Raise it with sysctl for larger crowds."
         )
-    allowed = _backlog()
-    if allowed < CROWD:
-        said.append(
-            f"a crowd of more than {allowed} new connections may wait for repeated SYNs: the "
-            f"kernel's net.core.somaxconn is {allowed}. Raise it with sysctl for larger crowds."
-        )
-    return said
+    return room
+
+
+def _say(sentence: str) -> None:
+    print(f"casebook: {sentence}", file=sys.stderr, flush=True)
 
 
 def raise_open_files() -> int:
@@ -50,11 +61,3 @@ def raise_open_files() -> int:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
                 return limit
     return soft
-
-
-def _backlog() -> int:
-    """How many connections the kernel holds until they are accepted, where it says so."""
-    try:
-        return int(Path("/proc/sys/net/core/somaxconn").read_text())
-    except (OSError, ValueError):
-        return BACKLOG

@@ -116,13 +116,8 @@ def start(scheme: str = "https", port: int = 0) -> Server:
         raise UsageError(f"unknown scheme {scheme!r}: choose https or http")
     if not 0 <= port <= 65535:
         raise UsageError(f"port {port} is out of range: choose 1 to 65535, or 0 for any free one")
-    process = begin("casebook.server", scheme, str(port))
-    try:
-        ready = first_line(process)
-        return Server(ready["url"], Path(ready["ca_file"]) if ready["ca_file"] else None, process)
-    except BaseException:
-        end(process)
-        raise
+    process, ready = begin("casebook.server", scheme, str(port))
+    return Server(ready["url"], Path(ready["ca_file"]) if ready["ca_file"] else None, process)
 
 
 class _Stop(BaseException):
@@ -157,9 +152,10 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise _Stop
 
 
-def begin(module: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Run a module of ours in a process of its own, whose standard input ends with this process."""
-    return subprocess.Popen(
+def begin(module: str, *arguments: str) -> tuple[subprocess.Popen[bytes], dict]:
+    """Run a module of ours in a process of its own, whose standard input ends with this process:
+    that process, and its first line. Raises ServerFailed, and then the process is gone."""
+    process = subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -168,6 +164,11 @@ def begin(module: str, *arguments: str) -> subprocess.Popen[bytes]:
         # Its own session: neither an interrupted cell nor Ctrl-C reaches it, its owner decides.
         start_new_session=True,
     )
+    try:
+        return process, first_line(process)
+    except BaseException:
+        end(process)
+        raise
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -18,8 +18,8 @@ from typing import Any
 
 from casebook import places
 from casebook.errors import EnvironmentFailed, MissingInterpreter
-from casebook.stacks import Stack, digests, installation, interpreters
-from casebook.stacks.interpreters import Interpreter
+from casebook.stacks import Stack, installation, interpreters
+from casebook.stacks.installation import Place
 
 #: What processors are called for which the old packages have wheels.
 X86_64 = ("x86_64", "AMD64")
@@ -63,24 +63,20 @@ def ensure(stack: Stack, progress: Callable[[str], None] = say) -> Environment:
     `progress` gets one line when one is made. Raises MissingInterpreter, with the command that
     brings it, or EnvironmentFailed.
     """
-    interpreter = _interpreter(stack)
-    if stack.python == "here":
-        versions = installation.installed(None)
-        return Environment(stack, interpreter.path, versions, interpreter.version)
-    folder = _folder(stack, interpreter)
-    if _state(stack, interpreter, folder) != "ready":
-        with _alone(folder, progress) as lock:
+    place = _place(stack)
+    if place.state() != "ready":
+        with _alone(place, progress) as lock:
             # Another process may have made it while this one waited.
-            if _state(stack, interpreter, folder) != "ready":
-                of = f"Python {interpreter.version}, {len(stack.packages)} packages"
-                progress(f"making environment {folder.name}: {of}")
-                installation.make(stack, interpreter, folder, lock)
-    stamp = installation.stamp_of(folder)
+            if place.state() != "ready":
+                of = f"Python {place.interpreter.version}, {len(stack.packages)} packages"
+                progress(f"making environment {place.name}: {of}")
+                installation.make(place, lock)
+    stamp = place.stamp()
     if stamp is None:  # two checkouts that share .casebook/ undo each other's environments
         raise EnvironmentFailed(
-            f"another process is remaking environment {folder.name}: run the command again."
+            f"another process is remaking environment {place.name}: run the command again."
         )
-    return Environment(stack, _python(folder), stamp["versions"], interpreter.version)
+    return Environment(stack, place.python, stamp["versions"], place.interpreter.version)
 
 
 def ensure_all(
@@ -99,7 +95,7 @@ def ensure_all(
     groups: dict[Path, list[Stack]] = {}
     for stack in stacks:
         try:
-            groups.setdefault(_folder(stack, _interpreter(stack)), []).append(stack)
+            groups.setdefault(_place(stack).folder, []).append(stack)
         except MissingInterpreter as error:
             if stack.python in required():
                 raise
@@ -134,18 +130,13 @@ def status(stack: Stack) -> dict:
     row |= {"state": "no interpreter", "environment": ""}
     names = ("packages", "steps", "patch", "says", "about")
     row |= {name: getattr(stack, name) for name in names} | {"executable": None}
-    interpreter = interpreters.find(stack.python)
-    if not interpreter:
-        return row
-    row["interpreter"] = interpreter.version
-    if stack.python == "here":
-        row["state"], row["packages"] = "ready", installation.installed(None)
-        return row | {"executable": str(interpreter.path)}
-    folder = _folder(stack, interpreter)
-    row |= {"state": _state(stack, interpreter, folder), "environment": folder.name}
-    if row["state"] == "ready":
-        row["packages"] = (installation.stamp_of(folder) or {})["versions"]
-        row["executable"] = str(_python(folder))
+    if interpreter := interpreters.find(stack.python):
+        place = Place(stack, interpreter)
+        row |= {"interpreter": interpreter.version, "state": place.state()}
+        row["environment"] = place.name
+        if row["state"] == "ready":
+            row["packages"] = (place.stamp() or {})["versions"]
+            row["executable"] = str(place.python)
     return row
 
 
@@ -154,11 +145,7 @@ def fingerprint(stack: Stack) -> str:
 
     Raises MissingInterpreter.
     """
-    interpreter = _interpreter(stack)
-    if stack.python == "here":
-        its = [interpreter.version, interpreter.openssl]
-        return digests.of(its, installation.installed(None))
-    return installation.contents(stack, interpreter)
+    return _place(stack).contents()
 
 
 def clean_environ(environment: Environment) -> dict[str, str]:
@@ -185,7 +172,7 @@ def clean_environ(environment: Environment) -> dict[str, str]:
     return declared
 
 
-def _interpreter(stack: Stack) -> Interpreter:
+def _place(stack: Stack) -> Place:
     found = interpreters.find(stack.python)
     if not found:
         raise MissingInterpreter(
@@ -198,43 +185,20 @@ def _interpreter(stack: Stack) -> Interpreter:
             f"only, and this machine is {platform.machine()}. A Binder session or an x86-64 "
             "machine can run it."
         )
-    return found
-
-
-def _folder(stack: Stack, interpreter: Interpreter) -> Path:
-    name = stack.lock
-    if stack.python == "today":
-        name += "-py" + "".join(interpreter.version.split(".")[:2])
-    if stack.patch:
-        name += "+" + Path(stack.patch).stem
-    return places.ENVIRONMENTS / name
-
-
-def _python(folder: Path) -> Path:
-    return folder / "bin" / "python"
-
-
-def _state(stack: Stack, interpreter: Interpreter, folder: Path) -> str:
-    if not folder.exists():
-        return "missing"
-    stamp = installation.stamp_of(folder)
-    if stamp is None:
-        return "half-made"
-    same = stamp["digest"] == installation.digest(stack, interpreter, folder)
-    return "ready" if same and _python(folder).exists() else "stale"
+    return Place(stack, found)
 
 
 @contextmanager
-def _alone(folder: Path, progress: Callable[[str], None]) -> Iterator[int]:
+def _alone(place: Place, progress: Callable[[str], None]) -> Iterator[int]:
     """Hold the lock of an environment: one process (and thread) makes it at a time.
 
     Yields the lock's descriptor.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with open(folder.parent / f"{folder.name}.lock", "w") as lock:
+    places.ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
+    with open(places.ENVIRONMENTS / f"{place.name}.lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            progress(f"waiting for another process that makes environment {folder.name}")
+            progress(f"waiting for another process that makes environment {place.name}")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield lock.fileno()

@@ -1,4 +1,7 @@
-"""Make one virtual environment: uv, or, for what uv does not know, virtualenv and its pip."""
+"""One stack's virtual environment: where it is, what is there, and how it is made.
+
+uv makes it or, for what uv does not know, virtualenv and its pip.
+"""
 
 import importlib.metadata
 import json
@@ -7,9 +10,10 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TextIO
 
 from packaging.utils import canonicalize_name
 
@@ -37,82 +41,125 @@ STAMP = "casebook.json"
 TIMEOUT_S = 900
 
 
-def digest(stack: Stack, interpreter: Interpreter, folder: Path) -> str:
-    """The digest of an environment where it is: of its contents, its place and its interpreter's.
-
-    A virtual environment does not move.
-    """
-    return digests.of(contents(stack, interpreter), str(folder), str(interpreter.path))
-
-
-def contents(stack: Stack, interpreter: Interpreter) -> str:
-    """The digest of what an environment holds, wherever it is: lock, patch, interpreter, tools."""
-    tools = ["build.txt"] + (["virtualenv.txt"] if _wants_pip(stack) else [])
-    return digests.of(
-        {
-            "recipe": RECIPE,
-            "interpreter": [interpreter.version, interpreter.openssl],
-            "lock": stack.lock_file.read_text(),
-            "patch": _patch(stack).read_text() if stack.patch else "",
-            "tools": [(places.ENV / name).read_text() for name in tools],
-        }
-    )
-
-
-def stamp_of(folder: Path) -> dict | None:
-    """What the stamp says (digest, python, openssl, versions, took_s); None if there is none."""
-    try:
-        return json.loads((folder / STAMP).read_text())
-    except (OSError, ValueError):
-        return None
-
-
 @dataclass(frozen=True)
-class _Work:
-    """One environment in the making."""
+class Place:
+    """The environment of a stack: made, half-made or yet to be made.
+
+    That of a "here" stack is the one that runs this: it is always ready, and never made.
+    """
 
     stack: Stack
     interpreter: Interpreter
-    folder: Path
-    log: TextIO
-    #: Descriptor of the lock, which the installers inherit: when this process is killed, the next
-    #: one waits until they have ended.
-    lock: int
+
+    @property
+    def name(self) -> str:
+        """What its folder is called; empty for "here"."""
+        name = self.stack.lock
+        if self.stack.python == "today":
+            name += "-py" + "".join(self.interpreter.version.split(".")[:2])
+        if self.stack.patch:
+            name += "+" + self.patch.stem
+        return name
+
+    @property
+    def folder(self) -> Path:
+        return places.ENVIRONMENTS / self.name
+
+    @property
+    def log(self) -> Path:
+        """The whole output of the installers."""
+        return self.folder.with_name(f"{self.name}.log")
 
     @property
     def python(self) -> Path:
-        return self.folder / "bin" / "python"
+        return self.folder / "bin" / "python" if self.name else self.interpreter.path
+
+    @property
+    def patch(self) -> Path:
+        return places.ENV / "patches" / self.stack.patch
+
+    @property
+    def wants_pip(self) -> bool:
+        pins = {f"{name}=={version}" for name, version in self.stack.packages.items()}
+        return self.stack.python == "2.7" or not pins.isdisjoint(REFUSED_BY_UV)
+
+    def contents(self) -> str:
+        """The digest of what it holds, wherever it is: lock, patch, interpreter, tools."""
+        interpreter = [self.interpreter.version, self.interpreter.openssl]
+        if not self.name:
+            return digests.of(interpreter, installed(None))
+        tools = ["build.txt"] + (["virtualenv.txt"] if self.wants_pip else [])
+        return digests.of(
+            {
+                "recipe": RECIPE,
+                "interpreter": interpreter,
+                "lock": self.stack.lock_file.read_text(),
+                "patch": self.patch.read_text() if self.stack.patch else "",
+                "tools": [(places.ENV / name).read_text() for name in tools],
+            }
+        )
+
+    def digest(self) -> str:
+        """The digest of its contents where they are: a virtual environment does not move, and
+        neither does its interpreter."""
+        return digests.of(self.contents(), str(self.folder), str(self.interpreter.path))
+
+    def stamp(self) -> dict | None:
+        """What the stamp says (digest, python, openssl, versions, took_s); None if there is none.
+        Of "here", which has none, the versions alone."""
+        if not self.name:
+            return {"versions": installed(None)}
+        try:
+            return json.loads((self.folder / STAMP).read_text())
+        except (OSError, ValueError):
+            return None
+
+    def state(self) -> str:
+        """ "ready", "stale", "half-made" or "missing"."""
+        if not self.name:
+            return "ready"
+        if not self.folder.exists():
+            return "missing"
+        stamp = self.stamp()
+        if stamp is None:
+            return "half-made"
+        return "ready" if stamp["digest"] == self.digest() and self.python.exists() else "stale"
 
 
-def make(stack: Stack, interpreter: Interpreter, folder: Path, lock: int) -> None:
-    """Make the environment of a stack in `folder`, in place of whatever is there.
+def make(place: Place, lock: int) -> None:
+    """Make an environment, in place of whatever is there.
 
-    `lock` is the descriptor of a file lock that the caller holds. The installers' whole output is
-    in <folder>.log. Raises EnvironmentFailed, and then leaves no folder behind.
+    lock: the descriptor of a file lock that the caller holds. The installers inherit it: when this
+    process is killed, the next one waits until they have ended. Raises EnvironmentFailed, and then
+    leaves no folder behind.
     """
     started = time.monotonic()
-    _remove(folder)
+    _remove(place.folder)
+    place.log.write_text("")
+    run: Callable[..., None] = partial(_run, place, lock)
     try:
-        with open(folder.parent / f"{folder.name}.log", "w") as log:
-            work = _Work(stack, interpreter, folder, log, lock)
-            (_virtualenv if _wants_pip(stack) else _uv)(work)
-            packages = next(folder.glob("lib/python*/site-packages"))
-            if stack.patch:
-                patches.apply(_patch(stack), packages)
-            _compile(work)
-            _run(work, [work.python, "-c", "import ssl"])
+        (_virtualenv if place.wants_pip else _uv)(place, run)
+        packages = next(place.folder.glob("lib/python*/site-packages"))
+        if place.stack.patch:
+            patches.apply(place.patch, packages)
+        # Compiled after the patch: a compiled Python 2 file tells a changed source from the old
+        # one by whole seconds only. Some packages hold files for another Python.
+        never_run = r"/(pip|setuptools|pkg_resources|wheel|tests)/"
+        compiler = [place.python, "-m", "compileall", "-q", "-x", never_run]
+        run(*compiler, place.folder / "lib", may_fail=True)
+        run(place.python, "-c", "import ssl")
         stamp = {
-            "digest": digest(stack, interpreter, folder),
-            "python": interpreter.version,
-            "openssl": interpreter.openssl,
+            "digest": place.digest(),
+            "python": place.interpreter.version,
+            "openssl": place.interpreter.openssl,
             "versions": installed(packages),
             "took_s": round(time.monotonic() - started, 1),
         }
-        fresh = folder / f"{STAMP}.new"
+        fresh = place.folder / f"{STAMP}.new"
         fresh.write_text(json.dumps(stamp, indent=1))
-        os.replace(fresh, folder / STAMP)
+        os.replace(fresh, place.folder / STAMP)
     except BaseException:
-        _remove(folder)
+        _remove(place.folder)
         raise
 
 
@@ -124,15 +171,6 @@ def installed(packages: Path | None) -> dict[str, str]:
     return {name: versions[name] for name in sorted(versions) if name not in _INSTALLERS}
 
 
-def _patch(stack: Stack) -> Path:
-    return places.ENV / "patches" / stack.patch
-
-
-def _wants_pip(stack: Stack) -> bool:
-    pins = {f"{name}=={version}" for name, version in stack.packages.items()}
-    return stack.python == "2.7" or not pins.isdisjoint(REFUSED_BY_UV)
-
-
 def _remove(folder: Path) -> None:
     # The stamp first: what is left of an interrupted removal is no environment.
     (folder / STAMP).unlink(missing_ok=True)
@@ -140,18 +178,18 @@ def _remove(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _uv(work: _Work) -> None:
-    options = ["--no-project", "--python", work.interpreter.path]
-    _run(work, installers.uv("venv", *options, work.folder))
-    command = installers.uv("pip", "install", "--python", work.python, "--no-deps")
+def _uv(place: Place, run: Callable[..., None]) -> None:
+    python = ["--python", place.interpreter.path]
+    run(*installers.uv("venv", "--no-project", *python, place.folder))
+    command = installers.uv("pip", "install", "--python", place.python, "--no-deps")
     command += ["--build-constraints", str(places.ENV / "build.txt")]
-    if work.stack.python != "today":
+    if place.stack.python != "today":
         command += ["--only-binary", ":all:"]
         command += [option for name in SOURCE_ONLY for option in ("--no-binary", name)]
-    _run(work, [*command, "--requirements", work.stack.lock_file])
+    run(*command, "--requirements", place.stack.lock_file)
 
 
-def _virtualenv(work: _Work) -> None:
+def _virtualenv(place: Place, run: Callable[..., None]) -> None:
     """uv and the newest virtualenv do not know Python 2.7, nor uv the oldest archives; this one
     and the pip in it do."""
     tools = places.ENV / "virtualenv.txt"
@@ -159,40 +197,15 @@ def _virtualenv(work: _Work) -> None:
     command = installers.uv("tool", "run", "--no-python-downloads")
     command += ["--python", str(Path(sys.executable).resolve()), "--constraints", str(tools)]
     command += ["--from", pin, "virtualenv", "--no-periodic-update"]
-    _run(work, [*command, "--python", work.interpreter.path, work.folder])
+    run(*command, "--python", place.interpreter.path, place.folder)
     options = "--no-deps --no-compile --no-build-isolation --disable-pip-version-check --no-input"
-    command = [str(work.python), "-m", "pip", "install", *options.split()]
+    command = ["-m", "pip", "install", *options.split()]
     command += ["--only-binary", ":all:", "--no-binary", ",".join(SOURCE_ONLY)]
-    _run(work, [*command, "--requirement", work.stack.lock_file])
+    run(place.python, *command, "--requirement", place.stack.lock_file)
 
 
-def _compile(work: _Work) -> None:
-    """Compile the packages, after the patch: a compiled Python 2 file tells a changed source from
-    the old one by whole seconds only.
-
-    Some packages hold files for another Python; that these do not compile is nothing to report.
-    """
-    never_run = r"/(pip|setuptools|pkg_resources|wheel|tests)/"
-    _execute(work, [work.python, "-m", "compileall", "-q", "-x", never_run, work.folder / "lib"])
-
-
-def _run(work: _Work, command: list) -> None:
-    """Run one command of an installation, or raise EnvironmentFailed with its last lines."""
-    work.log.flush()
-    before = Path(work.log.name).stat().st_size
-    try:
-        code = _execute(work, command)
-        reason = f"exit code {code}" if code else ""
-    except subprocess.TimeoutExpired:
-        reason = f"no end after {TIMEOUT_S} s"
-    if reason:
-        output = Path(work.log.name).read_bytes()[before:].decode(errors="replace")
-        lines = [line.rstrip() for line in output.splitlines() if line.strip()]
-        raise EnvironmentFailed(_failure(work.stack, reason, lines[-8:]))
-
-
-def _execute(work: _Work, command: list) -> int:
-    """The exit code of a command; what it prints goes into the log.
+def _run(place: Place, lock: int, *command: str | Path, may_fail: bool = False) -> None:
+    """Run one command of an installation; what it prints goes into the log.
 
     The caller's mirrors, proxies and certificates (UV_*, PIP_*, ...) stay in force; variables that
     lead an installer into another environment do not.
@@ -200,21 +213,27 @@ def _execute(work: _Work, command: list) -> int:
     leads_away = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET",
                   "PIP_PREFIX", "PIP_ROOT", "PIP_NO_BINARY", "PIP_ONLY_BINARY")  # fmt: skip
     stays = {key: value for key, value in os.environ.items() if key not in leads_away}
-    environ = installers.environ_of_pip(stays)
-    environ["PIP_USER"] = "0"
-    return subprocess.run(
-        [str(part) for part in command],
-        stdin=subprocess.DEVNULL, stdout=work.log, stderr=subprocess.STDOUT,
-        env=environ, cwd=places.ROOT, timeout=TIMEOUT_S, pass_fds=[work.lock],
-    ).returncode  # fmt: skip
+    environ = installers.environ_of_pip(stays) | {"PIP_USER": "0"}
+    with place.log.open("ab") as log:
+        try:
+            code = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                env=environ, cwd=places.ROOT, timeout=TIMEOUT_S, pass_fds=[lock],
+            ).returncode  # fmt: skip
+            reason = f"exit code {code}" if code else ""
+        except subprocess.TimeoutExpired:
+            reason = f"no end after {TIMEOUT_S} s"
+    if reason and not may_fail:
+        raise EnvironmentFailed(_failure(place, reason))
 
 
-def _failure(stack: Stack, reason: str, lines: list[str]) -> str:
+def _failure(place: Place, reason: str) -> str:
     advice = "Packages come from PyPI, or from the mirror in UV_DEFAULT_INDEX and PIP_INDEX_URL"
-    if stack.python in ("2.7", "3.7"):
-        advice += f"; those of 2019 are ready-made for a Python {stack.python} on x86-64 only"
+    if place.stack.python in ("2.7", "3.7"):
+        advice += f"; those of 2019 are ready-made for a Python {place.stack.python} on x86-64 only"
+    lines = [line.rstrip() for line in place.log.read_text(errors="replace").splitlines()]
     return (
-        f"the environment of {stack.name} could not be made ({reason}):\n  "
-        + "\n  ".join(lines)
+        f"the environment of {place.stack.name} could not be made ({reason}):\n  "
+        + "\n  ".join([line for line in lines if line][-8:])
         + f"\n{advice}. Run the same command again when that is mended."
     )

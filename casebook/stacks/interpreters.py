@@ -25,12 +25,6 @@ print(json.dumps([platform.python_implementation(), platform.python_version(),
 #: The last release of a family that has ended, which pyenv wants to be named.
 LAST_RELEASES = {"2.7": "2.7.18", "3.7": "3.7.17"}
 
-#: The environment variables that say where Pythons are.
-_LEADS = (
-    "PATH", "HOME", "PYENV_ROOT", "MAMBA_ROOT_PREFIX", "CONDA_PREFIX", "CONDA_EXE",
-    "UV_PYTHON_INSTALL_DIR", "XDG_DATA_HOME",
-)  # fmt: skip
-
 #: Where images put conda for everybody (the second is Binder's).
 SYSTEM_CONDA = (Path("/opt/conda"), Path("/srv/conda"))
 
@@ -51,16 +45,14 @@ def find(version: str) -> Interpreter | None:
     "today" and "here" are the Python that runs this: the one a virtual environment was made
     from, and the one in it.
     """
-    # Asking takes a moment, and a Python that is missing now may be there the next time. Variables
-    # are asked for by name: another thread may add or take away one meanwhile.
-    key = (version, *(os.environ.get(name) for name in _LEADS))
-    interpreter = _found.get(key) or _find(version)
+    interpreter = FOUND.get(version) or _find(version)
     if interpreter:
-        _found[key] = interpreter
+        FOUND[version] = interpreter
     return interpreter
 
 
-_found: dict[tuple[str | None, ...], Interpreter] = {}
+#: By version, since asking takes a moment. One that is missing now may be there the next time.
+FOUND: dict[str, Interpreter] = {}
 
 
 def _find(version: str) -> Interpreter | None:
@@ -69,13 +61,8 @@ def _find(version: str) -> Interpreter | None:
         return ask(own, "")
     if version == "today":
         return ask(own.resolve(), "") or ask(own, "")
-    asked = set()
-    for candidate in _places(version, dict(os.environ)):
-        if candidate not in asked and candidate.is_file():
-            asked.add(candidate)
-            if interpreter := ask(candidate, version):
-                return interpreter
-    return None
+    asked = (ask(file, version) for file in _candidates(version) if file.is_file())
+    return next(filter(None, asked), None)
 
 
 def how_to_get(version: str) -> str:
@@ -91,55 +78,45 @@ def how_to_get(version: str) -> str:
     return " or ".join(f"`{command}`" for command in commands)
 
 
-def _places(version: str, environ: dict[str, str]) -> Iterator[Path]:
-    """Where a Python of this version may be, the likeliest first."""
-    home = Path(environ.get("HOME") or os.path.expanduser("~"))
-    name = f"python{version}"
-
-    pyenv = Path(environ.get("PYENV_ROOT") or home / ".pyenv")
+def _candidates(version: str) -> Iterator[Path]:
+    """What may be a Python of this version, the likeliest first."""
+    path = [Path(each) for each in os.environ.get("PATH", "").split(os.pathsep) if each]
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     shims = pyenv / "shims"
-    path = [Path(folder) for folder in environ.get("PATH", "").split(os.pathsep) if folder]
-    for folder in path:
-        if folder != shims:
-            yield folder / name
-    for folder in _newest_first((pyenv / "versions").glob(f"{version}.*")):
-        yield folder / "bin" / name
 
-    for root in _conda_roots(home, environ):
-        yield root / "bin" / name
-        for folder in sorted((root / "envs").glob("*")):
-            yield folder / "bin" / name
-    listed = home / ".conda" / "environments.txt"
-    if listed.is_file():
-        for line in listed.read_text(errors="replace").splitlines():
-            yield Path(line.strip()) / "bin" / name
+    def folders() -> Iterator[Path]:
+        yield from (folder for folder in path if folder != shims)
+        yield from _newest_first(pyenv.glob(f"versions/{version}.*/bin"))
+        yield from _conda_folders(Path.home())
+        uv = commands.run(installers.uv("python", "dir"), "uv", 30, os.environ).stdout.strip()
+        yield from _newest_first(Path(uv or "/nonexistent").glob(f"cpython-{version}.*/bin"))
+        yield shims
 
-    for folder in _newest_first(_uv_folder(environ).glob(f"cpython-{version}.*")):
-        yield folder / "bin" / name
-    yield shims / name
-    for folder in path:
-        yield folder / "python"
+    yield from (folder / f"python{version}" for folder in folders())
+    yield from (folder / "python" for folder in path)
 
 
-def _conda_roots(home: Path, environ: dict[str, str]) -> list[Path]:
-    roots = [Path(environ[key]) for key in ("MAMBA_ROOT_PREFIX", "CONDA_PREFIX") if key in environ]
-    if "CONDA_EXE" in environ:
-        roots.append(Path(environ["CONDA_EXE"]).parent.parent)
+def _conda_folders(home: Path) -> Iterator[Path]:
+    known = (os.environ.get(key) for key in ("MAMBA_ROOT_PREFIX", "CONDA_PREFIX"))
+    roots = [Path(root) for root in known if root]
+    if conda := os.environ.get("CONDA_EXE"):
+        roots.append(Path(conda).parent.parent)
     # An active environment lies in <root>/envs.
     roots += [root.parent.parent for root in roots if root.parent.name == "envs"]
     names = ("micromamba", "miniforge3", "mambaforge", "miniconda3", "anaconda3")
-    roots += [home / name for name in names] + [home / ".local/share/mamba", home / ".conda"]
-    return [*roots, *SYSTEM_CONDA]
-
-
-def _uv_folder(environ: dict[str, str]) -> Path:
-    done = commands.run(installers.uv("python", "dir"), "uv", 30, environ)
-    return Path(done.stdout.strip() or "/nonexistent")
+    roots += [home / name for name in (*names, ".local/share/mamba", ".conda")]
+    for root in (*roots, *SYSTEM_CONDA):
+        yield root / "bin"
+        yield from sorted(root.glob("envs/*/bin"))
+    listed = home / ".conda" / "environments.txt"
+    if listed.is_file():
+        for line in listed.read_text(errors="replace").splitlines():
+            yield Path(line.strip()) / "bin"
 
 
 def _newest_first(folders: Iterator[Path]) -> list[Path]:
     def number(folder: Path) -> list[int]:
-        return [int(digits) for digits in re.findall(r"\d+", folder.name)]
+        return [int(digits) for digits in re.findall(r"\d+", folder.parent.name)]
 
     return sorted(folders, key=number, reverse=True)
 
