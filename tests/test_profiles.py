@@ -143,7 +143,7 @@ def test_the_lines_of_a_published_profile_are_as_printed():
 
 def test_from_further_away_each_thread_waits_for_what_it_reads():
     far = {"latency_s": 0.02, "n": 4, "client": "threads", "trust": "bundle"}
-    frame = profiles.all_threads(distance.observe("requests-2.34.2-today", "profile", **far))
+    frame = profiles.all_threads(distance.profile("requests-2.34.2-today", **far))
     read = profiles.line(frame, "<method 'read' of '_ssl._SSLSocket' objects>")
     assert read["tottime_s"] > 4 * 2 * 0.02 > read["cpu_s"]
     assert profiles.line(frame, LOAD)["calls"] == 4

@@ -18,7 +18,7 @@ FOLDER = places.DATA / "reference"
 
 def rows(**wanted):
     """The reference runs with these values in these columns."""
-    frame = reference.runs()
+    frame = reference.rows("runs")
     for column, value in wanted.items():
         frame = frame[frame[column] == value]
     return frame
@@ -79,7 +79,7 @@ def test_everything_that_chapters_look_at_in_old_stacks_is_recorded():
     for what in reference_run.OBSERVED:
         steps = what.get("steps", stacks.get(what["name"]).steps)
         n, delay_s = what.get("n", 10), what.get("delay_s", 0.1)
-        seen = observations.reference(what["name"], what["kind"], steps, n, delay_s)
+        seen = observations.recorded(what["name"], what["kind"], steps, n, delay_s)
         assert seen is not None and seen.source == "reference", what
         assert len(seen.frame), what
 
@@ -105,7 +105,7 @@ def test_the_readme_shows_the_reference_run():
 
 
 def test_each_row_names_the_clean_commit_and_the_day_that_made_it():
-    frame = reference.runs()
+    frame = reference.rows("runs")
     assert set(frame["schema"]) == {measurements.SCHEMA}
     for column in ("commit", "measured_at", "process_cpu_s", "unit_ms", "cores"):
         assert frame[column].notna().all(), column

@@ -1,11 +1,12 @@
 import json
 import pstats
 
+import pandas as pd
 import pytest
 
 from casebook import places
 from casebook.errors import RunFailed
-from casebook.runs import again, measurements, observations, run_record
+from casebook.runs import again, measurements, observations, reference, run_record
 from casebook.stacks import digests
 
 ASKED = dict(
@@ -145,20 +146,21 @@ def test_a_profile_survives_the_way_into_a_dump_and_back(tmp_path, monkeypatch):
         | {"callers": []},
     ]
     seen = observations.Observation(
-        stack="s", kind="profile", n=10, delay_s=1.0, python="2.7.18", steps=["grequests"],
+        stack="s", kind="profile", n=10, delay_s=1.0, python="2.7.18", steps="grequests",
         measured_at="2026-01-01T00:00:00Z", source="live", answer={"profile": rows},
     )  # fmt: skip
-    monkeypatch.setattr(observations, "folder", lambda: tmp_path)
-    observations.save_reference(seen, tmp_path)
-    back = observations.reference("s", "profile", ["grequests"], n=10, delay_s=1.0)
+    monkeypatch.setattr(places, "DATA", tmp_path)
+    folder = observations.folder()
+    row = observations.kept(seen, folder)
+    reference.save(pd.DataFrame([row]), folder.with_suffix(".jsonl"))
+    assert "profile" not in row["answer"]
+    back = observations.recorded("s", "profile", ["grequests"], n=10, delay_s=1.0)
     assert back.source == "reference" and back.instead == ""
-    other = observations.reference("s", "profile", ["grequests"], n=10, delay_s=0.1)
+    other = observations.recorded("s", "profile", ["grequests"], n=10, delay_s=0.1)
     assert other.instead == "a delay in seconds of 1 instead of 0.1"
     assert back.answer["profile"] == rows
     assert back.frame["function"].tolist() == ["g", "f"]
 
-    stats = pstats.Stats(str(tmp_path / "s.prof"))
+    stats = pstats.Stats(str(folder / "s.prof"))
     assert stats.stats["a.py", 1, "f"][:2] == (10, 20)  # primitive calls, then all calls
     assert stats.stats["a.py", 1, "f"][4] == {("b.py", 2, "g"): (20, 10, 0.5, 1.5)}
-    kept = json.loads((tmp_path / "s-profile-grequests.json").read_text())
-    assert "profile" not in kept["answer"]

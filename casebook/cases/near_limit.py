@@ -105,7 +105,7 @@ def measure(
 def recorded(ns: Iterable[int]) -> pd.DataFrame:
     """The reference machine's runs of the near-limit at these sizes, or at the nearest where none
     of them was recorded: columns run_record.FRAME_COLUMNS, and `instead`."""
-    return reference.stand_in(reference.runs(), {"stack": GO}, {"n": list(ns)})
+    return reference.stand_in(reference.rows("runs"), {"stack": GO}, {"n": list(ns)})
 
 
 def measure_runs(

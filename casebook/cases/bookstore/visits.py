@@ -147,7 +147,7 @@ def save(records: list[dict], into: Path) -> None:
 
 def _recorded(visit: Visit) -> dict | None:
     """The recorded visit of this kind and repeat, or None."""
-    known = reference.visits()
+    known = reference.rows("visits")
     rows = known if known.empty else reference.stand_in(known, asdict(visit))
     if rows.empty:
         return None
