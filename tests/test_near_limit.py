@@ -32,15 +32,13 @@ def ask(lab: server.Server, **spec) -> dict:
 
 @needs("go")
 def test_each_page_has_a_connection_of_its_own_and_all_share_one_load():
-    [run] = near_limit.measure_runs([30], delay_s=0.3)
-    assert (run.stack, run.client, run.ok) == ("go", "go", 30)
-    seen = run.counters
-    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (30, 30, 30)
-    assert seen["load_verify_locations"] == seen["contexts"] == 1
-    assert seen["peak_in_flight"] > 1 and run.verdict == "concurrent"
+    [run] = near_limit.measure(30, delay_s=0.3).itertuples()
+    assert (run.stack, run.client, run.ok, run.source) == ("go", "go", 30, "live")
+    assert run.counters_connections == run.counters_handshakes == run.counters_requests == 30
+    assert run.counters_load_verify_locations == run.counters_contexts == 1
+    assert run.counters_peak_in_flight > 1 and run.verdict == "concurrent"
     assert run.wall_s > 0.3 and 0 < run.cpu_s <= run.process_cpu_s
     assert run.peak_rss_kib > 1024
-    assert run.versions["go"].startswith("go1")
 
 
 @needs("go")
@@ -74,7 +72,8 @@ def test_does_not_trust_an_authority_that_it_was_not_told_of(https):
         answer = ask(https, trusted=str(other.ca_file))
     assert answer["failure"]["type"] == "x509.UnknownAuthorityError"
     assert all(response["status"] is None for response in answer["responses"])
-    assert ask(https)["failure"] is None
+    trusted = ask(https)
+    assert trusted["failure"] is None and trusted["versions"]["go"].startswith("go1")
 
 
 @needs("go")
@@ -117,13 +116,12 @@ def test_without_go_the_reference_machine_speaks_or_what_is_missing_is_said(monk
     (tmp_path / "reference").mkdir()
     monkeypatch.setattr(places, "DATA", tmp_path)
     assert not near_limit.is_here()
-    for ask in (near_limit.measure, near_limit.measure_runs):
-        with pytest.raises(MissingInterpreter, match="needs Go"):
-            ask([7])
+    with pytest.raises(MissingInterpreter, match="needs Go"):
+        near_limit.measure([7])
 
     columns = dict.fromkeys(run_record.FRAME_COLUMNS)
     row = columns | {"stack": "go", "client": "go", "n": 7, "scheme": "https"}
-    row |= {"delay_s": 1.0, "wall_s": 1.1}
+    row |= {"delay_s": 1.0, "wall_s": 1.1, "repeat": 1}
     table = pd.DataFrame([row, row | {"n": 70}, row | {"stack": "stage-1-today"}])
     table.assign(source="reference").to_csv(tmp_path / "reference" / "runs.csv", index=False)
     frame = near_limit.measure([7])
@@ -138,4 +136,4 @@ def test_without_go_the_reference_machine_speaks_or_what_is_missing_is_said(monk
 
 def test_sizes_have_their_range():
     with pytest.raises(UsageError, match="n is 0"):
-        near_limit.measure_runs([0])
+        near_limit.measure(0)

@@ -33,7 +33,7 @@ def test_recv_into_calls_itself_after_each_wait(injected):
 
 def test_waits_are_told_round_by_round_in_turns():
     some = level("poll_s", where={"delay_s": 0.1}, above=0)
-    frame = profiles.waits_in_rounds(STACK, 3, [0.05, 0.1], until=[some], looks=(2,))
+    frame = profiles.in_rounds(STACK, profiles.waited, 3, [0.05, 0.1], until=[some], looks=(2,))
     turns = frame[["repeat", "delay_s"]].to_numpy().tolist()
     assert turns == [[1, 0.05], [1, 0.1], [2, 0.1], [2, 0.05]]
     assert frame["key"].nunique() == 4
@@ -122,14 +122,6 @@ def test_one_profile_of_two_threads_books_time_to_the_one_that_returns_first():
     assert (frame["first_s"] > frame["second_s"]).mean() > 0.5
     together = frame["own_s"] / frame["wall_s"]
     assert together.between(0.95, 1.05).all() and (frame["wall_s"] >= 0.06).all()
-
-
-def test_recordings_in_rounds_say_what_one_function_takes():
-    first = level("to_next", above=1)
-    frame = profiles.threads_in_rounds("requests-2.34.2-today", LOAD, n=3, until=first)
-    assert (frame["calls"] == 3).all() and frame["key"].is_unique
-    assert frame["cpu_share"].between(0, 1).all()
-    assert first.decide(frame).outcome == "holds"
 
 
 def test_the_lines_of_a_published_profile_are_as_printed():

@@ -21,7 +21,7 @@ from casebook.cases.certificates import counts, handshakes, loading
 from casebook.errors import UsageError
 from casebook.runs import decisions, measurements, modes, observations, reference, run_record, trust
 from casebook.runs.measure import measure_runs, observe
-from casebook.stacks import environments
+from casebook.stacks import digests, environments
 from casebook.words import LIVE
 
 STAGES_2019 = [f"stage-{stage}-{python}" for python in ("py27", "py37") for stage in (1, 2, 3, 4)]
@@ -195,8 +195,9 @@ def record(only: list[str] | None = None) -> None:
         versions = reference.machine()["stacks"] | versions
 
     def and_others(kind: str, rows: pd.DataFrame) -> pd.DataFrame:
-        before = reference.rows(kind) if only else pd.DataFrame(columns=["stack"])
-        return pd.concat([before[~before["stack"].isin(chosen)], rows], ignore_index=True)
+        before = reference.rows(kind) if only else pd.DataFrame()
+        others = before[~before["stack"].isin(chosen)] if len(before) else before
+        return pd.concat([each for each in (others, rows) if len(each)], ignore_index=True)
 
     with _replacing(places.DATA / "reference") as folder:
         dumps = folder / "observations"
@@ -218,11 +219,15 @@ def _measured(chosen: list[str]) -> tuple[pd.DataFrame, dict[str, dict]]:
     for names, how in plan():
         if those := [name for name in names if name in chosen]:
             measured += measure_runs(those, mode=modes.FULL, **how)
-    if near_limit.GO in chosen:
-        measured += near_limit.measure_runs(modes.FULL.crowd_ns)
     versions = {run.stack: run.versions for run in measured}
     versions |= {name: environments.ensure(stacks.get(name)).versions for name in _OF_THE_BOOKSTORE}
-    return run_record.frame(measured).assign(key=""), versions
+    table = run_record.frame(measured)
+    if near_limit.GO in chosen:
+        near_limit.build()  # raises where there is no Go: here, nothing may stand in
+        limit = near_limit.measure(modes.FULL.crowd_ns).drop(columns="instead")
+        table = pd.concat([table, limit]) if measured else limit
+        versions[near_limit.GO] = {"go": digests.tool("go")}
+    return table.assign(key=""), versions
 
 
 @contextlib.contextmanager

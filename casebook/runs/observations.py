@@ -22,8 +22,8 @@ _COLUMNS = {
 }
 KINDS = tuple(_COLUMNS)
 
-#: What a profile's rows call their counts and times, and what the frame does.
-_COUNTS = {"nc": "calls", "cc": "pcalls", "tt": "tottime_s", "ct": "cumtime_s"}
+#: What a profile's rows call their counts and times, and what frames do.
+COUNTS = {"nc": "calls", "cc": "pcalls", "tt": "tottime_s", "ct": "cumtime_s"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Observation:
         rows = self.answer[self.kind]
         if self.kind == "profile":
             rows = [
-                {_COUNTS.get(name, name): value for name, value in row.items()}
+                {COUNTS.get(name, name): value for name, value in row.items()}
                 for row in sorted(rows, key=lambda row: -row["ct"])
             ]
         return pd.DataFrame(rows, columns=_COLUMNS[self.kind])
