@@ -26,7 +26,7 @@ from casebook.runs import measurements, modes, reference
 from casebook.runs.rounds import several
 from casebook.stacks import commands, digests, environments
 from casebook.stacks.environments import Environment
-from casebook.words import LIVE
+from casebook.words import LIVE, join
 
 #: The stacks whose instructions are recorded.
 RECORDED = ("openssl-1.1.1-today", "openssl-3.0-today", "openssl-4.0-today")
@@ -49,30 +49,24 @@ def instructions(names: str | Iterable[str] = RECORDED) -> pd.DataFrame:
     One row a stack, columns COLUMNS. Raises RunFailed, also where nothing can be counted and
     nothing was recorded; MissingInterpreter and EnvironmentFailed.
     """
-    names, quick = several(names), modes.current() is modes.QUICK
-    given = set(reference.rows("instructions").get("stack", ())) if quick else set()
-    if shutil.which("valgrind") is None:
-        given = set(names)
+    names, known = several(names), reference.rows("instructions")
+    here, quick = shutil.which("valgrind") is not None, modes.current() is modes.QUICK
+    given = reference.stand_in(known, {}).to_dict("records") if quick or not here else []
+    rows = {row["stack"]: row for row in given}
+    todo = [name for name in names if name not in rows]
+    if todo and not here:
+        raise RunFailed(
+            "instructions are counted where valgrind is installed (Debian: valgrind), and the "
+            f"reference machine has no count of {join(todo)}. It has: {join(rows) or 'none'}."
+        )
     with ThreadPoolExecutor(max_workers=2) as together:  # counts do not mind company
-        rows = together.map(lambda name: (_recorded if name in given else _counted)(name), names)
-        return pd.DataFrame(list(rows), columns=COLUMNS)
+        rows |= zip(todo, together.map(_counted, todo), strict=True)
+    return pd.DataFrame([rows[name] for name in names], columns=COLUMNS)
 
 
 def record() -> pd.DataFrame:
     """The rows that stand in elsewhere, counted now. Raises RunFailed without valgrind."""
     return pd.DataFrame([_counted(name) for name in RECORDED], columns=COLUMNS)
-
-
-def _recorded(name: str) -> dict:
-    known = reference.rows("instructions")
-    rows = reference.stand_in(known, {"stack": name}).to_dict("records")
-    if not rows:
-        raise RunFailed(
-            f"{name}: instructions are counted where valgrind is installed (Debian: valgrind), and "
-            "the reference machine has no count of this stack. It has: "
-            f"{', '.join(known.get('stack', ())) or 'none'}."
-        )
-    return rows[0]
 
 
 def _counted(name: str) -> dict:
