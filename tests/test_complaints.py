@@ -1,5 +1,6 @@
 """Complaints about requests and its certificates: what is counted in a stack, and by our hosts."""
 
+import contextlib
 import http.client
 import json
 import socket
@@ -115,8 +116,9 @@ def shown_to(connection: http.client.HTTPSConnection) -> str:
 def test_hosts_refuse_a_stranger_and_nothing_of_them_stays_behind():
     before = threading.active_count()
     with Hosts(1, proxies=1) as at, Hosts() as others:
-        with pytest.raises(OSError):
-            shown_to(connected(at, others.client_certificate("mallory")))
+        with contextlib.closing(connected(at, others.client_certificate("mallory"))) as stranger:
+            with pytest.raises(OSError):
+                shown_to(stranger)
         kept = connected(at)
         assert shown_to(kept) == "nobody"
     assert kept.sock.recv(1) == b""
