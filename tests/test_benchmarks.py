@@ -9,10 +9,8 @@ pytestmark = pytest.mark.slow
 
 SMALLEST = {
     "certificates.forks": ("context dropped, 4 threads", ["--children", "2"]),
-    "probe_overhead": ("wall of probe / bare", ["stage-1-today", "--n", "3", "--delay", "0.1",
-                                                "--pairs", "3"]),
     "verdicts_under_load": ("verdicts that differ", ["1", "2"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SMALLEST)

@@ -1,5 +1,6 @@
 """Complaints about requests and its certificates: what is counted in a stack, and by our hosts."""
 
+import contextlib
 import http.client
 import json
 import socket
@@ -8,6 +9,7 @@ import threading
 from urllib.parse import urlsplit
 
 import pytest
+from here import eventually
 
 from casebook import stacks
 from casebook.cases.certificates import complaints
@@ -97,14 +99,12 @@ def test_a_host_that_is_not_there_makes_no_rows():
         socket.create_connection((urlsplit(gone).hostname, urlsplit(gone).port), timeout=5)
 
 
-# The hosts themselves, asked by the standard library
-
-
-def connected(at: Hosts, url: str, cert: str | None = None) -> http.client.HTTPSConnection:
+def connected(at: Hosts, cert: str | None = None) -> http.client.HTTPSConnection:
+    """A connection of the standard library to the first host."""
     context = ssl.create_default_context(cafile=at.ca_file)
     if cert:
         context.load_cert_chain(cert)
-    address = urlsplit(url)
+    address = urlsplit(at.urls[0])
     return http.client.HTTPSConnection(address.hostname, address.port, timeout=10, context=context)
 
 
@@ -113,54 +113,14 @@ def shown_to(connection: http.client.HTTPSConnection) -> str:
     return json.loads(connection.getresponse().read())["shown"]
 
 
-def test_hosts_say_whose_certificate_they_saw_and_keep_connections():
-    with Hosts(2) as at:
-        first, second = at.urls
-        nobody, bob = connected(at, first), connected(at, second, at.client_certificate("bob"))
-        assert [shown_to(nobody), shown_to(bob)] == ["nobody", "bob"]
-        kept = nobody.sock
-        assert shown_to(nobody) == "nobody" and nobody.sock is kept
-        # A certificate of another authority is refused, and a client that trusts nobody refuses.
-        with Hosts() as others, pytest.raises(OSError):
-            shown_to(connected(at, first, others.client_certificate("mallory")))
-        with pytest.raises(ssl.SSLCertVerificationError):
-            http.client.HTTPSConnection(nobody.host, nobody.port, timeout=10).connect()
-        assert shown_to(bob) == "bob"
-        for connection in (nobody, bob):
-            connection.close()
-
-
-def test_the_reception_closes_what_is_open():
-    with Hosts(2) as at:
-        open_ones = [connected(at, url) for url in [*at.urls, at.urls[1]]]
-        assert [shown_to(each) for each in open_ones] == ["nobody"] * 3
-        desk = urlsplit(at.reception)
-        asked = http.client.HTTPConnection(desk.hostname, desk.port, timeout=10)
-        asked.request("POST", "/")
-        assert asked.getresponse().status == 200
-        asked.close()
-        for each in open_ones:
-            assert each.sock.recv(1) == b""
-            each.close()
-        again = connected(at, at.urls[1])
-        assert shown_to(again) == "nobody"
-        again.close()
-
-
-def test_proxies_tunnel_and_nothing_stays_behind():
+def test_hosts_refuse_a_stranger_and_nothing_of_them_stays_behind():
     before = threading.active_count()
-    with Hosts(1, proxies=2) as at:
-        host = urlsplit(at.urls[0])
-        for proxy in at.proxies:
-            tunnelled = connected(at, proxy)
-            tunnelled.set_tunnel(host.hostname, host.port)
-            assert shown_to(tunnelled) == "nobody"
-            tunnelled.close()
-        kept = connected(at, at.urls[0])
+    with Hosts(1, proxies=1) as at, Hosts() as others:
+        with contextlib.closing(connected(at, others.client_certificate("mallory"))) as stranger:
+            with pytest.raises(OSError):
+                shown_to(stranger)
+        kept = connected(at)
         assert shown_to(kept) == "nobody"
     assert kept.sock.recv(1) == b""
     kept.close()
-    for thread in threading.enumerate():
-        if thread.daemon and "process_request" in thread.name:
-            thread.join(10)
-    assert threading.active_count() <= before
+    assert eventually(lambda: threading.active_count() <= before)

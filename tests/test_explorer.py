@@ -1,6 +1,5 @@
 """The explorer of the preface and the timelines of chapters: their data, and in a browser."""
 
-import dataclasses
 import html
 import itertools
 import json
@@ -8,6 +7,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -32,20 +32,22 @@ def timeline(combination: case.Combination, scheme: str, n: int) -> case.Timelin
     """An invented run: requests of 100 ms, together or one after the other, handshakes of 3 ms."""
     name = f"{combination.python}: {' + '.join(combination.parts)}"
     serial = scheme == "https" and name in IN_TURN
-    rows = []
+    events = []
     for page in range(n):
         at = 5 + page * (110 if serial else 4)
-        shake = [at, at + 3.0] if scheme == "https" else [None, None]
-        rows.append(
-            [page, 1.0, at, *shake, at + 3, at + 3.2, at + 3.3, at + 103, at + 103, at + 104]
-        )
-    wall_s = rows[-1][-1] / 1000
+        parts = [("connect", 1, at), ("send", at + 3, at + 3.2), ("wait", at + 3.3, at + 103)]
+        parts += [("handshake", at, at + 3)] if scheme == "https" else []
+        parts += [("receive", at + 103, at + 104)]
+        events += [(page, event, start / 1000, end / 1000) for event, start, end in parts]
+    wall_s = events[-1][-1]
     # The first beat is that of the start, just before the fetch.
-    beats = [-0.1] + ([] if serial else [10.0 * i for i in range(1, int(100 * wall_s))])
-    source = "live" if case.is_live(n) else "reference"
+    beats = [-0.0001] + ([] if serial else [i / 100 for i in range(1, int(100 * wall_s))])
     return case.Timeline(
-        combination, scheme, n, "9.9.9", wall_s, rows, beats, source, "2026-11-22T04:05:00Z"
-    )
+        combination.stack, "timeline", n, case.DELAY_S, "9.9.9", "", "2026-11-22T04:05:00Z",
+        "live" if case.is_live(n) else "reference",
+        {"timeline": events, "heartbeats": beats, "wall_s": wall_s},
+        combination=combination, scheme=scheme,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +63,14 @@ def ten(shown: list[case.Timeline], verdict: str) -> case.Timeline:
 # ---------------------------------------------------------------- the data
 
 
-def test_phases_are_one_row_for_each_request_and_can_be_read_back():
+def test_phases_are_one_row_for_each_request():
+    parts = [(0, "connect", 0, 1), (0, "send", 1, 1.2), (0, "wait", 1.2, 101)]
+    parts += [(0, "receive", 101, 102), (1, "connect", 0.5, 1.5), (1, "handshake", 1.5, 4.5)]
+    parts += [(1, "send", 4.5, 4.6), (1, "wait", 4.6, 90), (1, "receive", 90, 91)]
+    frame = pd.DataFrame(parts, columns=["page", "event", "start_s", "end_s"])
+    frame[["start_s", "end_s"]] /= 1000
     rows = [[0, 0.0, 1.0, None, None, 1.0, 1.2, 1.2, 101.0, 101.0, 102.0]]
     rows += [[1, 0.5, 1.5, 1.5, 4.5, 4.5, 4.6, 4.6, 90.0, 90.0, 91.0]]
-    frame = phases.as_frame(rows)
-    assert list(frame.columns) == ["page", "event", "start_s", "end_s"]
-    assert len(frame) == 9
     assert phases.of_requests(frame) == rows
     assert phases.most_waiting(frame) == 2
     again = pd.DataFrame([(1, "connect", 0.2, 0.3)], columns=frame.columns)
@@ -132,16 +136,16 @@ def test_a_quick_build_measures_some_and_a_full_one_all(monkeypatch):
 
 
 def test_what_is_recorded_stands_in_and_says_so(monkeypatch, shown):
-    monkeypatch.setattr(case, "_measure", lambda todo: [timeline(*each) for each in todo])
+    monkeypatch.setattr(case, "measured", lambda todo: [timeline(*each) for each in todo])
     monkeypatch.setattr(case.measure, "can_run", lambda each: each.python == "today")
-    recorded = [dataclasses.replace(each, source="reference") for each in shown]
-    monkeypatch.setattr(case, "_recorded", lambda: recorded)
+    recorded = [replace(each, source="reference") for each in shown]
+    monkeypatch.setattr(case, "recorded", lambda: recorded)
     sources = {}
     for each in case.timelines():
         sources.setdefault(each.source, set()).add((each.combination.python, each.scheme, each.n))
     assert sources["live"] == {("today", over, n) for over in case.SCHEMES for n in (10,)}
     assert ("2.7", "https", 10) in sources["reference"]
-    monkeypatch.setattr(case, "_recorded", lambda: recorded[:5])
+    monkeypatch.setattr(case, "recorded", lambda: recorded[:5])
     assert {each.combination.python for each in case.timelines()} == {"2.7", "today"}
 
 
@@ -153,7 +157,7 @@ def test_timelines_are_measured_with_the_steps_of_their_combination():
         if each.python == "today" and each.parts[-1:] == ("gevent_openssl",)
     )
     assert unused.stack == injected.stack
-    seen = case._measure([(unused, "https", 3), (injected, "http", 3), (injected, "https", 3)])
+    seen = case.measured([(unused, "https", 3), (injected, "http", 3), (injected, "https", 3)])
     found = {(each.combination, each.scheme): each for each in seen}
     assert found[injected, "https"].most == 1
     assert found[injected, "http"].most > 1 and found[unused, "https"].most > 1
@@ -164,7 +168,7 @@ def test_timelines_are_measured_with_the_steps_of_their_combination():
 
 
 def test_everything_is_recorded_as_it_is_asked_for():
-    recorded = case._recorded()
+    recorded = case.recorded()
     found = {(each.combination, each.scheme, each.n) for each in recorded}
     assert found == set(case.everything())
     for each in recorded:
@@ -214,7 +218,8 @@ def test_a_loop_that_never_beats_is_blocked_and_no_loop_is_none(shown):
     chart = charts.timeline({"blocked": blocked})
     assert "The event loop was blocked for 1.10 s at longest" in chart.alt
     assert ">blocked for 1.10 s at longest<" in chart.html and ">event loop<" in chart.html
-    without = charts.timeline({"none": dataclasses.replace(blocked, heartbeats_ms=[])})
+    no_loop = replace(blocked, answer=blocked.answer | {"heartbeats": []})
+    without = charts.timeline({"none": no_loop})
     assert ">no event loop<" in without.html and "blocked" not in without.html
 
 

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from casebook import places, stacks
-from casebook.cases.certificates import cores, counts, handshakes, loading, preloads
+from casebook.cases.certificates import cores, counts, handshakes, loading
 from casebook.cases.certificates.loading import Task
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
-from casebook.runs import reference, trust
+from casebook.runs import trust
 from casebook.runs.decisions import ratio
 from casebook.stacks import environments, scripts
 
@@ -22,22 +22,18 @@ OLD = ("stage-1-py27", "stage-1-py37")
 def test_every_load_is_counted_and_found_in_the_context():
     tasks = [Task(certificates=0, loads=3), Task(certificates=10, loads=4)]
     tasks += [Task(certificates=10, way="default", loads=2), Task(loads=4, threads=4)]
+    tasks += [Task(loads=4, processes=2)]
     frame = loading.measure("stage-1-today", tasks, repeats=2)
     assert list(frame.columns) == loading.COLUMNS
     for _, rows in frame.groupby("repeat"):
-        assert list(rows["contexts"]) == [3, 4, 2, 4]
-        assert list(rows["loads"]) == [0, 4, 2, 4]
-        assert list(rows["certificates"]) == [0, 10, 10, ALL]
-        assert list(rows["way"]) == ["none", "file", "default", "file"]
-        assert list(rows["how"]) == ["one thread"] * 3 + ["4 threads"]
-    assert set(frame["source"]) == {"live"}
-
-
-def test_processes_load_beside_each_other_and_their_time_is_counted():
-    frame = loading.measure("stage-1-today", Task(loads=4, processes=2))
-    assert list(frame["how"]) == ["2 processes"] and frame["loads"].isna().all()
-    assert (frame["cpu_ms"] > 0.5).all()
+        assert list(rows["contexts"]) == [3, 4, 2, 4, 4]
+        assert list(rows["loads"].fillna(-1)) == [0, 4, 2, 4, -1]  # not known of processes
+        assert list(rows["certificates"]) == [0, 10, 10, ALL, ALL]
+        assert list(rows["way"]) == ["none", "file", "default", "file", "file"]
+        assert list(rows["how"]) == ["one thread"] * 3 + ["4 threads", "2 processes"]
+    assert (frame["cpu_ms"] > 0).all() and frame["cpu_ms"].iloc[-1] > 0.5
     assert frame["cpu_ms"].equals(frame["user_ms"] + frame["system_ms"])
+    assert set(frame["source"]) == {"live"}
 
 
 def test_each_stack_takes_the_tasks_that_are_its_own():
@@ -53,14 +49,10 @@ def test_each_stack_takes_the_tasks_that_are_its_own():
 def test_what_asks_for_two_cores_is_not_decided_without_them():
     question = ratio("cpu_ms", "10 threads", "one thread", by="how", above=1.2)
     asked = cores.on_two_cores(question)
-    hows = {"10 threads": 3.0, "one thread": 1.0, "2 processes, computing": 1.9}
-    rows = [
-        {"repeat": repeat, "how": how, "way": "compute" if "computing" in how else "file"}
-        | {"cpu_ms": cpu_ms, "wall_ms": 1.0}
-        for repeat in range(1, 9)
-        for how, cpu_ms in hows.items()
-    ]
-    frame = pd.DataFrame(rows)
+    hows = [("10 threads", 3.0), ("one thread", 1.0), ("2 processes, computing", 1.9)]
+    rows = [(repeat, *each, 1.0) for repeat in range(1, 9) for each in hows]
+    frame = pd.DataFrame(rows, columns=["repeat", "how", "cpu_ms", "wall_ms"])
+    frame["way"] = frame["how"].str.contains("computing").map({True: "compute", False: "file"})
     assert asked.decide(frame).outcome == "holds" == question.decide(frame).outcome
     # A useless cure fails: what is asked has no part in the gate.
     same = frame.assign(cpu_ms=frame["cpu_ms"].replace(3.0, 1.0))
@@ -74,14 +66,6 @@ def test_what_asks_for_two_cores_is_not_decided_without_them():
     assert decided.outcome == "not-here" and "no second core was free" in decided.because
 
 
-@pytest.mark.parametrize("version", loading.OPENSSLS)
-def test_each_openssl_is_the_one_that_its_stack_is_named_for(version):
-    tasks = [Task(loads=1), Task(loads=1, way="default")]
-    frame = loading.measure(f"openssl-{version}-today", tasks)
-    assert frame["openssl"].str.startswith(f"OpenSSL {version}").all()
-    assert (frame["certificates"] == ALL).all()
-
-
 def test_the_default_bundle_held_the_gil_once_and_a_file_never_did():
     frame = loading.measure([*OLD, "stage-1-today"], loading.WATCHED)
     beats = frame.groupby(["stack", "way"])["beats"].median()
@@ -90,13 +74,18 @@ def test_the_default_bundle_held_the_gil_once_and_a_file_never_did():
     assert min(beats["stage-1-today"]) > 5
 
 
-def test_openssl_3_0_takes_more_locks_than_any_other_and_always_as_many():
+def test_each_openssl_is_its_stacks_own_and_3_0_takes_more_locks_than_any_other():
     names = [f"openssl-{version}-today" for version in loading.OPENSSLS]
-    locks = counts.locks(names).set_index("stack")["locks"]
-    assert locks.idxmax() == "openssl-3.0-today"
-    assert locks["openssl-3.0-today"] > 5 * locks.drop("openssl-3.0-today").max()
-    again = counts.locks("openssl-3.0-today")["locks"].iloc[0]
-    assert abs(again / locks["openssl-3.0-today"] - 1) < 0.02
+    tasks = [Task(loads=1), Task(loads=1, way="default"), loading.COUNTED]
+    frame = loading.measure(names, tasks, repeats=2)
+    assert (frame["certificates"] == ALL).all() and set(frame["source"]) == {"live"}
+    named = "openssl-" + frame["openssl"].str.extract(r"OpenSSL (\S+)")[0]
+    for name, of in zip(frame["stack"], named, strict=True):
+        assert of.startswith(name.removesuffix("-today"))
+    locks = frame.groupby("stack")["locks"].agg(["min", "max"])
+    most, others = locks.loc["openssl-3.0-today"], locks.drop("openssl-3.0-today")
+    assert most["min"] > 5 * others["max"].max()
+    assert most["max"] / most["min"] < 1.02
 
 
 #: Two counters that only a writer may see apart, eight threads that take the lock in turns.
@@ -143,11 +132,11 @@ int main(void)
 
 
 def test_locks_whose_readers_are_apart_still_exclude_a_writer(tmp_path):
-    preload = preloads.compiled(loading.APART, tmp_path)
+    apart = loading.compiled(loading.APART, tmp_path)
     source, program = tmp_path / "excludes.c", tmp_path / "excludes"
     source.write_text(_EXCLUDES)
     # Without a lock the program notices.
-    for further, variables, left_with in ([], preload.variables, 0), (["-DNO_LOCK"], {}, 1):
+    for further, variables, left_with in ([], apart, 0), (["-DNO_LOCK"], {}, 1):
         command = ["cc", "-O2", "-pthread", *further, "-o", program, source]
         subprocess.run(command, check=True, timeout=60)
         assert subprocess.run([program], env=variables, timeout=60).returncode == left_with
@@ -174,16 +163,7 @@ def test_the_instructions_of_a_load_are_the_same_each_time(monkeypatch):
 def test_in_the_quick_mode_recorded_instructions_are_given_and_say_so():
     frame = counts.instructions()
     assert set(frame["source"]) == {"reference"}
-    assert list(frame["stack"]) == list(counts.INSTRUCTIONS_OF)
-
-
-def test_without_a_compiler_the_recorded_locks_are_given_and_say_so(monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    frame = counts.locks(["openssl-1.1.1-today", "openssl-3.0-today"])
-    assert list(frame["source"]) == ["reference"] * 2
-    assert frame["locks"].iloc[0] * 50 < frame["locks"].iloc[1]
-    with pytest.raises(RunFailed, match=r"stage-1-today: .*C compiler.*has no count"):
-        counts.locks("stage-1-today")
+    assert list(frame["stack"]) == list(counts.RECORDED)
 
 
 def test_truststore_loads_at_each_handshake_and_the_standard_library_once():
@@ -194,18 +174,26 @@ def test_truststore_loads_at_each_handshake_and_the_standard_library_once():
         assert set(frame.xs(n, level="n")["handshakes"]) == {n}
 
 
-def test_tasks_out_of_range_are_refused_by_name():
-    for task, said in (
-        (Task(way="zip"), "choose one of: file, default"),
-        (Task(certificates=ALL + 1), f"certifi has {ALL}"),
-        (Task(loads=10, threads=3), "cannot be shared evenly by 3"),
-        (Task(loads=4, threads=2, processes=2), "one of the two"),
-        (Task(loads=0), "1 to 10000 loads"),
-    ):
-        with pytest.raises(UsageError, match=said):
-            loading.measure("stage-1-today", task)
+@pytest.mark.parametrize(
+    "asked, said",
+    [
+        (dict(way="zip"), "choose one of: file, default"),
+        (dict(preload="zip"), "choose locks_apart or rwlocks"),
+        (dict(certificates=ALL + 1), f"certifi has {ALL}"),
+        (dict(loads=10, threads=3), "cannot be shared evenly by 3"),
+        (dict(loads=4, threads=2, processes=2), "one of the two"),
+        (dict(loads=0), "1 to 10000 loads"),
+    ],
+)
+def test_tasks_out_of_range_are_refused_by_name(asked, said):
+    with pytest.raises(UsageError, match=said):
+        Task(**asked)
+
+
+@pytest.mark.parametrize("ask", [handshakes.measure, lambda n: loading.measure("", Task(), n)])
+def test_repeats_out_of_range_are_refused(ask):
     with pytest.raises(UsageError, match="choose 1 to 1000"):
-        handshakes.measure(0)
+        ask(0)
 
 
 def test_a_load_that_fails_is_no_measurement(tmp_path):
@@ -227,21 +215,22 @@ def test_a_build_takes_what_was_measured_and_a_reader_measures_anew(monkeypatch)
     assert not first.equals(loading.measure("stage-1-today", task))
 
 
-def test_what_stands_in_for_an_old_python_is_recorded():
-    for name, tasks in loading.RECORDED:
-        for task in tasks:
-            rows = loading.recorded(name, [task])
-            assert rows and {row["source"] for row in rows} == {"reference"}
-        assert loading.recorded(name, [Task(threads=30, loads=30)]) == []
-    text = (places.DATA / "reference" / "loading.json").read_text()
-    assert str(places.ROOT) not in text and "/home/" not in text
-    assert set(reference.kinds("handshakes")["context"]) == set(handshakes.CONTEXTS)
-    assert set(reference.kinds("instructions")["stack"]) == set(counts.INSTRUCTIONS_OF)
-
-
-def test_without_python_3_7_its_rows_are_the_reference_machines(no_old_pythons):
-    frame = loading.measure(["stage-1-py37", "stage-1-today"], loading.WATCHED)
+def test_what_cannot_be_measured_here_is_the_reference_machines(no_old_pythons, monkeypatch):
+    """Without old Pythons, without a C compiler, and elsewhere than on Linux."""
+    tasks = loading.RECORDED | {"stage-1-today": loading.WATCHED}
+    frame = loading.measure(list(tasks), tasks)
     sources = frame.groupby("stack")["source"].unique().map(list).to_dict()
-    assert sources == {"stage-1-py37": ["reference"], "stage-1-today": ["live"]}
+    assert sources == {name: ["reference"] for name in loading.RECORDED} | {
+        "stage-1-today": ["live"]
+    }
+    assert len(frame) == sum(map(len, tasks.values()))
+    locks = frame[frame["preload"] == loading.COUNTER].set_index("stack")["locks"]
+    assert locks["openssl-1.1.1-today"] * 50 < locks["openssl-3.0-today"]
     with pytest.raises(MissingInterpreter, match=r"needs Python 3\.7"):
         loading.measure("stage-1-py37", Task())
+    with pytest.raises(RunFailed, match=r"stage-1-today: .*C compiler.*has no such load"):
+        loading.measure("stage-1-today", loading.COUNTED)
+    monkeypatch.setattr(handshakes.platform, "system", lambda: "Darwin")
+    shared = handshakes.measure(n=3, repeats=1)
+    assert set(shared["context"]) == set(handshakes.CONTEXTS)
+    assert set(shared["instead"]) == {"n = 20 instead of 3"}

@@ -5,7 +5,6 @@ import shutil
 import socket
 import subprocess
 
-import pandas as pd
 import pytest
 
 from casebook import places, server
@@ -31,15 +30,13 @@ def ask(lab: server.Server, **spec) -> dict:
 
 @needs("go")
 def test_each_page_has_a_connection_of_its_own_and_all_share_one_load():
-    [run] = near_limit.measure_runs([30], delay_s=0.3)
-    assert (run.stack, run.client, run.ok) == ("go", "go", 30)
-    seen = run.counters
-    assert (seen["connections"], seen["handshakes"], seen["requests"]) == (30, 30, 30)
-    assert seen["load_verify_locations"] == seen["contexts"] == 1
-    assert seen["peak_in_flight"] > 1 and run.verdict == "concurrent"
+    [run] = near_limit.measure(30, delay_s=0.3).itertuples()
+    assert (run.stack, run.client, run.ok, run.source) == ("go", "go", 30, "live")
+    assert run.counters_connections == run.counters_handshakes == run.counters_requests == 30
+    assert run.counters_load_verify_locations == run.counters_contexts == 1
+    assert run.counters_peak_in_flight > 1 and run.verdict == "concurrent"
     assert run.wall_s > 0.3 and 0 < run.cpu_s <= run.process_cpu_s
     assert run.peak_rss_kib > 1024
-    assert run.versions["go"].startswith("go1")
 
 
 @needs("go")
@@ -60,62 +57,39 @@ def test_is_built_once(capsys):
 
 
 @needs("go")
-def test_a_page_that_is_not_there_is_named(https):
-    answer = ask(https, url=f"{https.url}/nowhere")
-    assert answer["failure"]["page"] == 0 and answer["failure"]["type"] == "WrongStatus"
-    with pytest.raises(RunFailed, match=r"page 0.*404"):
-        run_record.check("go", 3, answer)
-
-
-@needs("go")
-def test_does_not_trust_an_authority_that_it_was_not_told_of(https):
-    with server.start() as other:
-        answer = ask(https, trusted=str(other.ca_file))
-    assert answer["failure"]["type"] == "x509.UnknownAuthorityError"
-    assert all(response["status"] is None for response in answer["responses"])
-    assert ask(https)["failure"] is None
-
-
-@needs("go")
-def test_a_file_without_certificates_is_no_run(https, tmp_path):
+def test_what_it_cannot_fetch_is_named_and_it_waits_no_longer_than_it_is_told(https, tmp_path):
     empty = tmp_path / "empty.pem"
     empty.write_text("")
-    answer = ask(https, trusted=str(empty))
-    assert answer["failure"]["type"] == "CertificatesNotLoaded"
-
-
-@needs("go")
-def test_waits_no_longer_than_it_is_told(https):
+    missing = ask(https, url=f"{https.url}/nowhere")
+    with pytest.raises(RunFailed, match=r"WrongStatus at page 0.*404"):
+        run_record.check("go", 3, missing)
+    with server.start() as stranger:
+        distrusted = ask(https, trusted=str(stranger.ca_file))
+    assert distrusted["failure"]["type"] == "x509.UnknownAuthorityError"
+    assert all(response["status"] is None for response in distrusted["responses"])
+    assert ask(https, trusted=str(empty))["failure"]["type"] == "CertificatesNotLoaded"
     with socket.create_server(("127.0.0.1", 0)) as silent:
         answer = ask(https, url=f"https://127.0.0.1:{silent.getsockname()[1]}", n=1, bound_s=0.5)
-    assert answer["failure"]["page"] == 0
-    assert answer["wall_s"] < 20
+    assert answer["failure"]["page"] == 0 and answer["wall_s"] < 20
+    well = ask(https)
+    assert well["failure"] is None and well["versions"]["go"].startswith("go1")
 
 
 def test_without_go_the_reference_machine_speaks_or_what_is_missing_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    (tmp_path / "reference").mkdir()
-    monkeypatch.setattr(places, "DATA", tmp_path)
     assert not near_limit.is_here()
-    for ask in (near_limit.measure, near_limit.measure_runs):
-        with pytest.raises(MissingInterpreter, match="needs Go"):
-            ask([7])
-
-    columns = dict.fromkeys(run_record.FRAME_COLUMNS)
-    row = columns | {"stack": "go", "client": "go", "n": 7, "scheme": "https"}
-    row |= {"delay_s": 1.0, "wall_s": 1.1}
-    table = pd.DataFrame([row, row | {"n": 70}, row | {"stack": "stage-1-today"}])
-    table.assign(source="reference").to_csv(tmp_path / "reference" / "runs.csv", index=False)
-    frame = near_limit.measure([7])
-    assert list(frame["source"]) == ["reference"] and list(frame["n"]) == [7]
-    assert list(near_limit.measure([8])["instead"]) == ["n = 7 instead of 8"]
-
+    frame = near_limit.measure([10])
+    assert list(frame["source"]) == ["reference"] and list(frame["n"]) == [10]
     times = decisions.ratio("wall_s", "cured-today", "go", below=4)
-    mixed = near_limit.measure(7, delay_s=0, beside=["cured-today"], until=times)
+    mixed = near_limit.measure(8, delay_s=0, beside=["cured-today"], until=times)
     assert set(mixed["stack"]) == {"go", "cured-today"}
+    assert set(mixed["instead"]) == {"n = 10 instead of 8", ""}
     assert times.decide(mixed).outcome == "not-here"  # of two machines
+    monkeypatch.setattr(places, "DATA", tmp_path)
+    with pytest.raises(MissingInterpreter, match="needs Go"):
+        near_limit.measure(10)
 
 
 def test_sizes_have_their_range():
     with pytest.raises(UsageError, match="n is 0"):
-        near_limit.measure_runs([0])
+        near_limit.measure(0)

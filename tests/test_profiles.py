@@ -17,23 +17,16 @@ def injected():
     return observe(STACK, "profile", n=5, delay_s=0.1)
 
 
-def test_one_wait_for_each_response_and_the_rest_in_handshakes(injected):
-    (waits,) = profiles.waits({"this run": injected}).itertuples()
-    assert waits.profile == "this run"
-    assert waits.responses == 5
-    assert waits.all == waits.responses + waits.handshakes
-    assert waits.all == profiles.calls_of(injected, "do_poll")
-
-
-def test_recv_into_calls_itself_after_each_wait(injected):
-    by = profiles.callers(injected, "recv_into", "contrib/pyopenssl.py")
-    assert by.loc[by["by_itself"], "calls"].sum() == 5
+def test_one_wait_for_each_response_after_which_recv_into_calls_itself(injected):
+    waited = profiles.waited(injected)
+    assert waited["responses"] == waited["again"] == 5
+    assert waited["all"] == 5 + waited["handshakes"] == profiles.calls_of(injected, "do_poll")
     assert profiles.counts(profiles.line(injected, "recv_into", "contrib/pyopenssl.py")) == "10/5"
 
 
 def test_waits_are_told_round_by_round_in_turns():
     some = level("poll_s", where={"delay_s": 0.1}, above=0)
-    frame = profiles.waits_in_rounds(STACK, 3, [0.05, 0.1], until=[some], looks=(2,))
+    frame = profiles.in_rounds(STACK, profiles.waited, 3, [0.05, 0.1], until=[some], looks=(2,))
     turns = frame[["repeat", "delay_s"]].to_numpy().tolist()
     assert turns == [[1, 0.05], [1, 0.1], [2, 0.1], [2, 0.05]]
     assert frame["key"].nunique() == 4
@@ -55,18 +48,23 @@ def test_two_profiles_stand_side_by_side(injected):
     caller = f"wait.py:{profiles.line(injected, 'do_poll')['line']}(do_poll)"
     again = profiles.beside({"": injected}, only=[caller, "poll, built in"])
     assert list(again["where"]) == ["poll, built in", f"urllib3/util/{caller}"]
-    with pytest.raises(UsageError, match="no_such"):
-        profiles.beside({"": injected}, only=["no_such"])
 
 
-def test_a_line_that_is_not_there_or_not_the_only_one_is_refused(injected):
-    with pytest.raises(UsageError, match="0 times"):
-        profiles.line(injected, "no_such_function")
-    with pytest.raises(UsageError, match="name a file"):
-        profiles.line(injected, "send")
-    with pytest.raises(UsageError, match="nobody calls"):
-        profiles.callers(injected, "no_such_function")
+@pytest.mark.parametrize(
+    "ask, said",
+    [
+        (lambda seen: profiles.line(seen, "no_such_function"), "0 times"),
+        (lambda seen: profiles.line(seen, "send"), "name a file"),
+        (lambda seen: profiles.callers(seen, "no_such_function"), "nobody calls"),
+        (lambda seen: profiles.beside({"": seen}, only=["no_such"]), "no_such"),
+        (profiles.all_threads, "client='threads'"),
+        (profiles.one_stack, "client='threads'"),
+    ],
+)
+def test_what_is_not_in_a_profile_or_not_alone_is_refused(injected, ask, said):
     assert profiles.calls_of(injected, "no_such_function") == 0
+    with pytest.raises(UsageError, match=said):
+        ask(injected)
 
 
 @pytest.fixture(scope="module")
@@ -99,12 +97,6 @@ def test_on_one_stack_own_times_add_up_to_the_clock(threads):
     assert profiles.line(frame, "get", "threads.py")["pcalls"] < 6
 
 
-def test_a_profile_without_threads_is_refused(injected):
-    for read in (profiles.all_threads, profiles.one_stack):
-        with pytest.raises(UsageError, match="client='threads'"):
-            read(injected)
-
-
 def test_one_profile_sees_one_thread_or_all_of_them_on_one_stack():
     frame = cprofile.by_python(n=6)
     assert len(frame) >= 1
@@ -124,12 +116,12 @@ def test_one_profile_of_two_threads_books_time_to_the_one_that_returns_first():
     assert together.between(0.95, 1.05).all() and (frame["wall_s"] >= 0.06).all()
 
 
-def test_recordings_in_rounds_say_what_one_function_takes():
-    first = level("to_next", above=1)
-    frame = profiles.threads_in_rounds("requests-2.34.2-today", LOAD, n=3, until=first)
-    assert (frame["calls"] == 3).all() and frame["key"].is_unique
-    assert frame["cpu_share"].between(0, 1).all()
-    assert first.decide(frame).outcome == "holds"
+def test_threads_are_recorded_in_rounds():
+    def loads(seen):
+        return {"loads": profiles.line(profiles.all_threads(seen), LOAD)["calls"]}
+
+    asked = {"n": 3, "client": "threads", "trust": "bundle"}
+    assert list(profiles.in_rounds("requests-2.34.2-today", loads, **asked)["loads"]) == [3]
 
 
 def test_the_lines_of_a_published_profile_are_as_printed():
@@ -143,7 +135,7 @@ def test_the_lines_of_a_published_profile_are_as_printed():
 
 def test_from_further_away_each_thread_waits_for_what_it_reads():
     far = {"latency_s": 0.02, "n": 4, "client": "threads", "trust": "bundle"}
-    frame = profiles.all_threads(distance.observe("requests-2.34.2-today", "profile", **far))
+    frame = profiles.all_threads(distance.profile("requests-2.34.2-today", **far))
     read = profiles.line(frame, "<method 'read' of '_ssl._SSLSocket' objects>")
     assert read["tottime_s"] > 4 * 2 * 0.02 > read["cpu_s"]
     assert profiles.line(frame, LOAD)["calls"] == 4

@@ -9,7 +9,7 @@ from casebook import places, stacks
 from casebook.cases import reference_run
 from casebook.charts import picture
 from casebook.errors import UsageError
-from casebook.runs import analysis, measurements, modes, observations, reference
+from casebook.runs import analysis, measurements, modes, observations, reference, rounds
 from casebook.runs.rounds import several
 from casebook.stacks import environments
 
@@ -18,7 +18,7 @@ FOLDER = places.DATA / "reference"
 
 def rows(**wanted):
     """The reference runs with these values in these columns."""
-    frame = reference.runs()
+    frame = reference.rows("runs")
     for column, value in wanted.items():
         frame = frame[frame[column] == value]
     return frame
@@ -29,31 +29,24 @@ def needed(names) -> set[str]:
     return {name for name in names if stacks.get(name).python != "today"}
 
 
-def test_every_stack_of_the_first_case_is_in_the_reference_run_at_every_size():
-    https = rows(client="grequests", scheme="https", trust="authority", delay_s=1.0)
-    verdicts = analysis.verdicts(https)
-    assert not needed(set(reference_run.matrix()) - set(verdicts.index))
-    for name, of_stack in https.groupby("stack"):
-        sizes = {3, 5, 10} | ({30, 100} if verdicts[name] == "concurrent" else set())
-        sizes |= {1, 30} if name in reference_run.STAGES_2019 else set()
-        once = {30} if name in reference_run.SERIAL_2019 else set()
-        counts = of_stack.groupby("n").size().to_dict()
-        assert set(counts) == sizes, name
-        assert min(counts[n] for n in sizes - once) >= reference_run.REPEATS, name
-    assert set(https["source"]) == {"reference"}
-
-
 def test_every_run_that_is_planned_is_recorded():
     for names, asked in reference_run.plan():
         schemes = several(asked.get("scheme", "https"))
         for name, scheme, client in product(names, schemes, several(asked.get("client"))):
             wanted = {"stack": name, "client": client or stacks.get(name).client, "scheme": scheme}
-            wanted |= {key: asked[key] for key in ("trust", "delay_s") if key in asked}
+            wanted |= {"trust": asked.get("trust", "authority")}
+            wanted |= {"delay_s": asked.get("delay_s", modes.FULL.delay_s)}
             found = rows(**wanted)
             if found.empty and not needed([name]):
                 continue
-            sizes = asked.get("n", modes.FULL.ns)
-            assert set(sizes) <= set(found["n"]), (name, asked)
+            sizes = set(asked.get("n", modes.FULL.ns))
+            if "n" not in asked and analysis.verdict_of(found) == analysis.CONCURRENT:
+                sizes |= set(modes.FULL.ns_if_concurrent)
+            taken = found.groupby("n")["repeat"].agg(set)
+            for size in sizes:
+                repeats = rounds.numbers(asked.get("repeats", modes.FULL.repeats))
+                assert set(repeats) <= taken.get(size, set()), (name, asked, size)
+    assert set(rows()["source"]) == {"reference"}
 
 
 def test_each_client_of_the_lab_server_is_planned_somewhere():
@@ -79,7 +72,7 @@ def test_everything_that_chapters_look_at_in_old_stacks_is_recorded():
     for what in reference_run.OBSERVED:
         steps = what.get("steps", stacks.get(what["name"]).steps)
         n, delay_s = what.get("n", 10), what.get("delay_s", 0.1)
-        seen = observations.reference(what["name"], what["kind"], steps, n, delay_s)
+        seen = observations.recorded(what["name"], what["kind"], steps, n, delay_s)
         assert seen is not None and seen.source == "reference", what
         assert len(seen.frame), what
 
@@ -87,7 +80,9 @@ def test_everything_that_chapters_look_at_in_old_stacks_is_recorded():
 def test_the_machine_is_described_and_nothing_names_a_place_on_it():
     machine = reference.machine()
     assert {"recorded_at", "processor", "cores", "kernel", "python", "openssl"} <= set(machine)
-    assert machine["stacks"]["stage-2-py27"]["pyopenssl"] == "19.0.0"
+    for name, package in {"stage-2-py27": "pyopenssl", "hyper-py37": "hyper"}.items():
+        installed = environments.ensure(stacks.get(name)).versions
+        assert machine["stacks"][name][package] == installed[package]
     size = 0
     for path in FOLDER.rglob("*"):
         if path.is_file():
@@ -105,18 +100,11 @@ def test_the_readme_shows_the_reference_run():
 
 
 def test_each_row_names_the_clean_commit_and_the_day_that_made_it():
-    frame = reference.runs()
+    frame = reference.rows("runs")
     assert set(frame["schema"]) == {measurements.SCHEMA}
     for column in ("commit", "measured_at", "process_cpu_s", "unit_ms", "cores"):
         assert frame[column].notna().all(), column
     assert not frame["commit"].str.contains("dirty|unknown").any()
-
-
-def test_versions_are_those_of_each_environment():
-    versions = reference.machine()["stacks"]
-    for name, package in {"stage-2-py27": "cffi", "hyper-py37": "hyper"}.items():
-        installed = environments.ensure(stacks.get(name)).versions
-        assert versions[name][package] == installed[package]
 
 
 def test_a_tree_that_differs_from_its_commit_is_not_recorded(monkeypatch):

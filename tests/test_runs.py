@@ -1,11 +1,13 @@
 import json
 import pstats
+import shutil
 
+import pandas as pd
 import pytest
 
 from casebook import places
 from casebook.errors import RunFailed
-from casebook.runs import again, measurements, observations, run_record
+from casebook.runs import again, measurements, observations, reference, run_record
 from casebook.stacks import digests
 
 ASKED = dict(
@@ -56,23 +58,16 @@ def test_a_run_with_a_wrong_response_is_an_error_that_names_it(changed, said):
         run_record.from_answer(answer(**changed), None, **ASKED)
 
 
-def test_digest_changes_with_each_part_and_with_file_contents(tmp_path):
-    (tmp_path / "probe.py").write_text("a = 1")
-    first = digests.of(tmp_path, {"n": 3})
-    assert digests.of(tmp_path, {"n": 3}) == first
-    assert digests.of(tmp_path, {"n": 4}) != first
-    (tmp_path / "probe.py").write_text("a = 2")
-    assert digests.of(tmp_path, {"n": 3}) != first
-
-
 def test_a_digest_sees_what_code_does_and_not_where_it_lies(tmp_path):
-    def digest(source, name="code.py"):
-        (tmp_path / name).write_text(source)
-        return digests.of(tmp_path / name)
+    def digest(source, folder="here", n=3):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "code.py").write_text(source)
+        return digests.of(tmp_path / folder, {"n": n})
 
     first = digest('"""Says."""\nfrom casebook import runs\nimport json\nx = runs.one(1)  # why\n')
     moved = '"""Better."""\nfrom casebook.runs import runs\n\nimport json\nx = runs.one(1)\n'
-    assert digest(moved, "elsewhere.py") == first
+    assert digest(moved, "elsewhere") == first
+    assert digest(moved, n=4) != first
     assert digest(moved.replace("import json\n", "")) != first  # the order of imports can matter
     assert digest(moved.replace("one(1)", "one(2)")) != first
 
@@ -81,31 +76,21 @@ def test_a_digest_survives_a_move_and_sees_only_what_is_executed(tmp_path):
     (tmp_path / "probe.py").write_text("import steps\n")
     (tmp_path / "steps.py").write_text("def take():\n    import late\n")
     (tmp_path / "late.py").write_text("x = 1\n")
-    first = digests.of(digests.executed(tmp_path / "probe.py"))
-    without = digests.of(digests.executed(tmp_path / "probe.py", {"late"}))
-    (tmp_path / "new_probe.py").write_text("import probe\n")
-    assert digests.of(digests.executed(tmp_path / "probe.py")) == first  # a new one voids nothing
-    moved = tmp_path / "elsewhere"
-    moved.mkdir()
-    for name in ("probe.py", "steps.py", "late.py"):
-        (tmp_path / name).rename(moved / name)
-    assert digests.of(digests.executed(moved / "probe.py")) == first
+
+    def of(folder, without=()):
+        return digests.of(digests.executed(folder / "probe.py", without))
+
+    first, without = of(tmp_path), of(tmp_path, {"late"})
+    (tmp_path / "new_probe.py").write_text("import probe\n")  # a new one voids nothing
+    moved = shutil.copytree(tmp_path, tmp_path / "elsewhere")
+    assert of(tmp_path) == of(moved) == first
     (moved / "late.py").write_text("x = 2\n")
-    assert digests.of(digests.executed(moved / "probe.py")) != first
-    assert digests.of(digests.executed(moved / "probe.py", {"late"})) == without
+    assert of(moved) != first and of(moved, {"late"}) == without
 
 
-@pytest.fixture
-def store(tmp_path, monkeypatch):
-    """The folder of an empty store, in a build."""
+def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(tmp_path, monkeypatch):
     monkeypatch.setattr(places, "RUNS", tmp_path / "runs")
     monkeypatch.setenv("CASEBOOK_BUILD", "1")
-    return places.RUNS
-
-
-def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(
-    store, tmp_path, monkeypatch
-):
     values = iter(range(9))
 
     def taken():
@@ -129,14 +114,6 @@ def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(
     assert taken()["value"] == 2  # a reader measures anew
 
 
-def test_store_gives_back_what_was_saved_and_never_a_half(store):
-    assert measurements.load("x") is None
-    measurements.save("x", {"wall_s": 1.0})
-    (store / "y.7.part").write_text('{"wall')  # a writer that was killed
-    assert measurements.load("x") == {"wall_s": 1.0}
-    assert measurements.load("y") is None
-
-
 def test_a_profile_survives_the_way_into_a_dump_and_back(tmp_path, monkeypatch):
     rows = [
         {"file": "a.py", "line": 1, "function": "f", "nc": 20, "cc": 10, "tt": 0.5, "ct": 1.5}
@@ -145,20 +122,21 @@ def test_a_profile_survives_the_way_into_a_dump_and_back(tmp_path, monkeypatch):
         | {"callers": []},
     ]
     seen = observations.Observation(
-        stack="s", kind="profile", n=10, delay_s=1.0, python="2.7.18", steps=["grequests"],
+        stack="s", kind="profile", n=10, delay_s=1.0, python="2.7.18", steps="grequests",
         measured_at="2026-01-01T00:00:00Z", source="live", answer={"profile": rows},
     )  # fmt: skip
-    monkeypatch.setattr(observations, "folder", lambda: tmp_path)
-    observations.save_reference(seen, tmp_path)
-    back = observations.reference("s", "profile", ["grequests"], n=10, delay_s=1.0)
+    monkeypatch.setattr(places, "DATA", tmp_path)
+    folder = observations.folder()
+    row = observations.kept(seen, folder)
+    reference.save(pd.DataFrame([row]), folder.with_suffix(".jsonl"))
+    assert "profile" not in row["answer"]
+    back = observations.recorded("s", "profile", ["grequests"], n=10, delay_s=1.0)
     assert back.source == "reference" and back.instead == ""
-    other = observations.reference("s", "profile", ["grequests"], n=10, delay_s=0.1)
+    other = observations.recorded("s", "profile", ["grequests"], n=10, delay_s=0.1)
     assert other.instead == "a delay in seconds of 1 instead of 0.1"
     assert back.answer["profile"] == rows
     assert back.frame["function"].tolist() == ["g", "f"]
 
-    stats = pstats.Stats(str(tmp_path / "s.prof"))
+    stats = pstats.Stats(str(folder / "s.prof"))
     assert stats.stats["a.py", 1, "f"][:2] == (10, 20)  # primitive calls, then all calls
     assert stats.stats["a.py", 1, "f"][4] == {("b.py", 2, "g"): (20, 10, 0.5, 1.5)}
-    kept = json.loads((tmp_path / "s-profile-grequests.json").read_text())
-    assert "profile" not in kept["answer"]

@@ -6,16 +6,16 @@ over plain HTTP, with several numbers of requests. A build measures some of thes
 """
 
 import dataclasses
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
 import pandas as pd
 
-from casebook import places, stacks
-from casebook.runs import analysis, measure, measurements, modes, phases, trust
+from casebook import stacks
+from casebook.runs import analysis, measure, measurements, modes, phases, reference, trust
 from casebook.runs.bench import Bench
+from casebook.runs.observations import Observation
 from casebook.runs.progress import Progress
 from casebook.stacks import environments
 from casebook.words import REFERENCE, join
@@ -32,9 +32,6 @@ PUBLISHED_SIZES = (3, 5, 10)
 
 #: What can be installed and used, in the order in which it is ticked.
 PARTS = ("pyopenssl", "injected", "gevent_openssl", "recv_into")
-
-#: What a row of explorer.json has of a timeline, beside its combination.
-_KEPT = ("scheme", "n", "delay_s", "version", "wall_s", "measured_at", "requests", "heartbeats_ms")
 
 
 @dataclass(frozen=True)
@@ -78,40 +75,32 @@ COMBINATIONS = (
 )
 
 
-@dataclass(frozen=True)
-class Timeline:
-    """What became of the requests of one combination.
-
-    requests: as casebook.runs.phases has them, ms; heartbeats_ms: when the event loop beat.
-    version: of Python, exactly. wall_s: of this run, with the instrument in it. source: live or
-    reference; measured_at: UTC, ISO 8601.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Timeline(Observation):
+    """What became of the requests of one combination: the observed timeline of its stack."""
 
     combination: Combination
     scheme: str
-    n: int
-    version: str
-    wall_s: float
-    requests: list
-    heartbeats_ms: list
-    source: str
-    measured_at: str
-    delay_s: float = DELAY_S
 
     @property
-    def stack(self) -> str:
-        """The name of its stack."""
-        return self.combination.stack
+    def version(self) -> str:
+        """The Python's, exactly."""
+        return self.python
 
     @property
-    def frame(self) -> pd.DataFrame:
-        """As an observed timeline has it: page, event, start_s, end_s."""
-        return phases.as_frame(self.requests)
+    def wall_s(self) -> float:
+        """Of this run, with the instrument in it."""
+        return round(self.answer["wall_s"], 4)
 
     @property
-    def heartbeats(self) -> pd.Series:
-        """When the event loop ran its heartbeat, seconds from the start of the fetch."""
-        return pd.Series(self.heartbeats_ms, name="t_s", dtype=float) / 1000
+    def requests(self) -> list[phases.Row]:
+        """As casebook.runs.phases has them, ms."""
+        return phases.of_requests(self.frame, 1)
+
+    @property
+    def heartbeats_ms(self) -> list[float]:
+        """When the event loop beat."""
+        return [round(1000 * each, 1) for each in self.heartbeats]
 
     @property
     def most(self) -> int:
@@ -150,12 +139,16 @@ def timelines() -> list[Timeline]:
     Where a Python is missing, the recorded ones stand in; what was not recorded is measured, where
     it can be. Raises as measure.observe.
     """
-    shown = {(each.combination, each.scheme, each.n): each for each in _recorded()}
+    shown = {_choice(each): each for each in recorded()}
     here = {each for each in COMBINATIONS if measure.can_run(each.as_stack())}
     choices = everything()
     todo = [each for each in choices if each[0] in here and (is_live(each[2]) or each not in shown)]
-    shown |= zip(todo, _measure(todo), strict=True)
+    shown |= {_choice(each): each for each in measured(todo)}
     return [shown[each] for each in choices if each in shown]
+
+
+def _choice(shown: Timeline) -> Choice:
+    return shown.combination, shown.scheme, shown.n
 
 
 def table(shown: Iterable[Timeline]) -> pd.DataFrame:
@@ -185,51 +178,37 @@ def overview(shown: Iterable[Timeline]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def record() -> list[dict]:
-    """Every timeline, measured now: the rows of explorer.json."""
-    commit = measurements.commit()
+def recorded() -> list[Timeline]:
+    """The timelines of the reference machine: of stacks and steps that are still combined."""
+    known = {(each.stack, " ".join(each.as_stack().steps)): each for each in COMBINATIONS}
     return [
-        {"python": each.combination.python, "parts": each.combination.parts, "commit": commit}
-        | {name: getattr(each, name) for name in _KEPT}
-        for each in _measure(everything())
+        Timeline(**row, combination=known[row["stack"], row["steps"]])
+        for row in reference.rows("explorer").to_dict("records")
+        if (row["stack"], row["steps"]) in known
     ]
 
 
-def _recorded() -> list[Timeline]:
-    path = places.DATA / "reference" / "explorer.json"
-    rows = json.loads(path.read_text())["timelines"] if path.exists() else []
-    known = {(each.python, each.parts): each for each in COMBINATIONS}
-    found = []
-    for row in rows:
-        combination = known.get((row["python"], tuple(row["parts"])))
-        if combination:
-            kept = {name: row[name] for name in _KEPT}
-            found.append(Timeline(combination, source=REFERENCE, **kept))
-    return found
+def record() -> pd.DataFrame:
+    """Every timeline, measured now, as the rows that `recorded` reads."""
+    rows = []
+    for each in measured(everything()):
+        events = each.frame.round(4).to_numpy().tolist()
+        beats = [ms / 1000 for ms in each.heartbeats_ms]
+        answer = {"wall_s": each.wall_s, "timeline": events, "heartbeats": beats}
+        answer["commit"] = measurements.commit()
+        rows.append(vars(each) | {"answer": answer})
+    return pd.DataFrame(rows).drop(columns="combination")
 
 
-def _measure(todo: list[Choice]) -> list[Timeline]:
+def measured(choices: list[Choice]) -> list[Timeline]:
+    """Timelines, measured now."""
     found = []
-    with Progress(len(todo), "the explorer's timelines") as progress:
-        for each in todo:
-            found.append(_timeline(*each))
+    with Progress(len(choices), "the explorer's timelines") as progress:
+        for combination, scheme, n in choices:
+            environment = environments.ensure(combination.as_stack())
+            how = {"n": n, "delay_s": DELAY_S, "client": environment.stack.client}
+            with Bench(scheme) as bench:
+                seen = bench.observation(environment, "timeline", **how, trust=trust.AUTHORITY)
+            found.append(Timeline(**vars(seen), combination=combination, scheme=scheme))
             progress.step()
     return found
-
-
-def _timeline(combination: Combination, scheme: str, n: int) -> Timeline:
-    environment = environments.ensure(combination.as_stack())
-    parameters = {"n": n, "delay_s": DELAY_S, "client": environment.stack.client}
-    with Bench(scheme) as bench:
-        seen = bench.observation(environment, "timeline", **parameters, trust=trust.AUTHORITY)
-    return Timeline(
-        combination=combination,
-        scheme=scheme,
-        n=seen.n,
-        version=seen.python,
-        wall_s=round(seen.answer["wall_s"], 4),
-        requests=phases.of_requests(seen.frame, 1),
-        heartbeats_ms=[round(1000 * each, 1) for each in seen.heartbeats],
-        source=seen.source,
-        measured_at=seen.measured_at,
-    )

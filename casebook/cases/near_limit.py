@@ -22,7 +22,6 @@ from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
 from casebook.runs import measurements, reference, rounds, run_record, trust
 from casebook.runs.bench import Bench
 from casebook.runs.measure import check_parameters
-from casebook.runs.measure import measure as measure_stacks
 from casebook.runs.rounds import in_turns, several
 from casebook.runs.run_record import Run
 from casebook.server import Server
@@ -39,7 +38,6 @@ _OFFLINE = {
 }  # fmt: skip
 _PASSED_ON = ("PATH", "HOME", "TMPDIR", "GOROOT", "GOCACHE", "XDG_CACHE_HOME")
 _BUILT_WITHIN_S = 600
-_WITHOUT_GO = "the near-limit needs Go (https://go.dev/dl/) on the PATH"
 
 
 def is_here() -> bool:
@@ -54,7 +52,7 @@ def build() -> Path:
     when it cannot be built.
     """
     if not is_here():
-        raise MissingInterpreter(f"{_WITHOUT_GO}.")
+        raise MissingInterpreter("the near-limit needs Go (https://go.dev/dl/) on the PATH.")
     program = places.LOCAL / "near_limit" / digests.of(SOURCE, _go("version")) / "near_limit"
     if not program.exists():
         environments.say("building casebook/cases/near_limit.go")
@@ -86,48 +84,35 @@ def measure(
 
     n: sizes. beside: stacks that are measured in the same rounds, in turns with it. All trust a
     full bundle (trust.BUNDLE). until, looks: as for measure.measure. Without Go its rows are the
-    reference machine's. Raises as measure.measure.
+    reference machine's. Raises as measure.measure; RunFailed also where a response was not over a
+    connection of its own.
     """
-    sizes = several(n)
-    how: dict[str, Any] = {"delay_s": delay_s, "beside": beside}
-    if is_here():
-        return run_record.frame(measure_runs(sizes, repeats=repeats, **how)).assign(instead="")
-    rows = recorded(sizes)
-    if rows.empty:
-        raise MissingInterpreter(f"{_WITHOUT_GO}, and none like it was recorded.")
-    rows = rows if 1 in rounds.numbers(repeats) else rows.iloc[:0]  # it was recorded once
-    if not beside:
-        return rows
-    others = measure_stacks(beside, sizes, delay_s, repeats, trust=trust.BUNDLE)
-    return pd.concat([rows, others], ignore_index=True)
+    sizes, repeats = several(n), rounds.numbers(repeats)
+    check_parameters(sizes, delay_s, len(repeats), client=None, scheme="https")
+    here, known = is_here(), recorded(sizes)
+    if here or known.empty:
+        build()  # raises where there is no Go
+    ready = [environments.ensure(stacks.get(name)) for name in beside]
+    ways = product(sizes, [None, *ready] if here else ready)
+    same: dict[str, Any] = {"delay_s": delay_s, "trust": trust.BUNDLE}
+    with Bench() as bench:
+        runs = [
+            bench.run(who, repeat, n=size, client=who.stack.client, **same)
+            if who
+            else _run(bench, n=size, repeat=repeat, **same)
+            for repeat, (size, who) in in_turns(ways, repeats)
+        ]
+    frame = run_record.frame(runs).assign(instead="")
+    if here:
+        return frame
+    known = known[known["repeat"].isin(repeats)]
+    return pd.concat([known, frame], ignore_index=True) if runs else known
 
 
 def recorded(ns: Iterable[int]) -> pd.DataFrame:
     """The reference machine's runs of the near-limit at these sizes, or at the nearest where none
     of them was recorded: columns run_record.FRAME_COLUMNS, and `instead`."""
-    return reference.stand_in(reference.runs(), {"stack": GO}, {"n": list(ns)})
-
-
-def measure_runs(
-    ns: Iterable[int],
-    delay_s: float = 1.0,
-    repeats: int | range = 1,
-    beside: Iterable[str] = (),
-) -> list[Run]:
-    """As `measure`, here and now, without a fallback. Raises RunFailed when a response is wrong
-    or was not over a connection of its own."""
-    ns = list(ns)
-    check_parameters(ns, delay_s, len(rounds.numbers(repeats)), client=None, scheme="https")
-    build()  # raises where there is no Go
-    ready = [environments.ensure(stacks.get(name)) for name in beside]
-    same: dict[str, Any] = {"delay_s": delay_s, "trust": trust.BUNDLE}
-    with Bench() as bench:
-        return [
-            bench.run(who, repeat, n=n, client=who.stack.client, **same)
-            if who
-            else _run(bench, n=n, repeat=repeat, **same)
-            for repeat, (n, who) in in_turns(product(ns, [None, *ready]), repeats)
-        ]
+    return reference.stand_in(reference.rows("runs"), {"stack": GO}, {"n": list(ns)})
 
 
 def _run(bench: Bench, **parameters: Any) -> Run:

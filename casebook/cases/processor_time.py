@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,7 @@ def of_programs(
     imports among them), source, measured_at, and measurements.COLUMNS. Raises RunFailed when a
     response is wrong, and MissingInterpreter.
     """
-    parameters = {"client": "threads", "n": n, "one_core": one_core, "sample": False}
-    return _in_rounds(names, parameters, repeats)
+    return _programs(names, repeats, client="threads", n=n, one_core=one_core, sample=False)
 
 
 @rounds.decidable
@@ -68,22 +68,7 @@ def by_part(names: Iterable[str], n: int = 100, repeats: int | range = 1) -> pd.
     cpu_ms (for one request), share (of the whole fetch), source, measured_at, and
     measurements.COLUMNS. Raises as `of_programs`.
     """
-    parameters = {"client": "grequests", "n": n, "one_core": False, "sample": True}
-    return _by_part(_in_rounds(names, parameters, repeats))
-
-
-def _in_rounds(
-    names: Iterable[str], parameters: dict[str, Any], repeats: int | range
-) -> pd.DataFrame:
-    ready = [environments.ensure(stacks.get(name)) for name in names]
-    with Bench() as bench, tempfile.TemporaryDirectory(prefix="casebook-") as name:
-        turns = in_turns(ready, repeats)
-        rows = [_row(bench, Path(name), parameters, *each) for each in turns]
-    return pd.DataFrame(rows).drop(columns="sample")
-
-
-def _by_part(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows with what was spent on `parts`: a row for each part that any of them has."""
+    frame = _programs(names, repeats, client="grequests", n=n, one_core=False, sample=True)
     spent = pd.DataFrame(list(frame.pop("parts"))).fillna(0.0).rename(columns=PARTS)
     shares = spent.div(spent.sum(axis="columns"), axis="index")
     figures = pd.DataFrame({"cpu_s": spent.stack(), "share": shares.stack()})
@@ -92,31 +77,35 @@ def _by_part(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(cpu_ms=1000 * frame.pop("cpu_s") / frame["n"])
 
 
-def _row(
-    bench: Bench, folder: Path, parameters: dict[str, Any], repeat: int, environment: Environment
-) -> dict[str, Any]:
-    """The row of one program. folder: for what its program reads."""
-    stack, client = environment.stack, clients.file_of(parameters["client"])
-    cure = [places.CURE] if "shared_context" in stack.steps else []
+def _programs(names: Iterable[str], repeats: int | range, **parameters: Any) -> pd.DataFrame:
+    """Programs in turns: a row each, with the parameters and what the probe answers."""
+    rows = []
+    with Bench() as bench, tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        ready = [environments.ensure(stacks.get(name)) for name in names]
+        for repeat, environment in in_turns(ready, repeats):
+            stack = environment.stack
+            code = [PROBE, clients.file_of(parameters["client"]), Path(__file__), *_cure(stack)]
+            key = measurements.key_of([*code, *server.MADE_OF], stack, parameters, repeat)
+            measured = partial(_measured, bench, Path(folder), environment, parameters)
+            found = measurements.stored_or_new(key, measured)
+            same = {"stack": stack.name, "repeat": repeat, "source": LIVE}
+            rows.append(parameters | same | found)
+    return pd.DataFrame(rows).drop(columns="sample")
 
-    def measured() -> dict[str, Any]:
-        spec = parameters | {"client": client, "cure": ""}
-        if cure:
-            spec["cure"] = _compiled(environment, folder)
-        return _measured(bench.lab(), folder, environment, spec)
 
-    code = [PROBE, client, Path(__file__), *cure, *server.MADE_OF]
-    key = measurements.key_of(code, stack, parameters, repeat)
-    found = measurements.stored_or_new(key, measured)
-    return parameters | {"stack": stack.name, "repeat": repeat, "source": LIVE} | found
+def _cure(stack: stacks.Stack) -> list[Path]:
+    return [places.CURE] if "shared_context" in stack.steps else []
 
 
 def _measured(
-    lab: server.Server, folder: Path, environment: Environment, spec: dict[str, Any]
+    bench: Bench, folder: Path, environment: Environment, parameters: dict[str, Any]
 ) -> dict[str, Any]:
-    n = spec["n"]
+    """One program. folder: for what it reads."""
+    lab, n = bench.lab(), parameters["n"]
     full = trust.of_name(trust.BUNDLE, lab.ca_file, folder)
-    spec |= {"url": lab.url, "bundle": full.bundle}
+    spec = parameters | {"url": lab.url, "bundle": full.bundle}
+    spec["client"] = clients.file_of(parameters["client"])
+    spec["cure"] = _compiled(environment, folder) if _cure(environment.stack) else ""
     began = time.perf_counter()
     answer = scripts.ask(environment, PROBE, spec, 60 + n, variables=full.variables)
     wall_s = time.perf_counter() - began

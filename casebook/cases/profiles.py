@@ -13,17 +13,15 @@ from casebook import stacks, words
 from casebook.errors import UsageError
 from casebook.runs import rounds, trust
 from casebook.runs.bench import Bench
-from casebook.runs.observations import Observation
+from casebook.runs.observations import COUNTS, Observation
 from casebook.runs.observations import folder as folder
-from casebook.runs.rounds import in_turns
+from casebook.runs.rounds import in_turns, several
 from casebook.stacks import environments
 
 #: What reads a response through pyOpenSSL: on Python 2, and on Python 3.
 _READING = ("recv", "recv_into")
 #: The system's poll as Python 2.7 and 3 name it in a profile, and not what makes the object.
 _POLL = r"method '?poll\b"
-#: What the figures of a profile are called in a probe's answer, and here.
-_FIGURES = {"nc": "calls", "cc": "pcalls", "cpu": "cpu_s", "tt": "tottime_s", "ct": "cumtime_s"}
 
 
 def _lines(profile: Observation | pd.DataFrame, function: str, file: str) -> pd.DataFrame:
@@ -56,8 +54,10 @@ def counts(row: pd.Series) -> str:
     return str(calls) if calls == primitive else f"{calls}/{primitive}"
 
 
-def callers(observation: Observation, function: str, file: str = "") -> pd.DataFrame:
-    """Who called a function (as for `line`), most calls first.
+def callers(
+    observation: Observation, function: str | Iterable[str], file: str = ""
+) -> pd.DataFrame:
+    """Who called a function (as for `line`) or any of several, most calls first.
 
     One row per caller: caller (its name), file, calls (made from it), cumtime_s (spent in them),
     by_itself (whether the function called itself), source, measured_at.
@@ -68,10 +68,10 @@ def callers(observation: Observation, function: str, file: str = "") -> pd.DataF
             "file": its_file,
             "calls": calls,
             "cumtime_s": cumtime_s,
-            "by_itself": (its_file, at, caller) == (row["file"], row["line"], function),
+            "by_itself": (its_file, at, caller) == (row["file"], row["line"], row["function"]),
         }
         for row in observation.answer["profile"]
-        if row["function"] == function and file in row["file"]
+        if row["function"] in several(function) and file in row["file"]
         for its_file, at, caller, _, calls, _, cumtime_s in row["callers"]
     ]
     if not rows:
@@ -130,94 +130,63 @@ def waits(observations: dict[str, Observation]) -> pd.DataFrame:
     observations: label -> Observation of kind `profile`. Columns: profile, handshakes, responses
     (calls made from wrap_socket, and from recv or recv_into), all, source.
     """
-    rows = []
-    for label, observation in observations.items():
-        by = callers(observation, "wait_for_read").groupby("caller")["calls"].sum()
-        shaken, read = by.get("wrap_socket", 0), int(by.reindex(_READING).sum())
-        rows.append((label, shaken, read, by.sum(), observation.source))
-    return pd.DataFrame(rows, columns=["profile", "handshakes", "responses", "all", "source"])
+    rows = [
+        {"profile": label} | waited(seen) | {"source": seen.source}
+        for label, seen in observations.items()
+    ]
+    return pd.DataFrame(rows)[["profile", "handshakes", "responses", "all", "source"]]
 
 
-@rounds.decidable
-def waits_in_rounds(
-    name: str, n: int, delays_s: Iterable[float], repeats: int | range = 1
-) -> pd.DataFrame:
-    """How long a stack with pyOpenSSL waits in urllib3, from profiles in turns.
+def waited(seen: Observation) -> dict[str, float]:
+    """What a stack with pyOpenSSL waits for in urllib3's wait_for_read, from a profile.
 
-    delays_s: seconds the server waits, one profile for each in every round. until, looks: what
-    is to be decided (casebook/runs/rounds.py). One row per profile: stack, n, delay_s, repeat,
-    poll_s (the system's `poll` alone), all_s (the own times of all functions), responses and
-    response_s (calls of wait_for_read for responses, and the time in them), again (how often
-    recv or recv_into called itself), wall_s, source, measured_at, key. Raises RunFailed and
-    MissingInterpreter.
+    handshakes, responses (calls made from wrap_socket, and from recv or recv_into), all (calls);
+    response_s (the time in those for responses), again (how often recv or recv_into called itself),
+    poll_s (the system's `poll` alone), all_s (the own times of all functions).
     """
-    return _in_rounds(name, _waited, n, delays_s, repeats)
-
-
-def _waited(seen: Observation) -> dict[str, float]:
     frame, by = seen.frame, callers(seen, "wait_for_read")
     for_responses = by[by["caller"].isin(_READING)]
-    [reading] = for_responses["caller"]
-    its_callers = callers(seen, reading, "contrib/pyopenssl.py")
+    reading = callers(seen, _READING, "contrib/pyopenssl.py")
     polls = frame["function"].str.contains(_POLL) & (frame["file"] == "~")
     return {
+        "handshakes": by.loc[by["caller"] == "wrap_socket", "calls"].sum(),
+        "responses": for_responses["calls"].sum(),
+        "all": by["calls"].sum(),
+        "response_s": for_responses["cumtime_s"].sum(),
+        "again": reading.loc[reading["by_itself"], "calls"].sum(),
         "poll_s": frame.loc[polls, "tottime_s"].sum(),
         "all_s": frame["tottime_s"].sum(),
-        "responses": for_responses["calls"].sum(),
-        "response_s": for_responses["cumtime_s"].sum(),
-        "again": its_callers.loc[its_callers["by_itself"], "calls"].sum(),
     }
 
 
 @rounds.decidable
-def threads_in_rounds(name: str, function: str, n: int, repeats: int | range = 1) -> pd.DataFrame:
-    """What one function takes of the processor time of n threads that trust a full bundle, from
-    recordings in rounds.
-
-    function: its name in the profile, such as "<method 'read' of '_ssl._SSLSocket' objects>".
-    until, looks: what is to be decided (casebook/runs/rounds.py). One row per recording: stack, n,
-    delay_s, repeat, calls (of the function), cpu_s (its own), cpu_share (of all functions'),
-    to_next (over that of the next function, the largest of the others), own_s (the time that
-    passed in all functions of all threads), wall_s, source, measured_at, key. Raises UsageError,
-    RunFailed and MissingInterpreter.
-    """
-
-    def taken(seen: Observation) -> dict[str, float]:
-        frame = all_threads(seen)
-        its = line(frame, function)
-        return {
-            "calls": int(its["calls"]),
-            "cpu_s": its["cpu_s"],
-            "cpu_share": its["cpu_s"] / frame["cpu_s"].sum(),
-            "to_next": its["cpu_s"] / frame["cpu_s"].drop(its.name).max(),
-            "own_s": frame["tottime_s"].sum(),
-        }
-
-    return _in_rounds(name, taken, n, [0], repeats, client="threads", trust=trust.BUNDLE)
-
-
-def _in_rounds(
+def in_rounds(
     name: str,
     figures: Callable[[Observation], dict[str, float]],
     n: int,
-    delays_s: Iterable[float],
-    repeats: int | range,
+    delays_s: Iterable[float] = (0.0,),
     client: str = "grequests",
     trust: str = trust.AUTHORITY,
+    repeats: int | range = 1,
 ) -> pd.DataFrame:
-    """Profiles of a stack in turns: one row each, with its figures."""
+    """Figures of a stack's profiles, in turns.
+
+    figures: from a profile to what is asked of it, such as `waited`. delays_s: seconds the server
+    waits, one profile for each in every round. until, looks: what is to be decided
+    (casebook/runs/rounds.py). One row per profile: stack, n, delay_s, repeat, its figures, wall_s,
+    source, measured_at, key. Raises UsageError, RunFailed and MissingInterpreter.
+    """
     environment = environments.ensure(stacks.get(name))
-    parameters: dict[str, Any] = {"n": n, "client": client, "trust": trust}
+    rows = []
     with Bench() as bench:
-
-        def row(repeat: int, delay_s: float) -> dict[str, Any]:
-            of = {"delay_s": delay_s, "repeat": repeat}
-            seen = bench.observation(environment, "profile", **parameters, **of)
-            kept = ("stack", "n", "source", "measured_at", "key")
-            made = {each: getattr(seen, each) for each in kept}
-            return made | of | figures(seen) | {"wall_s": seen.answer["wall_s"]}
-
-        return pd.DataFrame([row(*each) for each in in_turns(delays_s, repeats)])
+        for repeat, delay_s in in_turns(delays_s, repeats):
+            of = {"n": n, "delay_s": delay_s, "repeat": repeat}
+            how = {"client": client, "trust": trust}
+            seen = bench.observation(environment, "profile", **of, **how)
+            made = {each: getattr(seen, each) for each in ("source", "measured_at", "key")}
+            wall = {"wall_s": seen.answer["wall_s"]}
+            rows.append({"stack": name} | of | figures(seen) | wall | made)
+    return pd.DataFrame(rows)
 
 
 def all_threads(observation: Observation) -> pd.DataFrame:
@@ -228,7 +197,7 @@ def all_threads(observation: Observation) -> pd.DataFrame:
     thread, waiting included: those of several threads overlap), source, measured_at. Raises
     UsageError for a profile that is no recording of threads.
     """
-    return _of_threads(observation, _recorded(observation), by="cpu_s")
+    return _read(observation, lambda row: row, by="cpu_s")
 
 
 def one_stack(observation: Observation) -> pd.DataFrame:
@@ -239,22 +208,21 @@ def one_stack(observation: Observation) -> pd.DataFrame:
     booked for the function that returns. So the own times add up to the wall time of the fetch, and
     who is charged for it is as accidental as the order in which threads return.
     """
-    rows = [row | row["one_stack"] for row in _recorded(observation)]
-    return _of_threads(observation, rows, by="tottime_s").drop(columns="cpu_s")
+    frame = _read(observation, lambda row: row | row["one_stack"], by="tottime_s")
+    return frame.drop(columns="cpu_s")
 
 
-def _recorded(observation: Observation) -> list[dict[str, Any]]:
+def _read(
+    observation: Observation, read: Callable[[dict[str, Any]], dict[str, Any]], by: str
+) -> pd.DataFrame:
     rows = observation.answer["profile"]
     if not rows or "one_stack" not in rows[0]:
         raise UsageError(
             f"this profile of {observation.stack} is not of threads; observe(..., "
             "client='threads') records them all"
         )
-    return rows
-
-
-def _of_threads(observation: Observation, rows: list[dict[str, Any]], by: str) -> pd.DataFrame:
-    frame = pd.DataFrame(rows).rename(columns=_FIGURES)
-    frame = frame[["file", "line", "function", *_FIGURES.values()]]
+    figures = COUNTS | {"cpu": "cpu_s"}
+    frame = pd.DataFrame(map(read, rows)).rename(columns=figures)
+    frame = frame[["file", "line", "function", *figures.values()]]
     frame = frame.sort_values(by, ascending=False, ignore_index=True)
     return frame.assign(source=observation.source, measured_at=observation.measured_at)

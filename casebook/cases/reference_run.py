@@ -8,7 +8,7 @@ import re
 import shutil
 import ssl
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ from casebook.cases.certificates import counts, handshakes, loading
 from casebook.errors import UsageError
 from casebook.runs import decisions, measurements, modes, observations, reference, run_record, trust
 from casebook.runs.measure import measure_runs, observe
-from casebook.stacks import environments
-from casebook.words import REFERENCE
+from casebook.stacks import digests, environments
+from casebook.words import LIVE
 
 STAGES_2019 = [f"stage-{stage}-{python}" for python in ("py27", "py37") for stage in (1, 2, 3, 4)]
 #: Those of them that take one delay for each page: of 30 pages, one run is enough.
@@ -86,35 +86,20 @@ _OF_THE_BOOKSTORE = (
 
 
 def _loading(folder: Path) -> None:
-    """loading.json: what of chapter 10 has to stand in where a Python, a C compiler, valgrind or
-    Linux is missing (reference.kinds)."""
-    kinds = {"loads": loading.record(), "handshakes": handshakes.record()} | counts.record()
-    _write(folder / "loading.json", kinds)
-
-
-def _explorer(folder: Path) -> None:
-    _write(folder / "explorer.json", {"timelines": explorer.record()})
-
-
-def _write(path: Path, kinds: dict[str, list[dict]]) -> None:
-    """Rows of some kinds as JSON, a line each."""
-    parts = []
-    for kind, rows in kinds.items():
-        rounded = (
-            {name: round(of, 4) if isinstance(of, float) else of for name, of in row.items()}
-            | {"source": REFERENCE}
-            for row in rows
-        )
-        lines = [json.dumps(row, separators=(",", ":"), allow_nan=False) for row in rounded]
-        parts.append(f" {json.dumps(kind)}: [\n  " + ",\n  ".join(lines) + "\n ]")
-    path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+    """What of chapter 10 has to stand in where a Python, a C compiler, valgrind or Linux is
+    missing."""
+    for kind, case in {"loads": loading, "handshakes": handshakes, "instructions": counts}.items():
+        rows = case.record()
+        if set(rows["source"]) != {LIVE}:
+            raise UsageError(f"{kind} cannot be recorded here: some would be read, not measured.")
+        reference.save(rows, folder / f"{kind}.csv")
 
 
 #: What is recorded into files of its own: name -> what writes them into a folder.
-APART = {
+APART: dict[str, Callable[[Path], None]] = {
     "loading": _loading,
     "bookstore": visits.record,
-    "explorer": _explorer,
+    "explorer": lambda folder: reference.save(explorer.record(), folder / "explorer.jsonl"),
 }
 
 
@@ -206,20 +191,24 @@ def record(only: list[str] | None = None) -> None:
         if name != near_limit.GO:
             stacks.get(name)  # refuses a name that is none, before anything is measured
     table, versions = _measured(chosen)
-    seen = [observe(**what) for what in OBSERVED if what["name"] in chosen]
-    if only and reference.runs().size:
-        before = reference.runs()
-        table = pd.concat([before[~before["stack"].isin(chosen)], table], ignore_index=True)
+    if only:
         versions = reference.machine()["stacks"] | versions
 
+    def and_others(kind: str, rows: pd.DataFrame) -> pd.DataFrame:
+        before = reference.rows(kind) if only else pd.DataFrame()
+        others = before[~before["stack"].isin(chosen)] if len(before) else before
+        return pd.concat([each for each in (others, rows) if len(each)], ignore_index=True)
+
     with _replacing(places.DATA / "reference") as folder:
+        dumps = folder / "observations"
         if not only:
-            shutil.rmtree(folder / "observations", ignore_errors=True)
-        table.round(6).to_csv(folder / "runs.csv", index=False)
+            shutil.rmtree(dumps, ignore_errors=True)
+        those = (observe(**what) for what in OBSERVED if what["name"] in chosen)
+        seen = pd.DataFrame([observations.kept(each, dumps) for each in those])
+        reference.save(and_others("observations", seen), folder / "observations.jsonl")
+        reference.save(and_others("runs", table), folder / "runs.csv")
         machine = json.dumps(describe_machine(versions), indent=1, sort_keys=True)
         (folder / "machine.json").write_text(machine + "\n")
-        for observation in seen:
-            observations.save_reference(observation, folder / "observations")
         for name in apart:
             APART[name](folder)
 
@@ -230,11 +219,15 @@ def _measured(chosen: list[str]) -> tuple[pd.DataFrame, dict[str, dict]]:
     for names, how in plan():
         if those := [name for name in names if name in chosen]:
             measured += measure_runs(those, mode=modes.FULL, **how)
-    if near_limit.GO in chosen:
-        measured += near_limit.measure_runs(modes.FULL.crowd_ns)
     versions = {run.stack: run.versions for run in measured}
     versions |= {name: environments.ensure(stacks.get(name)).versions for name in _OF_THE_BOOKSTORE}
-    return run_record.frame(measured).assign(source=REFERENCE, key=""), versions
+    table = run_record.frame(measured)
+    if near_limit.GO in chosen:
+        near_limit.build()  # raises where there is no Go: here, nothing may stand in
+        limit = near_limit.measure(modes.FULL.crowd_ns).drop(columns="instead")
+        table = pd.concat([table, limit]) if measured else limit
+        versions[near_limit.GO] = {"go": digests.tool("go")}
+    return table.assign(key=""), versions
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ def drawn() -> str:
 
     Raises CasebookError when there is no reference run.
     """
-    frame = reference.runs()
+    frame = reference.rows("runs")
     stages = [f"stage-{stage}-{python}" for stage in (1, 2, 3, 4) for python in ("py27", "py37")]
     frame = frame[frame["stack"].isin(stages) & (frame["client"] == "grequests")]
     frame = frame[frame["delay_s"] == 1]

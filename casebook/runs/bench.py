@@ -91,11 +91,17 @@ class Bench:
 
     of_another: a server of the caller's; without one, the lab server of this process is used. Only
     measurements against that one are stored: what another server is made of cannot be known.
+    variables: further environment variables of the stacks.
     """
 
-    def __init__(self, scheme: str = "https", of_another: Server | None = None):
+    def __init__(
+        self,
+        scheme: str = "https",
+        of_another: Server | None = None,
+        variables: dict[str, str] | None = None,
+    ):
         self.scheme = of_another.url.partition(":")[0] if of_another else scheme
-        self._another = of_another
+        self._another, self._variables = of_another, variables or {}
         self._bundles = tempfile.TemporaryDirectory(prefix="casebook-")
 
     def __enter__(self) -> "Bench":
@@ -132,7 +138,7 @@ class Bench:
                 "n": parameters["n"],
                 "delay_s": parameters["delay_s"],
                 "python": answer["python"],
-                "steps": list(stack.steps),
+                "steps": " ".join(stack.steps),
                 "measured_at": measurements.now(),
                 "source": LIVE,
                 "answer": answer,
@@ -159,7 +165,8 @@ class Bench:
         lab.reset()
         answer, _ = ask_probe(
             environment, lab, **parameters,
-            verify=trusted.verify, bundle=trusted.bundle, variables=trusted.variables,
+            verify=trusted.verify, bundle=trusted.bundle,
+            variables=self._variables | trusted.variables,
         )  # fmt: skip
         return answer | {"versions": environment.versions}, lab.counters()
 

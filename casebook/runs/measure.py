@@ -72,7 +72,7 @@ def recorded(
     exactly = {"stack": stack, "client": _client(stacks.get(stack), client)}
     exactly |= {"scheme": scheme, "trust": trust}
     nearly = {} if delay_s is None else {"delay_s": [delay_s]}
-    known = reference.runs().reindex(columns=run_record.FRAME_COLUMNS)
+    known = reference.rows("runs").reindex(columns=run_record.FRAME_COLUMNS)
     rows = reference.stand_in(known, exactly, nearly | {"n": list(ns)})
     return rows if repeats is None else rows[rows["repeat"].isin(rounds.numbers(repeats))]
 
@@ -225,9 +225,9 @@ def observe(
     if steps is not None:
         stack = dataclasses.replace(stack, steps=tuple(steps))
     if not can_run(stack):
-        recorded = observations.reference(name, kind, stack.steps, n, delay_s)
-        if recorded and scheme == "https" and trust == trusts.AUTHORITY:
-            return recorded
+        found = observations.recorded(name, kind, stack.steps, n, delay_s)
+        if found and scheme == "https" and trust == trusts.AUTHORITY:
+            return found
     environment = environments.ensure(stack)
     with Bench(scheme) as bench:
         return bench.observation(environment, kind, **asked)

@@ -3,18 +3,16 @@
 Observed runs carry instruments and are slower for it, so they are never timings.
 """
 
-import json
 import marshal
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from casebook import places
-from casebook.runs.reference import stand_in
-from casebook.words import REFERENCE
+from casebook.runs import reference
 
 _COLUMNS = {
     "profile": ["file", "line", "function", "calls", "tottime_s", "cumtime_s", "pcalls"],
@@ -24,17 +22,17 @@ _COLUMNS = {
 }
 KINDS = tuple(_COLUMNS)
 
-#: What a profile's rows call their counts and times, and what the frame does.
-_COUNTS = {"nc": "calls", "cc": "pcalls", "tt": "tottime_s", "ct": "cumtime_s"}
+#: What a profile's rows call their counts and times, and what frames do.
+COUNTS = {"nc": "calls", "cc": "pcalls", "tt": "tottime_s", "ct": "cumtime_s"}
 
 
 @dataclass(frozen=True)
 class Observation:
     """One observed run of a stack.
 
-    kind: profile, trace, timeline or provenance. steps: what was done before the fetch.
-    source: live or reference. measured_at: UTC, ISO 8601. answer: what the probe reported. key:
-    its name in the store. instead: how a recorded one differs from what was asked.
+    kind: profile, trace, timeline or provenance. steps: what was done before the fetch, with
+    spaces between. source: live or reference. measured_at: UTC, ISO 8601. answer: what the probe
+    reported. key: its name in the store. instead: how a recorded one differs from what was asked.
     """
 
     stack: str
@@ -42,7 +40,7 @@ class Observation:
     n: int
     delay_s: float
     python: str
-    steps: list[Any]
+    steps: str
     measured_at: str
     source: str
     answer: dict[str, Any]
@@ -61,7 +59,7 @@ class Observation:
         rows = self.answer[self.kind]
         if self.kind == "profile":
             rows = [
-                {_COUNTS.get(name, name): value for name, value in row.items()}
+                {COUNTS.get(name, name): value for name, value in row.items()}
                 for row in sorted(rows, key=lambda row: -row["ct"])
             ]
         return pd.DataFrame(rows, columns=_COLUMNS[self.kind])
@@ -102,39 +100,33 @@ def _rows_of_dump(path: Path) -> list[dict[str, Any]]:
 
 
 def folder() -> Path:
-    """Where the reference observations are."""
+    """Where the dumps of the reference machine's profiles are."""
     return places.DATA / "reference" / "observations"
 
 
-def _name(stack: str, kind: str, steps: Iterable[str]) -> str:
-    return "-".join([stack, kind, *steps]) + ".json"
-
-
-def save_reference(observation: Observation, into: Path) -> None:
-    """Write an observation into a folder: a profile as a dump, the rest inside the JSON."""
-    names = (observation.kind, "versions", "openssl", "heartbeats")
-    answer = {name: observation.answer.get(name) for name in names if name != "profile"}
+def kept(observation: Observation, into: Path) -> dict[str, Any]:
+    """An observation as a row that `recorded` reads; a profile goes into a dump, in a folder."""
+    names = {observation.kind, "versions", "openssl", "heartbeats"} - {"profile"}
     if observation.kind == "profile":
         dump_profile(observation, into / f"{observation.stack}.prof")
-    into.mkdir(parents=True, exist_ok=True)
-    content = vars(replace(observation, source=REFERENCE, answer=answer))
-    path = into / _name(observation.stack, observation.kind, observation.steps)
-    path.write_text(json.dumps(content, separators=(",", ":")) + "\n")
+    answer = {name: observation.answer.get(name) for name in sorted(names)}
+    return vars(observation) | {"answer": answer}
 
 
-def reference(
+def recorded(
     stack: str, kind: str, steps: Iterable[str], n: int, delay_s: float
 ) -> Observation | None:
     """What the reference machine observed of a stack after these steps, or None.
 
     Where it had another n or delay, `instead` says so.
     """
-    path = folder() / _name(stack, kind, steps)
-    if not path.exists():
+    exactly = {"stack": stack, "kind": kind, "steps": " ".join(steps)}
+    rows = reference.stand_in(
+        reference.rows("observations"), exactly, {"n": [n], "delay_s": [delay_s]}
+    )
+    if rows.empty:
         return None
-    found = Observation(**json.loads(path.read_text()))
+    found = Observation(**rows.to_dict("records")[0])
     if kind == "profile":
         found.answer["profile"] = _rows_of_dump(folder() / f"{stack}.prof")
-    known = pd.DataFrame([vars(found)])
-    [row] = stand_in(known, {}, {"n": [n], "delay_s": [delay_s]}).to_dict("records")
-    return replace(found, instead=row["instead"])
+    return found

@@ -4,7 +4,6 @@ A row is the page, then the start and the end of each of EVENTS, in milliseconds
 of the fetch; None where there was no such event (plain HTTP has no handshake).
 """
 
-from collections.abc import Sequence
 from itertools import accumulate
 
 import pandas as pd
@@ -27,17 +26,6 @@ def of_requests(frame: pd.DataFrame, digits: int = 2) -> list[Row]:
         [int(page), *(e for event in EVENTS for e in ends.get((page, event), (None, None)))]
         for page in sorted(frame["page"].dropna().unique())
     ]
-
-
-def as_frame(rows: Sequence[Row]) -> pd.DataFrame:
-    """The timeline that such rows were made of: columns page, event, start_s, end_s."""
-    parts = [
-        (row[0], event, start / 1000, end / 1000)
-        for row in rows
-        for event, start, end in zip(EVENTS, row[1::2], row[2::2], strict=True)
-        if start is not None and end is not None
-    ]
-    return pd.DataFrame(parts, columns=["page", "event", "start_s", "end_s"])
 
 
 def most_waiting(frame: pd.DataFrame) -> int:

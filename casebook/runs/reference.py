@@ -25,20 +25,27 @@ def _folder() -> Path:
     return places.DATA / "reference"
 
 
-def runs() -> pd.DataFrame:
-    """The runs of the lab server, columns run_record.FRAME_COLUMNS."""
-    return _csv("runs.csv")
+def rows(kind: str) -> pd.DataFrame:
+    """What was recorded of a kind, one row each; empty where nothing was.
+
+    kind: "runs" of the lab server (columns run_record.FRAME_COLUMNS), "visits" to the bookstore
+    (`arrivals` as JSON), and "loads", "handshakes" and "instructions" of chapter 10; "observations"
+    and the "explorer"'s timelines, with the fields of observations.Observation.
+    """
+    table, lines = (_folder() / f"{kind}.{form}" for form in ("csv", "jsonl"))
+    if lines.exists():
+        return pd.DataFrame(map(json.loads, lines.read_text().splitlines()))
+    return _read(table, table.stat().st_mtime_ns).copy() if table.exists() else pd.DataFrame()
 
 
-def visits() -> pd.DataFrame:
-    """The visits to the bookstore, and `arrivals` as JSON."""
-    return _csv("visits.csv")
-
-
-def kinds(kind: str) -> pd.DataFrame:
-    """What loading.json has of a kind: loads, locks, handshakes or instructions."""
-    path = _folder() / "loading.json"
-    return pd.DataFrame(json.loads(path.read_text()).get(kind, []) if path.exists() else [])
+def save(rows: pd.DataFrame, path: Path) -> None:
+    """Keep rows as those of the reference machine: as CSV, or where the file's name ends in
+    .jsonl, because cells have parts, as a line of JSON for each."""
+    rows = rows.assign(source=REFERENCE)
+    if path.suffix == ".csv":
+        rows.round(6).to_csv(path, index=False)
+    else:
+        rows.to_json(path, orient="records", lines=True)
 
 
 def machine() -> dict[str, Any]:
@@ -54,13 +61,14 @@ def stand_in(
 ) -> pd.DataFrame:
     """The recorded rows that stand in for what was asked; empty where none do.
 
-    exactly: columns and the value that they must have. nearly: numeric columns and the values
-    that were asked for; where none of them was recorded, the nearest that was is taken, and
-    `instead` says "n = 10 instead of 7".
+    exactly: columns and the value that they must have, None for an empty cell. nearly: numeric
+    columns and the values that were asked for; where none of them was recorded, the nearest that
+    was is taken, and `instead` says "n = 10 instead of 7".
     """
     rows, instead = known, []
     for name, value in exactly.items():
-        rows = rows[rows[name] == value] if name in rows else rows.iloc[:0]
+        there = rows.get(name, pd.Series(index=rows.index, dtype=object))
+        rows = rows[there.isna() if value is None else there == value]
     for name, wanted in (nearly or {}).items():
         if rows.empty:
             break
@@ -77,14 +85,9 @@ def _farness(there: float, wanted: Collection[Any]) -> float:
     return min(abs(math.log((there + 1e-3) / (each + 1e-3))) for each in wanted)
 
 
-def _csv(name: str) -> pd.DataFrame:
-    path = _folder() / name
-    return _read(path, path.stat().st_mtime_ns).copy() if path.exists() else pd.DataFrame()
-
-
 @cache
 def _read(path: Path, changed: int) -> pd.DataFrame:
     text = dict.fromkeys(("python", "version", "release", "commit", "slow"), str)
     frame = pd.read_csv(path, dtype=text, low_memory=False)
-    names = [name for name in ("slow", "recovered", "arrivals") if name in frame]
+    names = [name for name in ("slow", "recovered", "arrivals", "preload") if name in frame]
     return frame.assign(**{name: frame[name].astype(object).fillna("") for name in names})

@@ -184,7 +184,7 @@ def _needed(client: str, engine: str, target) -> list[Stack]:
 
 def _recorded(visit: Visit) -> list[dict]:
     """The recorded visit of this kind and repeat, where there is one."""
-    known = reference.visits()
+    known = reference.rows("visits")
     rows = known if known.empty else reference.stand_in(known, asdict(visit))
     return [row | {"arrivals": json.loads(row["arrivals"])} for row in rows.to_dict("records")]
 

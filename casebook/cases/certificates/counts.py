@@ -1,15 +1,10 @@
-"""What one load of all certificates takes, counted: witnesses without a clock.
+"""The instructions that one load of all certificates takes: a witness without a clock.
 
-`instructions`: valgrind runs the load on a processor of its own making and counts (its tool
-cachegrind, without the caches). That is some 60 times slower than a load, and comes out the same
-within 0.1 %, however busy the machine is. It counts what OpenSSL does, not how long it waits:
-threads take turns in it.
+valgrind runs the load on a processor of its own making and counts (its tool cachegrind, without
+the caches). That is some 60 times slower than a load, and comes out the same within 0.1 %, however
+busy the machine is. It counts what OpenSSL does, not how long it waits: threads take turns in it.
 
-`locks`: a small library (casebook/probes/rwlocks.c), preloaded, counts how often OpenSSL takes a
-read-write lock of the C library. It counts neither mutexes, nor numbers in memory that OpenSSL
-changes atomically, nor the locks inside malloc. That needs Linux and a C compiler.
-
-Where there is no valgrind, or no compiler, the reference machine's counts are given.
+Where there is no valgrind, the reference machine's counts are given.
 """
 
 import json
@@ -26,34 +21,26 @@ import certifi
 import pandas as pd
 
 from casebook import places, stacks
-from casebook.cases.certificates import loading, preloads
 from casebook.errors import RunFailed
 from casebook.runs import measurements, modes, reference
 from casebook.runs.rounds import several
 from casebook.stacks import commands, digests, environments
 from casebook.stacks.environments import Environment
-from casebook.words import LIVE
+from casebook.words import LIVE, join
 
-#: The stacks whose instructions are recorded, and those whose locks are.
-INSTRUCTIONS_OF = ("openssl-1.1.1-today", "openssl-3.0-today", "openssl-4.0-today")
-LOCKS_OF = tuple(f"openssl-{version}-today" for version in loading.OPENSSLS)
+#: The stacks whose instructions are recorded.
+RECORDED = ("openssl-1.1.1-today", "openssl-3.0-today", "openssl-4.0-today")
 
-#: The columns of `instructions`.
 COLUMNS = [
     *("stack", "openssl", "release", "instructions", "source", "measured_at", "instead"),
     *measurements.COLUMNS,
 ]
 
-#: Where each can be counted.
-_WHERE = {
-    "instructions": "where valgrind is installed (Debian: valgrind)",
-    "locks": "on Linux with a C compiler (Debian: gcc)",
-}
 _PROBE = places.PROBES / "instructions.py"
 _WITHIN_S = 120
 
 
-def instructions(names: str | Iterable[str] = INSTRUCTIONS_OF) -> pd.DataFrame:
+def instructions(names: str | Iterable[str] = RECORDED) -> pd.DataFrame:
     """The instructions of one load of all of certifi's certificates in each stack.
 
     In the quick mode a stack that was recorded is not counted again: it takes seconds for each, and
@@ -62,62 +49,27 @@ def instructions(names: str | Iterable[str] = INSTRUCTIONS_OF) -> pd.DataFrame:
     One row a stack, columns COLUMNS. Raises RunFailed, also where nothing can be counted and
     nothing was recorded; MissingInterpreter and EnvironmentFailed.
     """
-    names = several(names)
-    given: set[str] = set()
-    if modes.current() is modes.QUICK:
-        given = set(reference.kinds("instructions").get("stack", ()))
-    if shutil.which("valgrind") is None:
-        given = set(names)
-    with ThreadPoolExecutor(max_workers=2) as together:  # counts do not mind company
-        rows = together.map(
-            lambda name: _recorded("instructions", name) if name in given else _instructions(name),
-            names,
-        )
-        return pd.DataFrame(list(rows), columns=COLUMNS)
-
-
-def locks(names: str | Iterable[str]) -> pd.DataFrame:
-    """The read-write locks that one load of all certificates takes in each stack.
-
-    One row a stack, columns loading.COLUMNS, of which `locks` is the finding: the counter makes
-    each lock dearer, so that times mean nothing here. Raises as `instructions`.
-    """
-    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        counter = preloads.compiled(places.PROBES / "rwlocks.c", Path(folder))
-        rows = [_locks(name, counter, Path(folder)) for name in several(names)]
-    return pd.DataFrame(rows, columns=loading.COLUMNS)
-
-
-def record() -> dict[str, list[dict]]:
-    """The rows that stand in elsewhere, counted now. Raises RunFailed without valgrind."""
-    return {
-        "locks": locks(LOCKS_OF).to_dict("records"),
-        "instructions": [_instructions(name) for name in INSTRUCTIONS_OF],
-    }
-
-
-def _recorded(kind: str, name: str) -> dict:
-    known = reference.kinds(kind)
-    rows = reference.stand_in(known, {"stack": name}).to_dict("records")
-    if not rows:
+    names, known = several(names), reference.rows("instructions")
+    here, quick = shutil.which("valgrind") is not None, modes.current() is modes.QUICK
+    given = reference.stand_in(known, {}).to_dict("records") if quick or not here else []
+    rows = {row["stack"]: row for row in given}
+    todo = [name for name in names if name not in rows]
+    if todo and not here:
         raise RunFailed(
-            f"{name}: {kind} are counted {_WHERE[kind]}, and the reference machine has no count of "
-            f"this stack. It has: {', '.join(known.get('stack', ())) or 'none'}."
+            "instructions are counted where valgrind is installed (Debian: valgrind), and the "
+            f"reference machine has no count of {join(todo)}. It has: {join(rows) or 'none'}."
         )
-    return rows[0]
+    with ThreadPoolExecutor(max_workers=2) as together:  # counts do not mind company
+        rows |= zip(todo, together.map(_counted, todo), strict=True)
+    return pd.DataFrame([rows[name] for name in names], columns=COLUMNS)
 
 
-def _locks(name: str, counter: preloads.Preload | None, folder: Path) -> dict:
-    environment = environments.ensure(stacks.get(name))
-    if counter:
-        task = loading.Task(loads=1)
-        [row] = loading.in_one_process(environment, [task], 1, folder, counter)
-        if row["locks"]:
-            return row
-    return _recorded("locks", name)
+def record() -> pd.DataFrame:
+    """The rows that stand in elsewhere, counted now. Raises RunFailed without valgrind."""
+    return pd.DataFrame([_counted(name) for name in RECORDED], columns=COLUMNS)
 
 
-def _instructions(name: str) -> dict:
+def _counted(name: str) -> dict:
     environment = environments.ensure(stacks.get(name))
     code = [Path(__file__), _PROBE]
     key = measurements.key_of(code, environment.stack, digests.tool("valgrind"))
@@ -139,11 +91,11 @@ def _under_valgrind(environment: Environment) -> dict:
             _WITHIN_S, {"PATH": os.defpath, "PYTHONHASHSEED": "0"},
         )  # fmt: skip
         answer = json.loads(printed)
-        loaded, idle = (_counted(Path(folder, str(answer[each]))) for each in ("loading", "idle"))
+        loaded, idle = (_read(Path(folder, str(answer[each]))) for each in ("loading", "idle"))
     return {"openssl": answer["openssl"], "instructions": loaded - idle}
 
 
-def _counted(log: Path) -> int:
+def _read(log: Path) -> int:
     found = re.search(r"I\s+refs:\s+([\d,]+)", log.read_text())
     if found is None:
         raise RunFailed(f"there is no count in cachegrind's log {log.name}. Nothing was recorded.")

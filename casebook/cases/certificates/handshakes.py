@@ -47,7 +47,7 @@ def measure(n: int | Iterable[int] = 20, repeats: int = 1) -> pd.DataFrame:
     if not all(1 <= size <= 1000 for size in sizes) or not 1 <= repeats <= 1000:
         raise UsageError(f"n is {n} and repeats {repeats}; choose 1 to 1000 of each")
     if platform.system() != "Linux":
-        rows = reference.stand_in(reference.kinds("handshakes"), {}, {"n": sizes})
+        rows = reference.stand_in(reference.rows("handshakes"), {}, {"n": sizes})
         return rows.reindex(columns=COLUMNS)
     environment = environments.ensure(stacks.get(STACK))
     code = [Path(__file__), *digests.executed(_PROBE), *server.MADE_OF]
@@ -59,9 +59,9 @@ def measure(n: int | Iterable[int] = 20, repeats: int = 1) -> pd.DataFrame:
     return pd.DataFrame([row | same for row in answer["rows"]], columns=COLUMNS)
 
 
-def record() -> list[dict]:
+def record() -> pd.DataFrame:
     """The rows that stand in where truststore loads nothing, measured now."""
-    return measure(repeats=modes.FULL.repeats).to_dict("records")
+    return measure(repeats=modes.FULL.repeats)
 
 
 def _measured(environment: Environment, sizes: list[int], repeats: int) -> list[dict]:

@@ -1,5 +1,5 @@
-"""What it costs to load a bundle of certificates, in any stack: processor time, wall time, and
-whether other threads can run meanwhile.
+"""What it costs to load a bundle of certificates, in any stack: processor time, wall time, locks
+taken, and whether other threads can run meanwhile.
 
     sizes = [Task(certificates=k) for k in (0, 1, 10, 50, None)]
     frame = measure("stage-1-today", sizes)
@@ -8,7 +8,9 @@ A stack that has pyOpenSSL loads with pyOpenSSL, and with the OpenSSL inside its
 package; the others with the standard library's ssl. The certificates are certifi's.
 """
 
-import itertools
+import os
+import platform
+import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -18,14 +20,13 @@ from typing import Any
 import pandas as pd
 
 from casebook import places, stacks
-from casebook.cases.certificates import preloads
 from casebook.errors import RunFailed, UsageError
 from casebook.runs import measurements, reference, rounds, trust
 from casebook.runs.decisions import LOOKS
 from casebook.runs.measure import can_run
 from casebook.runs.progress import Progress
 from casebook.runs.rounds import in_turns, several
-from casebook.stacks import digests, environments, scripts
+from casebook.stacks import Stack, commands, digests, environments, scripts
 from casebook.stacks.environments import Environment
 from casebook.words import LIVE
 
@@ -33,11 +34,13 @@ WAYS = ("file", "default", "compute")
 
 _PROBE = places.PROBES / "loading.py"
 
-#: Preloaded for tasks with `apart`.
-APART = places.PROBES / "locks_apart.c"
-
 #: The OpenSSLs that can be had, each in a stack of its own: "openssl-3.0-today".
 OPENSSLS = ("1.1.1", "3.0", "3.1", "3.2", "3.5", "4.0")
+
+#: Libraries in C that can be preloaded (casebook/probes): the readers of a lock share no memory,
+#: or the locks are counted.
+APART, COUNTER = "locks_apart", "rwlocks"
+PRELOADS = ("", APART, COUNTER)
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,8 @@ class Task:
     default is the same bundle; "compute" for a piece of work in Python in the place of each load.
     copies: how often the bundle has each certificate. loads: how many in all, shared evenly
     between threads or processes. watched: whether a further thread notes the time every
-    millisecond, which it can only when no other thread holds the GIL. apart: whether the readers
-    of a lock share no memory (casebook/probes/locks_apart.c in the place of the C library's).
+    millisecond, which it can only when no other thread holds the GIL. preload: the library that
+    is loaded before the C library, APART or COUNTER. Raises UsageError.
     """
 
     certificates: int | None = None
@@ -60,7 +63,22 @@ class Task:
     threads: int = 1
     processes: int = 1
     watched: bool = False
-    apart: bool = False
+    preload: str = ""
+
+    def __post_init__(self) -> None:
+        known, together = len(trust.certificates()), max(self.threads, self.processes)
+        if self.way not in WAYS:
+            raise UsageError(f"the way is {self.way!r}; choose one of: {', '.join(WAYS)}")
+        if self.preload not in PRELOADS:
+            raise UsageError(f"{self.preload!r} is not preloaded: choose {APART} or {COUNTER}")
+        if not 0 <= (self.certificates or 0) <= known:
+            raise UsageError(f"certificates is {self.certificates}; certifi has {known}")
+        if not 1 <= self.copies <= 100 or not 1 <= self.loads <= 10_000:
+            raise UsageError(f"choose 1 to 100 copies and 1 to 10000 loads, not as in {self}")
+        if min(self.threads, self.processes) != 1 or not 1 <= together <= 100:
+            raise UsageError(f"choose 1 to 100 threads or processes, one of the two: {self}")
+        if self.loads % together:
+            raise UsageError(f"{self.loads} loads cannot be shared evenly by {together}")
 
     @property
     def how(self) -> str:
@@ -70,7 +88,7 @@ class Task:
             said = f"{self.processes} processes"
         if self.way == "compute":
             return f"{said}, computing"
-        return f"{said}, locks apart" if self.apart else said
+        return f"{said}, locks apart" if self.preload == APART else said
 
     @property
     def does(self) -> str:
@@ -96,26 +114,26 @@ class Task:
 WATCHED = tuple(Task(way=way, loads=1, copies=5, watched=True) for way in ("file", "default"))
 
 #: As many threads as loads, and no lock between readers.
-TEN_APART = Task(loads=10, threads=10, apart=True)
+TEN_APART = Task(loads=10, threads=10, preload=APART)
 
-#: All of certifi's, where a number of certificates stands.
-_ALL = -1
+#: One load, whose read-write locks of the C library are counted. Neither mutexes are, nor numbers
+#: in memory that OpenSSL changes atomically, nor the locks inside malloc; and as each lock becomes
+#: dearer, its times mean nothing.
+COUNTED = Task(loads=1, preload=COUNTER)
+
+#: What is shown instead on a machine without these interpreters, or without a C compiler: the tasks
+#: of each stack.
+RECORDED = {f"openssl-{version}-today": [COUNTED] for version in OPENSSLS}
+RECORDED["openssl-3.0-today"] += [TEN_APART]
+RECORDED |= {name: list(WATCHED) for name in ("stage-1-py27", "stage-1-py37")}
+
 #: What makes two tasks the same, beside the number of certificates.
-_SAME = ("way", "copies", "threads", "processes", "watched", "apart")
-
-#: What is shown instead on a machine without these interpreters, or without a C compiler:
-#: arguments of `measure`.
-RECORDED = (
-    ("stage-1-py27", WATCHED),
-    ("stage-1-py37", WATCHED),
-    ("openssl-3.0-today", (TEN_APART,)),
-)
+_SAME = ("way", "copies", "threads", "processes", "watched", "preload")
 
 COLUMNS = [
-    *("stack", "python", "openssl", "release", "way", "certificates", "copies"),
-    *("threads", "processes", "how", "repeat", "contexts", "loads"),
-    *("wall_ms", "cpu_ms", "user_ms", "system_ms", "faults"),
-    *("beats", "stall_ms", "locks", "source", "measured_at", "instead"),
+    *("stack", "python", "openssl", "release", "asked", "certificates", *_SAME),
+    *("how", "repeat", "contexts", "loads", "wall_ms", "cpu_ms", "user_ms", "system_ms"),
+    *("faults", "beats", "stall_ms", "locks", "source", "measured_at", "instead"),
     *measurements.COLUMNS,
 ]
 
@@ -128,154 +146,137 @@ def measure(
 ) -> pd.DataFrame:
     """Measure the tasks in the stacks, in turns, each repeat in a process of its own.
 
-    tasks: of all stacks, or those of each by its name. A stack's tasks with `apart` are done in a
-    process beside that of its other tasks. until, looks: what is to be decided
+    tasks: of all stacks, or those of each by its name. A stack's tasks with `preload` are done in
+    a process beside that of its other tasks. until, looks: what is to be decided
     (casebook/runs/rounds.py).
 
     Returns one row per task and repeat, columns COLUMNS. openssl: as it names itself; release: the
     same without its date; how: who loads, in words. Per context made (or piece computed): wall_ms;
     user_ms and system_ms and both together, cpu_ms, of all threads or processes; faults (pages of
     memory that the kernel had to bring), beats of the watching thread, locks (read-write locks
-    taken, only from `counts.locks`). Of the task: contexts, loads (counted at the call; not known
+    taken, of COUNTED). Of the task: what was asked, contexts, loads (counted at the call; not known
     for processes), certificates (found in the last context), stall_ms (the longest time without a
-    beat). Where an interpreter is missing, or for `apart` a C compiler, rows are the reference
-    machine's.
+    beat). Where an interpreter is missing, or for `preload` Linux or a C compiler, rows are the
+    reference machine's.
 
     Raises UsageError, RunFailed, MissingInterpreter.
     """
     repeats = rounds.numbers(repeats)
     if not 1 <= len(repeats) <= 1000:
         raise UsageError(f"repeats is {len(repeats)}; choose 1 to 1000")
-    of_each = {
-        name: several(tasks[name] if isinstance(tasks, Mapping) else tasks)
+    its = tasks if isinstance(tasks, Mapping) else dict.fromkeys(several(names), several(tasks))
+    processes = [
+        _Process(stacks.get(name), those, preload)
         for name in several(names)
-    }
-    here: dict[str, Environment] = {}
-    rows: dict[str, list[dict]] = {}
-    for name, its in of_each.items():
-        _check(its)
-        is_here = can_run(stacks.get(name))
-        rows[name] = [] if is_here else recorded(name, its, repeats)
-        if is_here or (not rows[name] and 1 in repeats):
-            here[name] = environments.ensure(stacks.get(name))  # raises where it is missing
-    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        with Progress(len(here) * len(repeats), "loading certificates") as progress:
-            for repeat, name in in_turns(here, repeats):
-                rows[name] += _repeat(here[name], of_each[name], repeat, Path(folder))
-                progress.step()
-    return pd.DataFrame(list(itertools.chain(*rows.values())), columns=COLUMNS)
-
-
-def _check(tasks: Iterable[Task]) -> None:
-    """Raise UsageError for a task that no process can do."""
-    known = len(trust.certificates())
-    for task in tasks:
-        together = max(task.threads, task.processes)
-        if task.way not in WAYS:
-            raise UsageError(f"the way is {task.way!r}; choose one of: {', '.join(WAYS)}")
-        if not 0 <= (task.certificates or 0) <= known:
-            raise UsageError(f"certificates is {task.certificates}; certifi has {known}")
-        if not 1 <= task.copies <= 100 or not 1 <= task.loads <= 10_000:
-            raise UsageError(f"choose 1 to 100 copies and 1 to 10000 loads, not as in {task}")
-        if min(task.threads, task.processes) != 1 or not 1 <= together <= 100:
-            raise UsageError(f"choose 1 to 100 threads or processes, one of the two: {task}")
-        if task.loads % together:
-            raise UsageError(f"{task.loads} loads cannot be shared evenly by {together}")
-
-
-def recorded(name: str, tasks: Iterable[Task], repeats: range | None = None) -> list[dict]:
-    """Rows of the reference machine for these tasks in a stack; empty where it has none.
-
-    repeats: only these; None: all.
-    """
-    known = reference.kinds("loads")
-    if known.empty:
-        return []
-    known["asked"] = known["asked"].fillna(_ALL)
-    if repeats is not None:
-        known = known[known["repeat"].isin(repeats)]
-    wanted = [
-        {"stack": name, "asked": _ALL if task.certificates is None else task.certificates}
-        | {each: getattr(task, each) for each in _SAME}
-        for task in tasks
+        for preload in PRELOADS
+        if (those := [task for task in its[name] if task.preload == preload])
     ]
-    rows = [reference.stand_in(known, each).to_dict("records") for each in wanted]
-    return list(itertools.chain(*rows))
-
-
-def record() -> list[dict]:
-    """The rows that `recorded` gives, measured now: of the stacks and tasks in RECORDED."""
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        return [
-            row
-            for repeat in rounds.numbers(LOOKS[0])
-            for name, tasks in RECORDED
-            for row in _repeat(environments.ensure(stacks.get(name)), tasks, repeat, Path(folder))
-        ]
+        here = [each for each in processes if each.is_here(Path(folder))]
+        rows = {each: [] if each in here else each.recorded(repeats) for each in processes}
+        with Progress(len(here) * len(repeats), "loading certificates") as progress:
+            for repeat, each in in_turns(here, repeats):
+                rows[each] += each.rows(repeat, Path(folder))
+                progress.step()
+    return pd.DataFrame([row for each in processes for row in rows[each]], columns=COLUMNS)
 
 
-def _repeat(
-    environment: Environment, tasks: Iterable[Task], repeat: int, folder: Path
-) -> list[dict]:
-    """The rows of one repeat: those of tasks with `apart` come from a process of their own."""
-    together = [task for task in tasks if not task.apart]
-    apart = [task for task in tasks if task.apart]
-    rows = in_one_process(environment, together, repeat, folder) if together else []
-    if not apart:
-        return rows
-    if preload := preloads.compiled(APART, folder):
-        return rows + in_one_process(environment, apart, repeat, folder, preload)
-    return rows + recorded(environment.stack.name, apart, range(repeat, repeat + 1))
+def record() -> pd.DataFrame:
+    """The rows that stand in elsewhere, measured now."""
+    return measure(list(RECORDED), RECORDED, LOOKS[0])
 
 
-def in_one_process(
-    environment: Environment,
-    tasks: list[Task],
-    repeat: int,
-    folder: Path,
-    preload: preloads.Preload = preloads.NOTHING,
-) -> list[dict]:
-    """The rows of tasks in one process, stored or new; bundles are written into `folder`.
+@dataclass(frozen=True, eq=False)
+class _Process:
+    """Tasks of a stack that one process does, with the same library preloaded."""
 
-    Raises RunFailed.
-    """
-    code = [Path(__file__), *digests.executed(_PROBE)]
-    of = [asdict(task) for task in tasks], repeat, preload.made_of
-    key = measurements.key_of(code, environment.stack, *of)
-    answer = measurements.stored_or_new(
-        key, lambda: _ask(environment, tasks, folder, preload.variables)
-    )
-    same = {
-        "stack": environment.stack.name,
-        "python": answer["python"],
-        "openssl": answer["openssl"],
-        "release": " ".join(answer["openssl"].split()[:2]),
-        "repeat": repeat,
-        "source": LIVE,
-        "instead": "",
-    }
-    same |= measurements.made(answer)
-    return [same | _figures(*each) for each in zip(tasks, answer["results"], strict=True)]
+    stack: Stack
+    tasks: list[Task]
+    preload: str
 
+    def is_here(self, folder: Path) -> bool:
+        """Whether it can be run here. Its library is compiled into the folder."""
+        return can_run(self.stack) and compiled(self.preload, folder) is not None
 
-def _ask(
-    environment: Environment, tasks: list[Task], folder: Path, variables: dict[str, str]
-) -> dict:
-    """The answer of casebook/probes/loading.py: all certificates were loaded, or RunFailed."""
-    each = [asdict(task) | {"way": task.does, "bundle": task.bundle(folder)} for task in tasks]
-    spec = {
-        "library": "pyopenssl" if "pyopenssl" in environment.stack.packages else "ssl",
-        "nowhere": folder / "nothing",
-        "tasks": each,
-    }
-    answer = scripts.ask(environment, _PROBE, spec, variables=variables)
-    for task, result in zip(tasks, answer["results"], strict=True):
-        if result["certificates"] != len(task.chosen):
+    def recorded(self, repeats: range) -> list[dict]:
+        """Rows of the reference machine. Raises where it has none of these tasks at all."""
+        known, wanted = reference.rows("loads"), []
+        for task in self.tasks:
+            same = {"stack": self.stack.name, "asked": task.certificates}
+            same |= {each: getattr(task, each) for each in _SAME}
+            wanted.append(reference.stand_in(known, same))
+        rows = pd.concat(wanted)
+        if rows.empty:
+            environments.ensure(self.stack)  # raises where it is missing
             raise RunFailed(
-                f"{environment.stack.name}: {result['certificates']} certificates were loaded, "
-                f"not {len(task.chosen)}. Nothing was recorded."
+                f"{self.stack.name}: {self.preload}.c is preloaded on Linux with a C compiler "
+                "(Debian: gcc), and the reference machine has no such load of this stack."
             )
-    return answer
+        return rows[rows["repeat"].isin(repeats)].to_dict("records")
+
+    def rows(self, repeat: int, folder: Path) -> list[dict]:
+        """The rows of one repeat, stored or new; bundles are written into the folder."""
+        environment = environments.ensure(self.stack)
+        code = [Path(__file__), *digests.executed(_PROBE)]
+        code += [_source(self.preload)] if self.preload else []
+        compiler = digests.tool("cc") if self.preload else ""
+        of = [asdict(task) for task in self.tasks], repeat, compiler
+        key = measurements.key_of(code, self.stack, *of)
+        answer = measurements.stored_or_new(key, lambda: self._ask(environment, folder))
+        same = {
+            "stack": self.stack.name,
+            "python": answer["python"],
+            "openssl": answer["openssl"],
+            "release": " ".join(answer["openssl"].split()[:2]),
+            "repeat": repeat,
+            "source": LIVE,
+            "instead": "",
+        }
+        same |= measurements.made(answer)
+        results = zip(self.tasks, answer["results"], strict=True)
+        rows = [same | _figures(task, result) for task, result in results]
+        counts = self.preload != COUNTER or all(row["locks"] for row in rows)
+        return rows if counts else self.recorded(range(repeat, repeat + 1))
+
+    def _ask(self, environment: Environment, folder: Path) -> dict:
+        """The answer of casebook/probes/loading.py: all certificates were loaded, or RunFailed."""
+        spec = {
+            "library": "pyopenssl" if "pyopenssl" in self.stack.packages else "ssl",
+            "nowhere": folder / "nothing",
+            "tasks": [
+                asdict(task) | {"way": task.does, "bundle": task.bundle(folder)}
+                for task in self.tasks
+            ],
+        }
+        variables = compiled(self.preload, folder)
+        answer = scripts.ask(environment, _PROBE, spec, variables=variables)
+        for task, result in zip(self.tasks, answer["results"], strict=True):
+            if result["certificates"] != len(task.chosen):
+                raise RunFailed(
+                    f"{self.stack.name}: {result['certificates']} certificates were loaded, "
+                    f"not {len(task.chosen)}. Nothing was recorded."
+                )
+        return answer
+
+
+def _source(preload: str) -> Path:
+    return places.PROBES / f"{preload}.c"
+
+
+def compiled(preload: str, folder: Path) -> dict[str, str] | None:
+    """The environment variables that preload a library, which is compiled into a folder if it is
+    not there. None where that cannot be done: it takes Linux and a C compiler."""
+    if not preload:
+        return {}
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if platform.system() != "Linux" or compiler is None:
+        return None
+    library = folder / f"{preload}.so"
+    command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(_source(preload))]
+    if not library.exists():
+        if commands.run([*command, "-ldl"], compiler, 60, os.environ).returncode:
+            return None
+    return {"LD_PRELOAD": str(library)}
 
 
 def _figures(task: Task, result: dict) -> dict:
