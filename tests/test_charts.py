@@ -57,7 +57,7 @@ PUBLISHED = runs(
 
 def observed(stack: str) -> observations.Observation:
     """The recorded timeline of a stack."""
-    return observations.reference(stack, "timeline", ["grequests"], 5, 1.0)
+    return observations.recorded(stack, "timeline", ["grequests"], 5, 1.0)
 
 
 PROFILE = pd.DataFrame(
