@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import clients, doctor, places, server, stacks, words
+from casebook import clients, places, server, stacks, words
 from casebook.errors import RunFailed, UsageError
 from casebook.runs import analysis, measure, measurements, trust
 from casebook.stacks import commands, environments, scripts
@@ -96,8 +96,8 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
     measured (serial, concurrent, no event loop; or "cannot tell" and "fails"), wrong ("miss",
     "false alarm" or ""), loads_doctor and loads_measured (of certificates, by ten connections;
     None where nobody counts), share (of the CPU, in percent, as text), exit_status, why (where
-    the doctor could not tell), report (as the doctor prints it). Raises UsageError for a name that
-    is none.
+    the doctor could not tell), report (as doctor.py --json has it). Raises UsageError for a name
+    that is none.
     """
     known = every()
     for name in names or ():
@@ -120,14 +120,13 @@ def _measured_row(patient: Patient) -> dict:
     said = report.get("verdicts", {}).get("event loop", CANNOT_TELL)
     verdict, (measured, loads) = MEANS.get(said, said), measured_of(patient)
     wrong = "false alarm" if verdict == analysis.SERIAL else "miss"
-    text = report.get("trouble") or doctor.text_of(report, False)
     loads_doctor, share = _loads_of(report)
     return {
         "patient": patient.name, "stack": patient.stack, "doctor": verdict, "measured": measured,
         "wrong": "" if verdict in (measured, CANNOT_TELL) else wrong,
         "loads_doctor": loads_doctor, "loads_measured": loads, "share": share,
         "exit_status": report["exit_status"], "why": _why(report), "source": words.LIVE,
-        "report": text.replace(f"{HERE}{os.sep}", ""),
+        "report": json.loads(json.dumps(report).replace(f"{HERE}{os.sep}", "")),
     }  # fmt: skip
 
 
