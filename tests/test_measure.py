@@ -4,28 +4,16 @@ import pytest
 from here import environment
 
 from casebook import places, server, stacks
+from casebook.cases import reference_run
 from casebook.cases.verdicts_under_load import busy_cores
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.runs import analysis, measure
 
-VERDICTS = {
-    "stage-1-py27": "concurrent",
-    "stage-2-py27": "serial",
-    "stage-3-py27": "concurrent",
-    "stage-4-py27": "concurrent",
-    "stage-1-py37": "concurrent",
-    "stage-2-py37": "serial",
-    "stage-3-py37": "serial",
-    "stage-4-py37": "concurrent",
-    "stage-1-today": "concurrent",
-    "stage-2-today": "concurrent",
-    "stage-2-injected-today": "serial",
-    "stage-3-today": "serial",
-    "stage-4-today": "concurrent",
-    "patch-all-first-today": "concurrent",
-    "patch-select-today": "concurrent",
-    "extract-today": "concurrent",
+SERIAL = {
+    *("stage-2-py27", "stage-2-py37", "stage-3-py37", "stage-3-today", "requests-2.23-py37"),
+    *("stage-2-injected-today", "google-auth-2.55.1-today", "toolbelt-x509-today"),
 }
+VERDICTS = {name: "serial" if name in SERIAL else "concurrent" for name in reference_run.matrix()}
 
 
 def run_of(name, n=10, **more):

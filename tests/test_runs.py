@@ -56,43 +56,38 @@ def test_a_run_with_a_wrong_response_is_an_error_that_names_it(changed, said):
         run_record.from_answer(answer(**changed), None, **ASKED)
 
 
-def test_digest_changes_with_each_part_and_with_file_contents(tmp_path):
-    (tmp_path / "probe.py").write_text("a = 1")
-    first = digests.of(tmp_path, {"n": 3})
-    assert digests.of(tmp_path, {"n": 3}) == first
-    assert digests.of(tmp_path, {"n": 4}) != first
-    (tmp_path / "probe.py").write_text("a = 2")
-    assert digests.of(tmp_path, {"n": 3}) != first
-
-
 def test_a_digest_sees_what_code_does_and_not_where_it_lies(tmp_path):
-    def digest(source, name="code.py"):
-        (tmp_path / name).write_text(source)
-        return digests.of(tmp_path / name)
+    def digest(source, name="code", n=3):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / f"{name}.py").write_text(source)
+        return digests.of(tmp_path / name, {"n": n})
 
-    first = digest('"""Says."""\nfrom casebook import runs\nimport json\nx = runs.one(1)  # why\n')
+    code = '"""Says."""\nfrom casebook import runs\nimport json\nx = runs.one(1)  # why\n'
     moved = '"""Better."""\nfrom casebook.runs import runs\n\nimport json\nx = runs.one(1)\n'
-    assert digest(moved, "elsewhere.py") == first
-    assert digest(moved.replace("import json\n", "")) != first  # the order of imports can matter
-    assert digest(moved.replace("one(1)", "one(2)")) != first
+    assert digest(code) == digest(moved, "elsewhere")
+    assert digest(code) != digest(code, n=4)
+    assert digest(code) != digest(moved.replace("import json\n", ""))  # their order can matter
+    assert digest(code) != digest(moved.replace("one(1)", "one(2)"))
 
 
 def test_a_digest_survives_a_move_and_sees_only_what_is_executed(tmp_path):
-    (tmp_path / "probe.py").write_text("import steps\n")
-    (tmp_path / "steps.py").write_text("def take():\n    import late\n")
-    (tmp_path / "late.py").write_text("x = 1\n")
-    first = digests.of(digests.executed(tmp_path / "probe.py"))
-    without = digests.of(digests.executed(tmp_path / "probe.py", {"late"}))
-    (tmp_path / "new_probe.py").write_text("import probe\n")
-    assert digests.of(digests.executed(tmp_path / "probe.py")) == first  # a new one voids nothing
-    moved = tmp_path / "elsewhere"
-    moved.mkdir()
-    for name in ("probe.py", "steps.py", "late.py"):
-        (tmp_path / name).rename(moved / name)
-    assert digests.of(digests.executed(moved / "probe.py")) == first
-    (moved / "late.py").write_text("x = 2\n")
-    assert digests.of(digests.executed(moved / "probe.py")) != first
-    assert digests.of(digests.executed(moved / "probe.py", {"late"})) == without
+    probe = tmp_path / "here" / "probe.py"
+    probe.parent.mkdir()
+    probe.write_text("import steps\n")
+    probe.with_name("steps.py").write_text("def take():\n    import late\n")
+    probe.with_name("late.py").write_text("x = 1\n")
+
+    def digest(without=()):
+        return digests.of(digests.executed(probe, without))
+
+    first, shorter = digest(), digest({"late"})
+    probe.with_name("new_probe.py").write_text("import probe\n")
+    assert digest() == first  # a new one voids nothing
+    probe = probe.parent.rename(tmp_path / "elsewhere") / "probe.py"
+    assert digest() == first
+    probe.with_name("late.py").write_text("x = 2\n")
+    assert digest() != first
+    assert digest({"late"}) == shorter
 
 
 @pytest.fixture
