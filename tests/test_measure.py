@@ -35,7 +35,10 @@ def test_verdict_of_each_stack(name):
         assert run.counters["longest_stall_s"] >= 0.1
 
 
-@pytest.mark.parametrize("name", [name for name in VERDICTS if VERDICTS[name] == "serial"])
+# The toolbelt's adapter makes a context for each session, also where no handshake comes.
+@pytest.mark.parametrize(
+    "name", [name for name in VERDICTS if name in SERIAL - {"toolbelt-x509-today"}]
+)
 def test_over_plain_http_nothing_is_slow(name):
     environment(name)
     run = run_of(name, scheme="http")
@@ -84,7 +87,9 @@ def test_requests_before_grequests_is_an_error_and_no_timing():
         (dict(delay_s=server.MAX_DELAY_S + 1), "delay is"),
         (dict(repeats=0), "repeats is 0"),
         (dict(client="curl"), "client is 'curl'"),
-        (dict(scheme="ftp"), "scheme is 'ftp'"),
+        (dict(scheme="ftp"), "scheme is 'ftp'; choose one of: https"),
+        (dict(trust="blind"), "trust is 'blind'; .* off-hidden"),
+        (dict(trust="bundle", scheme="http"), "'bundle' means nothing over http: choose https"),
     ],
 )
 def test_parameters_out_of_range_are_refused(arguments, said):
