@@ -131,6 +131,9 @@ def test_a_machine_is_not_divided_by_another():
     # What was recorded of a third thing takes nothing from what was measured of these two.
     third = pd.concat([both, recorded.assign(stack="c")])
     assert question.decide(third).outcome == HOLDS
+    # Where another machine has all as well, this one decides.
+    twice = pd.concat([both.assign(source="reference", cpu_s=1.0), both])
+    assert question.decide(twice).outcome == HOLDS
 
 
 def test_a_round_with_two_candidates_is_refused():

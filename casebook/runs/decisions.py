@@ -145,14 +145,11 @@ def interval(values: Iterable[float]) -> tuple[float, float]:
 
 
 def window(
-    above: float | None = None,
-    below: float | None = None,
-    between: tuple[float, float] | None = None,
+    above: float = -math.inf, below: float = math.inf, between: tuple[float, float] | None = None
 ) -> Window:
-    """A window from what is said of it: above and below may come together, as may neither."""
-    above, below = between or (above, below)
-    low = -math.inf if above is None else float(above)
-    return Window(low, math.inf if below is None else float(below))
+    """A window from what is said of it; above and below may come together. Raises UsageError."""
+    low, high = between or (above, below)
+    return Window(float(low), float(high))
 
 
 def ratio(
