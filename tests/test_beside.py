@@ -44,11 +44,16 @@ def test_what_counts_is_measured_side_by_side():
 
 
 @pytest.mark.parametrize("how", [beside.others, beside.nothing])
-def test_nothing_is_measured_beside_a_clock(how):
+@pytest.mark.parametrize("build", ["", "1"])
+def test_nothing_is_measured_beside_a_clock_and_a_reader_is_told_but_no_page(
+    build, how, monkeypatch, capsys
+):
+    monkeypatch.setenv("CASEBOOK_BUILD", build)
     alone = Measuring(beside.nothing, at_once=True)
     other = Measuring(how, at_once=False)
     alone.end()
     other.end()
+    assert ("something else is being measured" in capsys.readouterr().err) == (not build)
 
 
 def test_who_waits_to_be_alone_is_not_overtaken():
@@ -66,15 +71,3 @@ def test_the_rounds_of_a_clock_do_not_wait_for_each_other():
     with beside.nothing(), beside.others(), beside.nothing():
         other = Measuring(beside.others, at_once=False)
     other.end()
-
-
-@pytest.mark.parametrize("build", ["", "1"])
-def test_a_reader_is_told_why_a_cell_waits_and_a_page_says_nothing_of_it(
-    build, monkeypatch, capsys
-):
-    monkeypatch.setenv("CASEBOOK_BUILD", build)
-    alone = Measuring(beside.nothing, at_once=True)
-    other = Measuring(beside.others, at_once=False)
-    alone.end()
-    other.end()
-    assert ("something else is being measured" in capsys.readouterr().err) == (not build)

@@ -4,28 +4,16 @@ import pytest
 from here import environment
 
 from casebook import places, server, stacks
+from casebook.cases import reference_run
 from casebook.cases.verdicts_under_load import busy_cores
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.runs import analysis, measure
 
-VERDICTS = {
-    "stage-1-py27": "concurrent",
-    "stage-2-py27": "serial",
-    "stage-3-py27": "concurrent",
-    "stage-4-py27": "concurrent",
-    "stage-1-py37": "concurrent",
-    "stage-2-py37": "serial",
-    "stage-3-py37": "serial",
-    "stage-4-py37": "concurrent",
-    "stage-1-today": "concurrent",
-    "stage-2-today": "concurrent",
-    "stage-2-injected-today": "serial",
-    "stage-3-today": "serial",
-    "stage-4-today": "concurrent",
-    "patch-all-first-today": "concurrent",
-    "patch-select-today": "concurrent",
-    "extract-today": "concurrent",
+SERIAL = {
+    *("stage-2-py27", "stage-2-py37", "stage-3-py37", "stage-3-today", "requests-2.23-py37"),
+    *("stage-2-injected-today", "google-auth-2.55.1-today", "toolbelt-x509-today"),
 }
+VERDICTS = {name: "serial" if name in SERIAL else "concurrent" for name in reference_run.matrix()}
 
 
 def run_of(name, n=10, **more):
@@ -47,7 +35,10 @@ def test_verdict_of_each_stack(name):
         assert run.counters["longest_stall_s"] >= 0.1
 
 
-@pytest.mark.parametrize("name", [name for name in VERDICTS if VERDICTS[name] == "serial"])
+# The toolbelt's adapter makes a context for each session, also where no handshake comes.
+@pytest.mark.parametrize(
+    "name", [name for name in VERDICTS if name in SERIAL - {"toolbelt-x509-today"}]
+)
 def test_over_plain_http_nothing_is_slow(name):
     environment(name)
     run = run_of(name, scheme="http")
@@ -96,7 +87,9 @@ def test_requests_before_grequests_is_an_error_and_no_timing():
         (dict(delay_s=server.MAX_DELAY_S + 1), "delay is"),
         (dict(repeats=0), "repeats is 0"),
         (dict(client="curl"), "client is 'curl'"),
-        (dict(scheme="ftp"), "scheme is 'ftp'"),
+        (dict(scheme="ftp"), "scheme is 'ftp'; choose one of: https"),
+        (dict(trust="blind"), "trust is 'blind'; .* off-hidden"),
+        (dict(trust="bundle", scheme="http"), "'bundle' means nothing over http: choose https"),
     ],
 )
 def test_parameters_out_of_range_are_refused(arguments, said):

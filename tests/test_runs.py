@@ -1,6 +1,5 @@
 import json
 import pstats
-import shutil
 
 import pandas as pd
 import pytest
@@ -59,33 +58,37 @@ def test_a_run_with_a_wrong_response_is_an_error_that_names_it(changed, said):
 
 
 def test_a_digest_sees_what_code_does_and_not_where_it_lies(tmp_path):
-    def digest(source, folder="here", n=3):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        (tmp_path / folder / "code.py").write_text(source)
-        return digests.of(tmp_path / folder, {"n": n})
+    def digest(source, name="code", n=3):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / f"{name}.py").write_text(source)
+        return digests.of(tmp_path / name, {"n": n})
 
-    first = digest('"""Says."""\nfrom casebook import runs\nimport json\nx = runs.one(1)  # why\n')
+    code = '"""Says."""\nfrom casebook import runs\nimport json\nx = runs.one(1)  # why\n'
     moved = '"""Better."""\nfrom casebook.runs import runs\n\nimport json\nx = runs.one(1)\n'
-    assert digest(moved, "elsewhere") == first
-    assert digest(moved, n=4) != first
-    assert digest(moved.replace("import json\n", "")) != first  # the order of imports can matter
-    assert digest(moved.replace("one(1)", "one(2)")) != first
+    assert digest(code) == digest(moved, "elsewhere")
+    assert digest(code) != digest(code, n=4)
+    assert digest(code) != digest(moved.replace("import json\n", ""))  # their order can matter
+    assert digest(code) != digest(moved.replace("one(1)", "one(2)"))
 
 
 def test_a_digest_survives_a_move_and_sees_only_what_is_executed(tmp_path):
-    (tmp_path / "probe.py").write_text("import steps\n")
-    (tmp_path / "steps.py").write_text("def take():\n    import late\n")
-    (tmp_path / "late.py").write_text("x = 1\n")
+    probe = tmp_path / "here" / "probe.py"
+    probe.parent.mkdir()
+    probe.write_text("import steps\n")
+    probe.with_name("steps.py").write_text("def take():\n    import late\n")
+    probe.with_name("late.py").write_text("x = 1\n")
 
-    def of(folder, without=()):
-        return digests.of(digests.executed(folder / "probe.py", without))
+    def digest(without=()):
+        return digests.of(digests.executed(probe, without))
 
-    first, without = of(tmp_path), of(tmp_path, {"late"})
-    (tmp_path / "new_probe.py").write_text("import probe\n")  # a new one voids nothing
-    moved = shutil.copytree(tmp_path, tmp_path / "elsewhere")
-    assert of(tmp_path) == of(moved) == first
-    (moved / "late.py").write_text("x = 2\n")
-    assert of(moved) != first and of(moved, {"late"}) == without
+    first, shorter = digest(), digest({"late"})
+    probe.with_name("new_probe.py").write_text("import probe\n")
+    assert digest() == first  # a new one voids nothing
+    probe = probe.parent.rename(tmp_path / "elsewhere") / "probe.py"
+    assert digest() == first
+    probe.with_name("late.py").write_text("x = 2\n")
+    assert digest() != first
+    assert digest({"late"}) == shorter
 
 
 def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(tmp_path, monkeypatch):

@@ -50,13 +50,6 @@ def test_a_greenlet_run_cannot_tell_what_imports_loaded_and_says_nothing():
     assert list(frame["counters_load_verify_locations"]) == [1]
 
 
-def test_trust_that_cannot_be_is_refused_with_what_can():
-    with pytest.raises(UsageError, match="off-hidden"):
-        measure([NEWEST], n=1, trust="blind")
-    with pytest.raises(UsageError, match="https"):
-        measure([NEWEST], n=1, trust="bundle", scheme="http")
-
-
 def test_an_environment_of_another_experiment_fetches_nothing():
     other = next(stack.name for stack in stacks.load().values() if not stack.client)
     with pytest.raises(UsageError, match="another experiment"):

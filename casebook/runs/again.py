@@ -47,10 +47,9 @@ def before(id: str) -> dict[str, Any] | None:
 
 
 def _first_attempt() -> dict[str, Any]:
-    path = os.environ.get(VARIABLE)
-    return _read(path) if path else {"keys": [], "claims": {}}
+    return _read(os.environ.get(VARIABLE))
 
 
 @lru_cache(maxsize=8)
-def _read(path: str) -> dict[str, Any]:
-    return json.loads(Path(path).read_text())
+def _read(path: str | None) -> dict[str, Any]:
+    return json.loads(Path(path).read_text()) if path else {"keys": [], "claims": {}}

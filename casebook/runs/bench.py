@@ -132,17 +132,12 @@ class Bench:
         def measured() -> dict[str, Any]:
             answer, _ = self._ask(environment, **parameters, gather=(kind,))
             run_record.check(stack.name, parameters["n"], answer)
-            return {
-                "stack": stack.name,
-                "kind": kind,
-                "n": parameters["n"],
-                "delay_s": parameters["delay_s"],
-                "python": answer["python"],
-                "steps": " ".join(stack.steps),
-                "measured_at": measurements.now(),
-                "source": LIVE,
-                "answer": answer,
-            }
+            return vars(
+                Observation(
+                    stack.name, kind, parameters["n"], parameters["delay_s"], answer["python"],
+                    " ".join(stack.steps), measurements.now(), LIVE, answer,
+                )
+            )  # fmt: skip
 
         found = self._stored_or_new(stack, parameters | {"gather": kind}, measured)
         return Observation(**measurements.of_class(Observation, found))

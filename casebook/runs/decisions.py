@@ -16,6 +16,7 @@ error of 5 % is shared out: each look may err in 1.25 %. tests/test_decisions.py
 with drift and with spells of a slow machine put in.
 """
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -55,7 +56,8 @@ class Window:
         return f"{'between' if lower_end else 'below'} {lower_end}{self.high:g}"
 
     def outcome(self, low: float, high: float) -> str:
-        """What an interval says: inside the window it holds, outside it came out otherwise."""
+        """What an interval says: inside the window it holds, outside it came out otherwise; one
+        that straddles an end, or is none (NaN), leaves it undecided."""
         if self.low < low and high < self.high:
             return HOLDS
         return OTHERWISE if high <= self.low or low >= self.high else UNDECIDED
@@ -99,22 +101,32 @@ class Question:
     window: Window
 
     def decide(self, frame: pd.DataFrame) -> Decision:
-        """The decision from these runs. A value that mixes this machine with another is none:
-        the outcome is then not-here. Raises UsageError where a side is missing."""
-        rows, mixed = _of_one_machine(self.values, frame)
-        if mixed:
-            return Decision(math.nan, math.nan, math.nan, 0, self.window, NOT_HERE, mixed)
-        values = self.values(rows).dropna()
+        """The decision from these runs: of one machine that has all that is compared, this one
+        first. Where only two machines together have it, the outcome is not-here. Raises UsageError
+        where a side is missing.
+        """
+        if "source" not in frame or frame["source"].nunique() < 2:
+            return decide(self._of_rounds(frame), self.window)
+        is_recorded = frame["source"] == REFERENCE
+        for rows in (frame[~is_recorded], frame[is_recorded]):
+            with contextlib.suppress(UsageError):
+                return decide(self._of_rounds(rows), self.window)
+        names = ", ".join(frame[is_recorded]["stack"].unique()) if "stack" in frame else "a part"
+        mixed = f"{names} was recorded on another machine, which cannot be compared with this one"
+        return Decision(math.nan, math.nan, math.nan, 0, self.window, NOT_HERE, mixed)
+
+    def _of_rounds(self, frame: pd.DataFrame) -> pd.Series:
+        values = self.values(frame).dropna()
         if values.empty:
             raise UsageError("no round has all that this finding compares")
-        return decide(values, self.window)
+        return values
 
 
 def decide(values: Iterable[float], window: Window) -> Decision:
     """The decision from one value per round."""
     values = sorted(float(value) for value in values)
     low, high = interval(values)
-    outcome = UNDECIDED if math.isnan(low) else window.outcome(low, high)
+    outcome = window.outcome(low, high)
     return Decision(float(pd.Series(values).median()), low, high, len(values), window, outcome)
 
 
@@ -133,14 +145,11 @@ def interval(values: Iterable[float]) -> tuple[float, float]:
 
 
 def window(
-    above: float | None = None,
-    below: float | None = None,
-    between: tuple[float, float] | None = None,
+    above: float = -math.inf, below: float = math.inf, between: tuple[float, float] | None = None
 ) -> Window:
-    """A window from what is said of it: above and below may come together, as may neither."""
-    above, below = between or (above, below)
-    low = -math.inf if above is None else float(above)
-    return Window(low, math.inf if below is None else float(below))
+    """A window from what is said of it; above and below may come together. Raises UsageError."""
+    low, high = between or (above, below)
+    return Window(float(low), float(high))
 
 
 def ratio(
@@ -159,8 +168,8 @@ def ratio(
     """
 
     def values(frame: pd.DataFrame) -> pd.Series:
-        frame = _where(frame, where)
-        return of_round(frame, column, {by: of}) / of_round(frame, column, {by: to})
+        over, under = (_figures(frame, column, {**(where or {}), by: each}) for each in (of, to))
+        return over / under
 
     return Question(values, window(**ends))
 
@@ -173,50 +182,22 @@ def level(
     **ends: Any,
 ) -> Question:
     """Ask for one figure of the runs: parameters as for `ratio`."""
-    chosen = {} if of is None else {by: of}
-    return Question(lambda frame: of_round(_where(frame, where), column, chosen), window(**ends))
+    chosen = {**(where or {}), **({} if of is None else {by: of})}
+    return Question(lambda frame: _figures(frame, column, chosen), window(**ends))
 
 
-def of_round(
+def _figures(
     frame: pd.DataFrame,
     column: str | Callable[[pd.DataFrame], pd.Series],
     where: Mapping[str, object],
 ) -> pd.Series:
-    """One figure per round: of the rows with these values, by `repeat`.
-
-    Raises UsageError where there is no such row, or where a round has more than one.
-    """
-    rows = _where(frame, where)
+    """One figure a round, by `repeat`, of the rows with these values."""
+    for name, value in where.items():
+        frame = frame[frame[name] == value]
     said = ", ".join(f"{name} {value}" for name, value in where.items()) or "any run"
-    if rows.empty:
+    if frame.empty:
         raise UsageError(f"there is no run with {said} among those to be compared")
-    figures = (column(rows) if callable(column) else rows[column]).set_axis(rows["repeat"])
+    figures = (column(frame) if callable(column) else frame[column]).set_axis(frame["repeat"])
     if figures.index.has_duplicates:
         raise UsageError(f"a round has several runs with {said}: say with where= which is meant")
     return figures.astype(float)
-
-
-def _where(frame: pd.DataFrame, where: Mapping[str, object] | None) -> pd.DataFrame:
-    for name, value in (where or {}).items():
-        frame = frame[frame[name] == value]
-    return frame
-
-
-def _of_one_machine(
-    values: Callable[[pd.DataFrame], pd.Series], frame: pd.DataFrame
-) -> tuple[pd.DataFrame, str]:
-    """The rows of a machine that has all that is compared, this one first; where there is none,
-    why runs of two machines cannot be compared."""
-    sources = list(frame["source"].unique()) if "source" in frame else []
-    if len(sources) < 2:
-        return frame, ""
-    for source in sorted(sources, key=lambda each: each == REFERENCE):
-        rows = frame[frame["source"] == source]
-        try:
-            if len(values(rows).dropna()):
-                return rows, ""
-        except UsageError:
-            continue
-    recorded = frame[frame["source"] == REFERENCE]
-    names = ", ".join(recorded["stack"].unique()) if "stack" in recorded else "a part"
-    return frame, f"{names} was recorded on another machine, which cannot be compared with this one"

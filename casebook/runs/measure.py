@@ -34,13 +34,13 @@ def check_parameters(
     trust: str = trusts.AUTHORITY,
 ) -> None:
     """Raise UsageError when a parameter is out of range, naming the range."""
-    for value in n:
-        if not 1 <= value <= MAX_N:
-            raise UsageError(f"n is {value}; choose 1 to {MAX_N}")
-    if not 0 <= delay_s <= server.MAX_DELAY_S:  # also refuses NaN
-        raise UsageError(f"the delay is {delay_s} s; choose 0 to {server.MAX_DELAY_S:g}")
-    if not 1 <= repeats <= 1000:
-        raise UsageError(f"repeats is {repeats}; choose 1 to 1000")
+    for what, value, unit, least, most in (
+        *(("n", each, "", 1, MAX_N) for each in n),
+        ("the delay", delay_s, " s", 0, server.MAX_DELAY_S),
+        ("repeats", repeats, "", 1, 1000),
+    ):
+        if not least <= value <= most:  # also refuses NaN
+            raise UsageError(f"{what} is {value}{unit}; choose {least} to {most:g}")
     if client is not None:
         clients.name_of(client)
     for what, given, known in (
@@ -98,33 +98,32 @@ def measure_runs(
     sizes = list(mode.ns if n is None else n)
     further = mode.ns_if_concurrent if n is None else ()
     delay_s = mode.delay_s if delay_s is None else delay_s
-    repeats = mode.repeats if repeats is None else repeats
+    repeats = rounds.numbers(mode.repeats if repeats is None else repeats)
     clients_, schemes, trusted = several(client), several(scheme), several(trust)
     for each in product(clients_, schemes, trusted):
-        check_parameters(sizes, delay_s, len(rounds.numbers(repeats)), *each)
+        check_parameters(sizes, delay_s, len(repeats), *each)
     those = [stacks.get(name) for name in names]
     fetching = dict.fromkeys(_client(*each) for each in product(those, clients_))
     ready = [environments.ensure(stack) for stack in those]
-    measured: dict[str, list[Run]] = {environment.stack.name: [] for environment in ready}
+    runs: list[Run] = []
 
     with contextlib.ExitStack() as open_ones:
         benches = {each: open_ones.enter_context(Bench(each, target)) for each in schemes}
 
         def measure_all(those: list[Environment], at_sizes: Iterable[int]) -> None:
             ways = list(product(at_sizes, those, clients_, trusted, schemes))
-            with Progress(
-                len(ways) * len(rounds.numbers(repeats)), words.join(fetching)
-            ) as progress:
+            with Progress(len(ways) * len(repeats), words.join(fetching)) as progress:
                 for repeat, (size, environment, who, trusting, over) in in_turns(ways, repeats):
                     name = _client(environment.stack, who)
                     asked = {"n": size, "client": name, "delay_s": delay_s, "trust": trusting}
-                    run = benches[over].run(environment, repeat, **asked)
-                    measured[run.stack].append(run)
+                    runs.append(benches[over].run(environment, repeat, **asked))
                     progress.step()
 
         measure_all(ready, sizes)
-        measure_all([e for e in ready if _is_concurrent(measured[e.stack.name])], further)
-    return [run for its_runs in measured.values() for run in its_runs]
+        verdicts = analysis.verdicts(run_record.frame(runs))
+        is_concurrent = verdicts == analysis.CONCURRENT
+        measure_all([e for e in ready if is_concurrent[e.stack.name]], further)
+    return sorted(runs, key=lambda run: [stack.name for stack in those].index(run.stack))
 
 
 def _client(stack: Stack, client: str | None) -> str:
@@ -135,10 +134,6 @@ def _client(stack: Stack, client: str | None) -> str:
             "the lab server: `casebook stacks` says what it is for."
         )
     return clients.name_of(client or stack.client)
-
-
-def _is_concurrent(its_runs: list[Run]) -> bool:
-    return analysis.verdict_of(run_record.frame(its_runs)) == analysis.CONCURRENT
 
 
 def can_run(stack: Stack) -> bool:
@@ -184,17 +179,16 @@ def measure(
     measured = measure_runs(here, sizes, delay_s, repeats, client, scheme, trust)
     frame = run_record.frame(measured).assign(instead="")
     ways = list(product(several(client), several(scheme), several(trust)))
-    # Of later rounds, nothing may be recorded.
-    is_first = repeats is None or 1 in rounds.numbers(repeats)
     parts = []
     for name in names:
-        rows = frame[frame["stack"] == name]
-        if name not in here:
-            found = (recorded(name, sizes or mode.ns, *each, delay_s, repeats) for each in ways)
-            rows = pd.concat(found)
-            if rows.empty and is_first:
-                environments.ensure(stacks.get(name))  # raises, and says what is missing
-        parts.append(rows)
+        if name in here:
+            parts.append(frame[frame["stack"] == name])
+            continue
+        found = (recorded(name, sizes or mode.ns, *each, delay_s, repeats) for each in ways)
+        parts.append(pd.concat(found))
+        # Of later rounds, nothing may be recorded.
+        if parts[-1].empty and (repeats is None or 1 in rounds.numbers(repeats)):
+            environments.ensure(stacks.get(name))  # raises, and says what is missing
     return pd.concat(parts, ignore_index=True)
 
 

@@ -45,12 +45,13 @@ def key_of(made_by: Iterable[Path], *of: Any) -> str:
     whose environments and steps count, and values that JSON knows. Raises MissingInterpreter.
     """
     files = [*digests.files(scripts, commands, trust), *made_by]
-    parts = [_made_of(each) if isinstance(each, Stack) else each for each in of]
+    parts = [
+        [each.name, each.steps, each.patch, environments.fingerprint(each)]
+        if isinstance(each, Stack)
+        else each
+        for each in of
+    ]
     return digests.of(SCHEMA, files, trust.certificates(), parts)
-
-
-def _made_of(stack: Stack) -> list[Any]:
-    return [stack.name, stack.steps, stack.patch, environments.fingerprint(stack)]
 
 
 def new(measure: Callable[[], dict[str, Any]], key: str = "") -> dict[str, Any]:
