@@ -12,11 +12,13 @@ It can also hold up one connection, as the loss of a packet does: see `Held`.
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from queue import SimpleQueue
@@ -28,12 +30,11 @@ from casebook.server import limits, owner, process
 #: Seconds each way.
 LONGEST_S = 1.0
 
-#: What is read at a time, in bytes at most, and how many such pieces one way of a connection may
-#: have before it is read no further.
-_PIECE = 1 << 16
-_ROOM = 4_096
+#: What one connection may have on its way before it is read no further, in bytes.
+_ROOM = 64 * 1024 * 1024
 
-#: In place of data: its sender is gone. One who has said all leaves an empty piece.
+#: In place of data: its sender says no more; its sender is gone.
+_END = b""
 _GONE = None
 
 
@@ -75,8 +76,8 @@ def relay(url: str, latency_s: float, held: Held | None = None) -> Iterator[str]
         process.end(running)
 
 
-class _Latency:
-    """Seconds that are over for one piece after the other.
+class _Line:
+    """The delay line. Since each piece is held equally long, they leave in the order of arrival.
 
     A thread keeps the time: the loop's own timers are a millisecond late.
     """
@@ -84,87 +85,166 @@ class _Latency:
     def __init__(self, latency_s: float) -> None:
         self._loop = asyncio.get_running_loop()
         self._latency_s = latency_s
-        self._begun: SimpleQueue[tuple[float, asyncio.Future[None]]] = SimpleQueue()
+        self._held: deque[tuple[float, _Side, bytes | None]] = deque()
+        self._dues: SimpleQueue[float] = SimpleQueue()
         threading.Thread(target=self._keep_time, daemon=True).start()
 
-    def begin(self) -> asyncio.Future[None]:
-        """Done when the seconds that begin now are over."""
-        over = self._loop.create_future()
-        if self._latency_s:
-            self._begun.put((time.monotonic() + self._latency_s, over))
-        else:
-            over.set_result(None)
-        return over
+    def hold(self, side: "_Side", piece: bytes | None) -> None:
+        """Keep a piece that came in on a side, for the other."""
+        if not self._latency_s:
+            side.other.send(piece)
+            return
+        due = self._loop.time() + self._latency_s
+        self._held.append((due, side, piece))
+        side.held(len(piece or b""))
+        self._dues.put(due)
 
     def _keep_time(self) -> None:
+        released = 0.0  # all that was due by then is on its way
         while True:
-            due, over = self._begun.get()
+            due = self._dues.get()
+            if due <= released:
+                continue
             time.sleep(max(0.0, due - time.monotonic()))
-            self._loop.call_soon_threadsafe(over.set_result, None)
+            released = time.monotonic()
+            self._loop.call_soon_threadsafe(self._release, released)
+
+    def _release(self, until: float) -> None:
+        while self._held and self._held[0][0] <= until:
+            _, side, piece = self._held.popleft()
+            side.other.send(piece)
+            side.held(-len(piece or b""))
 
 
-async def _read(reader: asyncio.StreamReader, line: asyncio.Queue, latency: _Latency) -> None:
-    """Put what comes in on the line, with its latency, up to the empty piece or _GONE."""
-    piece: bytes | None = b"none yet"
-    while piece:
+class _Side(asyncio.Protocol):
+    """One of the two connections of a client through the relay: its own, or the server's."""
+
+    other: "_Side"
+    transport: asyncio.Transport
+
+    def __init__(self, line: _Line) -> None:
+        self._line = line
+        self.is_connected = False
+        self._bytes = 0
+        self._eof_sent = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport, self.is_connected = transport, True
+
+    def data_received(self, data: bytes) -> None:
+        self._take(data)
+
+    def eof_received(self) -> bool:
+        self._take(_END)
+        return True  # the other way stays open
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._take(_GONE)
+
+    def _take(self, piece: bytes | None) -> None:
+        """Send a piece that came in here on its way to the other side."""
+        self._line.hold(self, piece)
+
+    def held(self, more: int) -> None:
+        """So many bytes more, or fewer, that came in here are on their way."""
+        self._bytes += more
+        self._go_on()
+
+    def send(self, piece: bytes | None) -> None:
+        if self.transport.is_closing():
+            return
+        if piece is _GONE and self._eof_sent:
+            self.transport.close()
+        elif piece is _GONE:
+            self.transport.abort()
+        elif piece:
+            self.transport.write(piece)
+            self.other._go_on()
+        else:
+            self._eof_sent = True
+            with contextlib.suppress(OSError):  # the peer has gone before us
+                self.transport.write_eof()
+            if self.other._eof_sent:
+                self.transport.close()
+                self.other.transport.close()
+
+    def resume_writing(self) -> None:
+        self.other._go_on()
+
+    def _go_on(self) -> None:
+        """Read on here if there is room for what comes, on the line and beyond it."""
+        if self.transport.is_closing():
+            return
+        waiting = self.other.transport.get_write_buffer_size()
+        if self._bytes + waiting < _ROOM:
+            self.transport.resume_reading()
+        else:
+            self.transport.pause_reading()
+
+
+class _HeldSide(_Side):
+    """A server's connection, of which everything is held up once."""
+
+    def __init__(self, line: _Line, held: Held) -> None:
+        super().__init__(line)
+        self._left, self._for_s = held.after_bytes, held.for_s
+        self._waiting: list[bytes | None] = []
+        self._holds = False
+
+    def _take(self, piece: bytes | None) -> None:
+        if self._left >= 0:
+            self._left -= len(piece or b"")
+            if self._left < 0:
+                self._holds = True
+                asyncio.get_running_loop().call_later(self._for_s, self._go)
+        if self._holds:
+            self._waiting.append(piece)
+        else:
+            super()._take(piece)
+
+    def _go(self) -> None:
+        self._holds = False
+        for piece in self._waiting:
+            super()._take(piece)
+
+
+class _Near(_Side):
+    """A client's connection: asks for the server's as soon as it is there."""
+
+    def __init__(self, line: _Line, host: str, port: int, held: Held | None = None) -> None:
+        super().__init__(line)
+        self._address, self._held = (host, port), held
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.transport.pause_reading()
+        self.other = _HeldSide(self._line, self._held) if self._held else _Side(self._line)
+        self.other.other = self
+        self._connecting = asyncio.ensure_future(self._connect())
+
+    async def _connect(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
-            piece = await reader.read(_PIECE)
+            await loop.create_connection(lambda: self.other, *self._address)
         except OSError:
-            piece = _GONE
-        await line.put((latency.begin(), piece))
+            self.transport.abort()
+        else:
+            self._go_on()
 
-
-async def _pass_on(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    latency: _Latency,
-    held: Held | None = None,
-) -> None:
-    """One way of a connection, to its end."""
-    line: asyncio.Queue[tuple[asyncio.Future, bytes | None]] = asyncio.Queue(_ROOM)
-    reading = asyncio.create_task(_read(reader, line, latency))
-    passed, piece = 0, None
-    while True:
-        over, piece = await line.get()
-        await over
-        if not piece:
-            break
-        passed += len(piece)
-        if held and passed > held.after_bytes:
-            await asyncio.sleep(held.for_s)
-            held = None
-        if not writer.is_closing():
-            writer.write(piece)
-            with contextlib.suppress(OSError):  # the peer has gone: its other way ends too
-                await writer.drain()
-    await reading
-    if piece is _GONE:
-        writer.transport.abort()
-    else:
-        with contextlib.suppress(OSError):  # the peer has gone before us
-            writer.write_eof()
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.other.is_connected:  # or not yet
+            self._connecting.cancel()
+        else:
+            super().connection_lost(error)
 
 
 async def _serve(host: str, port: int, latency_s: float, held: Held | None) -> None:
-    latency, holds = _Latency(latency_s), iter([held])
-    connections = set()  # the loop itself forgets a task that waits
-
-    async def relay_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        hold = next(holds, None)
-        try:
-            far_reader, far_writer = await asyncio.open_connection(host, port)
-        except OSError:
-            writer.transport.abort()
-            return
-        connections.add(asyncio.current_task())
-        await asyncio.gather(
-            _pass_on(reader, far_writer, latency), _pass_on(far_reader, writer, latency, hold)
-        )
-        for each in (writer, far_writer):
-            each.close()
-        connections.discard(asyncio.current_task())
-
-    listening = await asyncio.start_server(relay_one, "127.0.0.1", 0, backlog=limits.BACKLOG)
+    loop = asyncio.get_running_loop()
+    line, hold = _Line(latency_s), itertools.chain([held], itertools.repeat(None))
+    listening = await loop.create_server(
+        lambda: _Near(line, host, port, next(hold)), "127.0.0.1", 0, backlog=limits.BACKLOG
+    )
     print(json.dumps({"port": listening.sockets[0].getsockname()[1]}), flush=True)
     await listening.serve_forever()
 
