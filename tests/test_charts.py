@@ -310,9 +310,18 @@ def test_another_delay_than_the_published_one_is_shown_in_delays():
     quick = runs("stage-2-py27", ((3, (0.33,)), (10, (1.1,))), delay_s=0.1)
     limits = {"one delay": 0.1, "n handshakes": lambda n: n * 0.11}
     chart = charts.n_against_wall(quick, PUBLISHED, limits=limits)
-    assert "wall time, in delays" in chart.html
+    assert ">wall time, delays<" in chart.html
     assert "stage 2, Python 2.7 11.0 delays; stage 0, Python 2.7, published 11.0" in chart.alt
-    assert "one delay: 0.1 s and 1 s" in chart.caption
+    assert "the number of requests, in delays of 0.1 s and 1 s." in chart.caption
+
+
+def test_lines_that_say_that_they_are_published_or_plain_http_share_names_and_colours():
+    ours = [runs(client="requests"), runs(scheme="http"), runs("stage-2-py27", scheme="http")]
+    theirs = PUBLISHED.assign(stack="stage-0", client="requests")
+    chart = charts.n_against_wall(pd.concat(ours), theirs)
+    assert "requests 1.40 s (1.30–1.50); " in chart.alt and "requests, published 11.0" in chart.alt
+    drawn = re.findall(r"var\(--cb-(\S+?),[^>]*>(?:requests|stage)", chart.html)
+    assert set(drawn) == {"requests", "control"}
 
 
 def test_axes_are_logarithmic_only_where_n_spans_a_decade():

@@ -98,7 +98,7 @@ class _Field:
 
     def finding(self, brief: bool) -> str:
         first, last = self._common()
-        if len({line.name for line in self.lines}) == 1 and first != last:
+        if len(self._xs()) == 1 and first != last:
             return f"{self._ends(first)} {self._ends(last)}"
         many = brief or sum(last in line.points for line in self.lines) > _SPELLED
         text = self._ends(last) if many else self._each(last)
@@ -111,14 +111,16 @@ class _Field:
         return len(ranked) > 1 and series.spans_a_decade([point.middle for point in ranked])
 
     def _common(self) -> tuple[float, float]:
-        """The smallest and the largest x that every line has, published ones aside."""
-        found: dict[str, set[float]] = {}
+        """The smallest and the largest x that every line has."""
+        shared = set.intersection(*self._xs())
+        return (min(shared), max(shared)) if shared else (min(map(max, self._xs())),) * 2
+
+    def _xs(self) -> list[set[float]]:
+        """Where each line has runs; it is one line too where the reference machine goes on."""
+        found: dict[tuple[str, bool], set[float]] = {}
         for line in self.lines:
-            if line.source != words.PUBLISHED:
-                found.setdefault(line.name, set()).update(line.xs)
-        sets = list(found.values()) or [set(line.xs) for line in self.lines]
-        shared = set.intersection(*sets)
-        return (min(shared), max(shared)) if shared else (min(map(max, sets)),) * 2
+            found.setdefault((line.name, line.source == words.PUBLISHED), set()).update(line.xs)
+        return list(found.values())
 
     def _ranked(self, x: float, but: str = "") -> list[Point]:
         """The lines at one x from the least to the most, without published and one colour's."""
@@ -134,24 +136,21 @@ class _Field:
 
     def _each(self, x: float) -> str:
         """All lines at one x, and how far they lie apart, plain HTTP aside."""
+        having = (line for line in self.lines if x in line.points)
+        spelled = "; ".join(f"{s.label} {valued(s.points[x], self.y.unit)}" for s in having)
         far = series.ratio(self._ranked(x, but="control"), self._as)
-        return f"{self._at(x)} {spelled(self.lines, x, self.y.unit)}. {far}".rstrip()
+        return f"{self._at(x)} {spelled}. {far}".rstrip()
 
     def _ends(self, x: float) -> str:
         """The least and the most at one x: "At n = 10, wall time: 1.05 s (a) to 3.2 s (b)." """
         ranked = self._ranked(x)
-        if len(ranked) > 1:
-            return f"{self._at(x)} {series.ends(ranked, self.y.unit, self._as)}"
-        return "".join(f"{self._at(x)} {valued(point, self.y.unit)}." for point in ranked)
+        if len(ranked) < 2:
+            return self._each(x)
+        return f"{self._at(x)} {series.ends(ranked, self.y.unit, self._as)}"
 
     @property
     def _as(self) -> str:
         return "as long" if "time" in self.y.called else "as much"
-
-
-def spelled(lines: Sequence[Series], x: float, unit: str) -> str:
-    """All lines at one x: "stage 1 1.36 s (1.24–2.14); stage 2 10.7 s"."""
-    return "; ".join(f"{s.label} {valued(s.points[x], unit)}" for s in lines if x in s.points)
 
 
 def valued(point: Point, unit: str) -> str:

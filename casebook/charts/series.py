@@ -164,11 +164,13 @@ def gather(
 def told_apart(parts: Sequence[Part], given: dict[str, str]) -> list:
     """The same parts with a colour of its own for each name; the first keeps a shared one.
 
+    Plain HTTP is always grey, and what was published, which is drawn otherwise, may share too.
     given: the colours of names that have one, to which those of the others are added.
     """
     for part in parts:
         ways = [taken(part.colour), *_SPARE, *COLOURS]
-        free = (colour for colour in ways if colour not in given.values())
+        may_share = part.colour == "control" or part.source == words.PUBLISHED
+        free = (colour for colour in ways if may_share or colour not in given.values())
         given.setdefault(part.name, next(free, ways[0]))
     return [replace(part, colour=given[part.name]) for part in parts]
 
@@ -223,19 +225,23 @@ def _whole(value) -> float:
 
 
 def _names(firsts: Sequence[pd.Series], by: Sequence[str]) -> list[str]:
-    """A name for each part, different wherever the parts differ in more than their source."""
+    """A name for each part, different wherever the parts differ in more than their source.
+
+    A published one is told apart from published ones only: each says that it is.
+    """
     ways = {first["client"] for first in firsts} & {"grequests", "threads"}
     trusts = {first["trust"] for first in firsts} - {""}
     kinds = [(*map(str, (first[c] for c in by)), first["client"]) for first in firsts]
     names = [", ".join(_words(first, by, ways, trusts)) for first in firsts]
-    for name in {name for name in names if names.count(name) > 1}:
-        same = [i for i, other in enumerate(names) if other == name]
+    own = [(name, it["source"] == words.PUBLISHED) for name, it in zip(names, firsts, strict=True)]
+    for each in set(own):
+        same = [i for i, other in enumerate(own) if other == each]
         clients = {firsts[i]["client"] for i in same}
         if len({kinds[i] for i in same}) > 1:
             for i in same:
                 more = firsts[i]["client"] if len(clients) > 1 else firsts[i].get("stack", "")
                 told = words.client_label(more) if len(clients) > 1 else str(more)
-                names[i] = f"{name}, {told}".removesuffix(", ")
+                names[i] = f"{names[i]}, {told}".removesuffix(", ")
     return names
 
 
