@@ -292,7 +292,7 @@ def test_the_caption_says_where_and_when():
     mixed = pd.concat([runs(), runs("stage-2-py27", SLOW, source="reference")])
     mixed = charts.n_against_wall(mixed, PUBLISHED).caption
     assert "Stage 2, Python 2.7: recorded on the reference machine" in mixed
-    assert "Published in the talk" in mixed and "hollow dots and dashes: published" in mixed
+    assert "Published in the talk" in mixed and "hollow: published" in mixed
     assert "stage 2, Python 2.7, reference" in mixed
 
 
@@ -327,7 +327,7 @@ def test_lines_that_say_that_they_are_published_or_plain_http_share_names_and_co
 def test_axes_are_logarithmic_only_where_n_spans_a_decade():
     assert "logarithmic" not in charts.n_against_wall(runs()).caption
     wide = runs(walls=((3, (1.1,)), (100, (2.0,))))
-    assert "both axes logarithmic" in charts.n_against_wall(wide).caption
+    assert "logarithmic: requests (n) and wall time" in charts.n_against_wall(wide).caption
 
 
 def test_boxes_are_moved_apart_as_little_as_needed():
@@ -564,8 +564,8 @@ def test_scales_are_logarithmic_where_lines_end_far_apart_but_never_over_nothing
         assert ("logarithmic" in chart.caption) == said
     mixed = far.assign(loads=0)
     mixed = charts.against(mixed, "n", ["wall_s", "loads"], title="Mixed")
-    assert "; wall time logarithmic." in mixed.caption
-    assert "Logarithmic" not in charts.dots(LOADS, "loads", title="With a 0").caption
+    assert "; logarithmic: wall time." in mixed.caption
+    assert "logarithmic" not in charts.dots(LOADS, "loads", title="With a 0").caption
 
 
 def test_a_zero_on_a_logarithmic_scale_is_refused():
@@ -612,7 +612,7 @@ def test_dots_of_other_machines_have_rows_of_their_own():
     chart = charts.dots(frame, "user_s", "client", title="Three")
     for label in ("requests", "requests, reference", "requests, published"):
         assert f">{label}<" in chart.html
-    assert "half-filled: reference machine; hollow: published" in chart.caption
+    assert "half-filled: the reference machine; hollow: published" in chart.caption
 
 
 def test_arrivals_count_who_waits_for_the_slow_book():

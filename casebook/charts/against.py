@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from casebook import words
 from casebook.charts import series
 from casebook.charts.figure import HALF_WIDTH, WIDTH, Chart, chart
-from casebook.charts.lines import Limit, panel, reading
+from casebook.charts.lines import Limit, continued, panel
 from casebook.charts.origins import origin
 from casebook.charts.series import Point, Quantity, Series
 
@@ -59,12 +59,15 @@ def against(
 
 def _reading(fields: Sequence["_Field"]) -> str:
     """How the marks are read."""
-    ends = "fastest to slowest" * ([field.y.column for field in fields] == ["wall_s"])
-    high = [field.y.called for field in fields if field.logs[1]]
     every = [line for field in fields for line in field.lines]
-    all_high = len(high) == len(fields)
-    read = reading(every, (fields[0].logs[0], all_high), ends or "smallest to largest")
-    return read + f"; {words.join(high)} logarithmic" * (not all_high and bool(high)) + "."
+    logs = [field.x.called for field in fields[:1] if field.logs[0]]
+    logs += [field.y.called for field in fields if field.logs[1]]
+    return series.reading(
+        "Each run a dot, the line through the medians, the band from the smallest to the largest",
+        every,
+        "dotted: from one machine to the other" * bool(continued(every)),
+        f"logarithmic: {words.join(logs)}" * bool(logs),
+    )
 
 
 @dataclass(frozen=True)

@@ -132,11 +132,6 @@ def row_chart(
     ends = [{c: end(part.rows[c].median(), part.rows) for c in values} for part in parts]
     every = [number for part in parts for column in values for number in part.rows[column]]
     log = series.is_log(log, series.spans_a_decade(every), every, words.join(values))
-    sources = {part.source for part in parts}
-    reading = "Each dot is one run, the upright stroke their median"
-    reading += "; half-filled: reference machine" * (words.REFERENCE in sources)
-    reading += "; hollow: published" * (words.PUBLISHED in sources)
-    reading += f".{' Logarithmic scale.' * log}"
     crowded = max(len(part.rows) for part in parts) > _MANY
     height = (_FANNED_ROW if crowded else _ROW) + _LINE * (len(values) - 1)
     top = 22 + 12 * max(0, len(limits) - 1)
@@ -151,6 +146,8 @@ def row_chart(
         for i, (part, texts) in enumerate(zip(parts, ends, strict=True)):
             _draw_row(axes, i, part, texts, _LINE / height, log)
         axes.set_xlabel(axis, fontsize=page.TEXT)
+    shown = "Each dot is one run, the upright stroke their median"
+    reading = series.reading(shown, parts, "logarithmic scale" * log)
     return page.chart(name, figure, reading=reading, **said)
 
 

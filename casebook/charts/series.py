@@ -175,6 +175,19 @@ def told_apart(parts: Sequence[Part], given: dict[str, str]) -> list:
     return [replace(part, colour=given[part.name]) for part in parts]
 
 
+def reading(marks: str, parts: Sequence[Part], *further: str) -> str:
+    """How a chart of these parts is read: its marks, those of each source, and what is further."""
+    sources = {part.source for part in parts}
+    said = [
+        marks,
+        "half-filled: the reference machine" * (words.REFERENCE in sources),
+        "hollow: published" * (words.PUBLISHED in sources),
+        "grey: plain HTTP" * any(part.colour == "control" for part in parts),
+        *further,
+    ]
+    return f"{'; '.join(filter(None, said))}."
+
+
 def span(values: pd.Series) -> str:
     """The smallest and the largest where they differ visibly: "0.97" or "0.97 to 1.3"."""
     low, high = words.number(values.min(), 2), words.number(values.max(), 2)
