@@ -102,11 +102,8 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     n, delays = int(frame["n"].iloc[0]), frame["delay_s"].unique()
     parts = series.groups(series.usable(frame, "wall_s"), "stack")
     parts = sorted(parts, key=lambda part: part.rows["wall_s"].median())
-    fast, slow = ((part.label, part.rows["wall_s"].median()) for part in (parts[0], parts[-1]))
-    finding = (
-        f"At n = {n}, {fast[0]} is the fastest, {words.seconds(fast[1])}, and {slow[0]} the "
-        f"slowest, {words.seconds(slow[1])}: {words.times(slow[1] / fast[1])} as long."
-    )
+    [wall] = series.quantities("wall_s")
+    finding = wall.ends([series.Point.of(it, it.rows["wall_s"]) for it in parts], f"At n = {n}, ")
     verdicts = words.grouped((verdict_of(part.rows), part.label) for part in parts)
     for verdict, labels in verdicts.items():
         finding += f" {words.capital(verdict)}: {'; '.join(labels)}."

@@ -17,18 +17,8 @@ _ALWAYS_APART = {"client": "grequests", "scheme": "https", "trust": "", "source"
 #: Lines that would share a colour get these, in this order.
 _SPARE = ("stage-2", "indigo", "stage-4", "magenta", "olive", "stage-3", "steel", "brown", "plum")
 
-
-@dataclass(frozen=True)
-class Quantity:
-    """A numeric column, what it is called, and its unit, "" for a count."""
-
-    column: str
-    called: str
-    unit: str
-
-    @property
-    def title(self) -> str:
-        return f"{self.called}, {self.unit}" if self.unit else self.called
+#: So many parts are spelled out in a caption; of more, it names the ends.
+SPELLED = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,22 +40,79 @@ class Part:
 
 @dataclass(frozen=True)
 class Point:
-    """The median of some runs, and the smallest and the largest of them."""
+    """The median of some runs of a part, and the smallest and the largest of them."""
 
     label: str
+    published: bool
     middle: float
     low: float
     high: float
 
     @classmethod
-    def of(cls, label: str, runs: pd.Series) -> "Point":
-        return cls(label, *map(float, (runs.median(), runs.min(), runs.max())))
+    def of(cls, part: Part, runs: pd.Series) -> "Point":
+        numbers = map(float, (runs.median(), runs.min(), runs.max()))
+        return cls(part.label, part.source == words.PUBLISHED, *numbers)
 
     def spread(self, unit: str) -> str:
         """The smallest and the largest where they differ visibly: " (1.05–1.27)", else ""."""
         say = words.number if unit else words.amount
         low, high = say(self.low), say(self.high)
         return "" if low == high else f" ({low}–{high})"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A numeric column, what it is called, and its unit, "" for a count."""
+
+    column: str
+    called: str
+    unit: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.called}, {self.unit}" if self.unit else self.called
+
+    def amount(self, point: Point) -> str:
+        """A median in its unit."""
+        return words.amount(point.middle, self.unit)
+
+    def each(self, points: Sequence[Point], at: str = "") -> str:
+        """Every median, and how far they lie apart where it is half as much again or more:
+        "At n = 10, wall time: A 1.05 s (1.02–1.20); B 10.7 s. B: 10 times as long as A."
+
+        at: what the sentence begins with, "At n = 10, ".
+        """
+        told = (f"{p.label} {self.amount(p)}{p.spread(self.unit)}" for p in points)
+        text, order = self._sentence(at, "; ".join(told)), ranked(points)
+        times = self._times(order)
+        if not times or order[-1].middle < 1.5 * order[0].middle:
+            return text
+        return f"{text} {words.capital(order[-1].label)}: {times} as {order[0].label}."
+
+    def ends(self, points: Sequence[Point], at: str = "") -> str:
+        """The least and the most: "At n = 10, wall time: 1.05 s (A) to 10.7 s (B), 10 times as
+        long." Of one alone, as `each`."""
+        order = ranked(points)
+        if len(order) < 2:
+            return self.each(points, at)
+        told = " to ".join(f"{self.amount(p)} ({p.label})" for p in (order[0], order[-1]))
+        return self._sentence(at, ", ".join(filter(None, (told, self._times(order)))))
+
+    def _sentence(self, at: str, told: str) -> str:
+        return f"{words.capital(at + self.called)}: {told}."
+
+    def _times(self, order: Sequence[Point]) -> str:
+        """How often the first is in the last: "10 times as long"; "" where it is not."""
+        least, most = order[0].middle, order[-1].middle
+        if not 0 < least < most:
+            return ""
+        return f"{words.times(most / least)} as {'long' if 'time' in self.called else 'much'}"
+
+
+def ranked(points: Sequence[Point]) -> list[Point]:
+    """Those that were not published, from the least to the most; where all were, all of them."""
+    ours = [point for point in points if not point.published] or points
+    return sorted(ours, key=lambda point: (point.middle, point.label))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +202,7 @@ def gather(
     """The lines in a frame of runs, in the order in which they first appear; by: as in `groups`."""
     found = []
     for part in groups(usable(frame, x, y), by):
-        points = {_whole(at): Point.of(part.label, ys) for at, ys in part.rows.groupby(x)[y]}
+        points = {_whole(at): Point.of(part, ys) for at, ys in part.rows.groupby(x)[y]}
         dots = list(part.rows[[x, y]].itertuples(index=False, name=None))
         found.append(Series(**vars(part), points=points, dots=dots))
     return found
@@ -210,27 +257,6 @@ def is_log(asked: bool | None, usual: bool, values: Sequence[float], what: str) 
 def spans_a_decade(values: Sequence[float]) -> bool:
     """Whether all are positive, and the largest is at least ten times the smallest."""
     return min(values) > 0 and max(values) >= 10 * min(values)
-
-
-def ratio(ranked: Sequence[Point], said: str) -> str:
-    """How many times the least is in the most, `said` "as long": "B: 3.1 times as long as A."
-
-    ranked: from the least to the most. "" where they lie less than 1.5 times apart.
-    """
-    if not ranked or ranked[0].middle <= 0 or ranked[-1].middle < 1.5 * ranked[0].middle:
-        return ""
-    least, most = ranked[0], ranked[-1]
-    factor = words.times(most.middle / least.middle)
-    return f"{words.capital(most.label)}: {factor} {said} as {least.label}."
-
-
-def ends(ranked: Sequence[Point], unit: str, said: str) -> str:
-    """The least and the most: "1.05 s (A) to 3.20 s (B), 3.0 times as long."; said: as in ratio."""
-    least, most = ranked[0], ranked[-1]
-    text = " to ".join(f"{words.amount(p.middle, unit)} ({p.label})" for p in (least, most))
-    if not 0 < least.middle < most.middle:
-        return f"{text}."
-    return f"{text}, {words.times(most.middle / least.middle)} {said}."
 
 
 def _whole(value) -> float:
