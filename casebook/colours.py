@@ -6,6 +6,10 @@ on the other, were chosen to stay apart for readers with protanopia, deuteranopi
 (tests/sight.py computes both).
 """
 
+import re
+from functools import cache
+from pathlib import Path
+
 from casebook import stacks
 from casebook.words import OF_A_STACK, is_bare_loop, split_stack
 
@@ -153,13 +157,23 @@ def themed(svg: str) -> str:
     return svg
 
 
-def style(css: str) -> str:
-    """A <style> element for one piece of output: some rules, and the variables of both themes.
+def style(*sections: str) -> str:
+    """A <style> element for one piece of output: rules, and the variables of both themes.
 
-    The dark ones apply in the book (html[data-theme=dark]) and in JupyterLab
-    (body[data-jp-theme-light=false]).
+    sections: of style.css, "" for none. The dark variables apply in the book
+    (html[data-theme=dark]) and in JupyterLab (body[data-jp-theme-light=false]).
     """
     every = [(n, pair) for n, pair in (COLOURS | INK).items() if n not in _PAGE]
     light, dark = (";".join(f"--cb-{n}:{pair[i]}" for n, pair in every) for i in (0, 1))
     on_dark = "html[data-theme=dark] .cb,body[data-jp-theme-light=false] .cb"
+    css = "".join(map(rules, filter(None, sections)))
     return f"<style>.cb{{{light}}}{on_dark}{{{dark}}}{css}</style>"
+
+
+@cache
+def rules(section: str) -> str:
+    """The rules of one kind of output, a section of style.css, in one line."""
+    text = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
+    sections = re.split(r"/\* (\w+) \*/", text)
+    named = dict(zip(sections[1::2], sections[2::2], strict=True))
+    return named[section].replace("\n", "")

@@ -292,7 +292,7 @@ def test_the_caption_says_where_and_when():
     mixed = pd.concat([runs(), runs("stage-2-py27", SLOW, source="reference")])
     mixed = charts.n_against_wall(mixed, PUBLISHED).caption
     assert "Stage 2, Python 2.7: recorded on the reference machine" in mixed
-    assert "Published in the talk" in mixed and "hollow dots and dashes: published" in mixed
+    assert "Published in the talk" in mixed and "hollow: published" in mixed
     assert "stage 2, Python 2.7, reference" in mixed
 
 
@@ -310,15 +310,24 @@ def test_another_delay_than_the_published_one_is_shown_in_delays():
     quick = runs("stage-2-py27", ((3, (0.33,)), (10, (1.1,))), delay_s=0.1)
     limits = {"one delay": 0.1, "n handshakes": lambda n: n * 0.11}
     chart = charts.n_against_wall(quick, PUBLISHED, limits=limits)
-    assert "wall time, in delays" in chart.html
+    assert ">wall time, delays<" in chart.html
     assert "stage 2, Python 2.7 11.0 delays; stage 0, Python 2.7, published 11.0" in chart.alt
-    assert "one delay: 0.1 s and 1 s" in chart.caption
+    assert "the number of requests, in delays of 0.1 s and 1 s." in chart.caption
+
+
+def test_lines_that_say_that_they_are_published_or_plain_http_share_names_and_colours():
+    ours = [runs(client="requests"), runs(scheme="http"), runs("stage-2-py27", scheme="http")]
+    theirs = PUBLISHED.assign(stack="stage-0", client="requests")
+    chart = charts.n_against_wall(pd.concat(ours), theirs)
+    assert "requests 1.40 s (1.30–1.50); " in chart.alt and "requests, published 11.0" in chart.alt
+    drawn = re.findall(r"var\(--cb-(\S+?),[^>]*>(?:requests|stage)", chart.html)
+    assert set(drawn) == {"requests", "control"}
 
 
 def test_axes_are_logarithmic_only_where_n_spans_a_decade():
     assert "logarithmic" not in charts.n_against_wall(runs()).caption
     wide = runs(walls=((3, (1.1,)), (100, (2.0,))))
-    assert "both axes logarithmic" in charts.n_against_wall(wide).caption
+    assert "logarithmic: requests (n) and wall time" in charts.n_against_wall(wide).caption
 
 
 def test_boxes_are_moved_apart_as_little_as_needed():
@@ -451,7 +460,8 @@ def test_cures_are_sorted_and_the_delay_is_a_line():
     chart = charts.cures(frame)
     assert chart.html.index(">extract, today<") < chart.html.index(">stage 2 injected, today<")
     assert ">one delay, 1 s<" in chart.html and ">10.3 s, serial<" in chart.html
-    assert "At n = 10, extract, today is the fastest, 1.40 s" in chart.alt
+    ends = "1.40 s (extract, today) to 10.3 s (stage 2 injected, today), 7.4 times as long."
+    assert f"At n = 10, wall time: {ends} Concurrent: extract, today. Serial: stage 2" in chart.alt
 
 
 def test_effective_concurrency_says_whether_verdicts_lie_apart():
@@ -555,8 +565,8 @@ def test_scales_are_logarithmic_where_lines_end_far_apart_but_never_over_nothing
         assert ("logarithmic" in chart.caption) == said
     mixed = far.assign(loads=0)
     mixed = charts.against(mixed, "n", ["wall_s", "loads"], title="Mixed")
-    assert "; wall time logarithmic." in mixed.caption
-    assert "Logarithmic" not in charts.dots(LOADS, "loads", title="With a 0").caption
+    assert "; logarithmic: wall time." in mixed.caption
+    assert "logarithmic" not in charts.dots(LOADS, "loads", title="With a 0").caption
 
 
 def test_a_zero_on_a_logarithmic_scale_is_refused():
@@ -603,7 +613,7 @@ def test_dots_of_other_machines_have_rows_of_their_own():
     chart = charts.dots(frame, "user_s", "client", title="Three")
     for label in ("requests", "requests, reference", "requests, published"):
         assert f">{label}<" in chart.html
-    assert "half-filled: reference machine; hollow: published" in chart.caption
+    assert "half-filled: the reference machine; hollow: published" in chart.caption
 
 
 def test_arrivals_count_who_waits_for_the_slow_book():

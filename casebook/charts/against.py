@@ -9,12 +9,9 @@ from matplotlib.figure import Figure
 from casebook import words
 from casebook.charts import series
 from casebook.charts.figure import HALF_WIDTH, WIDTH, Chart, chart
-from casebook.charts.lines import Limit, panel, reading
+from casebook.charts.lines import Limit, continued, panel
 from casebook.charts.origins import origin
 from casebook.charts.series import Point, Quantity, Series
-
-#: So many lines are spelled out in a caption; of more, it names the ends.
-_SPELLED = 4
 
 
 def against(
@@ -59,12 +56,15 @@ def against(
 
 def _reading(fields: Sequence["_Field"]) -> str:
     """How the marks are read."""
-    ends = "fastest to slowest" * ([field.y.column for field in fields] == ["wall_s"])
-    high = [field.y.called for field in fields if field.logs[1]]
     every = [line for field in fields for line in field.lines]
-    all_high = len(high) == len(fields)
-    read = reading(every, (fields[0].logs[0], all_high), ends or "smallest to largest")
-    return read + f"; {words.join(high)} logarithmic" * (not all_high and bool(high)) + "."
+    logs = [field.x.called for field in fields[:1] if field.logs[0]]
+    logs += [field.y.called for field in fields if field.logs[1]]
+    return series.reading(
+        "Each run a dot, the line through the medians, the band from the smallest to the largest",
+        every,
+        "dotted: from one machine to the other" * bool(continued(every)),
+        f"logarithmic: {words.join(logs)}" * bool(logs),
+    )
 
 
 @dataclass(frozen=True)
@@ -98,63 +98,41 @@ class _Field:
 
     def finding(self, brief: bool) -> str:
         first, last = self._common()
-        if len({line.name for line in self.lines}) == 1 and first != last:
+        if len(self._xs()) == 1 and first != last:
             return f"{self._ends(first)} {self._ends(last)}"
-        many = brief or sum(last in line.points for line in self.lines) > _SPELLED
+        many = brief or len(self._points(last)) > series.SPELLED
         text = self._ends(last) if many else self._each(last)
-        least = {ranked[0].label for ranked in map(self._ranked, (first, last)) if ranked}
+        least = {series.ranked(self._points(x))[0].label for x in (first, last)}
         return f"{text} {self._ends(first)}" if len(least) > 1 else text
 
     def _far_apart(self) -> bool:
         """Whether the lines end a decade apart."""
-        ranked = self._ranked(self._common()[1])
-        return len(ranked) > 1 and series.spans_a_decade([point.middle for point in ranked])
+        ends = series.ranked(self._points(self._common()[1]))
+        return series.spans_a_decade([point.middle for point in ends])
 
     def _common(self) -> tuple[float, float]:
-        """The smallest and the largest x that every line has, published ones aside."""
-        found: dict[str, set[float]] = {}
+        """The smallest and the largest x that every line has."""
+        shared = set.intersection(*self._xs())
+        return (min(shared), max(shared)) if shared else (min(map(max, self._xs())),) * 2
+
+    def _xs(self) -> list[set[float]]:
+        """Where each line has runs; it is one line too where the reference machine goes on."""
+        found: dict[tuple[str, bool], set[float]] = {}
         for line in self.lines:
-            if line.source != words.PUBLISHED:
-                found.setdefault(line.name, set()).update(line.xs)
-        sets = list(found.values()) or [set(line.xs) for line in self.lines]
-        shared = set.intersection(*sets)
-        return (min(shared), max(shared)) if shared else (min(map(max, sets)),) * 2
+            found.setdefault((line.name, line.source == words.PUBLISHED), set()).update(line.xs)
+        return list(found.values())
 
-    def _ranked(self, x: float, but: str = "") -> list[Point]:
-        """The lines at one x from the least to the most, without published and one colour's."""
-        having = (s for s in self.lines if x in s.points and s.source != words.PUBLISHED)
-        points = (line.points[x] for line in having if line.colour != but)
-        return sorted(points, key=lambda point: (point.middle, point.label))
-
-    def _at(self, x: float) -> str:
-        """ "At n = 10, wall time:" """
-        value, called, unit = words.tick(x), self.x.called, self.x.unit
-        at = f"{called} {value} {unit}" if unit else f"{value} {called}"
-        return f"At {f'n = {value}' if self.x.column == 'n' else at}, {self.y.called}:"
+    def _points(self, x: float) -> list[Point]:
+        return [line.points[x] for line in self.lines if x in line.points]
 
     def _each(self, x: float) -> str:
-        """All lines at one x, and how far they lie apart, plain HTTP aside."""
-        far = series.ratio(self._ranked(x, but="control"), self._as)
-        return f"{self._at(x)} {spelled(self.lines, x, self.y.unit)}. {far}".rstrip()
+        return self.y.each(self._points(x), self._at(x))
 
     def _ends(self, x: float) -> str:
-        """The least and the most at one x: "At n = 10, wall time: 1.05 s (a) to 3.2 s (b)." """
-        ranked = self._ranked(x)
-        if len(ranked) > 1:
-            return f"{self._at(x)} {series.ends(ranked, self.y.unit, self._as)}"
-        return "".join(f"{self._at(x)} {valued(point, self.y.unit)}." for point in ranked)
+        return self.y.ends(self._points(x), self._at(x))
 
-    @property
-    def _as(self) -> str:
-        return "as long" if "time" in self.y.called else "as much"
-
-
-def spelled(lines: Sequence[Series], x: float, unit: str) -> str:
-    """All lines at one x: "stage 1 1.36 s (1.24–2.14); stage 2 10.7 s"."""
-    return "; ".join(f"{s.label} {valued(s.points[x], unit)}" for s in lines if x in s.points)
-
-
-def valued(point: Point, unit: str) -> str:
-    """A median with its unit and its spread."""
-    said = words.number(point.middle) if unit else words.amount(point.middle)
-    return f"{said} {unit}".rstrip() + point.spread(unit)
+    def _at(self, x: float) -> str:
+        """ "At n = 10, " """
+        value, called, unit = words.tick(x), self.x.called, self.x.unit
+        at = f"{called} {value} {unit}" if unit else f"{value} {called}"
+        return f"At {f'n = {value}' if self.x.column == 'n' else at}, "

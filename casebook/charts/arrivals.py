@@ -13,15 +13,12 @@ from casebook.charts import figure as page
 from casebook.charts.dots import MARKERS
 from casebook.charts.figure import WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.series import Part, columns, groups, usable
+from casebook.charts.series import SPELLED, Part, columns, groups, usable
 from casebook.colours import sentinel
 from casebook.errors import UsageError
 
 #: The height of a reader's row, and of the curve in it, in points.
 _ROW, _CURVE = 56, 36
-
-#: So many readers are spelled out in a caption; more are put together.
-_SPELLED = 4
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ def arrivals(
         name,
         _drawing(visits),
         title=title,
-        finding=_brief(visits) if len(visits) > _SPELLED else told,
+        finding=_brief(visits) if len(visits) > SPELLED else told,
         reading=read + " Drawn: the first visit of each." * (len(frame) > len(first)),
         source=origin(first),
         alts=[f"{title}. {told}"],

@@ -14,8 +14,6 @@ from casebook.charts.series import Part, Point, Quantity
 from casebook.colours import sentinel
 from casebook.errors import UsageError
 
-#: So many rows are spelled out in a caption; of more, it names the ends.
-_SPELLED = 4
 #: The height of a row in points, and of one more line of dots in it.
 _ROW, _LINE = 30, 16
 #: A row needs more room where so many runs lie together that they are fanned out.
@@ -97,19 +95,16 @@ def _ordered(parts: list[Part], by, value: str, order) -> list[Part]:
 
 def _said(asked: Quantity, parts: Sequence[Part]) -> tuple[str, str]:
     """What the medians are: for the caption, and row by row."""
-    points = [Point.of(part.label, part.rows[asked.column]) for part in parts]
-    ranked = sorted(points, key=lambda point: point.middle)
-    called, unit = words.capital(asked.called), asked.unit
-    each = (f"{p.label} {words.amount(p.middle, unit)}{p.spread(unit)}" for p in points)
-    alt = f"{called}: {'; '.join(each)}. {series.ratio(ranked, 'as much')}".rstrip()
-    if len(points) <= _SPELLED:
-        return alt, alt
+    points = [Point.of(part, part.rows[asked.column]) for part in parts]
+    each = asked.each(points)
+    if len(points) <= series.SPELLED:
+        return each, each
     # Where there are few medians, which rows have the same one: "30 for a; b. 0 for c."
-    having = words.grouped((words.amount(point.middle, unit), point.label) for point in points)
+    having = words.grouped((asked.amount(point), point.label) for point in points)
     if len(having) > 3 or len(having) == len(points):
-        return f"{called}: from {series.ends(ranked, unit, 'as much')}", alt
+        return asked.ends(points), each
     shared = (f"{middle} for {'; '.join(of)}." for middle, of in having.items())
-    return f"{called}: {' '.join(shared)}", alt
+    return f"{words.capital(asked.called)}: {' '.join(shared)}", each
 
 
 def row_chart(
@@ -132,11 +127,6 @@ def row_chart(
     ends = [{c: end(part.rows[c].median(), part.rows) for c in values} for part in parts]
     every = [number for part in parts for column in values for number in part.rows[column]]
     log = series.is_log(log, series.spans_a_decade(every), every, words.join(values))
-    sources = {part.source for part in parts}
-    reading = "Each dot is one run, the upright stroke their median"
-    reading += "; half-filled: reference machine" * (words.REFERENCE in sources)
-    reading += "; hollow: published" * (words.PUBLISHED in sources)
-    reading += f".{' Logarithmic scale.' * log}"
     crowded = max(len(part.rows) for part in parts) > _MANY
     height = (_FANNED_ROW if crowded else _ROW) + _LINE * (len(values) - 1)
     top = 22 + 12 * max(0, len(limits) - 1)
@@ -151,6 +141,8 @@ def row_chart(
         for i, (part, texts) in enumerate(zip(parts, ends, strict=True)):
             _draw_row(axes, i, part, texts, _LINE / height, log)
         axes.set_xlabel(axis, fontsize=page.TEXT)
+    shown = "Each dot is one run, the upright stroke their median"
+    reading = series.reading(shown, parts, "logarithmic scale" * log)
     return page.chart(name, figure, reading=reading, **said)
 
 

@@ -20,7 +20,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from casebook import colours, words
 from casebook.charts.origins import UNSTEADY
-from casebook.charts.styles import style
 from casebook.errors import UsageError
 from casebook.findings.media import FIGURE
 
@@ -92,7 +91,7 @@ def chart(
     said = {css: text.strip() for css, text in parts.items() if text.strip()}
     caption = "".join(f'<p class="cb-{css}">{escape(text)}</p>' for css, text in said.items())
     html = (
-        f'<figure class="cb cb-figure" id="figure-{name}">{style("figure")}{body}'
+        f'<figure class="cb cb-figure" id="figure-{name}">{colours.style("figure")}{body}'
         f"<figcaption>{caption}</figcaption></figure>"
     )
     return Chart(name, html, " ".join(alts), " ".join(said.values()))

@@ -46,7 +46,7 @@ def panel(
     titles, logs: of the level and the upright axis, and whether they are logarithmic.
     """
     laws = {text: _law(limit) for text, limit in limits.items()}
-    pairs = _continued(lines)
+    pairs = continued(lines)
     border = _border(lines, pairs)
     named = _labelled(lines, pairs, bool(border))
     height = 262 + 12 * max(0, len(set(named.values())) - 5)
@@ -74,23 +74,7 @@ def panel(
     return figure
 
 
-def reading(
-    lines: Sequence[Series], logs: tuple[bool, bool], ends: str = "fastest to slowest"
-) -> str:
-    """How the marks of these lines are read, without a full stop. ends: of the bands."""
-    text = f"Each run a dot, the line through the medians, the band from {ends}"
-    sources = {series.source for series in lines}
-    text += "; half-filled dots: the reference machine" * (words.REFERENCE in sources)
-    text += "; dotted: from one machine to the other" * bool(_continued(lines))
-    text += "; hollow dots and dashes: published" * (words.PUBLISHED in sources)
-    text += "; grey: plain HTTP" * any(series.colour == "control" for series in lines)
-    if any(logs):
-        axes = "both axes" if all(logs) else ("upright axis" if logs[1] else "level axis")
-        text += f"; {axes} logarithmic"
-    return text
-
-
-def _continued(lines: Sequence[Series]) -> list[tuple[Series, Series]]:
+def continued(lines: Sequence[Series]) -> list[tuple[Series, Series]]:
     """Each live line with the recorded one that goes on from its end."""
     live = {line.name: line for line in lines if line.source == words.LIVE}
     recorded = [line for line in lines if line.source == words.REFERENCE and line.name in live]

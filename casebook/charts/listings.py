@@ -22,8 +22,8 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_for_filename
 
 from casebook import clients, places, stacks, words
-from casebook.charts.styles import style
 from casebook.charts.tables import Table
+from casebook.colours import style
 from casebook.errors import MissingInterpreter, UsageError
 from casebook.stacks import environments
 from casebook.stacks.environments import Environment

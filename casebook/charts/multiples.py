@@ -9,7 +9,7 @@ from casebook import words
 from casebook.charts.figure import TEXT, WIDTH, Chart, chart, drawing, place, write
 from casebook.charts.lines import all_xs, draw, draw_law, set_axes
 from casebook.charts.origins import origin
-from casebook.charts.series import Series, columns, gather, span, spans_a_decade
+from casebook.charts.series import Series, columns, gather, reading, span, spans_a_decade
 from casebook.errors import UsageError
 from casebook.runs.analysis import SERIAL, verdicts
 
@@ -49,25 +49,20 @@ def stages(
     }
     every = [series for panel in panels.values() for series in panel]
     log = spans_a_decade(all_xs(every))
-    delays = sorted({float(delay) for part in given for delay in part["delay_s"]})
+    delays = words.join(map(words.delay, sorted({*pd.concat(given)["delay_s"]})))
     return chart(
         name,
         _drawing(panels, ours, log),
         title=title,
         finding=_finding(ours, theirs, list(panels)),
-        reading=_reading(every, delays, log),
+        reading=reading(
+            "A line for each stage through the medians, a dot for each run",
+            every,
+            f"dotted: one delay ({delays}), and one delay for each request",
+            "both axes logarithmic" * log,
+        ),
         source=origin(given),
     )
-
-
-def _reading(lines: Sequence[Series], delays: Sequence[float], log: bool) -> str:
-    sources = {series.source for series in lines}
-    text = "A line for each stage through the medians, a dot for each run"
-    text += "; half-filled: the reference machine" * (words.REFERENCE in sources)
-    text += "; hollow dots and dashes: published" * (words.PUBLISHED in sources)
-    text += "; grey: plain HTTP" * any(series.colour == "control" for series in lines)
-    text += f"; dotted: one delay ({words.join(map(words.delay, delays))}), and one delay for each "
-    return text + ("request; both axes logarithmic." if log else "request.")
 
 
 def stages_named(stacks: Iterable[str]) -> str:

@@ -6,10 +6,10 @@ import pandas as pd
 
 from casebook import words
 from casebook.charts import series
-from casebook.charts.against import spelled
+from casebook.charts.against import against
 from casebook.charts.dots import row_chart
-from casebook.charts.figure import Chart, chart
-from casebook.charts.lines import Limit, all_xs, panel, reading
+from casebook.charts.figure import Chart
+from casebook.charts.lines import Limit
 from casebook.charts.origins import origin
 from casebook.runs.analysis import CONCURRENT_FROM, verdict_of
 
@@ -32,41 +32,27 @@ def n_against_wall(
     are logarithmic where n spans a decade or more.
     """
     series.columns(frame, "stack", "n", "wall_s", "delay_s")
-    given = [frame] if published is None else [frame, published]
-    delays = sorted({float(d) for part in given for d in part["delay_s"].dropna()})
-    unit, limits = "s", limits or {}
+    rows = frame if published is None else pd.concat([frame, published])
+    delays = sorted(rows["delay_s"].dropna().unique())
+    name, unit, limits = name or title, "s", limits or {}
     if len(delays) > 1:
-        unit, delay_s = "delays", float(frame["delay_s"].iloc[0])
-        given = [part.assign(wall_s=part["wall_s"] / part["delay_s"]) for part in given]
+        title, unit = f"{title}, in delays of {words.join(map(words.delay, delays))}", "delays"
+        rows = rows.assign(wall_s=rows["wall_s"] / rows["delay_s"])
+        delay_s = frame["delay_s"].iloc[0]
         limits = {text: _divided(limit, delay_s) for text, limit in limits.items()}
-    lines = [line for part in given for line in series.gather(part)]
-    log = series.spans_a_decade(all_xs(lines))
-    up = f"wall time, {'in ' * (unit == 'delays')}{unit}"
-    each = f"; one delay: {words.join(map(words.delay, delays))}" * (unit == "delays")
-    return chart(
-        name,
-        panel(lines, limits, titles=("requests (n)", up), logs=(log, log)),
+    return against(
+        rows,
+        "n",
+        {"wall_s": f"wall time, {unit}"},
         title=title,
-        finding=_walls(lines, unit),
-        reading=f"{reading(lines, (log, log))}{each}.",
-        source=origin(given),
+        name=name,
+        limits=limits,
+        log={"wall_s": series.spans_a_decade(rows["n"])},
     )
 
 
 def _divided(limit: Limit, by: float) -> Limit:
     return (lambda n: limit(n) / by) if callable(limit) else limit / by
-
-
-def _walls(lines: Sequence[series.Series], unit: str) -> str:
-    """All lines at the largest n that all have; of ours over HTTPS, how far they lie apart."""
-    n = min(max(line.xs) for line in lines)
-    text = f"At n = {n}: {spelled(lines, n, unit)}."
-    ours = [s for s in lines if s.source != words.PUBLISHED and s.colour != "control"]
-    ranked = sorted((s.points[n].middle, s.label) for s in ours if n in s.points)
-    if len(ranked) < 2 or ranked[-1][0] < 1.5 * ranked[0][0]:
-        return text
-    (fast, fastest), (slow, slowest) = ranked[0], ranked[-1]
-    return f"{text} {words.capital(slowest)} takes {words.times(slow / fast)} as long as {fastest}."
 
 
 def effective_concurrency(
@@ -116,11 +102,8 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     n, delays = int(frame["n"].iloc[0]), frame["delay_s"].unique()
     parts = series.groups(series.usable(frame, "wall_s"), "stack")
     parts = sorted(parts, key=lambda part: part.rows["wall_s"].median())
-    fast, slow = ((part.label, part.rows["wall_s"].median()) for part in (parts[0], parts[-1]))
-    finding = (
-        f"At n = {n}, {fast[0]} is the fastest, {words.seconds(fast[1])}, and {slow[0]} the "
-        f"slowest, {words.seconds(slow[1])}: {words.times(slow[1] / fast[1])} as long."
-    )
+    [wall] = series.quantities("wall_s")
+    finding = wall.ends([series.Point.of(it, it.rows["wall_s"]) for it in parts], f"At n = {n}, ")
     verdicts = words.grouped((verdict_of(part.rows), part.label) for part in parts)
     for verdict, labels in verdicts.items():
         finding += f" {words.capital(verdict)}: {'; '.join(labels)}."

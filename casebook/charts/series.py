@@ -17,18 +17,8 @@ _ALWAYS_APART = {"client": "grequests", "scheme": "https", "trust": "", "source"
 #: Lines that would share a colour get these, in this order.
 _SPARE = ("stage-2", "indigo", "stage-4", "magenta", "olive", "stage-3", "steel", "brown", "plum")
 
-
-@dataclass(frozen=True)
-class Quantity:
-    """A numeric column, what it is called, and its unit, "" for a count."""
-
-    column: str
-    called: str
-    unit: str
-
-    @property
-    def title(self) -> str:
-        return f"{self.called}, {self.unit}" if self.unit else self.called
+#: So many parts are spelled out in a caption; of more, it names the ends.
+SPELLED = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,22 +40,79 @@ class Part:
 
 @dataclass(frozen=True)
 class Point:
-    """The median of some runs, and the smallest and the largest of them."""
+    """The median of some runs of a part, and the smallest and the largest of them."""
 
     label: str
+    published: bool
     middle: float
     low: float
     high: float
 
     @classmethod
-    def of(cls, label: str, runs: pd.Series) -> "Point":
-        return cls(label, *map(float, (runs.median(), runs.min(), runs.max())))
+    def of(cls, part: Part, runs: pd.Series) -> "Point":
+        numbers = map(float, (runs.median(), runs.min(), runs.max()))
+        return cls(part.label, part.source == words.PUBLISHED, *numbers)
 
     def spread(self, unit: str) -> str:
         """The smallest and the largest where they differ visibly: " (1.05–1.27)", else ""."""
         say = words.number if unit else words.amount
         low, high = say(self.low), say(self.high)
         return "" if low == high else f" ({low}–{high})"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A numeric column, what it is called, and its unit, "" for a count."""
+
+    column: str
+    called: str
+    unit: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.called}, {self.unit}" if self.unit else self.called
+
+    def amount(self, point: Point) -> str:
+        """A median in its unit."""
+        return words.amount(point.middle, self.unit)
+
+    def each(self, points: Sequence[Point], at: str = "") -> str:
+        """Every median, and how far they lie apart where it is half as much again or more:
+        "At n = 10, wall time: A 1.05 s (1.02–1.20); B 10.7 s. B: 10 times as long as A."
+
+        at: what the sentence begins with, "At n = 10, ".
+        """
+        told = (f"{p.label} {self.amount(p)}{p.spread(self.unit)}" for p in points)
+        text, order = self._sentence(at, "; ".join(told)), ranked(points)
+        times = self._times(order)
+        if not times or order[-1].middle < 1.5 * order[0].middle:
+            return text
+        return f"{text} {words.capital(order[-1].label)}: {times} as {order[0].label}."
+
+    def ends(self, points: Sequence[Point], at: str = "") -> str:
+        """The least and the most: "At n = 10, wall time: 1.05 s (A) to 10.7 s (B), 10 times as
+        long." Of one alone, as `each`."""
+        order = ranked(points)
+        if len(order) < 2:
+            return self.each(points, at)
+        told = " to ".join(f"{self.amount(p)} ({p.label})" for p in (order[0], order[-1]))
+        return self._sentence(at, ", ".join(filter(None, (told, self._times(order)))))
+
+    def _sentence(self, at: str, told: str) -> str:
+        return f"{words.capital(at + self.called)}: {told}."
+
+    def _times(self, order: Sequence[Point]) -> str:
+        """How often the first is in the last: "10 times as long"; "" where it is not."""
+        least, most = order[0].middle, order[-1].middle
+        if not 0 < least < most:
+            return ""
+        return f"{words.times(most / least)} as {'long' if 'time' in self.called else 'much'}"
+
+
+def ranked(points: Sequence[Point]) -> list[Point]:
+    """Those that were not published, from the least to the most; where all were, all of them."""
+    ours = [point for point in points if not point.published] or points
+    return sorted(ours, key=lambda point: (point.middle, point.label))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +202,7 @@ def gather(
     """The lines in a frame of runs, in the order in which they first appear; by: as in `groups`."""
     found = []
     for part in groups(usable(frame, x, y), by):
-        points = {_whole(at): Point.of(part.label, ys) for at, ys in part.rows.groupby(x)[y]}
+        points = {_whole(at): Point.of(part, ys) for at, ys in part.rows.groupby(x)[y]}
         dots = list(part.rows[[x, y]].itertuples(index=False, name=None))
         found.append(Series(**vars(part), points=points, dots=dots))
     return found
@@ -164,13 +211,28 @@ def gather(
 def told_apart(parts: Sequence[Part], given: dict[str, str]) -> list:
     """The same parts with a colour of its own for each name; the first keeps a shared one.
 
+    Plain HTTP is always grey, and what was published, which is drawn otherwise, may share too.
     given: the colours of names that have one, to which those of the others are added.
     """
     for part in parts:
         ways = [taken(part.colour), *_SPARE, *COLOURS]
-        free = (colour for colour in ways if colour not in given.values())
+        may_share = part.colour == "control" or part.source == words.PUBLISHED
+        free = (colour for colour in ways if may_share or colour not in given.values())
         given.setdefault(part.name, next(free, ways[0]))
     return [replace(part, colour=given[part.name]) for part in parts]
+
+
+def reading(marks: str, parts: Sequence[Part], *further: str) -> str:
+    """How a chart of these parts is read: its marks, those of each source, and what is further."""
+    sources = {part.source for part in parts}
+    said = [
+        marks,
+        "half-filled: the reference machine" * (words.REFERENCE in sources),
+        "hollow: published" * (words.PUBLISHED in sources),
+        "grey: plain HTTP" * any(part.colour == "control" for part in parts),
+        *further,
+    ]
+    return f"{'; '.join(filter(None, said))}."
 
 
 def span(values: pd.Series) -> str:
@@ -197,45 +259,28 @@ def spans_a_decade(values: Sequence[float]) -> bool:
     return min(values) > 0 and max(values) >= 10 * min(values)
 
 
-def ratio(ranked: Sequence[Point], said: str) -> str:
-    """How many times the least is in the most, `said` "as long": "B: 3.1 times as long as A."
-
-    ranked: from the least to the most. "" where they lie less than 1.5 times apart.
-    """
-    if not ranked or ranked[0].middle <= 0 or ranked[-1].middle < 1.5 * ranked[0].middle:
-        return ""
-    least, most = ranked[0], ranked[-1]
-    factor = words.times(most.middle / least.middle)
-    return f"{words.capital(most.label)}: {factor} {said} as {least.label}."
-
-
-def ends(ranked: Sequence[Point], unit: str, said: str) -> str:
-    """The least and the most: "1.05 s (A) to 3.20 s (B), 3.0 times as long."; said: as in ratio."""
-    least, most = ranked[0], ranked[-1]
-    text = " to ".join(f"{words.amount(p.middle, unit)} ({p.label})" for p in (least, most))
-    if not 0 < least.middle < most.middle:
-        return f"{text}."
-    return f"{text}, {words.times(most.middle / least.middle)} {said}."
-
-
 def _whole(value) -> float:
     return int(value) if float(value).is_integer() else float(value)
 
 
 def _names(firsts: Sequence[pd.Series], by: Sequence[str]) -> list[str]:
-    """A name for each part, different wherever the parts differ in more than their source."""
+    """A name for each part, different wherever the parts differ in more than their source.
+
+    A published one is told apart from published ones only: each says that it is.
+    """
     ways = {first["client"] for first in firsts} & {"grequests", "threads"}
     trusts = {first["trust"] for first in firsts} - {""}
     kinds = [(*map(str, (first[c] for c in by)), first["client"]) for first in firsts]
     names = [", ".join(_words(first, by, ways, trusts)) for first in firsts]
-    for name in {name for name in names if names.count(name) > 1}:
-        same = [i for i, other in enumerate(names) if other == name]
+    own = [(name, it["source"] == words.PUBLISHED) for name, it in zip(names, firsts, strict=True)]
+    for each in set(own):
+        same = [i for i, other in enumerate(own) if other == each]
         clients = {firsts[i]["client"] for i in same}
         if len({kinds[i] for i in same}) > 1:
             for i in same:
                 more = firsts[i]["client"] if len(clients) > 1 else firsts[i].get("stack", "")
                 told = words.client_label(more) if len(clients) > 1 else str(more)
-                names[i] = f"{name}, {told}".removesuffix(", ")
+                names[i] = f"{names[i]}, {told}".removesuffix(", ")
     return names
 
 

@@ -21,7 +21,7 @@ from snakeviz.stats import json_stats, table_rows
 from tornado.template import Template
 
 from casebook import places
-from casebook.charts.styles import rules
+from casebook.colours import rules
 from casebook.errors import BookFailed, UsageError
 from casebook.findings import media
 

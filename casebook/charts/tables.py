@@ -12,7 +12,7 @@ from pandas.api.types import is_numeric_dtype
 
 from casebook import words
 from casebook.charts.origins import origin
-from casebook.charts.styles import style
+from casebook.colours import style
 from casebook.errors import UsageError
 
 #: Column names as headers, with the unit in them.

@@ -10,8 +10,8 @@ from casebook.charts.figure import slug
 from casebook.charts.listings import Listing
 from casebook.charts.origins import origin, origin_of
 from casebook.charts.series import columns
-from casebook.charts.styles import style
 from casebook.charts.tables import Table, code, plain, table
+from casebook.colours import style
 from casebook.errors import UsageError
 
 #: What the probe numbers gevent's hub, whose pauses are everybody's waiting.

@@ -9,7 +9,6 @@ import os
 import re
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import Any
 
 from IPython import get_ipython
@@ -17,8 +16,6 @@ from IPython.display import display
 
 from casebook import words
 from casebook.colours import style
-
-_CSS = Path(__file__).with_name("style.css").read_text(encoding="utf-8").replace("\n", "")
 
 #: The class of a sentence by the sign of its mark.
 _CLASSES = {"✓": "cb-yes", "✗": "cb-no"}
@@ -59,7 +56,7 @@ class Sentence:
             classes += " cb-row"
         remark = f' <span class="cb-remark">{inline(self.remark)}</span>' if self.remark else ""
         return (
-            f'{style(_CSS)}<p class="cb cb-finding {classes}" id="{anchor}" '
+            f'{style("finding")}<p class="cb cb-finding {classes}" id="{anchor}" '
             f'data-{self.kind}="{escape(self.outcome)}">{inline(self.text)} <a class="cb-mark" '
             f'href="{ledger.format(anchor)}" title="{escape(self.details)}">'
             f'<span class="cb-sign" aria-hidden="true">{self.sign}</span> '
