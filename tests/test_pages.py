@@ -57,7 +57,7 @@ CHAPTERS = sorted(places.NOTEBOOKS.glob("[0-9]*.ipynb"))
 #: What is lit, where it is too much to be named.
 MANY = ("all of them", "everything below your script")
 #: Leaves of a diagram its words and boxes; of the lit ones there may be more than ground.
-NO_LINES = ".diagram.diagram.diagram { --line: none } .diagram.diagram .lit { fill: none }"
+NO_LINES = ".diagram.diagram.diagram { --line: none } .diagram.diagram.diagram .lit { fill: none }"
 #: The words of a diagram that have no room: [text, what is in its way].
 CROWDED = """(() => {
     const boxes = selector => [...document.querySelectorAll(selector)].map(
