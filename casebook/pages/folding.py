@@ -60,7 +60,7 @@ def _counted(section: nodes.section) -> str:
         outcomes = [outcome for of, outcome in found if of == kind]
         if n := len(outcomes):
             said.append(f"{n} {noun}{'s' * (n > 1)}: {ledger.came_out(outcomes)}.")
-    return " ".join(said) or "No checks here."
+    return " ".join(said) or "What else was measured"
 
 
 def visit_fold(translator, node: HideCodeCellNode) -> None:
