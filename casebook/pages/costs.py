@@ -27,8 +27,9 @@ class Costs:
     def __init__(self, book: Book, names: list[str], lanes: int):
         self._file = book.root / places.LOCAL.name / "costs.json"
         try:
-            self._took_s = json.loads(self._file.read_text())
-        except (OSError, ValueError):
+            took_s = json.loads(self._file.read_text()).items()
+            self._took_s = {name: float(seconds) for name, seconds in took_s}
+        except (OSError, ValueError, AttributeError, TypeError):
             self._took_s = {}
         self._expected_s = {name: self._took_s.get(name, USUAL_S) for name in names}
         self._done_s = dict.fromkeys(names, 0.0)  # of the expected ones

@@ -41,8 +41,9 @@ def commit() -> str:
 def key_of(made_by: Iterable[Path], *of: Any) -> str:
     """The name of a measurement in the store: a digest of everything that makes it what it is.
 
-    made_by: the files that it executes, beside those with which every script is run. of: stacks,
-    whose environments and steps count, and values that JSON knows. Raises MissingInterpreter.
+    made_by: the files that it executes, beside those with which every script is run and certifi's
+    certificates. of: stacks, whose environments and steps count, and values that JSON knows. Raises
+    MissingInterpreter.
     """
     files = [*digests.files(scripts, commands, trust), *made_by]
     parts = [
