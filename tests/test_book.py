@@ -19,6 +19,7 @@ from casebook.errors import BookFailed, FindingsOtherwise
 from casebook.findings import media
 from casebook.pages import build, execution, links, rendering, sphinx_site, staleness
 from casebook.pages.contents import Book
+from casebook.pages.costs import Costs
 from casebook.pages.records import Records
 
 FIGURE = "<svg role='img' aria-label='It.'></svg>"
@@ -178,6 +179,22 @@ def test_a_failing_cell_is_named_and_leaves_no_old_result(scratch: Book) -> None
     module(scratch, "ANSWER = 'forty-two'\n")
     execution.execute(scratch)
     assert ran(scratch) == ["one", "two"]
+
+
+def test_a_result_that_is_gone_is_made_again(scratch: Book) -> None:
+    (scratch.executed / "one.ipynb").unlink()
+    build(scratch.root)
+    assert ran(scratch) == ["one"]
+
+
+@pytest.mark.parametrize("text", ["[]", '{"one": []}', '{"one": "x"}', "{"])
+def test_a_damaged_file_of_costs_keeps_no_book_away(tmp_path: Path, text: str) -> None:
+    file = tmp_path / places.LOCAL.name / "costs.json"
+    file.parent.mkdir()
+    file.write_text(text)
+    with Costs(Book(tmp_path), ["one"], 1) as costs, costs.chapter("one"):
+        pass
+    assert json.loads(file.read_text())["one"] >= 0
 
 
 def test_two_chapters_are_executed_side_by_side(scratch: Book) -> None:

@@ -53,9 +53,9 @@ class Book:
             return {row["id"]: row for row in csv.DictReader(file)}
 
     def has_run(self, path: Path, stamp: str) -> bool:
-        """Whether a notebook ran to its end under this stamp."""
-        file = self._stamp_of(path)
-        return file.exists() and file.read_text() == stamp
+        """Whether a notebook ran to its end under this stamp, and its result is still there."""
+        file, executed = self._stamp_of(path), self.executed / path.name
+        return file.exists() and executed.exists() and file.read_text() == stamp
 
     def keep(self, path: Path, executed: NotebookNode, stamp: str) -> None:
         """Keep an executed notebook; without a stamp where it did not run to its end."""
