@@ -18,6 +18,14 @@ PYTHONS = {"py27": "2.7", "py37": "3.7", "today": "today"}
 #: Stacks that are known without their Python.
 STACKS = {"cured", "preloaded", "half-cured"}
 
+#: Stacks whose names, without their Python, say too little.
+CALLED = {
+    "toolbelt-x509": "requests-toolbelt's X509Adapter",
+    "extract": "extracted",
+    "patch-select": "select patched",
+    "patch-all-first": "everything patched first",
+}
+
 #: How a stack's requests are sent, where the stack is what a run is about.
 OF_A_STACK = {"grequests": "", "eventlet": "", "threads": "threads", "requests": "a loop"}
 
@@ -100,7 +108,8 @@ def is_bare_loop(stack: str, client: str) -> bool:
 
 def _bare_label(stack: str) -> str:
     what, python = split_stack(stack)
-    label = re.sub("^openssl", "OpenSSL", what.replace("-", " "))
+    label = re.sub("^openssl", "OpenSSL", CALLED.get(what) or what.replace("-", " "))
+    label = label.replace("google auth", "google-auth")
     is_release = re.fullmatch(r"requests-\d+\.\d+\.\d+|openssl-[\d.]+", what)
     if what in STACKS or is_release or stack == what:
         return label

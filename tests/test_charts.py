@@ -312,7 +312,7 @@ def test_another_delay_than_the_published_one_is_shown_in_delays():
     chart = charts.n_against_wall(quick, PUBLISHED, limits=limits)
     assert ">wall time, delays<" in chart.html
     assert "stage 2, Python 2.7 11.0 delays; stage 0, Python 2.7, published 11.0" in chart.alt
-    assert "the number of requests, in delays of 0.1 s and 1 s." in chart.caption
+    assert "the number of requests, in delays (0.1 s here, 1 s where published)." in chart.caption
 
 
 def test_lines_that_say_that_they_are_published_or_plain_http_share_names_and_colours():
@@ -458,7 +458,7 @@ def test_a_stall_is_a_pause_between_heartbeats():
 def test_cures_are_sorted_and_the_delay_is_a_line():
     frame = pd.concat([runs("stage-2-injected-today", SLOW), runs("extract-today")])
     chart = charts.cures(frame)
-    assert chart.html.index(">extract, today<") < chart.html.index(">stage 2 injected, today<")
+    assert chart.html.index(">extracted, today<") < chart.html.index(">stage 2 injected, today<")
     assert ">one delay, 1 s<" in chart.html and ">10.3 s, serial<" in chart.html
     ends = "1.40 s (extract, today) to 10.3 s (stage 2 injected, today), 7.4 times as long."
     assert f"At n = 10, wall time: {ends} Concurrent: extract, today. Serial: stage 2" in chart.alt
@@ -708,8 +708,8 @@ def test_a_chart_without_runs_says_what_to_do():
     [
         ("stage-2-py27", "stage 2, Python 2.7"),
         ("stage-0", "stage 0"),
-        ("patch-all-first-today", "patch all first, today"),
-        ("google-auth-2.55.1-today", "google auth 2.55.1, today"),
+        ("patch-all-first-today", "everything patched first, today"),
+        ("google-auth-2.55.1-today", "google-auth 2.55.1, today"),
         ("requests-2.23-py37", "requests 2.23, Python 3.7"),
         ("requests-2.21.0-py37", "requests 2.21.0"),
         ("cured-today", "cured"),

@@ -132,7 +132,6 @@ class _Field:
         return self.y.ends(self._points(x), self._at(x))
 
     def _at(self, x: float) -> str:
-        """ "At n = 10, " """
-        value, called, unit = words.tick(x), self.x.called, self.x.unit
-        at = f"{called} {value} {unit}" if unit else f"{value} {called}"
-        return f"At {f'n = {value}' if self.x.column == 'n' else at}, "
+        """ "At n = 10, ", "At latency = 5 ms, " """
+        called = "n" if self.x.column == "n" else self.x.called
+        return f"At {called} = {words.tick(x)} {self.x.unit}".rstrip() + ", "

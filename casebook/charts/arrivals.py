@@ -38,7 +38,16 @@ class _Visit:
         """The number behind a curve: how many of the others were in before the first slow book."""
         if not self.slow:
             return f"all {len(self.times):,} in\n{words.seconds(self.times[-1])}"
-        return f"{self.slow[0]:,} of {len(self.others):,}\nbefore it"
+        return f"{self.had}\nbefore {'it' if len(self.slow) == 1 else 'the first'}"
+
+    @property
+    def had(self) -> str:
+        """How many of the others were in before the first slow book: "9 of 99"."""
+        return f"{self.slow[0]:,} of {len(self.others):,}"
+
+    @property
+    def slow_one(self) -> str:
+        return "slow one" if len(self.slow) == 1 else "first slow one"
 
 
 def arrivals(
@@ -137,7 +146,7 @@ def _said(visit: _Visit) -> str:
     if not visit.slow:
         took = words.seconds(visit.times[-1])
         return f"{label}: all {len(others):,} books in {took}, half of them by {half}."
-    text = f"{label}: {visit.slow[0]:,} of {len(others):,} other books before the slow one, "
+    text = f"{label}: {visit.had} other books before the {visit.slow_one}, "
     text += f"which came at {words.seconds(visit.times[visit.slow[0]])}"
     if not others:
         return f"{text}."
@@ -146,7 +155,6 @@ def _said(visit: _Visit) -> str:
 
 def _brief(visits: Sequence[_Visit]) -> str:
     """The readers together that had as many books before the slow one."""
-    ends = [v.end.replace("\nbefore it", " before the slow book") for v in visits]
-    said = [end if v.slow else "no slow book" for v, end in zip(visits, ends, strict=True)]
+    said = [f"{v.had} before the {v.slow_one}" if v.slow else "no slow book" for v in visits]
     having = words.grouped(zip(said, (v.part.label for v in visits), strict=True))
     return " ".join(f"{words.capital(end)}: {'; '.join(of)}." for end, of in having.items())

@@ -36,9 +36,11 @@ def n_against_wall(
     delays = sorted(rows["delay_s"].dropna().unique())
     name, unit, limits = name or title, "s", limits or {}
     if len(delays) > 1:
-        title, unit = f"{title}, in delays of {words.join(map(words.delay, delays))}", "delays"
-        rows = rows.assign(wall_s=rows["wall_s"] / rows["delay_s"])
         delay_s = frame["delay_s"].iloc[0]
+        said = {"here": frame} | ({} if published is None else {"where published": published})
+        told = (f"{_delays_of(runs)} {where}" for where, runs in said.items())
+        title = f"{title}, in delays ({', '.join(told)})"
+        unit, rows = "delays", rows.assign(wall_s=rows["wall_s"] / rows["delay_s"])
         limits = {text: _divided(limit, delay_s) for text, limit in limits.items()}
     return against(
         rows,
@@ -49,6 +51,10 @@ def n_against_wall(
         limits=limits,
         log={"wall_s": series.spans_a_decade(rows["n"])},
     )
+
+
+def _delays_of(runs: pd.DataFrame) -> str:
+    return words.join(map(words.delay, sorted(runs["delay_s"].dropna().unique())))
 
 
 def _divided(limit: Limit, by: float) -> Limit:

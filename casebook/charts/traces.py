@@ -76,7 +76,7 @@ def provenance(
         caption or f"Who is behind each name, {called}",
         ("name", *steps),
         rows,
-        source=f"{source} ▲ marks a change from one step to the next.".strip(),
+        source=f"{source} ▲ marks a change from one column to the next.".strip(),
     )
 
 

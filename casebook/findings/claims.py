@@ -211,7 +211,7 @@ def _remark(record: Record, found: str) -> str:
     if record["outcome"] == UNDECIDED:
         what = "Undecided here"
         if record["window"]:
-            more = "More rounds decide it: `looks=(64,)` where it is measured."
+            more = "More rounds may decide it: `looks=(64,)` where it is measured."
     return f"{what}{': ' * bool(found)}{found}. {more}"
 
 

@@ -3,6 +3,7 @@
 Outcomes, of which `compare` finds the first two itself:
 - reproduced: the same within TOLERANCE for a number, the same word or class otherwise;
 - differs: another number with the same finding: serial or concurrent, or what the caller found;
+- undecided: another number, and too much noise to say whether the finding holds;
 - not reproduced: another finding, which the page must explain;
 - not measured: nothing here corresponds to it, which the page must explain.
 
@@ -12,6 +13,7 @@ the caller says so, and only the rest is compared. The sources of the others ask
 their times are compared as they are; whether a finding holds is for the caller to say.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,11 +25,14 @@ from casebook.findings.claims import behind, plain
 from casebook.findings.media import COMPARISON
 from casebook.findings.sentences import Sentence, origin
 from casebook.runs import analysis
+from casebook.runs.decisions import UNDECIDED
 
 REPRODUCED, DIFFERS = "reproduced", "differs"
 NOT_REPRODUCED, NOT_MEASURED = "not reproduced", "not measured"
 #: The outcomes, and the sign of the mark at the end of a row.
-OUTCOMES = {REPRODUCED: "✓", DIFFERS: "≈", NOT_REPRODUCED: "✗", NOT_MEASURED: "–"}
+OUTCOMES = {
+    REPRODUCED: "✓", DIFFERS: "≈", UNDECIDED: "?", NOT_REPRODUCED: "✗", NOT_MEASURED: "–"
+}  # fmt: skip
 
 #: How far a number may be from the published one, relative to it, and still be the same: the
 #: sources printed single runs on other machines, over networks of their own.
@@ -41,6 +46,9 @@ DELAY_S = 1.0
 UNEXPLAINED = "The book has no reason for this: it was written where the row is reproduced."
 
 _WITH_DELAY = ("000", "001")
+
+#: How the sources' metrics begin, in words.
+_METRICS = {"wall": "wall time", "tottime": "own time of", "cumtime": "cumulative time of"}
 
 
 def load() -> pd.DataFrame:
@@ -260,10 +268,13 @@ def _text(measured: Any, published: pd.Series, delay_s: float) -> str:
 
 
 def described(published: Mapping[str, Any]) -> str:
-    """What a published row is about: "stage-2, Python 3.7, n = 10, wall"."""
+    """What a published row is about: "stage 2, Python 3.7, n = 10, wall time"."""
     python, n = published["python"], published["n"]
-    parts = [published["system"], python and f"Python {python}", n and f"n = {n}"]
-    return ", ".join(part for part in (*parts, published["metric"]) if part)
+    metric, _, rest = published["metric"].partition(" ")
+    metric = f"{_METRICS.get(metric, metric)} {rest}".rstrip()
+    system = re.sub(r"stage-(?=\d)", "stage ", published["system"])
+    parts = (system, python and f"Python {python}", n and f"n = {n}", metric)
+    return ", ".join(part for part in parts if part)
 
 
 def _show(record: dict[str, Any], published: pd.Series) -> None:
