@@ -1,5 +1,8 @@
+import gc
 import json
 import pstats
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
@@ -89,6 +92,30 @@ def test_a_digest_survives_a_move_and_sees_only_what_is_executed(tmp_path):
     probe.with_name("late.py").write_text("x = 2\n")
     assert digest() != first
     assert digest({"late"}) == shorter
+
+
+def test_digests_can_be_made_in_several_threads(tmp_path):
+    """Python 3.11 raises SystemError where a thread begins to parse while another one does."""
+    files = [tmp_path / f"{i}.py" for i in range(40)]
+    for i, file in enumerate(files):
+        file.write_text(f"x{i} = [" + "f(1), " * 400 + "]\n")
+
+    def let_others_run(phase, _):
+        time.sleep(0.001)
+
+    def digest(file, depth):
+        return digest(file, depth - 1) if depth else digests.of(file)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(let_others_run)
+    gc.set_threshold(50)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            made = set(pool.map(digest, files, [0, 3, 6, 9] * 10))
+    finally:
+        gc.callbacks.remove(let_others_run)
+        gc.set_threshold(*before)
+    assert len(made) == len(files)
 
 
 def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import shutil
+import threading
 from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,10 @@ _COUNTED = {".py", ".txt", ".toml", ".patch", ".c", ".go"}
 
 #: Programs that measurements or cells run.
 TOOLS = ("go", "h2load", "curl", "cc", "valgrind")
+
+#: Python 3.11 miscounts its recursion where two threads parse at the same time, and then raises
+#: SystemError (https://github.com/python/cpython/issues/106905).
+_parsing = threading.Lock()
 
 
 def of(*parts) -> str:
@@ -50,11 +55,16 @@ def _contents(paths: Iterable[Path]) -> list[str]:
     return sorted(hashlib.sha256(content).hexdigest() for content in contents)
 
 
+def _parsed(source: str | bytes) -> ast.Module:
+    with _parsing:
+        return ast.parse(source)
+
+
 @cache
 def _code(source: bytes) -> bytes:
     """What Python code says to the interpreter: no layout, no comments, no docstrings, and not in
     which of our modules a name is found."""
-    tree = ast.parse(source)
+    tree = _parsed(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
@@ -97,7 +107,7 @@ def executed(script: Path, without: Collection[str] = ()) -> list[Path]:
 @cache
 def _imports(content: str) -> tuple[str, ...]:
     names = []
-    for node in ast.walk(ast.parse(content)):
+    for node in ast.walk(_parsed(content)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
