@@ -72,7 +72,7 @@ def test_a_store_whose_owner_is_killed_before_it_is_open_ends_too(engine, tmp_pa
     code += "from casebook.cases.bookstore import store\n"
     code += "def killed(process, ca_file):\n    print(process.pid, flush=True)\n"
     code += "    os.kill(os.getpid(), 9)\n"
-    code += f"store._ready = killed\nstore.open_store({engine!r})"
+    code += f"store._port = killed\nstore.open_store({engine!r})"
     done = run(sys.executable, "-c", code)
     assert done.returncode == -signal.SIGKILL
     assert eventually(lambda: not alive(int(done.stdout)) and not list(tmp_path.iterdir()))
