@@ -5,19 +5,11 @@ import ssl
 from urllib.parse import urlsplit
 
 import pytest
-from here import environment
 
 from casebook.cases.bookstore import stock, witnesses
 from casebook.cases.bookstore.clients import bare_h2
-from casebook.cases.bookstore.store import ENGINES
 
 IDS = list(stock.books())
-
-
-def needed(engine):
-    """The engine, or a test that is skipped: its environment is made now."""
-    environment(ENGINES[engine][0])
-    return engine
 
 
 def needs(witness):

@@ -6,12 +6,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from bookstore_asking import IDS, book, connection, needed, needs, over_http1, over_http2, trusting
+from bookstore_asking import IDS, book, connection, needs, over_http1, over_http2, trusting
 from h2 import events
 
 from casebook.cases.bookstore import stock, witnesses
 from casebook.cases.bookstore.clients import bare_h2
-from casebook.cases.bookstore.store import ENGINES, fingerprint, open_store
+from casebook.cases.bookstore.store import fingerprint, open_store
 from casebook.errors import ServerFailed, UsageError
 
 MISSING = [
@@ -19,11 +19,6 @@ MISSING = [
     "/book?id=%C3%A9", "/book?id=010007", "/book?id=+10007", "/book?ID=10007", "/book?id[]=10007",
     "/book/10007", "/books", "/book?id=10007%00",
 ]  # fmt: skip
-
-
-@pytest.fixture(params=ENGINES, scope="module")
-def engine(request):
-    return needed(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +31,6 @@ def shared(engine):
 def store(shared):
     shared.reset()
     return shared
-
-
-@pytest.fixture(params=["twisted", "twisted-16.3"])
-def twisted(request):
-    return needed(request.param)
 
 
 # What it serves
@@ -128,22 +118,23 @@ def test_without_http2_nobody_gets_it(engine):
 # Servers that do not keep the promise
 
 
+@pytest.mark.parametrize("engine", ["twisted", "twisted-16.3"], indirect=True)
 @pytest.mark.parametrize(
     ("lacks", "said"), [("h2", r"negotiates http/1\.1 .*twisted\[http2\]"), ("alpn", "ALPN")]
 )
 def test_a_silent_fallback_is_refused_and_nothing_is_left(
-    twisted, lacks, said, tmp_path, monkeypatch
+    engine, lacks, said, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(ServerFailed, match=said):
-        open_store(twisted, lacks=lacks)
+        open_store(engine, lacks=lacks)
     assert list(tmp_path.iterdir()) == []
-    with open_store(twisted, lacks=lacks, refuse=False) as store:  # as it would have been
+    with open_store(engine, lacks=lacks, refuse=False) as store:  # as it would have been
         assert store.protocol == "http/1.1"
         with pytest.raises(bare_h2.Broken, match=r"the server chose (no protocol|http/1\.1)"):
             over_http2(store, "/")
         assert over_http1(store, book(IDS[0]))[0][1] == 200
-    with open_store(twisted, lacks=lacks, http1_only=True) as store:  # nothing else was promised
+    with open_store(engine, lacks=lacks, http1_only=True) as store:  # nothing else was promised
         assert store.protocol == "http/1.1"
 
 

@@ -9,17 +9,8 @@ from here import alive, environment, eventually, last_words
 
 from casebook.cases.bookstore import frames, hello, stock, store
 from casebook.errors import ServerFailed, UsageError, VisitFailed
-from casebook.stacks import environments
 
-TWISTED = ["twisted-today"]
-if environments.find_interpreter("3.7"):
-    TWISTED.append("twisted-16.3-py37")
-
-
-@pytest.fixture(scope="module")
-def shop():
-    with store.open_store() as running:
-        yield running
+OF_BOTH = pytest.mark.parametrize("stack", ["twisted-today", "twisted-16.3-py37"])
 
 
 def paths(count):
@@ -28,10 +19,6 @@ def paths(count):
 
 def head(length, kind, flags, stream):
     return length.to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big")
-
-
-def test_the_old_python_is_here_where_it_is_required():
-    assert "3.7" not in environments.required() or len(TWISTED) == 2
 
 
 # ---------------------------------------------------------------- bytes and frames
@@ -89,22 +76,6 @@ def test_at_once_says_whether_requests_wait_for_responses(shop):
         assert bool(answered.index[0] < asked.index[-1]) is waits
 
 
-def test_a_slow_book_does_not_hold_up_the_frames_of_the_others():
-    with store.open_store(slow={IDS[0]: 0.5}) as server:
-        seen = frames.capture(server, paths(3))
-    ends = seen[(seen["sender"] == "server") & seen["flags"].str.contains("END_STREAM")]
-    assert sorted(ends["stream"].iloc[:2]) == [3, 5]
-    assert ends["stream"].iloc[2] == 1
-
-
-def test_a_server_of_http1_has_no_frames():
-    with (
-        store.open_store(http1_only=True) as server,
-        pytest.raises(VisitFailed, match=r"chose http/1\.1"),
-    ):
-        frames.capture(server, "/")
-
-
 @pytest.mark.parametrize(
     ("asked", "at_once"), [([], 1), (["book"], 1), (["/"], 0), (["/"], 100_000)]
 )
@@ -125,8 +96,9 @@ def test_the_script_says_nothing_of_protocols():
     assert "http/" not in hello.SCRIPT.read_text().lower()
 
 
-@pytest.mark.parametrize("stack", TWISTED)
+@OF_BOTH
 def test_the_site_speaks_both_protocols_and_says_so(stack):
+    environment(stack)
     with hello.serve(stack) as site:
         assert not frames.capture(site, "/").empty
         assert over_http1(site, "/") == [["/", 200, "Hello!"]]
@@ -136,8 +108,9 @@ def test_the_site_speaks_both_protocols_and_says_so(stack):
     assert not site.ca_file.parent.exists()
 
 
-@pytest.mark.parametrize("stack", TWISTED)
+@OF_BOTH
 def test_without_h2_the_site_falls_back_without_a_word(stack):
+    environment(stack)
     with hello.serve(stack, without="h2") as site:
         before = site.log()
         with pytest.raises(VisitFailed, match=r"chose http/1\.1"):
