@@ -7,7 +7,7 @@ the visit ends with an error that names the book and the cause.
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
 from bookstore_trouble import BOOK, STREAMS, bookstore
@@ -71,7 +71,7 @@ CASES.append(("bare-h2", "leaves"))  # once: no server is left for a second clie
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory):
+def outcome(shop, tmp_path_factory):
     """outcome(client, trouble): the frame of one visit, or its VisitFailed.
 
     All visits are made here, some at a time, since most of them wait. None goes on beside a test:
@@ -79,8 +79,11 @@ def outcome(tmp_path_factory):
     """
     made = certificates.make(tmp_path_factory.mktemp("trouble"))
     with ExitStack() as stack, ThreadPoolExecutor(max_workers=6) as pool:
-        urls = {each: stack.enter_context(bookstore(each, made)) for each in [*OF_ALL, "leaves"]}
-        visited = pool.map(lambda case: _visit(*case, urls, made.ca_file), CASES)
+        targets = {}
+        for trouble in (*OF_ALL, "leaves"):
+            url = stack.enter_context(bookstore(trouble, made))
+            targets[trouble] = replace(shop, url=url, ca_file=made.ca_file)
+        visited = pool.map(lambda case: _visit(*case, targets[case[1]]), CASES)
         came = dict(zip(CASES, visited, strict=True))
 
     def outcome(client, trouble):
@@ -91,18 +94,8 @@ def outcome(tmp_path_factory):
     return outcome
 
 
-def _visit(client, trouble, urls, ca_file):
+def _visit(client, trouble, target):
     reader = readers.get(client)
-    target = SimpleNamespace(
-        url=urls[trouble],
-        ca_file=ca_file,
-        engine=trouble,
-        delay_s=0.0,
-        slow={},
-        cpu_s=lambda: 0.0,
-        counters=lambda: {"connections": None, "peak_streams": None},
-        reset=lambda: None,
-    )
     many = min(reader.most, AT_ONCE if reader.protocol == "h2" else CONNECTIONS)
     patience_s = 2.0 if "stall" in trouble else 20.0
     try:
