@@ -30,7 +30,7 @@ COLUMNS = [
 #: What a client sends before its first frame (RFC 9113, section 3.4).
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-#: Types by number, from 0.
+#: Types by number, from 0, as the RFC writes them; hyperframe has classes.
 TYPES = (
     *("DATA", "HEADERS", "PRIORITY", "RST_STREAM", "SETTINGS", "PUSH_PROMISE", "PING"),
     *("GOAWAY", "WINDOW_UPDATE", "CONTINUATION"),
