@@ -5,19 +5,11 @@ import ssl
 from urllib.parse import urlsplit
 
 import pytest
-from here import environment
 
-from casebook.cases.bookstore import readers, stock, witnesses
-from casebook.cases.bookstore.store import ENGINES
-from casebook.errors import VisitFailed
+from casebook.cases.bookstore import stock, witnesses
+from casebook.cases.bookstore.clients import bare_h2
 
 IDS = list(stock.books())
-
-
-def needed(engine):
-    """The engine, or a test that is skipped: its environment is made now."""
-    environment(ENGINES[engine][0])
-    return engine
 
 
 def needs(witness):
@@ -28,18 +20,21 @@ def needs(witness):
 
 def over_http2(store, *paths):
     """[path, status, body] of each path in the order complete, up to a hundred asked for at once
-    on one connection. Raises VisitFailed where the store does not speak HTTP/2, or not to the end.
-    """
-    script = readers.SCRIPTS / "capture_frames.py"
-    asked = {"paths": paths, "at_once": 100}
-    answer = readers.ask(script, "h2-today", store, 60, store.url, **asked)
-    if answer["failure"]:
-        raise VisitFailed(answer["failure"])
-    return [[reply["path"], reply["status"], reply["body"]] for reply in answer["replies"]]
+    on one connection."""
+    client = bare_h2.Connection(store.url, trusting(store), 20)
+    with client.socket:
+        client.settle()
+        replies = list(client.fetch(paths))
+    return [[reply.path, int(reply.headers[":status"]), reply.body.decode()] for reply in replies]
+
+
+def trusting(store):
+    """A context for TLS that trusts this store."""
+    return ssl.create_default_context(cafile=store.ca_file)
 
 
 def connection(store, context=None):
-    context = context or ssl.create_default_context(cafile=store.ca_file)
+    context = context or trusting(store)
     return http.client.HTTPSConnection(
         "127.0.0.1", urlsplit(store.url).port, context=context, timeout=20
     )

@@ -1,10 +1,5 @@
-"""A bookstore that misbehaves: python bookstore_trouble.py SPEC (JSON), in an environment with h2.
-
-SPEC: {"books": the file of the books, "chain_file", "key_file", "book": the id in trouble,
-"after": requests that a connection lives for, "streams": how many it takes at a time, "troubles"}.
-
-Listens on one port for each trouble, prints {trouble: port} as one line, and ends with its standard
-input. HTTP/1.1 is written by hand; HTTP/2's frames are h2's.
+"""A bookstore that misbehaves, in threads of this process. HTTP/1.1 is written by hand; HTTP/2's
+frames are h2's.
 
 The troubles: none · few-streams (SETTINGS that allow few; more are refused) · refused (more are
 refused though SETTINGS allow them) · goaway (each connection ends after so many requests) ·
@@ -20,47 +15,58 @@ import json
 import socket
 import ssl
 import struct
-import sys
-import threading
 import time
+from functools import cache
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
+from h2.errors import ErrorCodes
 from h2.events import ConnectionTerminated, RequestReceived
 from h2.exceptions import ProtocolError
+from here import serving
 from hyperframe.frame import GoAwayFrame, HeadersFrame, SettingsFrame
 
-REFUSED_STREAM, INTERNAL_ERROR = 7, 2
+from casebook.cases.bookstore import stock
+
+#: The book in trouble; how many requests a connection lives for (of the list and 12 books, at least
+#: one has to be asked for over a fourth connection), and how many it takes at a time.
+BOOK, AFTER, STREAMS = stock.ids()[7], 4, 2
+ABOUT = f"/book?id={BOOK}"
 
 
 class Answers:
     """What is answered in a trouble. A connection that asks for anything else is closed."""
 
-    def __init__(self, spec, trouble, usual):
-        self.spec, self.trouble = spec, trouble
-        self.about = f"/book?id={spec['book']}"
-        self.have_left = False
-        _, length, body = usual[self.about]
+    def __init__(self, trouble):
+        self.trouble, self.have_left = trouble, False
+        _, length, body = usual()[ABOUT]
         half = body[: length // 2]
-        ids = [path.partition("=")[2] for path in usual if path not in ("/", self.about)]
+        ids = [book for book in stock.ids() if book != BOOK]
         otherwise = {
-            "missing": {self.about: (404, 0, b"")},
-            "cut-short": {self.about: (200, length, half)},
-            "half": {self.about: (200, len(half), half)},
-            "wrong-body": {self.about: usual[f"/book?id={ids[0]}"]},
+            "missing": {ABOUT: (404, 0, b"")},
+            "cut-short": {ABOUT: (200, length, half)},
+            "half": {ABOUT: (200, len(half), half)},
+            "wrong-body": {ABOUT: usual()[f"/book?id={ids[0]}"]},
             "short-list": {"/": whole(ids)},
-            "stall": {self.about: None},
+            "stall": {ABOUT: None},
             "stalled-list": {"/": None},
         }
-        self.by_path = usual | otherwise.get(trouble, {})
+        self.by_path = usual() | otherwise.get(trouble, {})
         if trouble == "hangs-up":
-            self.by_path = {"/": usual["/"]}
+            self.by_path = {"/": usual()["/"]}
 
 
 def whole(content):
     """Status, announced length and body; in the place of all three stands None for no answer."""
     body = json.dumps(content).encode()
     return 200, len(body), body
+
+
+@cache
+def usual():
+    """What is answered without trouble, by path."""
+    books = {f"/book?id={number}": whole(book) for number, book in stock.books().items()}
+    return {"/": whole(stock.ids())} | books
 
 
 def speak_http1(tls, answers):
@@ -73,11 +79,11 @@ def speak_http1(tls, answers):
         while stream.readline().strip():
             pass
         path = line[1].decode()
-        if path == answers.about and answers.trouble == "reset":
+        if path == ABOUT and answers.trouble == "reset":
             # A TCP reset, as of a server that died.
             tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return
-        if path == answers.about and answers.trouble == "nonsense":
+        if path == ABOUT and answers.trouble == "nonsense":
             tls.sendall(b"\x00\xff nothing that means anything\r\n\r\n" * 40)
             continue
         if path not in answers.by_path:
@@ -85,7 +91,7 @@ def speak_http1(tls, answers):
         if answers.by_path[path] is None:
             time.sleep(60)
         status, announced, body = answers.by_path[path]
-        is_last = answers.trouble == "goaway" and count == answers.spec["after"]
+        is_last = answers.trouble == "goaway" and count == AFTER
         head = f"HTTP/1.1 {status} whatever\r\nContent-Length: {announced}\r\n"
         head += "Connection: close\r\n" if is_last else ""
         head += "Content-Type: application/json\r\n\r\n"
@@ -104,7 +110,7 @@ class Http2:
         if answers.trouble == "few-streams":
             # Said by hand: h2 would end the connection of a client that does not keep to it.
             self.h2.data_to_send()
-            allowed = {SettingsFrame.MAX_CONCURRENT_STREAMS: answers.spec["streams"]}
+            allowed = {SettingsFrame.MAX_CONCURRENT_STREAMS: STREAMS}
             tls.sendall(SettingsFrame(0, settings=allowed).serialize())
         self.count = 0
 
@@ -128,19 +134,19 @@ class Http2:
                     asked.append((event.stream_id, dict(event.headers)[":path"]))
 
     def answer(self, asked):
-        trouble, spec = self.answers.trouble, self.answers.spec
+        trouble = self.answers.trouble
         for open_streams, (stream, path) in enumerate(asked, 1):
-            if trouble in ("few-streams", "refused") and open_streams > spec["streams"]:
-                self.h2.reset_stream(stream, REFUSED_STREAM)
-            elif path == self.answers.about and trouble == "reset":
-                self.h2.reset_stream(stream, INTERNAL_ERROR)
-            elif path == self.answers.about and trouble == "nonsense":
+            if trouble in ("few-streams", "refused") and open_streams > STREAMS:
+                self.h2.reset_stream(stream, ErrorCodes.REFUSED_STREAM)
+            elif path == ABOUT and trouble == "reset":
+                self.h2.reset_stream(stream, ErrorCodes.INTERNAL_ERROR)
+            elif path == ABOUT and trouble == "nonsense":
                 frame = HeadersFrame(stream, data=b"\xff" * 40, flags=["END_HEADERS"])
                 self.tls.sendall(self.h2.data_to_send() + frame.serialize())
             else:
                 self.answer_one(stream, path)
             self.count += 1
-            if trouble in ("goaway", "leaves") and self.count == spec["after"]:
+            if trouble in ("goaway", "leaves") and self.count == AFTER:
                 self.answers.have_left = trouble == "leaves"
                 said = self.h2.data_to_send()
                 if trouble == "goaway":
@@ -162,44 +168,24 @@ class Http2:
         self.h2.send_data(stream, body, end_stream=True)
 
 
-def serve(raw, context, answers):
-    """One connection, whatever becomes of it."""
-    with contextlib.suppress(OSError, ProtocolError), raw:
-        if answers.have_left:
-            return
-        with context.wrap_socket(raw, server_side=True) as tls:
+@contextlib.contextmanager
+def bookstore(trouble, made):
+    """The URL of a bookstore in trouble, with these certificates, as long as the block runs."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(made.chain_file, made.key_file)
+    context.set_alpn_protocols(["http/1.1"] if trouble == "other-protocol" else ["h2", "http/1.1"])
+    answers = Answers(trouble)
+
+    def connected(tls, *_):
+        """One connection, whatever becomes of it."""
+        with contextlib.suppress(OSError, ProtocolError):
+            if answers.have_left:
+                return
+            tls.do_handshake()
             if tls.selected_alpn_protocol() == "h2":
                 Http2(tls, answers).speak()
             else:
                 speak_http1(tls, answers)
 
-
-def listen(spec, trouble, usual):
-    """Accept connections in the background; the port."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(spec["chain_file"], spec["key_file"])
-    context.set_alpn_protocols(["http/1.1"] if trouble == "other-protocol" else ["h2", "http/1.1"])
-    answers = Answers(spec, trouble, usual)
-    listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-
-    def accept():
-        while True:
-            raw, _ = listener.accept()
-            threading.Thread(target=serve, args=(raw, context, answers), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
-    return listener.getsockname()[1]
-
-
-def main():
-    spec = json.loads(sys.argv[1])
-    with open(spec["books"], encoding="utf-8") as file:
-        books = json.load(file)
-    usual = {"/": whole(list(books))}
-    usual |= {f"/book?id={number}": whole(book) for number, book in books.items()}
-    print(json.dumps({each: listen(spec, each, usual) for each in spec["troubles"]}), flush=True)
-    sys.stdin.read()
-
-
-if __name__ == "__main__":
-    main()
+    with serving(connected, context) as url:
+        yield url

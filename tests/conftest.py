@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 
 import pytest
 import trust_world
-from here import Quiet, serving
+from here import Quiet, environment, serving
 from trust_runs import CURE
 
 from casebook import server
+from casebook.cases.bookstore.store import ENGINES, open_store
 from casebook.stacks import interpreters
 
 STILL = 100
@@ -63,6 +64,20 @@ def http():
     """The same over plain HTTP."""
     with server.start("http") as lab:
         yield lab
+
+
+@pytest.fixture(scope="session")
+def shop():
+    """A bookstore on Twisted, for tests that reset its counters themselves, or need none."""
+    with open_store() as running:
+        yield running
+
+
+@pytest.fixture(params=ENGINES, scope="module")
+def engine(request):
+    """An engine of the bookstore, its environment made; skipped where that cannot be."""
+    environment(ENGINES[request.param][0])
+    return request.param
 
 
 class Wrong(Quiet):

@@ -1,9 +1,10 @@
 """The clients of the bookstore and its independent witnesses, against real stores."""
 
 import json
+from dataclasses import replace
 
 import pytest
-from bookstore_asking import needs
+from bookstore_asking import IDS, needs
 
 from casebook import places, stacks
 from casebook.cases.bookstore import readers, stock, store, visiting, visits, witnesses
@@ -12,7 +13,6 @@ from casebook.runs.decisions import LOOKS, ratio
 from casebook.stacks import environments
 
 N = 120  # more than one chunk of 100
-IDS = list(stock.books())
 HERE = [
     name
     for name in readers.READERS
@@ -22,15 +22,9 @@ FROM_2016 = [name for name in readers.READERS if "py37" in readers.get(name).sta
 
 
 @pytest.fixture(scope="module")
-def open_store():
-    with store.open_store() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def frame(open_store):
+def frame(shop):
     """One visit of each client that can run here."""
-    return visits.visit(HERE, n=N, repeats=1, target=open_store).set_index("client")
+    return visits.visit(HERE, n=N, repeats=1, target=shop).set_index("client")
 
 
 def test_only_clients_of_missing_pythons_are_left_out():
@@ -63,14 +57,14 @@ def test_the_figures_are_those_of_the_article(frame, client):
     assert row["server_cpu_s"] > 0
 
 
-def test_all_of_the_books_and_the_list(open_store):
-    visits.visit("pipes", repeats=1, target=open_store)  # refused unless all are as in the stock
-    assert open_store.counters()["requests"] == 3001
+def test_all_of_the_books_and_the_list(shop):
+    visits.visit("pipes", repeats=1, target=shop)  # refused unless all are as in the stock
+    assert shop.counters()["requests"] == 3001
 
 
-def test_not_one_book_may_be_missing_or_another(open_store):
+def test_not_one_book_may_be_missing_or_another(shop):
     pipes = readers.manner("pipes")
-    answer = readers.read(pipes, open_store, IDS[:6])
+    answer = readers.read(pipes, shop, IDS[:6])
     visiting.check(pipes, answer, 6)
     for change, said in (
         (lambda bodies: bodies.pop(IDS[3]), f"book {IDS[3]} is missing"),
@@ -92,11 +86,11 @@ def test_not_one_book_may_be_missing_or_another(open_store):
         visiting.check(pipes, answer | {"protocol": "h2"}, 6)
 
 
-def test_more_than_twisted_allows(open_store):
-    asked = {"n": 250, "repeats": 1, "target": open_store}
+def test_more_than_twisted_allows(shop):
+    asked = {"n": 250, "repeats": 1, "target": shop}
     frame = visits.visit(["bare-h2:250", "httpx-h2:250"], **asked)
     assert set(frame["books"]) == {250}
-    assert frame["server_streams_peak"].max() <= open_store.max_streams == 100
+    assert frame["server_streams_peak"].max() <= shop.max_streams == 100
     if "hyper" in HERE:
         with pytest.raises(VisitFailed, match=rf"book {IDS[100]}: TooManyStreamsError"):
             visits.visit("hyper:250", **asked)
@@ -148,8 +142,8 @@ def test_in_chunks_the_next_one_waits_for_all_of_the_last(slow_arrivals):
     assert (frame["at_s"].iloc[11:] >= 1.0).all()
 
 
-def test_several_orders_are_visited_in_turns(open_store):
-    asked = {"n": 4, "order": ["asked", "chunks"], "repeats": 2, "target": open_store}
+def test_several_orders_are_visited_in_turns(shop):
+    asked = {"n": 4, "order": ["asked", "chunks"], "repeats": 2, "target": shop}
     frame = visits.visit("bare-h2:2", **asked)
     assert list(frame["order"]) == ["asked", "chunks", "chunks", "asked"]
 
@@ -170,15 +164,13 @@ def test_what_is_recorded_has_the_rounds_of_a_look():
             assert client.partition(":")[0] in FROM_2016
 
 
-def test_each_round_trip_takes_twice_the_latency(open_store):
-    frame = visits.visit("pipes:1", n=5, latency_s=0.02, repeats=1, target=open_store)
+def test_each_round_trip_takes_twice_the_latency(shop):
+    frame = visits.visit("pipes:1", n=5, latency_s=0.02, repeats=1, target=shop)
     assert frame["wall_s"].item() >= 0.04 * 6  # the list and five books
 
 
-@pytest.mark.parametrize("engine", ["twisted-16.3", "granian"])
+@pytest.mark.parametrize("engine", ["twisted-16.3", "granian"], indirect=True)
 def test_other_servers_of_the_same_books(engine):
-    if engine == "twisted-16.3" and "hyper" not in HERE:
-        pytest.skip("no Python 3.7 here")
     clients = [name for name in ("hyper", "bare-h2", "aiohttp") if name in HERE]
     frame = visits.visit(clients, n=N, engine=engine, repeats=1)
     assert set(frame["engine"]) == {engine}
@@ -193,9 +185,9 @@ def test_a_server_of_http1_is_no_store_of_a_multiplexing_client():
         assert visits.visit("aiohttp", n=3, repeats=1, target=old)["books"].item() == 3
 
 
-def test_a_number_after_the_name_is_what_the_protocol_has_many_of(open_store):
+def test_a_number_after_the_name_is_what_the_protocol_has_many_of(shop):
     clients = ["pipes:2", "bare-h2:3", "bare-h2:1"]
-    frame = visits.visit(clients, n=[5, 20], repeats=2, target=open_store)
+    frame = visits.visit(clients, n=[5, 20], repeats=2, target=shop)
     assert list(frame["label"][:3]) == [
         *("http.client, 2 connections", "bare h2, 3 at once", "bare h2, one at a time"),
     ]
@@ -264,9 +256,9 @@ def test_without_python_37_recorded_visits_stand_in_and_say_so(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("protocol", ["h2", "http/1.1"])
-def test_h2load_gets_the_same_bytes(open_store, protocol):
+def test_h2load_gets_the_same_bytes(shop, protocol):
     needs("h2load")
-    seen = witnesses.h2load(open_store, protocol=protocol)
+    seen = witnesses.h2load(shop, protocol=protocol)
     assert (seen["protocol"], seen["books"]) == (protocol, 3000)
     assert seen["body_bytes"] == sum(len(json.dumps(book)) for book in stock.books().values())
 
@@ -298,26 +290,26 @@ def test_h2load_counts_only_responses_of_status_200(https):
         witnesses.h2load(https, n=3, protocol="http/1.1")
 
 
-def test_curl_shows_a_missing_book_and_what_it_says_itself(open_store):
+def test_curl_shows_a_missing_book_and_what_it_says_itself(shop):
     needs("curl")
-    seen = witnesses.curl(open_store, "/book?id=1")
+    seen = witnesses.curl(shop, "/book?id=1")
     assert seen["status"] == 404
     assert any("ALPN" in line for line in seen["said"])
 
 
-def test_curl_trusts_nobody_else(open_store):
+def test_curl_trusts_nobody_else(shop):
     needs("curl")
     with store.open_store() as other, pytest.raises(VisitFailed, match=r"curl: /: .*certificate"):
-        witnesses.curl(type(other)(**vars(open_store) | {"ca_file": other.ca_file}))
+        witnesses.curl(replace(shop, ca_file=other.ca_file))
 
 
-def test_an_absent_witness_is_none_unless_it_is_required(open_store, monkeypatch, tmp_path):
+def test_an_absent_witness_is_none_unless_it_is_required(shop, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
-    assert witnesses.h2load(open_store) is None
+    assert witnesses.h2load(shop) is None
     assert witnesses.h2load_visits(n=5).empty
-    assert witnesses.curl(open_store) is None
+    assert witnesses.curl(shop) is None
     monkeypatch.setenv("CASEBOOK_REQUIRE", "h2load,curl")
     for witness in (witnesses.h2load, witnesses.curl):
         with pytest.raises(VisitFailed, match="apt-get install"):
-            witness(open_store)
+            witness(shop)

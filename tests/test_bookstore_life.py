@@ -12,12 +12,12 @@ from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
-from bookstore_asking import IDS, book, connection, needed
+from bookstore_asking import IDS, book, connection
 from here import alive, eventually, last_words, run
 
 from casebook import cli, places
 from casebook.cases.bookstore import stock
-from casebook.cases.bookstore.store import ENGINES, open_store
+from casebook.cases.bookstore.store import open_store
 from casebook.errors import ServerFailed
 
 OWN = """
@@ -27,11 +27,6 @@ store = open_store({!r})
 print(store.pid, store.ca_file.parent, flush=True)
 time.sleep(600)
 """
-
-
-@pytest.fixture(params=ENGINES, scope="module")
-def engine(request):
-    return needed(request.param)
 
 
 def test_it_ends_with_its_block_and_leaves_nothing(engine, tmp_path, monkeypatch):
@@ -72,7 +67,7 @@ def test_a_store_whose_owner_is_killed_before_it_is_open_ends_too(engine, tmp_pa
     code += "from casebook.cases.bookstore import store\n"
     code += "def killed(process, ca_file):\n    print(process.pid, flush=True)\n"
     code += "    os.kill(os.getpid(), 9)\n"
-    code += f"store._ready = killed\nstore.open_store({engine!r})"
+    code += f"store._port = killed\nstore.open_store({engine!r})"
     done = run(sys.executable, "-c", code)
     assert done.returncode == -signal.SIGKILL
     assert eventually(lambda: not alive(int(done.stdout)) and not list(tmp_path.iterdir()))

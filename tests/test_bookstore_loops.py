@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 import pytest
 from bookstore_asking import IDS, book, over_http1
 
-from casebook.cases.bookstore import hello, loops, loss, readers, stock, store, visits
+from casebook.cases.bookstore import hello, loops, loss, readers, stock, visits
 from casebook.errors import UsageError
 from casebook.server import relay
 
@@ -45,16 +45,13 @@ def test_one_held_connection_stops_all_streams_and_one_of_six_pipes() -> None:
 
 @pytest.mark.parametrize(("after_bytes", "held"), [(10_000, [True, False]), (10**7, [False] * 2)])
 def test_the_relay_holds_up_the_first_connection_alone_where_it_gets_so_far(
-    after_bytes: int, held: list[bool]
+    shop, after_bytes: int, held: list[bool]
 ) -> None:
     took = []
-    with (
-        store.open_store() as place,
-        relay.relay(place.url, 0, relay.Held(after_bytes, for_s=1.0)) as url,
-    ):
+    with relay.relay(shop.url, 0, relay.Held(after_bytes, for_s=1.0)) as url:
         for _ in held:
             start = time.perf_counter()
-            ((_, _, body),) = over_http1(replace(place, url=url), "/")
+            ((_, _, body),) = over_http1(replace(shop, url=url), "/")
             took.append(time.perf_counter() - start)
             assert json.loads(body) == IDS  # nothing is lost
     assert [seconds >= 1 for seconds in took] == held

@@ -4,27 +4,21 @@ import json
 import ssl
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
-from bookstore_asking import IDS, book, connection, needed, needs, over_http1, over_http2
+from bookstore_asking import IDS, book, connection, needs, over_http1, over_http2, trusting
+from h2 import events
 
-from casebook.cases.bookstore import readers, stock, witnesses
-from casebook.cases.bookstore.store import ENGINES, fingerprint, open_store
-from casebook.errors import ServerFailed, UsageError, VisitFailed
-
-RUSHING = Path(__file__).parent / "rushing_client.py"
+from casebook.cases.bookstore import stock, witnesses
+from casebook.cases.bookstore.clients import bare_h2
+from casebook.cases.bookstore.store import fingerprint, open_store
+from casebook.errors import ServerFailed, UsageError
 
 MISSING = [
     "/book", "/book?id=", "/book?id=1", "/book?id=10007&id=10014", "/book?id=%FF",
     "/book?id=%C3%A9", "/book?id=010007", "/book?id=+10007", "/book?ID=10007", "/book?id[]=10007",
     "/book/10007", "/books", "/book?id=10007%00",
 ]  # fmt: skip
-
-
-@pytest.fixture(params=ENGINES, scope="module")
-def engine(request):
-    return needed(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +31,6 @@ def shared(engine):
 def store(shared):
     shared.reset()
     return shared
-
-
-@pytest.fixture(params=["twisted", "twisted-16.3"])
-def twisted(request):
-    return needed(request.param)
 
 
 # What it serves
@@ -120,7 +109,7 @@ def test_one_slow_book_is_the_last_and_holds_up_nobody(engine):
 def test_without_http2_nobody_gets_it(engine):
     with open_store(engine, http1_only=True) as store:
         assert (store.protocol, store.max_streams) == ("http/1.1", None)
-        with pytest.raises(VisitFailed, match=r"the server chose http/1\.1"):
+        with pytest.raises(bare_h2.Broken, match=r"the server chose http/1\.1"):
             over_http2(store, "/")
         over_http1(store, "/")
         assert store.counters()["protocols"] == {"HTTP/1.1": 1}
@@ -129,22 +118,23 @@ def test_without_http2_nobody_gets_it(engine):
 # Servers that do not keep the promise
 
 
+@pytest.mark.parametrize("engine", ["twisted", "twisted-16.3"], indirect=True)
 @pytest.mark.parametrize(
     ("lacks", "said"), [("h2", r"negotiates http/1\.1 .*twisted\[http2\]"), ("alpn", "ALPN")]
 )
 def test_a_silent_fallback_is_refused_and_nothing_is_left(
-    twisted, lacks, said, tmp_path, monkeypatch
+    engine, lacks, said, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(ServerFailed, match=said):
-        open_store(twisted, lacks=lacks)
+        open_store(engine, lacks=lacks)
     assert list(tmp_path.iterdir()) == []
-    with open_store(twisted, lacks=lacks, refuse=False) as store:  # as it would have been
+    with open_store(engine, lacks=lacks, refuse=False) as store:  # as it would have been
         assert store.protocol == "http/1.1"
-        with pytest.raises(VisitFailed, match=r"the server chose (no protocol|http/1\.1)"):
+        with pytest.raises(bare_h2.Broken, match=r"the server chose (no protocol|http/1\.1)"):
             over_http2(store, "/")
         assert over_http1(store, book(IDS[0]))[0][1] == 200
-    with open_store(twisted, lacks=lacks, http1_only=True) as store:  # nothing else was promised
+    with open_store(engine, lacks=lacks, http1_only=True) as store:  # nothing else was promised
         assert store.protocol == "http/1.1"
 
 
@@ -152,7 +142,7 @@ def test_a_certificate_without_names_is_for_nobody(engine):
     with open_store(engine, lacks="names") as store:
         with pytest.raises(ssl.SSLCertVerificationError, match=r"127\.0\.0\.1"):
             over_http1(store, "/")
-        context = ssl.create_default_context(cafile=store.ca_file)
+        context = trusting(store)
         context.check_hostname = False  # the one thing that is wrong with it
         client = connection(store, context)
         client.request("GET", "/")
@@ -166,14 +156,33 @@ def test_more_streams_than_allowed_are_never_answered(engine):
     with open_store(engine, delay_s=0.5) as store:
         allowed = store.max_streams
         paths = list(map(book, IDS[: allowed + 20]))
-        told = {"clients": readers.SCRIPTS, "paths": paths}
-        seen = readers.ask(RUSHING, "h2-today", store, 60, store.url, **told)
+        answered, refused, goaway = rush(store, paths)
     if engine == "granian":
-        assert seen["goaway"] is None
-        assert sorted(seen["answered"]) == paths[:allowed]
-        assert sorted(seen["refused"]) == paths[allowed:]
+        assert goaway is None
+        assert sorted(answered) == paths[:allowed]
+        assert sorted(refused) == paths[allowed:]
     else:
-        assert (seen["answered"], seen["goaway"]) == ([], [1, 2 * allowed - 1])
+        assert (answered, goaway) == ([], (1, 2 * allowed - 1))
+
+
+def rush(store, paths):
+    """Ask for all paths without waiting to hear how many are allowed: which were answered, which
+    were refused (their streams were reset), and error code and last stream of a GOAWAY, if any."""
+    answered, refused = [], []
+    client = bare_h2.Connection(store.url, trusting(store), 10)
+    with client.socket:
+        client.h2.initiate_connection()
+        for path in paths:
+            client.ask(path)
+        while client.open:
+            for event in client.exchange():
+                if isinstance(event, events.ConnectionTerminated):
+                    return answered, refused, (event.error_code, event.last_stream_id)
+                if isinstance(event, events.StreamEnded):
+                    answered.append(client.open.pop(event.stream_id).path)
+                elif isinstance(event, events.StreamReset):
+                    refused.append(client.open.pop(event.stream_id).path)
+    return answered, refused, None
 
 
 @pytest.mark.parametrize(

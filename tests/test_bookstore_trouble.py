@@ -4,25 +4,20 @@ Whatever goes wrong, a client either brings every book (and says if it had to co
 the visit ends with an error that names the book and the cause.
 """
 
-import json
 import re
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from types import SimpleNamespace
+from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
+from bookstore_trouble import BOOK, STREAMS, bookstore
 
-from casebook import stacks
-from casebook.cases.bookstore import readers, stock, visits
+from casebook.cases.bookstore import readers, visits
 from casebook.errors import MissingInterpreter, VisitFailed
 from casebook.server import certificates
 from casebook.stacks import environments
 
-TROUBLE = Path(__file__).parent / "bookstore_trouble.py"
-N, AT_ONCE, CONNECTIONS, STREAMS = 12, 6, 3, 2
-AFTER = 4  # of the list and 12 books, at least one has to be asked for over a fourth connection
-BOOK = list(stock.books())[7]
+N, AT_ONCE, CONNECTIONS = 12, 6, 3
 CLIENTS = [name for name in readers.READERS if not name.startswith("requests-2")]
 
 WHOLE, AGAIN = "every book", "every book, and it had to connect again"
@@ -76,26 +71,20 @@ CASES.append(("bare-h2", "leaves"))  # once: no server is left for a second clie
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory):
+def outcome(shop, tmp_path_factory):
     """outcome(client, trouble): the frame of one visit, or its VisitFailed.
 
     All visits are made here, some at a time, since most of them wait. None goes on beside a test:
     pytest changes os.environ between tests, which a visit reads.
     """
     made = certificates.make(tmp_path_factory.mktemp("trouble"))
-    spec = {"books": str(stock.FILE), "book": BOOK, "after": AFTER, "streams": STREAMS}
-    spec |= {"chain_file": str(made.chain_file), "key_file": str(made.key_file)}
-    spec["troubles"] = [*OF_ALL, "leaves"]
-    environment = environments.ensure(stacks.get("h2-today"))
-    with subprocess.Popen(
-        [environment.python, TROUBLE, json.dumps(spec)], text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environments.clean_environ(environment),
-    ) as process:  # fmt: skip
-        ports = json.loads(process.stdout.readline())
-        with ThreadPoolExecutor(max_workers=6) as pool:
-            visited = pool.map(lambda case: _visit(*case, ports, made.ca_file), CASES)
-            came = dict(zip(CASES, visited, strict=True))
-        process.communicate()
+    with ExitStack() as stack, ThreadPoolExecutor(max_workers=6) as pool:
+        targets = {}
+        for trouble in (*OF_ALL, "leaves"):
+            url = stack.enter_context(bookstore(trouble, made))
+            targets[trouble] = replace(shop, url=url, ca_file=made.ca_file)
+        visited = pool.map(lambda case: _visit(*case, targets[case[1]]), CASES)
+        came = dict(zip(CASES, visited, strict=True))
 
     def outcome(client, trouble):
         if came[client, trouble] is None:
@@ -105,18 +94,8 @@ def outcome(tmp_path_factory):
     return outcome
 
 
-def _visit(client, trouble, ports, ca_file):
+def _visit(client, trouble, target):
     reader = readers.get(client)
-    target = SimpleNamespace(
-        url=f"https://127.0.0.1:{ports[trouble]}",
-        ca_file=ca_file,
-        engine=trouble,
-        delay_s=0.0,
-        slow={},
-        cpu_s=lambda: 0.0,
-        counters=lambda: {"connections": None, "peak_streams": None},
-        reset=lambda: None,
-    )
     many = min(reader.most, AT_ONCE if reader.protocol == "h2" else CONNECTIONS)
     patience_s = 2.0 if "stall" in trouble else 20.0
     try:

@@ -9,17 +9,8 @@ from here import alive, environment, eventually, last_words
 
 from casebook.cases.bookstore import frames, hello, stock, store
 from casebook.errors import ServerFailed, UsageError, VisitFailed
-from casebook.stacks import environments
 
-TWISTED = ["twisted-today"]
-if environments.find_interpreter("3.7"):
-    TWISTED.append("twisted-16.3-py37")
-
-
-@pytest.fixture(scope="module")
-def shop():
-    with store.open_store() as running:
-        yield running
+OF_BOTH = pytest.mark.parametrize("stack", ["twisted-today", "twisted-16.3-py37"])
 
 
 def paths(count):
@@ -30,17 +21,13 @@ def head(length, kind, flags, stream):
     return length.to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big")
 
 
-def test_the_old_python_is_here_where_it_is_required():
-    assert "3.7" not in environments.required() or len(TWISTED) == 2
-
-
 # ---------------------------------------------------------------- bytes and frames
 
 
 def test_frames_are_found_however_the_bytes_are_cut():
     client = frames.PREFACE + head(0, 4, 0, 0) + head(3, 1, 0x5, 1) + b"abc"
     server = head(2, 0, 0x1, 1) + b"de" + head(0, 200, 0, 0x80000003)
-    whole = frames.parse([[0.0, "client", client.hex()], [1.0, "server", server.hex()]])
+    whole = frames.parse([[0.0, "client", client], [1.0, "server", server]])
     told = list(whole[["sender", "type", "stream", "flags", "length"]].itertuples(index=False))
     assert told == [
         ("client", "SETTINGS", 0, "", 0),
@@ -49,14 +36,14 @@ def test_frames_are_found_however_the_bytes_are_cut():
         ("server", "TYPE_200", 3, "", 0),  # a type that nobody knows; a reserved bit that is set
     ]
     assert list(whole["payload"]) == [b"", b"abc", b"de", b""]
-    cut = [[0.0, "client", f"{byte:02x}"] for byte in client]
-    cut += [[1.0, "server", f"{byte:02x}"] for byte in server]
+    cut = [[0.0, "client", bytes([byte])] for byte in client]
+    cut += [[1.0, "server", bytes([byte])] for byte in server]
     assert frames.parse(cut).equals(whole)
 
 
 def test_a_frame_that_is_not_whole_is_not_there():
     part = frames.PREFACE + head(3, 1, 0, 1) + b"ab"
-    assert frames.parse([[0.0, "client", part.hex()]]).empty
+    assert frames.parse([[0.0, "client", part]]).empty
 
 
 # ---------------------------------------------------------------- recordings
@@ -89,22 +76,6 @@ def test_at_once_says_whether_requests_wait_for_responses(shop):
         assert bool(answered.index[0] < asked.index[-1]) is waits
 
 
-def test_a_slow_book_does_not_hold_up_the_frames_of_the_others():
-    with store.open_store(slow={IDS[0]: 0.5}) as server:
-        seen = frames.capture(server, paths(3))
-    ends = seen[(seen["sender"] == "server") & seen["flags"].str.contains("END_STREAM")]
-    assert sorted(ends["stream"].iloc[:2]) == [3, 5]
-    assert ends["stream"].iloc[2] == 1
-
-
-def test_a_server_of_http1_has_no_frames():
-    with (
-        store.open_store(http1_only=True) as server,
-        pytest.raises(VisitFailed, match=r"chose http/1\.1"),
-    ):
-        frames.capture(server, "/")
-
-
 @pytest.mark.parametrize(
     ("asked", "at_once"), [([], 1), (["book"], 1), (["/"], 0), (["/"], 100_000)]
 )
@@ -125,8 +96,9 @@ def test_the_script_says_nothing_of_protocols():
     assert "http/" not in hello.SCRIPT.read_text().lower()
 
 
-@pytest.mark.parametrize("stack", TWISTED)
+@OF_BOTH
 def test_the_site_speaks_both_protocols_and_says_so(stack):
+    environment(stack)
     with hello.serve(stack) as site:
         assert not frames.capture(site, "/").empty
         assert over_http1(site, "/") == [["/", 200, "Hello!"]]
@@ -136,8 +108,9 @@ def test_the_site_speaks_both_protocols_and_says_so(stack):
     assert not site.ca_file.parent.exists()
 
 
-@pytest.mark.parametrize("stack", TWISTED)
+@OF_BOTH
 def test_without_h2_the_site_falls_back_without_a_word(stack):
+    environment(stack)
     with hello.serve(stack, without="h2") as site:
         before = site.log()
         with pytest.raises(VisitFailed, match=r"chose http/1\.1"):

@@ -7,12 +7,16 @@ A frame is a head of nine bytes and a payload; types and flags are those of RFC 
 and 6.
 """
 
-import struct
+import ssl
+import time
 from collections.abc import Iterable, Sequence
 
 import pandas as pd
+from h2.settings import SettingCodes
+from hyperframe.frame import Frame, SettingsFrame
 
 from casebook.cases.bookstore import readers
+from casebook.cases.bookstore.clients import bare_h2
 from casebook.errors import UsageError, VisitFailed
 from casebook.runs import measurements
 from casebook.words import LIVE
@@ -26,29 +30,14 @@ COLUMNS = [
 #: What a client sends before its first frame (RFC 9113, section 3.4).
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-#: Types by number, from 0.
+#: Types by number, from 0, as the RFC writes them; hyperframe has classes.
 TYPES = (
     *("DATA", "HEADERS", "PRIORITY", "RST_STREAM", "SETTINGS", "PUSH_PROMISE", "PING"),
     *("GOAWAY", "WINDOW_UPDATE", "CONTINUATION"),
 )
 
-#: Settings by number, from 1: RFC 9113, section 6.5.2, and RFC 8441, section 3.
-SETTINGS = (
-    *("HEADER_TABLE_SIZE", "ENABLE_PUSH", "MAX_CONCURRENT_STREAMS", "INITIAL_WINDOW_SIZE"),
-    *("MAX_FRAME_SIZE", "MAX_HEADER_LIST_SIZE", "SETTING_7", "ENABLE_CONNECT_PROTOCOL"),
-)
-
-_LONGEST_S = 60
+_PATIENCE_S = 15
 _HEAD = 9
-_END_HEADERS = {0x4: "END_HEADERS"}
-_FLAGS = {
-    "DATA": {0x1: "END_STREAM", 0x8: "PADDED"},
-    "HEADERS": {0x1: "END_STREAM", 0x8: "PADDED", 0x20: "PRIORITY"} | _END_HEADERS,
-    "SETTINGS": {0x1: "ACK"},
-    "PING": {0x1: "ACK"},
-    "PUSH_PROMISE": {0x8: "PADDED"} | _END_HEADERS,
-    "CONTINUATION": _END_HEADERS,
-}
 
 
 def capture(store, paths: str | Iterable[str], at_once: int = 100) -> pd.DataFrame:
@@ -71,26 +60,56 @@ def capture(store, paths: str | Iterable[str], at_once: int = 100) -> pd.DataFra
             f"{len(paths)} paths, {at_once} at once; choose at least one path, and 1 to "
             f"{readers.MOST_AT_ONCE} at once"
         )
-    script = readers.SCRIPTS / "capture_frames.py"
-    answer = readers.ask(
-        script, "h2-today", store, _LONGEST_S, store.url, paths=paths, at_once=at_once
-    )
-    if answer["failure"]:
-        raise VisitFailed(f"{store.url}: {answer['failure']}. Nothing was recorded.")
-    for reply in answer["replies"]:
-        if reply["status"] != 200:
-            raise VisitFailed(f"{reply['path']}: status {reply['status']}. Nothing was recorded.")
-    found = parse(answer["chunks"])
+    try:
+        replies, chunks = _overheard(store, paths, at_once)
+    except bare_h2.LOST as error:
+        what = f"{type(error).__name__}: {error}"
+        raise VisitFailed(f"{store.url}: {what}. Nothing was recorded.") from error
+    for reply in replies:
+        if (status := reply.headers[":status"]) != "200":
+            raise VisitFailed(f"{reply.path}: status {status}. Nothing was recorded.")
+    found = parse(chunks)
     return found.assign(source=LIVE, measured_at=measurements.now())[COLUMNS]
 
 
+class _Tap:
+    """A socket that keeps what goes through it, as `parse` takes it. What TLS adds is not in it."""
+
+    def __init__(self, socket: ssl.SSLSocket):
+        self.socket = socket
+        self.chunks: list[tuple[float, str, bytes]] = []
+
+    def sendall(self, data: bytes) -> None:
+        self.chunks.append((time.perf_counter(), "client", data))
+        self.socket.sendall(data)
+
+    def recv(self, most: int) -> bytes:
+        data = self.socket.recv(most)
+        self.chunks.append((time.perf_counter(), "server", data))
+        return data
+
+
+def _overheard(store, paths: list[str], at_once: int) -> tuple[list[bare_h2.Reply], list]:
+    """The replies to some requests, and the chunks of bytes that went either way."""
+    context = ssl.create_default_context(cafile=store.ca_file)
+    client = bare_h2.Connection(store.url, context, _PATIENCE_S)
+    with client.socket:
+        tap = client.socket = _Tap(client.socket)
+        client.settle()
+        replies = list(client.fetch(paths, at_once))
+        client.h2.close_connection()  # with a GOAWAY, as RFC 9113, 6.8 wants it
+        tap.sendall(client.h2.data_to_send())
+    return replies, tap.chunks
+
+
 def parse(chunks: Sequence) -> pd.DataFrame:
-    """The frames in chunks of bytes, [seconds, "client" or "server", hexadecimal], in order of
-    their last bytes; the client's begin with PREFACE."""
+    """The frames in chunks of bytes, (seconds, "client" or "server", bytes), in order of their last
+    bytes; the client's begin with PREFACE."""
     left, rows = {"client": b"", "server": b""}, []
-    for t_s, sender, data in chunks:
+    for at, sender, data in chunks:
+        t_s = round(at - chunks[0][0], 6)
         # Of a part of the preface no frame can be made, which would have five million bytes.
-        left[sender] = (left[sender] + bytes.fromhex(data)).removeprefix(PREFACE)
+        left[sender] = (left[sender] + data).removeprefix(PREFACE)
         while len(left[sender]) >= (end := _HEAD + int.from_bytes(left[sender][:3])):
             rows.append({"t_s": t_s, "sender": sender} | _frame(left[sender][:end]))
             left[sender] = left[sender][end:]
@@ -100,24 +119,24 @@ def parse(chunks: Sequence) -> pd.DataFrame:
 def settings(frame: pd.DataFrame) -> dict[str, dict[str, int]]:
     """What the first SETTINGS of each sender say: sender -> name -> value."""
     found: dict[str, dict[str, int]] = {}
-    names = dict(enumerate(SETTINGS, 1))
+    names = {code.value: code.name for code in SettingCodes}
     chosen = frame[(frame["type"] == "SETTINGS") & ~frame["flags"].str.contains("ACK")]
-    for row in chosen.itertuples():
-        pairs = struct.iter_unpack(">HI", row.payload)
-        said = {names.get(number, f"SETTING_{number}"): value for number, value in pairs}
-        found.setdefault(row.sender, said)
+    for row in chosen.drop_duplicates("sender").itertuples():
+        said = SettingsFrame()
+        said.parse_body(memoryview(row.payload))
+        found[row.sender] = {
+            names.get(number, f"SETTING_{number}"): value for number, value in said.settings.items()
+        }
     return found
 
 
 def _frame(whole: bytes) -> dict:
-    kind, bits = whole[3], whole[4]
-    name = TYPES[kind] if kind < len(TYPES) else f"TYPE_{kind}"
-    flags = [flag for bit, flag in _FLAGS.get(name, {}).items() if bits & bit]
+    frame, length = Frame.parse_frame_header(memoryview(whole[:_HEAD]))
+    kind = whole[3]
     return {
-        "type": name,
-        # The first bit is reserved.
-        "stream": int.from_bytes(whole[5:9], "big") & 0x7FFFFFFF,
-        "flags": "|".join(flags),
-        "length": len(whole) - _HEAD,
+        "type": TYPES[kind] if kind < len(TYPES) else f"TYPE_{kind}",
+        "stream": frame.stream_id,
+        "flags": "|".join(flag for flag, _ in frame.defined_flags if flag in frame.flags),
+        "length": length,
         "payload": whole[_HEAD:],
     }

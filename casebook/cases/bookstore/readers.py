@@ -4,6 +4,7 @@ import ast
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,34 +155,24 @@ def read(
 ) -> dict:
     """One visit of a client: the answer of clients/visit.py, not yet checked.
 
-    ids: None for all that the store lists. script: another that reads and answers the same;
-    further: what it reads beside that, and what is to be otherwise (url, timeout_s). Where many
-    books on one connection failed together, they are asked for once more, one at a time, and the
-    failure says as `alone` what came of it. Errors and the other parameters: see `ask`.
+    store: anything with `url` and `ca_file`. ids: None for all that the store lists. script:
+    another that reads and answers the same; further: what it reads beside that, and what is to be
+    otherwise (url, timeout_s). Where many books on one connection failed together, they are asked
+    for once more, one at a time, and the failure says as `alone` what came of it. Raises
+    VisitFailed when there is no answer within within_s, and what environments.ensure raises.
     """
     reader = how.reader
-    spec: dict[str, Any] = {"script": reader.script, "protocol": reader.protocol, "ids": ids}
-    spec |= {"at_once": how.at_once, "connections": how.connections, "order": how.order}
-    spec |= {"timeout_s": PATIENCE_S} | further
-    answer = ask(script, reader.stack, store, within_s, how.client, **spec)
+    ask = partial(
+        scripts.ask, environments.ensure(stacks.get(reader.stack)), script, within_s=within_s,
+        called=how.client, advice="Try fewer books.", failed=VisitFailed,
+    )  # fmt: skip
+    spec: dict[str, Any] = {"url": store.url, "ca_file": store.ca_file, "ids": ids}
+    spec |= {"script": reader.script, "protocol": reader.protocol, "at_once": how.at_once}
+    spec |= {"connections": how.connections, "order": how.order, "timeout_s": PATIENCE_S}
+    spec |= {"started_at": time.time()} | further
+    answer = ask(spec)
     failure = answer["failure"]
     if failure and failure["waiting"] and not failure["certain"] and how.at_once > 1:
-        spec |= {"ids": [failure["book"], *failure["waiting"]], "at_once": 1}
-        again = ask(script, reader.stack, store, within_s, how.client, **spec)
-        return answer | {"failure": failure | {"alone": again["failure"]}}
+        again = {"ids": [failure["book"], *failure["waiting"]], "at_once": 1}
+        failure["alone"] = ask(spec | again)["failure"]
     return answer
-
-
-def ask(script: Path, stack: str, store, within_s: float, called: str, /, **spec) -> dict:
-    """What a script answers that asks a store, run in the environment of a stack.
-
-    store: anything with `url` and `ca_file`. The script reads these, started_at and the spec.
-    called: who is named in an error. Raises VisitFailed when there is no answer within within_s,
-    and what environments.ensure raises.
-    """
-    environment = environments.ensure(stacks.get(stack))
-    spec = {"url": store.url, "ca_file": store.ca_file, "started_at": time.time()} | spec
-    return scripts.ask(
-        environment, script, spec, within_s,
-        called=called, advice="Try fewer books.", failed=VisitFailed,
-    )  # fmt: skip

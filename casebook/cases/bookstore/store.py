@@ -8,17 +8,21 @@ A server that does not speak what was promised, and would have its clients fall 
 without a word, is refused at the start.
 """
 
+import contextlib
 import itertools
 import ssl
-import struct
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from h2.settings import SettingCodes
 
 from casebook import stacks
 from casebook.cases.bookstore import opening, stock
+from casebook.cases.bookstore.clients import bare_h2
 from casebook.errors import ServerFailed, UsageError
 from casebook.server import MAX_DELAY_S, certificates
 from casebook.server.process import Server, first_line
@@ -35,9 +39,6 @@ ENGINES = {
 #: protocol (ALPN), the names in its certificate (subjectAltName).
 LACKS = ("", "h2", "alpn", "names")
 
-#: What a client of HTTP/2 sends first: the preface, and SETTINGS that change nothing.
-_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-_SETTINGS, _MAX_CONCURRENT_STREAMS = b"\4", 3
 _GREETS_WITHIN_S = 10.0
 
 
@@ -116,12 +117,12 @@ def open_store(
     names = lacks != "names"
     options = dict(http1_only=http1_only, lacks=lacks, port=port, delay_s=delay_s, slow=slow)
     with opening.serving(*ENGINES[engine], not names, **options) as (process, made):
-        port = _ready(process, made.ca_file)
-        protocol, max_streams = _greet(port, made.ca_file, names)
+        url = f"https://127.0.0.1:{_port(process, made.ca_file)}"
+        protocol, max_streams = _greet(url, made.ca_file, names)
         if refuse and not http1_only and protocol != "h2":
             raise ServerFailed(_refusal(engine, protocol))
         store = Store(
-            f"https://127.0.0.1:{port}",
+            url,
             made.ca_file,
             process,
             engine=engine,
@@ -168,7 +169,7 @@ def _check(engine: str, port: int, waits_s: list, slow: dict, lacks: str) -> Non
         raise UsageError("Granian cannot be made to fail so: choose twisted or twisted-16.3")
 
 
-def _ready(process, ca_file: Path) -> int:
+def _port(process, ca_file: Path) -> int:
     """The port, once it is open."""
     try:
         return first_line(process)["port"]
@@ -177,7 +178,7 @@ def _ready(process, ca_file: Path) -> int:
         raise ServerFailed(f"{error}: {said[-1]}" if said else str(error)) from None
 
 
-def _greet(port: int, ca_file: Path, named: bool) -> tuple[str | None, int | None]:
+def _greet(url: str, ca_file: Path, named: bool) -> tuple[str | None, int | None]:
     """What the server chooses of "h2" and "http/1.1" (None: nothing), and over h2 the most
     requests that a connection may have open (None: no limit).
 
@@ -186,33 +187,22 @@ def _greet(port: int, ca_file: Path, named: bool) -> tuple[str | None, int | Non
     """
     context = ssl.create_default_context(cafile=ca_file)
     context.check_hostname = named
-    context.set_alpn_protocols(["h2", "http/1.1"])
-    client = HTTPSConnection("127.0.0.1", port, context=context, timeout=_GREETS_WITHIN_S)
     try:
-        client.connect()
-        protocol = client.sock.selected_alpn_protocol()
-        if protocol == "h2":
-            return protocol, _max_streams(client.sock)
-        client.request("GET", "/")
-        status = client.getresponse().status
+        first = bare_h2.Connection(url, context, _GREETS_WITHIN_S)
+        with first.socket:
+            if first.protocol == "h2":
+                first.settle()
+                allowed = first.h2.remote_settings
+                return "h2", allowed.get(SettingCodes.MAX_CONCURRENT_STREAMS)
+        second = HTTPSConnection(urlsplit(url).netloc, context=context, timeout=_GREETS_WITHIN_S)
+        with contextlib.closing(second):
+            second.request("GET", "/")
+            status = second.getresponse().status
         if status != 200:
             raise ServerFailed(f"the server answers HTTP/1.1 with status {status}")
-        return protocol, None
-    except (OSError, HTTPException) as error:
-        raise ServerFailed(f"the server on port {port} greets nobody: {error}") from error
-    finally:
-        client.close()
-
-
-def _max_streams(tls: ssl.SSLSocket) -> int | None:
-    """What the server's first frame says, its SETTINGS (RFC 9113, sections 3.4 and 6.5)."""
-    tls.sendall(_HELLO)
-    with tls.makefile("rb") as heard:
-        head = heard.read(9)
-        if head[3:4] != _SETTINGS:
-            raise ServerFailed(f"the server begins HTTP/2 with {head!r}, and not with SETTINGS")
-        settings = struct.iter_unpack(">HI", heard.read(int.from_bytes(head[:3])))
-        return dict(settings).get(_MAX_CONCURRENT_STREAMS)
+        return first.protocol, None
+    except (*bare_h2.LOST, HTTPException) as error:
+        raise ServerFailed(f"the server at {url} greets nobody: {error}") from error
 
 
 def _refusal(engine: str, protocol: str | None) -> str:

@@ -5,15 +5,19 @@ become events. https://python-hyper.org/projects/h2/en/stable/basic-usage.html
 """
 
 import socket
-import ssl
 from collections import deque
 from urllib.parse import urlsplit
 
 from h2 import config, connection, events
+from h2.exceptions import ProtocolError
 
 
 class Broken(Exception):
     """The connection, or one stream of it, ended before its response did."""
+
+
+#: What is raised when a connection cannot be had or is lost.
+LOST = (Broken, ProtocolError, OSError)
 
 
 class Reply:
@@ -26,11 +30,10 @@ class Reply:
 class Connection:
     """One TLS connection that speaks HTTP/2. `open`: its replies that are not whole, by stream."""
 
-    def __init__(self, url, ca_file):
+    def __init__(self, url, context, timeout_s=None):
         where = urlsplit(url)
-        context = ssl.create_default_context(cafile=ca_file)
         context.set_alpn_protocols(["h2", "http/1.1"])
-        plain = socket.create_connection((where.hostname, where.port))
+        plain = socket.create_connection((where.hostname, where.port), timeout_s)
         self.socket = context.wrap_socket(plain, server_hostname=where.hostname)
         self.protocol = self.socket.selected_alpn_protocol()
         self.authority = where.netloc
@@ -39,6 +42,8 @@ class Connection:
 
     def settle(self):
         """Say hello, and wait for the server's settings: how many streams it allows."""
+        if self.protocol != "h2":
+            raise Broken(f"the server chose {self.protocol or 'no protocol'}, and not HTTP/2")
         self.h2.initiate_connection()
         while not any(isinstance(e, events.RemoteSettingsChanged) for e in self.exchange()):
             pass

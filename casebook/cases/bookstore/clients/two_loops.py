@@ -3,6 +3,8 @@
 As a client they are one, and the order of reading chooses the loop.
 """
 
+import ssl
+
 import bare_h2
 from shelf import path as path_of
 from with_h2 import seen
@@ -33,8 +35,8 @@ def as_completed(connection, paths, take):
 class Connection(bare_h2.Connection):
     """The bare client's, with a way to wait for one response, and a way to wait for any."""
 
-    def __init__(self, url, ca_file):
-        super().__init__(url, ca_file)
+    def __init__(self, url, context):
+        super().__init__(url, context)
         self.whole = {}
 
     request = bare_h2.Connection.ask
@@ -54,7 +56,7 @@ class Connection(bare_h2.Connection):
 
 def visit(spec, shelf):
     """Fetch the list of books, then the books with the loop for the order."""
-    connection = Connection(spec["url"], spec["ca_file"])
+    connection = Connection(spec["url"], ssl.create_default_context(cafile=spec["ca_file"]))
     shelf.speaks(connection.protocol)
     connection.settle()
     (listed,) = connection.fetch(["/"])

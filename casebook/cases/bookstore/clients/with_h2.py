@@ -4,11 +4,10 @@ It asks for all books at once, or in chunks, of which the next is asked for when
 article's barrier, without its order).
 """
 
-import bare_h2
-from h2.exceptions import ProtocolError
-from shelf import BookFailed, path
+import ssl
 
-LOST = (bare_h2.Broken, ProtocolError, OSError)
+import bare_h2
+from shelf import BookFailed, path
 
 
 def visit(spec, shelf):
@@ -21,7 +20,7 @@ def visit(spec, shelf):
             return super().ask(where)
 
     def connect():
-        made = Connection(spec["url"], spec["ca_file"])
+        made = Connection(spec["url"], ssl.create_default_context(cafile=spec["ca_file"]))
         shelf.speaks(made.protocol)
         made.settle()
         return made
@@ -38,7 +37,7 @@ def visit(spec, shelf):
         try:
             for reply in connection.fetch(paths, at_once):
                 shelf.put(left.pop(reply.path), *seen(reply))
-        except LOST as error:
+        except bare_h2.LOST as error:
             # Asking again does no harm to a book. A connection that brings none tries them one
             # at a time, so that the one which cannot be had is known by its name.
             brought = len(left) < before
