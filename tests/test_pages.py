@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
+from coloraide import Color
 from here import Quiet, serving
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
-from sight import contrast
 
 from casebook import pages, places
 from casebook.charts import snakeviz
@@ -285,8 +285,8 @@ def assert_drawn(shown: Locator, theme: str) -> None:
         for count, colour in picture.getcolors(maxcolors=picture.width * picture.height)
     }
     ground = max(counts, key=counts.__getitem__)
-    assert contrast(ground, {"light": "#ffffff", "dark": "#000000"}[theme]) < 2
-    words = sum(count for colour, count in counts.items() if contrast(colour, ground) > 4.5)
+    assert Color(ground).contrast({"light": "white", "dark": "black"}[theme]) < 2
+    words = sum(count for colour, count in counts.items() if Color(colour).contrast(ground) > 4.5)
     assert words / sum(counts.values()) > 0.005
 
 
