@@ -4,7 +4,6 @@ import functools
 import io
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -15,12 +14,11 @@ import pytest
 from coloraide import Color
 from here import Quiet, serving
 from PIL import Image
-from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page
 
 from casebook import pages, places
 from casebook.charts import snakeviz
 from casebook.runs.decisions import HOLDS, OTHERWISE
-from casebook.stacks import environments
 
 AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
 #: All rules but that of contrasts, on everything; the last is one that axe counts as experimental.
@@ -87,26 +85,6 @@ CROWDED = """(() => {
 
 #: The ids of some nodes.
 IDS = "nodes => nodes.map(node => node.id)"
-NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-#: No page of ours needs them, and Chromium would talk to its maker without.
-QUIET = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A headless Chromium: the machine's own, or the one that Playwright has."""
-    with sync_playwright() as playwright:
-        executable = next(filter(None, map(shutil.which, NAMES)), None)
-        if executable is None and not Path(playwright.chromium.executable_path).exists():
-            if "chromium" in environments.required():
-                pytest.fail("CASEBOOK_REQUIRE asks for chromium, which is not on the PATH")
-            pytest.skip("no Chromium here: install it, or run `playwright install chromium`")
-        running = playwright.chromium.launch(executable_path=executable, args=list(QUIET))
-        yield running
-        running.close()
 
 
 @pytest.fixture
