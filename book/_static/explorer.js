@@ -281,7 +281,7 @@
     }
 
     function field(id, legend, type, first, choices) {
-      return make("fieldset", {class: `ex-field ex-${id}`}, make("legend", {}, legend),
+      return make("fieldset", {class: `ex-${id}`}, make("legend", {}, legend),
         ...choices.map(choice => {
           const {id: value, label, about} = choice.about ? choice : {id: choice, label: choice};
           const its = `explorer-${id}-${value}`, more = about && `${its}-about`;
