@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page
-from test_pages import inaccessible, too_wide
+from test_pages import inaccessible, too_wide, troubles
 
 from casebook import charts, colours, places
 from casebook.cases import explorer as case
@@ -245,13 +245,11 @@ def folder(tmp_path_factory, shown) -> Path:
 
 @pytest.fixture
 def tab(browser: Browser, folder: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """The page with the explorer, from file://, where no error may be said: on a phone where
+    """The page with the explorer, from file://, where nothing may go wrong: on a phone where
     nothing moves, unless the test has other options."""
     phone = {"has_touch": True, "viewport": {"width": 390, "height": 844}}
     page = browser.new_page(**getattr(request, "param", phone | {"reduced_motion": "reduce"}))
-    said = []
-    page.on("console", lambda message: message.type == "error" and said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
+    said = troubles(page)
     page.goto((folder / "book" / "preface.html").as_uri())
     yield page
     page.close()

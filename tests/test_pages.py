@@ -124,36 +124,35 @@ def chapters_of(site: Path) -> list[tuple[Path, Path]]:
 def test_every_page(site: Path, address: str, browser: Browser, width: int, theme: str) -> None:
     """No sideways scrolling, no error in the console, nothing fetched elsewhere, no axe finding."""
     tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
+    found = troubles(tab, address)
+    for name in pages_of(site):
+        if name == "index.html":  # leads on to the preface
+            continue
+        tab.goto(address + name, wait_until="load")
+        seen = too_wide(tab)
+        # Both widths and both themes, each once. SnakeViz's pages are its own, with long tables
+        # that axe would take minutes for.
+        if (width == WIDE) == (theme == "light") and not name.startswith("profiles/"):
+            seen += inaccessible(tab)
+        found += [f"{name}: {each}" for each in seen]
+    tab.close()
+    if found:
+        pytest.fail("\n".join(found), pytrace=False)
+
+
+def troubles(tab: Page, own: str = "file:") -> list[str]:
+    """What a tab complains of from now on, or fetches from elsewhere."""
     found: list[str] = []
-    here = [""]
 
     def note(what: str) -> None:
-        found.append(f"{here[0]}: {what}")
+        found.append(f"{tab.url}: {what}")
 
     tab.on("console", lambda said: said.type == "error" and note(f"console: {said.text}"))
     tab.on("pageerror", lambda error: note(f"script: {error}"))
     tab.on("response", lambda got: got.status >= 400 and note(f"{got.status} for {got.url}"))
-    tab.on(
-        "request",
-        lambda asked: (
-            asked.url.startswith((address, "data:", "blob:")) or note(f"asks {asked.url}")
-        ),
-    )
-    for name in pages_of(site):
-        if name == "index.html":  # leads on to the preface
-            continue
-        here[0] = name
-        tab.goto(address + name, wait_until="load")
-        for finding in too_wide(tab):
-            note(finding)
-        # Both widths and both themes, each once. SnakeViz's pages are its own, with long tables
-        # that axe would take minutes for.
-        if (width == WIDE) == (theme == "light") and not name.startswith("profiles/"):
-            for finding in inaccessible(tab):
-                note(finding)
-    tab.close()
-    if found:
-        pytest.fail("\n".join(found), pytrace=False)
+    home = (own, "data:", "blob:")
+    tab.on("request", lambda asked: asked.url.startswith(home) or note(f"asks {asked.url}"))
+    return found
 
 
 def too_wide(tab: Page) -> list[str]:
@@ -373,15 +372,12 @@ def test_a_profile_is_drawn_from_a_file_without_asking_anyone(
     profile: Path, tmp_path: Path, tab: Page
 ) -> None:
     page = snakeviz.write(profile, tmp_path / "profiles", "stage-9", "Stage 9 <on> 3.7")
-    asked, said = [], []
-    tab.on("request", lambda request: asked.append(request.url))
+    said = troubles(tab)
     tab.on("console", lambda message: said.append(message.text))
-    tab.on("pageerror", lambda error: said.append(str(error)))
     tab.goto(page.as_uri())
     tab.wait_for_selector("#chart svg rect")
     assert tab.title() == "Stage 9 <on> 3.7"
     assert "encoder.py" in tab.inner_text("#pstats-table")
-    assert [url for url in asked if not url.startswith(("file:", "blob:", "data:"))] == []
     assert said == []
 
 
