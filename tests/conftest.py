@@ -11,11 +11,20 @@ from urllib.parse import urlsplit
 import pytest
 import trust_world
 from here import Quiet, environment, serving
+from playwright.sync_api import sync_playwright
 from trust_runs import CURE
 
 from casebook import server
 from casebook.cases.bookstore.store import ENGINES, open_store
-from casebook.stacks import interpreters
+from casebook.stacks import environments, interpreters
+
+#: How Chromium may be called.
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+#: No page of ours needs them, and Chromium would talk to its maker without.
+QUIET = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
 
 STILL = 100
 STILL_S = 120.0
@@ -99,6 +108,20 @@ def wrong():
     """The URL of a server with wrong responses."""
     with serving(Wrong) as url:
         yield url
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium: the machine's own, or the one that Playwright has."""
+    with sync_playwright() as playwright:
+        executable = next(filter(None, map(shutil.which, CHROMIUM)), None)
+        if executable is None and not Path(playwright.chromium.executable_path).exists():
+            if "chromium" in environments.required():
+                pytest.fail("CASEBOOK_REQUIRE asks for chromium, which is not on the PATH")
+            pytest.skip("no Chromium here: install it, or run `playwright install chromium`")
+        running = playwright.chromium.launch(executable_path=executable, args=list(QUIET))
+        yield running
+        running.close()
 
 
 @pytest.fixture(scope="session")

@@ -6,14 +6,13 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page
-from test_pages import browser, inaccessible, too_wide  # noqa: F401  (a fixture, and two looks)
+from test_pages import inaccessible, too_wide, troubles
 
 from casebook import charts, colours, places
 from casebook.cases import explorer as case
@@ -107,14 +106,6 @@ def test_what_can_be_chosen_is_what_there_is_and_all_else_has_a_reason(shown):
                 key = f"{python}|{'+'.join(parts)}|https|10"
                 assert (key in data["runs"]) == (not refused), key
                 assert all(rules[part]["without"] for part in refused)
-
-
-def test_each_step_that_the_reader_is_led_to_was_measured(shown):
-    data = as_data(shown)
-    for step in data["steps"]:
-        key = f"{step['python']}|{'+'.join(step['parts'])}|{step['scheme']}|10"
-        assert key in data["runs"]
-    assert data["steps"][0]["parts"] == ["pyopenssl"]
 
 
 def test_a_timeline_says_its_verdict_and_what_was_published_of_it():
@@ -252,25 +243,17 @@ def folder(tmp_path_factory, shown) -> Path:
     return root
 
 
-@contextmanager
-def preface(browser: Browser, folder: Path, **options) -> Iterator[Page]:  # noqa: F811
-    """The page with the explorer, from file://, and no error may be said."""
-    context = browser.new_context(**options)
-    page, said = context.new_page(), []
-    page.on("console", lambda message: message.type == "error" and said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
+@pytest.fixture
+def tab(browser: Browser, folder: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The page with the explorer, from file://, where nothing may go wrong: on a phone where
+    nothing moves, unless the test has other options."""
+    phone = {"has_touch": True, "viewport": {"width": 390, "height": 844}}
+    page = browser.new_page(**getattr(request, "param", phone | {"reduced_motion": "reduce"}))
+    said = troubles(page)
     page.goto((folder / "book" / "preface.html").as_uri())
     yield page
+    page.close()
     assert said == []
-    context.close()
-
-
-@pytest.fixture
-def tab(browser: Browser, folder: Path) -> Iterator[Page]:  # noqa: F811
-    """The same on a phone, where nothing moves."""
-    phone = {"width": 390, "height": 844}
-    with preface(browser, folder, reduced_motion="reduce", viewport=phone) as page:
-        yield page
 
 
 def verdict(tab: Page) -> str:
@@ -413,16 +396,14 @@ def test_a_request_tells_its_parts_and_a_zoom_shows_its_handshake(folder: Path, 
     assert said.inner_text().startswith("one. Request 4: ")
 
 
-def test_a_tap_tells_as_much_as_a_mouse(folder: Path, browser: Browser) -> None:  # noqa: F811
-    phone = {"has_touch": True, "viewport": {"width": 390, "height": 844}}
-    with preface(browser, folder, reduced_motion="reduce", **phone) as tab:
-        tab.locator("label[for=explorer-parts-pyopenssl]").tap()
-        assert verdict(tab).endswith("one after the other.")
-        box = tab.locator(".tl-plot").bounding_box()
-        tab.touchscreen.tap(box["x"] + 100, box["y"] + 6 + 17 * 3.5)
-        assert tab.locator(".tl-said").inner_text().startswith("Request 4: connected in ")
-        for target in tab.locator(".ex-choice label:visible, .tl-zoom button").all():
-            assert target.bounding_box()["height"] >= 24
+def test_a_tap_tells_as_much_as_a_mouse(tab: Page) -> None:
+    tab.locator("label[for=explorer-parts-pyopenssl]").tap()
+    assert verdict(tab).endswith("one after the other.")
+    box = tab.locator(".tl-plot").bounding_box()
+    tab.touchscreen.tap(box["x"] + 100, box["y"] + 6 + 17 * 3.5)
+    assert tab.locator(".tl-said").inner_text().startswith("Request 4: connected in ")
+    for target in tab.locator(".ex-choice label:visible, .tl-zoom button").all():
+        assert target.bounding_box()["height"] >= 24
 
 
 @pytest.mark.parametrize("page", ["preface", "chapter"])
@@ -448,13 +429,13 @@ def test_it_has_room_and_is_accessible(
         )
 
 
-def test_without_javascript_the_picture_stays(folder: Path, browser: Browser) -> None:  # noqa: F811
-    with preface(browser, folder, java_script_enabled=False) as tab:
-        pictures = tab.locator("#explorer svg[role=img]")
-        assert pictures.count() == 2
-        assert pictures.first.bounding_box()["height"] > 100
-        assert "1 waiting at once" in pictures.nth(1).get_attribute("aria-label")
-        assert tab.locator("input").count() == 0
+@pytest.mark.parametrize("tab", [{"java_script_enabled": False}], indirect=True)
+def test_without_javascript_the_picture_stays(tab: Page) -> None:
+    pictures = tab.locator("#explorer svg[role=img]")
+    assert pictures.count() == 2
+    assert pictures.first.bounding_box()["height"] > 100
+    assert "1 waiting at once" in pictures.nth(1).get_attribute("aria-label")
+    assert tab.locator("input").count() == 0
 
 
 def test_what_was_neither_measured_nor_recorded_is_not_shown(
@@ -474,10 +455,15 @@ def test_what_was_neither_measured_nor_recorded_is_not_shown(
     assert tab.locator("#explorer-n-30").is_disabled()
 
 
-def test_what_moves_ends_with_the_whole_picture(folder: Path, browser: Browser) -> None:  # noqa: F811
-    with preface(browser, folder, reduced_motion="no-preference") as tab:
-        tab.check("#explorer-parts-pyopenssl")
-        assert "one after" not in verdict(tab)  # it is still playing
-        tab.wait_for_selector("text=one after the other.", timeout=10_000)
-        clip = tab.locator("clipPath rect").evaluate("rect => rect.width.baseVal.value")
-        assert clip > 0.9 * tab.locator(".tl-plot").bounding_box()["width"] - 40
+@pytest.mark.parametrize("tab", [{"reduced_motion": "no-preference"}], indirect=True)
+def test_what_moves_ends_with_the_whole_picture(tab: Page) -> None:
+    def uncovered() -> float:
+        return tab.locator("clipPath rect").evaluate(
+            "one => parseFloat(getComputedStyle(one).width)"
+        )
+
+    whole = 0.9 * tab.locator(".tl-plot").bounding_box()["width"] - 40
+    tab.check("#explorer-parts-pyopenssl")
+    assert "one after" not in verdict(tab) and uncovered() < whole  # it is still playing
+    tab.wait_for_selector("text=one after the other.", timeout=10_000)
+    assert uncovered() > whole

@@ -39,9 +39,6 @@ def test_what_differs_is_marked_line_by_line():
     assert marked(listing) == [line for line in own if line.strip() and line not in loop]
     assert listing.html.count('class="hll"') == len(marked(listing))
     assert "(lines 6, 10 and 11)" in listing.text
-
-
-def test_nothing_differs_from_itself():
     assert marked(listings.client("loop", beside="requests")) == []
 
 

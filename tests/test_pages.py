@@ -4,7 +4,6 @@ import functools
 import io
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -12,15 +11,14 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
+from coloraide import Color
 from here import Quiet, serving
 from PIL import Image
-from playwright.sync_api import Browser, Locator, Page, sync_playwright
-from sight import contrast
+from playwright.sync_api import Browser, Locator, Page
 
 from casebook import pages, places
 from casebook.charts import snakeviz
 from casebook.runs.decisions import HOLDS, OTHERWISE
-from casebook.stacks import environments
 
 AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
 #: All rules but that of contrasts, on everything; the last is one that axe counts as experimental.
@@ -87,26 +85,6 @@ CROWDED = """(() => {
 
 #: The ids of some nodes.
 IDS = "nodes => nodes.map(node => node.id)"
-NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-#: No page of ours needs them, and Chromium would talk to its maker without.
-QUIET = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A headless Chromium: the machine's own, or the one that Playwright has."""
-    with sync_playwright() as playwright:
-        executable = next(filter(None, map(shutil.which, NAMES)), None)
-        if executable is None and not Path(playwright.chromium.executable_path).exists():
-            if "chromium" in environments.required():
-                pytest.fail("CASEBOOK_REQUIRE asks for chromium, which is not on the PATH")
-            pytest.skip("no Chromium here: install it, or run `playwright install chromium`")
-        running = playwright.chromium.launch(executable_path=executable, args=list(QUIET))
-        yield running
-        running.close()
 
 
 @pytest.fixture
@@ -146,36 +124,35 @@ def chapters_of(site: Path) -> list[tuple[Path, Path]]:
 def test_every_page(site: Path, address: str, browser: Browser, width: int, theme: str) -> None:
     """No sideways scrolling, no error in the console, nothing fetched elsewhere, no axe finding."""
     tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
+    found = troubles(tab, address)
+    for name in pages_of(site):
+        if name == "index.html":  # leads on to the preface
+            continue
+        tab.goto(address + name, wait_until="load")
+        seen = too_wide(tab)
+        # Both widths and both themes, each once. SnakeViz's pages are its own, with long tables
+        # that axe would take minutes for.
+        if (width == WIDE) == (theme == "light") and not name.startswith("profiles/"):
+            seen += inaccessible(tab)
+        found += [f"{name}: {each}" for each in seen]
+    tab.close()
+    if found:
+        pytest.fail("\n".join(found), pytrace=False)
+
+
+def troubles(tab: Page, own: str = "file:") -> list[str]:
+    """What a tab complains of from now on, or fetches from elsewhere."""
     found: list[str] = []
-    here = [""]
 
     def note(what: str) -> None:
-        found.append(f"{here[0]}: {what}")
+        found.append(f"{tab.url}: {what}")
 
     tab.on("console", lambda said: said.type == "error" and note(f"console: {said.text}"))
     tab.on("pageerror", lambda error: note(f"script: {error}"))
     tab.on("response", lambda got: got.status >= 400 and note(f"{got.status} for {got.url}"))
-    tab.on(
-        "request",
-        lambda asked: (
-            asked.url.startswith((address, "data:", "blob:")) or note(f"asks {asked.url}")
-        ),
-    )
-    for name in pages_of(site):
-        if name == "index.html":  # leads on to the preface
-            continue
-        here[0] = name
-        tab.goto(address + name, wait_until="load")
-        for finding in too_wide(tab):
-            note(finding)
-        # Both widths and both themes, each once. SnakeViz's pages are its own, with long tables
-        # that axe would take minutes for.
-        if (width == WIDE) == (theme == "light") and not name.startswith("profiles/"):
-            for finding in inaccessible(tab):
-                note(finding)
-    tab.close()
-    if found:
-        pytest.fail("\n".join(found), pytrace=False)
+    home = (own, "data:", "blob:")
+    tab.on("request", lambda asked: asked.url.startswith(home) or note(f"asks {asked.url}"))
+    return found
 
 
 def too_wide(tab: Page) -> list[str]:
@@ -285,8 +262,8 @@ def assert_drawn(shown: Locator, theme: str) -> None:
         for count, colour in picture.getcolors(maxcolors=picture.width * picture.height)
     }
     ground = max(counts, key=counts.__getitem__)
-    assert contrast(ground, {"light": "#ffffff", "dark": "#000000"}[theme]) < 2
-    words = sum(count for colour, count in counts.items() if contrast(colour, ground) > 4.5)
+    assert Color(ground).contrast({"light": "white", "dark": "black"}[theme]) < 2
+    words = sum(count for colour, count in counts.items() if Color(colour).contrast(ground) > 4.5)
     assert words / sum(counts.values()) > 0.005
 
 
@@ -395,15 +372,12 @@ def test_a_profile_is_drawn_from_a_file_without_asking_anyone(
     profile: Path, tmp_path: Path, tab: Page
 ) -> None:
     page = snakeviz.write(profile, tmp_path / "profiles", "stage-9", "Stage 9 <on> 3.7")
-    asked, said = [], []
-    tab.on("request", lambda request: asked.append(request.url))
+    said = troubles(tab)
     tab.on("console", lambda message: said.append(message.text))
-    tab.on("pageerror", lambda error: said.append(str(error)))
     tab.goto(page.as_uri())
     tab.wait_for_selector("#chart svg rect")
     assert tab.title() == "Stage 9 <on> 3.7"
     assert "encoder.py" in tab.inner_text("#pstats-table")
-    assert [url for url in asked if not url.startswith(("file:", "blob:", "data:"))] == []
     assert said == []
 
 

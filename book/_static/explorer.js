@@ -5,7 +5,7 @@
  * event loop. In a chapter `alt` is that of the picture which is drawn anew.
  * Nothing is measured here.
  */
-(function () {
+(() => {
   "use strict";
 
   const EVENTS = ["connect", "handshake", "send", "wait", "receive"];
@@ -13,12 +13,13 @@
   const HINT = "Hover, tap or use the arrow keys to ask a request for its parts; + and − zoom.";
   const LEFT = 26, RIGHT = 10, TOP = 6;
 
-  function make(tag, attributes, ...children) {
+  function make(tag, attributes = {}, ...children) {
     const node = tag.startsWith("svg:")
       ? document.createElementNS(SVG, tag.slice(4)) : document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes || {})) {
+    for (const [name, value] of Object.entries(attributes)) {
       if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-      else if (value !== null && value !== false) node.setAttribute(name, value === true ? "" : value);
+      else if (value === true) node.setAttribute(name, "");
+      else if (value !== undefined && value !== false) node.setAttribute(name, value);
     }
     node.append(...children);
     return node;
@@ -30,73 +31,56 @@
     return ms.toFixed(ms < 10 ? 1 : 0) + " ms";
   }
 
-  /* The pauses of the event loop that are longer than `stall`. */
-  function stalls(beats, end, stall) {
-    const moments = [0, ...beats.filter(beat => beat >= 0 && beat <= end), end];
-    return moments.slice(1).map((to, i) => [moments[i], to]).filter(([a, b]) => b - a >= stall);
-  }
+  /* What a part of a request says of itself. */
+  const SAID = {
+    connect: ({start, end}) => `connected in ${time(end - start)}`,
+    handshake: ({start, end}) => `handshake ${time(end - start)}`,
+    send: ({start}) => `sent at ${time(start)}`,
+    wait: ({start, end}) => `waited ${time(end - start)}`,
+    receive: ({end}) => `received at ${time(end)}`,
+  };
 
-  function parts(row) {
-    return EVENTS.map((event, i) => ({event, start: row[2 * i + 1], end: row[2 * i + 2]}))
-      .filter(part => part.start !== null);
-  }
-
-  /* What one request says of itself, the chosen part in bold. */
-  function telling(data, at, chosen) {
-    const row = data.rows[at];
-    const said = {
-      connect: part => `connected in ${time(part.end - part.start)}`,
-      handshake: part => `handshake ${time(part.end - part.start)}`,
-      send: part => `sent at ${time(part.start)}`,
-      wait: part => `waited ${time(part.end - part.start)}`,
-      receive: part => `received at ${time(part.end)}`,
-    };
-    const pieces = [`Request ${row[0]}: `];
-    parts(row).forEach((part, i) => {
-      const text = said[part.event](part);
-      pieces.push(i ? ", " : "", part.event === chosen ? make("strong", {}, text) : text);
-    });
-    return [...pieces, "."];
-  }
-
-  /* One timeline in an element, which it fills. tell(nodes): what to say of the chosen request. */
+  /* One timeline, in an element of its own. tell(nodes, plot): what to say of a chosen request. */
   class Plot {
-    constructor(box, tell) {
-      this.box = box;
+    static made = 0;
+
+    constructor(tell) {
       this.tell = tell;
-      this.row = this.part = null;
-      this.clip = `tl-clip-${++Plot.made}`;
-      this.until = Infinity; // while it plays: nothing after this moment
-      box.classList.add("tl-plot");
-      box.tabIndex = 0;
-      box.setAttribute("role", "application");
-      box.setAttribute("aria-roledescription", "timeline");
-      this.svg = box.appendChild(make("svg:svg", {"aria-hidden": "true"}));
-      box.addEventListener("keydown", event => this.key(event));
-      box.addEventListener("focus", () => { if (this.row === null && this.data) this.choose(0, 0); });
-      for (const kind of ["pointermove", "pointerdown"]) {
-        box.addEventListener(kind, event => this.point(event));
-      }
-      new ResizeObserver(() => this.draw()).observe(box);
+      const point = event => this.point(event);
+      this.cover = make("svg:rect", {x: LEFT - 4, height: "100%"}); // nothing is drawn outside it
+      this.clip = make("svg:clipPath", {id: `tl-clip-${++Plot.made}`}, this.cover);
+      this.svg = make("svg:svg", {"aria-hidden": "true"});
+      this.box = make("div", {
+        class: "tl-plot", tabindex: 0, role: "application", "aria-roledescription": "timeline",
+        onkeydown: event => this.key(event), onpointermove: point, onpointerdown: point,
+        onfocus: () => { if (!this.chosen && this.data) this.choose(0, 0); },
+      }, this.svg);
+      new ResizeObserver(() => this.draw()).observe(this.box);
     }
 
     show(data) {
       this.data = data;
-      this.from = 0;
-      this.to = data.end;
-      this.row = this.part = null;
+      this.parts = data.rows.map(([, ...times]) =>
+        EVENTS.map((event, i) => ({event, start: times[2 * i], end: times[2 * i + 1]}))
+          .filter(part => part.start !== null));
+      this.chosen = null;
       this.box.setAttribute("aria-label", `${data.alt} Arrow keys go from request to request and `
         + "from part to part; plus and minus zoom.");
-      this.draw();
+      this.whole();
     }
 
     choose(row, part) {
-      const its = parts(this.data.rows[row]);
+      const its = this.parts[row];
       this.row = row;
       this.part = Math.max(0, Math.min(part, its.length - 1));
-      const {event, start, end} = its[this.part];
+      this.chosen = its[this.part];
+      const {start, end} = this.chosen;
       if (end < this.from || start > this.to) this.look((start + end) / 2, this.to - this.from);
-      this.tell(telling(this.data, row, event), this);
+      const said = its.flatMap(each => {
+        const text = SAID[each.event](each);
+        return [", ", each === this.chosen ? make("strong", {}, text) : text];
+      });
+      this.tell([`Request ${this.data.rows[row][0]}: `, ...said.slice(1), "."], this);
       this.draw();
     }
 
@@ -109,19 +93,15 @@
     }
 
     zoom(times) {
-      let middle = (this.from + this.to) / 2;
-      if (this.row !== null) {
-        const part = parts(this.data.rows[this.row])[this.part];
-        middle = (part.start + part.end) / 2;
-      }
-      this.look(middle, Math.max((this.to - this.from) / times, 1));
+      const {start, end} = this.chosen ?? {start: this.from, end: this.to};
+      this.look((start + end) / 2, Math.max((this.to - this.from) / times, 1));
     }
 
     whole() { this.look(this.data.end / 2, this.data.end); }
 
     key(event) {
       if (!this.data || event.altKey || event.ctrlKey || event.metaKey) return;
-      const row = this.row ?? 0, part = this.part ?? 0;
+      const {row, part} = this.chosen ? this : {row: 0, part: 0};
       const last = this.data.rows.length - 1;
       const does = {
         ArrowDown: () => this.choose(Math.min(last, row + 1), part),
@@ -147,10 +127,9 @@
       const row = Math.floor((event.clientY - spot.top - TOP) / this.high);
       if (row < 0 || row >= this.data.rows.length) return;
       const at = this.from + (event.clientX - spot.left - LEFT) / this.scale;
-      const away = parts(this.data.rows[row]).map(
-        part => Math.max(part.start - at, at - part.end, 0));
+      const away = this.parts[row].map(({start, end}) => Math.max(start - at, at - end, 0));
       const part = away.indexOf(Math.min(...away));
-      if (row !== this.row || part !== this.part) this.choose(row, part);
+      if (this.parts[row][part] !== this.chosen) this.choose(row, part);
     }
 
     draw() {
@@ -163,18 +142,13 @@
       const bottom = TOP + count * this.high;
       const strip = bottom + 31, high = strip + 16 + 20;
       const x = ms => LEFT + (ms - this.from) * this.scale;
-      const rect = (name, from, to, top, height, least) => make("svg:rect", {
-        class: name, x: x(from).toFixed(2), y: top,
-        width: Math.max(least || 0, (to - from) * this.scale).toFixed(2), height,
-      });
+      const rect = (name, from, to, top, height) => make("svg:rect", {class: name, y: top, height,
+        x: x(from).toFixed(2), width: Math.max(1, (to - from) * this.scale).toFixed(2)});
       const text = (name, left, top, said, anchor = "start") =>
         make("svg:text", {class: name, x: left, y: top, "text-anchor": anchor}, said);
       const line = (name, x1, x2, y1, y2) => make("svg:line", {class: name, x1, x2, y1, y2});
       const right = wide - RIGHT;
-      const back = make("svg:g", {}), drawn = make("svg:g", {"clip-path": `url(#${this.clip})`});
-      const shown = Math.max(0, Math.min(right, x(this.until)) - LEFT);
-      const clip = make("svg:clipPath", {id: this.clip},
-        make("svg:rect", {x: LEFT - 4, y: 0, width: shown + 8, height: high}));
+      const back = make("svg:g"), drawn = make("svg:g", {"clip-path": `url(#${this.clip.id})`});
 
       for (const [at, label] of this.ticks()) {
         const anchor = x(at) > right - 14 ? "end" : "middle";
@@ -183,49 +157,57 @@
       }
       rows.forEach((row, i) => {
         const middle = TOP + (i + 0.5) * this.high;
-        if (i === this.row) {
+        if (this.chosen && i === this.row) {
           back.append(make("svg:rect", {
             class: "tl-chosen", x: 0, width: wide, y: TOP + i * this.high, height: this.high}));
         }
         if (count <= 12 || row[0] % 5 === 0) {
           back.append(text("tl-small", LEFT - 8, middle + 4, String(row[0]), "end"));
         }
-        parts(row).forEach((part, j) => {
-          const chosen = i === this.row && j === this.part ? " tl-part" : "";
-          const name = `tl-${part.event}${chosen}`;
+        for (const part of this.parts[i]) {
+          const name = `tl-${part.event}${part === this.chosen ? " tl-part" : ""}`;
           const size = Math.min(5, this.high / 3);
           if (part.event === "send") {
-            const at = x(part.start);
-            drawn.append(make("svg:path", {class: name,
-              d: `M${at - size} ${middle - size}L${at + size} ${middle}L${at - size} ${middle + size}Z`}));
+            const d = `M${x(part.start) - size} ${middle - size}l${2 * size} ${size}l${-2 * size} ${size}Z`;
+            drawn.append(make("svg:path", {class: name, d}));
           } else if (part.event === "receive") {
             drawn.append(make("svg:circle", {class: name, cx: x(part.end), cy: middle, r: size * 0.9}));
           } else {
             const tall = this.high * {connect: 0.34, handshake: 0.62, wait: 0.18}[part.event];
-            drawn.append(rect(name, part.start, part.end, middle - tall / 2, tall, 1));
+            drawn.append(rect(name, part.start, part.end, middle - tall / 2, tall));
           }
-        });
+        }
       });
-      for (const [at, said] of this.data.limits || []) {
+      for (const [at, said] of this.data.limits ?? []) {
         if (at < this.from || at > this.to) continue;
         const anchor = x(at) > right - 60 ? "end" : "middle";
         back.append(line("tl-limit", x(at), x(at), TOP, bottom + 3));
         back.append(text("tl-small", x(at) + (anchor === "end" ? 4 : 0), bottom + 12, said, anchor));
       }
-      const ended = Math.max(...rows.flatMap(row => row.slice(1)).filter(each => each !== null));
       back.append(text("tl-small", LEFT, strip - 4, loop ? "event loop" : "no event loop"));
-      const late = loop ? stalls(beats, ended, stall) : [];
-      for (const [a, b] of late) drawn.append(rect("tl-stall", a, b, strip, 14, 1));
-      for (const beat of beats) {
-        if (beat >= 0 && beat <= ended) drawn.append(rect("tl-beat", beat, beat, strip, 14, 1));
-      }
-      const worst = Math.max(0, ...late.map(([a, b]) => b - a));
-      if (worst && this.until >= ended) {
-        back.append(text("tl-small tl-late", right, strip - 4, `blocked for ${time(worst)} at longest`, "end"));
+      const ended = Math.max(...this.parts.flat().map(part => part.end));
+      const shown = beats.filter(beat => beat >= 0 && beat <= ended);
+      const pauses = [...shown, ended].map((to, i) => [shown[i - 1] ?? 0, to]);
+      const late = pauses.filter(([a, b]) => loop && b - a >= stall);
+      for (const [a, b] of late) drawn.append(rect("tl-stall", a, b, strip, 14));
+      for (const beat of shown) drawn.append(rect("tl-beat", beat, beat, strip, 14));
+      if (late.length) {
+        const worst = Math.max(...late.map(([a, b]) => b - a));
+        const said = `blocked for ${time(worst)} at longest`;
+        drawn.append(text("tl-small tl-late", right, strip - 4, said, "end"));
       }
       back.append(line("tl-axis", LEFT, right, strip + 16, strip + 16));
+      this.cover.setAttribute("width", right - LEFT + 8);
       this.svg.setAttribute("viewBox", `0 0 ${wide} ${high}`);
-      this.svg.replaceChildren(clip, back, drawn);
+      this.svg.replaceChildren(this.clip, back, drawn);
+    }
+
+    /* Let it come as it happened, up to a moment; the whole axis takes two seconds. */
+    play(until, then) {
+      const full = this.cover.width.baseVal.value, all = this.data.end;
+      const width = ["8px", `${8 + (full - 8) * until / all}px`];
+      this.playing = this.cover.animate({width}, 2000 * until / all);
+      this.playing.onfinish = then;
     }
 
     /* Round moments of the axis, and their names. */
@@ -241,7 +223,6 @@
       return found;
     }
   }
-  Plot.made = 0;
 
   /* What the chosen request says, and three buttons, for one plot or several. */
   function desk(current) {
@@ -264,16 +245,17 @@
     let last = null;
     const {bar, tell} = desk(() => last);
     const plots = panels.map((data, i) => {
-      const box = make("div");
       data.alt = pictures[i].getAttribute("aria-label");
-      const plot = new Plot(box, (nodes, which) => {
-        last = which;
-        const others = plots.filter(other => other !== which && other.row !== null);
-        others.forEach(other => { other.row = other.part = null; other.draw(); });
+      const plot = new Plot((nodes, which) => {
+        if (last !== which) {
+          last.chosen = null;
+          last.draw();
+          last = which;
+        }
         tell(plots.length > 1 ? [`${data.label}. `, ...nodes] : nodes);
       });
       pictures[i].replaceWith(make("div", {class: "tl-panel"},
-        make("p", {class: "tl-label"}, data.label), box));
+        make("p", {class: "tl-label"}, data.label), plot.box));
       plot.show(data);
       return plot;
     });
@@ -282,56 +264,52 @@
   }
 
   /* The explorer: `data` as casebook/charts/explorer.py makes it. Its form holds what is chosen. */
-  function explore(root, data) {
+  function explore(root, {delay, order, parts, runs, stall, steps, ...data}) {
     const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const shown = new Set(["pyopenssl"]);
+    const listed = new Intl.ListFormat("en-GB");
     let step = 0;
-    const named = id => form.elements[`explorer-${id}`];
-    const value = id => named(id).value;
-    const boxOf = id => [...named("parts")].find(box => box.value === id);
-    const labelOf = id => boxOf(id).nextSibling.textContent;
-    const chosen = () => data.order.filter(id => boxOf(id).checked);
+    const input = (id, value) => form.querySelector(`[id="explorer-${id}-${value}"]`);
+    const value = id => form.elements[`explorer-${id}`].value;
+    const labelOf = id => parts.find(part => part.id === id).label;
+    const chosen = () => order.filter(id => input("parts", id).checked);
     const key = n => [value("python"), chosen().join("+"), value("scheme"), n].join("|");
+    const name = python => python === "today" ? "Python of today" : `Python ${python}`;
 
     /* Why a part cannot be chosen; nothing where it can be. */
     function refusal({refused, needs, without}) {
-      return refused[value("python")] || (needs && !boxOf(needs).checked && without);
+      return refused[value("python")] || (needs && !input("parts", needs).checked && without);
     }
 
     function field(id, legend, type, first, choices) {
-      const name = `explorer-${id}`;
-      return make("fieldset", {class: `ex-field ex-${id}`}, make("legend", {}, legend),
-        ...choices.map(({id: value, label, about}) => {
-          const its = `${name}-${value}`, more = about ? `${its}-about` : null;
+      return make("fieldset", {class: `ex-${id}`}, make("legend", {}, legend),
+        ...choices.map(choice => {
+          const {id: value, label, about} = choice.about ? choice : {id: choice, label: choice};
+          const its = `explorer-${id}-${value}`, more = about && `${its}-about`;
           return make("div", {class: "ex-choice"},
-            make("input", {type, name, value, id: its, checked: value === first,
+            make("input", {type, name: `explorer-${id}`, value, id: its, checked: value === first,
               "aria-describedby": more}),
-            make("label", {for: its}, label), make("small", {id: more}, about || ""));
+            make("label", {for: its}, label), make("small", {id: more}));
         }));
     }
 
-    const plainly = values => values.map(value => ({id: String(value), label: value}));
-    const name = python => python === "today" ? "Python of today" : `Python ${python}`;
     const form = make("form",
-      {class: "ex-form", autocomplete: "off", onsubmit: event => event.preventDefault()},
-      field("parts", "installed and used", "checkbox", null, data.parts),
-      field("scheme", "over", "radio", "https", plainly(data.schemes)),
-      field("python", "Python", "radio", "2.7", plainly(data.pythons)),
-      field("n", "requests at once", "radio", "10", plainly(data.sizes)));
+      {class: "ex-form", autocomplete: "off", onchange: () => update(),
+        onsubmit: event => event.preventDefault()},
+      field("parts", "installed and used", "checkbox", "", parts),
+      field("scheme", "over", "radio", "https", data.schemes),
+      field("python", "Python", "radio", "2.7", data.pythons),
+      field("n", "requests at once", "radio", 10, data.sizes));
     const what = make("p", {class: "ex-what"});
     const verdict = make("p", {class: "ex-verdict", role: "status"});
     const next = make("p", {class: "ex-next"});
     const all = make("button", {type: "button", class: "ex-all", onclick: () => {
-      step = data.steps.length;
+      step = steps.length;
       update();
     }}, "Show all controls");
-    const box = make("div");
     const source = make("p", {class: "cb-source"});
     const {bar, tell} = desk(() => plot);
-    const plot = new Plot(box, tell);
+    const plot = new Plot(tell);
     const kept = root.querySelectorAll("figure style, figure .cb-key");
-
-    form.addEventListener("change", update);
 
     /* What still differs from a step's combination, as things to do. */
     function missing({python, scheme, parts: wanted}) {
@@ -343,53 +321,53 @@
       return todo;
     }
 
+    /* Say what to do next, and uncover the controls that the steps so far name. */
     function lead() {
-      while (step < data.steps.length && !missing(data.steps[step]).length) step += 1;
-      for (const one of data.steps.slice(0, step + 1)) {
-        one.parts.forEach(id => shown.add(id));
-        if (one.scheme !== "https") shown.add("scheme");
-        if (one.python !== "2.7") shown.add("python");
+      while (step < steps.length && !missing(steps[step]).length) step += 1;
+      const done = all.hidden = step === steps.length;
+      const named = steps.slice(0, step + 1);
+      for (const {id} of parts) {
+        input("parts", id).parentNode.hidden = !done && !named.some(one => one.parts.includes(id));
       }
-      all.hidden = step === data.steps.length;
-      if (all.hidden) {
-        for (const id of [...data.order, "scheme", "python", "n"]) shown.add(id);
-        next.textContent = "The rest is yours: try any of them, with 3 requests or with 30.";
-      } else {
-        const [last, ...before] = missing(data.steps[step]).reverse();
-        next.textContent = `Now ${before.reverse().join(", ")}${before.length ? " and " : ""}${last}.`;
-      }
+      const [, scheme, python, n] = form.children;
+      scheme.hidden = !done && named.every(one => one.scheme === "https");
+      python.hidden = !done && named.every(one => one.python === "2.7");
+      n.hidden = !done;
+      next.textContent = done ? "The rest is yours: try any of them, with 3 requests or with 30."
+        : `Now ${listed.format(missing(steps[step]))}.`;
     }
 
     function update() {
-      for (const part of data.parts) { // what another one needs comes before it
-        const input = boxOf(part.id), why = refusal(part);
-        input.disabled = Boolean(why);
-        input.checked &&= !why;
-        input.parentNode.classList.toggle("ex-refused", input.disabled);
-        input.parentNode.lastChild.textContent = why ? `not possible: ${why}` : part.about;
+      for (const part of parts) { // what another one needs comes before it
+        const box = input("parts", part.id), why = refusal(part);
+        box.disabled = Boolean(why);
+        box.checked &&= !why;
+        box.parentNode.lastChild.textContent = why ? `not possible: ${why}` : part.about;
       }
       lead();
-      for (const {id} of data.parts) boxOf(id).parentNode.hidden = !shown.has(id);
-      for (const id of ["scheme", "python", "n"]) form.querySelector(`.ex-${id}`).hidden = !shown.has(id);
-      for (const input of named("n")) input.disabled = !data.runs[key(input.value)];
-      const n = Number(value("n")), run = data.runs[key(n)], has = chosen().map(labelOf);
+      for (const n of data.sizes) input("n", n).disabled = !runs[key(n)];
+      const n = Number(value("n")), run = runs[key(n)], has = chosen().map(labelOf);
       what.textContent = `${name(value("python"))}, ${value("scheme")}, grequests`
         + (has.length ? ` with ${has.join(", ")}` : " and nothing more")
-        + `: ${n} requests, each answered after ${data.delay / 1000} s.`;
-      box.hidden = bar.hidden = !run;
+        + `: ${n} requests, each answered after ${delay / 1000} s.`;
+      plot.playing?.cancel();
+      plot.box.hidden = bar.hidden = !run;
       if (!run) {
-        playing += 1;
         verdict.textContent = "This was neither measured here nor recorded.";
         source.textContent = "";
         return;
       }
-      const same = Object.entries(data.runs).filter(([id]) => id.endsWith(`|${n}`));
+      const same = Object.entries(runs).filter(([id]) => id.endsWith(`|${n}`));
       const longest = Math.max(...same.map(([, other]) => other.wall));
-      const rows = run.rows.slice().sort((a, b) => a[5] - b[5]).map((row, i) => [i + 1, ...row.slice(1)]);
+      const sent = [...run.rows].sort((a, b) => a[5] - b[5]);
+      const rows = sent.map(([, ...times], i) => [i + 1, ...times]);
+      const wall = `${(run.wall / 1000).toFixed(2)} s`;
+      const how = run.verdict === "serial" ? "one after the other."
+        : `${run.most === n ? "all" : `up to ${run.most} of`} ${n} at once.`;
       plot.show({
-        label: "", rows, loop: true, beats: run.beats, stall: data.stall, end: longest * 1.03,
-        limits: [[data.delay, "one delay"], [n * data.delay, `${n} delays`]],
-        alt: `${what.textContent} ${sentence(run)}`,
+        rows, loop: true, beats: run.beats, stall, end: longest * 1.03,
+        limits: [[delay, "one delay"], [n * delay, `${n} delays`]],
+        alt: `${what.textContent} ${wall}: ${how}`,
       });
       tell([HINT]);
       source.textContent = (run.live
@@ -397,44 +375,14 @@
         : `Recorded on the reference machine, ${run.when}, on Python ${run.version}; not measured now.`)
         + (run.says ? ` The post of 2019 found it ${run.says}.`
           : " Measured by us, never published.");
-      play(run);
-    }
-
-    function sentence(run) {
-      const n = run.rows.length;
-      return `${(run.wall / 1000).toFixed(2)} s: ` + (run.verdict === "serial" ? "one after the other."
-        : run.most === n ? `all ${n} at once.` : `up to ${run.most} of ${n} at once.`);
-    }
-
-    /* Let the picture come in the order in which it happened; the whole axis takes two seconds. */
-    let playing = 0;
-    function play(run) {
-      const mine = ++playing, slow = 2000 / plot.data.end;
-      const finish = () => {
-        if (mine !== playing) return;
-        playing += 1;
-        plot.until = Infinity;
-        plot.draw();
-        const [wall, ...rest] = sentence(run).split(": ");
-        verdict.replaceChildren(make("strong", {}, wall), ": " + rest.join(": "));
-        verdict.dataset.verdict = run.verdict;
-      };
+      const finish = () => verdict.replaceChildren(make("strong", {}, wall), `: ${how}`);
       if (still || document.hidden) return finish();
       verdict.replaceChildren("\u00a0");
-      const begun = performance.now();
-      const tick = now => {
-        if (mine !== playing) return;
-        plot.until = Math.max(0, (now - begun) / slow);
-        if (plot.until >= run.wall) return finish();
-        plot.draw();
-        requestAnimationFrame(tick);
-      };
-      setTimeout(finish, run.wall * slow + 500); // where no frames are drawn
-      requestAnimationFrame(tick);
+      plot.play(run.wall, finish);
     }
 
     root.querySelector("figure").replaceWith(make("div", {class: "ex cb-figure"},
-      what, ...kept, box, bar, verdict, next, form, all, source));
+      what, ...kept, plot.box, bar, verdict, next, form, all, source));
     update();
   }
 
