@@ -122,7 +122,7 @@ def test_what_was_not_measured_needs_a_reason(compared):
 
 def test_recorded_rows_are_told_apart(compared):
     assert compared("talk-serial-3", 3.1, runs=walls(1.0, "reference")) == (
-        "requests, n = 3, wall: published 3.30 s, here 3.10 s "
+        "requests, n = 3, wall time: published 3.30 s, here 3.10 s "
         "[✓ reproduced, recorded; published talk-serial-3]\n"
     )
     seen = SimpleNamespace(source="reference", delay_s=0.1, stack="stage-2-py27")
