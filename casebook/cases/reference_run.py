@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from casebook import places, stacks
-from casebook.cases import explorer, near_limit
+from casebook.cases import explorer, near_limit, verdicts_under_load
 from casebook.cases.bookstore import visits
 from casebook.cases.certificates import counts, handshakes, loading
 from casebook.errors import UsageError
@@ -99,6 +99,7 @@ def _loading(folder: Path) -> None:
 APART: dict[str, Callable[[Path], None]] = {
     "loading": _loading,
     "bookstore": visits.record,
+    "verdicts": verdicts_under_load.record,
     "explorer": lambda folder: reference.save(explorer.record(), folder / "explorer.jsonl"),
 }
 
