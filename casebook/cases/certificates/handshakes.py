@@ -14,7 +14,8 @@ import pandas as pd
 
 from casebook import places, server, stacks
 from casebook.errors import RunFailed, UsageError
-from casebook.runs import measurements, modes, reference, trust
+from casebook.runs import measurements, reference, trust
+from casebook.runs.bench import lab_server
 from casebook.runs.rounds import in_turns, several
 from casebook.stacks import digests, environments, scripts
 from casebook.stacks.environments import Environment
@@ -59,14 +60,9 @@ def measure(n: int | Iterable[int] = 20, repeats: int = 1) -> pd.DataFrame:
     return pd.DataFrame([row | same for row in answer["rows"]], columns=COLUMNS)
 
 
-def record() -> pd.DataFrame:
-    """The rows that stand in where truststore loads nothing, measured now."""
-    return measure(repeats=modes.FULL.repeats)
-
-
 def _measured(environment: Environment, sizes: list[int], repeats: int) -> list[dict]:
-    rows = []
-    with server.start() as lab, tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+    lab, rows = lab_server(), []
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         shown = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder)).variables
         for repeat, (context, n) in in_turns(product(CONTEXTS, sizes), repeats):
             lab.reset()

@@ -22,7 +22,6 @@ import pandas as pd
 from casebook import places, stacks
 from casebook.errors import RunFailed, UsageError
 from casebook.runs import measurements, reference, rounds, trust
-from casebook.runs.decisions import LOOKS
 from casebook.runs.measure import can_run
 from casebook.runs.progress import Progress
 from casebook.runs.rounds import in_turns, several
@@ -179,11 +178,6 @@ def measure(
                 rows[each] += each.rows(repeat, Path(folder))
                 progress.step()
     return pd.DataFrame([row for each in processes for row in rows[each]], columns=COLUMNS)
-
-
-def record() -> pd.DataFrame:
-    """The rows that stand in elsewhere, measured now."""
-    return measure(list(RECORDED), RECORDED, LOOKS[0])
 
 
 @dataclass(frozen=True, eq=False)
