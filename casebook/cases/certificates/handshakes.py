@@ -19,7 +19,6 @@ from casebook.runs.bench import lab_server
 from casebook.runs.rounds import in_turns, several
 from casebook.stacks import digests, environments, scripts
 from casebook.stacks.environments import Environment
-from casebook.words import LIVE
 
 STACK = "truststore-today"
 CONTEXTS = ("ssl", "truststore")
@@ -53,11 +52,8 @@ def measure(n: int | Iterable[int] = 20, repeats: int = 1) -> pd.DataFrame:
     environment = environments.ensure(stacks.get(STACK))
     code = [Path(__file__), *digests.executed(_PROBE), *server.MADE_OF]
     key = measurements.key_of(code, environment.stack, sizes, repeats)
-    answer = measurements.stored_or_new(
-        key, lambda: {"rows": _measured(environment, sizes, repeats)}
-    )
-    same = {"stack": STACK, "source": LIVE, "instead": ""} | measurements.made(answer)
-    return pd.DataFrame([row | same for row in answer["rows"]], columns=COLUMNS)
+    rows = measurements.rows(lambda: _measured(environment, sizes, repeats), key)
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _measured(environment: Environment, sizes: list[int], repeats: int) -> list[dict]:
@@ -69,7 +65,8 @@ def _measured(environment: Environment, sizes: list[int], repeats: int) -> list[
             spec = {"context": context, "url": lab.url, "n": n}
             answer = scripts.ask(environment, _PROBE, spec, variables=shown)
             counted = lab.counters() or {}
-            rows.append({"context": context, "repeat": repeat, "n": n} | _figures(answer, counted))
+            asked = {"stack": STACK, "context": context, "repeat": repeat, "n": n}
+            rows.append(asked | _figures(answer, counted))
     return rows
 
 
