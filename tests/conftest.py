@@ -13,7 +13,7 @@ import trust_world
 from here import Quiet, serving
 from trust_runs import CURE
 
-from casebook import server
+from casebook import places, server
 from casebook.stacks import interpreters
 
 STILL = 100
@@ -109,6 +109,12 @@ def profile(tmp_path: Path) -> Path:
     profiler.runcall(json.dumps, [list(range(500))] * 200, indent=1)
     profiler.dump_stats(path)
     return path
+
+
+@pytest.fixture
+def locks_of_our_own(monkeypatch, tmp_path):
+    """What measures elsewhere in this checkout is not waited for."""
+    monkeypatch.setattr(places, "LOCAL", tmp_path)
 
 
 @pytest.fixture

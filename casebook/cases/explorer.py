@@ -206,8 +206,8 @@ def measured(choices: list[Choice]) -> list[Timeline]:
     with Progress(len(choices), "the explorer's timelines") as progress:
         for combination, scheme, n in choices:
             environment = environments.ensure(combination.as_stack())
-            how = {"n": n, "delay_s": DELAY_S, "client": environment.stack.client}
-            how["trust"] = trust.AUTHORITY
+            how = {"n": n, "delay_s": DELAY_S, "trust": trust.AUTHORITY}
+            how["client"] = environment.stack.client
             seen = Bench(scheme).observation(environment, "timeline", **how)
             found.append(Timeline(**vars(seen), combination=combination, scheme=scheme))
             progress.step()
