@@ -46,8 +46,6 @@ lab: $(BOOK)
 
 record: $(BOOK)
 	@$(BIN)/python -m casebook record
-	@$(BIN)/python -m casebook.cases.verdicts_under_load > .casebook/verdicts.csv && \
-	  mv .casebook/verdicts.csv data/reference/verdicts.csv
 
 lint: $(TESTS)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

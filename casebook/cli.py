@@ -140,7 +140,8 @@ def _parser() -> ArgumentParser:
     add("--json", **switch, help="one JSON object per run")
 
     add = command("record", _record, "make the reference run into data/")
-    add("--only", nargs="*", metavar="STACK", help="only these; also: go, loading, bookstore")
+    also = "only these; also: go, loading, bookstore, verdicts, explorer"
+    add("--only", nargs="*", metavar="STACK", help=also)
 
     add = command("book", _book, "execute what changed, decide claims, render")
     add("--strict", **switch, help="exit with 1 when a finding comes out otherwise")

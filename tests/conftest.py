@@ -14,7 +14,7 @@ from here import Quiet, environment, serving
 from playwright.sync_api import sync_playwright
 from trust_runs import CURE
 
-from casebook import server
+from casebook import places, server
 from casebook.cases.bookstore.store import ENGINES, open_store
 from casebook.stacks import environments, interpreters
 
@@ -147,6 +147,12 @@ def profile(tmp_path: Path) -> Path:
     profiler.runcall(json.dumps, [list(range(500))] * 200, indent=1)
     profiler.dump_stats(path)
     return path
+
+
+@pytest.fixture
+def locks_of_our_own(monkeypatch, tmp_path):
+    """What measures elsewhere in this checkout is not waited for."""
+    monkeypatch.setattr(places, "LOCAL", tmp_path)
 
 
 @pytest.fixture

@@ -4,15 +4,11 @@ import threading
 
 import pytest
 
-from casebook import places
 from casebook.runs import beside
 
+pytestmark = pytest.mark.usefixtures("locks_of_our_own")
+
 LONG_S, SHORT_S = 30, 0.3
-
-
-@pytest.fixture(autouse=True)
-def _locks_of_our_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(places, "LOCAL", tmp_path)
 
 
 class Measuring:

@@ -421,7 +421,9 @@ def test_cures_are_sorted_and_the_delay_is_a_line():
     assert chart.html.index(">extracted, today<") < chart.html.index(">stage 2 injected, today<")
     assert ">one delay, 1 s<" in chart.html and ">10.3 s, serial<" in chart.html
     ends = "1.40 s (extracted, today) to 10.3 s (stage 2 injected, today), 7.4 times as long."
-    assert f"At n = 10, wall time: {ends} Concurrent: extracted, today. Serial: stage 2" in chart.alt
+    assert (
+        f"At n = 10, wall time: {ends} Concurrent: extracted, today. Serial: stage 2" in chart.alt
+    )
 
 
 def test_effective_concurrency_says_whether_verdicts_lie_apart():

@@ -13,6 +13,8 @@ from casebook.errors import UsageError
 from casebook.runs import decisions, progress, rounds
 from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Window, level, ratio
 
+pytestmark = pytest.mark.usefixtures("locks_of_our_own")
+
 TRIES = 200
 
 

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from casebook import places, stacks
-from casebook.cases import reference_run
+from casebook.cases import reference_run, verdicts_under_load
 from casebook.charts import picture
 from casebook.errors import UsageError
 from casebook.runs import analysis, measurements, modes, observations, reference, rounds
@@ -105,6 +105,20 @@ def test_each_row_names_the_clean_commit_and_the_day_that_made_it():
     for column in ("commit", "measured_at", "process_cpu_s", "unit_ms", "cores"):
         assert frame[column].notna().all(), column
     assert not frame["commit"].str.contains("dirty|unknown").any()
+
+
+@pytest.mark.slow
+def test_runs_with_a_known_answer_come_out_so_in_their_smallest_size():
+    frame = verdicts_under_load.measure(1, 2)
+    cells = frame.groupby(["busy", "delay_s", "known"]).size().to_dict()
+    assert cells == {
+        (busy, delay_s, known): 2 if busy and delay_s == modes.QUICK.delay_s else 1
+        for busy in (False, True)
+        for delay_s in verdicts_under_load.DELAYS_S
+        for known in ("serial", "concurrent")
+    }
+    assert ((frame["counters_peak_in_flight"] == 1) == (frame["known"] == "serial")).all()
+    assert list(reference.rows("verdicts")) == verdicts_under_load.COLUMNS
 
 
 def test_a_tree_that_differs_from_its_commit_is_not_recorded(monkeypatch):

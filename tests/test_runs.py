@@ -9,7 +9,7 @@ import pytest
 
 from casebook import places
 from casebook.errors import RunFailed
-from casebook.runs import again, measurements, observations, reference, run_record
+from casebook.runs import again, beside, measurements, observations, reference, run_record
 from casebook.stacks import digests
 
 ASKED = dict(
@@ -118,7 +118,9 @@ def test_digests_can_be_made_in_several_threads(tmp_path):
     assert len(made) == len(files)
 
 
-def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(tmp_path, monkeypatch):
+def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(
+    tmp_path, monkeypatch, locks_of_our_own
+):
     monkeypatch.setattr(places, "RUNS", tmp_path / "runs")
     monkeypatch.setenv("CASEBOOK_BUILD", "1")
     values = iter(range(9))
@@ -136,7 +138,7 @@ def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(tmp_path
     second = taken()
     assert second["value"] == 1 and second["key"] == "key-again"
     assert taken() == second  # and that stands
-    with again.keeping():
+    with beside.nothing():
         assert taken() == first
     monkeypatch.delenv(again.VARIABLE)
     assert taken() == first

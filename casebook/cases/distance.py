@@ -4,7 +4,6 @@ On loopback a server's half of a handshake is often there before the client can 
 A few milliseconds of distance bring out every wait of a stack, which can then be counted.
 """
 
-import contextlib
 import dataclasses
 import tempfile
 
@@ -48,13 +47,14 @@ def profile(
     if tls and tls not in TLS:
         raise UsageError(f"TLS {tls!r} is not known here: choose {' or '.join(TLS)}")
     environment = environments.ensure(stacks.get(name))
-    with contextlib.ExitStack() as opened:
-        configuration = opened.enter_context(tempfile.NamedTemporaryFile("w", suffix=".cnf"))
+    asked = {"n": n, "delay_s": delay_s, "client": client, "trust": trust}
+    with (
+        tempfile.NamedTemporaryFile("w", suffix=".cnf") as configuration,
+        server.start() as lab,
+        relay(lab.url, latency_s) as url,
+    ):
         configuration.write(_CONFIGURATION.format(tls))
         configuration.flush()
         variables = {"OPENSSL_CONF": configuration.name} if tls else {}
-        lab = opened.enter_context(server.start())
-        away = dataclasses.replace(lab, url=opened.enter_context(relay(lab.url, latency_s)))
-        bench = opened.enter_context(Bench(of_another=away, variables=variables))
-        asked = {"n": n, "delay_s": delay_s, "client": client, "trust": trust}
-        return bench.observation(environment, "profile", **asked)
+        away = Bench(of_another=dataclasses.replace(lab, url=url), variables=variables)
+        return away.observation(environment, "profile", **asked)

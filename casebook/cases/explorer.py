@@ -206,9 +206,9 @@ def measured(choices: list[Choice]) -> list[Timeline]:
     with Progress(len(choices), "the explorer's timelines") as progress:
         for combination, scheme, n in choices:
             environment = environments.ensure(combination.as_stack())
-            how = {"n": n, "delay_s": DELAY_S, "client": environment.stack.client}
-            with Bench(scheme) as bench:
-                seen = bench.observation(environment, "timeline", **how, trust=trust.AUTHORITY)
+            how = {"n": n, "delay_s": DELAY_S, "trust": trust.AUTHORITY}
+            how["client"] = environment.stack.client
+            seen = Bench(scheme).observation(environment, "timeline", **how)
             found.append(Timeline(**vars(seen), combination=combination, scheme=scheme))
             progress.step()
     return found

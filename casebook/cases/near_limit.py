@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,10 @@ import pandas as pd
 from casebook import places, server, stacks
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
 from casebook.runs import measurements, reference, rounds, run_record, trust
-from casebook.runs.bench import Bench
+from casebook.runs.bench import Bench, lab_server
 from casebook.runs.measure import check_parameters
 from casebook.runs.rounds import in_turns, several
 from casebook.runs.run_record import Run
-from casebook.server import Server
 from casebook.stacks import commands, digests, environments
 
 #: What its runs are called in the columns `stack` and `client`.
@@ -53,23 +53,20 @@ def build() -> Path:
     """
     if not is_here():
         raise MissingInterpreter("the near-limit needs Go (https://go.dev/dl/) on the PATH.")
-    program = places.LOCAL / "near_limit" / digests.of(SOURCE, _go("version")) / "near_limit"
+    program = places.LOCAL / "near_limit" / digests.of(SOURCE, digests.tool(GO)) / "near_limit"
     if not program.exists():
         environments.say("building casebook/cases/near_limit.go")
         program.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:
             draft = Path(folder) / "near_limit"
-            _go("build", "-trimpath", "-o", str(draft), str(SOURCE))
+            environ = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+            commands.output(
+                [GO, "build", "-trimpath", "-o", draft, SOURCE],
+                "`go build` (without go on the PATH, the reference run stands in)",
+                _BUILT_WITHIN_S, environ | _OFFLINE, failed=EnvironmentFailed,
+            )  # fmt: skip
             draft.replace(program)
     return program
-
-
-def _go(*arguments: str) -> str:
-    """What the go tool says. Raises EnvironmentFailed with its last line when it fails."""
-    environ = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | _OFFLINE
-    command = [shutil.which(GO) or GO, *arguments]
-    called = f"`go {arguments[0]}` (without go on the PATH, the reference run stands in)"
-    return commands.output(command, called, _BUILT_WITHIN_S, environ, failed=EnvironmentFailed)
 
 
 @rounds.decidable
@@ -95,13 +92,12 @@ def measure(
     ready = [environments.ensure(stacks.get(name)) for name in beside]
     ways = product(sizes, [None, *ready] if here else ready)
     same: dict[str, Any] = {"delay_s": delay_s, "trust": trust.BUNDLE}
-    with Bench() as bench:
-        runs = [
-            bench.run(who, repeat, n=size, client=who.stack.client, **same)
-            if who
-            else _run(bench, n=size, repeat=repeat, **same)
-            for repeat, (size, who) in in_turns(ways, repeats)
-        ]
+    runs = [
+        Bench().run(who, repeat, n=size, client=who.stack.client, **same)
+        if who
+        else _run(n=size, repeat=repeat, **same)
+        for repeat, (size, who) in in_turns(ways, repeats)
+    ]
     frame = run_record.frame(runs).assign(instead="")
     if here:
         return frame
@@ -115,17 +111,17 @@ def recorded(ns: Iterable[int]) -> pd.DataFrame:
     return reference.stand_in(reference.rows("runs"), {"stack": GO}, {"n": list(ns)})
 
 
-def _run(bench: Bench, **parameters: Any) -> Run:
+def _run(**parameters: Any) -> Run:
     code = [SOURCE, Path(__file__), *server.MADE_OF]
-    key = measurements.key_of(code, _go("version"), parameters)
-    return run_record.from_stored(
-        measurements.stored_or_new(key, lambda: _measured(bench.lab(), **parameters))
-    )
+    key = measurements.key_of(code, digests.tool(GO), parameters)
+    measured = partial(_measured, **parameters)
+    return run_record.from_stored(measurements.stored_or_new(key, measured))
 
 
-def _measured(lab: Server, n: int, delay_s: float, **parameters: Any) -> dict[str, Any]:
+def _measured(n: int, delay_s: float, **parameters: Any) -> dict[str, Any]:
     # Generous: all at once is one delay and some milliseconds of handshake for each.
     within_s = 60 + delay_s + 0.05 * n
+    lab = lab_server()
     lab.reset()
     with tempfile.TemporaryDirectory() as folder:
         trusted = trust.of_name(parameters["trust"], lab.ca_file, Path(folder)).bundle

@@ -18,7 +18,7 @@ import pandas as pd
 from casebook import clients, places, server, stacks
 from casebook.errors import RunFailed
 from casebook.runs import measurements, rounds, trust
-from casebook.runs.bench import Bench
+from casebook.runs.bench import lab_server
 from casebook.runs.rounds import in_turns
 from casebook.stacks import commands, environments, scripts
 from casebook.stacks.environments import Environment
@@ -80,16 +80,15 @@ def by_part(names: Iterable[str], n: int = 100, repeats: int | range = 1) -> pd.
 def _programs(names: Iterable[str], repeats: int | range, **parameters: Any) -> pd.DataFrame:
     """Programs in turns: a row each, with the parameters and what the probe answers."""
     rows = []
-    with Bench() as bench, tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        ready = [environments.ensure(stacks.get(name)) for name in names]
-        for repeat, environment in in_turns(ready, repeats):
-            stack = environment.stack
-            code = [PROBE, clients.file_of(parameters["client"]), Path(__file__), *_cure(stack)]
-            key = measurements.key_of([*code, *server.MADE_OF], stack, parameters, repeat)
-            measured = partial(_measured, bench, Path(folder), environment, parameters)
-            found = measurements.stored_or_new(key, measured)
-            same = {"stack": stack.name, "repeat": repeat, "source": LIVE}
-            rows.append(parameters | same | found)
+    ready = [environments.ensure(stacks.get(name)) for name in names]
+    for repeat, environment in in_turns(ready, repeats):
+        stack = environment.stack
+        code = [PROBE, clients.file_of(parameters["client"]), Path(__file__), *_cure(stack)]
+        key = measurements.key_of([*code, *server.MADE_OF], stack, parameters, repeat)
+        measured = partial(_measured, environment, parameters)
+        found = measurements.stored_or_new(key, measured)
+        same = {"stack": stack.name, "repeat": repeat, "source": LIVE}
+        rows.append(parameters | same | found)
     return pd.DataFrame(rows).drop(columns="sample")
 
 
@@ -97,18 +96,16 @@ def _cure(stack: stacks.Stack) -> list[Path]:
     return [places.CURE] if "shared_context" in stack.steps else []
 
 
-def _measured(
-    bench: Bench, folder: Path, environment: Environment, parameters: dict[str, Any]
-) -> dict[str, Any]:
-    """One program. folder: for what it reads."""
-    lab, n = bench.lab(), parameters["n"]
-    full = trust.of_name(trust.BUNDLE, lab.ca_file, folder)
-    spec = parameters | {"url": lab.url, "bundle": full.bundle}
-    spec["client"] = clients.file_of(parameters["client"])
-    spec["cure"] = _compiled(environment, folder) if _cure(environment.stack) else ""
-    began = time.perf_counter()
-    answer = scripts.ask(environment, PROBE, spec, 60 + n, variables=full.variables)
-    wall_s = time.perf_counter() - began
+def _measured(environment: Environment, parameters: dict[str, Any]) -> dict[str, Any]:
+    lab, n = lab_server(), parameters["n"]
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        full = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder))
+        spec = parameters | {"url": lab.url, "bundle": full.bundle}
+        spec["client"] = clients.file_of(parameters["client"])
+        spec["cure"] = _compiled(environment, folder) if _cure(environment.stack) else ""
+        began = time.perf_counter()
+        answer = scripts.ask(environment, PROBE, spec, 60 + n, variables=full.variables)
+        wall_s = time.perf_counter() - began
     if answer["ok"] != n:
         raise RunFailed(
             f"{environment.stack.name}: {n - answer['ok']} of {n} responses were wrong or missing. "
@@ -118,15 +115,11 @@ def _measured(
     return {"wall_s": round(wall_s, 6)} | {name: answer[name] for name in figures}
 
 
-def _compiled(environment: Environment, folder: Path) -> Path:
-    """The cure in a folder of its own, as it is when it is installed: with its bytecode beside it.
-    Made for the first run, and there for the others."""
-    into = folder / environment.stack.name
-    if not into.exists():
-        into.mkdir()
-        commands.output(
-            [environment.python, "-m", "py_compile", shutil.copy(places.CURE, into)],
-            "compiling the cure", 60,
-            environments.clean_environ(environment) | {"PYTHONDONTWRITEBYTECODE": ""},
-        )  # fmt: skip
-    return into
+def _compiled(environment: Environment, folder: str) -> str:
+    """A folder with the cure as it is when it is installed: with its bytecode beside it."""
+    commands.output(
+        [environment.python, "-m", "py_compile", shutil.copy(places.CURE, folder)],
+        "compiling the cure", 60,
+        environments.clean_environ(environment) | {"PYTHONDONTWRITEBYTECODE": ""},
+    )  # fmt: skip
+    return folder

@@ -178,14 +178,13 @@ def in_rounds(
     """
     environment = environments.ensure(stacks.get(name))
     rows = []
-    with Bench() as bench:
-        for repeat, delay_s in in_turns(delays_s, repeats):
-            of = {"n": n, "delay_s": delay_s, "repeat": repeat}
-            how = {"client": client, "trust": trust}
-            seen = bench.observation(environment, "profile", **of, **how)
-            made = {each: getattr(seen, each) for each in ("source", "measured_at", "key")}
-            wall = {"wall_s": seen.answer["wall_s"]}
-            rows.append({"stack": name} | of | figures(seen) | wall | made)
+    for repeat, delay_s in in_turns(delays_s, repeats):
+        of = {"n": n, "delay_s": delay_s, "repeat": repeat}
+        how = {"client": client, "trust": trust}
+        seen = Bench().observation(environment, "profile", **of, **how)
+        made = {each: getattr(seen, each) for each in ("source", "measured_at", "key")}
+        wall = {"wall_s": seen.answer["wall_s"]}
+        rows.append({"stack": name} | of | figures(seen) | wall | made)
     return pd.DataFrame(rows)
 
 

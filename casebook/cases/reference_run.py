@@ -1,6 +1,5 @@
 """The reference run: everything measured in full mode on one machine, kept under data/."""
 
-import contextlib
 import json
 import os
 import platform
@@ -8,14 +7,14 @@ import re
 import shutil
 import ssl
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from casebook import places, stacks
-from casebook.cases import explorer, near_limit
+from casebook.cases import explorer, near_limit, verdicts_under_load
 from casebook.cases.bookstore import visits
 from casebook.cases.certificates import counts, handshakes, loading
 from casebook.errors import UsageError
@@ -88,8 +87,12 @@ _OF_THE_BOOKSTORE = (
 def _loading(folder: Path) -> None:
     """What of chapter 10 has to stand in where a Python, a C compiler, valgrind or Linux is
     missing."""
-    for kind, case in {"loads": loading, "handshakes": handshakes, "instructions": counts}.items():
-        rows = case.record()
+    frames = {
+        "loads": loading.measure(list(loading.RECORDED), loading.RECORDED, decisions.LOOKS[0]),
+        "handshakes": handshakes.measure(repeats=modes.FULL.repeats),
+        "instructions": counts.record(),
+    }
+    for kind, rows in frames.items():
         if set(rows["source"]) != {LIVE}:
             raise UsageError(f"{kind} cannot be recorded here: some would be read, not measured.")
         reference.save(rows, folder / f"{kind}.csv")
@@ -99,6 +102,7 @@ def _loading(folder: Path) -> None:
 APART: dict[str, Callable[[Path], None]] = {
     "loading": _loading,
     "bookstore": visits.record,
+    "verdicts": verdicts_under_load.record,
     "explorer": lambda folder: reference.save(explorer.record(), folder / "explorer.jsonl"),
 }
 
@@ -199,18 +203,19 @@ def record(only: list[str] | None = None) -> None:
         others = before[~before["stack"].isin(chosen)] if len(before) else before
         return pd.concat([each for each in (others, rows) if len(each)], ignore_index=True)
 
-    with _replacing(places.DATA / "reference") as folder:
-        dumps = folder / "observations"
-        if not only:
-            shutil.rmtree(dumps, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="casebook-") as draft:
+        new, dumps = Path(draft), Path(draft, observations.folder().name)
         those = (observe(**what) for what in OBSERVED if what["name"] in chosen)
         seen = pd.DataFrame([observations.kept(each, dumps) for each in those])
-        reference.save(and_others("observations", seen), folder / "observations.jsonl")
-        reference.save(and_others("runs", table), folder / "runs.csv")
+        reference.save(and_others("observations", seen), new / "observations.jsonl")
+        reference.save(and_others("runs", table), new / "runs.csv")
         machine = json.dumps(describe_machine(versions), indent=1, sort_keys=True)
-        (folder / "machine.json").write_text(machine + "\n")
+        (new / "machine.json").write_text(machine + "\n")
         for name in apart:
-            APART[name](folder)
+            APART[name](new)
+        if not only:
+            shutil.rmtree(observations.folder(), ignore_errors=True)
+        shutil.copytree(new, places.DATA / "reference", dirs_exist_ok=True)
 
 
 def _measured(chosen: list[str]) -> tuple[pd.DataFrame, dict[str, dict]]:
@@ -228,16 +233,3 @@ def _measured(chosen: list[str]) -> tuple[pd.DataFrame, dict[str, dict]]:
         table = pd.concat([table, limit]) if measured else limit
         versions[near_limit.GO] = {"go": digests.tool("go")}
     return table.assign(key=""), versions
-
-
-@contextlib.contextmanager
-def _replacing(folder: Path) -> Iterator[Path]:
-    """A copy of a folder, in which other tools may have recorded something too (verdicts.csv). It
-    replaces the folder when the block has ended well."""
-    with tempfile.TemporaryDirectory(dir=folder.parent) as draft:
-        new = Path(draft) / "new"
-        shutil.copytree(folder, new) if folder.exists() else new.mkdir()
-        yield new
-        if folder.exists():  # two renames: there is hardly a moment without either
-            folder.replace(Path(draft) / "before")
-        new.replace(folder)

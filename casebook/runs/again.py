@@ -5,35 +5,25 @@ findings], "claims": {id: the record of the first attempt}}. Those measurements 
 all others come from the store, and a claim shows both attempts.
 """
 
-import contextlib
 import json
 import os
-from collections.abc import Iterator
-from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-VARIABLE = "CASEBOOK_AGAIN"
+from casebook.runs import beside
 
-_adds_rounds = ContextVar("_adds_rounds", default=False)
+VARIABLE = "CASEBOOK_AGAIN"
 
 
 def wanted(key: str) -> bool:
-    """Whether the measurement that was stored under this key is to be made again."""
-    return not _adds_rounds.get() and key in _first_attempt()["keys"]
+    """Whether the measurement that was stored under this key is to be made again.
 
-
-@contextlib.contextmanager
-def keeping() -> Iterator[None]:
-    """Make nothing again meanwhile: the rounds of the first attempt stay, and others are added."""
-    token = _adds_rounds.set(True)
-    try:
-        yield
-    finally:
-        _adds_rounds.reset(token)
+    Not what is measured alone: those are rounds, which stay, and to which others are added.
+    """
+    return not beside.is_alone() and key in _first_attempt()["keys"]
 
 
 def made_otherwise(frame: pd.DataFrame) -> bool:

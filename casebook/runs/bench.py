@@ -77,8 +77,8 @@ def _executed(stack: Stack, parameters: dict[str, Any]) -> list[Path]:
 _labs: dict[str, Server] = {}
 
 
-def _lab_of_this_process(scheme: str) -> Server:
-    """The lab server, started when the first measurement needs one; it ends with this process."""
+def lab_server(scheme: str = "https") -> Server:
+    """The lab server of this process, started when the first measurement needs one."""
     lab = _labs.get(scheme)
     if lab is None or not lab.process or lab.process.poll() is not None:
         lab = _labs[scheme] = server.start(scheme)
@@ -102,13 +102,6 @@ class Bench:
     ):
         self.scheme = of_another.url.partition(":")[0] if of_another else scheme
         self._another, self._variables = of_another, variables or {}
-        self._bundles = tempfile.TemporaryDirectory(prefix="casebook-")
-
-    def __enter__(self) -> "Bench":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._bundles.cleanup()
 
     def run(self, environment: Environment, repeat: int, **parameters: Any) -> Run:
         """One checked run. parameters: n, delay_s, client, trust.
@@ -155,16 +148,13 @@ class Bench:
         self, environment: Environment, trust: str, **parameters: Any
     ) -> tuple[dict[str, Any], dict[str, int] | None]:
         """The probe's answer, and what the server counted meanwhile, where it counts."""
-        lab = self.lab()
-        trusted = trusts.of_name(trust, lab.ca_file, Path(self._bundles.name))
-        lab.reset()
-        answer, _ = ask_probe(
-            environment, lab, **parameters,
-            verify=trusted.verify, bundle=trusted.bundle,
-            variables=self._variables | trusted.variables,
-        )  # fmt: skip
+        lab = self._another or lab_server(self.scheme)
+        with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+            trusted = trusts.of_name(trust, lab.ca_file, Path(folder))
+            lab.reset()
+            answer, _ = ask_probe(
+                environment, lab, **parameters,
+                verify=trusted.verify, bundle=trusted.bundle,
+                variables=self._variables | trusted.variables,
+            )  # fmt: skip
         return answer | {"versions": environment.versions}, lab.counters()
-
-    def lab(self) -> Server:
-        """The server that is asked."""
-        return self._another or _lab_of_this_process(self.scheme)

@@ -16,7 +16,8 @@ from typing import TextIO
 
 from casebook import places
 
-_measures = ContextVar("_measures", default=False)
+#: The kind of lock that is held here, if any.
+_holds = ContextVar("_holds", default=0)
 
 
 def others() -> contextlib.AbstractContextManager[None]:
@@ -29,9 +30,14 @@ def nothing() -> contextlib.AbstractContextManager[None]:
     return _held(fcntl.LOCK_EX)
 
 
+def is_alone() -> bool:
+    """Whether what is measured here is measured alone."""
+    return _holds.get() == fcntl.LOCK_EX
+
+
 @contextlib.contextmanager
 def _held(kind: int) -> Iterator[None]:
-    if _measures.get():
+    if _holds.get():
         yield
         return
     places.LOCAL.mkdir(parents=True, exist_ok=True)
@@ -41,11 +47,11 @@ def _held(kind: int) -> Iterator[None]:
         with open(places.LOCAL / "turnstile.lock", "w") as turnstile:
             _taken(turnstile, fcntl.LOCK_EX)
             _taken(lock, kind)
-        token = _measures.set(True)
+        token = _holds.set(kind)
         try:
             yield
         finally:
-            _measures.reset(token)
+            _holds.reset(token)
 
 
 def _taken(lock: TextIO, kind: int) -> None:

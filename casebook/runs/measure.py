@@ -3,7 +3,6 @@
 Each run is a process of its own, in a declared environment, against a lab server that counts.
 """
 
-import contextlib
 import dataclasses
 from collections.abc import Iterable
 from itertools import product
@@ -107,22 +106,19 @@ def measure_runs(
     ready = [environments.ensure(stack) for stack in those]
     runs: list[Run] = []
 
-    with contextlib.ExitStack() as open_ones:
-        benches = {each: open_ones.enter_context(Bench(each, target)) for each in schemes}
+    def measure_all(those: list[Environment], at_sizes: Iterable[int]) -> None:
+        ways = list(product(at_sizes, those, clients_, trusted, schemes))
+        with Progress(len(ways) * len(repeats), words.join(fetching)) as progress:
+            for repeat, (size, environment, who, trusting, over) in in_turns(ways, repeats):
+                name = _client(environment.stack, who)
+                asked = {"n": size, "client": name, "delay_s": delay_s, "trust": trusting}
+                runs.append(Bench(over, target).run(environment, repeat, **asked))
+                progress.step()
 
-        def measure_all(those: list[Environment], at_sizes: Iterable[int]) -> None:
-            ways = list(product(at_sizes, those, clients_, trusted, schemes))
-            with Progress(len(ways) * len(repeats), words.join(fetching)) as progress:
-                for repeat, (size, environment, who, trusting, over) in in_turns(ways, repeats):
-                    name = _client(environment.stack, who)
-                    asked = {"n": size, "client": name, "delay_s": delay_s, "trust": trusting}
-                    runs.append(benches[over].run(environment, repeat, **asked))
-                    progress.step()
-
-        measure_all(ready, sizes)
-        verdicts = analysis.verdicts(run_record.frame(runs))
-        is_concurrent = verdicts == analysis.CONCURRENT
-        measure_all([e for e in ready if is_concurrent[e.stack.name]], further)
+    measure_all(ready, sizes)
+    verdicts = analysis.verdicts(run_record.frame(runs))
+    is_concurrent = verdicts == analysis.CONCURRENT
+    measure_all([e for e in ready if is_concurrent[e.stack.name]], further)
     return sorted(runs, key=lambda run: [stack.name for stack in those].index(run.stack))
 
 
@@ -222,6 +218,4 @@ def observe(
         found = observations.recorded(name, kind, stack.steps, n, delay_s)
         if found and scheme == "https" and trust == trusts.AUTHORITY:
             return found
-    environment = environments.ensure(stack)
-    with Bench(scheme) as bench:
-        return bench.observation(environment, kind, **asked)
+    return Bench(scheme).observation(environments.ensure(stack), kind, **asked)

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
@@ -13,6 +13,7 @@ from casebook import places
 from casebook.errors import RunFailed
 from casebook.runs import again, beside, machine, trust
 from casebook.stacks import Stack, commands, digests, environments, scripts
+from casebook.words import LIVE
 
 #: The form in which measurements are stored. Another form, another number: old ones are then not
 #: found, and are made again.
@@ -79,9 +80,12 @@ def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, 
     return found
 
 
-def made(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What a measurement says of when and how it was made: measured_at and COLUMNS."""
-    return {name: found.get(name) for name in ("measured_at", *COLUMNS)}
+def rows(measure: Callable[[], list[dict[str, Any]]], key: str) -> list[dict[str, Any]]:
+    """The rows of one measurement, stored or new, each with `source`, `instead` (nothing),
+    `measured_at` and COLUMNS. As `stored_or_new`."""
+    found = stored_or_new(key, lambda: {"rows": measure()})
+    made = {name: found.get(name) for name in ("measured_at", *COLUMNS)}
+    return [row | made | {"source": LIVE, "instead": ""} for row in found["rows"]]
 
 
 def of_class(kind: type, found: dict[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def until_decided(
     """
     questions, frames, done = list(questions), [], 0
     interval([])  # loads its library, while others may still measure
-    with again.keeping(), beside.nothing():
+    with beside.nothing():
         for look in looks:
             frames.append(measure(range(done + 1, look + 1)))
             done = look

@@ -19,7 +19,6 @@ from casebook.errors import UsageError
 from casebook.runs import measurements, trust
 from casebook.runs.rounds import several
 from casebook.stacks import digests, environments, scripts
-from casebook.words import LIVE
 
 PROBE = places.PROBES / "complaints.py"
 
@@ -108,23 +107,23 @@ def measure(
 def _rows(name: str, complaint: str, size: int, rounds: int) -> list[dict]:
     environment = environments.ensure(stacks.get(name))
 
-    def asked() -> dict:
+    def asked() -> list[dict]:
         with Hosts(size if complaint in ("hosts", "proxies") else 2, proxies=2) as at:
             full = trust.of_name(trust.BUNDLE, at.ca_file, at.folder)
             asks = _requests(complaint, at, size) * rounds
             spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": asks}
-            return scripts.ask(environment, PROBE, spec, variables=full.variables)
+            answer = scripts.ask(environment, PROBE, spec, variables=full.variables)
+        same = {"stack": name, "complaint": complaint}
+        same |= {"python": answer["python"], "openssl": answer["openssl"]}
+        in_a_round = len(asks) // rounds
+        return [
+            row | same | {"step": step, "round": math.ceil(step / in_a_round)}  # first the import
+            for step, row in enumerate(answer["rows"])
+        ]
 
     code = [*digests.executed(PROBE), places.CURE, Path(__file__), *digests.files(hosts)]
     key = measurements.key_of(code, environment.stack, complaint, size, rounds)
-    answer = measurements.stored_or_new(key, asked)
-    same = {key: answer[key] for key in ("python", "openssl")} | measurements.made(answer)
-    same |= {"stack": name, "complaint": complaint, "source": LIVE}
-    in_a_round = (len(answer["rows"]) - 1) // rounds  # the first row is the import
-    return [
-        row | same | {"step": step, "round": math.ceil(step / in_a_round)}
-        for step, row in enumerate(answer["rows"])
-    ]
+    return measurements.rows(asked, key)
 
 
 def totals(frame: pd.DataFrame) -> pd.DataFrame:

@@ -14,11 +14,11 @@ import pandas as pd
 
 from casebook import places, server, stacks
 from casebook.errors import RunFailed, UsageError
-from casebook.runs import measurements, modes, reference, trust
+from casebook.runs import measurements, reference, trust
+from casebook.runs.bench import lab_server
 from casebook.runs.rounds import in_turns, several
 from casebook.stacks import digests, environments, scripts
 from casebook.stacks.environments import Environment
-from casebook.words import LIVE
 
 STACK = "truststore-today"
 CONTEXTS = ("ssl", "truststore")
@@ -52,28 +52,21 @@ def measure(n: int | Iterable[int] = 20, repeats: int = 1) -> pd.DataFrame:
     environment = environments.ensure(stacks.get(STACK))
     code = [Path(__file__), *digests.executed(_PROBE), *server.MADE_OF]
     key = measurements.key_of(code, environment.stack, sizes, repeats)
-    answer = measurements.stored_or_new(
-        key, lambda: {"rows": _measured(environment, sizes, repeats)}
-    )
-    same = {"stack": STACK, "source": LIVE, "instead": ""} | measurements.made(answer)
-    return pd.DataFrame([row | same for row in answer["rows"]], columns=COLUMNS)
-
-
-def record() -> pd.DataFrame:
-    """The rows that stand in where truststore loads nothing, measured now."""
-    return measure(repeats=modes.FULL.repeats)
+    rows = measurements.rows(lambda: _measured(environment, sizes, repeats), key)
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _measured(environment: Environment, sizes: list[int], repeats: int) -> list[dict]:
-    rows = []
-    with server.start() as lab, tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+    lab, rows = lab_server(), []
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         shown = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder)).variables
         for repeat, (context, n) in in_turns(product(CONTEXTS, sizes), repeats):
             lab.reset()
             spec = {"context": context, "url": lab.url, "n": n}
             answer = scripts.ask(environment, _PROBE, spec, variables=shown)
             counted = lab.counters() or {}
-            rows.append({"context": context, "repeat": repeat, "n": n} | _figures(answer, counted))
+            asked = {"stack": STACK, "context": context, "repeat": repeat, "n": n}
+            rows.append(asked | _figures(answer, counted))
     return rows
 
 

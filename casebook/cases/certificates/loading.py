@@ -22,13 +22,11 @@ import pandas as pd
 from casebook import places, stacks
 from casebook.errors import RunFailed, UsageError
 from casebook.runs import measurements, reference, rounds, trust
-from casebook.runs.decisions import LOOKS
 from casebook.runs.measure import can_run
 from casebook.runs.progress import Progress
 from casebook.runs.rounds import in_turns, several
 from casebook.stacks import Stack, commands, digests, environments, scripts
 from casebook.stacks.environments import Environment
-from casebook.words import LIVE
 
 WAYS = ("file", "default", "compute")
 
@@ -181,11 +179,6 @@ def measure(
     return pd.DataFrame([row for each in processes for row in rows[each]], columns=COLUMNS)
 
 
-def record() -> pd.DataFrame:
-    """The rows that stand in elsewhere, measured now."""
-    return measure(list(RECORDED), RECORDED, LOOKS[0])
-
-
 @dataclass(frozen=True, eq=False)
 class _Process:
     """Tasks of a stack that one process does, with the same library preloaded."""
@@ -222,24 +215,12 @@ class _Process:
         compiler = digests.tool("cc") if self.preload else ""
         of = [asdict(task) for task in self.tasks], repeat, compiler
         key = measurements.key_of(code, self.stack, *of)
-        answer = measurements.stored_or_new(key, lambda: self._ask(environment, folder))
-        same = {
-            "stack": self.stack.name,
-            "python": answer["python"],
-            "openssl": answer["openssl"],
-            "release": " ".join(answer["openssl"].split()[:2]),
-            "repeat": repeat,
-            "source": LIVE,
-            "instead": "",
-        }
-        same |= measurements.made(answer)
-        results = zip(self.tasks, answer["results"], strict=True)
-        rows = [same | _figures(task, result) for task, result in results]
+        rows = measurements.rows(lambda: self._measured(environment, repeat, folder), key)
         counts = self.preload != COUNTER or all(row["locks"] for row in rows)
         return rows if counts else self.recorded(range(repeat, repeat + 1))
 
-    def _ask(self, environment: Environment, folder: Path) -> dict:
-        """The answer of casebook/probes/loading.py: all certificates were loaded, or RunFailed."""
+    def _measured(self, environment: Environment, repeat: int, folder: Path) -> list[dict]:
+        """A row for each task: all its certificates were loaded, or RunFailed."""
         spec = {
             "library": "pyopenssl" if "pyopenssl" in self.stack.packages else "ssl",
             "nowhere": folder / "nothing",
@@ -250,13 +231,22 @@ class _Process:
         }
         variables = compiled(self.preload, folder)
         answer = scripts.ask(environment, _PROBE, spec, variables=variables)
+        rows = []
+        same = {
+            "stack": self.stack.name,
+            "python": answer["python"],
+            "openssl": answer["openssl"],
+            "release": " ".join(answer["openssl"].split()[:2]),
+            "repeat": repeat,
+        }
         for task, result in zip(self.tasks, answer["results"], strict=True):
             if result["certificates"] != len(task.chosen):
                 raise RunFailed(
                     f"{self.stack.name}: {result['certificates']} certificates were loaded, "
                     f"not {len(task.chosen)}. Nothing was recorded."
                 )
-        return answer
+            rows.append(same | _figures(task, result))
+        return rows
 
 
 def _source(preload: str) -> Path:
