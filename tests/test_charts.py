@@ -223,7 +223,7 @@ def test_colours_that_meet_stay_apart_for_every_kind_of_sight(blindness, version
 )
 def test_each_client_has_a_colour_of_its_group(group, kinds):
     for stack, client in kinds:
-        assert colours.colour_name(stack, client) in TOGETHER[group].split(), (stack, client)
+        assert colours.wished(stack, client) in TOGETHER[group].split(), (stack, client)
 
 
 def test_a_stack_has_the_same_colour_in_every_chart():
@@ -542,7 +542,7 @@ def test_stacks_are_told_apart_whoever_fetches(clients, labels):
 def test_a_colour_that_nobody_chose_makes_room():
     """Two new stacks beside one of the book, whose colour by their names is the same."""
     names = ["new-06-today", "patch-all-first-today", "new-15-today", "stage-1-today"]
-    assert {colours.colour_name(name) for name in names[:3]} == {"olive"}
+    assert {colours.taken(colours.wished(name)) for name in names[:3]} == {"olive"}
     seen = [line.colour for line in gather(pd.concat([runs(name) for name in names]))]
     assert len(set(seen)) == 4 and (seen[1], seen[3]) == ("olive", "stage-1")
 
