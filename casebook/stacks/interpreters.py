@@ -45,10 +45,9 @@ def find(version: str) -> Interpreter | None:
     "today" and "here" are the Python that runs this: the one a virtual environment was made
     from, and the one in it.
     """
-    interpreter = FOUND.get(version) or _find(version)
-    if interpreter:
-        FOUND[version] = interpreter
-    return interpreter
+    if version not in FOUND and (found := _find(version)):
+        FOUND[version] = found
+    return FOUND.get(version)
 
 
 #: By version, since asking takes a moment. One that is missing now may be there the next time.
