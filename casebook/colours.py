@@ -108,16 +108,9 @@ OF_FRAME = {
 }
 
 
-def colour_name(stack: str, client: str = "grequests") -> str:
-    """The name in COLOURS of a stack's or a client's colour, the same in every chapter.
-
-    A stack for which env/stacks.toml has none gets its stage's colour, else a spare one.
-    """
-    return taken(wished(stack, client))
-
-
 def wished(stack: str, client: str = "grequests") -> str:
-    """The name of the colour, or, where nobody chose one, what a spare one is taken by."""
+    """The name in COLOURS of a stack's or a client's colour, the same in every chapter; where
+    nobody chose one, what a spare one is `taken` by."""
     if client == "threads" and stack in _OF_THREADS:
         return _OF_THREADS[stack]
     if client not in OF_A_STACK or not stack or is_bare_loop(stack, client):

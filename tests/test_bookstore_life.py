@@ -48,7 +48,7 @@ def test_a_killed_store_says_so(engine):
     with open_store(engine) as store:
         os.kill(store.pid, signal.SIGKILL)
         store.wait()
-        with pytest.raises(ServerFailed, match="Open it again"):
+        with pytest.raises(ServerFailed, match="Start it again"):
             store.cpu_s()
     assert not store.ca_file.parent.exists()
 

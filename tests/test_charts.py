@@ -186,11 +186,11 @@ TOGETHER = {
     "the stages": ["requests", *(f"stage-{i}" for i in range(5))],
     "other clients": [
         *("control", "aiohttp", "niquests", "urllib3", "pycurl"),
-        *map(colours.colour_name, ["requests-2.34.2-today", "stage-1-today", "cured-today"]),
-        *(colours.colour_name(stack, "threads") for stack in ("stage-1-today", "cured-today")),
-        *(colours.colour_name("", each) for each in ("httpx", "httpx-each", "curl_cffi", "go")),
+        *map(colours.wished, ["requests-2.34.2-today", "stage-1-today", "cured-today"]),
+        *(colours.wished(stack, "threads") for stack in ("stage-1-today", "cured-today")),
+        *(colours.wished("", each) for each in ("httpx", "httpx-each", "curl_cffi", "go")),
     ],
-    "the bookstore": {colours.colour_name("", client) for client in readers.READERS},
+    "the bookstore": {colours.wished("", client) for client in readers.READERS},
 }
 #: How far apart they are for everybody at least.
 ENOUGH = {"the stages": 0.07, "other clients": 0.065, "the bookstore": 0.065}
@@ -504,7 +504,7 @@ def test_stacks_are_told_apart_whoever_fetches(clients, labels):
 def test_a_colour_that_nobody_chose_makes_room():
     """Two new stacks beside one of the book, whose colour by their names is the same."""
     names = ["new-06-today", "patch-all-first-today", "new-15-today", "stage-1-today"]
-    assert {colours.colour_name(name) for name in names[:3]} == {"olive"}
+    assert {colours.taken(colours.wished(name)) for name in names[:3]} == {"olive"}
     seen = [line.colour for line in gather(pd.concat([runs(name) for name in names]))]
     assert len(set(seen)) == 4 and (seen[1], seen[3]) == ("olive", "stage-1")
 

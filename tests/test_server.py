@@ -25,11 +25,19 @@ from casebook.errors import ServerFailed, UsageError
 ROOT = Path(__file__).parent.parent
 CROWD = ROOT / "tests" / "crowd.py"
 CURL = ("curl", "-sSi", "--http1.1", "--path-as-is", "--noproxy", "*")
+#: Serves in the foreground, and passes on questions about the counters.
 SERVE = """
-import signal
+import json, signal, sys, threading
 from casebook import server
 signal.signal(signal.SIGHUP, signal.{})
-server.serve(lambda: server.start({!r}))
+def starting():
+    lab = server.start({!r})
+    def tell():
+        for line in sys.stdin:
+            print(json.dumps({{"number": int(line.split()[1]), **lab.counters()}}), flush=True)
+    threading.Thread(target=tell, daemon=True).start()
+    return lab
+server.serve(starting)
 """
 OWN = """
 import json, os, time
@@ -85,14 +93,18 @@ def shaken(sock: socket.socket, lab: server.Server, name: str = "localhost") -> 
     return context.wrap_socket(sock, server_hostname=name)
 
 
-def ask_in_turns(lab: server.Server, *asked: tuple[str, str]) -> None:
-    """Ask for pages, (method, path), one after the other on one connection."""
+@contextlib.contextmanager
+def one_connection(lab: server.Server):
+    """ask(path), one after the other on one connection."""
     context = ssl.create_default_context(cafile=lab.ca_file)
     client = http.client.HTTPSConnection(urlsplit(lab.url).netloc, context=context)
+
+    def ask(path: str) -> None:
+        client.request("GET", path)
+        client.getresponse().read()
+
     with contextlib.closing(client):
-        for method, path in asked:
-            client.request(method, path)
-            client.getresponse().read()
+        yield ask
 
 
 def counted(lab: server.Server) -> tuple[int, int, int, int]:
@@ -143,8 +155,7 @@ def test_unknown_pages_are_404(lab, path):
     ("method", "path", "allowed"),
     [
         ("POST", "/get", "get, head"),
-        ("PUT", "/counters", "get, head"),
-        ("GET", "/counters/reset", "post"),
+        ("PUT", "/delay/0", "get, head"),
     ],
 )
 def test_other_methods_are_405(lab, method, path, allowed):
@@ -217,7 +228,9 @@ def test_serial_clients_are_never_two_at_once(lab):
 
 
 def test_a_fast_serial_client_on_one_connection(lab):
-    ask_in_turns(lab, *[("GET", "/delay/0")] * 300)
+    with one_connection(lab) as ask:
+        for _ in range(300):
+            ask("/delay/0")
     assert counted(lab) == (1, 1, 300, 1)
 
 
@@ -239,8 +252,8 @@ def test_old_protocols_and_refusals_are_counted_too(lab):
 
 def test_reading_the_counters_is_not_counted(lab):
     for _ in range(3):
-        assert json.loads(curl(lab, "/counters")[2]) == lab.counters()
-    assert (counted(lab), lab.counters()["protocols"]) == ((0, 0, 0, 0), {})
+        assert counted(lab) == (0, 0, 0, 0)
+    assert lab.counters()["protocols"] == {}
 
 
 def test_reset_is_exact_while_a_request_is_in_flight(lab):
@@ -248,7 +261,8 @@ def test_reset_is_exact_while_a_request_is_in_flight(lab):
     slow.start()
     while lab.counters()["requests"] == 0:
         time.sleep(0.01)
-    assert json.loads(curl(lab, "/counters/reset", "-X", "POST")[2])["peak_in_flight"] == 0
+    lab.reset()
+    assert counted(lab) == (0, 0, 0, 0)
     curl(lab, "/get")  # beside the old one
     slow.join()
     curl(lab, "/get")  # after it
@@ -256,8 +270,11 @@ def test_reset_is_exact_while_a_request_is_in_flight(lab):
 
 
 def test_a_connection_that_outlives_a_reset_is_not_made_again(lab):
-    ask_in_turns(lab, ("GET", "/get"), ("POST", "/counters/reset"), ("GET", "/get"))
-    assert counted(lab)[:3] == (0, 0, 1)
+    with one_connection(lab) as ask:
+        ask("/get")
+        lab.reset()
+        ask("/get")
+        assert counted(lab)[:3] == (0, 0, 1)
 
 
 # Crowds, and clients without manners
@@ -311,7 +328,8 @@ def foreground(scheme: str, files: int | None = None, hangup: str = "SIG_DFL"):
     with subprocess.Popen(
         ["sh", "-c", limit + 'exec "$0" -c "$1"', sys.executable, serve],
         cwd=ROOT,
-        text=True,
+        bufsize=0,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
@@ -326,7 +344,8 @@ def ended(lab: server.Server, number: int = signal.SIGTERM) -> str:
     """End a server in the foreground: what it said on standard error, in our words alone."""
     lab.process.send_signal(number)
     rest, said = lab.process.communicate(timeout=30)
-    assert (lab.process.returncode, rest) == (0, "")
+    assert (lab.process.returncode, rest) == (0, b"")
+    said = said.decode()
     assert [line for line in said.splitlines() if not line.startswith("casebook: ")] == []
     return said
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from casebook import words
 from casebook.charts import figure as page
@@ -41,6 +42,8 @@ def dots(
     order: str | Iterable | None = None,
     limits: Mapping[str, float] | None = None,
     log: bool | None = None,
+    end: Callable[[float, pd.DataFrame], str] | None = None,
+    finding: str = "",
 ) -> Chart:
     """A row for each value of `by`: every run a dot, the median marked and written behind it.
 
@@ -51,29 +54,33 @@ def dots(
 
     axis: what to write at it instead. order: "value" for the smallest median first, or the values
     of `by` in their order; else as the rows come. limits: {label: value}, dotted uprights. log:
-    by itself where the values span a decade; a linear scale starts at 0.
+    by itself where the values span a decade; a linear scale starts at 0, with lines from there to
+    the medians, faint where dots lie on them. end: of a median and its row's runs, what is written
+    behind them; finding: what the caption says, instead of the medians.
     """
     asked = series.quantities(value)
     if not 1 <= len(asked) <= len(MARKERS):
         raise UsageError(f"a row takes 1 to {len(MARKERS)} values, not {len(asked)}")
-    frame = series.usable(frame, *(each.column for each in asked))
-    parts = _ordered(series.groups(frame, by), by, asked[0].column, order)
-    findings, alts = zip(*(_said(each, parts) for each in asked), strict=True)
+    values = [each.column for each in asked]
+    frame = series.usable(frame, *values)
+    parts = _ordered(series.groups(frame, by), by, values[0], order)
+    every = [number for part in parts for column in values for number in part.rows[column]]
+    log = series.is_log(log, series.spans_a_decade(every), every, words.join(values))
     called, unit = words.join(each.called for each in asked), asked[0].unit
+    end = end or (lambda median, _: words.amount(median, unit))
+    ends = [{c: end(part.rows[c].median(), part.rows) for c in values} for part in parts]
+    findings, alts = zip(*(_said(each, parts) for each in asked), strict=True)
     shapes = zip(MARKERS.values(), asked, strict=False)
     key = [(key_mark(shape, "ink"), each.called) for shape, each in shapes]
-    return row_chart(
-        parts,
-        [each.column for each in asked],
-        lambda median, _: words.amount(median, unit),
-        axis=axis or Quantity("", called, unit).title,
-        log=log,
-        limits=limits or {},
-        name=name,
+    shown = "Each dot is one run, the upright stroke their median"
+    return page.chart(
+        name,
+        _drawing(parts, ends, limits or {}, axis or Quantity("", called, unit).title, log),
         title=title,
-        finding=" ".join(findings),
+        finding=finding or " ".join(findings),
+        reading=series.reading(shown, parts, "logarithmic scale" * log),
         source=origin(frame),
-        alts=[f"{title}. {' '.join(alts)}"],
+        alts=[f"{title}. {finding or ' '.join(alts)}"],
         key=key if len(key) > 1 else (),
     )
 
@@ -107,28 +114,17 @@ def _said(asked: Quantity, parts: Sequence[Part]) -> tuple[str, str]:
     return f"{words.capital(asked.called)}: {' '.join(shared)}", each
 
 
-def row_chart(
+def _drawing(
     parts: Sequence[Part],
-    values: Sequence[str],
-    end: Callable[[float, pd.DataFrame], str],
-    *,
-    axis: str,
-    log: bool | None = None,
+    ends: Sequence[Mapping[str, str]],
     limits: Mapping[str, float],
-    name: str,
-    **said,
-) -> Chart:
-    """The chart of some parts, a row for each, in it a line of dots for each of the values.
-
-    end: of a median and the part's rows, what is written behind them. limits: dotted uprights. A
-    linear scale starts at 0, with lines from there to the medians; they are faint where dots lie
-    on them. said: as `figure.chart`.
-    """
-    ends = [{c: end(part.rows[c].median(), part.rows) for c in values} for part in parts]
-    every = [number for part in parts for column in values for number in part.rows[column]]
-    log = series.is_log(log, series.spans_a_decade(every), every, words.join(values))
+    axis: str,
+    log: bool,
+) -> Figure:
+    """A row for each part, in it a line of dots for each column of its `ends`."""
+    every = [number for part in parts for column in ends[0] for number in part.rows[column]]
     crowded = max(len(part.rows) for part in parts) > _MANY
-    height = (_FANNED_ROW if crowded else _ROW) + _LINE * (len(values) - 1)
+    height = (_FANNED_ROW if crowded else _ROW) + _LINE * (len(ends[0]) - 1)
     top = 22 + 12 * max(0, len(limits) - 1)
     with page.drawing(page.WIDTH, top + height * len(parts) + 34) as figure:
         axes = figure.add_subplot()
@@ -141,9 +137,7 @@ def row_chart(
         for i, (part, texts) in enumerate(zip(parts, ends, strict=True)):
             _draw_row(axes, i, part, texts, _LINE / height, log)
         axes.set_xlabel(axis, fontsize=page.TEXT)
-    shown = "Each dot is one run, the upright stroke their median"
-    reading = series.reading(shown, parts, "logarithmic scale" * log)
-    return page.chart(name, figure, reading=reading, **said)
+    return figure
 
 
 def _set_scale(axes: Axes, values: Sequence[float], log: bool) -> None:

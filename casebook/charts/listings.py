@@ -8,9 +8,9 @@ Whatever is shown is read from the very file that runs.
 """
 
 import difflib
+import importlib.metadata
 import inspect
 import re
-import subprocess
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from casebook import clients, places, stacks, words
 from casebook.charts.tables import Table
 from casebook.colours import style
 from casebook.errors import MissingInterpreter, UsageError
-from casebook.stacks import environments
+from casebook.stacks import commands, environments
 from casebook.stacks.environments import Environment
 
 #: The most lines of somebody else's code that are quoted at a time.
@@ -152,11 +152,10 @@ def _chosen(code: list[str], lines: tuple[int, int] | None) -> list[str]:
 
 def _file_of(environment: Environment, module: str) -> tuple[Path, Path]:
     """The folder of a stack's search path that has a module, and the module's file."""
-    said = subprocess.run(
-        [str(environment.python), "-c", "import sys; print('\\n'.join(sys.path[1:]))"],
-        env=environments.clean_environ(environment), capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    for folder in filter(Path.is_dir, map(Path, said.stdout.splitlines())):
+    script = [str(environment.python), "-c", "import sys; print('\\n'.join(sys.path[1:]))"]
+    environ = environments.clean_environ(environment)
+    said = commands.output(script, environment.stack.name, 60, environ).splitlines()
+    for folder in filter(Path.is_dir, map(Path, said)):
         inside = folder.joinpath(*module.split("."))
         for path in (inside.with_suffix(".py"), inside / "__init__.py"):
             if path.is_file():
@@ -190,11 +189,7 @@ def _definition(code: list[str], name: str) -> tuple[int, list[str]]:
 
 def _version(environment: Environment, folder: Path, shown: Path) -> str:
     """The distribution that a file belongs to, such as "urllib3 1.24.3", or else the Python."""
-    top = shown.parts[0].removesuffix(".py")
-    for info in folder.glob("*-info"):
-        record, tops = info / "RECORD", info / "top_level.txt"
-        has = record.is_file() and f"\n{shown.as_posix()}," in "\n" + record.read_text()
-        if has or (tops.is_file() and not record.is_file() and top in tops.read_text().split()):
-            name, version = info.name.split("-")[:2]
-            return f"{name} {version.removesuffix('.dist').removesuffix('.egg')}"
+    for found in importlib.metadata.distributions(path=[str(folder)]):
+        if any(file == shown for file in found.files or ()):
+            return f"{found.name.replace('-', '_')} {found.version}"
     return f"Python {environment.python_version}"

@@ -1,7 +1,6 @@
 """Where and when the rows behind a chart or a table came from, in sentences."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
@@ -37,18 +36,13 @@ PUBLICATIONS = {
 
 def moment(text: str) -> str:
     """An ISO 8601 time (UTC) in words: "20 November 2026, 11:05 UTC"."""
-    return f"{day(text)}, {_parsed(text):%H:%M} UTC"
+    return f"{day(text)}, {pd.to_datetime(text, utc=True):%H:%M} UTC"
 
 
 def day(text: str) -> str:
     """The day of an ISO 8601 time in words: "20 November 2026"."""
-    when = _parsed(text)
+    when = pd.to_datetime(text, utc=True)
     return f"{when.day} {when:%B %Y}"
-
-
-def _parsed(text: str) -> datetime:
-    when = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
-    return when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:

@@ -7,10 +7,9 @@ import pandas as pd
 from casebook import words
 from casebook.charts import series
 from casebook.charts.against import against
-from casebook.charts.dots import row_chart
+from casebook.charts.dots import dots
 from casebook.charts.figure import Chart
 from casebook.charts.lines import Limit
-from casebook.charts.origins import origin
 from casebook.runs.analysis import CONCURRENT_FROM, verdict_of
 
 _E = "effective_concurrency"
@@ -81,19 +80,16 @@ def effective_concurrency(
         f"({len(part.rows)} run{'s' * (len(part.rows) > 1)})"
         for part in parts
     )
-    return row_chart(
-        parts,
-        [_E],
-        lambda median, _: words.number(median, 2),
-        axis="effective concurrency = n × delay / wall time",
-        limits={
-            "1: one at a time": 1.0,
-            f"from {CONCURRENT_FROM}: concurrent": CONCURRENT_FROM,
-        },
-        name=name,
+    return dots(
+        frame,
+        _E,
+        by,
         title=title,
+        name=name,
+        axis="effective concurrency = n × delay / wall time",
+        limits={"1: one at a time": 1.0, f"from {CONCURRENT_FROM}: concurrent": CONCURRENT_FROM},
+        end=lambda median, _: words.number(median, 2),
         finding=f"{words.capital(said)}.{_gap(frame)}",
-        source=origin(frame),
     )
 
 
@@ -113,16 +109,16 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     verdicts = words.grouped((verdict_of(part.rows), part.label) for part in parts)
     for verdict, labels in verdicts.items():
         finding += f" {words.capital(verdict)}: {'; '.join(labels)}."
-    return row_chart(
-        parts,
-        ["wall_s"],
-        lambda median, rows: f"{words.seconds(median)}, {verdict_of(rows)}",
-        axis=f"wall time of n = {n} requests, s",
-        limits={f"one delay, {words.delay(delays[0])}": delays[0]} if len(delays) == 1 else {},
-        name=name,
+    return dots(
+        frame,
+        "wall_s",
         title=title,
+        name=name,
+        axis=f"wall time of n = {n} requests, s",
+        order="value",
+        limits={f"one delay, {words.delay(delays[0])}": delays[0]} if len(delays) == 1 else {},
+        end=lambda median, rows: f"{words.seconds(median)}, {verdict_of(rows)}",
         finding=finding,
-        source=origin(frame),
     )
 
 

@@ -17,6 +17,7 @@ from casebook.pages import links, staleness
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
 from casebook.pages.records import Records
+from casebook.stacks import digests
 
 #: What the site is made of, beside the executed notebooks and what they said.
 SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks", "casebook", "requirements.txt")
@@ -44,7 +45,7 @@ def render(book: Book, chapters: Sequence[Chapter], found: Records) -> tuple[Pat
     first_page, stamp_file = book.html / "index.html", book.build / "site.stamp"
     executed = [chapter.notebook for chapter in chapters]
     sources = staleness.of_files(book.root, SOURCES)
-    stamp = staleness.of(sources, asdict(found), sys.version, executed)
+    stamp = digests.of(sources, asdict(found), sys.version, executed)
     failures = [chapter.failure for chapter in chapters if chapter.failure]
     if first_page.exists() and stamp_file.exists() and stamp_file.read_text() == stamp:
         return first_page, failures

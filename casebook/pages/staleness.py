@@ -1,7 +1,6 @@
 """When two builds would see the same thing: stamps of code and of everything code can reach."""
 
 import hashlib
-import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,18 +11,12 @@ from casebook import stacks
 from casebook.cases import cprofile
 from casebook.pages.contents import Book
 from casebook.runs import modes
-from casebook.stacks import environments
-from casebook.stacks.digests import TOOLS, tool
+from casebook.stacks import digests, environments
 
 #: Folders and files that a cell can import or read.
 REACHABLE = ("casebook", "env", "data", "notebooks/toy", "requirements.txt")
 #: What a run or an editor leaves there.
 _BY_PRODUCTS = {"__pycache__", ".ipynb_checkpoints"}
-
-
-def of(*parts: object) -> str:
-    """A stamp of data, as JSON."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def of_files(root: Path, names: Iterable[str]) -> str:
@@ -33,7 +26,7 @@ def of_files(root: Path, names: Iterable[str]) -> str:
     """
     tops = [root / name for name in names]
     files = [file for top in tops for file in (top.rglob("*") if top.is_dir() else [top])]
-    return of(
+    return digests.of(
         {
             file.relative_to(root).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
             for file in files
@@ -50,11 +43,13 @@ def of_surroundings(book: Book) -> str:
     """
     versions = sorted({stack.python for stack in stacks.load().values()} | {*cprofile.PYTHONS})
     pythons = [str(environments.find_interpreter(version)) for version in versions]
-    tools = {name: tool(name) for name in TOOLS}
-    return of(of_files(book.root, REACHABLE), modes.current().name, sys.version, pythons, tools)
+    tools = {name: digests.tool(name) for name in digests.TOOLS}
+    return digests.of(
+        of_files(book.root, REACHABLE), modes.current().name, sys.version, pythons, tools
+    )
 
 
 def of_notebook(notebook: NotebookNode, surroundings: str) -> str:
     """A stamp of a notebook's code cells (source and metadata) in their surroundings."""
     cells = [[cell.source, cell.metadata] for cell in notebook.cells if cell.cell_type == "code"]
-    return of(cells, surroundings)
+    return digests.of(cells, surroundings)

@@ -6,21 +6,57 @@ arguments and headers map to lists of values, errors are `status_code`, `error` 
 
 import json
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import parse_qs
 
 import gevent
 
-from casebook.server.counters import Epoch
 from casebook.server.limits import MAX_DELAY_S
 
 _SECONDS = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-_READ = ("GET", "HEAD")
+_METHODS = ("GET", "HEAD")
 
-#: Path of the counters (GET), and of setting them to zero (POST). Neither counts itself.
-COUNTERS = "/counters"
-RESET = "/counters/reset"
+
+@dataclass(slots=True)
+class Epoch:
+    """What the server saw between two resets of its counters.
+
+    A reset starts a new one instead of zeroing numbers in place: a request that was in flight then
+    is finished in the epoch in which it began, and can neither raise the new one's peak nor push
+    its number in flight below zero.
+    """
+
+    connections: int = 0
+    handshakes: int = 0
+    in_flight: int = 0
+    peak_in_flight: int = 0
+    protocols: Counter[str] = field(default_factory=Counter)
+
+    def report(self) -> dict:
+        """What casebook.server.Server.counters gives."""
+        return {
+            "connections": self.connections,
+            "handshakes": self.handshakes,
+            "requests": sum(self.protocols.values()),
+            "peak_in_flight": self.peak_in_flight,
+            "protocols": dict(self.protocols),
+        }
+
+    @contextmanager
+    def request(self, protocol: str) -> Iterator[None]:
+        """A request, in flight until its answer is known (and not yet written): a client that asks
+        again when it has read the last answer is never in flight twice."""
+        self.protocols[protocol] += 1
+        self.in_flight += 1
+        self.peak_in_flight = max(self.peak_in_flight, self.in_flight)
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
 
 
 class Refusal(Exception):
@@ -34,14 +70,11 @@ class Refusal(Exception):
 class Application:
     """The WSGI application; `epoch` counts what it is asked.
 
-    `accept_all` accepts the clients that have connected before the counters are asked for.
-    The server puts two things of its own into the environ: `casebook.connection`, the
-    `Connection` on which the request came, and `casebook.target`, the request target as sent.
+    The server puts the request target, as it was sent, into the environ as `casebook.target`.
     """
 
-    def __init__(self, accept_all: Callable[[], None]) -> None:
+    def __init__(self) -> None:
         self.epoch = Epoch()
-        self._accept_all = accept_all
 
     def __call__(self, environ: dict, start_response: Callable) -> list[bytes]:
         status, headers = 200, []
@@ -58,28 +91,17 @@ class Application:
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
     def _answer(self, environ: dict) -> dict:
-        connection, path = environ["casebook.connection"], environ["PATH_INFO"]
-        if path in (COUNTERS, RESET):
-            connection.control()
-            return self._control(environ)
-        with connection.request(self.epoch, environ["SERVER_PROTOCOL"]):
+        path = environ["PATH_INFO"]
+        with self.epoch.request(environ["SERVER_PROTOCOL"]):
             match path.split("/"):
                 case ["", "get"]:
-                    _allow(environ, *_READ)
+                    _check_method(environ)
                     return _echo(environ)
                 case ["", "delay", seconds] if seconds:
-                    _allow(environ, *_READ)
+                    _check_method(environ)
                     _wait(seconds)
                     return _echo(environ) | {"data": "", "files": {}, "form": {}, "json": None}
             raise Refusal(404, f"no such page: {path}")
-
-    def _control(self, environ: dict) -> dict:
-        resets = environ["PATH_INFO"] == RESET
-        _allow(environ, *(("POST",) if resets else _READ))
-        self._accept_all()
-        if resets:
-            self.epoch = Epoch()
-        return self.epoch.report()
 
 
 def _wait(seconds: str) -> None:
@@ -91,10 +113,9 @@ def _wait(seconds: str) -> None:
     gevent.sleep(float(seconds))
 
 
-def _allow(environ: dict, *methods: str) -> None:
-    method = environ["REQUEST_METHOD"]
-    if method not in methods:
-        allowed = ", ".join(methods)
+def _check_method(environ: dict) -> None:
+    if (method := environ["REQUEST_METHOD"]) not in _METHODS:
+        allowed = ", ".join(_METHODS)
         raise Refusal(405, f"{method} is not for this page, {allowed} is", ("Allow", allowed))
 
 

@@ -6,24 +6,19 @@ pywsgi has no time-out on handshakes or requests, so a client may stand still as
 import contextlib
 from socket import IPPROTO_TCP, TCP_NODELAY
 
+import gevent
 from gevent import pywsgi, ssl
 
-from casebook.server.app import Application
+from casebook.server.app import Application, Epoch
 from casebook.server.certificates import Certificates
-from casebook.server.counters import Connection
 from casebook.server.limits import BACKLOG
 
 
 class _Handler(pywsgi.WSGIHandler):
-    """One connection's requests. `connection` is set by the server."""
-
-    connection: Connection
+    """One connection's requests."""
 
     def get_environ(self) -> dict:
-        environ = super().get_environ()
-        environ["casebook.connection"] = self.connection
-        environ["casebook.target"] = self.path
-        return environ
+        return super().get_environ() | {"casebook.target": self.path}
 
     def _write_with_headers(self, data: bytes) -> None:
         # pywsgi writes the headers and the body apart: two TLS records and two system calls for
@@ -45,7 +40,7 @@ class LabServer(pywsgi.WSGIServer):
     def __init__(self, port: int, certificates: Certificates | None, room: int | None) -> None:
         super().__init__(
             ("127.0.0.1", port),
-            Application(self._accept_all),
+            Application(),
             backlog=BACKLOG,
             spawn=room or "default",
             log=None,
@@ -61,27 +56,32 @@ class LabServer(pywsgi.WSGIServer):
         sock, address = accepted
         with contextlib.suppress(OSError):  # macOS refuses it for a client that has left already
             sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-        return sock, address, Connection(self.application.epoch)
+        epoch = self.application.epoch
+        epoch.connections += 1
+        return sock, address, epoch
 
-    def wrap_socket_and_handle(self, client_socket, address, connection: Connection) -> None:
+    def wrap_socket_and_handle(self, client_socket, address, epoch: Epoch) -> None:
         try:
             tls = self.wrap_socket(client_socket, **self.ssl_args)
         except OSError:  # SSLError is one. The client hung up, or does not trust us: its right
             return
-        connection.handshake()
+        epoch.handshakes += 1  # that of its connection, not a later one
         with contextlib.closing(tls):
-            self.handle(tls, address, connection)
+            self.handle(tls, address)
 
-    def handle(self, sock, address, connection: Connection) -> None:
-        handler = self.handler_class(sock, address, self)
-        handler.connection = connection
+    def handle(self, sock, address, epoch: Epoch | None = None) -> None:
         with contextlib.suppress(OSError):  # the client went away while it was being answered
-            handler.handle()
+            self.handler_class(sock, address, self).handle()
 
-    def _accept_all(self) -> None:
-        """Accept what the kernel already holds: those clients connected before the question."""
+    def answer(self, question: str) -> dict:
+        """The counters, also of clients who connected or shook hands just before the question;
+        "reset" sets them to zero."""
         while not self.full() and (accepted := self.do_read()):
             self.do_handle(*accepted)
+        gevent.idle()
+        if question == "reset":
+            self.application.epoch = Epoch()
+        return self.application.epoch.report()
 
 
 def _context(certificates: Certificates) -> ssl.SSLContext:

@@ -1,21 +1,20 @@
 """A server in its own process, as its owner sees it."""
 
 import contextlib
-import http.client
+import itertools
 import json
 import os
 import selectors
 import shutil
 import signal
-import ssl
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Self
-from urllib.parse import urlsplit
 
 from casebook.errors import ServerFailed, UsageError
 from casebook.places import ROOT
@@ -45,6 +44,8 @@ class Server:
     url: str
     ca_file: Path | None = None
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _asking: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _numbers: Iterator[int] = field(default_factory=itertools.count, repr=False)
 
     @property
     def pid(self) -> int | None:
@@ -58,11 +59,12 @@ class Server:
 
         None for somebody else's server. Raises ServerFailed when the server is gone.
         """
-        return self._control("GET", "/counters")
+        return self._ask("counters") if self.process else None
 
     def reset(self) -> None:
         """Set the counters to zero. A request still in flight does not come back in them."""
-        self._control("POST", "/counters/reset")
+        if self.process:
+            self._ask("reset")
 
     def stop(self) -> None:
         """End the server and remove its files. Harmless when it has ended already."""
@@ -82,27 +84,20 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _control(self, method: str, path: str) -> dict | None:
-        if self.process is None:
-            return None
-        address = urlsplit(self.url).netloc
-        try:
-            if self.ca_file is None:
-                connection = http.client.HTTPConnection(address, timeout=30)
-            else:
-                context = ssl.create_default_context(cafile=self.ca_file)
-                connection = http.client.HTTPSConnection(address, timeout=30, context=context)
-            with contextlib.closing(connection):
-                connection.request(method, path)
-                response = connection.getresponse()
-                if response.status != 200:
-                    what = f"{response.status} to {method} {path}"
-                    raise ServerFailed(f"the lab server answered {what}")
-                return json.load(response)
-        except (OSError, http.client.HTTPException) as error:
-            raise ServerFailed(
-                f"the lab server at {self.url} does not answer ({error}). Start it again."
-            ) from error
+    def _ask(self, question: str) -> dict:
+        with self._asking:
+            number = next(self._numbers)
+            try:
+                assert self.process and self.process.stdin
+                self.process.stdin.write(f"{question} {number}\n".encode())
+                # An interrupted cell may have left the answer to an earlier question.
+                while (answer := first_line(self.process)).pop("number") != number:
+                    pass
+                return answer
+            except (OSError, ValueError, ServerFailed) as error:
+                raise ServerFailed(
+                    f"the server at {self.url} does not answer ({error}). Start it again."
+                ) from error
 
 
 def start(scheme: str = "https", port: int = 0) -> Server:
@@ -159,6 +154,7 @@ def begin(module: str, *arguments: str) -> tuple[subprocess.Popen[bytes], dict]:
         [sys.executable, "-m", module, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        bufsize=0,  # a line that is kept back in a buffer is none that can be waited for
         cwd=ROOT,
         env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
         # Its own session: neither an interrupted cell nor Ctrl-C reaches it, its owner decides.

@@ -8,8 +8,10 @@ import shutil
 import threading
 from collections.abc import Collection, Iterable
 from functools import cache
+from modulefinder import ModuleFinder
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from casebook.errors import RunFailed
 from casebook.stacks import commands
@@ -93,26 +95,10 @@ def executed(script: Path, without: Collection[str] = ()) -> list[Path]:
     without: names of modules that this kind of run does not execute. What else lies in the folder
     does not count, so that a new module makes no old measurement stale.
     """
-    found, todo = {}, [script]
-    while todo:
-        path = todo.pop()
-        if path in found or not path.exists():
-            continue
-        found[path] = True
-        names = _imports(path.read_text(encoding="utf-8"))
-        todo += [path.with_name(f"{name}.py") for name in names if name not in without]
-    return list(found)
-
-
-@cache
-def _imports(content: str) -> tuple[str, ...]:
-    names = []
-    for node in ast.walk(_parsed(content)):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.append(node.module)
-    return tuple(dict.fromkeys(names))
+    finder = ModuleFinder([str(script.parent)], excludes=without)
+    finder.run_script(str(script))
+    found: Any = finder.modules.values()  # which have no __file__ in their stubs
+    return [Path(each.__file__) for each in found if each.__file__]
 
 
 @cache

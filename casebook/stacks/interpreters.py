@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,10 +45,9 @@ def find(version: str) -> Interpreter | None:
     "today" and "here" are the Python that runs this: the one a virtual environment was made
     from, and the one in it.
     """
-    interpreter = FOUND.get(version) or _find(version)
-    if interpreter:
-        FOUND[version] = interpreter
-    return interpreter
+    if version not in FOUND and (found := _find(version)):
+        FOUND[version] = found
+    return FOUND.get(version)
 
 
 #: By version, since asking takes a moment. One that is missing now may be there the next time.
@@ -78,43 +77,38 @@ def how_to_get(version: str) -> str:
     return " or ".join(f"`{command}`" for command in commands)
 
 
-def _candidates(version: str) -> Iterator[Path]:
+def _candidates(version: str) -> list[Path]:
     """What may be a Python of this version, the likeliest first."""
     path = [Path(each) for each in os.environ.get("PATH", "").split(os.pathsep) if each]
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    shims = pyenv / "shims"
-
-    def folders() -> Iterator[Path]:
-        yield from (folder for folder in path if folder != shims)
-        yield from _newest_first(pyenv.glob(f"versions/{version}.*/bin"))
-        yield from _conda_folders(Path.home())
-        uv = commands.run(installers.uv("python", "dir"), "uv", 30, os.environ).stdout.strip()
-        yield from _newest_first(Path(uv or "/nonexistent").glob(f"cpython-{version}.*/bin"))
-        yield shims
-
-    yield from (folder / f"python{version}" for folder in folders())
-    yield from (folder / "python" for folder in path)
+    uv = commands.run(installers.uv("python", "dir"), "uv", 30, os.environ).stdout.strip()
+    folders = [
+        *(folder for folder in path if folder != pyenv / "shims"),
+        *_newest_first(pyenv.glob(f"versions/{version}.*/bin")),
+        *(folder / "bin" for folder in _of_conda()),
+        *_newest_first(Path(uv or "/nonexistent").glob(f"cpython-{version}.*/bin")),
+        pyenv / "shims",
+    ]
+    return [folder / f"python{version}" for folder in folders] + [f / "python" for f in path]
 
 
-def _conda_folders(home: Path) -> Iterator[Path]:
-    known = (os.environ.get(key) for key in ("MAMBA_ROOT_PREFIX", "CONDA_PREFIX"))
-    roots = [Path(root) for root in known if root]
-    if conda := os.environ.get("CONDA_EXE"):
-        roots.append(Path(conda).parent.parent)
-    # An active environment lies in <root>/envs.
-    roots += [root.parent.parent for root in roots if root.parent.name == "envs"]
+def _of_conda() -> list[Path]:
+    """The folders of conda and its kin, and the environments in each."""
+    home, told = Path.home(), os.environ
     names = ("micromamba", "miniforge3", "mambaforge", "miniconda3", "anaconda3")
+    roots = [Path(told[name]) for name in ("MAMBA_ROOT_PREFIX", "CONDA_PREFIX") if told.get(name)]
+    # The command lies in <root>/bin, an active environment in <root>/envs.
+    within_root = (told[name] for name in ("CONDA_EXE", "CONDA_PREFIX") if told.get(name))
+    roots += [Path(each).parent.parent for each in within_root]
     roots += [home / name for name in (*names, ".local/share/mamba", ".conda")]
-    for root in (*roots, *SYSTEM_CONDA):
-        yield root / "bin"
-        yield from sorted(root.glob("envs/*/bin"))
+    roots += SYSTEM_CONDA
     listed = home / ".conda" / "environments.txt"
-    if listed.is_file():
-        for line in listed.read_text(errors="replace").splitlines():
-            yield Path(line.strip()) / "bin"
+    lines = listed.read_text(errors="replace").splitlines() if listed.is_file() else []
+    found = [each for root in roots for each in (root, *sorted(root.glob("envs/*")))]
+    return found + [Path(line.strip()) for line in lines]
 
 
-def _newest_first(folders: Iterator[Path]) -> list[Path]:
+def _newest_first(folders: Iterable[Path]) -> list[Path]:
     def number(folder: Path) -> list[int]:
         return [int(digits) for digits in re.findall(r"\d+", folder.parent.name)]
 

@@ -9,11 +9,8 @@ without a word, is refused at the start.
 """
 
 import contextlib
-import itertools
 import ssl
-import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -57,8 +54,6 @@ class Store(Server):
     max_streams: int | None
     delay_s: float
     slow: dict[str, float]
-    _asking: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    _numbers: Iterator[int] = field(default_factory=itertools.count, repr=False)
 
     def cpu_s(self) -> float:
         """User and system CPU seconds of the server's process since it began, its start
@@ -73,25 +68,6 @@ class Store(Server):
         Granian counts a request as open until its answer is known, Twisted until it is sent.
         """
         return self._ask("counters")
-
-    def reset(self) -> None:
-        """Set the counters to zero."""
-        self._ask("reset")
-
-    def _ask(self, question: str) -> dict:
-        with self._asking:
-            number = next(self._numbers)
-            try:
-                assert self.process and self.process.stdin
-                self.process.stdin.write(f"{question} {number}\n".encode())
-                # An interrupted cell may have left the answer to an earlier question.
-                while (answer := first_line(self.process)).pop("number") != number:
-                    pass
-                return answer
-            except (OSError, ValueError, ServerFailed) as error:
-                raise ServerFailed(
-                    f"the store at {self.url} does not answer ({error}). Open it again."
-                ) from error
 
 
 def open_store(
