@@ -2,10 +2,9 @@
 
 import contextlib
 import http.server
-import socket
+import ssl
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -13,6 +12,7 @@ import psutil
 import pytest
 
 from casebook import places, stacks
+from casebook.cases.certificates.hosts import Server
 from casebook.errors import MissingInterpreter
 from casebook.stacks import environments
 
@@ -86,28 +86,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         self.wfile.write(body)
 
 
-class _Server(http.server.ThreadingHTTPServer):
-    request_queue_size = 1024
-
-    def handle_error(self, *_: object) -> None:
-        if not isinstance(sys.exception(), OSError):  # a client that went away, or distrusts us
-            super().handle_error(*_)
-
-    def shutdown_request(self, request: socket.socket) -> None:
-        self.close_request(request)  # at once, and whoever speaks no TLS always gets the same error
-
-
 @contextlib.contextmanager
-def serving(handler: Callable, context=None) -> Iterator[str]:
-    """A server in threads of this process, for as long as the block runs: its URL, without a slash
-    at its end. context: of TLS, where it speaks that."""
-    with _Server(("127.0.0.1", 0), handler) as running:
-        if context:  # the handshake belongs into the connection's own thread
-            running.socket = context.wrap_socket(
-                running.socket, server_side=True, do_handshake_on_connect=False
-            )
-        thread = threading.Thread(target=running.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        yield f"http{'s' if context else ''}://127.0.0.1:{running.server_port}"
-        running.shutdown()
-        thread.join()
+def serving(handler: Callable, context: ssl.SSLContext | None = None) -> Iterator[str]:
+    """The URL of a server in threads of this process, for as long as the block runs."""
+    with Server(handler, context) as running:
+        yield running.url
