@@ -4,12 +4,14 @@ import cProfile
 import json
 import shutil
 import socket
+import ssl
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 import trust_world
+import trustme
 from here import Quiet, serving
 from trust_runs import CURE
 
@@ -84,6 +86,14 @@ def wrong():
     """The URL of a server with wrong responses."""
     with serving(Wrong) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def tls(tmp_path_factory) -> tuple[ssl.SSLContext, Path]:
+    """A server's context, and the file of its authority, which is in no store."""
+    authority, ca_file = trustme.CA(), tmp_path_factory.mktemp("tls") / "ca.pem"
+    authority.cert_pem.write_to_path(ca_file)
+    return trust_world.presenting(authority.issue_cert("127.0.0.1")), ca_file
 
 
 @pytest.fixture(scope="session")

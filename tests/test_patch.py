@@ -10,7 +10,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-import trustme
 from here import environment, python_in, serving
 from trust_runs import site_packages
 
@@ -52,10 +51,8 @@ def serve(connection: ssl.SSLSocket, *_: object) -> None:
 
 
 @pytest.fixture(scope="module")
-def port():
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
-    with serving(serve, context) as url:
+def port(tls):
+    with serving(serve, tls[0]) as url:
         yield urlsplit(url).port
 
 
