@@ -1,13 +1,10 @@
-"""What the whole suite shares; first of all what waits while the other tests run."""
+"""What the whole suite shares."""
 
 import cProfile
 import json
 import shutil
-import socket
 import ssl
-import time
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 import trust_world
@@ -18,39 +15,13 @@ from trust_runs import CURE
 from casebook import server
 from casebook.stacks import interpreters
 
-STILL = 100
-STILL_S = 120.0
-
 #: How files begin of which a single one takes minutes: they go first, so that the workers end
 #: together.
-LONG = ("test_shared_context", "test_book.py", "test_pages", "test_doctor")
+LONG = ("test_shared_context", "test_book.py", "test_pages", "test_doctor", "test_server")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # Stable: what needs minutes of waiting goes last, so they are free.
-    items.sort(key=lambda item: (_waits(item), not item.path.name.startswith(LONG)))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _from_the_start(request: pytest.FixtureRequest) -> None:
-    if any(map(_waits, request.session.items)):
-        request.getfixturevalue("standing_still")
-
-
-def _waits(item: pytest.Item) -> bool:
-    return "standing_still" in getattr(item, "fixturenames", ())
-
-
-@pytest.fixture(scope="session")
-def standing_still():
-    """A lab server, and the sockets of STILL clients that connected to it when the first test began
-    and have done nothing since; with the monotonic time, STILL_S later, at which they may move."""
-    with server.start() as lab:
-        address = urlsplit(lab.url)
-        sockets = [socket.create_connection((address.hostname, address.port)) for _ in range(STILL)]
-        yield lab, sockets, time.monotonic() + STILL_S
-        for sock in sockets:
-            sock.close()
+    items.sort(key=lambda item: not item.path.name.startswith(LONG))
 
 
 @pytest.fixture(scope="session")

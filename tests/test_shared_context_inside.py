@@ -37,15 +37,8 @@ EVERYWHERE = [SEALED, *(name for name in KNOWN if name not in ELSEWHERE)]
 
 @pytest.fixture
 def inside(world, cure):
-    """inside(version, name, **asked): run a test of trust_tasks.py. beside: a stack whose packages
-    are there too."""
-
-    def running(version, name, **asked):
-        if "beside" in asked:
-            asked["beside"] = str(site_packages(asked["beside"]))
-        run(version, SCRIPT, f"test_{name}", world, cure, **asked)
-
-    return running
+    """inside(version, name, **asked): run a test of trust_tasks.py."""
+    return lambda version, name, **asked: run(version, SCRIPT, f"test_{name}", world, cure, **asked)
 
 
 @every_version

@@ -48,8 +48,11 @@ def run(version: str, script: str, task: str, world: dict, cure: Path, **asked):
     """What a task of a client script answers, in which no assertion fails. `cure` is the folder
     that holds a copy of shared_context.py.
 
-    More keyword arguments go to the task, but for `variables`, more environment variables.
+    variables: more environment variables. beside: a stack whose packages are there too. All else
+    goes to the task.
     """
+    if "beside" in asked:
+        asked["beside"] = str(site_packages(asked["beside"]))
     variables = {
         # verify=False loads the system's certificates in stock requests: a few, then.
         "SSL_CERT_FILE": world["paths"]["other"],
