@@ -3,8 +3,6 @@ stacks."""
 
 import re
 import shutil
-import zipfile
-from pathlib import Path
 
 import pytest
 from trust_runs import HERE, NEWEST, OLDEST, every_version, run, site_packages
@@ -62,9 +60,6 @@ def test_in_one_stack(inside, stack, name, asked):
 def test_with_certifi_in_a_zip_archive(inside, version, world, tmp_path):
     shutil.copytree(site_packages(version) / "certifi", tmp_path / "certifi")
     shutil.copy(world["paths"]["certifi"], tmp_path / "certifi" / "cacert.pem")
-    packages = tmp_path / "packages.zip"
-    with zipfile.ZipFile(packages, "w") as archive:
-        for path in sorted((tmp_path / "certifi").glob("*.*")):
-            archive.write(path, Path("certifi") / path.name)
+    packages = shutil.make_archive(tmp_path / "packages", "zip", tmp_path, "certifi")
     # The archive's file is unpacked into the temporary folder, under a fixed name.
-    inside(version, ZIP, zip=str(packages), variables={"TMPDIR": str(tmp_path)})
+    inside(version, ZIP, zip=packages, variables={"TMPDIR": str(tmp_path)})

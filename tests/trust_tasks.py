@@ -15,6 +15,7 @@ import sys
 import threading
 import unittest
 from functools import partial
+from operator import methodcaller
 from unittest import mock
 
 # requests and shared_context come from there too: something has to happen before their import.
@@ -388,17 +389,13 @@ def changes(context, sock):
     }  # fmt: skip
     # Not each Python has each attribute.
     calls += [("__setattr__", *pair) for pair in values.items() if hasattr(context, pair[0])]
-    found = {str(call): partial(call_on, context, *call) for call in calls}
+    found = {str(call): partial(methodcaller(*call), context) for call in calls}
     if ASKED.get("inject"):
         inner = sock.connection.get_context()
         for call in (("set_verify", 0, lambda *_: True), ("get_cert_store",),
                      ("load_verify_locations", other), ("use_certificate_file", cert)):  # fmt: skip
-            found["pyOpenSSL's %s" % call[0]] = partial(call_on, inner, *call)
+            found["pyOpenSSL's %s" % call[0]] = partial(methodcaller(*call), inner)
     return found
-
-
-def call_on(context, name, *arguments):
-    return getattr(context, name)(*arguments)
 
 
 def of_connections():
