@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import trust_world
 import trustme
-from here import Quiet, serving
+from here import serving
 from trust_runs import CURE
 
 from casebook import server
+from casebook.cases.certificates.hosts import Handler
 from casebook.stacks import interpreters
 
 #: How files begin of which a single one takes minutes: they go first, so that the workers end
@@ -38,18 +39,17 @@ def http():
         yield lab
 
 
-class Wrong(Quiet):
+class Wrong(Handler):
     """Right answers, except for page 1: it is not found at /a, gets page 7's answer at /b, and
     nothing but a closed connection at /c."""
 
     def do_GET(self):
         page = int(self.path.rpartition("=")[2])
         place = self.path[:2] if page == 1 else ""
-        if place == "/c":
-            self.close_connection = True
-            return
-        body = json.dumps({"args": {"page": "7" if place == "/b" else str(page)}}).encode()
-        self.send(404 if place == "/a" else 200, body)
+        self.close_connection = True
+        if place != "/c":
+            args = {"page": "7" if place == "/b" else str(page)}
+            self.answer({"args": args}, 404 if place == "/a" else 200, Connection="close")
 
 
 @pytest.fixture(scope="session")

@@ -73,17 +73,10 @@ def alive(pid: int) -> bool:
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """A handler that logs nothing; files of its `directory` unless it has another do_GET."""
+    """Serves the files of its `directory`, and logs nothing."""
 
     def log_message(self, *_: object) -> None:
         pass
-
-    def send(self, status: int, body: bytes) -> None:
-        """A whole response."""
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
 
 
 @contextlib.contextmanager

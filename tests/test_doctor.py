@@ -18,6 +18,7 @@ from here import environment, eventually, python_in
 from casebook import doctor, places, server
 from casebook.cases import patients
 from casebook.cases.bookstore.store import open_store
+from casebook.cases.certificates.hosts import Handler
 from casebook.stacks import environments, interpreters
 
 #: One load is not worth pricing, nor an illness: what is left is the verdict on the loop.
@@ -478,9 +479,7 @@ def test_a_running_program_is_examined_from_inside_and_not_changed(tmp_path):
 def test_a_url_is_asked_as_often_as_announced_and_no_redirect_followed(name, client, tls, tmp_path):
     asked, (context, ca_file) = [], tls
 
-    class Redirecting(here.Quiet):
-        protocol_version = "HTTP/1.1"
-
+    class Redirecting(Handler):
         def do_HEAD(self):
             asked.append(self.path)
             self.send_response(302)

@@ -61,14 +61,8 @@ def test_the_source_distribution_holds_the_one_file_that_the_repository_has(buil
 def test_a_requests_that_is_too_old_is_refused(cure, tmp_path):
     run(*installers.uv("pip", "install", "--target", tmp_path, "--no-deps"), "requests==2.20.1")
     path = {"PYTHONPATH": f"{tmp_path}:{cure}"}
-    command = [
-        environment("requests-2.24.0-py37").python,
-        "-W",
-        "ignore",
-        "-c",
-        "import shared_context",
-    ]
-    done = run(*command, env=path)
+    command = ["-W", "ignore", "-c", "import shared_context"]
+    done = python_in("requests-2.24.0-py37", *command, variables=path)
     [*_, last] = done.stderr.splitlines()
     assert last.startswith("ImportError: shared_context needs requests 2.21 or newer")
     assert "2.20.1" in last and "pip install" in last
