@@ -1,21 +1,21 @@
-"""What the whole suite shares; first of all what waits while the other tests run."""
+"""What the whole suite shares."""
 
 import cProfile
 import json
 import shutil
-import socket
-import time
+import ssl
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 import trust_world
-from here import Quiet, environment, serving
+import trustme
+from here import environment, serving
 from playwright.sync_api import sync_playwright
 from trust_runs import CURE
 
 from casebook import places, server
 from casebook.cases.bookstore.store import ENGINES, open_store
+from casebook.cases.certificates.hosts import Handler
 from casebook.stacks import environments, interpreters
 
 #: How Chromium may be called.
@@ -26,39 +26,13 @@ QUIET = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 
-STILL = 100
-STILL_S = 120.0
-
 #: How files begin of which a single one takes minutes: they go first, so that the workers end
 #: together.
-LONG = ("test_shared_context", "test_book.py", "test_pages", "test_doctor")
+LONG = ("test_shared_context", "test_book.py", "test_pages", "test_doctor", "test_server")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # Stable: what needs minutes of waiting goes last, so they are free.
-    items.sort(key=lambda item: (_waits(item), not item.path.name.startswith(LONG)))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _from_the_start(request: pytest.FixtureRequest) -> None:
-    if any(map(_waits, request.session.items)):
-        request.getfixturevalue("standing_still")
-
-
-def _waits(item: pytest.Item) -> bool:
-    return "standing_still" in getattr(item, "fixturenames", ())
-
-
-@pytest.fixture(scope="session")
-def standing_still():
-    """A lab server, and the sockets of STILL clients that connected to it when the first test began
-    and have done nothing since; with the monotonic time, STILL_S later, at which they may move."""
-    with server.start() as lab:
-        address = urlsplit(lab.url)
-        sockets = [socket.create_connection((address.hostname, address.port)) for _ in range(STILL)]
-        yield lab, sockets, time.monotonic() + STILL_S
-        for sock in sockets:
-            sock.close()
+    items.sort(key=lambda item: not item.path.name.startswith(LONG))
 
 
 @pytest.fixture(scope="session")
@@ -89,18 +63,17 @@ def engine(request):
     return request.param
 
 
-class Wrong(Quiet):
+class Wrong(Handler):
     """Right answers, except for page 1: it is not found at /a, gets page 7's answer at /b, and
     nothing but a closed connection at /c."""
 
     def do_GET(self):
         page = int(self.path.rpartition("=")[2])
         place = self.path[:2] if page == 1 else ""
-        if place == "/c":
-            self.close_connection = True
-            return
-        body = json.dumps({"args": {"page": "7" if place == "/b" else str(page)}}).encode()
-        self.send(404 if place == "/a" else 200, body)
+        self.close_connection = True
+        if place != "/c":
+            args = {"page": "7" if place == "/b" else str(page)}
+            self.answer({"args": args}, 404 if place == "/a" else 200, Connection="close")
 
 
 @pytest.fixture(scope="session")
@@ -122,6 +95,14 @@ def browser():
         running = playwright.chromium.launch(executable_path=executable, args=list(QUIET))
         yield running
         running.close()
+
+
+@pytest.fixture(scope="session")
+def tls(tmp_path_factory) -> tuple[ssl.SSLContext, Path]:
+    """A server's context, and the file of its authority, which is in no store."""
+    authority, ca_file = trustme.CA(), tmp_path_factory.mktemp("tls") / "ca.pem"
+    authority.cert_pem.write_to_path(ca_file)
+    return trust_world.presenting(authority.issue_cert("127.0.0.1")), ca_file
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,9 @@
 
 import contextlib
 import http.server
-import socket
+import ssl
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -13,6 +12,7 @@ import psutil
 import pytest
 
 from casebook import places, stacks
+from casebook.cases.certificates.hosts import Server
 from casebook.errors import MissingInterpreter
 from casebook.stacks import environments
 
@@ -73,41 +73,14 @@ def alive(pid: int) -> bool:
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """A handler that logs nothing; files of its `directory` unless it has another do_GET."""
+    """Serves the files of its `directory`, and logs nothing."""
 
     def log_message(self, *_: object) -> None:
         pass
 
-    def send(self, status: int, body: bytes) -> None:
-        """A whole response."""
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
-class _Server(http.server.ThreadingHTTPServer):
-    request_queue_size = 1024
-
-    def handle_error(self, *_: object) -> None:
-        if not isinstance(sys.exception(), OSError):  # a client that went away, or distrusts us
-            super().handle_error(*_)
-
-    def shutdown_request(self, request: socket.socket) -> None:
-        self.close_request(request)  # at once, and whoever speaks no TLS always gets the same error
-
 
 @contextlib.contextmanager
-def serving(handler: Callable, context=None) -> Iterator[str]:
-    """A server in threads of this process, for as long as the block runs: its URL, without a slash
-    at its end. context: of TLS, where it speaks that."""
-    with _Server(("127.0.0.1", 0), handler) as running:
-        if context:  # the handshake belongs into the connection's own thread
-            running.socket = context.wrap_socket(
-                running.socket, server_side=True, do_handshake_on_connect=False
-            )
-        thread = threading.Thread(target=running.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        yield f"http{'s' if context else ''}://127.0.0.1:{running.server_port}"
-        running.shutdown()
-        thread.join()
+def serving(handler: Callable, context: ssl.SSLContext | None = None) -> Iterator[str]:
+    """The URL of a server in threads of this process, for as long as the block runs."""
+    with Server(handler, context) as running:
+        yield running.url

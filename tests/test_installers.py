@@ -7,7 +7,6 @@ have a mount namespace of their own, with a folder of the test in the place of /
 import os
 import re
 import shutil
-import ssl
 import subprocess
 import sys
 import zipfile
@@ -73,13 +72,8 @@ def write_wheel(folder: Path, name: str, files: dict[str, str]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    folder = tmp_path_factory.mktemp("index")
-    authority = trustme.CA()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    ca_file = folder / "ca.pem"
-    authority.cert_pem.write_to_path(str(ca_file))
+def index(tmp_path_factory: pytest.TempPathFactory, tls) -> Iterator[Index]:
+    folder, (context, ca_file) = tmp_path_factory.mktemp("index"), tls
     with serving(partial(Quiet, directory=str(folder)), context) as url:
         index = Index(url + "/", folder, ca_file)
         index.offer("thing", {"thing.py": ""})

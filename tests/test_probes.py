@@ -100,12 +100,6 @@ def test_one_context_and_one_load_for_each_connection(name, seen):
     assert counters["default_loads"] == 0
 
 
-def test_without_verification_the_default_certificates_are_loaded_all_the_same(https):
-    counters = all_right(ask("stage-1-today", https, verify=False))["counters"]
-    assert counters["default_loads"] == 5
-    assert counters["load_verify_locations"] == 0
-
-
 def test_pythons_openssls_and_times(seen):
     found = seen("stage-2-py27")
     assert found.python.startswith("2.7.")

@@ -2,7 +2,7 @@
 
 import here
 import pytest
-from trust_runs import CURE, NEWEST, PRELOADED, environment, every_version, nightly, run
+from trust_runs import CURE, NEWEST, PRELOADED, every_release, nightly, run
 
 from casebook.stacks import installers
 
@@ -26,12 +26,12 @@ class SharedContextAdapter(requests.adapters.HTTPAdapter):
 """
 
 
-def matrix(version: str, world, cure, directly: bool = False, **asked) -> dict:
+def matrix(stack: str, world, cure, directly: bool = False, **asked) -> dict:
     """What trust_matrix.py answers, all of whose cells are there."""
-    found = run(version, "trust_matrix.py", "matrix", world, cure, directly=directly, **asked)
+    found = run(stack, "trust_matrix.py", "matrix", world, cure, directly=directly, **asked)
     # Targets x ways (fewer of them through the three proxies); with client certificates: servers x
     # certificates x ways, twice directly and once through each proxy.
-    ways_to_show = 3 if version in PRELOADED else 4
+    ways_to_show = 3 if stack in PRELOADED else 4
     cells = 15 * 15 + 2 * 8 * ways_to_show * 2
     if not directly:
         cells += 3 * (15 * 7 + 2 * 8 * ways_to_show)
@@ -44,9 +44,9 @@ def different(cells: dict[str, list]) -> dict[str, list]:
     return {name: cell for name, cell in cells.items() if cell[0] != cell[1]}
 
 
-@every_version
-def test_stock_and_cured_answer_alike_in_every_cell(world, cure, version):
-    cells = matrix(version, world, cure)["cells"]
+@every_release
+def test_stock_and_cured_answer_alike_in_every_cell(world, cure, stack):
+    cells = matrix(stack, world, cure)["cells"]
     assert not different(cells)
     # The world is as bad as it says, for the stock that this is compared with.
     good, bad = ("valid", "whole chain"), ("expired", "self-signed", "wrong host")
@@ -61,7 +61,7 @@ def test_stock_and_cured_answer_alike_in_every_cell(world, cure, version):
 @pytest.mark.nightly  # it downloads them
 def test_with_the_newest_releases_and_prereleases_of_requests_and_urllib3(world, cure, tmp_path):
     install = installers.uv("pip", "install", "--target", tmp_path, "--prerelease=allow")
-    done = here.run(*install, "--python", environment(NEWEST).python, "requests", "urllib3")
+    done = here.run(*install, "--python", here.environment(NEWEST).python, "requests", "urllib3")
     assert done.returncode == 0, done.stderr
     found = matrix(NEWEST, world, cure, variables={"PYTHONPATH": str(tmp_path)})
     # It shares, and has not only fallen back to stock requests.

@@ -2,7 +2,7 @@
 
 import here
 import pytest
-from trust_runs import NEWEST, nightly, stack_of
+from trust_runs import NEWEST, nightly
 
 from casebook.runs import trust
 
@@ -49,5 +49,5 @@ os._exit(0)
 def test_children_get_an_answer(https, cure, tmp_path, kind, threads, children, lost):
     bundle = trust.full_bundle(https.ca_file, tmp_path)
     told = [cure, bundle, https.url, kind, threads, children]
-    done = here.python_in(stack_of(NEWEST), "-Wignore", "-c", PARENT, *told, timeout=600)
+    done = here.python_in(NEWEST, "-Wignore", "-c", PARENT, *told, timeout=600)
     assert children - lost <= int(done.stdout) <= children, done.stderr

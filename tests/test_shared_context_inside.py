@@ -3,11 +3,9 @@ stacks."""
 
 import re
 import shutil
-import zipfile
-from pathlib import Path
 
 import pytest
-from trust_runs import HERE, NEWEST, OLDEST, every_version, run, site_packages
+from trust_runs import HERE, NEWEST, OLDEST, every_release, run, site_packages
 
 SCRIPT = "trust_tasks.py"
 SEALED = "a_responses_socket_carries_a_context_that_refuses_to_change"
@@ -28,36 +26,24 @@ IN_ONE = [
     (NEWEST, GONE, {"remove": "urllib3.util.ssl_:resolve_cert_reqs"}),
     (NEWEST, GONE, {"remove": "requests.adapters:HTTPAdapter.proxy_manager_for"}),
 ]
+#: In every release, under gevent, and so all the others without it.
 UNDER_GEVENT = ("greenlets_share", SEALED)
-#: All the others in every release, and one of these there too.
 KNOWN = re.findall(r"^def test_(\w+)", (HERE / SCRIPT).read_text(), re.M)
 ELSEWHERE = {name for _, name, _ in IN_ONE} | {ZIP, *UNDER_GEVENT}
-EVERYWHERE = [SEALED, *(name for name in KNOWN if name not in ELSEWHERE)]
+IN_EVERY = [(name, {"gevent": True}) for name in UNDER_GEVENT] + [(SEALED, {})]
+IN_EVERY += [(name, {}) for name in KNOWN if name not in ELSEWHERE]
 
 
 @pytest.fixture
 def inside(world, cure):
-    """inside(version, name, **asked): run a test of trust_tasks.py. beside: a stack whose packages
-    are there too."""
-
-    def running(version, name, **asked):
-        if "beside" in asked:
-            asked["beside"] = str(site_packages(asked["beside"]))
-        run(version, SCRIPT, f"test_{name}", world, cure, **asked)
-
-    return running
+    """inside(stack, name, **asked): run a test of trust_tasks.py."""
+    return lambda stack, name, **asked: run(stack, SCRIPT, f"test_{name}", world, cure, **asked)
 
 
-@every_version
-@pytest.mark.parametrize("name", EVERYWHERE)
-def test_in_every_release(inside, version, name):
-    inside(version, name)
-
-
-@every_version
-@pytest.mark.parametrize("name", UNDER_GEVENT)
-def test_under_gevent(inside, version, name):
-    inside(version, name, gevent=True)
+@every_release
+@pytest.mark.parametrize(("name", "asked"), IN_EVERY)
+def test_in_every_release(inside, stack, name, asked):
+    inside(stack, name, **asked)
 
 
 @pytest.mark.parametrize(("stack", "name", "asked"), IN_ONE)
@@ -65,13 +51,10 @@ def test_in_one_stack(inside, stack, name, asked):
     inside(stack, name, **asked)
 
 
-@every_version
-def test_with_certifi_in_a_zip_archive(inside, version, world, tmp_path):
-    shutil.copytree(site_packages(version) / "certifi", tmp_path / "certifi")
+@every_release
+def test_with_certifi_in_a_zip_archive(inside, stack, world, tmp_path):
+    shutil.copytree(site_packages(stack) / "certifi", tmp_path / "certifi")
     shutil.copy(world["paths"]["certifi"], tmp_path / "certifi" / "cacert.pem")
-    packages = tmp_path / "packages.zip"
-    with zipfile.ZipFile(packages, "w") as archive:
-        for path in sorted((tmp_path / "certifi").glob("*.*")):
-            archive.write(path, Path("certifi") / path.name)
+    packages = shutil.make_archive(tmp_path / "packages", "zip", tmp_path, "certifi")
     # The archive's file is unpacked into the temporary folder, under a fixed name.
-    inside(version, ZIP, zip=str(packages), variables={"TMPDIR": str(tmp_path)})
+    inside(stack, ZIP, zip=packages, variables={"TMPDIR": str(tmp_path)})

@@ -3,8 +3,8 @@
 import tarfile
 
 import pytest
-from here import python_in, run
-from trust_runs import CURE, NEWEST, OLDEST, environment, stack_of
+from here import environment, python_in, run
+from trust_runs import CURE, NEWEST, OLDEST
 
 from casebook import places
 from casebook.stacks import installers
@@ -38,15 +38,15 @@ def built(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("version", [OLDEST, NEWEST])
-def test_the_distribution_works_when_it_is_installed(built, world, tmp_path, version):
+@pytest.mark.parametrize("stack", [OLDEST, NEWEST])
+def test_the_distribution_works_when_it_is_installed(built, world, tmp_path, stack):
     [wheel] = built.glob("*.whl")
     install = installers.uv("pip", "install", "--target", tmp_path, "--no-deps", "--offline")
-    done = run(*install, "--python", environment(version).python, wheel)
+    done = run(*install, "--python", environment(stack).python, wheel)
     assert done.returncode == 0, done.stderr
     told = [world["urls"]["valid"], world["paths"]["file"], CURE]
     path = {"PYTHONPATH": str(tmp_path)}
-    done = python_in(stack_of(version), "-c", OF_WHEEL, *told, variables=path)
+    done = python_in(stack, "-c", OF_WHEEL, *told, variables=path)
     assert done.returncode == 0, done.stderr
 
 
@@ -61,8 +61,8 @@ def test_the_source_distribution_holds_the_one_file_that_the_repository_has(buil
 def test_a_requests_that_is_too_old_is_refused(cure, tmp_path):
     run(*installers.uv("pip", "install", "--target", tmp_path, "--no-deps"), "requests==2.20.1")
     path = {"PYTHONPATH": f"{tmp_path}:{cure}"}
-    command = [environment("2.24.0").python, "-W", "ignore", "-c", "import shared_context"]
-    done = run(*command, env=path)
+    command = ["-W", "ignore", "-c", "import shared_context"]
+    done = python_in("requests-2.24.0-py37", *command, variables=path)
     [*_, last] = done.stderr.splitlines()
     assert last.startswith("ImportError: shared_context needs requests 2.21 or newer")
     assert "2.20.1" in last and "pip install" in last

@@ -27,37 +27,31 @@ BEYOND = (
     "TestTimeout::test_total_timeout_connect",
     "TestRequests::test_errors[http://doesnotexist.google.com-ConnectionError]",
 )
-#: Nearly all of the suite's time is waiting, in these places. So each has a process of its own.
-WAITING = {
-    "testserver": "tests/test_testserver.py",
-    "lowlevel": "tests/test_lowlevel.py",
-    "read_timeout": "tests/test_requests.py::TestTimeout::test_read_timeout",
-    "stream_timeout": "tests/test_requests.py::TestTimeout::test_stream_timeout",
-}
-OTHERS = ["tests", *(f"--deselect={place}" for place in WAITING.values())]
-PARTS = {**{name: [place] for name, place in WAITING.items()}, "others": OTHERS}
 
 
-def outcomes(part: str, source: Path, packages: list[Path], *more: str) -> dict[str, str]:
-    """Run a part of the suite, in a process of its own: test to "passed", "failure", "error" or
+def outcomes(archive: Path, folder: Path, packages: list[Path], *more: str) -> dict[str, str]:
+    """Unpack a source distribution and run its suite: test to "passed", "failure", "error" or
     "skipped".
 
-    source: the suite's folder. packages: folders beside the stack's. more: options of pytest.
+    packages: folders beside the stack's. more: options of pytest.
     """
-    report = source.with_name(f"{part}.xml")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    [source] = folder.glob("requests-*")
+    report = folder / "report.xml"
     options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", *more, f"--junitxml={report}"]
     options += [f"--deselect=tests/test_requests.py::{test}" for test in BEYOND]
     variables = {
         "PYTHONPATH": os.pathsep.join(map(str, packages)),
-        "SHARED": str(report.with_suffix(".shared")),
+        "SHARED": str(folder / "shared"),
     }
     how = {"variables": variables, "cwd": source, "timeout": 600, "stdin": subprocess.DEVNULL}
-    done = python_in(STACK.name, "-m", "pytest", *PARTS[part], *options, **how)
+    done = python_in(STACK.name, "-m", "pytest", "tests", *options, **how)
     assert done.returncode in (0, 1), done.stdout[-3000:]
     found = {}
     for case in xml.parse(report).iter("testcase"):
         tags = {child.tag for child in case} & {"failure", "error", "skipped"}
-        name = f"{case.get('classname')}::{case.get('name')}".replace(str(source.parent), "")
+        name = f"{case.get('classname')}::{case.get('name')}".replace(str(folder), "")
         assert name not in found
         found[name] = next(iter(tags), "passed")
     return found
@@ -86,15 +80,12 @@ def test_requests_own_tests_come_out_alike(release, tmp_path, cure):
         run(*install, f"requests=={release}", check=True)
     curing = [*packages, cure, Path(__file__).parent / "plugins"]
     kinds = {"stock": [packages], "cured": [curing, "-p", "cured_by_default"]}
-    running = {}
-    with ThreadPoolExecutor(len(kinds) * len(PARTS)) as threads:
-        for kind, how in kinds.items():
-            with tarfile.open(sdist(release)) as archive:
-                archive.extractall(tmp_path / kind, filter="data")
-            [source] = (tmp_path / kind).glob("requests-*")
-            running[kind] = [threads.submit(outcomes, part, source, *how) for part in PARTS]
-    stock, cured = ([part.result() for part in running[kind]] for kind in kinds)
+    with ThreadPoolExecutor(len(kinds)) as threads:  # nearly all of their time is waiting
+        running = [
+            threads.submit(outcomes, sdist(release), tmp_path / kind, *how)
+            for kind, how in kinds.items()
+        ]
+    stock, cured = (each.result() for each in running)
     assert cured == stock
-    assert sum(list(part.values()).count("passed") for part in stock) > 600
-    shared = [int(path.read_text()) for path in (tmp_path / "cured").glob("*.shared")]
-    assert len(shared) == len(PARTS) and sum(shared) > 1
+    assert list(stock.values()).count("passed") > 600
+    assert int((tmp_path / "cured" / "shared").read_text()) > 1

@@ -9,8 +9,6 @@ shared_context.py is the first argument. Out: what the function returns, as JSON
 # ruff: noqa: UP031, E402 - the order of what happens here is what it is about
 import importlib
 import json
-import logging
-import logging.handlers
 import sys
 import threading
 import traceback
@@ -149,18 +147,6 @@ def at_once(n, work):
 
     with ThreadPoolExecutor(n) as threads:
         return list(threads.map(one, range(n)))
-
-
-class Listening(logging.handlers.BufferingHandler):
-    """Keeps what the cure logs from now on."""
-
-    def __init__(self):
-        super().__init__(capacity=1000)
-        shared_context.logger.addHandler(self)
-        shared_context.logger.setLevel(logging.DEBUG)
-
-    def said(self, level):
-        return [record.getMessage() for record in self.buffer if record.levelname == level]
 
 
 def answer(tasks):

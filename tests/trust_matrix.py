@@ -2,6 +2,7 @@
 
 # ruff: noqa: UP031, I001
 import os
+from unittest import mock
 
 from trust_client import (
     ASKED, CERTS, PATHS, PROXIES, URLS, WORLD, answer, outcome, requests, session, shared_context,
@@ -34,13 +35,11 @@ if getattr(requests.adapters, "_preloaded_ssl_context", None):
     SHOWING = SHOWING[:-1]
 
 
-def targets():
-    found = dict(URLS)
-    found["https to http"] = URLS["valid"] + "/to?url=" + URLS["http"]
-    found["http to https"] = URLS["http"] + "/to?url=" + URLS["valid"]
-    found["http to unknown issuer"] = URLS["http"] + "/to?url=" + URLS["unknown issuer"]
-    found["https to expired"] = URLS["valid"] + "/to?url=" + URLS["expired"]
-    return found
+TARGETS = dict(URLS)
+TARGETS["https to http"] = URLS["valid"] + "/to?url=" + URLS["http"]
+TARGETS["http to https"] = URLS["http"] + "/to?url=" + URLS["valid"]
+TARGETS["http to unknown issuer"] = URLS["http"] + "/to?url=" + URLS["unknown issuer"]
+TARGETS["https to expired"] = URLS["valid"] + "/to?url=" + URLS["expired"]
 
 
 def matrix():
@@ -48,45 +47,42 @@ def matrix():
     cells = {}
     for route in [None] if ASKED.get("directly") else [None, *PROXIES]:
         proxies = {"http": PROXIES[route], "https": PROXIES[route]} if route else {}
-        for way in LISTED if route else WAYS:
-            for target, url in targets().items():
-                name = "%s / %s / %s" % (route or "direct", way, target)
-                cells[name] = [cell(kind, way, url, proxies) for kind in ("stock", "cured")]
-        cells.update(showing(route or "direct", proxies))
+        for name, *asked in asks(route):
+            came = [cell(kind, proxies, *asked) for kind in ("stock", "cured")]
+            cells["%s / %s" % (route or "direct", name)] = came
     contexts = [each.context for each in getattr(shared_context, "_contexts", {}).values()]
     shared = sorted({type(each).__mro__[1].__name__ for each in contexts})
     return {"cells": cells, "shared": shared, "contexts": len(contexts),
             "missing": getattr(shared_context, "MISSING", [])}  # fmt: skip
 
 
-def showing(route, proxies):
-    """The cells of clients with a certificate; directly, twice, so that those of the second turn
-    meet what all have left."""
-    cells = {}
-    for turn in ("first", "again") if route == "direct" else ("once",):
+def asks(route):
+    """The cells of a route: (name, way, URL) and, of clients with a certificate, (certificate,
+    whether it is a stranger's). These come twice directly, so that those of the second turn meet
+    what all have left."""
+    for way in LISTED if route else WAYS:
+        for target, url in TARGETS.items():
+            yield "%s / %s" % (way, target), way, url
+    for turn in ["once"] if route else ["first", "again"]:
         for way in SHOWING:
             for holder, cert in CERTS.items():
                 for target, url in WORLD["demanding"].items():
-                    name = "%s / %s / %s shown to %s, %s" % (route, way, holder, target, turn)
-                    kinds = ("stock", "cured")
-                    cells[name] = [cell(kind, way, url, proxies, cert) for kind in kinds]
-                    if holder == "a stranger":
-                        # The server refuses, after the handshake, and its alert races its close.
-                        cells[name] = [[came[0] == 200] for came in cells[name]]
-    return cells
+                    name = "%s / %s shown to %s, %s" % (way, holder, target, turn)
+                    yield name, way, url, cert, holder == "a stranger"
 
 
-def cell(kind, way, url, proxies, cert=None):
-    verify, of_session, variable = WAYS[way]
-    os.environ.pop("REQUESTS_CA_BUNDLE", None)
-    if variable:
-        os.environ["REQUESTS_CA_BUNDLE"] = variable
-    with session(kind) as made:
+def cell(kind, proxies, way, url, cert=None, is_strange=False):
+    verify, of_session, bundle = WAYS[way]
+    variables = {"REQUESTS_CA_BUNDLE": bundle} if bundle else {}
+    with session(kind) as made, mock.patch.dict(os.environ, variables):
         made.proxies = proxies
         if of_session is not None:
             made.verify = of_session
         options = {} if verify is None else {"verify": verify}
-        return outcome(made, url, cert=tuple(cert) if isinstance(cert, list) else cert, **options)
+        cert = tuple(cert) if isinstance(cert, list) else cert
+        came = outcome(made, url, cert=cert, **options)
+    # A server refuses a stranger after the handshake, and its alert races its close.
+    return [came[0] == 200] if is_strange else came
 
 
 if __name__ == "__main__":

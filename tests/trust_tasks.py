@@ -13,11 +13,14 @@ import socket
 import ssl
 import sys
 import threading
+import unittest
 from functools import partial
+from operator import methodcaller
+from unittest import mock
 
 # requests and shared_context come from there too: something has to happen before their import.
 from trust_client import (
-    ASKED, CERTS, NOTHING, PATHS, PROXIES, SAID, URLS, WORLD, Listening, answer, at_once, get,
+    ASKED, CERTS, NOTHING, PATHS, PROXIES, SAID, URLS, WORLD, answer, at_once, get,
     loads, once, outcome, requests, session, shared_context, socket_of, urllib3,
 )  # fmt: skip
 
@@ -44,6 +47,11 @@ def raised_by(work):
         work()
     except Exception as error:
         return error
+
+
+def logged(level):
+    """What the cure logs in a block: its `records`, and their words in `output`."""
+    return unittest.TestCase().assertLogs(shared_context.logger, level)
 
 
 # What is loaded
@@ -102,14 +110,6 @@ def through(proxy, kind):
     return came, loads()
 
 
-def test_dropped_connections_do_not_load_again():
-    with session("cured") as made:
-        for _ in range(10):
-            assert outcome(made, URLS["valid"]) == FINE
-            made.adapters["https://"].close()  # the server closes each, too
-    assert loads() == ONE
-
-
 def test_a_changed_bundle_is_picked_up():
     mine = PATHS["missing"] + "-yet"
 
@@ -129,15 +129,13 @@ def test_a_changed_bundle_is_picked_up():
         (write, "file", True),
     ):  # fmt: skip
         change(new)
-        for _ in range(2):
-            assert (alike(partial(once, url=URLS["valid"], verify=mine)) == FINE) == good
+        stock = once("stock", URLS["valid"], verify=mine)
+        assert (stock == FINE) == good
+        loads()
+        with session("cured") as made:
+            assert [outcome(made, URLS["valid"], verify=mine) for _ in range(3)] == [stock] * 3
+        assert loads() == ONE or not good
     os.remove(mine)
-    loads()
-    write("file")
-    with session("cured") as made:
-        assert [outcome(made, URLS["valid"], verify=mine) for _ in range(5)] == [FINE] * 5
-    os.remove(mine)
-    assert loads() == ONE
 
 
 def test_a_bundle_can_be_loaded_beforehand():
@@ -391,17 +389,13 @@ def changes(context, sock):
     }  # fmt: skip
     # Not each Python has each attribute.
     calls += [("__setattr__", *pair) for pair in values.items() if hasattr(context, pair[0])]
-    found = {str(call): partial(call_on, context, *call) for call in calls}
+    found = {str(call): partial(methodcaller(*call), context) for call in calls}
     if ASKED.get("inject"):
         inner = sock.connection.get_context()
         for call in (("set_verify", 0, lambda *_: True), ("get_cert_store",),
                      ("load_verify_locations", other), ("use_certificate_file", cert)):  # fmt: skip
-            found["pyOpenSSL's %s" % call[0]] = partial(call_on, inner, *call)
+            found["pyOpenSSL's %s" % call[0]] = partial(methodcaller(*call), inner)
     return found
-
-
-def call_on(context, name, *arguments):
-    return getattr(context, name)(*arguments)
 
 
 def of_connections():
@@ -496,12 +490,9 @@ def calls_of(module, name, kind):
         calls.append(1)
         return stock(*args, **kwargs)
 
-    setattr(module, name, replacing)
-    try:
+    with mock.patch.object(module, name, replacing):
         for _ in range(3):
             assert once(kind, URLS["valid"], verify=PATHS["file"]) == FINE
-    finally:
-        setattr(module, name, stock)
     return len(calls)
 
 
@@ -511,11 +502,9 @@ def test_a_later_sslkeylogfile_is_written_to_as_ever():
 
     def written(kind):
         lines = []
-        for wanted in (None, path, None):
-            os.environ.pop("SSLKEYLOGFILE", None)
-            if wanted:
-                os.environ["SSLKEYLOGFILE"] = wanted
-            assert once(kind, URLS["valid"]) == FINE
+        for variables in ({}, {"SSLKEYLOGFILE": path}, {}):
+            with mock.patch.dict(os.environ, variables):
+                assert once(kind, URLS["valid"]) == FINE
             with open(path, "a+") as file:
                 file.seek(0)
                 lines.append(sum(not line.startswith("#") for line in file))
@@ -541,8 +530,8 @@ def cipher(kind):
 def test_connections_that_change_their_context_get_their_own_and_the_log_says_so():
     """They are of a class of the program's own, put into urllib3's pools after `install`."""
     shared_context.install()
-    pools, log = urllib3.connectionpool.HTTPSConnectionPool, Listening()
-    stock, connected = pools.ConnectionCls, []
+    pools, connected = urllib3.connectionpool.HTTPSConnectionPool, []
+    stock = pools.ConnectionCls
 
     class Changing(stock):
         def connect(self):
@@ -551,12 +540,13 @@ def test_connections_that_change_their_context_get_their_own_and_the_log_says_so
                 self.ssl_context.set_ciphers("DEFAULT")
             return super().connect()
 
-    for kind, n in ((stock, 1), (Changing, 3), (stock, 1)):
-        pools.ConnectionCls = kind
-        assert [get(URLS["valid"]) for _ in range(n)] == [200] * n
+    with logged("WARNING") as log:
+        for kind, n in ((stock, 1), (Changing, 3), (stock, 1)):
+            pools.ConnectionCls = kind
+            assert [get(URLS["valid"]) for _ in range(n)] == [200] * n
     # The first of them connects again, with a context of its own; the others do so at once.
     assert connected == ["Changing"] * 4
-    [warning] = log.said("WARNING")
+    [warning] = log.output
     assert "set_ciphers is refused" in warning
     stats = shared_context.stats()
     assert stats["own"] == {"it changes its context": 3}
@@ -611,31 +601,31 @@ def loads_of_adapters():
 def test_stats_and_the_log_say_who_shares_and_why_others_do_not():
     """After one connection of each kind."""
     shared_context.install()
-    log = Listening()
-    for verify in (True, True, PATHS["file"], False, PATHS["directory"], PATHS["corrupt"]):
-        get(URLS["valid"], verify=verify)
-    for told in ({"assert_hostname": "127.0.0.1"}, {"ssl_context": ssl.create_default_context()}):
-        with session("cured") as made:
-            made.adapters["https://"].poolmanager.connection_pool_kw.update(told)
-            outcome(made, URLS["valid"], verify=PATHS["file"] if "ssl_context" in told else True)
+    its_own = ssl.create_default_context()
+    with logged("INFO") as log:
+        for verify in (True, True, PATHS["file"], False, PATHS["directory"], PATHS["corrupt"]):
+            get(URLS["valid"], verify=verify)
+        for name, value in (("assert_hostname", "127.0.0.1"), ("ssl_context", its_own)):
+            with session("cured") as made:
+                made.adapters["https://"].poolmanager.connection_pool_kw[name] = value
+                outcome(made, URLS["valid"], verify=PATHS["file"] if value is its_own else True)
+    [said] = log.output
+    assert said.startswith("INFO") and "its files cannot be loaded" in said
     why = ("it was given ca_cert_dir", "its files cannot be loaded", "it was given assert_hostname",
            "it was given ssl_context")  # fmt: skip
     assert shared_context.stats() == {
         "contexts": 3, "loads": 2, "shared": 4, "own": dict.fromkeys(why, 1), "missing": [],
     }  # fmt: skip
-    [said] = log.said("INFO")
-    assert "its files cannot be loaded" in said
-    assert not log.said("WARNING")
 
 
 def test_an_error_that_was_not_expected_is_logged_and_leaves_requests_stock():
     """A connection for which no context can be looked up, since urllib3 has something odd."""
     shared_context.install()
-    log = Listening()
     urllib3.util.ssl_.DEFAULT_CIPHERS = ["a list"]
-    assert [get(URLS["valid"]), get(URLS["expired"])] == [200, SSL_ERROR]
+    with logged("DEBUG") as log:
+        assert [get(URLS["valid"]), get(URLS["expired"])] == [200, SSL_ERROR]
     assert shared_context.stats()["own"] == {"an unexpected error, see the log": 2}
-    assert len(log.said("WARNING")) == len(log.buffer) == 2
+    assert [record.levelname for record in log.records] == ["WARNING"] * 2
 
 
 def test_where_a_name_is_gone_requests_stays_stock_and_says_so():

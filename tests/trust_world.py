@@ -5,8 +5,6 @@ Real sockets and real TLS, in threads of the test's own process.
 
 import contextlib
 import datetime
-import json
-import select
 import socket
 import ssl
 import warnings
@@ -17,7 +15,9 @@ from urllib.parse import parse_qs, urlsplit
 import OpenSSL.crypto
 import trustme
 from cryptography.hazmat.primitives import serialization
-from here import Quiet, serving
+from here import serving
+
+from casebook.cases.certificates import hosts
 
 HOST = "127.0.0.1"
 NOW = datetime.datetime.now(datetime.UTC)
@@ -60,64 +60,31 @@ def world(folder: Path) -> Iterator[dict]:
         }
 
 
-class Pages(Quiet):
-    """/ answers with who asked; /to?url= redirects. One request for each connection."""
-
-    protocol_version, timeout, disable_nagle_algorithm = "HTTP/1.1", 30, True
+class Pages(hosts.Page):
+    """/ answers with whose certificate was shown; /to?url= redirects. A connection is kept for who
+    asks for that."""
 
     def do_GET(self):
         asked = urlsplit(self.path)
+        headers = {} if "keep" in asked.query else {"Connection": "close"}
         if asked.path == "/to":
-            self.send_response(302)
-            self.send_header("Location", parse_qs(asked.query)["url"][0])
-            body = b""
+            self.answer({}, 302, Location=parse_qs(asked.query)["url"][0], **headers)
         else:
-            self.send_response(200)
-            body = json.dumps({"shown": self._shown()}).encode()
-        self.send_header("Content-Length", str(len(body)))
-        if "keep" not in asked.query:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(body)
-
-    def _shown(self) -> str | None:
-        """The common name of the client's certificate."""
-        if not isinstance(self.connection, ssl.SSLSocket):
-            return None
-        certificate = self.connection.getpeercert() or {"subject": ()}
-        return dict(pair for group in certificate["subject"] for pair in group).get("commonName")
+            over_tls = isinstance(self.connection, ssl.SSLSocket)
+            self.answer({"shown": self.shown()} if over_tls else {}, **headers)
 
 
-class Proxy(Quiet):
-    """Forwards http, and opens a tunnel for CONNECT."""
-
-    timeout, disable_nagle_algorithm = 30, True
+class Proxy(hosts.Tunnel):
+    """Forwards http, too."""
 
     def do_GET(self):
+        self.close_connection = True
         asked = urlsplit(self.path)
         with socket.create_connection((asked.hostname, asked.port), timeout=30) as there:
             path = self.path.partition(asked.netloc)[2] or "/"
             there.sendall(f"GET {path} HTTP/1.0\r\nHost: {asked.netloc}\r\n\r\n".encode())
             while data := there.recv(65536):
                 self.wfile.write(data)
-
-    def do_CONNECT(self):
-        host, _, port = self.path.partition(":")
-        with socket.create_connection((host, int(port)), timeout=30) as there:
-            self.send_response(200)
-            self.end_headers()
-            self._relay(there)
-
-    def _relay(self, there: socket.socket) -> None:
-        ends = {self.connection: there, there: self.connection}
-        while True:
-            for end in select.select(list(ends), [], [], 30)[0] or [None]:
-                data = end.recv(65536) if end else b""
-                if not data:
-                    return
-                ends[end].sendall(data)
-                while isinstance(end, ssl.SSLSocket) and end.pending():
-                    ends[end].sendall(end.recv(65536))
 
 
 def contexts(root: trustme.CA, other: trustme.CA) -> dict[str, ssl.SSLContext | None]:
@@ -132,23 +99,44 @@ def contexts(root: trustme.CA, other: trustme.CA) -> dict[str, ssl.SSLContext | 
         "wrong host": presenting(issue("elsewhere.example")),
         "unknown issuer": presenting(other.issue_cert(HOST)),
         "whole chain": presenting(chain),
-        "intermediate missing": presenting(chain, chain.cert_chain_pems[:1]),
-        "self-signed": showing(alone.private_key_pem.bytes() + alone.cert_pem.bytes()),
+        "intermediate missing": showing(chain.private_key_pem, chain.cert_chain_pems[0]),
+        "self-signed": showing(alone.private_key_pem, alone.cert_pem),
         "TLS 1.0 only": old_tls(presenting(valid), ssl.TLSVersion.TLSv1),
         "TLS 1.1 only": old_tls(presenting(valid), ssl.TLSVersion.TLSv1_1),
         "http": None,
     }
 
 
+def presenting(certificate: trustme.LeafCert) -> ssl.SSLContext:
+    """A server's context that shows a certificate with its chain."""
+    return showing(certificate.private_key_and_cert_chain_pem)
+
+
+def showing(*pems: trustme.Blob) -> ssl.SSLContext:
+    """A server's context with a private key and certificates."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with trustme.Blob(b"".join(pem.bytes() for pem in pems)).tempfile() as path:
+        context.load_cert_chain(path)
+    return context
+
+
 def demanding(
-    root: trustme.CA, issuer: trustme.CA, newest: ssl.TLSVersion | None = None
+    root: trustme.CA, issuer: trustme.CA, newest: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED
 ) -> ssl.SSLContext:
     """A server's context that demands a client certificate of the root; its own is of `issuer`."""
     context = presenting(issuer.issue_cert(HOST))
     context.verify_mode = ssl.CERT_REQUIRED
-    if newest:
-        context.maximum_version = newest
+    context.maximum_version = newest
     root.configure_trust(context)
+    return context
+
+
+def old_tls(context: ssl.SSLContext, version: ssl.TLSVersion) -> ssl.SSLContext:
+    """The context, restricted to one version that OpenSSL itself no longer likes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.set_ciphers("ALL:@SECLEVEL=0")
+        context.minimum_version = context.maximum_version = version
     return context
 
 
@@ -198,26 +186,3 @@ def client_certificates(
         "a missing key": [alice, str(folder / "missing")],
         "no certificate": str(folder / "file"),
     }
-
-
-def presenting(certificate: trustme.LeafCert, chain: list | None = None) -> ssl.SSLContext:
-    """A server's context that shows a certificate, with its chain or only what is given."""
-    blobs = certificate.cert_chain_pems if chain is None else chain
-    return showing(b"".join(blob.bytes() for blob in [certificate.private_key_pem, *blobs]))
-
-
-def showing(pem: bytes) -> ssl.SSLContext:
-    """A server's context with a private key and certificates."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with trustme.Blob(pem).tempfile() as path:
-        context.load_cert_chain(path)
-    return context
-
-
-def old_tls(context: ssl.SSLContext, version: ssl.TLSVersion) -> ssl.SSLContext:
-    """The context, restricted to one version that OpenSSL itself no longer likes."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        context.set_ciphers("ALL:@SECLEVEL=0")
-        context.minimum_version = context.maximum_version = version
-    return context

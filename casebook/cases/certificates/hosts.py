@@ -17,6 +17,7 @@ import socket
 import ssl
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import trustme
@@ -50,12 +51,12 @@ class Hosts(contextlib.AbstractContextManager):
             folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="casebook-"))
             self.folder = Path(folder)
             self.ca_file = self.folder / "ca.pem"
-            self._authority = trustme.CA(key_type=trustme.KeyType.ECDSA)
+            self._authority = trustme.CA()
             self._authority.cert_pem.write_to_path(self.ca_file)
             context = self._context()
-            hosts = [opened.enter_context(_Server(_Page, context)) for _ in range(count)]
-            tunnels = [opened.enter_context(_Server(_Proxy)) for _ in range(proxies)]
-            desk = opened.enter_context(_Server(_Reception))
+            hosts = [opened.enter_context(Server(Page, context)) for _ in range(count)]
+            tunnels = [opened.enter_context(Server(Tunnel)) for _ in range(proxies)]
+            desk = opened.enter_context(Server(_Reception))
             desk.hosts = hosts
             self.urls, self.proxies = [each.url for each in hosts], [each.url for each in tunnels]
             self.reception = desk.url
@@ -67,33 +68,34 @@ class Hosts(contextlib.AbstractContextManager):
 
     def client_certificate(self, name: str) -> str:
         """The path of a new client certificate, with its key; its common name is `name`."""
-        issued = self._authority.issue_cert(
-            f"{name}.example", common_name=name, key_type=trustme.KeyType.ECDSA
-        )
+        issued = self._authority.issue_cert(f"{name}.example", common_name=name)
         path = self.folder / f"{name}.pem"
         issued.private_key_and_cert_chain_pem.write_to_path(path)
         return str(path)
 
     def _context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._authority.issue_cert(*NAMES, key_type=trustme.KeyType.ECDSA).configure_cert(context)
+        self._authority.issue_cert(*NAMES).configure_cert(context)
         self._authority.configure_trust(context)
         context.verify_mode = ssl.CERT_OPTIONAL
         context.num_tickets = 0  # each handshake is a full one
         return context
 
 
-class _Server(http.server.ThreadingHTTPServer):
-    """A server on a free port, over TLS where it has a context, until the block ends."""
+class Server(http.server.ThreadingHTTPServer):
+    """A server on a free port, in threads of this process, until the block ends.
 
-    daemon_threads = True
-    request_queue_size = 128
+    handler: as of http.server, or any function of a connection; over TLS where there is a context.
+    url: without a slash at its end.
+    """
 
-    def __init__(self, handler: type, context: ssl.SSLContext | None = None):
+    request_queue_size = 1024
+
+    def __init__(self, handler: Callable, context: ssl.SSLContext | None = None):
         super().__init__((ADDRESS, 0), handler)
         self.context = context
         self.url = f"http{'s' if context else ''}://{ADDRESS}:{self.server_port}"
-        self.hosts: list[_Server] = []
+        self.hosts: list[Server] = []
         self._kept: set[socket.socket] = set()
         self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
@@ -125,34 +127,40 @@ class _Server(http.server.ThreadingHTTPServer):
                 # Not that of TLS, which belongs to the connection's thread.
                 socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
-    def handle_error(self, request, client_address):
-        pass  # whatever went wrong, the client sees it and says so
 
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answers in JSON, and logs nothing."""
 
-class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_):
         pass
 
-    def answer(self, what: dict) -> None:
+    def answer(self, what: dict, status: int = 200, **headers: str) -> None:
+        """A whole response."""
         body = json.dumps(what).encode()
-        self.send_response(200)
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
 
-class _Page(_Handler):
+class Page(Handler):
     """Every page says whose certificate was shown; the connection is kept."""
 
     def do_GET(self):
+        self.answer({"shown": self.shown()})
+
+    def shown(self) -> str:
+        """The common name of the client's certificate, or NOBODY."""
         certificate = self.connection.getpeercert() or {"subject": ()}
         parts = dict(pair for group in certificate["subject"] for pair in group)
-        self.answer({"shown": parts.get("commonName", NOBODY)})
+        return parts.get("commonName", NOBODY)
 
 
-class _Reception(_Handler):
+class _Reception(Handler):
     """A POST closes what is open at the hosts."""
 
     def do_POST(self):
@@ -162,8 +170,8 @@ class _Reception(_Handler):
         self.answer({})
 
 
-class _Proxy(_Handler):
-    """Opens a tunnel for CONNECT, and passes on what comes from either end."""
+class Tunnel(Handler):
+    """A proxy: opens a tunnel for CONNECT, and passes on what comes from either end."""
 
     def do_CONNECT(self):
         self.close_connection = True
@@ -174,7 +182,7 @@ class _Proxy(_Handler):
             ends = {self.connection: there, there: self.connection}
             while ready := select.select(list(ends), [], [], PATIENCE_S)[0]:
                 for end in ready:
-                    data = end.recv(65536)
+                    data = end.recv(65536)  # whole records of TLS, so that none is left inside
                     if not data:
                         return
                     ends[end].sendall(data)
