@@ -1,9 +1,11 @@
 """Charts: what they say, that it can be read, and that nothing recorded passes for live."""
 
+import ast
 import inspect
 import itertools
 import re
 from functools import cache
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -324,7 +326,16 @@ def _boxes(svg: str) -> list[tuple[str, float, float, float]]:
 def test_each_kind_of_chart_is_looked_at_here():
     asked = set(re.findall(r"charts\.(\w+)\(", inspect.getsource(every_chart)))
     # Two have a page of their own to stand on (tests/test_explorer.py, tests/test_snakeviz.py).
-    assert set(charts.__all__) - asked == {"explorer", "ProfilePage"}
+    apart = {"explorer", "ProfilePage"}
+    assert set(charts.__all__) - asked == apart, "a chart has a call in every_chart()"
+    made = {
+        each.name
+        for path in Path(charts.__file__).parent.glob("*.py")
+        for each in ast.parse(path.read_text()).body
+        if isinstance(each, ast.FunctionDef) and ast.unparse(each.returns or each) == "Chart"
+    }
+    unnamed = made - {"chart"} - set(charts.__all__)
+    assert not unnamed, f"charts/__init__.py does not name {unnamed}"
 
 
 def test_no_text_leaves_its_drawing_or_lies_on_another():

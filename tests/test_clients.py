@@ -49,7 +49,13 @@ def stack_of(client):
 EVERYWHERE = [(stack_of(client), client) for client in clients.files()]
 EVERYWHERE += [("stage-1-py27", "requests"), ("stage-1-py27", "grequests")]
 EVERYWHERE += [("stage-2-py27", "grequests")]
-everywhere = pytest.mark.parametrize(("stack", "client"), EVERYWHERE)
+everywhere = pytest.mark.parametrize(
+    ("stack", "client"),
+    [
+        pytest.param(*each, id=f"{each[0]}-{clients.file_of(each[1]).stem}-{each[1]}")
+        for each in EVERYWHERE
+    ],
+)
 
 
 @everywhere
@@ -58,6 +64,7 @@ def test_each_runs_by_itself(stack, client, https):
     script = clients.file_of(client)
     said = python_in(stack, script, https.url, "2", https.ca_file)
     assert said.returncode == 0, said.stderr
+    assert said.stdout, f"{script.name} does nothing when it is run by itself"
     assert https.counters()["requests"] == 2
     assert re.fullmatch(r"[12]\.\d\d s", said.stdout.splitlines()[-1])
 
@@ -124,6 +131,7 @@ def test_a_server_of_another_authority_is_refused(stack, client, https, tmp_path
     trustme.CA().cert_pem.write_to_path(other)
     for told in ({"verify": str(other)}, {"verify": True, "bundle": str(other)}):
         failure = ask(stack, https, client=client, **told)["failure"]
+        assert failure, f"{client} accepts a stranger's certificate: does it pass `verify` on?"
         assert failure["page"] == 0
         assert re.search("verify failed|unable to get local issuer", failure["message"])
         assert str(tmp_path) not in failure["message"]

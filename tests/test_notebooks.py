@@ -49,6 +49,7 @@ def python_of(cell: str) -> str:
 
 
 def test_all_notebooks_are_chapters() -> None:
+    assert set(Book(places.ROOT).notebooks()) == {*NOTEBOOKS}, "a chapter has a line in _toc.yml"
     assert Book(places.ROOT).notebooks() == NOTEBOOKS
 
 
@@ -67,7 +68,9 @@ def test_is_valid_runs_anywhere_installs_nothing_and_opens_with_its_only_title(p
 def test_are_committed_without_outputs() -> None:
     """`nbstripout --keep-id` would change nothing."""
     checked = run(sys.executable, "-m", "nbstripout", "--keep-id", "--verify", *NOTEBOOKS)
-    assert checked.returncode == 0, f"{checked.stdout}\nrun: nbstripout --keep-id notebooks/*.ipynb"
+    assert checked.returncode == 0, (
+        f"{checked.stdout}\nrun: .venv/bin/nbstripout --keep-id notebooks/*.ipynb"
+    )
 
 
 def test_nothing_is_defined_in_two_notebooks() -> None:
@@ -181,18 +184,23 @@ def test_the_story_comes_first(path: Path) -> None:
 def test_each_cell_is_of_one_kind_and_folded_by_it(path: Path) -> None:
     for _, cell in code_of(path):
         kinds = [tag for tag in tags_of(cell) if tag in KINDS]
-        assert len(kinds) == 1, f"{cell.id}: {kinds}\n{cell.source}"
+        assert len(kinds) == 1, f"tag {cell.id} as one of {KINDS}, not {kinds}:\n{cell.source}"
         hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False)
         folded = kinds != ["mechanism"]
-        assert ("hide-input" in tags_of(cell), hidden) == (folded, folded), cell.id
+        assert ("hide-input" in tags_of(cell), hidden) == (folded, folded), (
+            f"{cell.id}: evidence and plumbing, and only they, have the tag hide-input and the "
+            "metadata jupyter.source_hidden = true"
+        )
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_all_checks_stand_folded_at_the_end(path: Path) -> None:
     checks = re.compile(rf"^## {CHECKS}$", re.M)
-    (heading,) = [cell for _, cell in story(path) if checks.search(cell.source)]
+    headings = [cell for _, cell in story(path) if checks.search(cell.source)]
+    assert len(headings) == 1, f"one Markdown cell begins with: ## {CHECKS}"
+    heading = headings[0]
     assert heading.source.startswith(f"## {CHECKS}\n") or heading.source == f"## {CHECKS}"
-    assert heading.metadata["jp-MarkdownHeadingCollapsed"] is True
+    assert heading.metadata.get("jp-MarkdownHeadingCollapsed") is True, "collapse that heading"
     cells = read(path).cells
     after = cells[[cell.id for cell in cells].index(heading.id) + 1 :]
     assert not [cell for cell in after if cell.source.startswith(("# ", "## "))]

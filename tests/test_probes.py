@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from here import environment, python_in
 
-from casebook import clients, server
+from casebook import clients, places, server
 from casebook.places import PROBES
 from casebook.runs.bench import ask_probe
 from casebook.runs.measure import measure_runs
@@ -20,6 +20,25 @@ CONCURRENT = ["stage-1-py27", "stage-3-py27", "stage-1-py37", "stage-4-py37", "s
 #: Stacks that differ in nothing from `import grequests`, as the client by itself has it.
 PLAIN = ["stage-1-py27", "stage-2-py27", "stage-1-py37", "stage-2-py37", "stage-1-today"]
 EVENTS = ["connect", "handshake", "send", "wait", "receive"]
+
+
+#: Which of some files Python cannot read.
+UNREADABLE = """
+import sys
+for path in sys.argv[1:]:
+    try:
+        compile(open(path).read(), path, "exec")
+    except SyntaxError as error:
+        print(error)
+"""
+
+
+def test_python_2_can_read_each_probe_that_does_not_say_otherwise():
+    every = {path: path.read_text() for path in [*PROBES.glob("*.py"), places.DOCTOR]}
+    for_it = [path for path, text in every.items() if "on Python 3.7 and newer" not in text]
+    assert len(for_it) > 15
+    said = python_in("stage-1-py27", "-c", UNREADABLE, *for_it)
+    assert (said.stdout, said.stderr) == ("", "")
 
 
 def ask(name, target, gather=(), n=5, delay_s=0.1, client="grequests", **other):

@@ -41,9 +41,8 @@ def test_only_stage_4_is_patched():
 
 @pytest.mark.parametrize("stack", STACKS, ids=lambda stack: stack.name)
 def test_each_stack_is_complete(stack):
-    assert stack.python in ("2.7", "3.7", "today", "here")
     assert bool(stack.lock) == (stack.python != "here")
-    assert set(stack.steps) <= set(steps.STEPS)
+    assert not set(stack.steps) - set(steps.STEPS), f"no such steps; there are {[*steps.STEPS]}"
     assert stack.client in ("", *clients.files())
     assert stack.colour in ("", *colours.COLOURS)
     assert stack.steps or stack.client not in ("grequests", "requests", "threads")
@@ -52,6 +51,26 @@ def test_each_stack_is_complete(stack):
         row = PUBLISHED[stack.says["id"]]
         assert (row["metric"], row["value"]) == ("verdict", stack.says["verdict"])
         assert row["python"] == stack.python and row["system"].split()[0] in stack.name
+
+
+ROW = '[[stack]]\nname = "mine"\npython = "today"\nabout = "Mine."\n'
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (ROW + ROW, "two rows with the name mine"),
+        (ROW.replace("today", "3.12"), "mine: Python '3.12'; choose one of: 2.7, 3.7, today, here"),
+        (ROW + 'colours = "red"\n', "unexpected keyword argument 'colours'"),
+        (ROW.replace("about", "#"), "missing .* 'about'"),
+        (ROW + "steps = [\n", "env/stacks.toml: .*end of document"),
+    ],
+)
+def test_a_table_that_is_none_is_refused(table, said, tmp_path, monkeypatch):
+    monkeypatch.setattr(stacks, "TABLE", tmp_path / "stacks.toml")
+    stacks.TABLE.write_text(table)
+    with pytest.raises(UsageError, match=said):
+        stacks.load.__wrapped__()
 
 
 def test_each_published_verdict_has_its_stack():
@@ -99,7 +118,9 @@ def test_each_lock_comes_from_the_table_and_each_stack_has_one():
 def test_a_stack_without_its_lock_says_what_writes_it():
     new = replace(stacks.get("stage-1-today"), name="new-today", lock="new-1.0-today")
     with pytest.raises(UsageError, match=r"`python -m casebook.stacks.locks new-1.0-today`"):
-        environments.status(new)
+        environments.ensure(new)
+    state = environments.status(new)  # and no list of stacks is stopped by it
+    assert (state["state"], state["packages"]) == ("no lock", {})
 
 
 @pytest.mark.parametrize(

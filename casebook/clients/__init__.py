@@ -40,5 +40,8 @@ def name_of(client: str) -> str:
 
 
 def file_of(client: str) -> Path:
-    """The file of a client. Raises UsageError as `name_of`."""
-    return files()[name_of(client)]
+    """The file of a client. Raises UsageError as `name_of`, and where it cannot be measured."""
+    path = files()[name_of(client)]
+    if "\ndef fetch(urls, verify):" not in path.read_text(encoding="utf-8"):
+        raise UsageError(f"casebook/clients/{path.name} has no function fetch(urls, verify)")
+    return path

@@ -9,6 +9,9 @@ from pathlib import Path
 from casebook import face, places
 from casebook.errors import UsageError
 
+#: What a stack may run on.
+PYTHONS = ("2.7", "3.7", "today", "here")
+
 #: What the environments offer beside the table: see there.
 __getattr__, __dir__ = face.of(
     __name__,
@@ -66,9 +69,21 @@ def pins(lock_text: str) -> dict[str, str]:
 
 @cache
 def load() -> dict[str, Stack]:
-    """All stacks by name, in the order of the table."""
-    rows = tomllib.loads(TABLE.read_text())["stack"]
-    return {row["name"]: Stack(**row | {"steps": tuple(row.get("steps", ()))}) for row in rows}
+    """All stacks by name, in the order of the table. UsageError for a table that is none."""
+    try:
+        rows = tomllib.loads(TABLE.read_text())["stack"]
+        made = [Stack(**row | {"steps": tuple(row.get("steps", ()))}) for row in rows]
+    except (tomllib.TOMLDecodeError, TypeError) as error:  # a key too many, or too few
+        raise UsageError(f"env/stacks.toml: {error}") from error
+    found: dict[str, Stack] = {}
+    for stack in made:
+        if stack.name in found:
+            raise UsageError(f"env/stacks.toml has two rows with the name {stack.name}")
+        if stack.python not in PYTHONS:
+            known = ", ".join(PYTHONS)
+            raise UsageError(f"{stack.name}: Python {stack.python!r}; choose one of: {known}")
+        found[stack.name] = stack
+    return found
 
 
 def get(name: str) -> Stack:

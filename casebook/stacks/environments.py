@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from casebook import places
-from casebook.errors import EnvironmentFailed, MissingInterpreter
+from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
 from casebook.stacks import Stack, installation, interpreters
 from casebook.stacks.installation import Place
 
@@ -123,13 +123,17 @@ def status(stack: Stack) -> dict:
     """What there is of a stack, without making anything.
 
     Keys: name, python (wanted), interpreter (version found, or None), state ("ready", "stale",
-    "missing", "half-made", "no interpreter"), environment (its name), packages (name to version),
-    steps, patch, says, about, and executable (path of the environment's Python, or None).
+    "missing", "half-made", "no interpreter", "no lock"), environment (its name), packages (name to
+    version), steps, patch, says, about, and executable (path of the environment's Python, or None).
     """
     row: dict[str, Any] = {"name": stack.name, "python": stack.python, "interpreter": None}
     row |= {"state": "no interpreter", "environment": ""}
-    names = ("packages", "steps", "patch", "says", "about")
-    row |= {name: getattr(stack, name) for name in names} | {"executable": None}
+    names = ("steps", "patch", "says", "about")
+    row |= {name: getattr(stack, name) for name in names} | {"packages": {}, "executable": None}
+    try:
+        row["packages"] = stack.packages
+    except UsageError:
+        return row | {"state": "no lock"}
     if interpreter := interpreters.find(stack.python):
         place = Place(stack, interpreter)
         row |= {"interpreter": interpreter.version, "state": place.state()}
