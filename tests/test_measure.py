@@ -7,7 +7,7 @@ from casebook import places, server, stacks
 from casebook.cases import reference_run
 from casebook.cases.verdicts_under_load import busy_cores
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
-from casebook.runs import analysis, measure
+from casebook.runs import analysis, measure, run_record
 
 SERIAL = {
     *("stage-2-py27", "stage-2-py37", "stage-3-py37", "stage-3-today", "requests-2.23-py37"),
@@ -121,4 +121,6 @@ def test_a_build_reuses_a_measurement_and_a_reader_measures_anew(monkeypatch, tm
 def test_verdicts_on_a_busy_machine_are_all_right(name, many):
     with busy_cores(True):
         measured = measure.measure_runs([name], n=[10], delay_s=0.1, repeats=many)
-    assert [run.verdict for run in measured] == [VERDICTS[name]] * many
+    # Noise can hide that a run was concurrent, so that it cannot be told; it never turns one round.
+    assert {run.verdict for run in measured} <= {VERDICTS[name], analysis.BETWEEN}
+    assert analysis.verdict_of(run_record.frame(measured)) == VERDICTS[name]
