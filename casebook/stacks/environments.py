@@ -127,9 +127,9 @@ def status(stack: Stack) -> dict:
     version), steps, patch, says, about, and executable (path of the environment's Python, or None).
     """
     row: dict[str, Any] = {"name": stack.name, "python": stack.python, "interpreter": None}
-    row |= {"state": "no interpreter", "environment": ""}
+    row |= {"state": "no interpreter", "environment": "", "packages": {}}
     names = ("steps", "patch", "says", "about")
-    row |= {name: getattr(stack, name) for name in names} | {"packages": {}, "executable": None}
+    row |= {name: getattr(stack, name) for name in names} | {"executable": None}
     try:
         row["packages"] = stack.packages
     except UsageError:
