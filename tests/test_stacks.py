@@ -61,8 +61,8 @@ ROW = '[[stack]]\nname = "mine"\npython = "today"\nabout = "Mine."\n'
     [
         (ROW + ROW, "two rows with the name mine"),
         (ROW.replace("today", "3.12"), "mine: Python '3.12'; choose one of: 2.7, 3.7, today, here"),
-        (ROW + 'colours = "red"\n', "unexpected keyword argument 'colours'"),
-        (ROW.replace("about", "#"), "missing .* 'about'"),
+        (ROW + 'colours = "red"\n', "toml, mine: .* unexpected keyword argument 'colours'"),
+        (ROW.replace("about", "#"), "toml, mine: .* missing .* 'about'"),
         (ROW + "steps = [\n", "env/stacks.toml: .*end of document"),
     ],
 )

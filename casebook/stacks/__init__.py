@@ -72,11 +72,14 @@ def load() -> dict[str, Stack]:
     """All stacks by name, in the order of the table. UsageError for a table that is none."""
     try:
         rows = tomllib.loads(TABLE.read_text())["stack"]
-        made = [Stack(**row | {"steps": tuple(row.get("steps", ()))}) for row in rows]
-    except (tomllib.TOMLDecodeError, TypeError) as error:  # a key too many, or too few
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"env/stacks.toml: {error}") from error
     found: dict[str, Stack] = {}
-    for stack in made:
+    for row in rows:
+        try:
+            stack = Stack(**row | {"steps": tuple(row.get("steps", ()))})
+        except TypeError as error:  # a key too many, or too few
+            raise UsageError(f"env/stacks.toml, {row.get('name', row)}: {error}") from error
         if stack.name in found:
             raise UsageError(f"env/stacks.toml has two rows with the name {stack.name}")
         if stack.python not in PYTHONS:

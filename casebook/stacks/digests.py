@@ -57,16 +57,12 @@ def _contents(paths: Iterable[Path]) -> list[str]:
     return sorted(hashlib.sha256(content).hexdigest() for content in contents)
 
 
-def _parsed(source: str | bytes) -> ast.Module:
-    with _parsing:
-        return ast.parse(source)
-
-
 @cache
 def _code(source: bytes) -> bytes:
     """What Python code says to the interpreter: no layout, no comments, no docstrings, and not in
     which of our modules a name is found."""
-    tree = _parsed(source)
+    with _parsing:
+        tree = ast.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
