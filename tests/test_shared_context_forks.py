@@ -4,7 +4,7 @@ import here
 import pytest
 from trust_runs import NEWEST, nightly
 
-from casebook.runs import trust
+from casebook.cases.fetching import trust
 
 pytestmark = nightly
 
@@ -31,7 +31,7 @@ for _ in range(int(children)):
     if child == 0:
         signal.alarm(10)  # one that waits for a lock that nobody holds any more
         left = shared_context._left_by_parent[-1] if kind == "kept" else {}
-        shared_context._contexts = dict(left)
+        shared_context._slots = dict(left)
         os._exit(0 if ask() else 1)
     answered += os.waitpid(child, 0)[1] == 0
 print(answered)

@@ -5,26 +5,23 @@ import re
 import shutil
 
 import pytest
-from trust_runs import HERE, NEWEST, OLDEST, every_release, run, site_packages
+from trust_runs import HERE, NEWEST, OLDEST, PRELOADED, releases, run, site_packages
 
 SCRIPT = "trust_tasks.py"
 SEALED = "a_responses_socket_carries_a_context_that_refuses_to_change"
-GONE = "where_a_name_is_gone_requests_stays_stock_and_says_so"
+UNTRIED = "with_releases_that_were_not_tried_requests_stays_stock_and_says_so"
 ZIP, INJECTED = "certifi_in_a_zip_archive", "stage-2-injected-today"
 #: In one stack alone: which, the test, and what is asked of trust_client.py.
 IN_ONE = [
     (NEWEST, "only_so_many_contexts_are_kept_and_the_least_recently_used_goes_first", {}),
-    (NEWEST, "a_limit_that_a_connection_sets_late_is_kept", {}),
     (NEWEST, "a_manager_that_allows_a_proxy_another_name_keeps_doing_so", {}),
     (NEWEST, "a_later_sslkeylogfile_is_written_to_as_ever", {}),
-    (NEWEST, "an_error_that_was_not_expected_is_logged_and_leaves_requests_stock", {}),
+    (NEWEST, "an_error_that_was_not_expected_ends_the_connection", {}),
     (OLDEST, "other_ciphers_in_urllib3s_variable_make_another_context", {}),
-    (INJECTED, "no_context_of_pyopenssls_for_others_as_it_compares_no_names", {"inject": True}),
-    (INJECTED, SEALED, {"inject": True}),
+    (INJECTED, "pyopenssls_contexts_are_not_shared", {"inject": True}),
+    (PRELOADED[-1], "what_requests_preloaded_is_left_to_it", {}),
     (NEWEST, "truststores_contexts_are_not_shared", {"beside": "truststore-today"}),
-    (NEWEST, "httpx_and_urllib3_take_a_shared_context_too", {"beside": "httpx-today"}),
-    (NEWEST, GONE, {"remove": "urllib3.util.ssl_:resolve_cert_reqs"}),
-    (NEWEST, GONE, {"remove": "requests.adapters:HTTPAdapter.proxy_manager_for"}),
+    (NEWEST, UNTRIED, {"release": "2.99.0"}),
 ]
 #: In every release, under gevent, and so all the others without it.
 UNDER_GEVENT = ("greenlets_share", SEALED)
@@ -40,7 +37,7 @@ def inside(world, cure):
     return lambda stack, name, **asked: run(stack, SCRIPT, f"test_{name}", world, cure, **asked)
 
 
-@every_release
+@releases(but=PRELOADED)
 @pytest.mark.parametrize(("name", "asked"), IN_EVERY)
 def test_in_every_release(inside, stack, name, asked):
     inside(stack, name, **asked)
@@ -51,7 +48,7 @@ def test_in_one_stack(inside, stack, name, asked):
     inside(stack, name, **asked)
 
 
-@every_release
+@releases(but=PRELOADED)
 def test_with_certifi_in_a_zip_archive(inside, stack, world, tmp_path):
     shutil.copytree(site_packages(stack) / "certifi", tmp_path / "certifi")
     shutil.copy(world["paths"]["certifi"], tmp_path / "certifi" / "cacert.pem")

@@ -5,9 +5,9 @@ import ssl
 import pytest
 
 from casebook import stacks
+from casebook.cases.fetching import trust
+from casebook.cases.fetching.measure import measure
 from casebook.errors import UsageError
-from casebook.runs import trust
-from casebook.runs.measure import measure
 
 NEWEST, CURED = "requests-2.34.2-today", "cured-today"
 N = 6

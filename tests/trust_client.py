@@ -7,7 +7,6 @@ shared_context.py is the first argument. Out: what the function returns, as JSON
 """
 
 # ruff: noqa: UP031, E402 - the order of what happens here is what it is about
-import importlib
 import json
 import sys
 import threading
@@ -15,8 +14,6 @@ import traceback
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from operator import attrgetter
-from types import SimpleNamespace
 
 sys.path.insert(0, sys.argv[1])
 ASKED = json.load(sys.stdin)
@@ -63,10 +60,8 @@ for _name, _what in (("load_verify_locations", "bundles"), ("load_default_certs"
 import requests
 import urllib3
 
-if ASKED.get("remove"):  # as a later release might
-    _module, _, _name = ASKED["remove"].partition(":")
-    _place, _, _name = ("module." + _name).rpartition(".")
-    delattr(attrgetter(_place)(SimpleNamespace(module=importlib.import_module(_module))), _name)
+if ASKED.get("release"):  # as if a later urllib3 were here
+    urllib3.__version__ = ASKED["release"]
 
 with warnings.catch_warnings(record=True) as SAID:
     warnings.simplefilter("always")

@@ -50,10 +50,8 @@ def matrix():
         for name, *asked in asks(route):
             came = [cell(kind, proxies, *asked) for kind in ("stock", "cured")]
             cells["%s / %s" % (route or "direct", name)] = came
-    contexts = [each.context for each in getattr(shared_context, "_contexts", {}).values()]
-    shared = sorted({type(each).__mro__[1].__name__ for each in contexts})
-    return {"cells": cells, "shared": shared, "contexts": len(contexts),
-            "missing": getattr(shared_context, "MISSING", [])}  # fmt: skip
+    stats = getattr(shared_context, "stats", dict)()
+    return {"cells": cells, "stats": stats}
 
 
 def asks(route):

@@ -1,5 +1,7 @@
 """Runs the client scripts beside this file inside stacks' environments."""
 
+import contextlib
+import importlib.util
 import json
 import os
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 
 from casebook import places
 from casebook.cases.reference_run import TIME_MACHINE
+from casebook.stacks import installers
 
 #: The mark of what is only breadth: for make test-nightly, or any run with CASEBOOK_NIGHTLY=1.
 nightly = () if os.environ.get("CASEBOOK_NIGHTLY") == "1" else pytest.mark.nightly
@@ -16,16 +19,53 @@ nightly = () if os.environ.get("CASEBOOK_NIGHTLY") == "1" else pytest.mark.night
 #: The releases that load when they are imported.
 PRELOADED = ("requests-2.32.2-today", "requests-2.32.4-today")
 OLDEST, *_, NEWEST = TIME_MACHINE
-#: Three of them in every run.
-every_release = pytest.mark.parametrize(
-    "stack",
-    [
-        pytest.param(name, marks=() if name in (OLDEST, PRELOADED[-1], NEWEST) else nightly)
-        for name in TIME_MACHINE
-    ],
-)
+
+
+def releases(but=()):
+    """Run a test with all of them, and three in every run."""
+    return pytest.mark.parametrize(
+        "stack",
+        [
+            pytest.param(name, marks=() if name in (OLDEST, PRELOADED[-1], NEWEST) else nightly)
+            for name in TIME_MACHINE
+            if name not in but
+        ],
+    )
+
+
+every_release = releases()
 CURE = places.CURE
+#: The cure as a module of its own, for the releases that it knows.
+_spec = importlib.util.spec_from_file_location("shared_context", CURE)
+KNOWN = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(KNOWN)
 HERE = Path(__file__).parent
+
+
+def with_releases(of_requests: str, of_urllib3: str, script: str, cure: Path, **asked) -> dict:
+    """What a client script answers beside two releases, with the cure in a folder."""
+    # urllib3 before 1.26 does not run with today's Python.
+    stack = "stage-2-py37" if of_urllib3 < "1.26" else "stage-2-injected-today"
+    python = here.environment(stack).python
+    chosen = {"requests": of_requests, "urllib3": of_urllib3}
+    path = os.pathsep.join(installed(*each, python) for each in chosen.items())
+    told, variables = json.dumps(asked), {"PYTHONPATH": path}
+    done = here.python_in(stack, HERE / script, cure, input=told, variables=variables, timeout=900)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def installed(package: str, release: str, python: Path) -> str:
+    """The folder in which a release is installed, once."""
+    place = places.LOCAL / "releases" / f"{package}-{release}"
+    if not place.exists():
+        making = Path(f"{place}.{os.getpid()}")  # another run of the tests may make it too
+        install = installers.uv("pip", "install", "--target", making, "--no-deps")
+        done = here.run(*install, "--python", python, f"{package}=={release}")
+        assert done.returncode == 0, done.stderr
+        with contextlib.suppress(OSError):
+            making.rename(place)
+    return str(place)
 
 
 def site_packages(stack: str) -> Path:

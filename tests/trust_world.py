@@ -57,6 +57,7 @@ def world(folder: Path) -> Iterator[dict]:
             "hosts": [url(Pages, kinds["valid"]) for _ in range(10)],
             "certs": client_certificates(folder, root, other),
             "paths": bundles(folder, root, other),
+            "servers": servers(folder, root, other),
         }
 
 
@@ -160,6 +161,15 @@ def bundles(folder: Path, root: trustme.CA, other: trustme.CA) -> dict[str, str]
     return {name: str(folder / name) for name in names}
 
 
+def servers(folder: Path, root: trustme.CA, other: trustme.CA) -> dict[str, str]:
+    """The files of a server's certificate with its key, by who issued it."""
+    paths = {}
+    for name, issuer in {"root": root, "other": other}.items():
+        path = paths[name] = folder / f"server-of-{name}.pem"
+        issuer.issue_cert(HOST).private_key_and_cert_chain_pem.write_to_path(path)
+    return {name: str(path) for name, path in paths.items()}
+
+
 def client_certificates(
     folder: Path, root: trustme.CA, other: trustme.CA
 ) -> dict[str, str | list[str]]:
@@ -176,6 +186,12 @@ def client_certificates(
     locked = folder / "locked-key"
     secret = serialization.BestAvailableEncryption(b"secret")
     locked.write_bytes(key.private_bytes(PEM, PKCS8, secret))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # only pyOpenSSL encrypts with nothing
+        form = OpenSSL.crypto.FILETYPE_PEM
+        pkey = OpenSSL.crypto.load_privatekey(form, Path(alice).read_bytes())
+        unlocked = OpenSSL.crypto.dump_privatekey(form, pkey, "aes-128-cbc", b"")
+    (folder / "key-locked-with-nothing").write_bytes(unlocked)
     return {
         "alice": alice,
         "bob": bob,
