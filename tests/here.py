@@ -2,6 +2,7 @@
 
 import contextlib
 import http.server
+import shutil
 import ssl
 import subprocess
 import sys
@@ -26,6 +27,12 @@ def environment(name: str) -> environments.Environment:
         if stack.python in environments.required():
             raise
         pytest.skip(str(error))
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    """The mark of a test that skips where a program is missing and may be."""
+    missing = shutil.which(program) is None and program not in environments.required()
+    return pytest.mark.skipif(missing, reason=f"{program} is not on the PATH")
 
 
 def python_in(name: str, *arguments: object, **more) -> subprocess.CompletedProcess:

@@ -1,11 +1,7 @@
 """The reference run: everything measured in full mode on one machine, kept under data/."""
 
 import json
-import os
-import platform
-import re
 import shutil
-import ssl
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +10,20 @@ from typing import Any
 import pandas as pd
 
 from casebook import places, stacks
-from casebook.cases import explorer, near_limit, verdicts_under_load
 from casebook.cases.bookstore import visits
 from casebook.cases.certificates import counts, handshakes, loading
+from casebook.cases.fetching import (
+    explorer,
+    modes,
+    near_limit,
+    observations,
+    run_record,
+    trust,
+    verdicts_under_load,
+)
+from casebook.cases.fetching.measure import measure_runs, observe
 from casebook.errors import UsageError
-from casebook.runs import decisions, measurements, modes, observations, reference, run_record, trust
-from casebook.runs.measure import measure_runs, observe
+from casebook.laboratory import decisions, machines, measurements, reference
 from casebook.stacks import digests, environments
 from casebook.words import LIVE
 
@@ -156,24 +160,7 @@ def describe_machine(versions: dict[str, dict]) -> dict[str, Any]:
 
     versions: stack name -> package versions.
     """
-    return {
-        "recorded_at": measurements.now(),
-        "commit": measurements.commit(),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "system": platform.system(),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-        "openssl": ssl.OPENSSL_VERSION,
-        "stacks": versions,
-    }
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    text = cpuinfo.read_text() if cpuinfo.exists() else ""
-    found = re.search(r"^model name\s*: (.+)", text, re.M)
-    return found[1].strip() if found else platform.processor() or platform.machine()
+    return machines.describe() | {"recorded_at": measurements.now(), "stacks": versions}
 
 
 def record(only: list[str] | None = None) -> None:
@@ -233,3 +220,18 @@ def _measured(chosen: list[str]) -> tuple[pd.DataFrame, dict[str, dict]]:
         table = pd.concat([table, limit]) if measured else limit
         versions[near_limit.GO] = {"go": digests.tool("go")}
     return table.assign(key=""), versions
+
+
+def reference_machine() -> machines.Machine:
+    """The reference machine (data/reference/) as one like the others: its runs, and no findings,
+    because it recorded none."""
+    counted = [f"counters_{name}" for name in run_record.COUNTERS]
+    known = reference.rows("runs")
+    plain = known.astype(object).where(known.notna(), None).to_dict("records")
+    answers = [
+        {name: value for name, value in row.items() if name not in counted}
+        | {"counters": {name: row[f"counters_{name}"] for name in run_record.COUNTERS}}
+        for row in plain
+    ]
+    about = {name: said for name, said in reference.machine().items() if name in machines.ABOUT}
+    return machines.Machine("reference", about | machines.steadiness(answers), answers)

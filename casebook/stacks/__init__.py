@@ -32,13 +32,13 @@ class Stack:
     about: str
     #: Name of env/locks/<lock>.txt; empty for "here". Stacks may share a lock.
     lock: str = ""
-    #: Names of the steps of casebook/probes/steps.py, in order.
+    #: Names of the steps of casebook/cases/fetching/probes/steps.py, in order.
     steps: tuple[str, ...] = ()
     #: File name in env/patches, or empty.
     patch: str = ""
     #: {"id": row of data/published.csv, "verdict": "fast" or "slow"}, or {}.
     says: dict[str, str] = field(default_factory=dict, hash=False)
-    #: Who fetches unless something else is asked for (casebook/clients); empty where
+    #: Who fetches unless something else is asked for (casebook/cases/fetching/clients); empty where
     #: the environment is for another experiment and no client of the lab server.
     client: str = "grequests"
     #: A name in casebook.colours.COLOURS; empty where the stack's own name says it.

@@ -7,7 +7,7 @@ import os
 import shutil
 import threading
 from collections.abc import Collection, Iterable
-from functools import cache
+from functools import cache, lru_cache
 from modulefinder import ModuleFinder
 from pathlib import Path
 from types import ModuleType
@@ -91,10 +91,20 @@ def executed(script: Path, without: Collection[str] = ()) -> list[Path]:
     without: names of modules that this kind of run does not execute. What else lies in the folder
     does not count, so that a new module makes no old measurement stale.
     """
+    beside = (each.stat() for each in sorted(script.parent.glob("*.py")))
+    seen = tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in beside)
+    return list(_executed(script, frozenset(without), seen))
+
+
+@lru_cache(maxsize=64)
+def _executed(
+    script: Path, without: frozenset[str], seen: tuple[tuple[int, ...], ...]
+) -> tuple[Path, ...]:
+    """As `executed`, remembered as long as the folder's files are as they were seen."""
     finder = ModuleFinder([str(script.parent)], excludes=without)
     finder.run_script(str(script))
     found: Any = finder.modules.values()  # which have no __file__ in their stubs
-    return [Path(each.__file__) for each in found if each.__file__]
+    return tuple(Path(each.__file__) for each in found if each.__file__)
 
 
 @cache

@@ -7,7 +7,6 @@ thrown away and made again.
 
 import fcntl
 import os
-import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -18,7 +17,7 @@ from typing import Any
 
 from casebook import places
 from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
-from casebook.stacks import Stack, installation, interpreters
+from casebook.stacks import Stack, installation, interpreters, pythons
 from casebook.stacks.installation import Place
 
 #: What processors are called for which the old packages have wheels.
@@ -67,8 +66,10 @@ def ensure(stack: Stack, progress: Callable[[str], None] = say) -> Environment:
     if place.state() != "ready":
         with _alone(place, progress) as lock:
             # Another process may have made it while this one waited.
-            if place.state() != "ready":
+            if (state := place.state()) != "ready":
                 of = f"Python {place.interpreter.version}, {len(stack.packages)} packages"
+                if state == "changed":
+                    of = f"{_named(place.changed())} changed since it was made ({of})"
                 progress(f"making environment {place.name}: {of}")
                 installation.make(place, lock)
     stamp = place.stamp()
@@ -77,6 +78,11 @@ def ensure(stack: Stack, progress: Callable[[str], None] = say) -> Environment:
             f"another process is remaking environment {place.name}: run the command again."
         )
     return Environment(stack, place.python, stamp["versions"], place.interpreter.version)
+
+
+def _named(files: list[str]) -> str:
+    shown = ", ".join(files[:3])
+    return f"{shown} and {len(files) - 3} more" if len(files) > 3 else shown
 
 
 def ensure_all(
@@ -89,7 +95,7 @@ def ensure_all(
 
     A stack whose interpreter is missing is left out, with one line for each interpreter, unless
     CASEBOOK_REQUIRE names it: then MissingInterpreter. EnvironmentFailed is raised after the
-    others have been made.
+    others have been made, and names each that could not be.
     """
     missing: dict[str, str] = {}
     groups: dict[Path, list[Stack]] = {}
@@ -116,15 +122,19 @@ def ensure_all(
         wait(futures)
     finally:
         pool.shutdown(cancel_futures=True)
+    failures = [failure for future in futures if (failure := future.exception())]
+    if len(failures) > 1 and all(isinstance(each, EnvironmentFailed) for each in failures):
+        raise EnvironmentFailed("\n".join(map(str, failures)))
     return {each.stack.name: each for future in futures for each in future.result()}
 
 
 def status(stack: Stack) -> dict:
     """What there is of a stack, without making anything.
 
-    Keys: name, python (wanted), interpreter (version found, or None), state ("ready", "stale",
-    "missing", "half-made", "no interpreter", "no lock"), environment (its name), packages (name to
-    version), steps, patch, says, about, and executable (path of the environment's Python, or None).
+    Keys: name, python (wanted), interpreter (version found, or None), state ("ready", "changed",
+    "stale", "missing", "half-made", "no interpreter", "no lock"), environment (its name), packages
+    (name to version), steps, patch, says, about, and executable (path of the environment's Python,
+    or None).
     """
     row: dict[str, Any] = {"name": stack.name, "python": stack.python, "interpreter": None}
     row |= {"state": "no interpreter", "environment": "", "packages": {}}
@@ -159,9 +169,15 @@ def clean_environ(environment: Environment) -> dict[str, str]:
     stage-0, which is the reader's own environment, keeps hers.
     """
     binaries = environment.python.parent
-    declared = {
-        "PATH": os.pathsep.join([str(binaries), os.defpath]),
-        "HOME": str(binaries.parent),
+    its = {"PATH": os.pathsep.join([str(binaries), os.defpath]), "HOME": str(binaries.parent)}
+    if environment.stack.python == "here":
+        its["HOME"] = os.path.expanduser("~")
+    return its | declared(environment.stack)
+
+
+def declared(stack: Stack) -> dict[str, str]:
+    """The same without what says where things are: part of what makes a measurement."""
+    always = {
         "LANG": "C.UTF-8",
         "TZ": "UTC",
         "PYTHONHASHSEED": "0",
@@ -170,10 +186,9 @@ def clean_environ(environment: Environment) -> dict[str, str]:
         # No compiled Python 2 files beside the probes.
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    if environment.stack.python == "here":
-        del declared["PYTHONNOUSERSITE"]
-        declared["HOME"] = os.path.expanduser("~")
-    return declared
+    if stack.python == "here":
+        del always["PYTHONNOUSERSITE"]
+    return always
 
 
 def _place(stack: Stack) -> Place:
@@ -181,12 +196,12 @@ def _place(stack: Stack) -> Place:
     if not found:
         raise MissingInterpreter(
             f"{stack.name} needs Python {stack.python}, which is not on the PATH and not in "
-            f"pyenv, conda or uv: {interpreters.how_to_get(stack.python)} brings it."
+            f"pyenv, conda or uv: {pythons.how_to_get(stack.python)} brings it."
         )
-    if stack.python in interpreters.LAST_RELEASES and platform.machine() not in X86_64:
+    if stack.python in interpreters.LAST_RELEASES and found.machine not in X86_64:
         raise MissingInterpreter(
             f"{stack.name} needs packages of 2019, which are ready-made for x86-64 processors "
-            f"only, and this machine is {platform.machine()}. A Binder session or an x86-64 "
+            f"only, and this Python is for {found.machine}. A Binder session or an x86-64 "
             "machine can run it."
         )
     return Place(stack, found)

@@ -3,6 +3,7 @@
 uv makes it or, for what uv does not know, virtualenv and its pip.
 """
 
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -25,6 +26,10 @@ from casebook.stacks.interpreters import Interpreter
 #: Counted up when the way an environment is made changes.
 RECIPE = 1
 
+#: Counted up when it changes how files get into an environment, and not what they hold: it is made
+#: again then, and what was measured in it stays. 2: copied, no longer linked from uv's cache.
+PLACED = 2
+
 #: Packages of the old stacks that exist as source only. They are pure Python; everything else
 #: must come ready-made, so that no compiler is needed and a machine without fails at once.
 SOURCE_ONLY = ("grequests", "gevent-openssl", "twisted")
@@ -37,6 +42,10 @@ _INSTALLERS = ("pip", "setuptools", "wheel")
 
 #: The file that makes a folder an environment, written last.
 STAMP = "casebook.json"
+#: Size and time of each installed file, as they were left: see Place.changed.
+FILES = "casebook-files.json"
+#: An environment is looked through before it is used, and again after so many seconds.
+LOOK_AGAIN_S = 60.0
 
 TIMEOUT_S = 900
 
@@ -102,7 +111,7 @@ class Place:
     def digest(self) -> str:
         """The digest of its contents where they are: a virtual environment does not move, and
         neither does its interpreter."""
-        return digests.of(self.contents(), str(self.folder), str(self.interpreter.path))
+        return digests.of(self.contents(), str(self.folder), str(self.interpreter.path), PLACED)
 
     def stamp(self) -> dict | None:
         """What the stamp says (digest, python, openssl, versions, took_s); None if there is none.
@@ -114,8 +123,31 @@ class Place:
         except (OSError, ValueError):
             return None
 
+    def changed(self) -> list[str]:
+        """The installed files that are no longer as they were left, or gone: paths within the
+        environment. What was added, such as compiled files, does not count."""
+        try:
+            noted = json.loads((self.folder / FILES).read_text())
+        except (OSError, ValueError):
+            return [FILES]
+        there = _noted(self.folder)
+        return sorted(name for name, how in noted.items() if there.get(name) != how)
+
+    def _is_changed(self) -> bool:
+        now, looked = time.monotonic(), _looked.get(self.folder, (0, -LOOK_AGAIN_S))
+        try:
+            made = (self.folder / STAMP).stat().st_mtime_ns
+        except FileNotFoundError:  # another process is making it again
+            return True
+        if looked[0] == made and now - looked[1] < LOOK_AGAIN_S:
+            return False
+        if self.changed():
+            return True
+        _looked[self.folder] = made, now
+        return False
+
     def state(self) -> str:
-        """ "ready", "stale", "half-made" or "missing"."""
+        """ "ready", "changed", "stale", "half-made" or "missing"."""
         if not self.name:
             return "ready"
         if not self.folder.exists():
@@ -123,7 +155,13 @@ class Place:
         stamp = self.stamp()
         if stamp is None:
             return "half-made"
-        return "ready" if stamp["digest"] == self.digest() and self.python.exists() else "stale"
+        if stamp["digest"] != self.digest() or not self.python.exists():
+            return "stale"
+        return "changed" if self._is_changed() else "ready"
+
+
+#: When an environment was found unchanged last: folder -> (time of its stamp, time of the look).
+_looked: dict[Path, tuple[int, float]] = {}
 
 
 def make(place: Place, lock: int) -> None:
@@ -155,12 +193,28 @@ def make(place: Place, lock: int) -> None:
             "versions": installed(packages),
             "took_s": round(time.monotonic() - started, 1),
         }
+        (place.folder / FILES).write_text(json.dumps(_noted(place.folder)))
         fresh = place.folder / f"{STAMP}.new"
         fresh.write_text(json.dumps(stamp, indent=1))
         os.replace(fresh, place.folder / STAMP)
     except BaseException:
         _remove(place.folder)
         raise
+
+
+def _noted(folder: Path) -> dict[str, list[int]]:
+    """Size and time of modification (ns) of each file below an environment's lib, without what
+    Python compiles and what packages write there when they run."""
+    found: dict[str, list[int]] = {}
+    for top, names, files in os.walk(folder / "lib"):
+        names[:] = [name for name in names if name != "__pycache__"]
+        for name in files:
+            if not name.endswith((".pyc", "dropin.cache")):
+                path = Path(top, name)
+                with contextlib.suppress(FileNotFoundError):  # a link to nothing
+                    its = path.stat()
+                    found[path.relative_to(folder).as_posix()] = [its.st_size, its.st_mtime_ns]
+    return found
 
 
 def installed(packages: Path | None) -> dict[str, str]:
@@ -213,7 +267,7 @@ def _run(place: Place, lock: int, *command: str | Path, may_fail: bool = False) 
     leads_away = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET",
                   "PIP_PREFIX", "PIP_ROOT", "PIP_NO_BINARY", "PIP_ONLY_BINARY")  # fmt: skip
     stays = {key: value for key, value in os.environ.items() if key not in leads_away}
-    environ = installers.environ_of_pip(stays) | {"PIP_USER": "0"}
+    environ = installers.environ_of(stays) | {"PIP_USER": "0"}
     with place.log.open("ab") as log:
         try:
             code = subprocess.run(

@@ -1,4 +1,4 @@
-"""uv and pip, told to trust the authorities that this machine trusts.
+"""uv and pip, told to trust the authorities that this machine trusts, and to share no file with it.
 
 Every call of uv goes through here, also those of the Makefile:
 python -m casebook.stacks.installers uv ... (or pip ...)
@@ -8,6 +8,8 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from casebook import places
 
 #: Where Linux systems keep their authorities in one file: Debian, Fedora, openSUSE and their kin.
 STORES = (
@@ -33,16 +35,31 @@ def uv(*arguments: object) -> list[str]:
     return [find_uv_bin(), *options, *map(str, arguments)]
 
 
-def environ_of_pip(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables with PIP_CERT added, unless they say already whom pip is to trust.
+def environ_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that installers run with: UV_LINK_MODE, PIP_CERT unless they say already whom
+    pip is to trust, and UV_CACHE_DIR where uv could not write into its usual one.
+
+    uv would link files from its cache into every environment of the machine. Whoever then changes
+    one of them in place, as companies do that append their authority to certifi's bundle, changes
+    it in all. A copy is a clone where the file system can do that (uv copies as the system does).
 
     Before 24.2, pip looks neither at the system's store nor at SSL_CERT_FILE. Such a pip comes
     with many a Python 3.11, and with every 2.7 and 3.7.
     """
+    environ = {**environ, "UV_LINK_MODE": "copy"}
+    usual = Path(environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "uv")
+    if not environ.get("UV_CACHE_DIR") and not _can_be_written(usual):
+        environ["UV_CACHE_DIR"] = str(places.LOCAL / "uv-cache")
     trusted = _first([Path(environ.get("SSL_CERT_FILE", "")), *STORES])
     if trusted is None or any(environ.get(name) for name in _OF_PIP):
-        return dict(environ)
+        return environ
     return {**environ, "PIP_CERT": str(trusted)}
+
+
+def _can_be_written(folder: Path) -> bool:
+    """Whether files can be made in a folder, which may be yet to be made."""
+    there = next(each for each in (folder, *folder.parents) if os.path.exists(each))
+    return there.is_dir() and os.access(there, os.W_OK)
 
 
 def _first(files: Iterable[Path]) -> Path | None:
@@ -53,4 +70,4 @@ if __name__ == "__main__":
     tool, *arguments = sys.argv[1:]
     pip = [sys.executable, "-m", "pip", *arguments]
     command = pip if tool == "pip" else uv(*arguments)
-    os.execve(command[0], command, environ_of_pip(os.environ))
+    os.execve(command[0], command, environ_of(os.environ))

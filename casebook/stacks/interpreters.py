@@ -1,4 +1,5 @@
-"""Find the Pythons of this machine: on the PATH, in pyenv, in conda and its kin, in uv.
+"""Find the Pythons of this machine: on the PATH, in pyenv, in conda and its kin, in uv, and those
+that `pythons.py` got.
 
 A file that is called python2.7 proves nothing (pyenv's shims exist and fail): each candidate is
 run and asked for its version. One without `ssl` or `zlib` cannot run a stack and does not count.
@@ -19,11 +20,15 @@ from casebook.stacks import commands, installers
 _QUESTION = """
 import json, platform, ssl, sys, zlib
 print(json.dumps([platform.python_implementation(), platform.python_version(),
-                  "%d.%d" % sys.version_info[:2], sys.executable, ssl.OPENSSL_VERSION]))
+                  "%d.%d" % sys.version_info[:2], sys.executable, ssl.OPENSSL_VERSION,
+                  platform.machine()]))
 """
 
 #: The last release of a family that has ended, which pyenv wants to be named.
 LAST_RELEASES = {"2.7": "2.7.18", "3.7": "3.7.17"}
+
+#: The file that says that all packages of a Python in places.PYTHONS are there.
+WHOLE = "done"
 
 #: Where images put conda for everybody (the second is Binder's).
 SYSTEM_CONDA = (Path("/opt/conda"), Path("/srv/conda"))
@@ -37,6 +42,8 @@ class Interpreter:
     #: Such as "3.7.16".
     version: str
     openssl: str
+    #: The processor that it was made for, such as "x86_64"; through Rosetta, not the machine's own.
+    machine: str = ""
 
 
 def find(version: str) -> Interpreter | None:
@@ -64,19 +71,6 @@ def _find(version: str) -> Interpreter | None:
     return next(filter(None, asked), None)
 
 
-def how_to_get(version: str) -> str:
-    """The commands that bring a Python of this version, one or the other."""
-    uv = Path(installers.uv()[0])
-    uv = uv.relative_to(places.ROOT) if uv.is_relative_to(places.ROOT) else Path("uv")
-    commands = [
-        f"pyenv install {LAST_RELEASES.get(version, version)}",
-        f"micromamba create -y -n py{version.replace('.', '')} -c conda-forge python={version}",
-    ]
-    if version != "2.7":
-        commands.insert(0, f"{uv} python install {version}")
-    return " or ".join(f"`{command}`" for command in commands)
-
-
 def _candidates(version: str) -> list[Path]:
     """What may be a Python of this version, the likeliest first."""
     path = [Path(each) for each in os.environ.get("PATH", "").split(os.pathsep) if each]
@@ -87,6 +81,7 @@ def _candidates(version: str) -> list[Path]:
         *_newest_first(pyenv.glob(f"versions/{version}.*/bin")),
         *(folder / "bin" for folder in _of_conda()),
         *_newest_first(Path(uv or "/nonexistent").glob(f"cpython-{version}.*/bin")),
+        *(folder / "bin" for folder in (places.PYTHONS / version,) if (folder / WHOLE).exists()),
         pyenv / "shims",
     ]
     return [folder / f"python{version}" for folder in folders] + [f / "python" for f in path]
@@ -124,10 +119,10 @@ def ask(path: Path, version: str) -> Interpreter | None:
     }
     try:
         done = commands.run([path, "-c", _QUESTION], path.name, 30, environ)
-        kind, full, family, executable, openssl = json.loads(done.stdout)
+        kind, full, family, executable, openssl, machine = json.loads(done.stdout)
     except (RunFailed, ValueError):
         return None
     if kind != "CPython" or version not in ("", family):
         return None
     # A shim answers with the Python behind it, and that one is what lasts.
-    return Interpreter(path=Path(executable or path), version=full, openssl=openssl)
+    return Interpreter(Path(executable or path), version=full, openssl=openssl, machine=machine)

@@ -9,8 +9,8 @@ import pandas as pd
 
 from casebook.cases.bookstore import readers, stock, store, visiting
 from casebook.errors import MissingInterpreter, UsageError
+from casebook.laboratory import measurements
 from casebook.places import PROBES
-from casebook.runs import measurements
 from casebook.words import LIVE
 
 #: The packages that put HTTP itself into bytes and take it out of them again; and what is ours.

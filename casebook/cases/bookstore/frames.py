@@ -18,7 +18,7 @@ from hyperframe.frame import Frame, SettingsFrame
 from casebook.cases.bookstore import readers
 from casebook.cases.bookstore.clients import bare_h2
 from casebook.errors import UsageError, VisitFailed
-from casebook.runs import measurements
+from casebook.laboratory import measurements
 from casebook.words import LIVE
 
 #: The columns of `capture`.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from casebook.cases.bookstore import opening
+from casebook.cases.fetching.server.process import Server
 from casebook.errors import ServerFailed
-from casebook.server.process import Server
 
 #: What is run: it takes a private key and a certificate, and says nothing of protocols.
 SCRIPT = Path(__file__).parent / "hello_site.py"

@@ -12,9 +12,9 @@ from typing import Any
 
 from casebook import stacks
 from casebook.cases.bookstore import stock
-from casebook.server import certificates, limits
-from casebook.server.certificates import Certificates
-from casebook.server.process import end
+from casebook.cases.fetching.server import certificates, limits
+from casebook.cases.fetching.server.certificates import Certificates
+from casebook.cases.fetching.server.process import end
 from casebook.stacks import environments
 
 #: The scripts that run inside the environments of the servers.

@@ -10,7 +10,8 @@ from typing import Any
 
 from casebook import stacks
 from casebook.errors import UsageError, VisitFailed
-from casebook.stacks import environments, scripts
+from casebook.laboratory import scripts
+from casebook.stacks import environments
 
 SCRIPTS = Path(__file__).parent / "clients"
 VISIT = SCRIPTS / "visit.py"

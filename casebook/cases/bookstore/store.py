@@ -20,9 +20,9 @@ from h2.settings import SettingCodes
 from casebook import stacks
 from casebook.cases.bookstore import opening, stock
 from casebook.cases.bookstore.clients import bare_h2
+from casebook.cases.fetching.server import MAX_DELAY_S, certificates
+from casebook.cases.fetching.server.process import Server, first_line
 from casebook.errors import ServerFailed, UsageError
-from casebook.server import MAX_DELAY_S, certificates
-from casebook.server.process import Server, first_line
 from casebook.stacks import Stack, digests, environments
 
 #: What serves: the stack whose environment it runs in, and the script.
@@ -44,13 +44,15 @@ class Store(Server):
     """A running store; a context manager that stops it.
 
     `url` is https://127.0.0.1:PORT; `ca_file` the PEM file to trust; `engine` one of ENGINES;
-    `protocol` what a client that offers both gets, "h2" or "http/1.1"; `max_streams` how many
-    requests a connection may have open at a time, as the server's own SETTINGS say (None: over
-    HTTP/1.1, or without a limit); `delay_s` and `slow` what `open_store` was told.
+    `protocol` what a client that offers both gets, "h2" or "http/1.1"; `tls` the version of TLS
+    that it gets, such as "TLSv1.3"; `max_streams` how many requests a connection may have open at
+    a time, as the server's own SETTINGS say (None: over HTTP/1.1, or without a limit); `delay_s`
+    and `slow` what `open_store` was told.
     """
 
     engine: str
     protocol: str
+    tls: str
     max_streams: int | None
     delay_s: float
     slow: dict[str, float]
@@ -94,7 +96,7 @@ def open_store(
     options = dict(http1_only=http1_only, lacks=lacks, port=port, delay_s=delay_s, slow=slow)
     with opening.serving(*ENGINES[engine], not names, **options) as (process, made):
         url = f"https://127.0.0.1:{_port(process, made.ca_file)}"
-        protocol, max_streams = _greet(url, made.ca_file, names)
+        protocol, tls, max_streams = _greet(url, made.ca_file, names)
         if refuse and not http1_only and protocol != "h2":
             raise ServerFailed(_refusal(engine, protocol))
         store = Store(
@@ -103,6 +105,7 @@ def open_store(
             process,
             engine=engine,
             protocol=protocol or "http/1.1",
+            tls=tls,
             max_streams=max_streams,
             delay_s=delay_s,
             slow=slow,
@@ -154,9 +157,9 @@ def _port(process, ca_file: Path) -> int:
         raise ServerFailed(f"{error}: {said[-1]}" if said else str(error)) from None
 
 
-def _greet(url: str, ca_file: Path, named: bool) -> tuple[str | None, int | None]:
-    """What the server chooses of "h2" and "http/1.1" (None: nothing), and over h2 the most
-    requests that a connection may have open (None: no limit).
+def _greet(url: str, ca_file: Path, named: bool) -> tuple[str | None, str, int | None]:
+    """What the server chooses of "h2" and "http/1.1" (None: nothing), the version of TLS, and over
+    h2 the most requests that a connection may have open (None: no limit).
 
     named: the certificate is for this address. Raises ServerFailed when the server cannot be
     trusted, or does not speak what it chose.
@@ -165,18 +168,19 @@ def _greet(url: str, ca_file: Path, named: bool) -> tuple[str | None, int | None
     context.check_hostname = named
     try:
         first = bare_h2.Connection(url, context, _GREETS_WITHIN_S)
+        tls = first.socket.version() or ""
         with first.socket:
             if first.protocol == "h2":
                 first.settle()
                 allowed = first.h2.remote_settings
-                return "h2", allowed.get(SettingCodes.MAX_CONCURRENT_STREAMS)
+                return "h2", tls, allowed.get(SettingCodes.MAX_CONCURRENT_STREAMS)
         second = HTTPSConnection(urlsplit(url).netloc, context=context, timeout=_GREETS_WITHIN_S)
         with contextlib.closing(second):
             second.request("GET", "/")
             status = second.getresponse().status
         if status != 200:
             raise ServerFailed(f"the server answers HTTP/1.1 with status {status}")
-        return first.protocol, None
+        return first.protocol, tls, None
     except (*bare_h2.LOST, HTTPException) as error:
         raise ServerFailed(f"the server at {url} greets nobody: {error}") from error
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from casebook import stacks
 from casebook.cases.bookstore import readers, stock, store
+from casebook.cases.fetching.server import relay
 from casebook.errors import VisitFailed
-from casebook.runs import measurements
-from casebook.server import relay
+from casebook.laboratory import measurements
 from casebook.stacks import digests, environments
 from casebook.words import LIVE
 
@@ -78,7 +78,8 @@ class Host(ExitStack):
         """
         if self._target:  # what it is made of cannot be known
             return measurements.new(measure)
-        key = measurements.key_of(made_by, store.fingerprint(engine), *of)
+        of_store = measurements.Using(f"the store on {engine}", store.fingerprint(engine))
+        key = measurements.key_of(made_by, of_store, *of)
         return measurements.stored_or_new(key, measure)
 
     def visit(self, visit: Visit, patience_s: float) -> dict:

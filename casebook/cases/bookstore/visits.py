@@ -21,11 +21,12 @@ import pandas as pd
 from casebook import stacks
 from casebook.cases.bookstore import readers, stock, store
 from casebook.cases.bookstore.visiting import Host, Visit
+from casebook.cases.fetching import measure, modes
+from casebook.cases.fetching.server import relay
 from casebook.errors import UsageError
-from casebook.runs import measure, measurements, modes, reference, rounds
-from casebook.runs.progress import Progress
-from casebook.runs.rounds import in_turns, several
-from casebook.server import relay
+from casebook.laboratory import elsewhere, measurements, reference, rounds
+from casebook.laboratory.progress import Progress
+from casebook.laboratory.rounds import in_turns, several
 from casebook.stacks import Stack, environments
 from casebook.words import REFERENCE
 
@@ -84,7 +85,7 @@ def visit(
     """Visit the store with one client or several: one row a visit, columns COLUMNS.
 
     repeats: visits of each kind, in turns; one in quick mode and three in full. until, looks: what
-    is to be decided (casebook/runs/rounds.py). What else can be asked for, and errors: see
+    is to be decided (casebook/laboratory/rounds.py). What else can be asked for, and errors: see
     `records`.
     """
     return pd.DataFrame(records(clients, repeats, **asked), columns=COLUMNS)
@@ -184,7 +185,7 @@ def _needed(client: str, engine: str, target) -> list[Stack]:
 
 def _recorded(visit: Visit) -> list[dict]:
     """The recorded visit of this kind and repeat, where there is one."""
-    known = reference.rows("visits")
+    known = elsewhere.rows(VISITS)
     rows = known if known.empty else reference.stand_in(known, asdict(visit))
     return [row | {"arrivals": json.loads(row["arrivals"])} for row in rows.to_dict("records")]
 
@@ -226,3 +227,17 @@ def plan(
         for far, size, on, how in product(distances, sizes, several(engine), manners)
     ]
     return [replace(kind, repeat=repeat) for repeat, kind in in_turns(kinds, repeats)]
+
+
+def _visits(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    if not {"arrivals", "engine", "server_cpu_s"} <= answer.keys():
+        return []
+    return [answer | {"arrivals": json.dumps(answer["arrivals"], separators=(",", ":"))}]
+
+
+#: Visits as machine files have them.
+VISITS = elsewhere.Kind(
+    "visits",
+    _visits,
+    ("n", "repeat", "wall_s", "user_s", "sys_s", "server_cpu_s", "latency_ms"),
+)

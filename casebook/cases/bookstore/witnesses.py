@@ -20,7 +20,7 @@ from casebook.cases.bookstore import stock
 from casebook.cases.bookstore.store import stack_of
 from casebook.cases.bookstore.visiting import Host
 from casebook.errors import VisitFailed
-from casebook.runs import measurements, rounds
+from casebook.laboratory import measurements, rounds
 from casebook.stacks import commands, digests, environments
 from casebook.words import LIVE
 

@@ -15,10 +15,11 @@ import pandas as pd
 from casebook import places, stacks
 from casebook.cases.certificates import hosts
 from casebook.cases.certificates.hosts import Hosts
+from casebook.cases.fetching import trust
 from casebook.errors import UsageError
-from casebook.runs import measurements, trust
-from casebook.runs.rounds import several
-from casebook.stacks import digests, environments, scripts
+from casebook.laboratory import measurements, scripts
+from casebook.laboratory.rounds import several
+from casebook.stacks import digests, environments
 
 PROBE = places.PROBES / "complaints.py"
 
@@ -122,7 +123,7 @@ def _rows(name: str, complaint: str, size: int, rounds: int) -> list[dict]:
         ]
 
     code = [*digests.executed(PROBE), places.CURE, Path(__file__), *digests.files(hosts)]
-    key = measurements.key_of(code, environment.stack, complaint, size, rounds)
+    key = measurements.key_of(code, environment.stack, complaint, size, rounds, trust.known())
     return measurements.rows(asked, key)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from casebook.cases.certificates.loading import Task
-from casebook.runs.decisions import LOOKS, NOT_HERE, Decision, Question
+from casebook.laboratory.decisions import LOOKS, NOT_HERE, Decision, Question
 
 #: Two processes that only compute, without certificates, locks or each other.
 COMPUTING = Task(way="compute", loads=12, processes=2)

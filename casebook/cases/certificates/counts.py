@@ -21,9 +21,10 @@ import certifi
 import pandas as pd
 
 from casebook import places, stacks
+from casebook.cases.fetching import modes, trust
 from casebook.errors import RunFailed
-from casebook.runs import measurements, modes, reference
-from casebook.runs.rounds import several
+from casebook.laboratory import measurements, reference
+from casebook.laboratory.rounds import several
 from casebook.stacks import commands, digests, environments
 from casebook.stacks.environments import Environment
 from casebook.words import LIVE, join
@@ -72,7 +73,8 @@ def record() -> pd.DataFrame:
 def _counted(name: str) -> dict:
     environment = environments.ensure(stacks.get(name))
     code = [Path(__file__), _PROBE]
-    key = measurements.key_of(code, environment.stack, digests.tool("valgrind"))
+    valgrind = measurements.Using("valgrind", digests.tool("valgrind"))
+    key = measurements.key_of(code, environment.stack, valgrind, trust.known())
     answer = measurements.stored_or_new(key, lambda: _under_valgrind(environment))
     release = " ".join(answer["openssl"].split()[:2])
     return {"stack": name, "release": release, "source": LIVE, "instead": ""} | answer

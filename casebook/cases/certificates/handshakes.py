@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import places, server, stacks
+from casebook import places, stacks
+from casebook.cases.fetching import server, trust
+from casebook.cases.fetching.bench import lab_server
 from casebook.errors import RunFailed, UsageError
-from casebook.runs import measurements, reference, trust
-from casebook.runs.bench import lab_server
-from casebook.runs.rounds import in_turns, several
-from casebook.stacks import digests, environments, scripts
+from casebook.laboratory import measurements, reference, scripts
+from casebook.laboratory.rounds import in_turns, several
+from casebook.stacks import digests, environments
 from casebook.stacks.environments import Environment
 
 STACK = "truststore-today"

@@ -38,7 +38,8 @@ class Hosts(contextlib.AbstractContextManager):
     """Hosts, proxies and a reception, running until the block ends.
 
     urls: of the hosts, each another port. proxies: URLs of HTTP proxies. reception: a POST to it
-    closes the connections on which no host is at work. ca_file: the authority to trust. folder:
+    closes the connections on which no host is at work. heard: the first line of each request that
+    the proxies could read. ca_file: the authority to trust. folder:
     where that is, for further files.
     """
 
@@ -59,12 +60,16 @@ class Hosts(contextlib.AbstractContextManager):
             desk = opened.enter_context(Server(_Reception))
             desk.hosts = hosts
             self.urls, self.proxies = [each.url for each in hosts], [each.url for each in tunnels]
-            self.reception = desk.url
+            self.reception, self._tunnels = desk.url, tunnels
             self._open = opened.pop_all()
         return self
 
     def __exit__(self, *exception) -> None:
         self._open.close()
+
+    @property
+    def heard(self) -> list[str]:
+        return [line for each in self._tunnels for line in each.heard]
 
     def client_certificate(self, name: str) -> str:
         """The path of a new client certificate, with its key; its common name is `name`."""
@@ -96,6 +101,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.context = context
         self.url = f"http{'s' if context else ''}://{ADDRESS}:{self.server_port}"
         self.hosts: list[Server] = []
+        self.heard: list[str] = []
         self._kept: set[socket.socket] = set()
         self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
@@ -172,6 +178,10 @@ class _Reception(Handler):
 
 class Tunnel(Handler):
     """A proxy: opens a tunnel for CONNECT, and passes on what comes from either end."""
+
+    def parse_request(self):
+        self.server.heard.append(self.raw_requestline.decode("latin-1").strip())
+        return super().parse_request()
 
     def do_CONNECT(self):
         self.close_connection = True

@@ -20,12 +20,13 @@ from typing import Any
 import pandas as pd
 
 from casebook import places, stacks
+from casebook.cases.fetching import trust
+from casebook.cases.fetching.measure import can_run
 from casebook.errors import RunFailed, UsageError
-from casebook.runs import measurements, reference, rounds, trust
-from casebook.runs.measure import can_run
-from casebook.runs.progress import Progress
-from casebook.runs.rounds import in_turns, several
-from casebook.stacks import Stack, commands, digests, environments, scripts
+from casebook.laboratory import elsewhere, measurements, reference, rounds, scripts
+from casebook.laboratory.progress import Progress
+from casebook.laboratory.rounds import in_turns, several
+from casebook.stacks import Stack, commands, digests, environments
 from casebook.stacks.environments import Environment
 
 WAYS = ("file", "default", "compute")
@@ -35,7 +36,7 @@ _PROBE = places.PROBES / "loading.py"
 #: The OpenSSLs that can be had, each in a stack of its own: "openssl-3.0-today".
 OPENSSLS = ("1.1.1", "3.0", "3.1", "3.2", "3.5", "4.0")
 
-#: Libraries in C that can be preloaded (casebook/probes): the readers of a lock share no memory,
+#: Libraries in C that can be preloaded (fetching/probes): the readers of a lock share no memory,
 #: or the locks are counted.
 APART, COUNTER = "locks_apart", "rwlocks"
 PRELOADS = ("", APART, COUNTER)
@@ -111,8 +112,10 @@ class Task:
 #: A load that lasts long enough for the watching thread to be missed, by each way.
 WATCHED = tuple(Task(way=way, loads=1, copies=5, watched=True) for way in ("file", "default"))
 
-#: As many threads as loads, and no lock between readers.
+#: As many threads as loads, and no lock between readers; and one thread with the same locks, which
+#: tells what these cost where nobody shares them.
 TEN_APART = Task(loads=10, threads=10, preload=APART)
+ONE_APART = Task(loads=10, preload=APART)
 
 #: One load, whose read-write locks of the C library are counted. Neither mutexes are, nor numbers
 #: in memory that OpenSSL changes atomically, nor the locks inside malloc; and as each lock becomes
@@ -146,7 +149,7 @@ def measure(
 
     tasks: of all stacks, or those of each by its name. A stack's tasks with `preload` are done in
     a process beside that of its other tasks. until, looks: what is to be decided
-    (casebook/runs/rounds.py).
+    (casebook/laboratory/rounds.py).
 
     Returns one row per task and repeat, columns COLUMNS. openssl: as it names itself; release: the
     same without its date; how: who loads, in words. Per context made (or piece computed): wall_ms;
@@ -193,7 +196,7 @@ class _Process:
 
     def recorded(self, repeats: range) -> list[dict]:
         """Rows of the reference machine. Raises where it has none of these tasks at all."""
-        known, wanted = reference.rows("loads"), []
+        known, wanted = elsewhere.rows(LOADS), []
         for task in self.tasks:
             same = {"stack": self.stack.name, "asked": task.certificates}
             same |= {each: getattr(task, each) for each in _SAME}
@@ -212,8 +215,8 @@ class _Process:
         environment = environments.ensure(self.stack)
         code = [Path(__file__), *digests.executed(_PROBE)]
         code += [_source(self.preload)] if self.preload else []
-        compiler = digests.tool("cc") if self.preload else ""
-        of = [asdict(task) for task in self.tasks], repeat, compiler
+        compiler = measurements.Using("cc", digests.tool("cc") if self.preload else "")
+        of = [asdict(task) for task in self.tasks], repeat, compiler, trust.known()
         key = measurements.key_of(code, self.stack, *of)
         rows = measurements.rows(lambda: self._measured(environment, repeat, folder), key)
         counts = self.preload != COUNTER or all(row["locks"] for row in rows)
@@ -293,3 +296,15 @@ def _figures(task: Task, result: dict) -> dict:
         "stall_ms": None if result["stall_s"] is None else result["stall_s"] * 1000,
         "locks": of_each("locks"),
     }
+
+
+def _loads(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    its = answer.get("rows")
+    if not isinstance(its, list):
+        return []
+    made = {name: answer.get(name) for name in ("measured_at", *measurements.COLUMNS)}
+    return [row | made for row in its if isinstance(row, dict) and "certificates" in row]
+
+
+#: Loads as machine files have them.
+LOADS = elsewhere.Kind("loads", _loads, ("repeat", "certificates", "loads", "wall_ms", "cpu_ms"))

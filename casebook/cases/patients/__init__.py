@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from casebook import clients, places, server, stacks, words
+from casebook import places, stacks, words
+from casebook.cases.fetching import analysis, clients, measure, server, trust
 from casebook.errors import RunFailed, UsageError
-from casebook.runs import analysis, measure, measurements, trust
-from casebook.stacks import commands, environments, scripts
+from casebook.laboratory import measurements, scripts
+from casebook.stacks import commands, environments
 
 HERE = Path(__file__).parent
 
@@ -35,7 +36,7 @@ PAGES, DELAY_S, REPEATS = 10, 0.2, 5
 #: What `table` tells of each patient.
 COLUMNS = [
     *("patient", "stack", "doctor", "measured", "wrong", "loads_doctor", "loads_measured"),
-    *("share", "exit_status", "why", "report", "source", "measured_at", "key"),
+    *("exit_status", "why", "report", "source", "measured_at", "key"),
 ]
 _WITHIN_S = 120.0
 
@@ -80,7 +81,7 @@ OTHERS = (
 
 def every() -> dict[str, Patient]:
     """All patients by name: every stack of the chapters, then OTHERS."""
-    apart = {patient.stack for patient in OTHERS} - {"stage-1-today"}
+    apart = {patient.stack for patient in OTHERS} - {"stage-1-today"} | {"libraries-today"}
     of_chapters = [
         Patient(stack.name, stack.name, client=stack.client)
         for stack in stacks.load().values()
@@ -95,9 +96,8 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
     names: of `every`; None: all that this machine can run. Columns: patient, stack, doctor and
     measured (serial, concurrent, no event loop; or "cannot tell" and "fails"), wrong ("miss",
     "false alarm" or ""), loads_doctor and loads_measured (of certificates, by ten connections;
-    None where nobody counts), share (of the CPU, in percent, as text), exit_status, why (where
-    the doctor could not tell), report (as doctor.py --json has it). Raises UsageError for a name
-    that is none.
+    None where nobody counts), exit_status, why (where the doctor could not tell), report (as
+    doctor.py --json has it). Raises UsageError for a name that is none.
     """
     known = every()
     for name in names or ():
@@ -111,7 +111,8 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
 def _row(patient: Patient) -> dict:
     """One row of `table`, stored or new."""
     code = [places.DOCTOR, HERE, places.PROBES, clients.FOLDER, *server.MADE_OF]
-    key = measurements.key_of(code, stacks.get(patient.stack), astuple(patient), PAGES, DELAY_S)
+    of = astuple(patient), PAGES, DELAY_S, trust.known()
+    key = measurements.key_of(code, stacks.get(patient.stack), *of)
     return measurements.stored_or_new(key, lambda: _measured_row(patient))
 
 
@@ -120,11 +121,11 @@ def _measured_row(patient: Patient) -> dict:
     said = report.get("verdicts", {}).get("event loop", CANNOT_TELL)
     verdict, (measured, loads) = MEANS.get(said, said), measured_of(patient)
     wrong = "false alarm" if verdict == analysis.SERIAL else "miss"
-    loads_doctor, share = _loads_of(report)
+    loads_doctor = _loads_of(report)
     return {
         "patient": patient.name, "stack": patient.stack, "doctor": verdict, "measured": measured,
         "wrong": "" if verdict in (measured, CANNOT_TELL) else wrong,
-        "loads_doctor": loads_doctor, "loads_measured": loads, "share": share,
+        "loads_doctor": loads_doctor, "loads_measured": loads,
         "exit_status": report["exit_status"], "why": _why(report), "source": words.LIVE,
         "report": json.loads(json.dumps(report).replace(f"{HERE}{os.sep}", "")),
     }  # fmt: skip
@@ -204,15 +205,13 @@ def _run(patient: Patient, doctor: Path | None = None) -> tuple[dict, dict]:
         return answer, lab.counters() or {}
 
 
-def _loads_of(report: dict) -> tuple[int | None, str]:
-    """The loads by ten connections of the first client that the program imported, and their share
-    of the processor time, as text."""
+def _loads_of(report: dict) -> int | None:
+    """The loads by ten connections of the first client that the program imported."""
     for row in report.get("loads", []):
         if row["imported"] and not row["error"]:
             first, *later = row["by_connection"]
-            share = "–".join(f"{bound:.0f}" for bound in row.get("share") or [])
-            return row["made"] + first + 9 * sum(later) // len(later), share
-    return None, ""
+            return row["made"] + first + 9 * sum(later) // len(later)
+    return None
 
 
 def _why(report: dict) -> str:

@@ -28,7 +28,8 @@ class Reply:
 
 
 class Connection:
-    """One TLS connection that speaks HTTP/2. `open`: its replies that are not whole, by stream."""
+    """One TLS connection that speaks HTTP/2. `open`: its replies that are not whole, by stream;
+    `is_settled`: whether the server's settings are in."""
 
     def __init__(self, url, context, timeout_s=None):
         where = urlsplit(url)
@@ -38,15 +39,21 @@ class Connection:
         self.protocol = self.socket.selected_alpn_protocol()
         self.authority = where.netloc
         self.h2 = connection.H2Connection(config.H2Configuration(header_encoding="utf-8"))
-        self.open = {}
+        self.open, self.is_settled = {}, False
 
-    def settle(self):
-        """Say hello, and wait for the server's settings: how many streams it allows."""
+    def greet(self):
+        """Say hello. It leaves together with the first request: a client need not wait for the
+        server's settings (RFC 9113, section 3.4)."""
         if self.protocol != "h2":
             raise Broken(f"the server chose {self.protocol or 'no protocol'}, and not HTTP/2")
         self.h2.initiate_connection()
-        while not any(isinstance(e, events.RemoteSettingsChanged) for e in self.exchange()):
-            pass
+
+    def settle(self):
+        """Say hello, and wait all the same for the server's settings: how many streams it allows,
+        for who wants to know."""
+        self.greet()
+        while not self.is_settled:
+            self.exchange()
 
     def exchange(self):
         """Send what there is to send, wait for bytes, and return what they mean."""
@@ -54,7 +61,14 @@ class Connection:
         data = self.socket.recv(65536)
         if not data:
             raise Broken("the server closed the connection")
-        return self.h2.receive_data(data)
+        meant = self.h2.receive_data(data)
+        self.is_settled |= any(isinstance(event, events.RemoteSettingsChanged) for event in meant)
+        return meant
+
+    def room(self):
+        """How many streams the server allows. Until it has said so, a hundred: fewer it should
+        not allow (RFC 9113, section 6.5.2)."""
+        return self.h2.remote_settings.max_concurrent_streams if self.is_settled else 100
 
     def ask(self, path):
         """Send a request; the number of its stream."""
@@ -85,9 +99,8 @@ class Connection:
     def fetch(self, paths, at_once=100):
         """Ask for every path, at most `at_once` at a time, and yield each reply once whole."""
         left = deque(paths)
-        room = min(at_once, self.h2.remote_settings.max_concurrent_streams)
         while left or self.open:
-            while left and len(self.open) < room:
+            while left and len(self.open) < min(at_once, self.room()):
                 self.ask(left.popleft())
             for _, reply in self.listen():
                 yield reply

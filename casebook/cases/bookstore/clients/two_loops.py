@@ -58,7 +58,7 @@ def visit(spec, shelf):
     """Fetch the list of books, then the books with the loop for the order."""
     connection = Connection(spec["url"], ssl.create_default_context(cafile=spec["ca_file"]))
     shelf.speaks(connection.protocol)
-    connection.settle()
+    connection.greet()
     (listed,) = connection.fetch(["/"])
     books = {path_of(book): book for book in shelf.list(*seen(listed))}
     loop = in_order if spec["order"] == "asked" else as_completed

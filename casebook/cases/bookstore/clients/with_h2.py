@@ -22,7 +22,7 @@ def visit(spec, shelf):
     def connect():
         made = Connection(spec["url"], ssl.create_default_context(cafile=spec["ca_file"]))
         shelf.speaks(made.protocol)
-        made.settle()
+        made.greet()
         return made
 
     left = {}

@@ -1,0 +1,71 @@
+"""The measured code: one short file for each way to fetch, the same that pages print.
+
+Each has `fetch(urls, verify)`, which returns the responses in the order of the URLs, and runs by
+itself: `python loop.py URL N CA_FILE`. A response is what its library gives (`status_code` or
+`status`; the body as `content` or `data`), a pair of both, or the exception in its place. A new
+client is a new file.
+
+A client is called as its file, `session.py` is `session`, unless its docstring begins with another
+name and a colon: a file with `import httpx` in it cannot itself be called `httpx.py`. That name is
+the beginning of the file's name (`httpx-each` of `httpx_each.py`) or a module that the file imports
+(`requests` of `loop.py`); any other word before a colon is just a word.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+
+from casebook.errors import UsageError
+
+FOLDER = Path(__file__).parent
+
+
+@cache
+def files() -> dict[str, Path]:
+    """Every client by its name, in the order of the names: `requests` -> clients/loop.py.
+
+    Raises UsageError where two files have the same name.
+    """
+    found: dict[str, Path] = {}
+    for path in sorted(FOLDER.glob("*.py")):
+        if path.name == "__init__.py":
+            continue
+        name = _called(path)
+        if name in found:
+            raise UsageError(
+                f"two clients are called {name!r}: clients/{found[name].name} and "
+                f"{path.name}. The first word of a docstring, up to a colon, is the client's name."
+            )
+        found[name] = path
+    return dict(sorted(found.items()))
+
+
+def _called(path: Path) -> str:
+    """The name of the client in a file."""
+    text = path.read_text(encoding="utf-8")
+    said = re.match(r'"""([\w.-]+): ', text)
+    if not said:
+        return path.stem
+    name = said[1]
+    imports = re.search(rf"^\s*(import|from) {re.escape(name)}\b", text, re.MULTILINE)
+    is_name = imports or path.stem.startswith(name.replace("-", "_"))
+    return name if is_name else path.stem
+
+
+def name_of(client: str) -> str:
+    """The name of a client that is called by its name or by its file's: `loop` -> `requests`.
+
+    Raises UsageError, with all names, where there is none.
+    """
+    by_file = {path.stem: name for name, path in files().items()}
+    if client not in files() and client not in by_file:
+        raise UsageError(f"the client is {client!r}; choose one of: {', '.join(files())}")
+    return client if client in files() else by_file[client]
+
+
+def file_of(client: str) -> Path:
+    """The file of a client. Raises UsageError as `name_of`, and where it cannot be measured."""
+    path = files()[name_of(client)]
+    if "\ndef fetch(urls, verify):" not in path.read_text(encoding="utf-8"):
+        raise UsageError(f"clients/{path.name} has no function fetch(urls, verify)")
+    return path

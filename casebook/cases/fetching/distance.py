@@ -1,0 +1,61 @@
+"""The lab server from further away (casebook/cases/fetching/server/relay.py), and an older TLS.
+
+On loopback a server's half of a handshake is often there before the client can wait for it.
+A few milliseconds of distance bring out every wait of a stack, which can then be counted.
+"""
+
+import dataclasses
+import tempfile
+
+from casebook import stacks
+from casebook.cases.fetching import server
+from casebook.cases.fetching import trust as trusts
+from casebook.cases.fetching.bench import Bench
+from casebook.cases.fetching.observations import Observation
+from casebook.cases.fetching.server.relay import relay
+from casebook.errors import UsageError
+from casebook.stacks import environments
+
+#: The newest TLS that a stack may speak.
+TLS = ("1.2", "1.3")
+
+# Read by OpenSSL 1.1.1 and newer when OPENSSL_CONF names it (config(5), "SSL Configuration").
+_CONFIGURATION = """openssl_conf = start
+[start]
+ssl_conf = protocols
+[protocols]
+system_default = newest
+[newest]
+MaxProtocol = TLSv{}
+"""
+
+
+def profile(
+    name: str,
+    tls: str = "",
+    latency_s: float = 0.005,
+    n: int = 10,
+    delay_s: float = 0.0,
+    client: str = "grequests",
+    trust: str = trusts.AUTHORITY,
+) -> Observation:
+    """The profile of a stack whose server is latency_s seconds away in each direction.
+
+    tls: the newest version that the stack may speak, "1.2" or "1.3" (which needs an OpenSSL of
+    1.1.1 or newer in the stack); without one, whatever it speaks. The others: as for
+    measure.observe. Nothing is stored. Raises UsageError, RunFailed, MissingInterpreter.
+    """
+    if tls and tls not in TLS:
+        raise UsageError(f"TLS {tls!r} is not known here: choose {' or '.join(TLS)}")
+    environment = environments.ensure(stacks.get(name))
+    asked = {"n": n, "delay_s": delay_s, "client": client, "trust": trust}
+    with (
+        tempfile.NamedTemporaryFile("w", suffix=".cnf") as configuration,
+        server.start() as lab,
+        relay(lab.url, latency_s) as url,
+    ):
+        configuration.write(_CONFIGURATION.format(tls))
+        configuration.flush()
+        variables = {"OPENSSL_CONF": configuration.name} if tls else {}
+        away = Bench(of_another=dataclasses.replace(lab, url=url), variables=variables)
+        return away.observation(environment, "profile", **asked)

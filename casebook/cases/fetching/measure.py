@@ -1,0 +1,228 @@
+"""Stacks and parameters -> validated runs, as frames.
+
+Each run is a process of its own, in a declared environment, against a lab server that counts.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+from itertools import product
+
+import pandas as pd
+
+from casebook import stacks, words
+from casebook.cases.fetching import analysis, clients, modes, observations, run_record, server
+from casebook.cases.fetching import trust as trusts
+from casebook.cases.fetching.bench import Bench
+from casebook.cases.fetching.observations import Observation
+from casebook.cases.fetching.run_record import Run
+from casebook.errors import UsageError
+from casebook.laboratory import elsewhere, reference, rounds
+from casebook.laboratory.experiment import can_run as can_run
+from casebook.laboratory.progress import Progress
+from casebook.laboratory.rounds import in_turns, several
+from casebook.stacks import Stack, environments
+
+MAX_N = 5000
+
+#: One way to fetch: stack, client, trust, scheme.
+_Way = tuple[str, str, str, str]
+
+
+def check_parameters(
+    n: Iterable[int],
+    delay_s: float,
+    repeats: int,
+    client: str | None,
+    scheme: str,
+    trust: str = trusts.AUTHORITY,
+) -> None:
+    """Raise UsageError when a parameter is out of range, naming the range."""
+    for what, value, unit, least, most in (
+        *(("n", each, "", 1, MAX_N) for each in n),
+        ("the delay", delay_s, " s", 0, server.MAX_DELAY_S),
+        ("repeats", repeats, "", 1, 1000),
+    ):
+        if not least <= value <= most:  # also refuses NaN
+            raise UsageError(f"{what} is {value}{unit}; choose {least} to {most:g}")
+    if client is not None:
+        clients.name_of(client)
+    for what, given, known in (
+        ("scheme", scheme, server.SCHEMES),
+        ("trust", trust, trusts.NAMES),
+    ):
+        if given not in known:
+            raise UsageError(f"the {what} is {given!r}; choose one of: {', '.join(known)}")
+    if trust != trusts.AUTHORITY and scheme != "https":
+        raise UsageError(f"the trust {trust!r} means nothing over {scheme}: choose https")
+
+
+def recorded(
+    stack: str,
+    ns: Iterable[int],
+    client: str | None = None,
+    scheme: str = "https",
+    trust: str = trusts.AUTHORITY,
+    delay_s: float | None = None,
+    repeats: int | range | None = None,
+) -> pd.DataFrame:
+    """The reference machine's rows of a stack. Columns run_record.FRAME_COLUMNS, and `instead`.
+
+    ns, delay_s: where none of these sizes, or not this delay, was recorded, the nearest that was
+    is given and `instead` says so; delay_s=None takes whatever was recorded. client: None means
+    the stack's own. repeats: only these (a number: the first so many). Empty where nothing like
+    it was recorded.
+    """
+    exactly = {"stack": stack, "client": _client(stacks.get(stack), client)}
+    exactly |= {"scheme": scheme, "trust": trust}
+    nearly = {} if delay_s is None else {"delay_s": [delay_s]}
+    rows = reference.stand_in(
+        elsewhere.rows(run_record.RUNS), exactly, nearly | {"n": list(ns)}
+    ).reindex(columns=[*run_record.FRAME_COLUMNS, "instead"])
+    return rows if repeats is None else rows[rows["repeat"].isin(rounds.numbers(repeats))]
+
+
+def measure_runs(
+    names: Iterable[str],
+    n: Iterable[int] | None = None,
+    delay_s: float | None = None,
+    repeats: int | range | None = None,
+    client: str | Iterable[str] | None = None,
+    scheme: str | Iterable[str] = "https",
+    trust: str | Iterable[str] = trusts.AUTHORITY,
+    target: server.Server | None = None,
+    mode: modes.Mode | None = None,
+) -> list[Run]:
+    """Measure stacks here and now: the runs, stack by stack.
+
+    Parameters as for `measure`; target: another server than the lab's own; mode: in place of
+    the current one. Raises UsageError for parameters out of range, RunFailed when a response
+    is wrong, MissingInterpreter when a stack cannot run here.
+    """
+    mode = mode or modes.current()
+    sizes = list(mode.ns if n is None else n)
+    further = mode.ns_if_concurrent if n is None else ()
+    delay_s = mode.delay_s if delay_s is None else delay_s
+    repeats = rounds.numbers(mode.repeats if repeats is None else repeats)
+    clients_, schemes, trusted = several(client), several(scheme), several(trust)
+    for each in product(clients_, schemes, trusted):
+        check_parameters(sizes, delay_s, len(repeats), *each)
+    those = [stacks.get(name) for name in dict.fromkeys(names)]
+    fetching = dict.fromkeys(_client(*each) for each in product(those, clients_))
+    ready = {stack.name: environments.ensure(stack) for stack in those}
+    runs: list[Run] = []
+
+    def measure_all(ways: Iterable[_Way], at_sizes: Iterable[int]) -> None:
+        sized = list(product(dict.fromkeys(at_sizes), ways))
+        with Progress(len(sized) * len(repeats), words.join(fetching)) as progress:
+            for repeat, (size, (stack, name, trusting, over)) in in_turns(sized, repeats):
+                asked = {"n": size, "client": name, "delay_s": delay_s, "trust": trusting}
+                runs.append(Bench(over, target).run(ready[stack], repeat, **asked))
+                progress.step()
+
+    # What is asked for twice, also by two names of the same client, is measured once.
+    ways = list(
+        dict.fromkeys(
+            (stack.name, _client(stack, who), trusting, over)
+            for stack, who, trusting, over in product(those, clients_, trusted, schemes)
+        )
+    )
+    measure_all(ways, sizes)
+    if further:
+        columns = ["stack", "client", "trust", "scheme"]
+        by_way = run_record.frame(runs).groupby(columns, sort=False)
+        verdicts = {way: analysis.verdict_of(rows) for way, rows in by_way}
+        measure_all([way for way in ways if verdicts[way] == analysis.CONCURRENT], further)
+    return sorted(runs, key=lambda run: [*ready].index(run.stack))
+
+
+def _client(stack: Stack, client: str | None) -> str:
+    """Who fetches: the one asked for, else the stack's own. UsageError where there is none."""
+    if not (client or stack.client):
+        raise UsageError(
+            f"{stack.name} is an environment for another experiment, and fetches nothing from "
+            "the lab server: `casebook stacks` says what it is for."
+        )
+    return clients.name_of(client or stack.client)
+
+
+@rounds.decidable
+def measure(
+    names: str | Iterable[str],
+    n: int | Iterable[int] | None = None,
+    delay_s: float | None = None,
+    repeats: int | range | None = None,
+    client: str | Iterable[str] | None = None,
+    scheme: str | Iterable[str] = "https",
+    trust: str | Iterable[str] = trusts.AUTHORITY,
+) -> pd.DataFrame:
+    """Measure stacks in turns; what is not said comes from the current mode.
+
+    names, n, client, scheme, trust: one or several of each; every combination is run. n: pages
+    per run. delay_s: seconds the server waits before each response. repeats: rounds, in each of
+    which everything is run once. client: of fetching/clients; None: the stack's own, mostly
+    grequests. trust: of casebook/cases/fetching/trust.py. until, looks: what is to be decided
+    (casebook/laboratory/rounds.py).
+
+    Returns one row a run, columns run_record.FRAME_COLUMNS and `instead`. Where a stack's
+    interpreter is missing the rows are those of the reference machine, and `source` says so.
+
+    Raises UsageError for parameters out of range, RunFailed when a response is wrong,
+    MissingInterpreter when there is nothing recorded to fall back to.
+    """
+    names, mode = list(dict.fromkeys(several(names))), modes.current()
+    sizes = None if n is None else several(n)
+    delay_s = mode.delay_s if delay_s is None else delay_s
+    here = [name for name in names if can_run(stacks.get(name))]
+    measured = measure_runs(here, sizes, delay_s, repeats, client, scheme, trust)
+    frame = run_record.frame(measured).assign(instead="")
+    parts = []
+    for name in names:
+        if name in here:
+            parts.append(frame[frame["stack"] == name])
+            continue
+        ways = dict.fromkeys(
+            (_client(stacks.get(name), who), over, trusting)
+            for who, over, trusting in product(several(client), several(scheme), several(trust))
+        )
+        found = (recorded(name, sizes or mode.ns, *each, delay_s, repeats) for each in ways)
+        parts.append(pd.concat(found))
+        # Of later rounds, nothing may be recorded.
+        if parts[-1].empty and (repeats is None or 1 in rounds.numbers(repeats)):
+            environments.ensure(stacks.get(name))  # raises, and says what is missing
+    return pd.concat(parts, ignore_index=True)
+
+
+def observe(
+    name: str,
+    kind: str,
+    n: int = 10,
+    delay_s: float | None = None,
+    client: str | None = None,
+    scheme: str = "https",
+    steps: Iterable[str] | None = None,
+    trust: str = trusts.AUTHORITY,
+) -> Observation:
+    """Run a stack once with an instrument in it; what comes back is no timing.
+
+    kind: profile, trace, timeline, turns or provenance. steps: in place of the stack's own; with
+    n = 0 only the steps are taken and nothing is fetched (for provenance).
+
+    Where the interpreter is missing, the reference machine's observation is given, with
+    source `reference`. Raises as `measure`.
+    """
+    if kind not in observations.KINDS:
+        raise UsageError(f"{kind!r} is not observed; choose: {', '.join(observations.KINDS)}")
+    delay_s = modes.current().delay_s if delay_s is None else delay_s
+    check_parameters([n or 1], delay_s, 1, client, scheme, trust)
+    stack = stacks.get(name)
+    asked = {"n": n, "delay_s": delay_s, "client": _client(stack, client), "trust": trust}
+    if steps is not None:
+        stack = dataclasses.replace(stack, steps=tuple(steps))
+    if not can_run(stack):
+        # What was recorded was fetched by the stack's own client.
+        as_recorded = (stack.client, "https", trusts.AUTHORITY)
+        if (asked["client"], scheme, trust) == as_recorded and (
+            found := observations.recorded(name, kind, stack.steps, n, delay_s)
+        ):
+            return found
+    return Bench(scheme).observation(environments.ensure(stack), kind, **asked)

@@ -1,0 +1,140 @@
+"""The near-limit: the same pages, fetched by a client that costs next to nothing.
+
+What Python takes longer than this is Python's; what this takes longer than one delay is the
+machine's and the server's. It is near_limit.go (standard library only, built here, every response
+checked); where no `go` is on the PATH, the reference machine's runs stand in.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from casebook import places, stacks
+from casebook.cases.fetching import run_record, server, trust
+from casebook.cases.fetching.bench import Bench, lab_server
+from casebook.cases.fetching.measure import check_parameters
+from casebook.cases.fetching.run_record import Run
+from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
+from casebook.laboratory import measurements, reference, rounds
+from casebook.laboratory.rounds import in_turns, several
+from casebook.stacks import commands, digests, environments
+
+#: What its runs are called in the columns `stack` and `client`.
+GO = "go"
+
+SOURCE = Path(__file__).with_suffix(".go")
+#: No module is needed, none may be fetched, and no other Go than the one that is here.
+_OFFLINE = {
+    "GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GO111MODULE": "auto",
+    "GOWORK": "off", "CGO_ENABLED": "0",
+}  # fmt: skip
+_PASSED_ON = ("PATH", "HOME", "TMPDIR", "GOROOT", "GOCACHE", "XDG_CACHE_HOME")
+_BUILT_WITHIN_S = 600
+
+
+def is_here() -> bool:
+    """Whether this machine can measure it. Nothing is built."""
+    return shutil.which(GO) is not None
+
+
+def build() -> Path:
+    """The Go client's program, built now if this source has not been built by this Go yet.
+
+    Raises MissingInterpreter where there is no `go`, EnvironmentFailed with the compiler's words
+    when it cannot be built.
+    """
+    if not is_here():
+        raise MissingInterpreter("the near-limit needs Go (https://go.dev/dl/) on the PATH.")
+    program = places.LOCAL / "near_limit" / digests.of(SOURCE, digests.tool(GO)) / "near_limit"
+    if not program.exists():
+        environments.say("building casebook/cases/fetching/near_limit.go")
+        program.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=program.parent) as folder:
+            draft = Path(folder) / "near_limit"
+            environ = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+            commands.output(
+                [GO, "build", "-trimpath", "-o", draft, SOURCE],
+                "`go build` (without go on the PATH, the reference run stands in)",
+                _BUILT_WITHIN_S, environ | _OFFLINE, failed=EnvironmentFailed,
+            )  # fmt: skip
+            draft.replace(program)
+    return program
+
+
+@rounds.decidable
+def measure(
+    n: int | Iterable[int],
+    delay_s: float = 1.0,
+    repeats: int | range = 1,
+    beside: Iterable[str] = (),
+) -> pd.DataFrame:
+    """Measure the near-limit: one row a run, columns run_record.FRAME_COLUMNS and `instead`; stack
+    and client are `go`. It loads its certificates once, like the cure.
+
+    n: sizes. beside: stacks that are measured in the same rounds, in turns with it. All trust a
+    full bundle (trust.BUNDLE). until, looks: as for measure.measure. Without Go its rows are the
+    reference machine's. Raises as measure.measure; RunFailed also where a response was not over a
+    connection of its own.
+    """
+    sizes, repeats = several(n), rounds.numbers(repeats)
+    check_parameters(sizes, delay_s, len(repeats), client=None, scheme="https")
+    here, known = is_here(), recorded(sizes)
+    if here or known.empty:
+        build()  # raises where there is no Go
+    ready = [environments.ensure(stacks.get(name)) for name in beside]
+    ways = product(sizes, [None, *ready] if here else ready)
+    same: dict[str, Any] = {"delay_s": delay_s, "trust": trust.BUNDLE}
+    runs = [
+        Bench().run(who, repeat, n=size, client=who.stack.client, **same)
+        if who
+        else _run(n=size, repeat=repeat, **same)
+        for repeat, (size, who) in in_turns(ways, repeats)
+    ]
+    frame = run_record.frame(runs).assign(instead="")
+    if here:
+        return frame
+    known = known[known["repeat"].isin(repeats)]
+    return pd.concat([known, frame], ignore_index=True) if runs else known
+
+
+def recorded(ns: Iterable[int]) -> pd.DataFrame:
+    """The reference machine's runs of the near-limit at these sizes, or at the nearest where none
+    of them was recorded: columns run_record.FRAME_COLUMNS, and `instead`."""
+    return reference.stand_in(reference.rows("runs"), {"stack": GO}, {"n": list(ns)})
+
+
+def _run(**parameters: Any) -> Run:
+    code = [SOURCE, Path(__file__), *server.MADE_OF]
+    its_go = measurements.Using(GO, digests.tool(GO))
+    key = measurements.key_of(code, its_go, parameters, trust.known())
+    measured = partial(_measured, **parameters)
+    return run_record.from_stored(measurements.stored_or_new(key, measured))
+
+
+def _measured(n: int, delay_s: float, **parameters: Any) -> dict[str, Any]:
+    # Generous: all at once is one delay and some milliseconds of handshake for each.
+    within_s = 60 + delay_s + 0.05 * n
+    lab = lab_server()
+    lab.reset()
+    with tempfile.TemporaryDirectory() as folder:
+        trusted = trust.of_name(parameters["trust"], lab.ca_file, Path(folder)).bundle
+        spec = {"url": lab.url, "n": n, "delay_s": delay_s, "trusted": trusted, "bound_s": within_s}
+        # No variables: neither proxies nor certificates of this shell.
+        said = commands.output([build()], "near_limit.go", within_s + 10, {}, text=json.dumps(spec))
+    answer, counted = json.loads(said) | {"python": "", "openssl": None}, lab.counters() or {}
+    asked = {"stack": GO, "client": GO, "scheme": "https", "n": n, "delay_s": delay_s}
+    run = run_record.from_answer(answer, counted, **asked, **parameters)
+    if (counted["connections"], counted["requests"]) != (n, n):
+        raise RunFailed(
+            f"{GO}: {counted['requests']} requests over {counted['connections']} connections "
+            f"reached the server, and not {n} over as many. Nothing was recorded."
+        )
+    return run_record.to_store(run)

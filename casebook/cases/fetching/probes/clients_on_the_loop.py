@@ -1,0 +1,205 @@
+"""Tasks of an event loop that make clients, beside a heartbeat: one JSON object in, one out.
+
+It runs on Python 3.7 and newer; one way needs 3.9.
+
+In: {"way": how (WAYS below), "url", "n", "delay_s"}. The system's default bundle is what
+SSL_CERT_FILE names. Each of n tasks fetches a page, or makes a client and fetches nothing.
+
+Out: {"openssl", "at_import": loads of certificates while the libraries were imported, "loads":
+[{"start_s", "end_s", "on_loop": whether in the thread of the event loop}] since then, "beats_s":
+when the heartbeat had its turn, "wall_s", "pages" (rows of answering.pages; none where nothing is
+fetched), "failed"}. Times count from the moment in which the tasks begin.
+"""
+
+import asyncio
+import importlib
+import os
+import ssl
+import threading
+import time
+
+import answering
+
+#: Seconds from one beat to the next, when nothing blocks.
+INTERVAL_S = 0.01
+
+loads, loop_thread = [], threading.get_ident()
+
+
+def count_loads():
+    """Note each call of a context that loads certificates: once, whatever it calls itself."""
+    inside = threading.local()
+
+    def noted(load):
+        def loading(*args, **kwargs):
+            if getattr(inside, "load", False):
+                return load(*args, **kwargs)
+            inside.load, start = True, time.perf_counter()
+            try:
+                return load(*args, **kwargs)
+            finally:
+                inside.load = False
+                loads.append((start, time.perf_counter(), threading.get_ident() == loop_thread))
+
+        return loading
+
+    for name in ("load_verify_locations", "set_default_verify_paths", "load_default_certs"):
+        setattr(ssl.SSLContext, name, noted(getattr(ssl.SSLContext, name)))
+
+
+async def httpx_each(urls):
+    """A client for each page."""
+    import httpx
+
+    async def get(url):
+        async with httpx.AsyncClient(timeout=60) as client:
+            return await client.get(url)
+
+    return await together(get, urls)
+
+
+async def httpx_unverified(urls):
+    """The same, with verify=False."""
+    import httpx
+
+    async def get(url):
+        async with httpx.AsyncClient(timeout=60, verify=False) as client:
+            return await client.get(url)
+
+    return await together(get, urls)
+
+
+async def httpx_one(urls):
+    """One client for all pages."""
+    import httpx
+
+    async with httpx.AsyncClient(timeout=60) as client:
+        return await together(client.get, urls)
+
+
+async def httpx_context(urls):
+    """A client for each page, all with one context."""
+    return await with_context(ssl.create_default_context(), urls)
+
+
+async def httpx_thread(urls):
+    """The same, with a context that a thread makes, while the loop goes on."""
+    return await with_context(await asyncio.to_thread(ssl.create_default_context), urls)
+
+
+async def with_context(context, urls):
+    import httpx
+
+    async def get(url):
+        async with httpx.AsyncClient(timeout=60, verify=context) as client:
+            return await client.get(url)
+
+    return await together(get, urls)
+
+
+async def aiohttp_each(urls):
+    """A session for each page, which takes the context that aiohttp made when imported."""
+    return await aiohttp_with(lambda: None, urls)
+
+
+async def aiohttp_context_each(urls):
+    """A session for each page, and a connector with a context of its own."""
+    import aiohttp
+
+    return await aiohttp_with(lambda: aiohttp.TCPConnector(ssl=ssl.create_default_context()), urls)
+
+
+async def aiohttp_with(connector, urls):
+    import aiohttp
+
+    async def get(url):
+        async with aiohttp.ClientSession(connector=connector()) as session:
+            async with session.get(url) as response:
+                return response.status, await response.read()
+
+    return await together(get, urls)
+
+
+async def openai_each(urls):
+    """A client of a language model for each page."""
+    import httpx
+    import openai
+
+    async def get(url):
+        async with openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
+            return await client.get(url, cast_to=httpx.Response)
+
+    return await together(get, urls)
+
+
+async def botocore_each(urls):
+    """A client of a cloud for each page, that asks it for nothing."""
+    import botocore.session
+
+    session = botocore.session.Session()
+
+    async def make(url):
+        session.create_client(
+            "sts", "eu-central-1", aws_access_key_id="none", aws_secret_access_key="none"
+        )
+
+    return await together(make, urls)
+
+
+async def together(get, urls):
+    """What came of each, exceptions too."""
+    return await asyncio.gather(*map(get, urls), return_exceptions=True)
+
+
+WAYS = {
+    way.__name__.replace("_", "-"): way
+    for way in (
+        httpx_each, httpx_unverified, httpx_one, httpx_context, httpx_thread, aiohttp_each,
+        aiohttp_context_each, openai_each, botocore_each,
+    )
+}  # fmt: skip
+
+
+async def heartbeat(beats):
+    while True:
+        beats.append(time.perf_counter())
+        await asyncio.sleep(INTERVAL_S)
+
+
+async def beside_a_heartbeat(way, urls):
+    beats = []
+    beating = asyncio.create_task(heartbeat(beats))
+    await asyncio.sleep(5 * INTERVAL_S)
+    start = time.perf_counter()
+    got = await way(urls)
+    end = time.perf_counter()
+    await asyncio.sleep(2 * INTERVAL_S)
+    beating.cancel()
+    return got, beats, start, end
+
+
+def run(spec):
+    way, n = WAYS[spec["way"]], spec["n"]
+    count_loads()
+    library = spec["way"].partition("-")[0]
+    importlib.import_module(library)
+    at_import = len(loads)
+    urls = ["%s/delay/%s?page=%d" % (spec["url"], spec["delay_s"], page) for page in range(n)]
+    got, beats, start, end = asyncio.run(beside_a_heartbeat(way, urls))
+    rows, failed = ([], None) if library == "botocore" else answering.pages(enumerate(got))
+    return {
+        "openssl": ssl.OPENSSL_VERSION,
+        "at_import": at_import,
+        "loads": [
+            {"start_s": began - start, "end_s": ended - start, "on_loop": on_loop}
+            for began, ended, on_loop in loads[at_import:]
+        ],
+        "beats_s": [beat - start for beat in beats],
+        "wall_s": end - start,
+        "pages": rows,
+        "failed": failed and answering.failure(*failed, os.environ.get("SSL_CERT_FILE")),
+    }
+
+
+if __name__ == "__main__":
+    answering.answer(run)

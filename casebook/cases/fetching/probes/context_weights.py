@@ -1,0 +1,99 @@
+"""What contexts with certificates weigh: one JSON object in, one out.
+
+In: {"file": a bundle's path, or null for none, "contexts": how many are made and kept, "loads": how
+often the bundle is loaded once more into one context}. A stack that has pyOpenSSL makes its
+contexts, the others make the standard library's.
+
+Out: {"openssl", "steps": [{"what", "rss_kib", "in_use_kib", "free_kib"}]}: after a first context
+was made and freed ("before"), with all contexts ("made"), without them ("freed"), once malloc was
+asked to give back what it keeps ("trimmed"), with one context ("one"), after further loads
+("again").
+rss_kib: the process's resident memory. in_use_kib: what malloc has handed out; free_kib: what it
+keeps and nobody uses; both null without glibc 2.33 or newer.
+"""
+
+import ctypes
+import gc
+import os
+import ssl
+
+import answering
+
+try:
+    import OpenSSL.SSL as pyopenssl
+except ImportError:
+    pyopenssl = None
+
+NAMES = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+
+
+class Mallinfo2(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in NAMES]
+
+
+def libc():
+    """The C library, which can tell what malloc does; None for another one, or an old one."""
+    found = ctypes.CDLL(None)
+    if not hasattr(found, "mallinfo2"):
+        return None
+    found.mallinfo2.restype = Mallinfo2
+    return found
+
+
+def make(file):
+    if pyopenssl:
+        context = pyopenssl.Context(pyopenssl.TLS_METHOD)
+    else:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    load(context, file)
+    return context
+
+
+def load(context, file):
+    if file:
+        context.load_verify_locations(file)
+
+
+def rss_kib():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def run(spec):
+    its, steps = libc(), []
+
+    def look(what):
+        gc.collect()
+        row = {"what": what, "rss_kib": rss_kib(), "in_use_kib": None, "free_kib": None}
+        if its:
+            info = its.mallinfo2()
+            row["in_use_kib"] = (info.uordblks + info.hblkhd) / 1024
+            row["free_kib"] = info.fordblks / 1024
+        steps.append(row)
+
+    make(spec["file"])
+    look("before")
+    kept = [make(spec["file"]) for _ in range(spec["contexts"])]
+    look("made")
+    del kept
+    look("freed")
+    if its:
+        its.malloc_trim(0)
+    look("trimmed")
+    one = make(spec["file"])
+    look("one")
+    for _ in range(spec["loads"]):
+        load(one, spec["file"])
+    look("again")
+    return {"openssl": openssl(), "steps": steps}
+
+
+def openssl():
+    if not pyopenssl:
+        return ssl.OPENSSL_VERSION
+    said = pyopenssl.SSLeay_version(pyopenssl.SSLEAY_VERSION)
+    return said.decode()
+
+
+if __name__ == "__main__":
+    answering.answer(run)

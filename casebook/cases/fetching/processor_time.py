@@ -1,0 +1,127 @@
+"""What a whole process costs, with its imports and its end, and what its requests spend that on.
+
+The clock of a fetch does not see what a library has done when it was imported. Here each program
+is a client of casebook/cases/fetching/clients in a process of its own, from its start to its end.
+"""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from casebook import places, stacks
+from casebook.cases.fetching import clients, server, trust
+from casebook.cases.fetching.bench import lab_server
+from casebook.errors import RunFailed
+from casebook.laboratory import measurements, rounds, scripts
+from casebook.laboratory.rounds import in_turns
+from casebook.stacks import commands, environments
+from casebook.stacks.environments import Environment
+from casebook.words import LIVE
+
+PROBE = places.PROBES / "whole_program.py"
+
+#: What the probe charges time to, in words, where it is not the name of a package.
+PARTS = {
+    "handshake": "the handshake",
+    "load": "the certificates",
+    "shared_context": "the adapter",
+    "http": "http.client",
+}
+
+
+def can_pin() -> bool:
+    """Whether this system can keep a program on one core."""
+    return hasattr(os, "sched_setaffinity")
+
+
+@rounds.decidable
+def of_programs(
+    names: Iterable[str], n: int = 30, one_core: bool = False, repeats: int | range = 1
+) -> pd.DataFrame:
+    """Programs in turns, each with n requests in threads that trust a full bundle by `verify=True`.
+
+    names: stacks; one with the step `shared_context` installs the cure, compiled as an installed
+    package is. one_core: keep the program on one core. until, looks: what is to be decided
+    (casebook/laboratory/rounds.py).
+
+    One row a program: stack, client, n, one_core, repeat, wall_s and cpu_s (of the process, with
+    imports), fetch_cpu_s (of the requests alone), loads (of bundles), loads_before (those of
+    imports among them), source, measured_at, and measurements.COLUMNS. Raises RunFailed when a
+    response is wrong, and MissingInterpreter.
+    """
+    return _programs(names, repeats, client="threads", n=n, one_core=one_core, sample=False)
+
+
+@rounds.decidable
+def by_part(names: Iterable[str], n: int = 100, repeats: int | range = 1) -> pd.DataFrame:
+    """What n requests by grequests spend processor time on, without imports. Parameters as for
+    `of_programs`.
+
+    One row a part of a program: stack, client, n, repeat, part (a package, with what it calls of
+    the standard library; or, in OpenSSL, the handshake, or the certificates, which are loads),
+    cpu_ms (for one request), share (of the whole fetch), source, measured_at, and
+    measurements.COLUMNS. Raises as `of_programs`.
+    """
+    frame = _programs(names, repeats, client="grequests", n=n, one_core=False, sample=True)
+    spent = pd.DataFrame(list(frame.pop("parts"))).fillna(0.0).rename(columns=PARTS)
+    shares = spent.div(spent.sum(axis="columns"), axis="index")
+    figures = pd.DataFrame({"cpu_s": spent.stack(), "share": shares.stack()})
+    figures = figures.rename_axis(["row", "part"]).reset_index("part")
+    frame = frame.join(figures).reset_index(drop=True)
+    return frame.assign(cpu_ms=1000 * frame.pop("cpu_s") / frame["n"])
+
+
+def _programs(names: Iterable[str], repeats: int | range, **parameters: Any) -> pd.DataFrame:
+    """Programs in turns: a row each, with the parameters and what the probe answers."""
+    rows = []
+    ready = [environments.ensure(stacks.get(name)) for name in names]
+    for repeat, environment in in_turns(ready, repeats):
+        stack = environment.stack
+        code = [PROBE, clients.file_of(parameters["client"]), Path(__file__), *_cure(stack)]
+        code += server.MADE_OF
+        key = measurements.key_of(code, stack, parameters, repeat, trust.known())
+        measured = partial(_measured, environment, parameters)
+        found = measurements.stored_or_new(key, measured)
+        same = {"stack": stack.name, "repeat": repeat, "source": LIVE}
+        rows.append(parameters | same | found)
+    return pd.DataFrame(rows).drop(columns="sample")
+
+
+def _cure(stack: stacks.Stack) -> list[Path]:
+    return [places.CURE] if "shared_context" in stack.steps else []
+
+
+def _measured(environment: Environment, parameters: dict[str, Any]) -> dict[str, Any]:
+    lab, n = lab_server(), parameters["n"]
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        full = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder))
+        spec = parameters | {"url": lab.url, "bundle": full.bundle}
+        spec["client"] = clients.file_of(parameters["client"])
+        spec["cure"] = _compiled(environment, folder) if _cure(environment.stack) else ""
+        began = time.perf_counter()
+        answer = scripts.ask(environment, PROBE, spec, 60 + n, variables=full.variables)
+        wall_s = time.perf_counter() - began
+    if answer["ok"] != n:
+        raise RunFailed(
+            f"{environment.stack.name}: {n - answer['ok']} of {n} responses were wrong or missing. "
+            "Nothing was recorded."
+        )
+    figures = ("parts",) if spec["sample"] else ("fetch_cpu_s", "cpu_s", "loads", "loads_before")
+    return {"wall_s": round(wall_s, 6)} | {name: answer[name] for name in figures}
+
+
+def _compiled(environment: Environment, folder: str) -> str:
+    """A folder with the cure as it is when it is installed: with its bytecode beside it."""
+    commands.output(
+        [environment.python, "-m", "py_compile", shutil.copy(places.CURE, folder)],
+        "compiling the cure", 60,
+        environments.clean_environ(environment) | {"PYTHONDONTWRITEBYTECODE": ""},
+    )  # fmt: skip
+    return folder

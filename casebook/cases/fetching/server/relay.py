@@ -1,0 +1,261 @@
+"""A server from further away: a delay line in front of it, in a process of its own.
+
+    with relay(store.url, latency_s=0.02) as url:
+        ...                                     # any client: a round trip takes 0.04 s longer
+
+What arrives at a time t leaves at t + latency_s, in its order, however much is on its way: unlike
+a relay that sleeps and then passes on, this one lets nothing queue up. What it does not delay is
+TCP's own handshake, which the kernel does.
+
+It can also hold up one connection once: see `Held`.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
+from queue import SimpleQueue
+from urllib.parse import urlsplit
+
+from casebook.cases.fetching.server import limits, owner, process
+from casebook.errors import UsageError
+
+#: Seconds each way.
+LONGEST_S = 1.0
+
+#: What one connection may have on its way before it is read no further, in bytes.
+_ROOM = 64 * 1024 * 1024
+
+#: In place of data: its sender says no more; its sender is gone.
+_END = b""
+_GONE = None
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is held up once: of the first connection, all that the server sends after so many
+    bytes, for so many seconds (0 to LONGEST_S). Then it goes on, in its order."""
+
+    after_bytes: int
+    for_s: float
+
+
+@contextlib.contextmanager
+def relay(url: str, latency_s: float, held: Held | None = None) -> Iterator[str]:
+    """A URL behind which `url` is answered, from latency_s seconds further away.
+
+    Each way takes latency_s seconds (0 to LONGEST_S) longer, so that a round trip takes twice as
+    much. For a crowd of connections at a time (fetching.server.limits.CROWD). held: what is held
+    up once, None for nothing. All connections, and the relay's process, end with the block.
+
+    Raises UsageError for a time that is out of range or a URL without a port, ServerFailed when
+    the relay does not start. A connection that the server refuses is reset.
+    """
+    for what, seconds in (("latency", latency_s), ("hold", held.for_s if held else 0)):
+        if not 0 <= seconds <= LONGEST_S:
+            raise UsageError(f"the {what} is {seconds:g} s; choose 0 to {LONGEST_S:g}")
+    where = urlsplit(url)
+    try:
+        host, port = where.hostname, where.port
+    except ValueError:  # the number is none of a port
+        host = port = None
+    if not (host and port):
+        raise UsageError(f"a relay needs a URL with a port, not {url!r}")
+    asked = [host, port, latency_s, held and astuple(held)]
+    running, ready = process.begin("casebook.cases.fetching.server.relay", json.dumps(asked))
+    try:
+        yield f"{where.scheme}://127.0.0.1:{ready['port']}"
+    finally:
+        process.end(running)
+
+
+class _Line:
+    """The delay line. Since each piece is held equally long, they leave in the order of arrival.
+
+    A thread keeps the time: the loop's own timers are a millisecond late.
+    """
+
+    def __init__(self, latency_s: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._latency_s = latency_s
+        self._held: deque[tuple[float, _Side, bytes | None]] = deque()
+        self._dues: SimpleQueue[float] = SimpleQueue()
+        threading.Thread(target=self._keep_time, daemon=True).start()
+
+    def hold(self, side: "_Side", piece: bytes | None) -> None:
+        """Keep a piece that came in on a side, for the other."""
+        if not self._latency_s:
+            side.other.send(piece)
+            return
+        due = self._loop.time() + self._latency_s
+        self._held.append((due, side, piece))
+        side.held(len(piece or b""))
+        self._dues.put(due)
+
+    def _keep_time(self) -> None:
+        released = 0.0  # all that was due by then is on its way
+        while True:
+            due = self._dues.get()
+            if due <= released:
+                continue
+            time.sleep(max(0.0, due - time.monotonic()))
+            released = time.monotonic()
+            self._loop.call_soon_threadsafe(self._release, released)
+
+    def _release(self, until: float) -> None:
+        while self._held and self._held[0][0] <= until:
+            _, side, piece = self._held.popleft()
+            side.other.send(piece)
+            side.held(-len(piece or b""))
+
+
+class _Side(asyncio.Protocol):
+    """One of the two connections of a client through the relay: its own, or the server's."""
+
+    other: "_Side"
+    transport: asyncio.Transport
+
+    def __init__(self, line: _Line) -> None:
+        self._line = line
+        self.is_connected = False
+        self._bytes = 0
+        self._eof_sent = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport, self.is_connected = transport, True
+
+    def data_received(self, data: bytes) -> None:
+        self._take(data)
+
+    def eof_received(self) -> bool:
+        self._take(_END)
+        return True  # the other way stays open
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._take(_GONE)
+
+    def _take(self, piece: bytes | None) -> None:
+        """Send a piece that came in here on its way to the other side."""
+        self._line.hold(self, piece)
+
+    def held(self, more: int) -> None:
+        """So many bytes more, or fewer, that came in here are on their way."""
+        self._bytes += more
+        self._go_on()
+
+    def send(self, piece: bytes | None) -> None:
+        if self.transport.is_closing():
+            return
+        if piece is _GONE and self._eof_sent:
+            self.transport.close()
+        elif piece is _GONE:
+            self.transport.abort()
+        elif piece:
+            self.transport.write(piece)
+            self.other._go_on()
+        else:
+            self._eof_sent = True
+            with contextlib.suppress(OSError):  # the peer has gone before us
+                self.transport.write_eof()
+            if self.other._eof_sent:
+                self.transport.close()
+                self.other.transport.close()
+
+    def resume_writing(self) -> None:
+        self.other._go_on()
+
+    def _go_on(self) -> None:
+        """Read on here if there is room for what comes, on the line and beyond it."""
+        if self.transport.is_closing():
+            return
+        waiting = self.other.transport.get_write_buffer_size()
+        if self._bytes + waiting < _ROOM:
+            self.transport.resume_reading()
+        else:
+            self.transport.pause_reading()
+
+
+class _HeldSide(_Side):
+    """A server's connection, of which everything is held up once."""
+
+    def __init__(self, line: _Line, held: Held) -> None:
+        super().__init__(line)
+        self._left, self._for_s = held.after_bytes, held.for_s
+        self._waiting: list[bytes | None] = []
+        self._holds = False
+
+    def _take(self, piece: bytes | None) -> None:
+        if self._left >= 0:
+            self._left -= len(piece or b"")
+            if self._left < 0:
+                self._holds = True
+                asyncio.get_running_loop().call_later(self._for_s, self._go)
+        if self._holds:
+            self._waiting.append(piece)
+        else:
+            super()._take(piece)
+
+    def _go(self) -> None:
+        self._holds = False
+        for piece in self._waiting:
+            super()._take(piece)
+
+
+class _Near(_Side):
+    """A client's connection: asks for the server's as soon as it is there."""
+
+    def __init__(self, line: _Line, host: str, port: int, held: Held | None = None) -> None:
+        super().__init__(line)
+        self._address, self._held = (host, port), held
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.transport.pause_reading()
+        self.other = _HeldSide(self._line, self._held) if self._held else _Side(self._line)
+        self.other.other = self
+        self._connecting = asyncio.ensure_future(self._connect())
+
+    async def _connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.create_connection(lambda: self.other, *self._address)
+        except OSError:
+            self.transport.abort()
+        else:
+            self._go_on()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.other.is_connected:  # or not yet
+            self._connecting.cancel()
+        else:
+            super().connection_lost(error)
+
+
+async def _serve(host: str, port: int, latency_s: float, held: Held | None) -> None:
+    loop = asyncio.get_running_loop()
+    line, hold = _Line(latency_s), itertools.chain([held], itertools.repeat(None))
+    listening = await loop.create_server(
+        lambda: _Near(line, host, port, next(hold)), "127.0.0.1", 0, backlog=limits.BACKLOG
+    )
+    print(json.dumps({"port": listening.sockets[0].getsockname()[1]}), flush=True)
+    await listening.serve_forever()
+
+
+def main(asked: str) -> None:
+    """Relay until the owner, which holds the other end of standard input, is gone."""
+    owner.follow(lambda: os._exit(0))
+    limits.raise_open_files()
+    host, port, latency_s, held = json.loads(asked)
+    asyncio.run(_serve(host, port, latency_s, held and Held(*held)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,62 @@
+"""How far serial and concurrent stacks stay apart, on an idle and on a busy machine.
+
+A known-serial and a known-concurrent stack run many times per delay, with and without processes
+that keep the cores busy. The quick mode's delay was chosen from these runs; beside busy cores it is
+tried more often. notebooks/a_verdicts_under_load.ipynb shows those of the reference machine.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from casebook.cases.fetching import analysis, run_record, server
+from casebook.cases.fetching.measure import measure_runs
+from casebook.cases.fetching.modes import QUICK
+from casebook.laboratory.rounds import in_turns
+
+KNOWN = {"stage-2-py37": analysis.SERIAL, "stage-1-py37": analysis.CONCURRENT}
+DELAYS_S = (0.05, 0.1, 0.2)
+N = 10
+
+#: What is recorded of them.
+COLUMNS = ["known", "busy", "delay_s", "n", "effective_concurrency", "wall_s"]
+COLUMNS += ["counters_peak_in_flight", "verdict"]
+
+
+@contextlib.contextmanager
+def busy_cores(busy: bool):
+    """Keep every core busy with one process of its own while the block runs."""
+    with contextlib.ExitStack() as hogs:
+        for _ in range((os.cpu_count() or 1) if busy else 0):
+            hog = hogs.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            hogs.callback(hog.kill)
+        yield
+
+
+def measure(runs_per_cell: int = 20, tried: int = 100) -> pd.DataFrame:
+    """runs_per_cell runs of each kind, and `tried` beside busy cores at the quick mode's delay.
+
+    In turns: each delay and stack once, then all again, so that a slow minute touches all alike.
+    A row a run, columns known (its verdict), busy, and run_record.FRAME_COLUMNS.
+    """
+    parts = []
+    for busy in (False, True):
+        counts = dict.fromkeys(DELAYS_S, runs_per_cell) | ({QUICK.delay_s: tried} if busy else {})
+        # A server of its own: what is measured beside busy cores is not for the store.
+        with busy_cores(busy), server.start() as lab:
+            for repeat, delay_s in in_turns(DELAYS_S, max(counts.values())):
+                if repeat <= counts[delay_s]:
+                    once = range(repeat, repeat + 1)
+                    runs = measure_runs(KNOWN, [N], delay_s, once, "grequests", target=lab)
+                    parts.append(run_record.frame(runs).assign(busy=busy))
+    frame = pd.concat(parts, ignore_index=True)
+    return frame.assign(known=frame["stack"].map(KNOWN))
+
+
+def record(into: Path) -> None:
+    """Keep these runs as those of the reference machine: into/verdicts.csv. Takes minutes."""
+    measure()[COLUMNS].round(4).to_csv(into / "verdicts.csv", index=False)

@@ -1,0 +1,10 @@
+"""Clients that an event loop makes, and the certificates that they load while everybody waits.
+
+What chapters use: `measure`, `timeline` and WAYS (of `clients`).
+"""
+
+from casebook import face
+
+__getattr__, __dir__ = face.of(
+    __name__, dict.fromkeys(("measure", "timeline", "WAYS"), f"{__name__}.clients")
+)

@@ -1,0 +1,33 @@
+"""Six calls with openai. (The server knows no models, and says so.)"""
+
+import os
+
+import openai
+
+SITE = os.environ["SITE"]
+
+
+def client():
+    return openai.OpenAI(api_key="none", base_url=SITE, max_retries=0)
+
+
+def ask(service):
+    try:
+        service.models.list()
+    except openai.APIStatusError:
+        pass
+
+
+def each():
+    for _ in range(6):
+        ask(client())
+
+
+def kept():
+    service = client()
+    for _ in range(6):
+        ask(service)
+
+
+if __name__ == "__main__":
+    globals()[os.environ["JOB"]]()

@@ -1,0 +1,150 @@
+"""Jobs that fetch six pages, ill ones and healthy twins: what the doctor counts, and the truth.
+
+    working.table()                     # all of them
+    working.table(["requests, each"])
+
+The doctor runs the job. Then it runs once more without the doctor, with the book's own counter of
+loads, against a server that counts connections.
+"""
+
+import json
+import tempfile
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+import certifi
+import pandas as pd
+
+from casebook import places, stacks, words
+from casebook.cases.fetching import measure, server
+from casebook.errors import RunFailed, UsageError
+from casebook.laboratory import measurements
+from casebook.stacks import commands, environments
+
+HERE = Path(__file__).parent
+COUNTER = HERE / "counted_job.py"
+
+REPEATED, ONCE, CANNOT_TELL = "repeated", "not repeated", "cannot tell"
+#: A job fetches six pages or more. What it loads more often than this it loads again and again:
+#: imports may load once or twice for themselves, and two threads have two connections.
+LOADED_ONCE_TO = 3
+COLUMNS = [
+    *("job", "stack", "doctor", "measured", "wrong", "loads_doctor", "loads_measured"),
+    *("connections_doctor", "connections_measured", "exit_status", "source", "measured_at", "key"),
+]
+_WITHIN_S = 120.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A function of a file in jobs/, and the stack that has its library."""
+
+    name: str
+    stack: str
+    file: str
+    function: str
+
+
+JOBS = (
+    Job("requests, each", "stage-1-today", "with_requests.py", "each"),
+    Job("requests, kept", "stage-1-today", "with_requests.py", "kept"),
+    Job("requests, threads", "stage-1-today", "with_requests.py", "in_threads"),
+    Job("requests, one for threads", "stage-1-today", "with_requests.py", "shared_by_threads"),
+    Job("urllib3, each", "stage-1-today", "with_urllib3.py", "each"),
+    Job("urllib3, one context", "stage-1-today", "with_urllib3.py", "own_context"),
+    Job("httpx, each", "httpx-today", "with_httpx.py", "each"),
+    Job("httpx, kept", "httpx-today", "with_httpx.py", "kept"),
+    Job("httpx, async each", "httpx-today", "with_httpx.py", "each_async"),
+    Job("httpx, async kept", "httpx-today", "with_httpx.py", "kept_async"),
+    Job("aiohttp, each", "aiohttp-today", "with_aiohttp.py", "each"),
+    Job("aiohttp, kept", "aiohttp-today", "with_aiohttp.py", "kept"),
+    Job("http.client, each", "stage-1-today", "with_http_client.py", "each"),
+    Job("http.client, one context", "stage-1-today", "with_http_client.py", "own_context"),
+    Job("urlopen, one context", "stage-1-today", "with_http_client.py", "urlopen_own_context"),
+    Job("httplib2, each", "libraries-today", "with_httplib2.py", "each"),
+    Job("httplib2, kept", "libraries-today", "with_httplib2.py", "kept"),
+    Job("tornado, each", "libraries-today", "with_tornado.py", "each"),
+    Job("tornado, kept", "libraries-today", "with_tornado.py", "kept"),
+    Job("boto3, each", "libraries-today", "with_boto3.py", "each"),
+    Job("boto3, kept", "libraries-today", "with_boto3.py", "kept"),
+    Job("openai, each", "libraries-today", "with_openai.py", "each"),
+    Job("openai, kept", "libraries-today", "with_openai.py", "kept"),
+    Job("stripe", "libraries-today", "with_stripe.py", "kept"),
+)  # fmt: skip
+
+
+def table(names: list[str] | None = None) -> pd.DataFrame:
+    """What the doctor says of each job, beside what is measured: one row each.
+
+    names: of JOBS; None: all that this machine can run. Columns: job, stack, doctor and measured
+    ("repeated", "not repeated"; the doctor's may be "cannot tell"), wrong ("miss", "false alarm" or
+    ""), loads_doctor and loads_measured, connections_doctor and connections_measured (those of
+    another run each), exit_status. Raises UsageError for a name that is none.
+    """
+    known = {job.name: job for job in JOBS}
+    for name in names or ():
+        if name not in known:
+            raise UsageError(f"there is no job {name!r}; there are: {', '.join(known)}")
+    chosen = [known[name] for name in names or known]
+    rows = [_row(job) for job in chosen if measure.can_run(stacks.get(job.stack))]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def accuracy(loops: pd.DataFrame, loads: pd.DataFrame) -> pd.DataFrame:
+    """How often verdicts are right, of `patients.table` and of `table`: question, programs, right,
+    miss, false alarm, cannot tell."""
+    rows = []
+    for question, told in (("event loop", loops), ("certificate loads", loads)):
+        unknown = told["doctor"] == CANNOT_TELL
+        wrong = told["wrong"].value_counts()
+        rows.append({
+            "question": question, "programs": len(told),
+            "right": int(((told["wrong"] == "") & ~unknown).sum()),
+            "miss": int(wrong.get("miss", 0)), "false alarm": int(wrong.get("false alarm", 0)),
+            "cannot tell": int(unknown.sum()),
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _row(job: Job) -> dict:
+    """One row of `table`, stored or new."""
+    code = [places.DOCTOR, HERE / "jobs" / job.file, COUNTER, *server.MADE_OF]
+    key = measurements.key_of(code, stacks.get(job.stack), list(astuple(job)))
+    return measurements.stored_or_new(key, lambda: _measured_row(job))
+
+
+def _measured_row(job: Job) -> dict:
+    report, (loads, connections) = _run(job, True)[0], _run(job, False)
+    said = report["verdicts"]["certificate loads"]
+    said = said if said in (REPEATED, ONCE) else CANNOT_TELL
+    measured = REPEATED if loads > LOADED_ONCE_TO else ONCE
+    wrong = "false alarm" if said == REPEATED else "miss"
+    return {
+        "job": job.name, "stack": job.stack, "doctor": said, "measured": measured,
+        "wrong": "" if said in (measured, CANNOT_TELL) else wrong,
+        "loads_doctor": report["counts"]["loads"], "loads_measured": loads,
+        "connections_doctor": report["counts"]["handshakes"], "connections_measured": connections,
+        "exit_status": report["exit_status"], "source": words.LIVE,
+    }  # fmt: skip
+
+
+def _run(job: Job, examined: bool) -> tuple:
+    """(the doctor's report, connections that the server saw), or (loads, connections)."""
+    environment = environments.ensure(stacks.get(job.stack))
+    path = HERE / "jobs" / job.file
+    command = [environment.python, COUNTER, path]
+    if examined:
+        command = [environment.python, places.DOCTOR, "run", "--json", "--", path]
+    with server.start() as lab, tempfile.TemporaryDirectory() as folder:
+        bundle = Path(folder) / "bundle.pem"
+        bundle.write_text(Path(certifi.where()).read_text() + "\n" + Path(lab.ca_file).read_text())
+        names = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE")
+        environ = environments.clean_environ(environment) | dict.fromkeys(names, str(bundle))
+        environ |= {"SITE": f"{lab.url}/get", "JOB": job.function, "PYTHONDONTWRITEBYTECODE": "1"}
+        done = commands.run(command, job.name, _WITHIN_S, environ, folder=Path(folder))
+        connections = (lab.counters() or {})["handshakes"]
+    try:
+        found = json.loads(done.stdout.splitlines()[-1])
+        return (found if examined else found["loads"]), connections
+    except (ValueError, IndexError, KeyError):
+        raise RunFailed(f"{job.name} came to nothing: {commands.last_line(done)}") from None

@@ -1,0 +1,245 @@
+"""How a finding on a clock is decided: repeats in turns, and an interval.
+
+    saved = ratio("cpu_s", cured, stock, below=0.4)         # first what is asked ...
+    frame = measure([cured, stock], n=30, until=[saved])    # ... then the runs, in turns
+    saved.decide(frame)                                     # 0.12 (0.11 to 0.13, 8 rounds): holds
+
+A *round* takes each of the things compared once, in turns (laboratory/rounds.py). Each round
+gives one value: a ratio of two runs next to each other, or one run's figure. The finding is the
+median of these values, and its interval is that of order statistics: two of the sorted values,
+which have the true median between them whatever the noise looks like (scipy.stats.quantile_test;
+W. J. Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2).
+
+We look after 8, 16 and 32 rounds. A build that finds *otherwise* takes the rounds once more, which
+is the fourth and last look. Whoever looks four times errs more often than who looks once, so the
+error of 5 % is shared out: each look may err in 1.25 %. tests/test_decisions.py measures the rate,
+the second attempt included, with drift and with spells of a slow machine put in, and with rounds
+that resemble the ones before them: where they do much, the interval is too short. So a decision
+says how much they do.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from casebook.errors import UsageError
+from casebook.words import ON, REFERENCE
+
+HOLDS, UNDECIDED, OTHERWISE, NOT_HERE = "holds", "undecided", "otherwise", "not-here"
+OUTCOMES = (HOLDS, UNDECIDED, OTHERWISE, NOT_HERE)
+
+#: After how many rounds we look. The rounds of a second attempt come on top: one look more.
+LOOKS = (8, 16, 32)
+#: How often a finding may come out on the wrong side of its window, all looks together.
+ERROR = 0.05
+#: The same at one look, and beyond one end of the interval.
+_ONE_SIDE = ERROR / (len(LOOKS) + 1) / 2
+
+
+@dataclass(frozen=True)
+class Window:
+    """Where a value has to lie: between low and high, both without the ends."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high or (math.isinf(self.low) and math.isinf(self.high)):
+            raise UsageError(f"a window needs an end, the lower one first: {self.low}, {self.high}")
+
+    def __str__(self) -> str:
+        if math.isinf(self.high):
+            return f"above {self.low:g}"
+        lower_end = "" if math.isinf(self.low) else f"{self.low:g} and "
+        return f"{'between' if lower_end else 'below'} {lower_end}{self.high:g}"
+
+    def outcome(self, low: float, high: float) -> str:
+        """What an interval says: inside the window it holds, outside it came out otherwise; one
+        that straddles an end, or is none (NaN), leaves it undecided."""
+        if self.low < low and high < self.high:
+            return HOLDS
+        return OTHERWISE if high <= self.low or low >= self.high else UNDECIDED
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the rounds say. value: their median; low, high: its interval (NaN: too few rounds to
+    have one); rounds: how many; outcome: one of OUTCOMES; because: why it cannot be decided here;
+    correlation: of each round's value with that of the next, from -1 to 1 (NaN: no telling).
+    """
+
+    value: float
+    low: float
+    high: float
+    rounds: int
+    window: Window
+    outcome: str
+    because: str = ""
+    correlation: float = math.nan
+
+    @property
+    def says_more(self) -> bool:
+        """Whether the interval lies so far inside a window with one end, beyond twice the end or
+        below half of it, that the window alone says little of it."""
+        if math.isinf(self.window.high):
+            return 0 <= 2 * self.window.low < self.low
+        return math.isinf(self.window.low) and self.high < self.window.high / 2
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec)
+
+    def __str__(self) -> str:
+        has_one = not math.isnan(self.low)
+        interval = f"{self.low:.3g} to {self.high:.3g}" if has_one else "no interval"
+        return f"{self.value:.3g} ({interval}, {self.rounds} rounds): {self.outcome}"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of the rounds before they are taken.
+
+    values: from a frame of runs to one value per round (a Series indexed by `repeat`).
+    window: where their median has to lie.
+    """
+
+    values: Callable[[pd.DataFrame], pd.Series]
+    window: Window
+
+    def decide(self, frame: pd.DataFrame) -> Decision:
+        """The decision from these runs: of one machine that has all that is compared, this one
+        first. Where only two machines together have it, the outcome is not-here. Raises UsageError
+        where a side is missing, or a round has several values: those of one round are no rounds.
+        """
+        if "source" not in frame or _machines(frame).nunique(dropna=False) < 2:
+            return decide(self._of_rounds(frame), self.window)
+        is_recorded = frame["source"] == REFERENCE
+        whose = _machines(frame)
+        for rows in (
+            frame[~is_recorded],
+            *(frame[whose == each] for each in whose.dropna().unique()),
+        ):
+            with contextlib.suppress(UsageError):
+                return decide(self._of_rounds(rows), self.window)
+        names = ", ".join(frame[is_recorded]["stack"].unique()) if "stack" in frame else "a part"
+        mixed = f"{names} was recorded on another machine, which cannot be compared with this one"
+        return Decision(math.nan, math.nan, math.nan, 0, self.window, NOT_HERE, mixed)
+
+    def _of_rounds(self, frame: pd.DataFrame) -> pd.Series:
+        values = self.values(frame).dropna().sort_index()
+        if values.empty:
+            raise UsageError("no round has all that this finding compares")
+        if values.index.nlevels > 1 or values.index.has_duplicates:
+            raise UsageError(
+                "a round has several values: make one of them, as with .groupby('repeat').median()"
+            )
+        return values
+
+
+def _machines(frame: pd.DataFrame) -> pd.Series:
+    """The machine that recorded each row: its label, empty for the reference machine; None for what
+    was measured here."""
+    instead = frame.get("instead", pd.Series("", index=frame.index)).fillna("").astype(str)
+    label = instead.str.split("; ").str[0].where(instead.str.startswith(ON), "")
+    return label.where(frame["source"] == REFERENCE, None)
+
+
+def decide(values: Iterable[float], window: Window) -> Decision:
+    """The decision from one value per round, in the order of the rounds."""
+    each = pd.Series([float(value) for value in values])
+    low, high = interval(each)
+    outcome, alike = window.outcome(low, high), correlation(each)
+    return Decision(float(each.median()), low, high, len(each), window, outcome, "", alike)
+
+
+def correlation(values: pd.Series) -> float:
+    """How far each round's value goes with that of the next, from -1 to 1: 0 where the rounds have
+    nothing to do with each other. NaN for fewer than eight, or where all are the same."""
+    if len(values) < LOOKS[0] or values.nunique() < 2:
+        return math.nan
+    off = (values - values.mean()).to_numpy()
+    return float((off[:-1] * off[1:]).sum() / (off * off).sum())
+
+
+def interval(values: Iterable[float]) -> tuple[float, float]:
+    """The interval of a median at one look; two NaN where there are fewer values than eight.
+
+    As scipy.stats.quantile_test has it, which takes two seconds to import.
+    """
+    from scipy.special import bdtr  # the distribution of heads among so many coins
+
+    values = sorted(values)
+    beyond = [k for k in range(len(values) // 2) if bdtr(k, len(values), 0.5) <= _ONE_SIDE]
+    if not beyond:
+        return math.nan, math.nan
+    return float(values[beyond[-1]]), float(values[-1 - beyond[-1]])
+
+
+def window(
+    above: float = -math.inf, below: float = math.inf, between: tuple[float, float] | None = None
+) -> Window:
+    """A window from what is said of it; above and below may come together. Raises UsageError."""
+    low, high = between or (above, below)
+    return Window(float(low), float(high))
+
+
+def ratio(
+    column: str | Callable[[pd.DataFrame], pd.Series],
+    of: str,
+    to: str,
+    by: str = "stack",
+    where: Mapping[str, object] | None = None,
+    **ends: Any,
+) -> Question:
+    """Ask for the ratio of two runs of the same round.
+
+    column: of the runs, or a function of them ((rows) -> a value for each). of, to: which rows
+    are divided by which, by their value in the column `by`. where: further columns and the value
+    that the rows must have. ends: of the window (above=, below=, between=(low, high)).
+    """
+
+    def values(frame: pd.DataFrame) -> pd.Series:
+        over, under = (_figures(frame, column, {**(where or {}), by: each}) for each in (of, to))
+        if (under == 0).any():
+            raise UsageError(
+                f"{to} is 0 in a round, and nothing can be divided by it: ask for the level of "
+                f"{of} instead of a ratio to {to}"
+            )
+        return over / under
+
+    return Question(values, window(**ends))
+
+
+def level(
+    column: str | Callable[[pd.DataFrame], pd.Series],
+    of: str | None = None,
+    by: str = "stack",
+    where: Mapping[str, object] | None = None,
+    **ends: Any,
+) -> Question:
+    """Ask for one figure of the runs: parameters as for `ratio`."""
+    chosen = {**(where or {}), **({} if of is None else {by: of})}
+    return Question(lambda frame: _figures(frame, column, chosen), window(**ends))
+
+
+def _figures(
+    frame: pd.DataFrame,
+    column: str | Callable[[pd.DataFrame], pd.Series],
+    where: Mapping[str, object],
+) -> pd.Series:
+    """One figure a round, by `repeat`, of the rows with these values."""
+    for name, value in where.items():
+        frame = frame[frame[name] == value]
+    said = ", ".join(f"{name} {value}" for name, value in where.items()) or "any run"
+    if frame.empty:
+        raise UsageError(f"there is no run with {said} among those to be compared")
+    figures = (column(frame) if callable(column) else frame[column]).set_axis(frame["repeat"])
+    if figures.index.has_duplicates:
+        raise UsageError(f"a round has several runs with {said}: say with where= which is meant")
+    return figures.astype(float)

@@ -1,0 +1,130 @@
+"""An experiment: a script that is asked inside stacks, in turns, and what its answers come to.
+
+    parsing = Experiment(Path(__file__).with_name("parse.py"), figures=_figures)
+    frame = parsing.measure(["json-today", "orjson-today"], [{"size": 1000}], repeats=3)
+    faster = ratio("cpu_s", "orjson-today", "json-today", below=0.5)
+    frame = parsing.measure(["json-today", "orjson-today"], [{"size": 1000}], until=faster)
+
+The script reads what is asked from standard input, as one JSON object, and writes one as its answer
+to standard output; it runs with the Python and the packages of a stack. The answer is stored raw.
+What follows from it, `figures` says, each time that it is read.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from casebook import stacks
+from casebook.errors import MissingInterpreter
+from casebook.laboratory import machines, measurements, reference, rounds, scripts
+from casebook.laboratory.progress import Progress
+from casebook.laboratory.rounds import in_turns, several
+from casebook.stacks import Stack, digests, environments
+from casebook.words import LIVE, ON, REFERENCE
+
+#: What is asked of the script, by name, in values that JSON knows.
+Asked = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is asked, and how an answer is judged.
+
+    script: asked inside the stacks; its folder's name is that of the case. figures: from what was
+    asked and the answer to the columns of a row; it raises RunFailed for an answer that is wrong.
+    within_s: seconds after which a script that has not answered is ended. made_of: what else makes
+    an answer what it is, files or Using: a measurement is made again where it has changed.
+    """
+
+    script: Path
+    figures: Callable[[Asked, dict[str, Any]], dict[str, Any]]
+    within_s: float = 60
+    made_of: tuple[Path | measurements.Using, ...] = ()
+
+    @rounds.decidable
+    def measure(
+        self,
+        names: str | Iterable[str],
+        asked: Iterable[Asked] = ({},),
+        repeats: int | range | None = None,
+    ) -> pd.DataFrame:
+        """Ask each stack each of these, in turns.
+
+        names: the stacks. asked: one or several. repeats: rounds, 1 where nothing is said. until,
+        looks: what is to be decided (laboratory/rounds.py).
+
+        Returns one row for each stack, each that was asked and each round: stack, what was asked,
+        repeat, what `figures` gives, source, instead, measured_at and measurements.COLUMNS. Where a
+        stack cannot run here, the answer is that of the machine in data/machines/ that was asked
+        exactly the same and is most like this one; `instead` says which. Raises RunFailed,
+        UsageError, and MissingInterpreter where no machine was asked the same.
+        """
+        those = [stacks.get(name) for name in dict.fromkeys(several(names))]
+        ways = list(product(those, asked))
+        numbers = rounds.numbers(1 if repeats is None else repeats)
+        for stack in those:
+            can_run(stack)  # makes its environment, before anything is measured
+        rows = []
+        with Progress(len(ways) * len(numbers), self.script.stem) as progress:
+            for repeat, (stack, its) in in_turns(ways, numbers):
+                found = self._answer(stack, its, repeat)
+                same = {"stack": stack.name, **its, "repeat": repeat}
+                told = (*("source", "instead", "measured_at"), *measurements.COLUMNS)
+                made = {name: found.get(name) for name in told}
+                rows.append(same | self.figures(its, found["answer"]) | made)
+                progress.step()
+        return pd.DataFrame(rows)
+
+    def _answer(self, stack: Stack, its: Asked, repeat: int) -> dict[str, Any]:
+        """A stored answer, a new one, or another machine's: `answer`, and how it was made."""
+        case, parameters = self.script.parent.name, [dict(its), repeat]
+        question = measurements.asked_of(self.script, case, stack, *parameters)
+        if not can_run(stack):
+            return _recorded(question) or _missing(stack)
+        environment = environments.ensure(stack)
+
+        def ask() -> dict[str, Any]:
+            answer = scripts.ask(environment, self.script, dict(its), self.within_s)
+            self.figures(its, answer)  # a wrong one is not stored
+            return {"answer": answer}
+
+        files = [each for each in self.made_of if isinstance(each, Path)]
+        more = [each for each in self.made_of if not isinstance(each, Path)]
+        made_by = [*digests.executed(self.script), *files]
+        key = measurements.key_of(made_by, case, stack, *parameters, *more)
+        return measurements.stored_or_new(key, ask) | {"source": LIVE, "instead": ""}
+
+
+def can_run(stack: Stack) -> bool:
+    """Whether a stack can be measured here: its environment is made, unless its interpreter is
+    missing. Raises MissingInterpreter where CASEBOOK_REQUIRE names that."""
+    try:
+        environments.ensure(stack)
+    except MissingInterpreter:
+        if stack.python in environments.required():
+            raise
+        return False
+    return True
+
+
+def _recorded(question: list[Any]) -> dict[str, Any] | None:
+    """The answer of the machine most like this one that was asked the same; None: nobody was."""
+    found = [
+        (machine.label, answer)
+        for machine in machines.all_recorded()
+        for answer in machine.answers
+        if answer.get("asked") == question and isinstance(answer.get("answer"), dict)
+    ]
+    if not found:
+        return None
+    label, answer = min(found, key=lambda each: reference.unlikeness(each[0]))
+    return answer | {"source": REFERENCE, "instead": f"{ON}{label}"}
+
+
+def _missing(stack: Stack) -> dict[str, Any]:
+    environments.ensure(stack)  # raises, and says what is missing and how to get it
+    raise AssertionError(f"{stack.name} can run here")

@@ -1,0 +1,373 @@
+"""Machine files: what one machine measured, in one file that can be sent, read and compared.
+
+A file is lines of JSON, compressed with xz: first the head, {"format", "version", "about"}, then
+one object a line, {"answer": ...} or {"finding": ...}. An answer is what the store keeps
+(laboratory/measurements.py): raw, with what was asked as `asked`. What follows from it, such as
+a verdict, is never read from a file: the code of today says it.
+
+A file may come from a stranger. It can lie about numbers, and do nothing else: it is text with
+bounds, never a program and never an archive with paths, and what does not look like an answer is
+left out. A field that an older file lacks is missing, never an error.
+"""
+
+import getpass
+import json
+import lzma
+import math
+import os
+import platform
+import re
+import socket
+import ssl
+import statistics
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+from casebook import places
+from casebook.errors import MachineFileRefused, UsageError
+from casebook.laboratory import measurements
+from casebook.stacks import PYTHONS, interpreters
+from casebook.words import LIVE
+
+FORMAT, VERSION = "casebook machine", 1
+#: How a file's name ends.
+SUFFIX = ".jsonl.xz"
+
+#: A file is read only so far, and refused where it is larger: bytes packed, bytes unpacked, memory
+#: of the decompressor, bytes of a line, lines.
+MOST_PACKED, MOST_UNPACKED, MOST_MEMORY = 2_000_000, 64_000_000, 64_000_000
+MOST_OF_A_LINE, MOST_LINES = 4_000_000, 20_000
+_CHUNK = 1 << 20
+
+#: What is said of a machine: field -> the type that it must have. All may be missing.
+ABOUT: dict[str, type | tuple[type, ...]] = {
+    "processor": str, "architecture": str, "cores": int, "system": str, "kernel": str,
+    "python": str, "openssl": str, "pythons": dict, "commit": str, "mode": str, "saved_at": str,
+    "measured_from": str, "measured_to": str, "unit_ms": list, "steal_s": (int, float), "note": str,
+}  # fmt: skip
+#: The fields of a finding, as for ABOUT.
+FINDING: dict[str, type | tuple[type, ...]] = {
+    "id": str, "statement": str, "outcome": str, "value": (int, float, str, bool), "unit": str,
+    "interval": list, "window": str, "n": int, "stack": str, "chapter": str, "others": list,
+}  # fmt: skip
+#: The longest text of a head or a finding.
+LONGEST = 1000
+
+#: What would name a place on a machine: folders of users and of what is temporary.
+_PLACES = re.compile(r"(?:/home/|/Users/|/root\b|/tmp/|/var/folders/|[A-Za-z]:\\\\Users)")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a machine file holds. name: the file's, without its suffix. about: fields of ABOUT.
+    answers: as the store keeps them, with `asked`. findings: how the book that the machine built
+    came out, by id, fields of FINDING."""
+
+    name: str
+    about: dict[str, Any]
+    answers: list[dict[str, Any]] = field(repr=False)
+    findings: dict[str, dict[str, Any]] = field(repr=False, default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The machine in a few words: "AMD EPYC, 2 cores, OpenSSL 3.0.19"."""
+        return label(self.about) or self.name
+
+
+def label(about: dict[str, Any]) -> str:
+    """A machine in a few words, of what is known of it."""
+    cores, openssl = about.get("cores"), about.get("openssl", "")
+    said = (
+        about.get("processor", ""),
+        f"{cores} core{'s' * (cores != 1)}" if cores else "",
+        " ".join(openssl.split()[:2]),
+    )
+    return ", ".join(filter(None, said))
+
+
+def describe() -> dict[str, Any]:
+    """What this machine is, in fields of ABOUT."""
+    found = {version: interpreters.find(version) for version in PYTHONS if version[0].isdigit()}
+    return {
+        "processor": processor(),
+        "architecture": platform.machine(),
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "openssl": ssl.OPENSSL_VERSION,
+        "pythons": {each.version: each.openssl for each in found.values() if each},
+        "commit": measurements.commit(),
+    }
+
+
+def processor() -> str:
+    """What this machine's processor is called."""
+    cpuinfo = Path("/proc/cpuinfo")
+    text = cpuinfo.read_text() if cpuinfo.exists() else ""
+    found = re.search(r"^model name\s*: (.+)", text, re.M)
+    return found[1].strip() if found else platform.processor() or platform.machine()
+
+
+# --------------------------------------------------------------------------------------- writing
+
+
+def of_this_machine(claims: Iterable[dict[str, Any]] = ()) -> Machine:
+    """All that this machine measured in its builds, and how their claims came out.
+
+    claims: records of the last build (claims.json); only those that rest on runs of this machine
+    are kept. Of two answers to one question the newer one is kept. Raises UsageError where nothing
+    was measured yet.
+    """
+    newest: dict[str, dict[str, Any]] = {}
+    for path in sorted(places.RUNS.glob("*.json")):
+        try:
+            answer = json.loads(path.read_text())
+        except (OSError, ValueError):
+            continue
+        question = json.dumps(answer.get("asked", path.name), sort_keys=True)
+        before = newest.get(question)
+        if before is None or before.get("measured_at", "") <= answer.get("measured_at", ""):
+            newest[question] = answer
+    if not newest:
+        raise UsageError("this machine has measured nothing yet: `make book` does, and stores it")
+    answers = sorted(newest.values(), key=lambda each: each.get("measured_at", ""))
+    return Machine("here", describe() | steadiness(answers), answers, findings_of(claims))
+
+
+def findings_of(claims: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Of the records of some claims, those that rest on runs of this machine, in fields of FINDING,
+    by id."""
+    return {
+        claim["id"]: {name: claim[name] for name in FINDING if claim.get(name) not in (None, "")}
+        for claim in claims
+        if claim.get("source") == LIVE
+    }
+
+
+def steadiness(answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """When some answers were measured, and how steady the machine was meanwhile: fields of ABOUT.
+
+    unit_ms: how long the unit of work took (laboratory/machine.py), ms: a tenth of the times
+    were shorter than the first number, a half than the second, and a tenth longer than the third.
+    steal_s: what the host took, in all.
+    """
+    answers = list(answers)
+    units = [each["unit_ms"] for each in answers if is_number(each.get("unit_ms"))]
+    stolen = [each["steal_s"] for each in answers if is_number(each.get("steal_s"))]
+    moments = sorted(each["measured_at"] for each in answers if each.get("measured_at"))
+    found: dict[str, Any] = {"saved_at": measurements.now()}
+    if moments:
+        found |= {"measured_from": moments[0], "measured_to": moments[-1]}
+    if len(units) > 1:
+        tenths = statistics.quantiles(units, n=10, method="inclusive")
+        found["unit_ms"] = [round(tenths[each], 3) for each in (0, 4, 8)]
+    if stolen:
+        found["steal_s"] = round(sum(stolen), 2)
+    return found
+
+
+def save(machine: Machine, path: Path) -> int:
+    """Write a machine's file; its size in bytes.
+
+    No path, user or host of the machine that runs this is in it: what begins with one of its
+    folders keeps the name of the file alone. Raises UsageError, and writes nothing, where one is
+    left over, or where the file would be larger than what `read` takes.
+    """
+    head = {"format": FORMAT, "version": VERSION, "about": machine.about}
+    lines = [head, *({"finding": each} for each in machine.findings.values())]
+    lines += ({"answer": each} for each in machine.answers)
+    text = "".join(f"{json.dumps(_anonymous(line), sort_keys=True)}\n" for line in lines)
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := _names_a_place(line):
+            raise UsageError(f"line {number} would name {found!r}, which is of this machine alone")
+    packed = lzma.compress(text.encode(), preset=7 | lzma.PRESET_EXTREME)
+    if len(packed) > MOST_PACKED or len(text.encode()) > MOST_UNPACKED:
+        raise UsageError(f"{path.name} would have {len(packed):,} bytes, above {MOST_PACKED:,}")
+    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    draft.write_bytes(packed)
+    draft.replace(path)
+    return len(packed)
+
+
+def _anonymous(value: Any) -> Any:
+    """A value without this machine's folders: a path in it keeps its last part alone."""
+    if isinstance(value, dict):
+        return {_anonymous(name): _anonymous(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_anonymous(each) for each in value]
+    if isinstance(value, str):
+        return re.sub(rf"(?:{_own_folders()})(?:/[^\s'\"<>,;:]*)?", _last_part, value)
+    return value
+
+
+def _last_part(path: re.Match[str]) -> str:
+    return path[0].rstrip("/").rpartition("/")[2]
+
+
+@lru_cache
+def _own_folders() -> str:
+    folders = {str(places.ROOT), str(places.LOCAL), str(Path.home()), tempfile.gettempdir()}
+    folders |= {os.path.realpath(each) for each in folders} - {"/"}
+    return "|".join(re.escape(each) for each in sorted(folders, key=len, reverse=True))
+
+
+def _names_a_place(line: str) -> str:
+    """What a line says of the machine that runs this: a folder, its name, or its user's; else
+    empty."""
+    if found := _PLACES.search(line):
+        return line[found.start() : found.start() + 40]
+    with_names = {socket.gethostname(), platform.node()}
+    try:
+        with_names.add(getpass.getuser())
+    except (KeyError, OSError):  # no such user in this container
+        pass
+    common = {"localhost", "root", "user", "runner", "ubuntu", "debian", "admin"}
+    for name in with_names - common:
+        if len(name) > 3 and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", line):
+            return name
+    return ""
+
+
+# --------------------------------------------------------------------------------------- reading
+
+
+def read(path: Path) -> Machine:
+    """The machine of a file. Raises MachineFileRefused, which says why, for what is none."""
+    try:
+        size = path.stat().st_size
+        if size > MOST_PACKED:
+            raise MachineFileRefused(f"{path.name} has {size:,} bytes, above {MOST_PACKED:,}")
+        with path.open("rb") as file:
+            packed = file.read(MOST_PACKED + 1)
+    except OSError as error:
+        raise MachineFileRefused(f"{path.name} cannot be read: {error.strerror}") from None
+    about: dict[str, Any] = {}
+    answers, findings = [], {}
+    for number, line in enumerate(_lines(packed, path.name), 1):
+        said = _object(line, path.name, number)
+        if number == 1:
+            if said.get("format") != FORMAT or said.get("version") != VERSION:
+                raise MachineFileRefused(
+                    f"{path.name} is not a machine file of version {VERSION}: "
+                    "`python -m casebook machine save` writes one"
+                )
+            about = _checked(said.get("about"), ABOUT)
+        elif isinstance(said.get("answer"), dict):
+            answers.append(said["answer"])
+        elif finding := _checked(said.get("finding"), FINDING):
+            if re.fullmatch(r"[a-z0-9-]{1,100}", finding.get("id", "")):
+                findings[finding["id"]] = finding
+    if not about and not answers:
+        raise MachineFileRefused(f"{path.name} holds nothing of a machine")
+    return Machine(path.name.removesuffix(SUFFIX), about, answers, findings)
+
+
+def _lines(packed: bytes, name: str) -> Iterator[bytes]:
+    """The lines of compressed text, unpacked a piece at a time and no further than the bounds."""
+    try:
+        unpacking = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_MEMORY)
+        unpacked = lines = 0
+        rest, piece = b"", packed
+        while not unpacking.eof:
+            some = unpacking.decompress(piece, _CHUNK)
+            piece = b""
+            if not some and unpacking.needs_input:
+                raise MachineFileRefused(f"{name} ends in the middle")
+            unpacked += len(some)
+            *whole, rest = (rest + some).split(b"\n")
+            lines += len(whole)
+            longest = max(map(len, [*whole, rest]))
+            if unpacked > MOST_UNPACKED or lines > MOST_LINES or longest > MOST_OF_A_LINE:
+                raise MachineFileRefused(f"{name} is larger, unpacked, than a machine file may be")
+            yield from whole
+    except lzma.LZMAError as error:
+        raise MachineFileRefused(
+            f"{name} is not compressed as a machine file is: {error}"
+        ) from None
+    if rest or unpacking.unused_data:
+        raise MachineFileRefused(f"{name} does not end where its text does")
+
+
+def _object(line: bytes, name: str, number: int) -> dict[str, Any]:
+    def refused(word: str) -> NoReturn:
+        raise ValueError(f"{word} is no number")
+
+    def finite(word: str) -> float:
+        return float(word) if math.isfinite(float(word)) else refused(word)
+
+    try:
+        said = json.loads(line, parse_constant=refused, parse_float=finite)
+    except (ValueError, RecursionError):
+        raise MachineFileRefused(f"{name}, line {number}, is not JSON") from None
+    if not isinstance(said, dict):
+        raise MachineFileRefused(f"{name}, line {number}, is not an object")
+    return said
+
+
+def _checked(said: Any, known: dict[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    """Of what is said, the fields that are known and of their types; text in one line, not
+    longer than LONGEST."""
+    if not isinstance(said, dict):
+        return {}
+    found = {}
+    for name, kind in known.items():
+        value = said.get(name)
+        if isinstance(value, bool) and kind is int:
+            continue
+        if isinstance(value, kind) and _is_plain(value):
+            found[name] = _one_line(value)
+    return found
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether this is text, a finite number, or a short list or table of such."""
+    if isinstance(value, int | float):
+        return isinstance(value, bool) or is_number(value)
+    if isinstance(value, dict):
+        return len(value) < 100 and all(isinstance(each, str) for each in value.values())
+    if isinstance(value, list):
+        return len(value) < 100 and all(isinstance(e, str) or is_number(e) for e in value)
+    return True
+
+
+def _one_line(value: Any) -> Any:
+    if isinstance(value, str):
+        return " ".join("".join(c if c.isprintable() else " " for c in value).split())[:LONGEST]
+    if isinstance(value, dict):
+        return {_one_line(name): _one_line(each) for name, each in value.items()}
+    return [_one_line(each) for each in value] if isinstance(value, list) else value
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a finite number that a float can hold."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def folder() -> Path:
+    """Where the machines are that come with the book."""
+    return places.DATA / "machines"
+
+
+def files() -> list[Path]:
+    """The files of the machines that come with the book, in the order of their names."""
+    return sorted(folder().glob(f"*{SUFFIX}")) if folder().is_dir() else []
+
+
+def all_recorded() -> list[Machine]:
+    """The machines that come with the book, in the order of their files' names."""
+    return [_read(path, path.stat().st_mtime_ns) for path in files()]
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path, changed: int) -> Machine:
+    return read(path)

@@ -1,0 +1,196 @@
+"""What this machine measured: each answer in a file named by the digest of all that made it."""
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from casebook import places
+from casebook.errors import RunFailed
+from casebook.laboratory import again, beside, machine, progress, scripts
+from casebook.stacks import Stack, commands, digests, environments
+from casebook.words import LIVE
+
+#: The form in which measurements are stored. Another form, another number: old ones are then not
+#: found, and are made again.
+SCHEMA = 2
+
+#: What each measurement says of how it was made: columns of every frame of measurements.
+#: commit: of this project; schema: SCHEMA; key: the name in the store ("" when not stored).
+COLUMNS = (*machine.COLUMNS, "commit", "schema", "key")
+
+
+def now() -> str:
+    """The time, UTC, ISO 8601 to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@cache
+def commit() -> str:
+    """This project's commit, with "-dirty" where files differ from it; "unknown" without git."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        return commands.output(command, "git", 60, os.environ, folder=places.ROOT).strip()
+    except RunFailed:
+        return "unknown"
+
+
+@dataclass(frozen=True)
+class Using:
+    """Something beside code and stacks that makes a measurement what it is, such as a tool.
+
+    name: what it is called where it has changed. value: its version or digest, that JSON knows.
+    """
+
+    name: str
+    value: Any
+
+
+class Key(str):
+    """The name of a measurement in the store, which also says what it is made of.
+
+    asked: what was asked, in values that JSON knows: the first file that is executed, names of
+    stacks and their steps, and the other values. The same question has the same `asked` on any
+    machine, whatever answers it there. made_of: name -> digest of all else that made it.
+    """
+
+    asked: list[Any]
+    made_of: dict[str, str]
+
+    @property
+    def question(self) -> str:
+        """A digest of what was asked."""
+        return digests.of(self.asked)
+
+
+def key_of(made_by: Iterable[Path], *of: Any) -> Key:
+    """The name of a measurement in the store: a digest of everything that makes it what it is.
+
+    made_by: the files that it executes, the first of which gives the kind of question its name;
+    those with which every script is run come by themselves. of: stacks, whose environments, steps
+    and declared variables count, Using, and values that JSON knows.
+    Raises MissingInterpreter.
+    """
+    first, *others = made_by
+    files = [first, *others, *digests.files(scripts, commands)]
+    made_of = {_in_package(path): digests.of(path) for path in files}
+    parts: list[Any] = []
+    for each in of:
+        if isinstance(each, Stack):
+            holds, declared = environments.fingerprint(each), environments.declared(each)
+            made_of[f"the environment of {each.name}"] = holds
+            made_of[f"the variables of {each.name}"] = digests.of(declared)
+            parts.append([each.name, each.steps, each.patch, holds, declared])
+        elif isinstance(each, Using):
+            made_of[each.name] = digests.of(each.value)
+            parts.append(each.value)
+        else:
+            parts.append(each)
+    key = Key(digests.of(SCHEMA, files, parts))
+    key.asked, key.made_of = asked_of(first, *of), made_of
+    return key
+
+
+def asked_of(first: Path, *of: Any) -> list[Any]:
+    """What is asked, whatever answers it: parameters as of `key_of`. No Python is needed to say."""
+    asked = [
+        [each.name, *each.steps] if isinstance(each, Stack) else each
+        for each in of
+        if not isinstance(each, Using)
+    ]
+    return json.loads(json.dumps([first.stem, *asked]))
+
+
+def _in_package(path: Path) -> str:
+    inside = path.is_relative_to(places.PACKAGE)
+    return path.relative_to(places.PACKAGE).as_posix() if inside else path.name
+
+
+def new(measure: Callable[[], dict[str, Any]], key: str = "") -> dict[str, Any]:
+    """A new measurement, with COLUMNS and the moment as `measured_at`."""
+    with beside.others():
+        found = machine.watched(measure)
+    return {"measured_at": now()} | found | {"commit": commit(), "schema": SCHEMA, "key": key}
+
+
+def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A stored measurement in a build of the book; otherwise a new one, stored. As `new`.
+
+    key: see `key_of`. Where the build takes a chapter again because of this
+    measurement, it is made once more, and the first stays beside it.
+    """
+    name = f"{key}-again" if again.wanted(key) else str(key)
+    found = load(name)
+    if found is None:
+        if isinstance(key, Key) and name == key:
+            progress.tell_changed(changed_since(key))
+        found = new(measure, name)
+        # Another chapter may have measured the same meanwhile: the book shows one of the two.
+        found = load(name) or found
+        save(name, found, key if isinstance(key, Key) else None)
+    return found
+
+
+def changed_since(key: Key) -> list[str]:
+    """What has changed, by name, since the same question was answered the last time here; empty
+    where it never was, or where the answer is simply gone."""
+    try:
+        before = json.loads(_note_of(key).read_text())
+    except (OSError, ValueError):
+        return []
+    names = before.keys() | key.made_of.keys()
+    return sorted(name for name in names if before.get(name) != key.made_of.get(name))
+
+
+def _note_of(key: Key) -> Path:
+    """What made the newest answer to a question."""
+    return places.RUNS / "made_of" / f"{key.question}.json"
+
+
+def rows(measure: Callable[[], list[dict[str, Any]]], key: str) -> list[dict[str, Any]]:
+    """The rows of one measurement, stored or new, each with `source`, `instead` (nothing),
+    `measured_at` and COLUMNS. As `stored_or_new`."""
+    found = stored_or_new(key, lambda: {"rows": measure()})
+    made = {name: found.get(name) for name in ("measured_at", *COLUMNS)}
+    return [row | made | {"source": LIVE, "instead": ""} for row in found["rows"]]
+
+
+def of_class(kind: type, found: dict[str, Any]) -> dict[str, Any]:
+    """Of what is stored, the fields of a dataclass."""
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in found.items() if name in names}
+
+
+def load(key: str) -> dict[str, Any] | None:
+    """The stored object. None where there is none that can be read, and for a reader's cell, which
+    measures anew: stored measurements count in a build only."""
+    if os.environ.get("CASEBOOK_BUILD") != "1":
+        return None
+    try:
+        found = json.loads((places.RUNS / f"{key}.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    found.pop("asked", None)
+    return found
+
+
+def save(name: str, value: dict[str, Any], key: Key | None = None) -> None:
+    """Store an object; a reader never sees a half-written one.
+
+    key: says what was asked, which is kept beside it, and what it is made of, which is kept for
+    `changed_since`.
+    """
+    _write(places.RUNS / f"{name}.json", value | ({"asked": key.asked} if key else {}))
+    if key:
+        _write(_note_of(key), key.made_of)
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(f".{os.getpid()}.part")
+    draft.write_text(json.dumps(value))
+    draft.replace(path)

@@ -1,0 +1,95 @@
+"""Rounds: everything that is compared once, in turns, as often as a question takes.
+
+Every second round goes the other way round, so that a machine that gets slower or faster touches
+all alike. We look after 8, 16 and 32 rounds, and go on only while the interval straddles an end of
+the window (casebook/laboratory/decisions.py).
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import Any
+
+import pandas as pd
+
+from casebook.errors import UsageError
+from casebook.laboratory import again, beside
+from casebook.laboratory.decisions import LOOKS, UNDECIDED, Question, interval
+
+
+def several(value: object) -> list[Any]:
+    """One value or several, as a list."""
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+
+
+def numbers(repeats: int | range) -> range:
+    """The numbers of some rounds: 3 -> 1, 2, 3."""
+    return range(1, repeats + 1) if isinstance(repeats, int) else repeats
+
+
+def in_turns(ways: Iterable[Any], repeats: int | range) -> Iterator[tuple[int, Any]]:
+    """(round, way): in each round every way once, and every second round the other way round."""
+    ways = list(ways)
+    for repeat in numbers(repeats):
+        for way in ways if repeat % 2 else reversed(ways):
+            yield repeat, way
+
+
+def decidable(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+    """Decorator: add `until` and `looks` to a function that measures `repeats` rounds.
+
+    until: a Question or several, or None: as many rounds are taken as they need to be decided.
+    looks: after how many rounds we look, the last number being the most there are. Raises
+    UsageError where both `until` and `repeats` are given: only one of the two can say how many.
+    """
+
+    @wraps(measure)
+    def asked(
+        *args: Any,
+        until: Question | Iterable[Question] | None = None,
+        looks: Iterable[int] = LOOKS,
+        **how: Any,
+    ) -> pd.DataFrame:
+        if questions := several(() if until is None else until):
+            if its.bind_partial(*args, **how).arguments.get("repeats") is not None:
+                raise UsageError(
+                    "until= takes as many rounds as its questions need, and repeats= says how "
+                    "many: give one of the two (looks=(8,) is what takes eight rounds and no more)"
+                )
+            return until_decided(
+                lambda some: measure(*args, **how | {"repeats": some}), questions, looks
+            )
+        return measure(*args, **how)
+
+    its, more = (inspect.signature(each, follow_wrapped=False) for each in (measure, asked))
+    shown = [*its.parameters.values(), more.parameters["until"], more.parameters["looks"]]
+    in_order = sorted(shown, key=lambda parameter: parameter.kind)
+    asked.__signature__ = inspect.Signature(in_order)  # type: ignore[attr-defined]
+    return asked
+
+
+def until_decided(
+    measure: Callable[[range], pd.DataFrame],
+    questions: Iterable[Question],
+    looks: Iterable[int] = LOOKS,
+) -> pd.DataFrame:
+    """Take rounds until all questions are decided, or the looks are used up.
+
+    measure: from the numbers of some rounds (range(1, 9)) to their runs, one row a run, with the
+    column `repeat`. Nothing else is measured beside them. Where the build takes a chapter again
+    because a finding came out otherwise, and this is where, as many rounds come on top.
+    """
+    questions, frames, done = list(questions), [], 0
+    interval([])  # loads its library, while others may still measure
+    with beside.nothing():
+        for look in looks:
+            frames.append(measure(range(done + 1, look + 1)))
+            done = look
+            so_far = pd.concat(frames, ignore_index=True)
+            if frames[-1].empty or all(
+                each.decide(so_far).outcome != UNDECIDED for each in questions
+            ):
+                break
+        if again.made_otherwise(pd.concat(frames)):
+            frames.append(measure(range(done + 1, 2 * done + 1)))
+    return pd.concat(frames, ignore_index=True)

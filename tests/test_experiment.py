@@ -1,0 +1,109 @@
+"""The experiment helper, with a case that has nothing to do with what the book is about."""
+
+import json
+import lzma
+from pathlib import Path
+
+import here
+import pytest
+from test_machines import HEAD
+
+from casebook import level, ratio, stacks
+from casebook.errors import MissingInterpreter, RunFailed
+from casebook.laboratory import machines, measurements, reference
+from casebook.laboratory.experiment import Experiment
+from casebook.stacks import interpreters
+
+#: Two ways to parse numbers, one of which does it twice; and one that is wrong.
+SCRIPT = """
+import json, sys, time
+
+asked = json.load(sys.stdin)
+text = json.dumps(list(range(asked["size"])))
+start = time.perf_counter()
+for _ in range(asked.get("times", 1)):
+    found = json.loads(text)
+took_s = time.perf_counter() - start
+print(json.dumps({"sum": sum(found) + asked.get("off", 0), "took_s": took_s}))
+"""
+
+
+def figures(asked, answer):
+    if answer["sum"] != sum(range(asked["size"])):
+        raise RunFailed("the numbers came back as others. Nothing was recorded.")
+    return {"took_ms": 1000 * answer["took_s"]}
+
+
+@pytest.fixture
+def parsing(tmp_path: Path, locks_of_our_own) -> Experiment:
+    folder = tmp_path / "parsers"
+    folder.mkdir()
+    (folder / "parse.py").write_text(SCRIPT)
+    return Experiment(folder / "parse.py", figures)
+
+
+def test_each_stack_is_asked_each_question_in_turns(parsing):
+    here.environment("stage-1-today")
+    frame = parsing.measure("stage-1-today", [{"size": 10}, {"size": 1000}], repeats=2)
+    assert frame[["repeat", "size"]].to_numpy().tolist() == [[1, 10], [1, 1000], [2, 1000], [2, 10]]
+    assert set(frame["source"]) == {"live"} and (frame["took_ms"] > 0).all()
+    assert set(measurements.COLUMNS) <= set(frame)
+
+
+def test_it_takes_rounds_until_a_question_is_decided(parsing):
+    here.environment("stage-1-today")
+    asked = [{"size": 20_000, "times": 1}, {"size": 20_000, "times": 8}]
+    dearer = ratio("took_ms", 8, 1, by="times", above=2)
+    frame = parsing.measure("stage-1-today", asked, until=dearer)
+    assert frame["repeat"].nunique() >= 8 and dearer.decide(frame).outcome == "holds"
+
+
+def test_a_wrong_answer_is_no_measurement(parsing, monkeypatch):
+    here.environment("stage-1-today")
+    monkeypatch.setenv("CASEBOOK_BUILD", "1")
+    for _ in range(2):  # it is not stored either
+        with pytest.raises(RunFailed, match="came back as others"):
+            parsing.measure("stage-1-today", [{"size": 10, "off": 1}])
+
+
+def test_what_is_stored_is_the_answer_and_figures_are_of_today(parsing, monkeypatch):
+    here.environment("stage-1-today")
+    monkeypatch.setenv("CASEBOOK_BUILD", "1")
+    first = parsing.measure("stage-1-today", [{"size": 10}])
+    again = Experiment(parsing.script, lambda asked, answer: {"took_us": answer["took_s"] * 1e6})
+    second = again.measure("stage-1-today", [{"size": 10}])
+    assert second["took_us"].iloc[0] == pytest.approx(1000 * first["took_ms"].iloc[0])
+    parsing.script.write_text(SCRIPT + "\nx = 1\n")
+    third = parsing.measure("stage-1-today", [{"size": 10}])
+    assert third["key"].iloc[0] != first["key"].iloc[0]
+
+
+@pytest.fixture
+def elsewhere(parsing, monkeypatch, tmp_path):
+    """A machine that was asked the same of a stack that cannot run here."""
+    stack = stacks.get("stage-1-py27")
+    asked = measurements.asked_of(parsing.script, "parsers", stack, {"size": 10}, 1)
+    answer = {"asked": asked, "answer": {"sum": 45, "took_s": 0.5}, "measured_at": "2026-11-01T"}
+    folder = tmp_path / "machines"
+    folder.mkdir()
+    lines = "".join(json.dumps(each) + "\n" for each in (HEAD, {"answer": answer}))
+    (folder / "other.jsonl.xz").write_bytes(lzma.compress(lines.encode()))
+    monkeypatch.setattr(machines, "folder", lambda: folder)
+    monkeypatch.setattr(interpreters, "find", lambda version: None)
+    monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
+    reference.unlikeness.cache_clear()
+    yield
+    reference.unlikeness.cache_clear()
+
+
+def test_where_a_stack_cannot_run_another_machine_answers_the_same_question(parsing, elsewhere):
+    frame = parsing.measure("stage-1-py27", [{"size": 10}])
+    [row] = frame.to_dict("records")
+    assert row["source"] == "reference" and row["instead"].startswith("on ")
+    assert row["took_ms"] == 500
+    assert level("took_ms", above=1).decide(frame).rounds == 1
+
+
+def test_nothing_else_than_the_same_question_stands_in(parsing, elsewhere):
+    with pytest.raises(MissingInterpreter, match=r"Python 2\.7"):
+        parsing.measure("stage-1-py27", [{"size": 11}])

@@ -1,0 +1,278 @@
+"""Machine files: what is written, what is refused, and how machines stand side by side."""
+
+import json
+import lzma
+import math
+import re
+import tracemalloc
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from markdown_it import MarkdownIt
+
+from casebook import cli, places
+from casebook.cases.bookstore.visits import VISITS
+from casebook.cases.certificates.loading import LOADS
+from casebook.cases.fetching import measure
+from casebook.cases.fetching.run_record import RUNS
+from casebook.errors import MachineFileRefused, UsageError
+from casebook.findings import side_by_side
+from casebook.laboratory import elsewhere, machines, reference
+from casebook.laboratory.decisions import NOT_HERE, ratio
+from casebook.laboratory.machines import Machine
+from casebook.pages import ledger
+
+HEAD = {"format": machines.FORMAT, "version": machines.VERSION, "about": {"processor": "A chip"}}
+#: An answer as the store keeps it, of a run that was concurrent.
+RUN = {
+    "asked": ["fetch", ["stage-1-py37", "grequests"], {"n": 7}, "https"],
+    "stack": "stage-1-py37", "python": "3.7.16", "client": "grequests", "n": 7, "delay_s": 0.1,
+    "scheme": "https", "trust": "authority", "repeat": 1, "wall_s": 0.2, "user_s": 0.03,
+    "sys_s": 0.01, "process_cpu_s": 0.2, "peak_rss_kib": 30000, "ok": 7, "versions": {},
+    "counters": {"peak_in_flight": 7}, "measured_at": "2026-11-23T00:00:00Z", "source": "live",
+    "unit_ms": 1.0, "commit": "0123456789ab", "schema": 2, "key": "abc",
+}  # fmt: skip
+FINDING = {"id": "one-thing", "outcome": "holds", "value": 0.5, "window": "below 0.85"}
+
+
+def packed(path: Path, *lines: object, text: bytes | None = None) -> Path:
+    """Write a file by hand, whatever is in it."""
+    if text is None:
+        text = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    path.write_bytes(lzma.compress(text))
+    return path
+
+
+@pytest.fixture
+def file(tmp_path) -> Path:
+    return tmp_path / f"a-machine{machines.SUFFIX}"
+
+
+def test_what_is_saved_is_read(file):
+    machine = Machine("a-machine", {"processor": "A chip", "cores": 2}, [RUN], {"x": FINDING})
+    assert machines.save(machine, file) == file.stat().st_size < 1000
+    back = machines.read(file)
+    assert (back.name, back.about, back.answers) == (machine.name, machine.about, [RUN])
+    assert back.findings == {"one-thing": FINDING}
+    assert back.label == "A chip, 2 cores"
+
+
+def test_a_field_that_an_old_file_lacks_is_not_there_and_no_error(file):
+    old = {name: RUN[name] for name in RUN if name not in ("asked", "peak_rss_kib", "key")}
+    assert len(_runs(file, old)) == 1
+    machine = machines.read(packed(file, HEAD | {"about": {}}, {"answer": old}))
+    assert machine.label == "a-machine" and not machine.findings
+    assert "No finding is in the files of two machines." in side_by_side.text([machine, machine])
+
+
+BOMB = 200_000_000
+
+
+@pytest.mark.parametrize("bomb", [b"\0", b'{"answer": {}}\n', b"\n"])
+def test_a_bomb_is_not_unpacked(file, bomb):
+    head = json.dumps(HEAD).encode() + b"\n"
+    packed(file, text=head + bomb * (BOMB // len(bomb)))
+    assert file.stat().st_size < 100_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(MachineFileRefused, match="larger, unpacked"):
+            machines.read(file)
+        assert tracemalloc.get_traced_memory()[1] < 40_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "holds nothing"),
+        (b"{}\n", "not a machine file of version"),
+        (json.dumps(HEAD | {"version": 99}).encode() + b"\n", "not a machine file of version"),
+        (b"[" * 100_000 + b"\n", "line 1, is not JSON"),
+        (b"[1]\n", "line 1, is not an object"),
+        (json.dumps(HEAD).encode() + b'\n{"answer": {"wall_s": NaN}}\n', "line 2, is not JSON"),
+        (json.dumps(HEAD).encode() + b'\n{"answer": {"wall_s": 1e999}}\n', "line 2, is not JSON"),
+        (
+            json.dumps(HEAD).encode() + b'\n{"answer": ' + b"9" * 9999 + b"}\n",
+            "line 2, is not JSON",
+        ),
+        (b"\xff\xfe\n", "line 1, is not JSON"),
+        (json.dumps(HEAD).encode(), "does not end where its text does"),
+    ],
+)
+def test_what_is_no_machine_file_is_refused_by_name(file, text, said):
+    with pytest.raises(MachineFileRefused, match=said) as error:
+        machines.read(packed(file, text=text))
+    assert file.name in str(error.value) and str(file.parent) not in str(error.value)
+
+
+def test_what_is_not_compressed_so_is_refused(file):
+    whole = lzma.compress(json.dumps(HEAD).encode() + b"\n")
+    wide = lzma.compress(b"x", filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 29}])
+    for content in (b"PK\x03\x04", b"\x80\x04.", whole[:-9], whole + b"more", wide):
+        file.write_bytes(content)
+        with pytest.raises(MachineFileRefused):
+            machines.read(file)
+    file.write_bytes(b"x" * (machines.MOST_PACKED + 1))
+    with pytest.raises(MachineFileRefused, match="above 2,000,000"):
+        machines.read(file)
+    with pytest.raises(MachineFileRefused, match="cannot be read"):
+        machines.read(file.with_name("none.jsonl.xz"))
+
+
+LIES = [
+    {"wall_s": "fast"}, {"wall_s": 0}, {"wall_s": None}, {"n": "7"}, {"counters": None},
+    {"counters": []}, {"counters": {"peak_in_flight": "many"}}, {"stack": "../../etc/passwd"},
+    {"stack": ["stage-1-py37"]}, {"delay_s": {}}, {"client": {"a": 1}}, {"user_s": [1]},
+    {"n": 10**400}, {"repeat": True},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lie", LIES, ids=str)
+def test_what_does_not_look_like_a_run_is_none(file, lie):
+    assert _runs(file, RUN | lie, RUN)["wall_s"].tolist() == [0.2]
+
+
+def test_a_verdict_in_a_file_is_not_believed(file):
+    [row] = _runs(file, RUN | {"verdict": "serial", "effective_concurrency": 0.9})["verdict"]
+    assert row == "concurrent"
+
+
+def _runs(file, *answers):
+    packed(file, HEAD, *({"answer": each} for each in answers))
+    return elsewhere.of_machine(machines.read(file), RUNS)
+
+
+def test_text_of_a_stranger_stays_text(file):
+    script = "<script>alert(1)</script>"
+    about = {"processor": f"{script}\n# x\x1b[31m", "cores": "<b>", "unit_ms": [script], "x": 1}
+    finding = FINDING | {"statement": script, "id": "one-thing", "stack": script, "value": script}
+    other = FINDING | {"id": script}
+    packed(file, HEAD | {"about": about}, {"finding": finding}, {"finding": other})
+    machine = machines.read(file)
+    assert machine.about["processor"] == f"{script} # x [31m"
+    assert set(machine.about) == {"processor", "unit_ms"} and set(machine.findings) == {"one-thing"}
+    pair = [machine, Machine("b", {}, [], {"one-thing": FINDING | {"outcome": "otherwise"}})]
+    page = MarkdownIt("commonmark").enable("table").render(ledger.machines_page(pair))
+    assert "<script" not in page and page.count("&lt;script&gt;alert(1)") > 3
+    assert "<h1" not in page and "\x1b" not in side_by_side.text(pair)
+    assert set(re.findall(r"<(\w+)", page)) <= {"ul", "li", "p", "br", "a", "table", "div"} | {
+        "thead", "tbody", "tr", "th", "td"
+    }  # fmt: skip
+
+
+def test_no_path_user_or_host_leaves_this_machine(file, monkeypatch):
+    report = {
+        "program": f"{places.ROOT}/casebook/cases/fetching/clients/loop.py",
+        "why": f"in {Path.home()}/x.py",
+    }
+    machines.save(Machine("m", {}, [RUN | {"report": report}]), file)
+    [answer] = machines.read(file).answers
+    assert answer["report"] == {"program": "loop.py", "why": "in x.py"}
+    monkeypatch.setattr(machines.socket, "gethostname", lambda: "her-laptop")
+    for leaking in ("/home/somebody/x", "on her-laptop!", "C:\\Users\\she"):
+        file.unlink(missing_ok=True)
+        with pytest.raises(UsageError, match="of this machine alone"):
+            machines.save(Machine("m", {}, [RUN | {"why": leaking}]), file)
+        assert not file.exists()
+
+
+def test_a_build_is_saved_and_compared(tmp_path, monkeypatch, capsys, locks_of_our_own):
+    """The whole way: measured in a build, saved, and laid beside a machine of the book."""
+    monkeypatch.setattr(places, "RUNS", tmp_path / "runs")
+    monkeypatch.setenv("CASEBOOK_BUILD", "1")
+    [run] = measure.measure_runs(["stage-1-today"], n=[5], delay_s=0.2, repeats=1)
+    path = tmp_path / "mine.jsonl.xz"
+    assert cli.main(["machine", "save", str(path)]) == 0
+    [answer] = machines.read(path).answers
+    assert answer["asked"][:2] == ["fetch", ["stage-1-today", "grequests"]]
+    assert answer["wall_s"] == run.wall_s and "verdict" not in answer
+    assert machines.read(path).about["cores"] >= 1
+    # Of two answers to one question, the newer one.
+    (places.RUNS / "older.json").write_text(json.dumps(answer | {"measured_at": "2020"}))
+    assert len(machines.of_this_machine().answers) == 1
+    capsys.readouterr()
+    assert cli.main(["machine", "compare", str(path), "amd-epyc-2core", "here"]) == 0
+    said = capsys.readouterr().out
+    assert "mine: " in said and "amd-epyc-2core: AMD EPYC, 2 cores" in said
+    assert cli.main(["machine", "compare", "reference", "amd-epyc-2core"]) == 0
+    said = capsys.readouterr().out
+    assert "Processor: Intel(R) Xeon(R) Processor / AMD EPYC." in said
+    assert re.search(r"\d\d ways to fetch were measured on all of them, and 0 came out diff", said)
+    assert cli.main(["machine", "save", str(tmp_path / "x.zip")]) == 2
+    assert "ends in .jsonl.xz" in capsys.readouterr().err
+
+
+def test_differences_come_first_and_in_words():
+    def machine(name, **outcomes):
+        its = {id: {"id": id, "outcome": said, "value": 1.1} for id, said in outcomes.items()}
+        return Machine(name, {"processor": name, "cores": 2}, [], its)
+
+    a = machine("A", same="holds", opposed="holds", noise="holds", cannot="not-here")
+    b = machine("B", same="holds", opposed="otherwise", noise="undecided", cannot="holds")
+    b.findings["opposed"] |= {"statement": "Locks cost.", "window": "below 0.85"}
+    b.findings["opposed"] |= {"interval": [1.04, 1.15]}
+    rows = side_by_side.findings([a, b])
+    assert [row.id for row in rows] == ["opposed", "noise", "cannot", "same"]
+    assert [row.differs for row in rows] == [True, True, True, False]
+    assert side_by_side.how_many(rows).startswith("Of 4 findings that several machines have, 3 ")
+    assert side_by_side.in_words(rows[0], [a, b]) == (
+        "Locks cost. (asked: below 0.85). A, 2 cores: holds, 1.10; "
+        "B, 2 cores: otherwise, 1.10 (1.04 to 1.15)."
+    )
+    assert "Processor: A / B." in side_by_side.reasons([a, b])
+
+
+@pytest.mark.parametrize("path", machines.files(), ids=lambda path: path.name)
+def test_each_machine_of_the_book_is_whole_and_anonymous(path):
+    machine = machines.read(path)
+    assert path.stat().st_size < machines.MOST_PACKED and machine.label != machine.name
+    known = {"processor", "architecture", "cores", "python", "openssl", "commit", "unit_ms"}
+    assert known <= set(machine.about)
+    assert len(machine.answers) > 100 and len(machine.findings) > 100
+    for kind in (RUNS, VISITS, LOADS):
+        frame = elsewhere.of_machine(machine, kind)
+        assert len(frame) > 100 and set(frame["source"]) == {"reference"}, kind.name
+    for line in lzma.decompress(path.read_bytes()).decode().splitlines():
+        assert not machines._names_a_place(line)
+    published = {"stage-2-py27": "serial", "stage-3-py27": "concurrent", "stage-3-py37": "serial"}
+    found = side_by_side.verdicts([machine])[machine.name]
+    assert {name: found[name, "grequests", "https"] for name in published} == published
+
+
+def test_exactly_the_same_question_is_answered_by_the_machine_that_has_it(
+    file, monkeypatch, no_old_pythons
+):
+    """The reference machine never recorded n = 7; another one did, and the row says so."""
+    monkeypatch.setattr(machines, "folder", lambda: file.parent)
+    before = measure.measure("stage-1-py37", n=7, delay_s=0.1, repeats=1)
+    assert before["instead"].unique().tolist() == ["n = 5 instead of 7"]
+    about = {"processor": "Other chip", "cores": 2, "architecture": "x86_64"}
+    packed(file, HEAD | {"about": about}, {"answer": RUN}, {"answer": RUN | {"n": 10, "wall_s": 9}})
+    reference.unlikeness.cache_clear()
+    found = measure.measure("stage-1-py37", n=7, delay_s=0.1, repeats=1)
+    assert found[["n", "source", "instead"]].values.tolist() == [
+        [7, "reference", "on Other chip, 2 cores"]
+    ]
+    # Among equals, the reference machine answers; one of another kind never before it.
+    for openssl in (reference.machine()["openssl"], "OpenSSL 9.9.9"):
+        head = HEAD | {"about": about | {"openssl": openssl}}
+        packed(file, head, {"answer": RUN | {"n": 10}})
+        reference.unlikeness.cache_clear()
+        monkeypatch.setattr(
+            machines, "describe", lambda: reference.machine() | {"architecture": "x86_64"}
+        )
+        same = measure.measure("stage-1-py37", n=10, delay_s=0.1, repeats=1)
+        assert same["instead"].unique().tolist() == [""]
+
+
+def test_rounds_of_two_recorded_machines_are_not_divided():
+    rows = elsewhere.rows(RUNS).query("stack == 'stage-1-py37' and n == 10 and delay_s == 0.1")
+    rows = rows.query("scheme == 'https' and client == 'grequests'").drop_duplicates("repeat")
+    here = rows.assign(instead="", stack="a")
+    there = rows.assign(instead="on AMD EPYC, 2 cores; n = 10 instead of 7", stack="b")
+    asked = ratio("wall_s", "a", "b", below=2)
+    assert asked.decide(pd.concat([here, there])).outcome == NOT_HERE
+    one = pd.concat([there, there.assign(stack="a")])
+    assert not math.isnan(asked.decide(one).value)

@@ -1,0 +1,99 @@
+"""The rooms of the house: data goes one way, and the laboratory knows no case."""
+
+import ast
+import re
+from collections import defaultdict
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from casebook import places
+
+#: The rooms in the order of the data. A room imports from those above it, and from itself.
+ROOMS = ("stacks", "laboratory", "cases", "findings", "charts", "pages", "classroom")
+#: The cases. All may import from `fetching`, which has the clients and the server.
+CASES = {path.parent.name for path in places.PACKAGE.glob("cases/*/__init__.py")}
+#: What the whole package may import, and what nobody does.
+ROOT = {"errors", "places", "words", "colours", "face"}
+#: What no room of the laboratory may name.
+OF_A_CASE = re.compile(
+    r"\b(grequests|requests\.|urllib3|gevent|httpx|aiohttp|https?\b(?!://)|certificates?\b|certifi\b|TLS)",
+    re.IGNORECASE,
+)
+
+
+def modules() -> list[Path]:
+    """The modules of the package; not what runs inside stacks, and not the built doctor."""
+    apart = {"probes", "serving", "the_doctor"}
+    return [
+        path
+        for path in sorted(places.PACKAGE.rglob("*.py"))
+        if not apart & set(path.parts) and path.name not in ("doctor.py", "shared_context.py")
+    ]
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of ours that a module imports anywhere in it, with their dots."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found |= {node.module or ""} | {f"{node.module}.{each.name}" for each in node.names}
+    return {each for each in found if each.startswith("casebook.")}
+
+
+def room(dotted: str) -> str:
+    return dotted.split(".")[1]
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(places.ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_imports_go_one_way(path):
+    own = name_of(path)
+    its = room(own) if "." in own else ""
+    if its not in ROOMS:  # the face and the command line, which nobody imports, and what all may
+        return
+    for other in imported(path):
+        assert room(other) not in ("cli",), f"{own} imports {other}"
+        if room(other) in ROOMS:
+            assert ROOMS.index(room(other)) <= ROOMS.index(its), f"{own} imports {other}"
+
+
+def test_no_room_goes_round_in_a_circle():
+    graph = defaultdict(set)
+    for path in modules():
+        own = name_of(path)
+        for other in imported(path):
+            if "." in own and room(other) != room(own) and room(own) in (*ROOMS, *ROOT):
+                graph[room(own)].add(room(other))
+    tuple(TopologicalSorter(graph).static_order())  # raises CycleError
+
+
+def test_a_case_imports_from_its_own_folder_and_the_first():
+    """So that a case can be taken away. What all record together stands beside them."""
+    assert {"fetching", "certificates", "bookstore"} <= CASES
+    for path in modules():
+        parts = path.relative_to(places.PACKAGE).parts
+        if parts[0] != "cases" or len(parts) < 3:
+            continue
+        others = {
+            each.split(".")[2] for each in imported(path) if each.startswith("casebook.cases.")
+        }
+        others &= CASES
+        assert others <= {parts[1], "fetching"}, f"{name_of(path)} imports from {others}"
+
+
+@pytest.mark.parametrize("path", sorted((places.PACKAGE / "laboratory").glob("*.py")), ids=name_of)
+def test_the_laboratory_names_no_client_no_https_and_no_certificate(path):
+    found = OF_A_CASE.findall(path.read_text())
+    assert not found
+
+
+def test_a_planted_import_upwards_is_found(tmp_path):
+    (tmp_path / "x.py").write_text("def f():\n    from casebook.pages import build\n")
+    assert imported(tmp_path / "x.py") == {"casebook.pages", "casebook.pages.build"}
