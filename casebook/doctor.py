@@ -1,57 +1,93 @@
 #!/usr/bin/env python
-# ruff: noqa: B904, UP004, UP010, UP024, UP031, RUF005
+# ruff: noqa: B904, UP004, UP010, UP024, UP031, RUF005, B905, UP028
+# Made of the parts in the_doctor/ by `python -m casebook.the_doctor`: edit those.
 """Why is HTTPS slow in this program? Ask the program itself.
 
-    python doctor.py [--json] [--url https://...] [-- module-or-script [arguments]]
+    python doctor.py run [options] -- your program and its arguments
+    python doctor.py [options] -- module-or-script
     python doctor.py attach PID [--seconds 5] [--json]
 
-Run it with the Python that runs your program, and name what does your program's imports:
+Run it with the Python that runs your program. `run` starts the program as you would and counts what
+it does: report.py, -m package, a console script, an archive (.pyz), package.module:function.
 
-    python doctor.py -- myproject.jobs
-    python doctor.py -- report.py
+    python doctor.py run -- report.py --month 3
+    python doctor.py run -- -m myproject.jobs
 
-A script is imported under another name than __main__: what it keeps behind
-`if __name__ == "__main__":` is not done. In a worker that patches when it starts (gunicorn), call
-`doctor.inside()` there.
+It looks for three illnesses: a TLS read that blocks the event loop (of gevent and eventlet, tried
+out when the program has ended; of asyncio, counted); certificates that are loaded again and again,
+where once is enough; and, with --url alone, HTTP/1.1 where HTTP/2 was meant.
 
-It looks for three illnesses, by trying them out and not by version numbers: a TLS read that blocks
-the event loop of gevent or eventlet; certificates that are loaded anew for each connection; and,
-with --url alone, HTTP/1.1 where HTTP/2 was meant.
+Without `run` the program is only imported: its `if __name__ == "__main__":` is not done. Then the
+event loop is tried out all the same, and of the loads there is advice and no verdict. In a worker
+that patches when it starts (gunicorn), call `doctor.inside()` there.
 
 options:
-  --json             one JSON object instead of the text
+  --json             one JSON object instead of the text, and nothing else on standard output
+  --github           annotations for GitHub's pages, beside the text
+  --fail-on WHAT     what exits with 1: blocked, loads, or both with a comma (default: both)
+  --share PERCENT    repeated loads above this share of the CPU are an illness (default 5)
   --url URL          also ask this URL (HEAD, at most 20 requests, each announced): which HTTP?
-  --share PERCENT    loads above this share of the processor time are an illness (default 67)
-  --connections N    so many of a job of 100 requests open a connection (default 100, as with
-                     requests.get; 1: one Session and one host)
-  --patience N       how many seconds your imports may take (default 30)
+  --patience N       end after so many seconds (default: 90; a run takes what it takes)
   --seconds N        how long `attach` looks (default 5)
+  --schema           the JSON schema of what --json prints
+  --version
 
 exit status:
   0  nothing found (there may be advice)
-  1  a blocked event loop, or certificate loads above the stated share
-  2  it could not tell, and says why
+  1  a blocked event loop, or certificates loaded again and again
+  2  it could not tell, and says why: nothing was seen that it knows, or the program crashed
 
-Nothing is sent but what --url asks for: the checks use a TLS server of the doctor's own on the
-loopback interface, which ends with it. Nothing stays on disk. One file, the standard library only,
-Python 2.7 to 3.14. The chapters that it names are those of the book that it comes from.
+a report, without its first lines:
+
+    2. What do certificate loads cost?  REPEATED
+      10 loads for 10 connections; 1 needed. The others cost 162 ms of CPU, 37.2 % of the
+        program's 435 ms. 10 handshakes, at most 1 under way at once, in 1 process; 10
+        contexts made.
+      requests: 10 loads, 10 connections, 10 contexts, at report.py:2
+
+    What to change
+      1. requests loaded 10 times for 10 connections, from report.py:2. requests.get makes a
+         Session for each call; one that is kept, for many requests to few hosts, keeps its
+         connections, and loads once for each.
+         add:     session = requests.Session()
+         saves:   tried here, against the doctor's own server: of 10 requests, 10 loads
+                  and 212 ms of CPU; with it 1 load and 29 ms
+
+    exit status 1
+
+Nothing is sent but what --url asks for and what your program sends: the checks use a TLS server of
+the doctor's own on the loopback interface, which ends with it. The program runs once. Nothing stays
+on disk. One file, the standard library only, Python 2.7 to 3.14.
 """
 
 from __future__ import division, print_function
 
+import os
+import sys
+
+if __name__ == "__main__" and sys.path and "__file__" in globals():
+    # A json.py that lies beside this file is not the one that is meant.
+    _here = os.path.dirname(os.path.abspath(__file__))
+    if os.path.realpath(sys.path[0] or ".") == os.path.realpath(_here):
+        sys.path[0] = os.path.dirname(os.__file__)
+
+import atexit
 import gc
 import json
 import linecache
-import os
 import re
 import signal
-import sys
 import textwrap
 import time
 import warnings
+import weakref
 
 # What is imported before gevent patches is one of the illnesses, so nothing is imported up here
 # that brings in ssl, socket, select or threading before the program does.
+
+
+# ------------------------------------------------------------------------------ what all parts use
+
 
 #: For the doctor's own server on the loopback interface, until 2100. The key is public, as you can
 #: see: it protects nothing, and nothing but the doctor ever trusts its certificate.
@@ -95,22 +131,31 @@ ONE_BY_ONE_TO = 1.02
 STOOD_STILL_FROM = 0.9
 RAN_ON_TO = 0.5
 
-#: Of the loads: requests in the job, and how often load and request are measured in turns.
-JOB = 100
+#: How often a single load is timed.
 TURNS = 11
-
-EXAMINED_WITHIN_S = 60
 #: After so long, what is only nice to know is left out.
 ENOUGH_S = 7.0
 MOST_REQUESTS = 20
 
 BLOCKED, FREE, UNPATCHED = "blocked", "free", "not patched"
 CANNOT_TELL, DOES_NOT_APPLY = "cannot tell", "does not apply"
-ABOVE, BELOW, STRADDLES = "above the share", "below the share", "on both sides of the share"
-#: The exit status that goes with a verdict; with all others, 0.
-STATUS = {BLOCKED: 1, ABOVE: 1, STRADDLES: 2, CANNOT_TELL: 2}
+VERSION = "1.0.0"
 
-OWN_FILE = os.path.abspath(__file__).replace(".pyc", ".py").replace(".pyo", ".py")
+#: Of loads: the same certificates again and again; not so; imports alone cannot tell; and nothing
+#: was seen that could load any.
+REPEATED, ONCE, UNCOUNTED, UNSEEN = "repeated", "not repeated", "not counted", "nothing seen"
+#: The exit status that goes with a verdict; with all others, 0.
+STATUS = {BLOCKED: 1, REPEATED: 1, CANNOT_TELL: 2, UNSEEN: 2}
+#: So many loads that were not needed are an illness, if they take their share of the CPU.
+TOO_MANY_FROM = 2
+
+#: Where the book is that the doctor comes from: as _config.yml has it, when this is built. Empty
+#: while it is published nowhere.
+ADDRESS = ""
+
+#: Empty where this is read from standard input.
+OWN_FILE = globals().get("__file__") or ""
+OWN_FILE = OWN_FILE and os.path.abspath(OWN_FILE).replace(".pyc", ".py").replace(".pyo", ".py")
 
 clock = getattr(time, "perf_counter", time.time)
 cpu_clock = getattr(time, "thread_time", None) or getattr(time, "process_time", None)
@@ -121,82 +166,135 @@ class Trouble(Exception):
     """Why the doctor cannot tell; the text says what to do next."""
 
 
-# ---------------------------------------------------------------------------------- the processes
+#: Options that take a number: (kind, default, most); they begin above 0.
+NUMBERS = {
+    "share": (float, 5.0, 100),
+    "seconds": (float, 5.0, 60),
+    "patience": (int, None, 86400),
+}
+
+
+#: So long an examination may take where nobody says how long. A run takes what it takes.
+PATIENCE_S = 90
+
+
+def defaults():
+    spec = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
+    spec.update(run=False, module=False, python=None, github=False, fail_on=("blocked", "loads"))
+    return dict(spec, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))
+
+
+# ------------------------------------------------------------------------------------------- words
+
+
+def short(path):
+    """A file's name from site-packages, the standard library or the current folder on."""
+    path, here = [readable(each).replace("\\", "/") for each in (path, os.getcwd())]
+    path = re.sub(r"^.*/((site|dist)-packages|lib(64)?/python\d+\.\d+)/", "", path)
+    return path[len(here) + 1 :] if path.startswith(here + "/") else path
+
+
+def readable(value):
+    """A value as text for a report, also where Python 2.7 has bytes, or text that it cannot say."""
+    try:
+        text = str(value)
+    except Exception:
+        text = repr(value)
+    return text.decode("utf-8", "replace") if PY2 else text
+
+
+def told(error):
+    """An exception in one line: its kind, and what the innermost one says."""
+    for _ in range(10):
+        inside = [getattr(error, "reason", None), getattr(error, "__cause__", None)]
+        inside = [each for each in inside + list(error.args) if isinstance(each, Exception)]
+        if not inside:
+            break
+        error = inside[0]
+    text = " ".join(readable(error).split())
+    return "%s: %s" % (type(error).__name__, text[:200]) if text else type(error).__name__
+
+
+def span(pair, digits=1):
+    return "%.*f to %.*f" % (digits, pair[0], digits, pair[1])
+
+
+def wrapped(text, label="  "):
+    """A text in lines: in a column beside its label, or a little deeper from the second line on."""
+    return textwrap.fill(
+        text, 88, initial_indent=label,
+        subsequent_indent=" " * len(label) if label.strip() else label + "  ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def say(text, stream=None):
+    """One line for people; where the terminal cannot show a letter, in ASCII."""
+    stream = stream or sys.stderr or sys.__stderr__
+    try:
+        stream.write(text + "\n")
+    except UnicodeError:
+        stream.write(text.encode("ascii", "backslashreplace").decode("ascii") + "\n")
+    stream.flush()
+
+
+def several(number, thing):
+    """A number of things: "1 load", "2 loads"."""
+    return "%d %s%s" % (number, thing, "" if number == 1 else "s")
+
+
+def times(number):
+    return {1: "once", 2: "twice"}.get(number, "%d times" % number)
+
+
+# ----------------------------------------------------------------------------------- the processes
 
 
 def begin(*arguments, **streams):
-    """Start this file again as a process of its own, with the options of this Python."""
+    """Start this file again as a process of its own, with the options of this Python. environ: its
+    environment, if not this one's. Raises Trouble where it cannot be started."""
     import subprocess
 
+    check_start()
     options = getattr(subprocess, "_args_from_interpreter_flags", lambda: [])()
-    environ = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
+    environ = streams.pop("environ", None) or dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
     command = [sys.executable] + options + [OWN_FILE] + list(arguments)
     return subprocess.Popen(command, close_fds=True, env=environ, **streams)
 
 
+def check_start():
+    """Raise Trouble where this process has no Python that could read this file."""
+    python = os.path.basename(sys.executable or "").lower()
+    if getattr(sys, "frozen", False) or "py" not in python:
+        # A frozen program would start itself, and that would start itself.
+        raise Trouble(
+            "this process is no Python that could run the doctor a second time (%s), and it needs "
+            "one for its server: run the program with a Python, and the doctor with the same"
+            % ("it is frozen" if getattr(sys, "frozen", False) else python or "it has no name")
+        )
+    if not os.path.isfile(OWN_FILE):
+        raise Trouble(
+            "the doctor starts itself again from its file, and there is none: save it as "
+            "doctor.py, and run `python doctor.py`"
+        )
+
+
 def end_group(group):
-    """End all that a process group still runs."""
-    if group and hasattr(os, "killpg"):
-        try:
-            os.killpg(group, signal.SIGKILL)
-        except OSError:
-            pass
-
-
-def examine_apart(spec):
-    """Have the program examined in a process of its own: what was found. Raises Trouble.
-
-    What is asked is the first line of a file beside the server's, what was found is the last.
-    """
-    server, address = start_server()
-    program, path = None, os.path.join(os.path.dirname(address["ca"]), "said")
+    """End all that a process group still runs; of a negative number, that one process."""
     try:
-        with open(path, "w") as file:
-            file.write(json.dumps(dict(spec, server=address, phase="start")) + "\n")
-        program = begin("--examine", path)
-        server.stdin.write(("%d\n" % program.pid).encode())  # should this process be killed
-        server.stdin.flush()
-        limit = clock() + spec["patience"] + EXAMINED_WITHIN_S + 5
-        while clock() < limit and program.poll() is None:
-            time.sleep(0.02)
-        with open(path) as file:
-            last = json.loads(file.readlines()[-1])
-    finally:
-        if program is not None:
-            end_group(program.pid)
-            if program.poll() is None:
-                program.kill()
-            program.wait()
-        server.communicate(b"0\n")  # no group is left to be ended
-    if "trouble" in last:
-        raise Trouble(last["trouble"])
-    if "phase" in last:
-        name = spec["program"] or "the examination"
-        raise Trouble(ended(name, last["phase"], program.returncode))
-    return last
+        if group and group < 0:
+            os.kill(-group, signal.SIGTERM)
+        elif group and hasattr(os, "killpg"):
+            os.killpg(group, signal.SIGKILL)
+    except OSError:
+        pass
 
 
-def ended(name, phase, status):
-    """Why a process that gave no answer ended, as far as its status tells."""
-    where = {"start": "before its imports", "imports": "in its imports"}
-    where = where.get(phase, "while it was examined")
-    if status in (-9, -14):
-        return "%s gave no answer %s in time, and was ended" % (name, where)
-    if status < 0:
-        return (
-            "%s was killed by signal %d %s. A package with compiled code is likely not made for "
-            "the others here (gevent and greenlet have to fit): reinstall it. `python -X "
-            "faulthandler` shows which."
-        ) % (name, -status, where)
-    text = "%s ended itself %s (exit status %d, without an exception)."
-    return (text + " Name a module that only imports.") % (name, where, status)
-
-
-# ------------------------------------------------------------------------- the server of its own
+# --------------------------------------------------------------------------- the server of its own
 
 
 def start_server():
-    """The server in a process of its own, and its address as `serve` says it."""
+    """The server in a process of its own, and its address as `serve` says it. Raises Trouble."""
     import subprocess
 
     process = begin("--serve", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -207,7 +305,30 @@ def start_server():
             "the doctor's own server did not start (its reason stands above): "
             "is this Python built with ssl and threads?"
         )
-    return process, json.loads(line.decode("ascii"))
+    address = json.loads(line.decode("ascii"))
+    if "trouble" in address:
+        process.communicate()
+        raise Trouble(address["trouble"])
+    return process, address
+
+
+def needed(address):
+    """The address of the server. Raises Trouble where it could not listen."""
+    if address["https"] is None:
+        raise Trouble(
+            "the doctor cannot listen on 127.0.0.1 (%(why)s), and its trials need that: allow it, "
+            "or count alone, with `doctor.py run -- ...`" % address
+        )
+    return address
+
+
+def dismiss(server):
+    """End the server of one's own, if it has not ended by itself."""
+    try:
+        server.communicate(b"0\n")  # no group is left to be ended
+    except EnvironmentError:  # what could not be written to it before is tried again, in vain
+        server.kill()
+        server.wait()
 
 
 def serve():
@@ -217,19 +338,33 @@ def serve():
     standard input is the process group of the examined program, which goes with it.
     """
     import shutil
+    import socket
     import tempfile
 
     for name in ("SIGINT", "SIGHUP"):  # whoever started this decides when it ends
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    folder, group = tempfile.mkdtemp(prefix="doctor-"), None
+    try:
+        folder, group = tempfile.mkdtemp(prefix="doctor-"), None
+    except EnvironmentError as error:
+        text = "there is no folder for temporary files (%s): name one, as TMPDIR=/a/folder"
+        print(json.dumps({"trouble": text % told(error)}))
+        return 2
     try:
         ca, both = [os.path.join(folder, name) for name in ("ca.pem", "server.pem")]
         for path, text in ((ca, CERTIFICATE), (both, CERTIFICATE + KEY)):
             with open(path, "w") as file:
                 file.write(text)
-        print(json.dumps({"ca": ca, "https": listen(both), "http": listen(None)}))
+        address = {"folder": folder, "ca": ca, "https": None, "http": None}
+        try:
+            ports = {"https": listen(both), "http": listen(None)}
+            for port in ports.values():  # one can listen where nobody can connect
+                socket.create_connection(("127.0.0.1", port), 5).close()
+            address.update(ports)
+        except EnvironmentError as error:
+            address["why"] = told(error)
+        print(json.dumps(address))
         sys.stdout.flush()
         for line in iter(sys.stdin.readline, ""):
             group = int(line)
@@ -317,113 +452,7 @@ class Server(object):
         return "%d-%d" % (os.getpid(), self._trials)
 
 
-# ---------------------------------------------------------------------- the program, in its process
-
-
-def examine(path):
-    """The process of the examined program: reads what is asked, and writes lines of JSON after it,
-    the last of them what was found; then this ends, whatever the program has left running in it."""
-    with open(path) as file:
-        spec = json.loads(file.readline())
-    out, pid = open(path, "a"), os.getpid()
-    os.dup2(2, 1)  # what the program prints is no part of the report
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    if hasattr(os, "setsid"):
-        os.setsid()
-    sys.dont_write_bytecode = True
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    watch, started, phase = Watch(), clock(), "imports"
-
-    def answer(**what):
-        if os.getpid() == pid:  # a child that the program forked has nothing to say
-            out.write(json.dumps(what) + "\n")
-            out.flush()
-
-    try:
-        answer(phase=phase)
-        end_after(spec["patience"], TooLong)
-        if spec["program"]:
-            with watch:
-                import_program(spec["program"], spec["arguments"])
-        imported_s, phase = round(clock() - started, 2), "examination"
-        end_after(EXAMINED_WITHIN_S)  # whatever happens to whoever started this
-        answer(phase=phase)
-        if os.getpid() == pid:
-            answer(imported_s=imported_s, **look(spec["server"], spec, watch))
-    except BaseException as error:
-        answer(trouble=trouble_of(error, spec, phase))
-    try:
-        sys.stdout.flush()
-    finally:
-        os._exit(0)  # no thread is waited for, and nothing is called that waits for the end
-
-
-class TooLong(BaseException):
-    pass
-
-
-def end_after(seconds, error=None):
-    """Have this process ended after so long, or an error raised in it, where there are alarms."""
-
-    def stop(*_):
-        raise error
-
-    if hasattr(signal, "SIGALRM"):
-        signal.signal(signal.SIGALRM, stop if error else signal.SIG_DFL)
-        signal.alarm(seconds)
-
-
-def is_script(program):
-    return program.endswith(".py") or os.path.isfile(program)
-
-
-def import_program(program, arguments):
-    """Import a module, or run a script under another name than __main__."""
-    if PY2:  # whose command lines are bytes
-        program, arguments = program.encode("utf-8"), [each.encode("utf-8") for each in arguments]
-    sys.argv = [program] + list(arguments)
-    path = os.path.abspath(program)
-    if not (getattr(sys.flags, "isolated", 0) or getattr(sys.flags, "safe_path", 0)):
-        sys.path[0] = os.path.dirname(path) if is_script(program) else os.getcwd()
-    if not is_script(program):
-        __import__(program.partition(":")[0])
-        return
-    module = type(sys)("__program__")
-    module.__file__ = path
-    sys.modules["__program__"] = module
-    with open(path, "rb") as file:
-        code = compile(file.read(), path, "exec", 0, True)
-    exec(code, module.__dict__)
-
-
-def trouble_of(error, spec, phase):
-    """What the import of the program ended with, and what to do, in a sentence or two."""
-    if phase == "examination":
-        sys.__excepthook__(*sys.exc_info())
-        return "the doctor stumbled itself: %s (its traceback stands above)" % told(error)
-    name, place, trace = spec["program"], "", sys.exc_info()[2]
-    while trace is not None:
-        path = trace.tb_frame.f_code.co_filename
-        if path != OWN_FILE and not path.startswith("<"):
-            place = ", at %s:%d" % (short(path), trace.tb_lineno)
-        trace = trace.tb_next
-    behind = 'behind `if __name__ == "__main__":`'
-    if isinstance(error, TooLong):
-        what = "was still in its imports after %d s%s" % (spec["patience"], place)
-        to_do = "Name a module that only imports, or put the work %s" % behind
-    elif isinstance(error, SystemExit):
-        what = "called sys.exit(%r) in its imports%s, " % (error.code, place)
-        what += "so its other imports were not seen"
-        to_do = "Put that %s, or name a module that only imports" % behind
-    else:
-        python = os.path.basename(sys.executable or "python")
-        start = name if is_script(name) else '-c "import %s"' % name.partition(":")[0]
-        what = "crashed in its imports%s: %s" % (place, told(error))
-        to_do = "Mend that first: `%s %s` has to get through" % (python, start)
-    return "%s %s. %s." % (name, what, to_do)
-
-
-# ------------------------------------------------------------------- what the imports left behind
+# -------------------------------------------------------------------- what the imports left behind
 
 
 #: What a report names the provider of: (what, module, attribute).
@@ -501,35 +530,76 @@ def is_installed(package):
     return any(os.path.isdir(os.path.join(folder or ".", package)) for folder in sys.path)
 
 
-def short(path):
-    """A file's name from site-packages, the standard library or the current folder on."""
-    path, here = [readable(each).replace("\\", "/") for each in (path, os.getcwd())]
-    path = re.sub(r"^.*/((site|dist)-packages|lib(64)?/python\d+\.\d+)/", "", path)
-    return path[len(here) + 1 :] if path.startswith(here + "/") else path
+# --------------------------------------------------------------------- the program, in its process
 
 
-def readable(value):
-    """A value as text for a report, also where Python 2.7 has bytes, or text that it cannot say."""
-    try:
-        text = str(value)
-    except Exception:
-        text = repr(value)
-    return text.decode("utf-8", "replace") if PY2 else text
+class TooLong(BaseException):
+    pass
 
 
-def told(error):
-    """An exception in one line: its kind, and what the innermost one says."""
-    for _ in range(10):
-        inside = [getattr(error, "reason", None), getattr(error, "__cause__", None)]
-        inside = [each for each in inside + list(error.args) if isinstance(each, Exception)]
-        if not inside:
-            break
-        error = inside[0]
-    text = " ".join(readable(error).split())
-    return "%s: %s" % (type(error).__name__, text[:200]) if text else type(error).__name__
+def end_after(seconds, error=None):
+    """Have this process ended after so long, or an error raised in it, where there are alarms."""
+
+    def stop(*_):
+        raise error
+
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, stop if error else signal.SIG_DFL)
+        signal.alarm(seconds)
 
 
-# ------------------------------------------------------------------------------------ the clients
+def is_script(program):
+    return program.endswith(".py") or os.path.isfile(program)
+
+
+def import_program(program, arguments):
+    """Import a module, or run a script under another name than __main__."""
+    if PY2:  # whose command lines are bytes
+        program, arguments = program.encode("utf-8"), [each.encode("utf-8") for each in arguments]
+    sys.argv = [program] + list(arguments)
+    path = os.path.abspath(program)
+    if not (getattr(sys.flags, "isolated", 0) or getattr(sys.flags, "safe_path", 0)):
+        sys.path[0] = os.path.dirname(path) if is_script(program) else os.getcwd()
+    if not is_script(program):
+        __import__(program.partition(":")[0])
+        return
+    module = type(sys)("__program__")
+    module.__file__ = path
+    sys.modules["__program__"] = module
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec", 0, True)
+    exec(code, module.__dict__)
+
+
+def trouble_of(error, spec, phase):
+    """What the import of the program ended with, and what to do, in a sentence or two."""
+    if phase == "examination":
+        sys.__excepthook__(*sys.exc_info())
+        return "the doctor stumbled itself: %s (its traceback stands above)" % told(error)
+    name, place, trace = spec["program"], "", sys.exc_info()[2]
+    while trace is not None:
+        path = trace.tb_frame.f_code.co_filename
+        if path != OWN_FILE and not path.startswith("<"):
+            place = ", at %s:%d" % (short(path), trace.tb_lineno)
+        trace = trace.tb_next
+    behind = 'behind `if __name__ == "__main__":`'
+    if isinstance(error, TooLong):
+        what = "was still in its imports after %d s%s" % (spec["patience"], place)
+        to_do = "Name a module that only imports, or put the work %s" % behind
+    elif isinstance(error, SystemExit):
+        what = "called sys.exit(%r) in its imports%s, " % (error.code, place)
+        what += "so its other imports were not seen"
+        to_do = "Put that %s, or name a module that only imports" % behind
+    else:
+        python = os.path.basename(sys.executable or "python")
+        start = name if is_script(name) else '-c "import %s"' % name.partition(":")[0]
+        what = "crashed in its imports%s: %s" % (place, told(error))
+        to_do = "Mend that first: `%s %s` has to get through" % (python, start)
+    return "%s %s. %s." % (name, what, to_do)
+
+
+# ------------------------------------------------------------------------------------- the clients
+
 
 # A session of each kind: Kind(module, ca or None, ...). With ca, a path of certificates, it trusts
 # these alone and goes past all proxies; without, it is as the library makes it.
@@ -719,7 +789,7 @@ def own_adapters():
     return made[:3]
 
 
-# ------------------------------------------------------------------- 1. does a read block the loop?
+# ------------------------------------------------------------------ 1. does a read block the loop?
 
 
 #: Event loops that patch, and the line that does it.
@@ -795,7 +865,7 @@ def one_trial(loop, way, server, scheme, delay_s, n):
         (task.join if loop.__name__ == "gevent" else task.wait)()
     beats.append(clock())
     wall_s = beats[-1] - beats[0]
-    gaps = [later - before - BEAT_S for before, later in zip(beats, beats[1:])]  # noqa: B905, RUF007
+    gaps = [later - before - BEAT_S for before, later in zip(beats, beats[1:])]  # noqa: RUF007
     return dict(
         requests=n, delay_s=delay_s, wall_s=round(wall_s, 4),
         effective_concurrency=round(n * delay_s / wall_s, 3),
@@ -916,7 +986,7 @@ def is_trapped():
     return injected()
 
 
-# ------------------------------------------------------------- 2. what do certificate loads cost?
+# -------------------------------------------------------------- 2. what do certificate loads cost?
 
 
 LOADS = ("load_verify_locations", "set_default_verify_paths")
@@ -932,6 +1002,8 @@ class Watch(object):
 
     def __init__(self):
         self.loads, self.injections, self._depth = [], [], 0
+        names = ("no_proxy", "NO_PROXY")
+        self.environ = dict((name, os.environ[name]) for name in names if name in os.environ)
 
     def __enter__(self):
         self._before = sys.getprofile()
@@ -986,10 +1058,9 @@ def loads_of(work):
     return watch.loads, error
 
 
-def count_loads(way, server, connections):
+def count_loads(way, server):
     """How often certificates are loaded by three connections of one session, and by one call
-    without a session: {"client", "by_connection", "made", "by_call", "error"}, and from that the
-    loads of a job that opens so many connections, "job_loads".
+    without a session: {"client", "by_connection", "made", "by_call", "error"}.
 
     The connections are made with the trust that the library has by default, so they end at the
     certificate of the doctor's server, after the loads. (One that does not verify gets an answer.)
@@ -1008,14 +1079,12 @@ def count_loads(way, server, connections):
     session.close()
     if way.once:
         row["by_call"] = len(loads_of(lambda: loaded(way.module).get(url))[0])
-    first, second, third = row["by_connection"]
-    row["job_loads"] = row["made"] + first + (connections - 1) * (second + third) / 2
     return row
 
 
-def check_loads(server, imported, spec, watch, until):
-    """One row of `count_loads` for each client that is here, with its price where it counts. What
-    the program did not import comes last, in our own process alone, and if there is time."""
+def check_loads(server, imported, watch, until):
+    """One row of `count_loads` for each client that is here. What the program did not import comes
+    last, in our own process alone, and if there is time."""
     rows, known = [], [way for way in own_adapters() if way.adapter]
     known += sorted(WAYS, key=lambda way: way.module not in imported)
     for way in known:
@@ -1026,18 +1095,11 @@ def check_loads(server, imported, spec, watch, until):
             if not bring(way.module):
                 continue
         try:
-            row = count_loads(way, server, spec["connections"])
+            row = count_loads(way, server)
         except Exception as error:
             row = {"client": way.name, "error": told(error), "by_call": None}
         row.update(imported=its_own, adapter=way.adapter, at_import=len(importing.loads))
         rows.append(row)
-    by_name = dict((way.name, way) for way in known)
-    for row in judged_rows(rows, spec["program"]):
-        if not row["error"] and row["job_loads"] > 1 and by_name[row["client"]].priced:
-            try:
-                price(row, by_name[row["client"]], server, spec["connections"])
-            except Exception as error:
-                row["error"] = told(error)
     return rows
 
 
@@ -1051,39 +1113,6 @@ def judged_rows(rows, program):
     names = topmost([row["client"] for row in own])
     stock = "requests" if any(row["adapter"] for row in own) else None
     return [row for row in own if row["client"] in names and row["client"] != stock]
-
-
-def price(row, way, server, connections):
-    """What the loads of a row cost in a job of JOB requests. Adds to it connections, load_ms,
-    spared_ms (by loading once), job_ms and share (percent), each as `bounds` of TURNS.
-
-    The loads are those of connections with the library's own trust, the rest is that of requests
-    that trust the doctor's certificate, less the loads in them. All are measured in turns, so that
-    a slow moment of the machine touches all alike.
-    """
-    session, kept, trial = way.session(), way.session(server.ca), server.new_trial()
-    url, again = [server.url("https", 0, path) for path in ("last" + trial, "kept")]
-    loads, parts = row["job_loads"], []
-    kept.ask(again)
-    for _ in range(TURNS):
-        spent = loads_of(lambda: session.ask(url))[0]
-        new = cpu_ms_of(lambda: ask(way, server, "https", 0, trial))
-        new -= sum(loads_of(lambda: ask(way, server, "https", 0, trial))[0])
-        kept_ms = (JOB - connections) * cpu_ms_of(lambda: kept.ask(again))
-        parts.append((sum(spent) / len(spent), connections * max(0, new) + kept_ms))
-    session.close()
-    kept.close()
-    row["connections"] = connections
-    row["load_ms"] = bounds([one for one, _ in parts])
-    row["spared_ms"] = bounds([(loads - 1) * one for one, _ in parts])
-    row["job_ms"] = bounds([loads * one + rest for one, rest in parts])
-    row["share"] = bounds([100 * loads * one / (loads * one + rest) for one, rest in parts])
-
-
-def cpu_ms_of(work):
-    start = cpu_clock()
-    work()
-    return 1000 * (cpu_clock() - start)
 
 
 def bounds(values):
@@ -1111,9 +1140,6 @@ def cost_of_a_load(found, watch):
     them does, into a new context of the standard library's."""
     import ssl
 
-    for row in found["loads"]:
-        if row.get("load_ms"):
-            return row["load_ms"]
     spent = [ms for row in found["loads"] if row["imported"] for ms in row.get("each_ms", ())]
     spent = spent or (watch.loads if watch else [])
     spent = spent or [ms for row in found["loads"] for ms in row.get("each_ms", ())]
@@ -1121,7 +1147,623 @@ def cost_of_a_load(found, watch):
     return bounds(spent) if spent else None
 
 
-# ---------------------------------------------------------------------------------- 3. which HTTP?
+# --------------------------------------------------- what a run did, from the events of its probes
+
+
+#: So many requests for each connection, and they are kept.
+KEPT_FROM = 3
+#: The loads of connections that are kept, in percent of the CPU.
+KEPT_SHARE = 20
+
+
+def counted(events):
+    """The counts of a run, a dictionary, from what `Probes` noted, in the order of time.
+
+    processes (that used TLS), cpu_ms (of all); contexts, sessions (of requests), loads, load_ms;
+    needed: one load for each client, process and set of certificates; spare_ms: what the others
+    took; connections (of clients that began a handshake), handshakes (that came through), failed,
+    peak (handshakes under way at once in one process), under_loop (connections made under a
+    running asyncio loop); blocked: of such loops, {"times", "s", "waiting_s" (while others
+    waited), "clients", "at"}; clients: a row of {"client", "through", "contexts", "loads",
+    "needed", "connections", "requests" (None where nobody tells), "load_ms", "spare_ms", "kept",
+    "at", "trusts"} for each client and each library that called it, the one with the most loads
+    first. kept: its connections are, for several requests each.
+    """
+    rows, made, began, first, seen = {}, {}, {}, {}, set()
+    cpu, started, trial_ms, under_way = {}, {}, 0, {}
+    total = dict(
+        processes=0, cpu_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
+        connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
+        blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": []}, clients=[],
+        sessions=0, uncounted=[], unprobed=[],
+    )  # fmt: skip
+
+    def row_of(who):
+        key = who["client"], who["through"]
+        if key not in rows:
+            rows[key] = dict(
+                client=key[0], through=key[1], contexts=0, loads=0, needed=0, connections=0,
+                requests=None, load_ms=0, spare_ms=0, at=[], trusts=[],
+            )  # fmt: skip
+        return rows[key]
+
+    for event in events:
+        what, pid = event["is"], event["pid"]
+        cpu[pid] = max(event["cpu"], cpu.get(pid, 0))
+        of = pid, event.get("c")
+        if what == "start":
+            started[pid] = event["cpu"]
+        elif what == "trial":
+            trial_ms += event["ms"]
+        elif what == "context":
+            made[of] = first[event["c"]] = event["who"]
+            total["contexts"] += 1
+            row_of(event["who"])["contexts"] += 1
+        elif what == "load":
+            made[of] = first[event["c"]] = event["who"]
+            row, key = row_of(event["who"]), (pid, event["who"]["client"], event["trust"])
+            for each in (row, total):
+                each["loads"] += 1
+                each["load_ms"] += event["ms"]
+                each["needed"] += key not in seen
+                each["spare_ms"] += event["ms"] if key in seen else 0
+            seen.add(key)
+            note_place(row["at"], event["who"]["at"])
+            note_place(row["trusts"], event["trust"])
+        elif what == "begin":
+            # Made by a process that forked, or before anybody looked.
+            who = made.get(of) or (of[1] and first.get(of[1])) or event["who"]
+            began[pid, event["h"]] = row_of(who)
+            total["connections"] += 1
+            total["under_loop"] += bool(event["loop"])
+            row_of(who)["connections"] += 1
+            under_way[pid] = under_way.get(pid, 0) + 1
+            total["peak"] = max(total["peak"], under_way[pid])
+        elif what == "end" and (pid, event["h"]) in began:
+            del began[pid, event["h"]]
+            total["handshakes" if event["ok"] else "failed"] += 1
+            under_way[pid] -= 1
+        elif what == "session":
+            total["sessions"] += 1
+        elif what == "request" and (of in made or event["c"] in first):
+            row = row_of(made.get(of) or first[event["c"]])
+            row["requests"] = 1 + (row["requests"] or 0)
+        elif what == "block":
+            blocked = total["blocked"]
+            blocked["times"] += 1
+            blocked["s"] = round(blocked["s"] + event["s"], 4)
+            blocked["waiting_s"] = round(blocked["waiting_s"] + event["waiting"] * event["s"], 4)
+            note_place(blocked["clients"], event["who"]["client"])
+            note_place(blocked["at"], event["who"]["at"])
+        elif what == "injection":
+            total["injections"].append(event["where"])
+        elif what in ("uncounted", "unprobed"):
+            total[what].append(event["why"])
+    total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | set(started))
+    total["cpu_ms"] = sum(cpu[pid] - started.get(pid, 0) for pid in cpu) - trial_ms
+    total["clients"] = sorted(rows.values(), key=lambda row: (-row["loads"], -row["connections"]))
+    for each in total["clients"] + [total]:
+        for name in ("load_ms", "spare_ms", "cpu_ms"):
+            if name in each:
+                each[name] = round(each[name], 1)
+    whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
+    total["share"] = round(100 * total["spare_ms"] / whole_ms, 1)
+    for row in total["clients"]:
+        row["kept"] = bool(row["requests"]) and row["requests"] >= KEPT_FROM * row["connections"]
+    ill = [row for row in total["clients"] if not row["kept"]]
+    total["again"] = sum(row["loads"] - row["needed"] for row in ill)
+    total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
+    return total
+
+
+def note_place(places, place):
+    """Count a place in a list of [place, times], which stays short."""
+    for each in places:
+        if each[0] == place:
+            each[1] += 1
+            return
+    if place is not None and len(places) < 20:
+        places.append([place, 1])
+
+
+def verdict_on(counts, share):
+    """REPEATED, ONCE or UNSEEN. share: above this part of the CPU, in percent, repeated loads are
+    an illness.
+
+    Where connections are kept there are no more loads than connections, however long the program
+    runs: those have to take more.
+    """
+    again = counts["loads"] - counts["needed"]
+    if counts["again"] >= TOO_MANY_FROM and counts["again_share"] >= share:
+        return REPEATED
+    if again >= TOO_MANY_FROM and counts["share"] >= KEPT_SHARE:
+        return REPEATED
+    return ONCE if counts["handshakes"] else UNSEEN
+
+
+# --------------------------------------------- what the program does in `ssl`, noted while it runs
+
+
+#: The clients that the doctor knows, as their packages are called.
+KNOWN = {
+    "requests": "requests", "niquests": "niquests", "urllib3": "urllib3",
+    "urllib3_future": "niquests", "httpx": "httpx", "httpcore": "httpx", "httpx2": "httpx2",
+    "httpcore2": "httpx2", "aiohttp": "aiohttp", "botocore": "botocore", "httplib2": "httplib2",
+    "tornado": "tornado", "geventhttpclient": "geventhttpclient", "http": "http.client",
+    "httplib": "http.client", "urllib": "urlopen", "urllib2": "urlopen",
+}  # fmt: skip
+#: Between a client and what it calls stand these.
+BETWEEN = (
+    "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
+    "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
+)
+#: A wait that is shorter harms nobody.
+BLOCKS_FROM_S = 0.02
+
+
+class Probes(object):
+    """Everything that is noted of one process, and of those that it forks.
+
+    note: what is given each event.
+    """
+
+    def __init__(self, note):
+        self.give, self.numbers, self.count = note, {}, 0
+        self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
+        self.undo = []
+
+    # ------------------------------------------------------------------ what is noted, and of what
+
+    def note(self, what, **values):
+        try:
+            self.give(dict(values, **{"is": what, "pid": os.getpid(), "cpu": process_ms()}))
+        except Exception:  # a full disk, an interpreter that ends: no business of the program's
+            pass
+
+    def number(self, thing):
+        """A number that no other context or connection of this process has had."""
+        kept = self.numbers.get(id(thing))
+        if kept is not None and kept[0]() is thing:
+            return kept[1]
+        self.count += 1
+        try:
+            self.numbers[id(thing)] = weakref.ref(thing), self.count
+        except TypeError:
+            self.numbers[id(thing)] = (lambda: thing), self.count
+        return self.count
+
+    def callers(self, frame):
+        """{"client", "through", "at"} of a call: the client that made it, the library that the
+        program's own code called, and the line of the program's own code; None for what nobody
+        can tell."""
+        client, first, through, at, depth = None, None, None, None, 0
+        inner = True
+        while frame is not None and depth < 200:
+            depth += 1
+            code, name = frame.f_code, str(frame.f_globals.get("__name__") or "")
+            frame_line, frame, path = frame.f_lineno, frame.f_back, code.co_filename
+            package = name.partition(".")[0]
+            if path == OWN_FILE or path.startswith("<frozen"):
+                continue
+            if inner and package in KNOWN:
+                client = KNOWN[package]
+            elif inner and client and package not in BETWEEN:
+                inner = False
+            if path not in self.files:
+                packages = "site-packages" in path or "dist-packages" in path
+                library = path.startswith("<") or is_library(path) or package in BETWEEN
+                self.files[path] = library, packages
+            library, packages = self.files[path]
+            if library:
+                if package not in BETWEEN:
+                    first, through = first or package, package if packages else through
+                continue
+            at = "%s:%d" % (short(path), frame_line)
+            break
+        return {"client": client or first, "through": through, "at": at}
+
+    # -------------------------------------------------------------------------- contexts and loads
+
+    def contexts(self, kind):
+        """Note the contexts of a class that are made."""
+        make, probes = kind.__new__, self
+
+        def __new__(cls, *args, **kwargs):
+            context = make(cls, *args, **kwargs)
+            if probes.active:
+                who = probes.callers(sys._getframe(1))
+                probes.note("context", c=probes.number(context), who=who)
+            return context
+
+        self.put(kind, "__new__", staticmethod(__new__))
+
+    def loads(self, kind):
+        """Note the certificates that are loaded into contexts of a class. load_default_certs is
+        Python code that ends in one of these two."""
+        for name in ("load_verify_locations", "set_default_verify_paths"):
+            self.put(kind, name, self.loading(name, getattr(kind, name)))
+
+    def loading(self, name, function):
+        probes = self
+
+        def load(context, *args, **kwargs):
+            thread = "load", ident()
+            if not probes.active or thread in probes.busy:
+                return function(context, *args, **kwargs)
+            probes.busy.add(thread)
+            started, ok = thread_ms(), False
+            try:
+                done = function(context, *args, **kwargs)
+                ok = True
+                return done
+            finally:
+                ms = thread_ms() - started
+                probes.busy.discard(thread)
+                if ok:
+                    probes.loaded(context, name, args, kwargs, ms, sys._getframe(1))
+
+        return named(load, function)
+
+    def loaded(self, context, name, args, kwargs, ms, frame):
+        trust = trust_of(name, args, kwargs)
+        try:
+            held = context.cert_store_stats()["x509"]
+        except Exception:
+            held = None
+        # A folder is read later, one file at a time, and a place where nothing is costs nothing.
+        if held == 0 or (held is None and ms < 0.5) or trust is None:
+            return
+        who = self.callers(frame)
+        self.note("load", c=self.number(context), ms=round(ms, 3), trust=trust, who=who)
+
+    # --------------------------------------------------------------------------------- handshakes
+
+    def handshakes(self, kind):
+        """Note the handshakes of a class of connections; only those of clients."""
+        function, probes = kind.do_handshake, self
+
+        def do_handshake(connection, *args, **kwargs):
+            if not probes.active or is_server(connection):
+                return function(connection, *args, **kwargs)
+            number = probes.begun(connection)
+            try:
+                done = function(connection, *args, **kwargs)
+            except Exception as error:
+                if not type(error).__name__.startswith(("SSLWant", "Want")):
+                    probes.ended(connection, number, False)
+                raise
+            except BaseException:  # a greenlet's time-out, or the user's Ctrl-C
+                probes.ended(connection, number, False)
+                raise
+            probes.ended(connection, number, True)
+            return done
+
+        self.put(kind, "do_handshake", named(do_handshake, function))
+
+    def begun(self, connection):
+        number = self.number(connection)
+        if number not in self.under_way:
+            context = getattr(connection, "context", None)
+            if context is None and hasattr(connection, "get_context"):
+                context = connection.get_context()
+            self.under_way[number] = True
+            who = self.callers(sys._getframe(2))
+            of = None if context is None else self.number(context)
+            self.note("begin", h=number, c=of, who=who, loop=running_loop() is not None)
+        return number
+
+    def ended(self, connection, number, ok):
+        self.under_way.pop(number, None)
+        self.note("end", h=number, ok=ok)
+        if ok and len(self.numbers) > 10000:
+            gone = [each for each, (alive, _) in list(self.numbers.items()) if alive() is None]
+            for each in gone:
+                self.numbers.pop(each, None)
+
+    # ------------------------------------------------------------------- waits under a running loop
+
+    def waits(self, kind, name):
+        """Note how long a function that waits kept a running asyncio loop from everything else."""
+        function, probes = getattr(kind, name), self
+
+        def wait(*args, **kwargs):
+            loop = running_loop()
+            thread = "wait", ident()
+            if loop is None or not probes.active or thread in probes.busy:
+                return function(*args, **kwargs)
+            allowed = getattr(args[0], "gettimeout", None)
+            if allowed and allowed() == 0:  # it asks, and does not wait
+                return function(*args, **kwargs)
+            probes.busy.add(thread)
+            started, busy_ms = clock(), thread_ms()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                waited_s = clock() - started - (thread_ms() - busy_ms) / 1000
+                probes.busy.discard(thread)
+                if waited_s >= BLOCKS_FROM_S:
+                    who = probes.callers(sys._getframe(1))
+                    others = others_wait(loop)
+                    probes.note("block", s=round(waited_s, 4), waiting=others, who=who)
+
+        self.put(kind, name, named(wait, function))
+
+    # ------------------------------------------------------------------------ when they are put in
+
+    def put(self, kind, name, value):
+        own = vars(kind).get(name)
+        setattr(kind, name, value)
+        self.undo.append((kind, name, own))
+
+    def remove(self):
+        """Take all probes out again, and note nothing more."""
+        self.active = False
+        for kind, name, own in reversed(self.undo):
+            if own is None:
+                delattr(kind, name)
+            else:
+                setattr(kind, name, own)
+        sys.meta_path[:] = [each for each in sys.meta_path if each is not self]
+        self.undo = []
+
+    def install(self):
+        """Put the probes into what is imported already, and into the rest when it comes."""
+        for name in PROBED:
+            if sys.modules.get(name) is not None:
+                self.probe(name, sys.modules[name])
+        sys.meta_path.insert(0, self)
+        return self
+
+    def probe(self, name, module):
+        try:
+            PROBED[name](self, module)
+        except Exception as error:  # a module that only has the name of the one that is meant
+            self.note("unprobed", module=name, why=readable(error))
+
+    def find_spec(self, name, path=None, target=None):
+        """The spec of a module that is to be probed once it is imported; of others, none."""
+        if name not in PROBED:
+            return None
+        for finder in list(sys.meta_path):
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is None:
+                continue
+            self.watch(spec.loader, name)
+            return spec
+        return None
+
+    def watch(self, loader, name):
+        """Have a module probed when its loader has executed it."""
+        execute = getattr(loader, "exec_module", None)
+
+        def exec_module(module):
+            execute(module)
+            if module.__name__ == name:
+                self.probe(name, module)
+
+        if execute is not None:
+            try:
+                loader.exec_module = exec_module
+            except AttributeError:
+                pass
+
+    if PY2:
+
+        def find_module(self, name, path=None):
+            return self if name in PROBED and ("import", name) not in self.busy else None
+
+        def load_module(self, name):
+            self.busy.add(("import", name))
+            try:
+                __import__(name)
+            finally:
+                self.busy.discard(("import", name))
+            self.probe(name, sys.modules[name])
+            return sys.modules[name]
+
+
+class counting(object):
+    """Counts what happens in this process in a `with` block, in all its threads: `counts`, as
+    `counted` has them, and loads, handshakes, connections and contexts by their names."""
+
+    def __enter__(self):
+        self._events = []
+        self._probes = Probes(self._events.append)
+        self._probes.note("start")
+        self._probes.install()
+        return self
+
+    def __exit__(self, *_):
+        self._probes.note("exit")
+        self._probes.remove()
+
+    @property
+    def counts(self):
+        return counted(list(self._events))
+
+    def __getattr__(self, name):
+        if name in ("loads", "handshakes", "connections", "contexts"):
+            return self.counts[name]
+        raise AttributeError(name)
+
+
+def probe_ssl(probes, ssl):
+    # gevent's and truststore's stand on the first class that calls itself so.
+    kind = [each for each in ssl.SSLContext.__mro__ if each.__module__ == "ssl"][-1]
+    probes.contexts(kind)
+    probes.loads(kind)
+    if hasattr(ssl, "SSLObject"):
+        probes.handshakes(ssl.SSLObject)
+    if not hasattr(ssl, "SSLObject") or sys.version_info >= (3, 7):  # else through SSLObject too
+        probes.handshakes(ssl.SSLSocket)
+    if not PY2:
+        probes.waits(ssl.SSLSocket, "read")
+        probes.waits(ssl.SSLSocket, "do_handshake")
+
+
+def probe_gevent(probes, module):
+    kind = getattr(module, "SSLSocket", None)
+    if kind is not None and "do_handshake" in vars(kind) and kind.__module__ == module.__name__:
+        if PY2 or sys.version_info >= (3, 7):
+            probes.handshakes(kind)
+
+
+def probe_pyopenssl(probes, module):
+    make, kind = module.Context.__init__, module.Context
+
+    def __init__(context, *args, **kwargs):
+        make(context, *args, **kwargs)
+        if probes.active:
+            who = probes.callers(sys._getframe(1))
+            probes.note("context", c=probes.number(context), who=who)
+
+    probes.put(kind, "__init__", __init__)
+    probes.loads(kind)
+    probes.handshakes(module.Connection)
+
+
+def probe_sessions(probes, module):
+    make = module.Session.__init__
+
+    def __init__(session, *args, **kwargs):
+        make(session, *args, **kwargs)
+        if probes.active:
+            probes.note("session")
+
+    probes.put(module.Session, "__init__", named(__init__, make))
+
+
+def probe_loop(probes, module):
+    probes.note("loop", name=module.__name__.partition(".")[0])
+
+
+def probe_injection(probes, module):
+    inject = module.inject_into_urllib3
+
+    def inject_into_urllib3():
+        probes.note("injection", where=caller(sys._getframe(1)))
+        return inject()
+
+    module.inject_into_urllib3 = named(inject_into_urllib3, inject)
+
+
+def probe_http(probes, module):
+    answered = module.HTTPConnection.getresponse
+
+    def getresponse(connection, *args, **kwargs):
+        # Before the answer: with it goes the connection that is not kept.
+        context = getattr(getattr(connection, "sock", None), "context", None)
+        if context is not None and probes.active:
+            probes.note("request", c=probes.number(context))
+        return answered(connection, *args, **kwargs)
+
+    probes.put(module.HTTPConnection, "getresponse", named(getresponse, answered))
+    if not PY2:
+        probes.waits(module.HTTPConnection, "getresponse")
+
+
+#: What is probed, and how.
+PROBED = {
+    "ssl": probe_ssl, "OpenSSL.SSL": probe_pyopenssl, "http.client": probe_http,
+    "httplib": probe_http,
+    "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
+    "requests.sessions": probe_sessions, "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
+    "urllib3.contrib.pyopenssl": probe_injection,
+    "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
+}  # fmt: skip
+
+
+def named(wrapper, function):
+    """The wrapper, with the name and the text of what it stands for."""
+    for name in ("__name__", "__doc__", "__qualname__", "__module__"):
+        try:
+            setattr(wrapper, name, getattr(function, name))
+        except (AttributeError, TypeError):
+            pass
+    return wrapper
+
+
+def trust_of(name, args, kwargs):
+    """What is loaded, so that the same is told from another: a file's path, "system", or a digest
+    of what was given in memory. None for a folder alone, which is read later."""
+    if name == "set_default_verify_paths":
+        return "system"
+    values = dict(kwargs)
+    for key, value in zip(("cafile", "capath", "cadata"), args):
+        values[key] = value
+    if values.get("cafile"):
+        path = values["cafile"]
+        path = path.decode("utf-8", "replace") if hasattr(path, "decode") else path
+        return os.path.realpath(str(path))
+    if values.get("cadata"):
+        return "data %x" % (hash(values["cadata"]) & 0xFFFFFFFF)
+    return None
+
+
+def is_server(connection):
+    side = getattr(connection, "server_side", None)
+    if side is None and hasattr(connection, "_sslobj"):
+        side = getattr(connection._sslobj, "server_side", False)
+    if side is None:  # pyOpenSSL tells by its state
+        state = getattr(connection, "get_state_string", lambda: b"")()
+        side = b"accept" in state.lower() or b"server" in state.lower()
+    return bool(side)
+
+
+def running_loop():
+    running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+    return running and running()
+
+
+def others_wait(loop):
+    """Whether anything else waits for an asyncio loop now: a callback, a timer that is due, or a
+    socket. Of a loop that does not tell: whether there are other tasks than one and its awaiter."""
+    try:
+        timers = loop._scheduled
+        due = bool(timers) and timers[0].when() <= loop.time()
+        return bool(loop._ready) or due or bool(loop._selector.select(0))
+    except Exception:
+        all_tasks = getattr(sys.modules["asyncio"], "all_tasks", None)
+        return bool(all_tasks) and len(all_tasks(loop)) > 2
+
+
+def ident():
+    thread = sys.modules.get("_thread") or sys.modules.get("thread")
+    return thread.get_ident()
+
+
+def make_clocks():
+    """(processor milliseconds of this process, of this thread), as functions."""
+    try:
+        import resource
+    except ImportError:
+        resource = None
+
+    def process():
+        if resource is None:
+            return 1000 * sum(os.times()[:2])
+        used = resource.getrusage(0)
+        return 1000 * (used.ru_utime + used.ru_stime)
+
+    if hasattr(time, "thread_time"):
+        return process, lambda: 1000 * time.thread_time()
+
+    def thread():
+        try:
+            used = resource.getrusage(1)  # RUSAGE_THREAD, which has no name in old Pythons
+        except Exception:
+            return process()
+        return 1000 * (used.ru_utime + used.ru_stime)
+
+    return process, thread
+
+
+process_ms, thread_ms = make_clocks()
+
+
+# ---------------------------------------------------------------------------------- 3. which http?
 
 
 HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
@@ -1195,187 +1837,119 @@ def offered(host, port):
         return None
 
 
-# ---------------------------------------------------------------------------------- the examination
-
-
-def look(address, spec, watch=None):
-    """Examine this process: what was found, as a dictionary that `judge` reads.
-
-    The loopback server is none of a proxy's business, and the doctor has to ask without verifying,
-    so there are no proxies and no warnings meanwhile. watch: what saw the program's imports, in a
-    process that is ours: cures may be tried there, and libraries imported that the program has not.
-    """
-    started, imported = clock(), set(way.module for way in WAYS if loaded(way.module))
-    names = ("no_proxy", "NO_PROXY")
-    kept = dict((name, os.environ.pop(name)) for name in names if name in os.environ)
-    os.environ.update(dict.fromkeys(names, "*"))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = try_all(Server(address), spec, watch, imported)
-    finally:
-        for name in names:
-            os.environ.pop(name, None)
-        os.environ.update(kept)
-    found["http"] = check_http(spec["url"], imported)
-    return dict(found, examined_s=round(clock() - started, 2))
-
-
-def try_all(server, spec, watch, imported):
-    """What `look` finds, but for the URL."""
-    until = clock() + ENOUGH_S
-    loop, patched = find_loop()
-    found = dict(
-        program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
-        provides=provides(), injections=watch.injections if watch else [],
-        loads_at_import=watch and len(watch.loads),
-        loops_installed=[name for name in PATCHES if is_installed(name)],
-        loop=None, cures=[], trap=False,
-    )  # fmt: skip
-    by_loop = []
-    if loop:
-        used = own_code_uses(loop.__name__, spec["program"])
-        found["loop"] = {"name": loop.__name__, "patched": patched, "used": used}
-        by_loop = check_loop(loop, patched, server, imported, watch)
-    found["clients"] = [row for _, row in by_loop]
-    found["loads"] = check_loads(server, imported, spec, watch, until)
-    found["load_ms"] = cost_of_a_load(found, watch)
-    found["certificates"] = certificates_of_a_load()
-    blocked = [way for way, row in by_loop if row["verdict"] == BLOCKED]
-    if watch and blocked:
-        found["cures"] = try_cures(loop, blocked[0], server)
-    if watch and loop:
-        found["trap"] = is_trapped()
-    return found
-
-
-def inside(stream=None, **options):
-    """Examine the process that calls this, as it is now, and print the report; returns it.
-
-    For programs that patch when they start and not when they are imported: in gunicorn, call it in
-    post_worker_init of the configuration file. Nothing is changed, and no cure is tried out.
-    options: url, share, connections. Blocks for some seconds.
-    """
-    spec = dict(defaults(), program="this process", **options)
-    server, address = start_server()
-    try:
-        report = judge(look(address, spec), spec)
-    finally:
-        server.communicate(b"0\n")  # no group is left to be ended
-    say(text_of(report, False), stream)
-    return report
-
-
-# -------------------------------------------------------------------------------------- judging
-
-
-def judge(found, spec):
-    """Add verdicts, advice and the exit status to what was found."""
-    loop, loads = judge_loop(found), judge_loads(found, spec["share"])
-    advice = advice_on_loop(found) + list(advice_on_loads(found, loads)) + advice_on_http(found)
-    return dict(
-        found, verdicts={"event loop": loop, "certificate loads": loads}, advice=advice,
-        share_stated=spec["share"], connections=spec["connections"],
-        exit_status=STATUS.get(worst([loop, loads]), 0),
-    )  # fmt: skip
-
-
-def judge_loop(found):
-    verdicts = [row["verdict"] for row in found["clients"]]
-    if verdicts and not found["clients"][0]["imported"]:
-        # A stand-in for a client that may come later: nothing of the program's was seen to block.
-        stands_for = {UNPATCHED: DOES_NOT_APPLY, BLOCKED: CANNOT_TELL}
-    else:
-        # With nothing patched, greenlets that fetch block the loop; whether there are any is told
-        # by who imported gevent: the program, or a library that may leave it alone.
-        used = found["loop"] and found["loop"]["used"]
-        stands_for = {UNPATCHED: BLOCKED if used else CANNOT_TELL}
-    return worst([stands_for.get(verdict, verdict) for verdict in verdicts])
-
-
-def judge_loads(found, share):
-    verdicts = []
-    for row in judged_rows(found["loads"], found["program"]):
-        least, most = row.get("share", (0, 0))
-        known = ABOVE if least > share else BELOW if most < share else STRADDLES
-        verdicts.append(CANNOT_TELL if row["error"] else known)
-    return worst(verdicts)
-
-
-def worst(verdicts):
-    order = (BLOCKED, ABOVE, STRADDLES, CANNOT_TELL, FREE, BELOW, DOES_NOT_APPLY)
-    return min(verdicts or [DOES_NOT_APPLY], key=order.index)
+# ---------------------------------------------------------------------------------- what to change
 
 
 CHAPTERS = {
-    3: "chapter 3, Monkeys", 7: "chapter 7, Cures", 8: "chapter 8, Is it still out there?",
-    10: "chapter 10, What one load costs", 12: "chapter 12, The cure", 17: "chapter 17, Distance",
+    2: ("02_all_at_once", "All at once"),
+    3: ("03_monkeys", "Monkeys"), 7: ("07_cures", "Cures"),
+    8: ("08_still_out_there", "Is it still out there?"),
+    10: ("10_what_one_load_costs", "What one load costs"), 12: ("12_the_cure", "The cure"),
+    17: ("17_distance", "Distance"),
 }  # fmt: skip
-#: What to change: (case, chapter that explains it, line to write, package to get, sentence).
+#: What to change: (case, chapter that explains it, line to remove, line to add, package to get,
+#: sentence).
 ADVICE = {
-    "patch": (1, 3, "%(patch)s", "",
+    "patch": (1, 3, "", "%(patch)s", "",
         "%(loop)s is loaded and has patched no sockets: every greenlet that fetches with "
         "%(client)s blocks the loop, over HTTP too. (If a worker patches later, call "
         "doctor.inside() there.)"),
-    "patch first": (1, 3, "%(patch)s", "",
+    "patch-first": (1, 3, "", "%(patch)s", "",
         "Every TLS connection of %(client)s ends in an error: ssl was imported before %(loop)s "
         "patched it, or was not patched along with socket. The whole patch has to come first."),
-    "injected": (1, 7, "%(text)s", "%(package)s",
+    "injected": (1, 7, "%(text)s", "", "%(package)s",
         "%(by)s, and urllib3 then waits where the loop cannot see it.%(without)s"),
-    "through pyOpenSSL": (1, 8, "", "",
+    "through-pyopenssl": (1, 8, "", "", "",
         "%(client)s connects through pyOpenSSL, and urllib3 then waits where the loop cannot see "
         "it: all greenlets stand still."),
-    "standard socket": (1, 3, "", "",
+    "standard-socket": (1, 3, "", "", "",
         "%(client)s reads from an %(socket)s of the standard library, because %(loop)s has not "
         "patched ssl."),
-    "gevent's SSLContext": (1, 7,
+    "gevents-context": (1, 7, "",
         "HTTPClient(..., ssl_context_factory=...), which makes a gevent.ssl.SSLContext", "",
         "geventhttpclient takes the context that it is given, and one of gevent's own class lets "
         "the loop run on. (gevent.ssl.create_default_context makes a standard one.)"),
-    "patch_select()": (1, 7, "gevent.monkey.patch_select()", "",
+    "patch-select": (1, 7, "", "gevent.monkey.patch_select()", "",
         "Called after your imports, this gives the wait to the loop. Threads stay threads."),
-    "patch everything": (1, 7, "%(patch)s", "",
+    "patch-everything": (1, 7, "", "%(patch)s", "",
         "Or %(loop)s patches everything, in the program's first line, before all other imports. "
         "(Not tried here: in this process it would come too late.)"),
-    "trap": (1, 8, "", "%(package)s",
+    "trap": (1, 8, "", "", "%(package)s",
         "google-auth's adapter for client certificates injects pyOpenSSL for the whole process. "
         "The doctor made one to see it."),
-    "load once": (2, 12, "%(line)s", "",
-        "%(client)s loads the certificates anew for each connection. %(sentence)s"),
-    "keep a session": (2, 12, "session = requests.Session()", "",
-        "A Session that is kept, for many requests to few hosts, keeps its connections. "
-        "--connections 1 shows what is left."),
-    "another OpenSSL": (2, 10, "", "a Python with another OpenSSL",
+    "asyncio": (1, 2, "", "reply = await asyncio.to_thread(...), or a client that awaits", "",
+        "%(clients)s waited in the thread of the running asyncio loop, %(places)s, and nothing "
+        "else could run meanwhile."),
+    "keep-one": (2, 12, "", "%(line)s", "", "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
+    "another-openssl": (2, 10, "", "", "a Python with another OpenSSL",
         "A load takes longest with OpenSSL 3.0; older and newer ones take a fraction of it."),
-    "keep a client": (2, 12, "client = httpx.Client()", "",
-        "httpx.get loads for each call; an httpx.Client that is kept loads once."),
-    "HTTP/2": (3, 17, "", "httpx[http2] or niquests",
+    "share-context": (2, 12, "", "%(line)s", "",
+        "If all else leaves new connections, the book's shared_context.py lends them one context "
+        "(when not to use it stands beside it)."),
+    "run-it": (2, 12, "", "", "",
+        "In a trial, %(clients)s loaded the certificates anew for each connection. What that costs "
+        "your program, if anything, is told by a run: doctor.py run -- %(program)s"),
+    "http2": (3, 17, "", "", "httpx[http2] or niquests",
         "%(url)s offers HTTP/2, and %(client)s speaks %(version)s. HTTP/2 pays at a distance, "
         "when many requests are under way at once."),
 }  # fmt: skip
-#: Where a client loads again and again: (sentence, line).
-LOAD_ONCE = {
-    "requests": ("One context for all connections (the book's shared_context.py) loads once.",
-                 "import shared_context; shared_context.install()"),
-    "urllib3": ("A context of your own, given to the pool, loads once.",
-                "urllib3.PoolManager(ssl_context=ssl.create_default_context())"),
+_URLOPEN = "urllib2" if PY2 else "urllib.request"
+#: What makes a client load once, and risks nothing: (line, sentence).
+KEEP = {
+    "requests": ("session = requests.Session()",
+        "requests.get makes a Session for each call; one that is kept, for many requests to few "
+        "hosts, keeps its connections, and loads once for each."),
+    "niquests": ("session = niquests.Session()",
+        "A Session that is kept keeps its connections, and loads once for each."),
+    "urllib3": ("pool = urllib3.PoolManager(ssl_context=ssl.create_default_context())",
+        "One pool that is kept keeps its connections, and with a context of your own it loads "
+        "once, whatever it connects to."),
+    "httpx": ("client = httpx.Client()",
+        "httpx.get, and each new client, loads anew; a client that is kept loads once, whatever it "
+        "connects to."),
+    "httpx2": ("client = httpx2.Client()",
+        "Each new client loads anew; one that is kept loads once, whatever it connects to."),
+    "aiohttp": ("session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))",
+        "One context, made once by ssl.create_default_context(), serves all sessions."),
+    "botocore": ("client = boto3.client(..., config=Config(max_pool_connections=50))",
+        "One client for all threads (it may be shared), with as many connections in its pool as "
+        "there are threads, keeps its connections. botocore loads once for each new one."),
+    "http.client": ("HTTPSConnection(host, context=context)",
+        "Without a context each HTTPSConnection makes its own: make one, by "
+        "context = ssl.create_default_context(), and give it to all."),
+    "urlopen": (_URLOPEN + ".urlopen(url, context=context)",
+        "Without a context each call makes its own: make one, by "
+        "context = ssl.create_default_context(), and give it to all."),
+    "httplib2": ("http = httplib2.Http()",
+        "One Http for each thread, kept, keeps its connections; each new one loads anew."),
+    "tornado": ("HTTPRequest(url, ssl_options=context)",
+        "ca_certs loads anew for each connection; one ssl.SSLContext for all loads once."),
 }  # fmt: skip
+_OTHERS = ("context = ssl.create_default_context()",
+    "Make one context, and give it to every connection.")  # fmt: skip
 #: The package to upgrade when one of its files injects pyOpenSSL.
 UPGRADES = {
     "requests/": "requests 2.24 or newer, which leaves pyOpenSSL alone",
     "google/auth/": "google-auth 2.55.2 or newer, which leaves pyOpenSSL alone",
 }
-#: Below this part of a job, in percent, loads are not worth a line of advice.
-WORTH_ADVICE_FROM = 10
 #: What connections fail with when ssl was imported before, or patched without, the rest.
 LATE_PATCH = ("recursion", "_wrap_socket() argument")
 
 
+def chapter(number):
+    """Where a chapter is to be read."""
+    file, title = CHAPTERS[number]
+    if not ADDRESS:
+        return "chapter %d, %s, of The curious case of slow HTTPS in Python" % (number, title)
+    return "chapter %d, %s: %s/blob/main/notebooks/%s.ipynb" % (number, title, ADDRESS, file)
+
+
 def advise(name, saves="", **values):
     """One thing to change: what ADVICE has of that name, with these values in it."""
-    case, chapter, line, package, what = ADVICE[name]
-    texts = {"what": what % values, "line": line % values, "package": package % values}
-    return dict(texts, case=case, chapter=CHAPTERS[chapter], saves=saves)
+    case, number, remove, add, package, what = ADVICE[name]
+    texts = {"what": what % values, "remove": remove % values, "add": add % values}
+    texts.update(id=name, case=case, package=package % values, saves=saves)
+    return dict(texts, chapter=chapter(number))
 
 
 def advice_on_loop(found):
@@ -1386,7 +1960,7 @@ def advice_on_loop(found):
         if row["verdict"] == UNPATCHED:
             advice.append(advise("patch", **names))
         elif row["verdict"] == CANNOT_TELL and any(sign in error for sign in LATE_PATCH):
-            advice.append(advise("patch first", **names))
+            advice.append(advise("patch-first", **names))
         elif row["verdict"] == BLOCKED and row["imported"]:
             of_block = of_block or advice_on_block(found, names)
     trap = [advise("trap", package=UPGRADES["google/auth/"])] if found["trap"] else []
@@ -1411,13 +1985,14 @@ def advice_on_block(found, names):
         names["without"] = " Without that call the loop runs on." if cure in saves else ""
         advice.append(advise("injected", saves.get(cure, ""), **names))
     elif "pyopenssl" in socket.lower():
-        advice.append(advise("through pyOpenSSL", **names))
+        advice.append(advise("through-pyopenssl", **names))
     elif socket.startswith("ssl."):
-        advice.append(advise("standard socket", **names))
-    for cure in ("gevent's SSLContext", "patch_select()"):
+        advice.append(advise("standard-socket", **names))
+    known = (("gevent's SSLContext", "gevents-context"), ("patch_select()", "patch-select"))
+    for cure, name in known:
         if cure in saves:
-            advice.append(advise(cure, saves[cure]))
-    return advice + [advise("patch everything", **names)]
+            advice.append(advise(name, saves[cure]))
+    return advice + [advise("patch-everything", **names)]
 
 
 def injected_by(injection):
@@ -1431,25 +2006,56 @@ def injected_by(injection):
     return what
 
 
-def advice_on_loads(found, verdict):
-    for row in judged_rows(found["loads"], found["program"]):
-        if row.get("share", [0, 0])[1] < WORTH_ADVICE_FROM:
-            continue
-        sentence, line = LOAD_ONCE.get(row["client"], ("", ""))
-        if any(each["by"] == "truststore" for each in found["provides"]):
-            # It loads in the handshake, whatever is shared.
-            sentence, line = "truststore loads the system's once more in each handshake.", ""
-        spared_s, job_s = [[ms / 1000 for ms in row[name]] for name in ("spared_ms", "job_ms")]
-        numbers = (span(spared_s, 2), span(job_s, 2), JOB, row["connections"])
-        saves = "%s s of the %s s CPU of %d requests over %d connections" % numbers
-        yield advise("load once", saves, **dict(row, sentence=sentence, line=line))
-        if row["client"] == "requests" and row["connections"] > 1:
-            yield advise("keep a session")
-    if verdict == ABOVE and " 3.0." in found["openssl"]["loads"]:
-        yield advise("another OpenSSL")
-    for row in found["loads"]:
-        if row["imported"] and row["client"] == "httpx" and row.get("by_call"):
-            yield advise("keep a client")
+def advice_on_asyncio(found):
+    blocked = found["counts"]["blocked"]
+    clients = " and ".join(name or "a client" for name, _ in blocked["clients"])
+    places = ", ".join(place for place, _ in blocked["at"][:3]) or "in code that cannot be named"
+    return advise("asyncio", clients=clients, places="called at " + places)
+
+
+def advice_on_counts(found):
+    """What a run's loads ask for: first what risks nothing."""
+    rows = [row for row in found["counts"]["clients"] if row["loads"] > row["needed"] + 1]
+    loads_late = any(each["by"] == "truststore" for each in found["provides"])
+    for row in rows:
+        sessions = found["counts"]["sessions"]
+        if row["client"] == "requests" and 0 < 2 * sessions <= row["connections"]:
+            continue  # they are kept already
+        line, sentence = KEEP.get(row["client"], _OTHERS)
+        if loads_late:
+            sentence += " (truststore loads the system's once more in each handshake.)"
+        through = row["through"] not in (None, row["client"]) and row["through"]
+        where = ", called by %s" % through if through else ""
+        where += ", from %s" % row["at"][0][0] if row["at"] else ""
+        loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
+        names = dict(row, line=line, sentence=sentence, where=where, loads=loads)
+        names["client"] = row["client"] or "The program"
+        tried = found.get("tried", {}).get(row["client"])
+        yield advise("keep-one", saves_of(tried) if tried else "", **names)
+    if rows and " 3.0." in str(found["openssl"]["loads"]):
+        yield advise("another-openssl")
+    python = tuple(int(part) for part in found["python"].split(".")[:2])
+    if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not loads_late:
+        cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
+        yield advise("share-context", line=cure)
+
+
+def saves_of(tried):
+    """What was seen to be saved, in words."""
+    numbers = (tried["connections"], several(tried["now"]["loads"], "load"), tried["now"]["cpu_ms"])
+    numbers += (several(tried["then"]["loads"], "load"), tried["then"]["cpu_ms"])
+    text = "tried here, against the doctor's own server: of %d requests, %s and %.0f ms of CPU; "
+    return (text + "with it %s and %.0f ms") % numbers
+
+
+def advice_on_trials(found):
+    """What trials ask for where nobody has seen the program at work."""
+    again = [row for row in judged_rows(found["loads"], found["program"]) if not row["error"]]
+    again = [row["client"] for row in again if sum(row["by_connection"]) >= 3 or row["by_call"]]
+    if again:
+        clients = " and ".join(again)
+        return [advise("run-it", clients=clients, program=found["program"] or "your_program.py")]
+    return []
 
 
 def advice_on_http(found):
@@ -1459,10 +2065,75 @@ def advice_on_http(found):
         return []
     ms = old[0]["ms"][1]
     saves = "one by one, %d requests of %.0f ms take %.1f s; at once they wait for each other less"
-    return [advise("HTTP/2", saves % (JOB, ms, JOB * ms / 1000), **dict(old[0], url=http["url"]))]
+    return [advise("http2", saves % (100, ms, 100 * ms / 1000), **dict(old[0], url=http["url"]))]
 
 
-# ------------------------------------------------------------------------------------ the report
+# ----------------------------------------------------------------------------------------- judging
+
+
+#: What `--fail-on` knows: the question whose worst answer it is.
+FAILS = {"blocked": "event loop", "loads": "certificate loads"}
+#: A loop that was kept from others for so long in all was blocked.
+LOOP_BLOCKED_FROM_S = 0.1
+
+
+def judge(found, spec):
+    """Add verdicts, advice, the exit status and what it rests on to what was found.
+
+    Only a run has "counts"; without, the loads are advice, and the exit status says nothing of
+    them.
+    """
+    counts, advice = found.get("counts"), advice_on_loop(found)
+    found = dict(found, known_to_the_doctor=sorted(set(KNOWN.values())))
+    if counts:
+        loop = worst([judge_loop(found), judge_asyncio(counts)])
+        loads = verdict_on(counts, spec["share"])
+        if judge_asyncio(counts) == BLOCKED:
+            advice.append(advice_on_asyncio(found))
+        advice += advice_on_counts(found)
+    else:
+        loop, loads = judge_loop(found), UNCOUNTED if found["known"] else UNSEEN
+        advice += advice_on_trials(found)
+    told = {"blocked": STATUS.get(loop, 0), "loads": STATUS.get(loads, 0)}
+    told = [told[name] for name in spec["fail_on"]]
+    if counts and found["ended"]["raised"]:
+        told.append(2)
+    status = 1 if 1 in told else max(told)
+    return dict(
+        found, verdicts={"event loop": loop, "certificate loads": loads},
+        advice=advice + advice_on_http(found), share_stated=spec["share"], exit_status=status,
+    )  # fmt: skip
+
+
+def judge_loop(found):
+    if found.get("untried"):
+        return CANNOT_TELL
+    verdicts = [row["verdict"] for row in found["clients"]]
+    if verdicts and not found["clients"][0]["imported"]:
+        # A stand-in for a client that may come later: nothing of the program's was seen to block.
+        stands_for = {UNPATCHED: DOES_NOT_APPLY, BLOCKED: CANNOT_TELL}
+    else:
+        # With nothing patched, greenlets that fetch block the loop; whether there are any is told
+        # by who imported gevent: the program, or a library that may leave it alone.
+        used = found["loop"] and found["loop"]["used"]
+        stands_for = {UNPATCHED: BLOCKED if used else CANNOT_TELL}
+    return worst([stands_for.get(verdict, verdict) for verdict in verdicts])
+
+
+def judge_asyncio(counts):
+    """BLOCKED where clients that do not await kept others waiting, FREE where connections were made
+    under a loop and did not."""
+    if counts["blocked"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
+        return BLOCKED
+    return FREE if counts["under_loop"] else DOES_NOT_APPLY
+
+
+def worst(verdicts):
+    order = (BLOCKED, REPEATED, CANNOT_TELL, UNSEEN, FREE, ONCE, UNCOUNTED, DOES_NOT_APPLY)
+    return min(verdicts or [DOES_NOT_APPLY], key=order.index)
+
+
+# -------------------------------------------------------------------------------------- the report
 
 
 def text_of(report, colour):
@@ -1473,18 +2144,19 @@ def text_of(report, colour):
 
     def question(text, about):
         verdict = report["verdicts"][about]
-        code = {BLOCKED: 31, ABOVE: 31, FREE: 32, BELOW: 32}.get(verdict, 33)
+        code = {BLOCKED: 31, REPEATED: 31, FREE: 32, ONCE: 32}.get(verdict, 33)
         return "%s  %s" % (bold(text), bold(verdict.upper(), "1;%d" % code))
 
     program = report["program"] or "nothing (no program was named)"
     if report["program"] and "imported_s" in report:
         program += ", imported in %.1f s" % report["imported_s"]
-    examined = (report["python"], report["openssl"]["ssl"], program)
+    how = "run" if "counts" in report else "examined"
+    examined = (report["python"], report["openssl"]["ssl"], how, program)
     providers = ["  %(name)-24s %(by)s" % row for row in report["provides"]]
     injections = [wrapped(injected_by(each) + ".") for each in report["injections"]]
     to_change = "What to change" if report["advice"] else "Nothing to change."
     parts = [
-        ("Python %s, %s\nexamined: %s\n" % examined, providers + injections),
+        ("Python %s, %s\n%s: %s\n" % examined, providers + injections),
         (question("1. Does a TLS read block the event loop?", "event loop"), loop_lines(report)),
         (question("2. What do certificate loads cost?", "certificate loads"), load_lines(report)),
         (bold("3. Which HTTP?"), http_lines(report["http"])),
@@ -1507,7 +2179,11 @@ TRIAL = (
 
 
 def loop_lines(report):
-    if report["loop"] is None:
+    counts = report.get("counts")
+    if counts and (counts["under_loop"] or counts["blocked"]["times"]):
+        for line in asyncio_lines(counts):
+            yield line
+    elif report["loop"] is None:
         text = NO_LOOP
         if not report["program"]:
             text += " To see your program, name what does its imports: doctor.py -- module"
@@ -1523,12 +2199,75 @@ def loop_lines(report):
     for row in report["cures"]:
         if row["wall_s"] is not None:
             yield wrapped("tried here: %(cure)s, %(verdict)s in %(wall_s).2f s" % row)
-    if report["loop"] and report["verdicts"]["event loop"] == DOES_NOT_APPLY:
+    if report.get("untried"):
+        text = "%s was loaded, and could not be tried: %s. In a worker, call doctor.inside()."
+        yield wrapped(text % (report["loop"]["name"], report["untried"]))
+    elif report["loop"] and report["verdicts"]["event loop"] == DOES_NOT_APPLY:
         yield wrapped("%s has patched nothing here." % report["loop"]["name"])
 
 
+def asyncio_lines(counts):
+    blocked = counts["blocked"]
+    connections = several(counts["under_loop"], "connection")
+    yield wrapped("asyncio: %s made under a running loop" % connections)
+    if blocked["times"]:
+        text = "asyncio: its loop was blocked %s by a client that does not await, for %.2f s, and "
+        text += "others waited for %.2f s of that"
+        yield wrapped(text % (times(blocked["times"]), blocked["s"], blocked["waiting_s"]))
+        for place, number in blocked["at"][:5]:
+            yield wrapped("%s, %s" % (place, times(number)), "    ")
+
+
+def count_lines(report):
+    """What a run counted, as lines."""
+    counts = report["counts"]
+    if counts["connections"] == 0:
+        yield wrapped(
+            "No TLS connection was made through ssl or pyOpenSSL, so there is nothing to tell. The "
+            "doctor knows %s; what brings its own TLS (pycurl, grpc) it cannot see."
+            % ", ".join(report["known_to_the_doctor"])
+        )
+    elif counts["handshakes"] == 0:
+        yield wrapped("None of %s came through." % several(counts["connections"], "handshake"))
+    numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
+    text = "%s for %s; %d needed. " % (numbers + (counts["needed"],))
+    if counts["loads"]:
+        text += "The others cost %.0f ms of CPU, %.1f %% of the program's %.0f ms. " % (
+            counts["spare_ms"], counts["share"], counts["cpu_ms"])  # fmt: skip
+    text += "%s, at most %d under way at once, in %s; %s made." % (
+        several(counts["handshakes"], "handshake"), counts["peak"],
+        several(counts["processes"], "process").replace("processs", "processes"),
+        several(counts["contexts"], "context"),
+    )  # fmt: skip
+    yield wrapped(text)
+    for row in counts["clients"]:
+        name = row["client"] or "the program"
+        if row["through"] not in (None, row["client"]):
+            name += " (for %s)" % row["through"]
+        numbers = [several(row[key + "s"], key) for key in ("load", "connection", "context")]
+        text = "%s: %s, %s, %s" % tuple([name] + numbers)
+        text += ", at %s" % row["at"][0][0] if row["at"] else ""
+        yield wrapped(text)
+    ended = report["ended"]
+    if ended["raised"] or ended["why"] or ended["status"]:
+        why = ended["raised"] or ended["why"] or "exit status %s" % ended["status"]
+        yield wrapped("The program ended early or badly (%s): so far is what was counted." % why)
+    for why in counts["uncounted"] + counts["unprobed"]:
+        yield wrapped("Not all was counted: %s" % why)
+
+
 def load_lines(report):
-    size, stated = report["certificates"], report["share_stated"]
+    if "counts" in report:
+        for line in count_lines(report):
+            yield line
+        return
+    size = report["certificates"]
+    if report["verdicts"]["certificate loads"] == UNSEEN:
+        known = ", ".join(report["known_to_the_doctor"])
+        yield wrapped("None of the clients is imported that the doctor knows: %s." % known)
+    else:
+        text = "Imports alone tell nothing of it: doctor.py run -- ... counts, in your program."
+        yield wrapped(text)
     if report["load_ms"]:
         of = "%d certificates" % size if size else "the default certificates"
         yield wrapped("one load of %s takes %s ms CPU" % (of, span(report["load_ms"])))
@@ -1540,15 +2279,11 @@ def load_lines(report):
             yield wrapped("%s: not counted (%s)" % (name, row["error"]))
             continue
         counts = ", ".join(str(each) for each in row["by_connection"])
-        text = "%s: %s loads by the connections of one session" % (name, counts)
-        text += ", %(made)d when it is made" % row if row["made"] else ""
-        text += ", %(at_import)d when %(client)s is imported" % row if row["at_import"] else ""
-        text += "; %(by_call)d by one %(client)s.get" % row if row["by_call"] is not None else ""
+        text = "tried: %s, loads by three connections of one session: %s" % (name, counts)
+        text += "; when it is made: %(made)d" % row if row["made"] else ""
+        text += "; when %(client)s is imported: %(at_import)d" % row if row["at_import"] else ""
+        text += "; by one %(client)s.get: %(by_call)d" % row if row["by_call"] is not None else ""
         yield wrapped(text)
-        if row.get("share"):
-            numbers = (span(row["share"], 0), JOB, report["connections"], stated)
-            text = "%s %% of the CPU of %d requests over %d connections are loads "
-            yield wrapped((text + "(stated share: %g %%)") % numbers, "    ")
 
 
 def http_lines(http):
@@ -1569,32 +2304,27 @@ def http_lines(http):
 def advice_lines(advice):
     for number, each in enumerate(advice, 1):
         yield wrapped(each["what"], "  %d. " % number)
-        for name in ("line", "package", "saves", "chapter"):
+        for name in ("remove", "add", "package", "saves", "chapter"):
             if each[name]:
-                yield wrapped(each[name], "     %-8s " % name)
+                yield wrapped(each[name], "     %-8s " % (name + ":"))
 
 
-def span(pair, digits=1):
-    return "%.*f to %.*f" % (digits, pair[0], digits, pair[1])
+def annotations(report):
+    """What GitHub shows beside the lines of a program, one for each thing to change."""
+    if "trouble" in report:
+        yield "::warning title=tls-doctor::%s" % escaped(report["trouble"])
+        return
+    level = "error" if report["exit_status"] == 1 else "notice"
+    for each in report.get("advice", ()):
+        place = re.search(r"([^ ,]+\.py):(\d+)", each["what"])
+        where = "file=%s,line=%s," % place.groups() if place else ""
+        text = each["what"] + (" Add: " + each["add"] if each["add"] else "")
+        text += " Remove: " + each["remove"] if each["remove"] else ""
+        yield "::%s %stitle=tls-doctor %s::%s" % (level, where, each["id"], escaped(text))
 
 
-def wrapped(text, label="  "):
-    """A text in lines: in a column beside its label, or a little deeper from the second line on."""
-    return textwrap.fill(
-        text, 88, initial_indent=label,
-        subsequent_indent=" " * len(label) if label.strip() else label + "  ",
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
-
-
-def say(text, stream=None):
-    """One line for people; where the terminal cannot show a letter, in ASCII."""
-    stream = stream or sys.stderr or sys.__stderr__
-    try:
-        stream.write(text + "\n")
-    except UnicodeError:
-        stream.write(text.encode("ascii", "backslashreplace").decode("ascii") + "\n")
-    stream.flush()
+def escaped(text):
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 # ------------------------------------------------------------------------------- a running process
@@ -1610,6 +2340,11 @@ SIGHTS = (
 )  # fmt: skip
 
 
+#: Of the looks that found the process at work, so many percent in a load are too many. (A look is
+#: no share of the CPU: of few looks only much can be told.)
+LOADING_FROM = 20
+
+
 def attach(pid, seconds, share):
     """Where a running process stands, by py-spy: a dictionary with the looks, how many of them
     found a greenlet blocked or a load under way, the stack that shows it, and the exit status."""
@@ -1619,23 +2354,25 @@ def attach(pid, seconds, share):
             "py-spy is not here. `pip install py-spy`, then run this again, or look yourself: "
             "`py-spy dump --pid %d`, a few times" % pid
         )
-    looks, loop, until = [], has_gevent(pid), clock() + seconds
+    looks, busy, loop, until = [], 0, has_gevent(pid), clock() + seconds
     while clock() < until:
         started, threads = clock(), stacks_of(program, pid)
         if threads is None and looks:
             break  # it has ended meanwhile
         if threads is None:
             raise Trouble("there is no process %d" % pid)
-        looks.append(dict((kind_of(frames, loop), frames) for frames in threads))
+        looks.append(dict((kind_of(each["frames"], loop), each["frames"]) for each in threads))
+        busy += any(each.get("active") for each in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
     seen = dict((what, sum(what in look for look in looks)) for what, _, _ in SIGHTS)
     status = 2 if seen["perhaps blocked"] >= 2 else 0
-    if seen["blocked"] >= 2 or 100.0 * seen["loading"] / len(looks) > share:
+    loading = 100.0 * seen["loading"] / max(busy, seen["loading"], 1)
+    if seen["blocked"] >= 2 or (seen["loading"] >= 3 and loading > max(share, LOADING_FROM)):
         status = 1  # one look alone may have met a wait of a millisecond
     shown = [look[what] for what, _, _ in SIGHTS for look in looks if what in look] or [[]]
     stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in shown[0]]
     return dict(
-        pid=pid, gevent=loop, looks=len(looks), seen=seen, share_stated=share,
+        pid=pid, gevent=loop, looks=len(looks), busy=busy, seen=seen, share_stated=share,
         stack=stack[::-1], exit_status=status,
     )  # fmt: skip
 
@@ -1648,7 +2385,7 @@ def find_py_spy():
 
 
 def stacks_of(program, pid):
-    """The frames of each thread, innermost first; None for a process that is gone."""
+    """The threads: "frames", innermost first, and "active". None for a process that is gone."""
     import subprocess
 
     command = [program, "dump", "--json", "--full-filenames", "--pid", str(pid)]
@@ -1656,7 +2393,7 @@ def stacks_of(program, pid):
     looking = subprocess.Popen(command, stdout=pipe, stderr=pipe)
     out, said = looking.communicate()
     if looking.returncode == 0:
-        return [each["frames"] for each in json.loads(out.decode("utf-8"))]
+        return json.loads(out.decode("utf-8"))
     try:
         os.kill(pid, 0)
     except OSError as error:
@@ -1708,26 +2445,857 @@ def attach_text(found):
     if found["stack"]:
         lines.append("  the stack that shows it, the innermost call last:")
         lines += ["    " + line for line in found["stack"]]
-    chapters = set(chapter for what, chapter, _ in SIGHTS if found["seen"][what])
-    lines += ["  " + CHAPTERS[chapter] for chapter in sorted(chapters)]
+    numbers = set(number for what, number, _ in SIGHTS if found["seen"][what])
+    lines += ["  " + chapter(number) for number in sorted(numbers)]
     return "\n".join(lines + ["exit status %d" % found["exit_status"]]) + "\n"
 
 
-# -------------------------------------------------------------------------------- the command line
+# --------------------------------------------------------------------------------- the examination
 
 
-#: Options that take a number: (kind, default, most); they begin above 0.
-NUMBERS = {
-    "share": (float, 67.0, 100),
-    "connections": (int, JOB, JOB),
-    "seconds": (float, 5.0, 60),
-    "patience": (int, 30, 600),
+def examine_apart(spec):
+    """Have the program examined in a process of its own: what was found. Raises Trouble.
+
+    What is asked is the first line of a file beside the server's, what was found is the last.
+    """
+    import shutil
+
+    server, address = start_server()
+    program, path = None, os.path.join(os.path.dirname(address["ca"]), "said")
+    patience = spec["patience"] or PATIENCE_S
+    try:
+        needed(address)
+        spec = dict(spec, patience=patience)
+        with open(path, "w") as file:
+            file.write(json.dumps(dict(spec, server=address, phase="start")) + "\n")
+        program = begin("--examine", path)
+        server.stdin.write(("%d\n" % program.pid).encode())  # should this process be killed
+        server.stdin.flush()
+        limit = clock() + patience + 1
+        while clock() < limit and program.poll() is None and server.poll() is None:
+            time.sleep(0.02)
+        with open(path) as file:
+            last = json.loads(file.readlines()[-1])
+        if server.poll() is not None:
+            raise Trouble(SERVER_GONE % server.returncode)
+    except EnvironmentError as error:
+        # Without the server its pipe is closed, and its folder may be gone.
+        if error.errno != 32 and server.poll() is None:
+            raise
+        raise Trouble(SERVER_GONE % server.wait())
+    finally:
+        if program is not None:
+            end_group(program.pid)
+            if program.poll() is None:
+                program.kill()
+            program.wait()
+        dismiss(server)
+        shutil.rmtree(os.path.dirname(path), ignore_errors=True)  # also of a server that was killed
+    if "trouble" in last:
+        raise Trouble(last["trouble"])
+    if "phase" in last:
+        name = spec["program"] or "the examination"
+        raise Trouble(ended(name, last["phase"], program.returncode))
+    return last
+
+
+SERVER_GONE = (
+    "the doctor's own server ended before the examination did (exit status %d), so there is "
+    "nothing to tell: run it again"
+)
+
+
+def ended(name, phase, status):
+    """Why a process that gave no answer ended, as far as its status tells."""
+    where = {"start": "before its imports", "imports": "in its imports"}
+    where = where.get(phase, "while it was examined")
+    if status in (-9, -14):
+        return "%s gave no answer %s in time, and was ended" % (name, where)
+    if status < 0:
+        return (
+            "%s was killed by signal %d %s. A package with compiled code is likely not made for "
+            "the others here (gevent and greenlet have to fit): reinstall it. `python -X "
+            "faulthandler` shows which."
+        ) % (name, -status, where)
+    text = "%s ended itself %s (exit status %d, without an exception)."
+    return (text + " Name a module that only imports.") % (name, where, status)
+
+
+def look(address, spec, watch=None):
+    """Examine this process: what was found, as a dictionary that `judge` reads.
+
+    watch: what saw the program's imports, in a process that is ours: cures may be tried there,
+    libraries imported that the program has not, and loads counted, by sessions as the library
+    makes them. The loopback server is none of a proxy's business, so there are no proxies for them,
+    and no warnings. In a process that is not ours nothing of that is done, and nothing changed.
+    """
+    started, imported, known = clock(), imported_ways(), known_clients()
+    server, until = Server(address), clock() + ENOUGH_S
+    if watch:
+        os.environ.update(dict.fromkeys(("no_proxy", "NO_PROXY"), "*"))
+    with warnings.catch_warnings() if watch else nothing():
+        if watch:
+            warnings.simplefilter("ignore")
+        found, blocked = try_loop(server, spec, watch, imported, False)
+        found["loads"] = check_loads(server, imported, watch, until) if watch else []
+        found["load_ms"] = cost_of_a_load(found, watch) if watch else None
+        found["certificates"] = certificates_of_a_load()
+        if watch and blocked:
+            found["cures"] = try_cures(loaded(found["loop"]["name"]), blocked, server)
+        if watch and found["loop"]:
+            found["trap"] = is_trapped()
+    if watch:
+        for name in ("no_proxy", "NO_PROXY"):
+            os.environ.pop(name, None)
+        os.environ.update(watch.environ)
+    found["http"] = check_http(spec["url"], imported)
+    return dict(found, known=known, examined_s=round(clock() - started, 2))
+
+
+class nothing(object):
+    """A `with` block that does nothing."""
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *_):
+        pass
+
+
+def imported_ways():
+    return set(way.module for way in WAYS if loaded(way.module))
+
+
+def known_clients():
+    """The names of the clients that the doctor knows and that are imported."""
+    names = ("http.client", "httplib", "eventlet.green.http.client")
+    found = set(KNOWN[name] for name in KNOWN if loaded(name) and name not in ("http", "urllib"))
+    found |= set("http.client" for name in names if loaded(name))
+    return sorted(found | set("urlopen" for name in ("urllib.request", "urllib2") if loaded(name)))
+
+
+def try_loop(server, spec, watch, imported, over):
+    """(what is found of the event loop, the way that is blocked or None). over: the program has
+    done its work, and nothing but cures is of interest."""
+    loop, patched = find_loop()
+    found = dict(
+        program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
+        provides=provides(), injections=watch.injections if watch else [],
+        loads_at_import=watch and len(watch.loads),
+        loops_installed=[name for name in PATCHES if is_installed(name)],
+        loop=None, cures=[], trap=False,
+    )  # fmt: skip
+    by_loop = []
+    if loop:
+        used = own_code_uses(loop.__name__, spec["program"])
+        found["loop"] = {"name": loop.__name__, "patched": patched, "used": used}
+        by_loop = check_loop(loop, patched, server, imported, watch)
+    found["clients"] = [row for _, row in by_loop]
+    blocked = [way for way, row in by_loop if row["verdict"] == BLOCKED]
+    if over and blocked:
+        found["cures"] = try_cures(loop, blocked[0], server)
+    return found, blocked[0] if blocked else None
+
+
+def look_after(spec):
+    """What the program has left behind at its end, in its own process, for `judge`."""
+    if find_loop()[0] and spec["server"]["https"] is None:
+        raise Trouble("the doctor cannot listen on 127.0.0.1, which its trials need")
+    found = try_loop(Server(spec["server"]), spec, None, imported_ways(), True)[0]
+    for name in ("program", "injections"):  # which the run itself knows better
+        del found[name]
+    return dict(found, known=known_clients(), certificates=certificates_of_a_load())
+
+
+def examine(path):
+    """The process of the examined program: reads what is asked, and writes lines of JSON after it,
+    the last of them what was found; then this ends, whatever the program has left running in it."""
+    with open(path) as file:
+        spec = json.loads(file.readline())
+    out, pid = open(path, "a"), os.getpid()
+    os.dup2(2, 1)  # what the program prints is no part of the report
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if hasattr(os, "setsid"):
+        os.setsid()
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    watch, started, phase = Watch(), clock(), "imports"
+
+    def answer(**what):
+        if os.getpid() == pid:  # a child that the program forked has nothing to say
+            out.write(json.dumps(what) + "\n")
+            out.flush()
+
+    try:
+        answer(phase=phase)
+        end_after(spec["patience"], TooLong)
+        if spec["program"]:
+            with watch:
+                import_program(spec["program"], spec["arguments"])
+        imported_s, phase = round(clock() - started, 2), "examination"
+        # Whatever happens to whoever started this.
+        end_after(max(1, int(spec["patience"] - (clock() - started))))
+        answer(phase=phase)
+        if os.getpid() == pid:
+            answer(imported_s=imported_s, **look(spec["server"], spec, watch))
+    except BaseException as error:
+        answer(trouble=trouble_of(error, spec, phase))
+    try:
+        sys.stdout.flush()
+    finally:
+        os._exit(0)  # no thread is waited for, and nothing is called that waits for the end
+
+
+def inside(stream=None, **options):
+    """Examine the process that calls this, as it is now, and print the report; returns it.
+
+    For programs that patch when they start and not when they are imported: in gunicorn, call it in
+    post_worker_init of the configuration file. Nothing is changed, and no cure is tried out.
+    options: url. Blocks for some seconds. Where it cannot look it says why, in a report that has
+    "trouble" and the exit status 2.
+    """
+    spec = dict(defaults(), program="this process", **options)
+    try:
+        server, address = start_server()
+        try:
+            report = judge(look(needed(address), spec), spec)
+        finally:
+            dismiss(server)
+    except Trouble as trouble:
+        text = trouble.args[0]
+        verdicts = dict.fromkeys(("event loop", "certificate loads"), CANNOT_TELL)
+        say("doctor: %s." % text, stream)
+        return {"trouble": text, "verdicts": verdicts, "exit_status": 2}
+    say(text_of(report, False), stream)
+    return report
+
+
+# -------------------- what a change saves: the counted connections, made again with and without it
+
+
+#: So many connections at most are made again, and how long that may take.
+MOST_AGAIN = 50
+TRIED_WITHIN_S = 30
+
+
+def each_requests(url, trust):
+    return lambda: loaded("requests").get(url).content
+
+
+def kept_requests(url, trust):
+    session = loaded("requests").Session()
+    return lambda: session.get(url).content
+
+
+def each_niquests(url, trust):
+    quiet = {"revocation_configuration": None}
+    return lambda: loaded("niquests").Session(**quiet).get(url, verify=trust).content
+
+
+def kept_niquests(url, trust):
+    session = loaded("niquests").Session(revocation_configuration=None)
+    return lambda: session.get(url, verify=trust).content
+
+
+def each_httpx(url, trust):
+    return lambda: loaded("httpx").get(url).content
+
+
+def kept_httpx(url, trust):
+    client = loaded("httpx").Client()
+    return lambda: client.get(url).content
+
+
+def each_urllib3(url, trust):
+    options = {"cert_reqs": "CERT_REQUIRED", "ca_certs": trust}
+    return lambda: loaded("urllib3").PoolManager(**options).request("GET", url).data
+
+
+def kept_urllib3(url, trust):
+    import ssl
+
+    pool = loaded("urllib3").PoolManager(ssl_context=ssl.create_default_context(cafile=trust))
+    return lambda: pool.request("GET", url).data
+
+
+def each_httplib2(url, trust):
+    return lambda: loaded("httplib2").Http(ca_certs=trust).request(url)[1]
+
+
+def kept_httplib2(url, trust):
+    http = loaded("httplib2").Http(ca_certs=trust)
+    return lambda: http.request(url)[1]
+
+
+def with_http_client(url, **options):
+    client = loaded("httplib" if PY2 else "http.client")
+    _, _, place, path = url.split("/", 3)
+
+    def ask():
+        connection = client.HTTPSConnection(place, **options)
+        try:
+            connection.request("GET", "/" + path)
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+    return ask
+
+
+def each_http_client(url, trust):
+    return with_http_client(url)
+
+
+def kept_http_client(url, trust):
+    import ssl
+
+    return with_http_client(url, context=ssl.create_default_context())
+
+
+def each_urlopen(url, trust):
+    return lambda: loaded("urllib2" if PY2 else "urllib.request").urlopen(url).read()
+
+
+def kept_urlopen(url, trust):
+    import ssl
+
+    context, module = ssl.create_default_context(), loaded("urllib2" if PY2 else "urllib.request")
+    return lambda: module.urlopen(url, context=context).read()
+
+
+#: Of each client: (its module, as the program does it, with the change).
+CHANGES = {
+    "requests": ("requests", each_requests, kept_requests),
+    "niquests": ("niquests", each_niquests, kept_niquests),
+    "httpx": ("httpx", each_httpx, kept_httpx),
+    "urllib3": ("urllib3", each_urllib3, kept_urllib3),
+    "httplib2": ("httplib2", each_httplib2, kept_httplib2),
+    "http.client": ("httplib" if PY2 else "http.client", each_http_client, kept_http_client),
+    "urlopen": ("urllib2" if PY2 else "urllib.request", each_urlopen, kept_urlopen),
 }
 
 
-def defaults():
-    spec = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
-    return dict(spec, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))
+def try_changes(counts, address):
+    """{client: what the change was seen to save} for each client that repeats its loads.
+
+    A value: {"connections", "now": {"loads", "cpu_ms"}, "then": the same}. Left out is whatever
+    could not be tried.
+    """
+    import time
+
+    tried = {}
+    for row in counts["clients"]:
+        trust = row["trusts"][0][0] if row["trusts"] else None
+        n = min(MOST_AGAIN, row["connections"])
+        again = row["loads"] - row["needed"] >= 2 and not row["kept"] and n >= 2
+        if not again or row["client"] not in CHANGES or row["client"] in tried:
+            continue
+        path = os.path.join(address["folder"], "trial")
+        spec = {"client": row["client"], "n": n, "trust": trust, "address": address}
+        with open(path, "w") as file:
+            file.write(json.dumps(spec))
+        environ, until = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
+        with open(os.devnull, "w") as nowhere:
+            process = begin("--try", path, environ=environ, stdout=nowhere, stderr=nowhere)
+        while process.poll() is None and clock() < until:
+            time.sleep(0.01)
+        if process.poll() is None:
+            process.kill()
+        if process.wait() == 0:
+            with open(path) as file:
+                tried[row["client"]] = json.loads(file.read())
+    return tried
+
+
+def try_change(path):
+    """The process of one trial: the exit status, 0 where it came to something."""
+    with open(path) as file:
+        spec = json.loads(file.read())
+    events = []
+    probes = Probes(events.append).install()
+    module, each, kept = CHANGES[spec["client"]]
+    trust = bundle(spec["trust"], spec["address"]["folder"])
+    if trust is None or not bring(module):
+        return 1
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
+        os.environ[name] = trust
+    url = "https://%s:%d/0/last" % (HOST, spec["address"]["https"])
+    found = {"connections": spec["n"]}
+    # The first of each is not counted: it brings what is imported late.
+    for name, make, kind in (("", each, "last"), ("", kept, "kept"),
+                             ("now", each, "last"), ("then", kept, "kept")):  # fmt: skip
+        del events[:]
+        before, ask = process_ms(), make(url.replace("last", kind), trust)
+        for _ in range(spec["n"] if name else 1):
+            if json.loads(ask().decode("ascii"))["trial"] != kind:
+                return 1
+        loads = sum(event["is"] == "load" for event in events)
+        found[name] = {"loads": loads, "cpu_ms": round(process_ms() - before, 1)}
+    probes.remove()
+    del found[""]
+    if found["then"]["loads"] >= found["now"]["loads"]:
+        return 1
+    with open(path, "w") as file:
+        file.write(json.dumps(found))
+    return 0
+
+
+def bundle(trust, folder):
+    """A file of the certificates that the program loaded, and the doctor's; None where unknown."""
+    if trust == "system":
+        import ssl
+
+        paths = ssl.get_default_verify_paths()
+        trust = paths.cafile or paths.openssl_cafile
+    if not trust or trust.startswith("data ") or not os.path.isfile(trust):
+        return None
+    path = os.path.join(folder, "bundle.pem")
+    with open(trust, "rb") as known, open(path, "wb") as file:
+        file.write(known.read() + b"\n" + CERTIFICATE.encode("ascii"))
+    return path
+
+
+# ---------------------------------------- a run: the program as its user starts it, and its counts
+
+
+#: After so many events of one process nothing more is written.
+MOST_EVENTS = 400000
+#: What a program that is asked to end is given for it.
+ENDS_WITHIN_S = 5
+#: The modules that the doctor has imported before the program: one of that name beside the program
+#: is meant by its imports, as it would be without the doctor.
+OWN_IMPORTS = "atexit gc getopt json linecache re resource signal textwrap warnings weakref".split()
+
+#: What every Python that the program starts reads first.
+SITE = """\
+import sys
+this = sys.modules.pop("sitecustomize")
+sys.path[:] = [each for each in sys.path if each != {folder!r}]
+try:
+    import sitecustomize
+except ImportError:
+    sys.modules["sitecustomize"] = this
+sys.path.insert(0, {folder!r})
+try:
+    import tls_doctor_in_child
+    tls_doctor_in_child.count_here({events!r})
+except Exception:
+    pass
+finally:
+    sys.path.remove({folder!r})
+"""
+
+
+def run_apart(spec):
+    """Run the program in a process of its own, as its user would: what was found. Raises Trouble.
+
+    What it prints goes to standard error: standard output is the report's.
+    """
+    server, address = start_server()
+    folder, program = address["folder"], None
+    events = os.path.join(folder, "events")
+    try:
+        path = os.path.join(folder, "spec")
+        with open(path, "w") as file:
+            children = in_children(folder, events)
+            file.write(json.dumps(dict(spec, server=address, events=events, children=children)))
+        environ = dict(os.environ)
+        program = begin("--run", path, environ=environ, stdout=2)
+        server.stdin.write(("-%d\n" % program.pid).encode())  # should this process be killed
+        server.stdin.flush()
+        ended = wait_for(program, spec["patience"])
+        last = read_events(events)
+        found = found_in(last, spec, program.returncode, ended)
+        if address["https"] and verdict_on(found["counts"], spec["share"]) == REPEATED:
+            found["tried"] = try_changes(found["counts"], address)
+        return found
+    finally:
+        if program is not None and program.poll() is None:
+            program.kill()
+            program.wait()
+        dismiss(server)
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def in_children(folder, events):
+    """Make what has the Pythons counted that the program starts: the PYTHONPATH that does it."""
+    import shutil
+
+    place = os.path.join(folder, "children")
+    os.mkdir(place)
+    with open(os.path.join(place, "sitecustomize.py"), "w") as file:
+        file.write(SITE.format(folder=place, events=events))
+    shutil.copy(OWN_FILE, os.path.join(place, "tls_doctor_in_child.py"))
+    return os.pathsep.join([place] + [each for each in [os.environ.get("PYTHONPATH")] if each])
+
+
+def wait_for(program, patience):
+    """Wait until the program has ended; whoever ends the doctor, ends it. Returns why it ended
+    before its time, or None."""
+    asked, limit = [], clock() + patience if patience else None
+
+    def forward(number, _):
+        asked.append(number)
+        if number != signal.SIGINT or not os.isatty(0):  # the terminal has told both of us
+            program.send_signal(number)
+
+    numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    numbers = [each for each in numbers if each and signal.getsignal(each) != signal.SIG_IGN]
+    before = [(number, signal.signal(number, forward)) for number in numbers]
+    why, kill_at = None, None
+    try:
+        while program.poll() is None:
+            if asked:
+                why = "interrupted"
+                if kill_at is None and asked[-1] != signal.SIGINT:
+                    kill_at = clock() + ENDS_WITHIN_S
+            if limit and clock() > limit and kill_at is None:
+                why, kill_at = "ended after %d s, as --patience says" % patience, limit + 2
+                program.terminate()
+            if kill_at and clock() > kill_at:
+                program.kill()
+            time.sleep(0.01)
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+    return why
+
+
+def read_events(path):
+    """The events that were written, without one that was cut off."""
+    events = []
+    try:
+        with open(path, "rb") as file:
+            for line in file:
+                try:
+                    events.append(json.loads(line.decode("utf-8")))
+                except ValueError:
+                    pass
+    except EnvironmentError:
+        pass
+    return events
+
+
+def found_in(events, spec, status, why):
+    """What `judge` reads, of a run that has ended with a status, or because of something (why)."""
+    found = dict(
+        program=" ".join([spec["program"]] + spec["arguments"]), python=None, openssl=None,
+        provides=[], injections=[], loads_at_import=None, loops_installed=[], loop=None,
+        clients=[], cures=[], trap=False, loads=[], load_ms=None, certificates=None,
+        http={"url": None, "offers": None, "clients": [], "requests": 0},
+    )  # fmt: skip
+    tried = False
+    for event in events:
+        if event["is"] == "trouble":
+            raise Trouble(event["why"])
+        if event["is"] == "found":
+            found.update(event["found"])
+            tried = True
+    counts = counted(events)
+    raised = [event["why"] for event in events if event["is"] == "raised"]
+    found["injections"] = counts.pop("injections")
+    found["ended"] = {"status": status, "why": why, "raised": raised[0] if raised else None}
+    loops = sorted(set(event["name"] for event in events if event["is"] == "loop"))
+    untried = [event["why"] for event in events if event["is"] == "untried"]
+    if loops and not found["loop"]:
+        # It is in a process that ended too early, or in a child.
+        why = "it is in a process that the program started" if tried else "the program was ended"
+        found["loop"] = {"name": loops[0], "patched": None, "used": True}
+        found["untried"] = untried[0] if untried else why
+    if found["python"] is None:
+        found.update(python=sys.version.split()[0], openssl={"ssl": "", "loads": ""})
+    return dict(found, counts=counts)
+
+
+# In the process of the program, and in those that it starts.
+
+
+def writer(path):
+    """A function that writes events as lines to a file that others write to as well."""
+    kept, names = {}, {"open": os.open, "write": os.write, "stat": os.fstat}
+
+    def opened():
+        handle = names["open"](path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        state = names["stat"](handle)
+        kept.update(handle=handle, identity=(state.st_dev, state.st_ino), written=0)
+
+    def write(event):
+        kept["written"] += 1
+        if kept["written"] > MOST_EVENTS and event["is"] in ("context", "load", "begin", "end"):
+            if kept["written"] == MOST_EVENTS + 1:
+                event = {"is": "uncounted", "pid": event["pid"], "cpu": event["cpu"]}
+                event["why"] = "after %d events nothing more was counted" % MOST_EVENTS
+            else:
+                return
+        try:  # a daemon closes all its files, and another may have this number now
+            state = names["stat"](kept["handle"])
+            same = (state.st_dev, state.st_ino) == kept["identity"]
+        except OSError:
+            same = False
+        if not same:
+            opened()
+        names["write"](kept["handle"], (json.dumps(event) + "\n").encode("utf-8"))
+
+    opened()
+    return write
+
+
+def count_here(path):
+    """Count in this process from now on: its probes."""
+    probes = Probes(writer(path))
+    atexit.register(probes.note, "exit")
+    leave = os._exit
+
+    def _exit(status):
+        probes.note("exit")
+        leave(status)
+
+    os._exit = _exit
+    return probes.install()
+
+
+def run_program(path):
+    """The process of the program: run it, and then look at its event loop, if it has one."""
+    with open(path) as file:
+        spec = json.loads(file.read())
+    probes, pid = count_here(spec["events"]), os.getpid()
+    status = 0
+    try:
+        run = prepared(spec)
+    except Trouble as trouble:
+        probes.note("trouble", why=trouble.args[0])
+        return 2
+    os.environ["PYTHONPATH"] = str(spec["children"])
+    probes.note("start")
+    try:
+        run()
+    except SystemExit as error:
+        status = error.code
+    except BaseException as error:
+        kind, value, trace = sys.exc_info()
+        while trace is not None and trace.tb_next and is_ours(trace):
+            trace = trace.tb_next
+        probes.note("raised", why="%s, at %s" % (told(error), place_of(trace)))
+        if not PY2:
+            value = value.with_traceback(trace)
+        sys.excepthook(kind, value, trace)
+        status = 130 if isinstance(error, KeyboardInterrupt) else 1
+    if os.getpid() != pid:  # a child that the program forked has nothing to say
+        return status
+    before = process_ms()
+    try:
+        probes.active = False
+        probes.note("found", found=look_after(spec))
+    except BaseException as error:
+        probes.note("untried", why=told(error))
+    probes.active = True
+    probes.note("trial", ms=process_ms() - before)
+    return status
+
+
+def is_ours(trace):
+    path = trace.tb_frame.f_code.co_filename
+    return path == OWN_FILE or path.startswith("<frozen") or os.path.basename(path) == "runpy.py"
+
+
+def place_of(trace):
+    """The innermost line of the program's own code; where there is none, of any."""
+    places, own = [""], []
+    while trace is not None:
+        path = trace.tb_frame.f_code.co_filename
+        if not path.startswith("<"):
+            (places if is_library(path) else own).append("%s:%d" % (short(path), trace.tb_lineno))
+        trace = trace.tb_next
+    return (own or places)[-1]
+
+
+def prepared(spec):
+    """A function that runs the program as Python would; sys.argv and sys.path are ready for it.
+
+    Raises Trouble for what cannot be run.
+    """
+    name, arguments = spec["program"], list(spec["arguments"])
+    if PY2:  # whose command lines are bytes
+        name, arguments = name.encode("utf-8"), [each.encode("utf-8") for each in arguments]
+    path = name if os.path.exists(name) else None
+    if path is None and not spec["module"] and os.sep not in name:
+        path = console_script(name)
+    folder = os.getcwd()
+    if path is not None and not spec["module"]:
+        path = os.path.abspath(path)
+        whole = os.path.isdir(path) or is_archive(path)
+        folder = path if whole else os.path.dirname(os.path.realpath(path))
+    if not (getattr(sys.flags, "isolated", 0) or getattr(sys.flags, "safe_path", 0)):
+        sys.path[0] = folder
+    elif folder == path:
+        sys.path.insert(0, folder)
+    for each in OWN_IMPORTS:
+        if os.path.exists(os.path.join(folder, each + ".py")):
+            sys.modules.pop(each, None)
+    kept.append(sys.modules["__main__"])
+    main = type(sys)("__main__")
+    main.__builtins__ = kept[0].__builtins__
+    main.__spec__ = main.__loader__ = None
+    if spec["module"] or path is None:
+        sys.argv = [name] + arguments
+        return module_run(name, main, spec["module"])
+    sys.argv = [name if path == os.path.abspath(name) else path] + arguments
+    if folder == path:
+        sys.modules["__main__"] = main
+        return lambda: run_as_main("__main__", False)
+    try:
+        with open(path, "rb") as file:
+            text = file.read()
+        code = compile(text, path, "exec", 0, True)
+    except (SyntaxError, ValueError, TypeError) as error:
+        raise Trouble("%s is no program of this Python (%s)" % (short(path), told(error)))
+    main.__file__ = path
+    sys.modules["__main__"] = main
+
+    def run():
+        exec(code, main.__dict__)
+
+    return run
+
+
+#: So that Python 2.7 does not empty what the doctor's functions need.
+kept = []
+
+
+def module_run(name, main, is_module):
+    """A function that runs a module as `python -m` does, or calls `package.module:function`."""
+    module, colon, function = name.partition(":")
+    if not re_name(module) or (colon and not re_name(function)):
+        raise Trouble(
+            "there is no program %r: name a script, a console script, -m and a module, or "
+            "package.module:function" % readable(name)
+        )
+    if not colon:
+        sys.modules["__main__"] = main
+        return lambda: run_as_main(module, True)
+
+    def call():
+        __import__(module)
+        value = sys.modules[module]
+        for each in function.split("."):
+            value = getattr(value, each)
+        value = value()
+        if hasattr(value, "__await__"):
+            import asyncio
+
+            value = asyncio.run(value)
+        if isinstance(value, int):  # as a console script ends
+            sys.exit(value)
+
+    sys.modules["__main__"] = main
+    return call
+
+
+def re_name(text):
+    import re
+
+    return re.match(r"[^\W\d]\w*(\.[^\W\d]\w*)*$", text)
+
+
+def run_as_main(module, alter):
+    import runpy
+
+    try:
+        runpy._run_module_as_main(module, alter)
+    except TypeError:
+        if hasattr(runpy, "_run_module_as_main"):
+            raise
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def is_archive(path):
+    """Whether a file is a zip archive, as Python runs them."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.path.getsize(path) - 66000))
+            return b"PK\x05\x06" in file.read() and not path.endswith(".py")
+    except EnvironmentError:
+        return False
+
+
+def console_script(name):
+    """The path of a command that is written in Python; None where there is no such command."""
+    places = [os.path.dirname(os.path.abspath(sys.executable or ""))]
+    places += os.environ.get("PATH", "").split(os.pathsep)
+    for place in places:
+        path = os.path.join(place, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            with open(path, "rb") as file:
+                begins = file.read(300)
+            if begins.startswith(b"#!") and b"python" in begins:
+                return path
+            if not begins.startswith(b"#!"):
+                raise Trouble(
+                    "%s is no Python program, and the doctor counts in Python alone: name the "
+                    "script itself" % readable(path)
+                )
+    return None
+
+
+# ------------------------------------------------------------------------------ what --json prints
+
+
+#: Numbers of `counted`.
+COUNTS = (
+    "processes contexts sessions loads needed connections handshakes failed peak under_loop again "
+    "cpu_ms load_ms spare_ms share again_share"
+).split()
+
+
+def schema():
+    """The JSON schema (2020-12) of a report. Names and ids stay; new ones may come."""
+    number, text, either = {"type": "number"}, {"type": "string"}, {"type": ["string", "null"]}
+
+    def thing(required, **properties):
+        return {"type": "object", "required": sorted(required), "properties": properties}
+
+    def rows(row):
+        return {"type": "array", "items": row}
+
+    loop = {"enum": [BLOCKED, FREE, CANNOT_TELL, DOES_NOT_APPLY]}
+    loads = {"enum": [REPEATED, ONCE, UNCOUNTED, UNSEEN, CANNOT_TELL]}
+    advice = thing(
+        ["id", "case", "what", "remove", "add", "package", "saves", "chapter"],
+        id={"enum": sorted(ADVICE)}, case={"enum": [1, 2, 3]}, what=text, remove=text, add=text,
+        package=text, saves=text, chapter=text,
+    )  # fmt: skip
+    blocked = thing(["times", "s", "waiting_s"], times=number, s=number, waiting_s=number)
+    names = ("contexts", "loads", "needed", "connections", "load_ms", "spare_ms")
+    client = thing(
+        ["client", "through", "kept", "requests"] + list(names), client=either, through=either,
+        kept={"type": "boolean"}, requests={"type": ["number", "null"]},
+        **dict.fromkeys(names, number)
+    )  # fmt: skip
+    counts = dict(dict.fromkeys(COUNTS, number), blocked=blocked, clients=rows(client))
+    ended = thing(["status", "why", "raised"], why=either, raised=either)
+    trouble = thing(["trouble", "exit_status", "version"], trouble=text, version=text)
+    looked = thing(["pid", "looks", "seen", "exit_status"], pid=number, looks=number)
+    report = thing(
+        ["verdicts", "advice", "exit_status", "version", "program", "python", "openssl"],
+        verdicts=thing(
+            ["event loop", "certificate loads"],
+            **{"event loop": loop, "certificate loads": loads}
+        ),
+        advice=rows(advice), program=either, python=text, version=text, ended=ended,
+        counts=thing(COUNTS + ["blocked", "clients"], **counts),
+        exit_status={"enum": [0, 1, 2]},
+    )  # fmt: skip
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": (ADDRESS or "urn:tls-doctor") + "/doctor-report.json",
+        "title": "What doctor.py --json prints",
+        "anyOf": [report, trouble, looked],
+    }
+
+
+# -------------------------------------------------------------------------------- the command line
 
 
 def parse(arguments):
@@ -1739,13 +3307,23 @@ def parse(arguments):
         own, program = own[: own.index("--")], own[own.index("--") + 1 :]
         if not program:
             raise Trouble("after -- comes a module or a script")
+        if own[:1] == ["run"]:
+            spec["run"], own = True, own[1:]
+            spec["python"], program = without_python(program)
+            if program[0] == "-m":
+                spec["module"], program = True, program[1:]
+        if not program:
+            raise Trouble("after -m comes a module")
         spec["program"], spec["arguments"] = program[0], program[1:]
+    if own[:1] == ["run"]:
+        raise Trouble("run needs a program: doctor.py run -- program.py arguments")
     if own[:1] == ["attach"]:
         if not "".join(own[1:2]).isdigit():
             raise Trouble("attach needs the number of a process: doctor.py attach PID")
         spec["attach"], own = int(own[1]), own[2:]
     try:
-        given, rest = getopt.getopt(own, "", ["json", "url="] + [name + "=" for name in NUMBERS])
+        names = ["json", "github", "url=", "fail-on="] + [name + "=" for name in NUMBERS]
+        given, rest = getopt.getopt(own, "", names)
     except getopt.GetoptError as error:
         raise Trouble(str(error))
     if rest:
@@ -1757,8 +3335,12 @@ def parse(arguments):
                 kind, _, most = NUMBERS[name]
                 wants = "a number above 0, up to %d" % most
                 value = 0 < kind(text) <= most and kind(text)
+            elif name == "fail-on":
+                wants = "what exits with 1: " + ", ".join(sorted(FAILS))
+                name, value = "fail_on", text.split(",")
+                value = set(value) <= set(FAILS) and value
             else:
-                value = name == "json" or (
+                value = name in ("json", "github") or (
                     text.startswith(("https://", "http://")) and parts_of(text)[0] and text
                 )
         except ValueError:
@@ -1769,20 +3351,67 @@ def parse(arguments):
     return spec
 
 
+def without_python(program):
+    """(the path of the Python at the beginning of a command line or None, the rest of it)"""
+    if len(program) < 2 or not re.match(r"python[0-9.]*$", os.path.basename(program[0])):
+        return None, program
+    paths = [program[0]]
+    if not os.path.dirname(program[0]):
+        folders = os.environ.get("PATH", "").split(os.pathsep)
+        paths = [os.path.join(folder, program[0]) for folder in folders]
+    return next((path for path in paths if os.access(path, os.X_OK)), None), program[1:]
+
+
+def other_python(spec):
+    """The Python that runs the program of a run, where that is another than this one, or None: the
+    one that is named, or that of a console script."""
+    python = spec["python"]
+    if python is None and not spec["module"]:
+        try:
+            path = spec["program"] if os.path.isfile(spec["program"]) else None
+            with open(path or console_script(spec["program"]) or os.devnull, "rb") as file:
+                line = file.readline(300)
+        except (EnvironmentError, Trouble):
+            return None
+        found = re.match(b"#! *(/[^ ]*python[0-9.]*) *\n", line)
+        python = found.group(1).decode("utf-8") if found else None
+    here = sys.executable or ""
+    if not python or not os.access(python, os.X_OK):
+        return None
+    places = [os.path.abspath(os.path.dirname(each)) for each in (python, here)]
+    same = places[0] == places[1] and os.path.realpath(python) == os.path.realpath(here)
+    return None if same else python
+
+
 def main(arguments):
     sys.dont_write_bytecode = True
     if arguments[:1] == ["--serve"]:
-        serve()
+        return serve()
     if arguments[:1] == ["--examine"]:
         examine(arguments[1])
+    if arguments[:1] == ["--try"]:
+        return try_change(arguments[1])
+    if arguments[:1] == ["--run"]:
+        sys.dont_write_bytecode = False
+        return run_program(arguments[1])
     if arguments[:1] in (["-h"], ["--help"]):
         print(__doc__.strip())
         return 0
-    spec = None
+    if arguments[:1] == ["--version"]:
+        print("doctor %s, Python %s" % (VERSION, sys.version.split()[0]))
+        return 0
+    if arguments[:1] == ["--schema"]:
+        print(json.dumps(schema(), indent=1, sort_keys=True))
+        return 0
+    spec, chosen = None, arguments[:1] == ["--chosen"]
     try:
-        spec = parse(arguments)
+        spec = parse(arguments[1:] if chosen else arguments)
+        if spec["run"] and not chosen and other_python(spec):
+            sys.stdout.flush()
+            python = other_python(spec)
+            os.execv(python, [python, OWN_FILE, "--chosen"] + list(arguments))
         if spec["attach"] is None:
-            report = judge(examine_apart(spec), spec)
+            report = judge((run_apart if spec["run"] else examine_apart)(spec), spec)
             plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
             text = text_of(report, sys.stdout.isatty() and not plain)
         else:
@@ -1792,8 +3421,11 @@ def main(arguments):
         text = trouble.args[0] if trouble.args else "interrupted; nothing is left running"
         text += "" if spec else ". --help says more"
         spec, report = spec or defaults(), {"trouble": text, "exit_status": 2}
+    if spec["github"]:
+        for line in annotations(report):
+            say(line, sys.stderr if spec["json"] else sys.stdout)
     if spec["json"]:
-        print(json.dumps(report, sort_keys=True))
+        print(json.dumps(dict(report, version=VERSION), sort_keys=True))
     elif "trouble" in report:
         say("doctor: %s." % text.rstrip("."))
     else:
@@ -1801,7 +3433,8 @@ def main(arguments):
     return report["exit_status"]
 
 
-if __name__ == "__main__":
+def start():
+    """Run the command line of this process: its exit status."""
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()
@@ -1810,4 +3443,8 @@ if __name__ == "__main__":
             raise
         status = 2  # whoever was to read it has left, as in `| head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    sys.exit(status)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(start())

@@ -12,17 +12,16 @@ import sys
 from pathlib import Path
 
 import here
+import psutil
 import pytest
 from here import environment, eventually, python_in
 
-from casebook import doctor, places, server
+from casebook import doctor, places
 from casebook.cases import patients
 from casebook.cases.bookstore.store import open_store
 from casebook.cases.certificates.hosts import Handler
+from casebook.cases.fetching import server
 from casebook.stacks import environments, interpreters
-
-#: One load is not worth pricing, nor an illness: what is left is the verdict on the loop.
-LOOP_ONLY = ("--connections", "1")
 
 INJECTED = """
 import grequests
@@ -65,10 +64,10 @@ def running_in(name: str, *command, **variables):
 
 @functools.cache
 def examined(name: str) -> dict:
-    """The doctor's report of a patient, with the loads out of the way."""
+    """The doctor's report of a patient."""
     patient = patients.every()[name]
     environment(patient.stack)
-    return patients.examine(patient, *LOOP_ONLY)
+    return patients.examine(patient)
 
 
 def loop(report: dict) -> str:
@@ -77,6 +76,24 @@ def loop(report: dict) -> str:
 
 def maker_of_contexts(report: dict) -> str:
     return {row["name"]: row["by"] for row in report["provides"]}["urllib3's SSLContext"]
+
+
+def test_when_its_own_server_ends_early_it_says_so(tmp_path):
+    """Whoever it happens to: not silence and an exit status."""
+    text, told = places.DOCTOR.read_text(), "            group = int(line)"
+    (tmp_path / "program.py").write_text("import ssl\n")
+    waits, ends = "        for line in iter(sys.stdin.readline", "        os._exit(3)\n"
+    # Before it hears of the program, and as soon as it does: never by a clock.
+    for place, change in ((waits, ends + waits), (told, "    " + ends)):
+        assert text.count(place) == 1
+        copy = tmp_path / "doctor.py"
+        copy.write_text(text.replace(place, change))
+        environ = os.environ | {"TMPDIR": str(tmp_path)}
+        done = here.run(sys.executable, copy, "--", tmp_path / "program.py", env=environ)
+        assert done.returncode == 2, done.stdout
+        assert "the doctor's own server ended before" in done.stderr
+        assert "exit status 3" in done.stderr and "Traceback" not in done.stderr
+        assert not list(tmp_path.glob("doctor-*"))
 
 
 # ------------------------------------------------------------------------------------- verdicts
@@ -125,9 +142,9 @@ def test_the_advice_names_the_line_that_injected_and_cures_that_were_tried():
         "patch_select()": "free",
     }
     first = report["advice"][0]
-    assert first["line"] == "pyopenssl.inject_into_urllib3()"
+    assert first["remove"] == "pyopenssl.inject_into_urllib3()"
     assert first["package"].startswith("requests 2.24") and "before" not in first["saves"]
-    assert first["saves"] and first["chapter"].startswith("chapter 7")
+    assert first["saves"] and first["chapter"].startswith("chapter 7, Cures")
 
 
 GEVENTS_WAIT = """
@@ -146,8 +163,8 @@ gevent.ssl.SSLSocket._wait = wait
 
 
 def test_with_one_wait_exchanged_the_verdict_turns(tmp_path):
-    mended = report_of("stage-2-today", tmp_path, INJECTED + GEVENTS_WAIT, *LOOP_ONLY)
-    spoilt = report_of("stage-1-today", tmp_path, "import grequests" + STANDARD_WAIT, *LOOP_ONLY)
+    mended = report_of("stage-2-today", tmp_path, INJECTED + GEVENTS_WAIT)
+    spoilt = report_of("stage-1-today", tmp_path, "import grequests" + STANDARD_WAIT)
     assert (loop(mended), loop(spoilt)) == ("free", "blocked")
     # Nobody but the trial could know: the names are those of the ill and of the healthy stack.
     assert (maker_of_contexts(mended), maker_of_contexts(spoilt)) == ("pyOpenSSL", "gevent")
@@ -158,9 +175,9 @@ def test_a_library_that_imports_gevent_is_no_illness(tmp_path):
     library.mkdir()
     (library / "monitoring.py").write_text("import gevent, gevent.pool\n")
     program = "import sys; sys.path.append({!r}); import monitoring, requests\n"
-    report = report_of("stage-1-today", tmp_path, program.format(str(library)), *LOOP_ONLY)
+    report = report_of("stage-1-today", tmp_path, program.format(str(library)))
     assert (loop(report), report["exit_status"]) == ("cannot tell", 2)
-    report = report_of("stage-1-today", tmp_path, "import gevent.pool, requests", *LOOP_ONLY)
+    report = report_of("stage-1-today", tmp_path, "import gevent.pool, requests")
     assert loop(report) == "blocked"
 
 
@@ -199,22 +216,21 @@ def test_loads_are_counted_as_the_book_counts_them():
     assert loads("half-cured-today") == [1, 1, 1]
 
 
-def test_loads_above_the_stated_share_are_an_illness_and_below_it_advice(tmp_path):
-    above = report_of("stage-1-today", tmp_path, "import requests", "--share", "1")
-    assert above["verdicts"] == {
+def test_of_imports_alone_loads_are_advice_and_the_exit_status_says_nothing_of_them(tmp_path):
+    report = report_of("stage-1-today", tmp_path, "import requests")
+    assert report["verdicts"] == {
         "event loop": "does not apply",
-        "certificate loads": "above the share",
+        "certificate loads": "not counted",
     }
-    assert above["exit_status"] == 1
-    below = report_of("stage-1-today", tmp_path, "import requests", "--share", "100")
-    assert (below["verdicts"]["certificate loads"], below["exit_status"]) == ("below the share", 0)
-    for report in (above, below):
-        [row] = [row for row in report["loads"] if row.get("share")]
-        least, most = row["share"]
-        assert 1 < least <= most < 100
-        assert any("shared_context" in each["what"] for each in report["advice"])
-    once = report_of("stage-1-today", tmp_path, "import requests", *LOOP_ONLY)
-    assert not any(row.get("share") for row in once["loads"])
+    assert report["exit_status"] == 0
+    assert [each["id"] for each in report["advice"]] == ["run-it"]
+    assert "doctor.py run -- " in report["advice"][0]["what"]
+
+
+def test_what_it_does_not_know_it_does_not_call_healthy(tmp_path):
+    report = report_of("stage-1-today", tmp_path, "import ssl")
+    assert (report["verdicts"]["certificate loads"], report["exit_status"]) == ("nothing seen", 2)
+    assert {"requests", "httpx", "urlopen", "tornado"} <= set(report["known_to_the_doctor"])
 
 
 MOUNTED = """
@@ -228,25 +244,11 @@ session.mount("https://", shared_context.SharedContextAdapter())
 
 def test_a_session_with_the_cure_is_no_illness(tmp_path):
     program = MOUNTED.format(folder=str(places.DOCTOR.parent))
-    report = report_of("stage-1-today", tmp_path, program, "--share", "1")
+    report = report_of("stage-1-today", tmp_path, program)
     counted = {row["client"]: row["by_connection"] for row in report["loads"]}
     assert counted["requests"] == [1, 1, 1]
     assert counted["requests with a session's SharedContextAdapter"] == [1, 0, 0]
     assert report["exit_status"] == 0
-
-
-def test_a_share_on_both_sides_of_the_stated_one_is_no_illness():
-    row = {"client": "requests", "imported": True, "error": None, "adapter": False}
-    row |= {"share": (45, 55), "connections": 100}
-    row |= {"spared_ms": [2000, 2400], "job_ms": [3000, 3600]}
-    found = {
-        "program": "a program", "loop": None, "loads": [row], "clients": [], "cures": [],
-        "trap": False, "http": {"offers": None, "clients": []}, "provides": [],
-        "openssl": {"loads": "OpenSSL 3.0.19"},
-    }  # fmt: skip
-    report = doctor.judge(found, dict(doctor.defaults(), share=50))
-    assert report["verdicts"]["certificate loads"] == "on both sides of the share"
-    assert report["exit_status"] == 2
 
 
 # ------------------------------------------------------------------------------ programs that fail
@@ -284,15 +286,16 @@ ODD = {
 @pytest.mark.parametrize("odd", ODD)
 def test_a_program_that_leaves_something_odd_behind_is_examined(odd, tmp_path):
     program = f"import sys, requests\n{ODD[odd]}\n"
-    report = report_of("stage-1-today", tmp_path, program, *LOOP_ONLY)
+    report = report_of("stage-1-today", tmp_path, program)
     assert (loop(report), report["exit_status"]) == ("does not apply", 0)
 
 
 def test_where_the_certificates_are_not_to_be_read_it_says_so(tmp_path):
     missing = {"REQUESTS_CA_BUNDLE": str(tmp_path / "missing")}
-    report = report_of("stage-1-today", tmp_path, "import requests", *LOOP_ONLY, **missing)
-    assert (report["verdicts"]["certificate loads"], report["exit_status"]) == ("cannot tell", 2)
+    report = report_of("stage-1-today", tmp_path, "import requests", **missing)
+    assert (report["verdicts"]["certificate loads"], report["exit_status"]) == ("not counted", 0)
     assert report["certificates"] is None
+    assert "missing" in next(row["error"] for row in report["loads"] if row["client"] == "requests")
 
 
 @pytest.mark.parametrize("name", ["stage-1-py27", "stage-1-today"])
@@ -325,10 +328,10 @@ def test_it_is_one_file_for_every_python(version, tmp_path):
     copy = tmp_path / "carried away.py"
     shutil.copy(places.DOCTOR, copy)
     environ = {"PATH": os.defpath, "TMPDIR": str(tmp_path)}
-    done = here.run(python.path, copy, "--json", *LOOP_ONLY, cwd=tmp_path, env=environ)
+    done = here.run(python.path, copy, "--json", cwd=tmp_path, env=environ)
     report = json.loads(done.stdout)
     assert report["program"] is None and loop(report) == "does not apply"
-    assert (report["clients"], report["exit_status"], done.returncode) == ([], 0, 0)
+    assert (report["clients"], report["exit_status"], done.returncode) == ([], 2, 2)
     assert os.listdir(tmp_path) == ["carried away.py"]
 
 
@@ -350,8 +353,8 @@ def test_the_program_finds_nothing_imported_that_gevent_has_to_patch(name, tmp_p
 
 def processes(word: str) -> list[str]:
     """The command lines of running processes that hold a word."""
-    listed = here.run("ps", "-axww", "-o", "command").stdout
-    return [line for line in listed.splitlines() if word in line]
+    lines = (each.info["cmdline"] or [] for each in psutil.process_iter(["cmdline"]))
+    return [" ".join(line) for line in lines if any(word in part for part in line)]
 
 
 BUSY = """
@@ -413,7 +416,7 @@ import grequests
 
 def test_it_connects_to_its_own_server_only(tmp_path):
     variables = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://192.0.2.1:9")
-    done = run_in("stage-1-today", tmp_path, AUDIT, *LOOP_ONLY, **variables)
+    done = run_in("stage-1-today", tmp_path, AUDIT, **variables)
     connects = [line for line in done.stderr.splitlines() if line.startswith("CONNECT")]
     assert len(connects) > 10
     assert set(connects) == {"CONNECT 127.0.0.1"}
@@ -426,19 +429,17 @@ def test_the_text_has_colours_on_a_terminal_only():
     def said(**variables):
         main, secondary = pty.openpty()
         environ = {"PATH": os.defpath} | variables
-        subprocess.run(
-            command, stdout=secondary, stderr=subprocess.DEVNULL, env=environ, check=True
-        )
+        subprocess.run(command, stdout=secondary, stderr=subprocess.DEVNULL, env=environ)
         text = os.read(main, 4096)  # a terminal keeps so much
         os.close(main)
         os.close(secondary)
-        assert b"exit status 0" in text
+        assert b"exit status 2" in text
         return text
 
     assert b"\033[1" in said(TERM="xterm")
     assert b"\033[" not in said(TERM="xterm", NO_COLOR="1")
     done = here.run(*command, env={"TERM": "xterm"})
-    assert "exit status 0" in done.stdout and "\033[" not in done.stdout
+    assert "exit status 2" in done.stdout and "\033[" not in done.stdout
 
 
 INSIDE = """
@@ -489,7 +490,7 @@ def test_a_url_is_asked_as_often_as_announced_and_no_redirect_followed(name, cli
 
     trusted = dict.fromkeys(("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"), str(ca_file))
     with here.serving(Redirecting, context) as url:
-        arguments = ("--json", *LOOP_ONLY, "--url", f"{url}/")
+        arguments = ("--json", "--url", f"{url}/")
         done = run_in(name, tmp_path, f"import {client}", *arguments, **trusted)
     http = json.loads(done.stdout)["http"]
     announced = [line for line in done.stderr.splitlines() if line.startswith("asking ")]
@@ -501,7 +502,7 @@ def test_a_url_is_asked_as_often_as_announced_and_no_redirect_followed(name, cli
 
 def test_a_password_in_a_url_is_not_repeated(tmp_path):
     url = "https://reader:s3cret@127.0.0.1:9/"
-    done = run_in("stage-1-today", tmp_path, "import requests", "--json", *LOOP_ONLY, "--url", url)
+    done = run_in("stage-1-today", tmp_path, "import requests", "--json", "--url", url)
     assert json.loads(done.stdout)["http"]["url"] == "https://127.0.0.1:9/"
     assert "s3cret" not in done.stdout + done.stderr and "asking https://127" in done.stderr
 

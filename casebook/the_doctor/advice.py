@@ -1,0 +1,235 @@
+"""What to change."""
+
+from __future__ import division, print_function
+
+from .basis import ADDRESS, BLOCKED, CANNOT_TELL, DELAYS_S, FREE, PY2, UNPATCHED
+from .blocking import PATCHES
+from .loads import judged_rows
+from .words import readable, several, times
+
+CHAPTERS = {
+    2: ("02_all_at_once", "All at once"),
+    3: ("03_monkeys", "Monkeys"), 7: ("07_cures", "Cures"),
+    8: ("08_still_out_there", "Is it still out there?"),
+    10: ("10_what_one_load_costs", "What one load costs"), 12: ("12_the_cure", "The cure"),
+    17: ("17_distance", "Distance"),
+}  # fmt: skip
+#: What to change: (case, chapter that explains it, line to remove, line to add, package to get,
+#: sentence).
+ADVICE = {
+    "patch": (1, 3, "", "%(patch)s", "",
+        "%(loop)s is loaded and has patched no sockets: every greenlet that fetches with "
+        "%(client)s blocks the loop, over HTTP too. (If a worker patches later, call "
+        "doctor.inside() there.)"),
+    "patch-first": (1, 3, "", "%(patch)s", "",
+        "Every TLS connection of %(client)s ends in an error: ssl was imported before %(loop)s "
+        "patched it, or was not patched along with socket. The whole patch has to come first."),
+    "injected": (1, 7, "%(text)s", "", "%(package)s",
+        "%(by)s, and urllib3 then waits where the loop cannot see it.%(without)s"),
+    "through-pyopenssl": (1, 8, "", "", "",
+        "%(client)s connects through pyOpenSSL, and urllib3 then waits where the loop cannot see "
+        "it: all greenlets stand still."),
+    "standard-socket": (1, 3, "", "", "",
+        "%(client)s reads from an %(socket)s of the standard library, because %(loop)s has not "
+        "patched ssl."),
+    "gevents-context": (1, 7, "",
+        "HTTPClient(..., ssl_context_factory=...), which makes a gevent.ssl.SSLContext", "",
+        "geventhttpclient takes the context that it is given, and one of gevent's own class lets "
+        "the loop run on. (gevent.ssl.create_default_context makes a standard one.)"),
+    "patch-select": (1, 7, "", "gevent.monkey.patch_select()", "",
+        "Called after your imports, this gives the wait to the loop. Threads stay threads."),
+    "patch-everything": (1, 7, "", "%(patch)s", "",
+        "Or %(loop)s patches everything, in the program's first line, before all other imports. "
+        "(Not tried here: in this process it would come too late.)"),
+    "trap": (1, 8, "", "", "%(package)s",
+        "google-auth's adapter for client certificates injects pyOpenSSL for the whole process. "
+        "The doctor made one to see it."),
+    "asyncio": (1, 2, "", "reply = await asyncio.to_thread(...), or a client that awaits", "",
+        "%(clients)s waited in the thread of the running asyncio loop, %(places)s, and nothing "
+        "else could run meanwhile."),
+    "keep-one": (2, 12, "", "%(line)s", "", "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
+    "another-openssl": (2, 10, "", "", "a Python with another OpenSSL",
+        "A load takes longest with OpenSSL 3.0; older and newer ones take a fraction of it."),
+    "share-context": (2, 12, "", "%(line)s", "",
+        "If all else leaves new connections, the book's shared_context.py lends them one context "
+        "(when not to use it stands beside it)."),
+    "run-it": (2, 12, "", "", "",
+        "In a trial, %(clients)s loaded the certificates anew for each connection. What that costs "
+        "your program, if anything, is told by a run: doctor.py run -- %(program)s"),
+    "http2": (3, 17, "", "", "httpx[http2] or niquests",
+        "%(url)s offers HTTP/2, and %(client)s speaks %(version)s. HTTP/2 pays at a distance, "
+        "when many requests are under way at once."),
+}  # fmt: skip
+_URLOPEN = "urllib2" if PY2 else "urllib.request"
+#: What makes a client load once, and risks nothing: (line, sentence).
+KEEP = {
+    "requests": ("session = requests.Session()",
+        "requests.get makes a Session for each call; one that is kept, for many requests to few "
+        "hosts, keeps its connections, and loads once for each."),
+    "niquests": ("session = niquests.Session()",
+        "A Session that is kept keeps its connections, and loads once for each."),
+    "urllib3": ("pool = urllib3.PoolManager(ssl_context=ssl.create_default_context())",
+        "One pool that is kept keeps its connections, and with a context of your own it loads "
+        "once, whatever it connects to."),
+    "httpx": ("client = httpx.Client()",
+        "httpx.get, and each new client, loads anew; a client that is kept loads once, whatever it "
+        "connects to."),
+    "httpx2": ("client = httpx2.Client()",
+        "Each new client loads anew; one that is kept loads once, whatever it connects to."),
+    "aiohttp": ("session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))",
+        "One context, made once by ssl.create_default_context(), serves all sessions."),
+    "botocore": ("client = boto3.client(..., config=Config(max_pool_connections=50))",
+        "One client for all threads (it may be shared), with as many connections in its pool as "
+        "there are threads, keeps its connections. botocore loads once for each new one."),
+    "http.client": ("HTTPSConnection(host, context=context)",
+        "Without a context each HTTPSConnection makes its own: make one, by "
+        "context = ssl.create_default_context(), and give it to all."),
+    "urlopen": (_URLOPEN + ".urlopen(url, context=context)",
+        "Without a context each call makes its own: make one, by "
+        "context = ssl.create_default_context(), and give it to all."),
+    "httplib2": ("http = httplib2.Http()",
+        "One Http for each thread, kept, keeps its connections; each new one loads anew."),
+    "tornado": ("HTTPRequest(url, ssl_options=context)",
+        "ca_certs loads anew for each connection; one ssl.SSLContext for all loads once."),
+}  # fmt: skip
+_OTHERS = ("context = ssl.create_default_context()",
+    "Make one context, and give it to every connection.")  # fmt: skip
+#: The package to upgrade when one of its files injects pyOpenSSL.
+UPGRADES = {
+    "requests/": "requests 2.24 or newer, which leaves pyOpenSSL alone",
+    "google/auth/": "google-auth 2.55.2 or newer, which leaves pyOpenSSL alone",
+}
+#: What connections fail with when ssl was imported before, or patched without, the rest.
+LATE_PATCH = ("recursion", "_wrap_socket() argument")
+
+
+def chapter(number):
+    """Where a chapter is to be read."""
+    file, title = CHAPTERS[number]
+    if not ADDRESS:
+        return "chapter %d, %s, of The curious case of slow HTTPS in Python" % (number, title)
+    return "chapter %d, %s: %s/blob/main/notebooks/%s.ipynb" % (number, title, ADDRESS, file)
+
+
+def advise(name, saves="", **values):
+    """One thing to change: what ADVICE has of that name, with these values in it."""
+    case, number, remove, add, package, what = ADVICE[name]
+    texts = {"what": what % values, "remove": remove % values, "add": add % values}
+    texts.update(id=name, case=case, package=package % values, saves=saves)
+    return dict(texts, chapter=chapter(number))
+
+
+def advice_on_loop(found):
+    advice, of_block = [], []
+    for row in found["clients"]:
+        loop, error = found["loop"]["name"], readable(row["error"]).lower()
+        names = dict(row, loop=loop, patch=PATCHES[loop])
+        if row["verdict"] == UNPATCHED:
+            advice.append(advise("patch", **names))
+        elif row["verdict"] == CANNOT_TELL and any(sign in error for sign in LATE_PATCH):
+            advice.append(advise("patch-first", **names))
+        elif row["verdict"] == BLOCKED and row["imported"]:
+            of_block = of_block or advice_on_block(found, names)
+    trap = [advise("trap", package=UPGRADES["google/auth/"])] if found["trap"] else []
+    return advice + of_block + trap
+
+
+def advice_on_block(found, names):
+    """names: the row of the client that is blocked, and what sentences say of its loop."""
+    advice, saves, socket = [], {}, str(names["socket"])
+    for each in found["cures"]:
+        if each["verdict"] == FREE:
+            numbers = (DELAYS_S[0], names["https"]["trials"][0]["wall_s"], each["wall_s"])
+            text = "two requests that take %.1f s each: %.2f s now, %.2f s with it"
+            saves[each["cure"]] = text % numbers
+    providers = dict((each["name"], each["by"]) for each in found["provides"])
+    if providers.get("urllib3's SSLContext") == "pyOpenSSL":
+        cure = "extract_from_urllib3()"
+        by = found["injections"][-1] if found["injections"] else {"file": "", "text": ""}
+        names.update(by, by=injected_by(by))
+        packages = [UPGRADES[place] for place in UPGRADES if by["file"].startswith(place)]
+        names["package"] = "".join(packages)
+        names["without"] = " Without that call the loop runs on." if cure in saves else ""
+        advice.append(advise("injected", saves.get(cure, ""), **names))
+    elif "pyopenssl" in socket.lower():
+        advice.append(advise("through-pyopenssl", **names))
+    elif socket.startswith("ssl."):
+        advice.append(advise("standard-socket", **names))
+    known = (("gevent's SSLContext", "gevents-context"), ("patch_select()", "patch-select"))
+    for cure, name in known:
+        if cure in saves:
+            advice.append(advise(name, saves[cure]))
+    return advice + [advise("patch-everything", **names)]
+
+
+def injected_by(injection):
+    """Who injected pyOpenSSL, as the beginning of a sentence."""
+    what = "pyOpenSSL was injected into urllib3"
+    if injection["file"]:
+        where = "%(file)s:%(line)s" % injection
+        what += " by " + where
+        if injection["from"] and not where.endswith(injection["from"]):
+            what += ", called from %(from)s" % injection
+    return what
+
+
+def advice_on_asyncio(found):
+    blocked = found["counts"]["blocked"]
+    clients = " and ".join(name or "a client" for name, _ in blocked["clients"])
+    places = ", ".join(place for place, _ in blocked["at"][:3]) or "in code that cannot be named"
+    return advise("asyncio", clients=clients, places="called at " + places)
+
+
+def advice_on_counts(found):
+    """What a run's loads ask for: first what risks nothing."""
+    rows = [row for row in found["counts"]["clients"] if row["loads"] > row["needed"] + 1]
+    loads_late = any(each["by"] == "truststore" for each in found["provides"])
+    for row in rows:
+        sessions = found["counts"]["sessions"]
+        if row["client"] == "requests" and 0 < 2 * sessions <= row["connections"]:
+            continue  # they are kept already
+        line, sentence = KEEP.get(row["client"], _OTHERS)
+        if loads_late:
+            sentence += " (truststore loads the system's once more in each handshake.)"
+        through = row["through"] not in (None, row["client"]) and row["through"]
+        where = ", called by %s" % through if through else ""
+        where += ", from %s" % row["at"][0][0] if row["at"] else ""
+        loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
+        names = dict(row, line=line, sentence=sentence, where=where, loads=loads)
+        names["client"] = row["client"] or "The program"
+        tried = found.get("tried", {}).get(row["client"])
+        yield advise("keep-one", saves_of(tried) if tried else "", **names)
+    if rows and " 3.0." in str(found["openssl"]["loads"]):
+        yield advise("another-openssl")
+    python = tuple(int(part) for part in found["python"].split(".")[:2])
+    if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not loads_late:
+        cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
+        yield advise("share-context", line=cure)
+
+
+def saves_of(tried):
+    """What was seen to be saved, in words."""
+    numbers = (tried["connections"], several(tried["now"]["loads"], "load"), tried["now"]["cpu_ms"])
+    numbers += (several(tried["then"]["loads"], "load"), tried["then"]["cpu_ms"])
+    text = "tried here, against the doctor's own server: of %d requests, %s and %.0f ms of CPU; "
+    return (text + "with it %s and %.0f ms") % numbers
+
+
+def advice_on_trials(found):
+    """What trials ask for where nobody has seen the program at work."""
+    again = [row for row in judged_rows(found["loads"], found["program"]) if not row["error"]]
+    again = [row["client"] for row in again if sum(row["by_connection"]) >= 3 or row["by_call"]]
+    if again:
+        clients = " and ".join(again)
+        return [advise("run-it", clients=clients, program=found["program"] or "your_program.py")]
+    return []
+
+
+def advice_on_http(found):
+    http = found["http"]
+    old = [row for row in http["clients"] if str(row["version"]).startswith("HTTP/1")]
+    if http["offers"] != "h2" or not old or old[0]["error"]:
+        return []
+    ms = old[0]["ms"][1]
+    saves = "one by one, %d requests of %.0f ms take %.1f s; at once they wait for each other less"
+    return [advise("http2", saves % (100, ms, 100 * ms / 1000), **dict(old[0], url=http["url"]))]

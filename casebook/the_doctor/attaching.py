@@ -1,0 +1,133 @@
+"""A running process."""
+
+from __future__ import division, print_function
+
+import json
+import linecache
+import os
+import sys
+import time
+
+from .advice import chapter
+from .basis import Trouble, clock
+from .loads import LOADS
+from .words import readable, short, wrapped
+
+WAIT = "in urllib3's own wait for pyOpenSSL"
+#: What a look at a running process can find: (what, chapter, in words).
+SIGHTS = (
+    ("blocked", 7, "a greenlet " + WAIT + ", and the loop with it: %d looks"),
+    ("perhaps blocked", 7, "the main program " + WAIT + ": %d looks. If greenlets run beside it, "
+     "they stand still"),
+    ("loading", 12, "a load of certificates: %d looks"),
+)  # fmt: skip
+
+
+#: Of the looks that found the process at work, so many percent in a load are too many. (A look is
+#: no share of the CPU: of few looks only much can be told.)
+LOADING_FROM = 20
+
+
+def attach(pid, seconds, share):
+    """Where a running process stands, by py-spy: a dictionary with the looks, how many of them
+    found a greenlet blocked or a load under way, the stack that shows it, and the exit status."""
+    program = find_py_spy()
+    if program is None:
+        raise Trouble(
+            "py-spy is not here. `pip install py-spy`, then run this again, or look yourself: "
+            "`py-spy dump --pid %d`, a few times" % pid
+        )
+    looks, busy, loop, until = [], 0, has_gevent(pid), clock() + seconds
+    while clock() < until:
+        started, threads = clock(), stacks_of(program, pid)
+        if threads is None and looks:
+            break  # it has ended meanwhile
+        if threads is None:
+            raise Trouble("there is no process %d" % pid)
+        looks.append(dict((kind_of(each["frames"], loop), each["frames"]) for each in threads))
+        busy += any(each.get("active") for each in threads)
+        time.sleep(max(0, 0.1 - (clock() - started)))
+    seen = dict((what, sum(what in look for look in looks)) for what, _, _ in SIGHTS)
+    status = 2 if seen["perhaps blocked"] >= 2 else 0
+    loading = 100.0 * seen["loading"] / max(busy, seen["loading"], 1)
+    if seen["blocked"] >= 2 or (seen["loading"] >= 3 and loading > max(share, LOADING_FROM)):
+        status = 1  # one look alone may have met a wait of a millisecond
+    shown = [look[what] for what, _, _ in SIGHTS for look in looks if what in look] or [[]]
+    stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in shown[0]]
+    return dict(
+        pid=pid, gevent=loop, looks=len(looks), busy=busy, seen=seen, share_stated=share,
+        stack=stack[::-1], exit_status=status,
+    )  # fmt: skip
+
+
+def find_py_spy():
+    folders = [os.path.dirname(os.path.abspath(sys.executable or ""))]
+    folders += os.environ.get("PATH", "").split(os.pathsep)
+    paths = [os.path.join(folder, name) for folder in folders for name in ("py-spy", "py-spy.exe")]
+    return next((path for path in paths if os.access(path, os.X_OK)), None)
+
+
+def stacks_of(program, pid):
+    """The threads: "frames", innermost first, and "active". None for a process that is gone."""
+    import subprocess
+
+    command = [program, "dump", "--json", "--full-filenames", "--pid", str(pid)]
+    pipe = subprocess.PIPE
+    looking = subprocess.Popen(command, stdout=pipe, stderr=pipe)
+    out, said = looking.communicate()
+    if looking.returncode == 0:
+        return json.loads(out.decode("utf-8"))
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        if error.errno == 3:
+            return None
+    lines = [line for line in said.decode("utf-8", "replace").splitlines() if "rror:" in line]
+    raise Trouble(
+        "py-spy cannot read process %d (%s). It may need root: `sudo %s dump --pid %d`"
+        % (pid, "; ".join(lines)[:200] or "it gave no reason", program, pid)
+    )
+
+
+def has_gevent(pid):
+    """Whether a process has loaded gevent's compiled files; None where nobody can see."""
+    try:
+        with open("/proc/%d/maps" % pid) as maps:
+            return "/gevent/" in maps.read()
+    except (IOError, OSError):
+        return None
+
+
+def kind_of(frames, loop):
+    """What a stack (innermost first) is caught at, as in SIGHTS, or None.
+
+    A greenlet's stack begins with its own function. One that begins with a module is the main
+    program, and no greenlet perhaps; one that begins in `threading` blocks its own thread only.
+    """
+    files = [frame["filename"].replace("\\", "/") for frame in frames]
+    if not files:
+        return None
+    line = readable(linecache.getline(frames[0]["filename"], frames[0]["line"]))
+    if any(name in line for name in LOADS) or "load_default_certs" in line:
+        return "loading"
+    waits = files[0].endswith("urllib3/util/wait.py")
+    in_thread = files[-1].endswith(("/threading.py", "gevent/threadpool.py"))
+    below = any(name.endswith("urllib3/contrib/pyopenssl.py") for name in files)
+    if not (waits and below) or in_thread or loop is False:
+        return None
+    return "blocked" if loop and frames[-1]["name"] != "<module>" else "perhaps blocked"
+
+
+def attach_text(found):
+    loaded = {True: "loaded", False: "not loaded", None: "nobody can see whether it is loaded"}
+    lines = ["process %d, %d looks" % (found["pid"], found["looks"])]
+    lines.append("  gevent: %s" % loaded[found["gevent"]])
+    for what, _, words in SIGHTS:
+        if found["seen"][what] or what != "perhaps blocked":
+            lines.append(wrapped(words % found["seen"][what]))
+    if found["stack"]:
+        lines.append("  the stack that shows it, the innermost call last:")
+        lines += ["    " + line for line in found["stack"]]
+    numbers = set(number for what, number, _ in SIGHTS if found["seen"][what])
+    lines += ["  " + chapter(number) for number in sorted(numbers)]
+    return "\n".join(lines + ["exit status %d" % found["exit_status"]]) + "\n"

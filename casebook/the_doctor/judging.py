@@ -1,0 +1,86 @@
+"""Judging."""
+
+from __future__ import division, print_function
+
+from .advice import (
+    advice_on_asyncio,
+    advice_on_counts,
+    advice_on_http,
+    advice_on_loop,
+    advice_on_trials,
+)
+from .basis import (
+    BLOCKED,
+    CANNOT_TELL,
+    DOES_NOT_APPLY,
+    FREE,
+    ONCE,
+    REPEATED,
+    STATUS,
+    UNCOUNTED,
+    UNPATCHED,
+    UNSEEN,
+)
+from .counts import verdict_on
+from .probes import KNOWN
+
+#: What `--fail-on` knows: the question whose worst answer it is.
+FAILS = {"blocked": "event loop", "loads": "certificate loads"}
+#: A loop that was kept from others for so long in all was blocked.
+LOOP_BLOCKED_FROM_S = 0.1
+
+
+def judge(found, spec):
+    """Add verdicts, advice, the exit status and what it rests on to what was found.
+
+    Only a run has "counts"; without, the loads are advice, and the exit status says nothing of
+    them.
+    """
+    counts, advice = found.get("counts"), advice_on_loop(found)
+    found = dict(found, known_to_the_doctor=sorted(set(KNOWN.values())))
+    if counts:
+        loop = worst([judge_loop(found), judge_asyncio(counts)])
+        loads = verdict_on(counts, spec["share"])
+        if judge_asyncio(counts) == BLOCKED:
+            advice.append(advice_on_asyncio(found))
+        advice += advice_on_counts(found)
+    else:
+        loop, loads = judge_loop(found), UNCOUNTED if found["known"] else UNSEEN
+        advice += advice_on_trials(found)
+    told = {"blocked": STATUS.get(loop, 0), "loads": STATUS.get(loads, 0)}
+    told = [told[name] for name in spec["fail_on"]]
+    if counts and found["ended"]["raised"]:
+        told.append(2)
+    status = 1 if 1 in told else max(told)
+    return dict(
+        found, verdicts={"event loop": loop, "certificate loads": loads},
+        advice=advice + advice_on_http(found), share_stated=spec["share"], exit_status=status,
+    )  # fmt: skip
+
+
+def judge_loop(found):
+    if found.get("untried"):
+        return CANNOT_TELL
+    verdicts = [row["verdict"] for row in found["clients"]]
+    if verdicts and not found["clients"][0]["imported"]:
+        # A stand-in for a client that may come later: nothing of the program's was seen to block.
+        stands_for = {UNPATCHED: DOES_NOT_APPLY, BLOCKED: CANNOT_TELL}
+    else:
+        # With nothing patched, greenlets that fetch block the loop; whether there are any is told
+        # by who imported gevent: the program, or a library that may leave it alone.
+        used = found["loop"] and found["loop"]["used"]
+        stands_for = {UNPATCHED: BLOCKED if used else CANNOT_TELL}
+    return worst([stands_for.get(verdict, verdict) for verdict in verdicts])
+
+
+def judge_asyncio(counts):
+    """BLOCKED where clients that do not await kept others waiting, FREE where connections were made
+    under a loop and did not."""
+    if counts["blocked"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
+        return BLOCKED
+    return FREE if counts["under_loop"] else DOES_NOT_APPLY
+
+
+def worst(verdicts):
+    order = (BLOCKED, REPEATED, CANNOT_TELL, UNSEEN, FREE, ONCE, UNCOUNTED, DOES_NOT_APPLY)
+    return min(verdicts or [DOES_NOT_APPLY], key=order.index)

@@ -1,0 +1,82 @@
+"""What the imports left behind."""
+
+from __future__ import division, print_function
+
+import os
+import sys
+
+from .words import readable
+
+#: What a report names the provider of: (what, module, attribute).
+PROVIDED = (
+    ("socket.socket", "socket", "socket"),
+    ("ssl.SSLContext", "ssl", "SSLContext"),
+    ("urllib3's SSLContext", "urllib3.util.ssl_", "SSLContext"),
+    ("select.poll", "select", "poll"),
+    ("pyOpenSSL's Connection", "OpenSSL.SSL", "Connection"),
+)
+
+
+def provides():
+    rows = []
+    for what, module, attribute in PROVIDED:
+        if loaded(module):
+            found = getattr(loaded(module), attribute, None)
+            by = "nobody: it is gone" if found is None else provider(found)
+            rows.append({"name": what, "by": by, "class": found and readable(found)})
+    return rows
+
+
+def provider(value):
+    """Who made a class or function: gevent, eventlet, pyOpenSSL, the standard library, a module."""
+    module = str(getattr(value, "__module__", "") or "")
+    first = module.split(".")[0]
+    if "contrib.pyopenssl" in module or first == "OpenSSL":
+        return "pyOpenSSL"
+    if first in ("ssl", "_ssl", "socket", "_socket", "select"):
+        return "the standard library"
+    return first or "unknown"
+
+
+#: A module that is there already, or None. (A None in sys.modules forbids its import.)
+loaded = sys.modules.get
+
+
+def bring(module):
+    """Import a library that the program has not; whether it is there."""
+    try:
+        __import__(module)
+        return True
+    except Exception:
+        return False
+
+
+def urllib3_module(name):
+    return loaded("urllib3." + name) or loaded("requests.packages.urllib3." + name)
+
+
+def injected():
+    """Whether urllib3 makes its contexts with pyOpenSSL for everybody."""
+    context = getattr(urllib3_module("util.ssl_"), "SSLContext", None)
+    return str(getattr(context, "__module__", "")).endswith("contrib.pyopenssl")
+
+
+def openssl():
+    import ssl
+
+    found = {"ssl": ssl.OPENSSL_VERSION, "pyOpenSSL": None}
+    pyopenssl = loaded("OpenSSL.SSL")
+    if pyopenssl:
+        version = getattr(pyopenssl, "OpenSSL_version", None) or pyopenssl.SSLeay_version
+        found["pyOpenSSL"] = version(0).decode("ascii")  # 0: SSLEAY_VERSION
+    found["loads"] = found["pyOpenSSL"] if injected() else found["ssl"]
+    return found
+
+
+def is_library(path):
+    library = os.path.dirname(os.path.abspath(os.__file__))
+    return "site-packages" in path or "dist-packages" in path or path.startswith(library)
+
+
+def is_installed(package):
+    return any(os.path.isdir(os.path.join(folder or ".", package)) for folder in sys.path)

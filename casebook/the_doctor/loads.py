@@ -1,0 +1,169 @@
+"""2. What do certificate loads cost?."""
+
+from __future__ import division, print_function
+
+import linecache
+import os
+import sys
+
+from .basis import OWN_FILE, TURNS, clock, cpu_clock
+from .clients import WAYS, own_adapters, topmost
+from .left_behind import bring, is_library, loaded
+from .words import readable, short, told
+
+LOADS = ("load_verify_locations", "set_default_verify_paths")
+
+
+class Watch(object):
+    """Notes the processor milliseconds of each load of certificates, and where pyOpenSSL is
+    injected, while in a `with` block.
+
+    A profile function, so that nothing is replaced: to wrap a class of `ssl` one has to import it.
+    Imports take about twice as long under it; a load, which is one call, does not.
+    """
+
+    def __init__(self):
+        self.loads, self.injections, self._depth = [], [], 0
+        names = ("no_proxy", "NO_PROXY")
+        self.environ = dict((name, os.environ[name]) for name in names if name in os.environ)
+
+    def __enter__(self):
+        self._before = sys.getprofile()
+        sys.setprofile(self._see)
+        return self
+
+    def __exit__(self, *_):
+        sys.setprofile(self._before)
+
+    def _see(self, frame, event, arg):
+        if event.startswith("c_"):
+            name = getattr(arg, "__name__", None)
+            is_load = name in LOADS
+        else:
+            name = frame.f_code.co_name
+            # pyOpenSSL's are Python functions, and its default falls back to the other.
+            is_load = name in LOADS and frame.f_globals.get("__name__") == "OpenSSL.SSL"
+            if event == "call" and name == "inject_into_urllib3":
+                self.injections.append(caller(frame.f_back))
+        if is_load and event.endswith("call"):
+            self._depth += 1
+            if self._depth == 1:
+                self._began = cpu_clock()
+        elif is_load:
+            self._depth -= 1
+            if self._depth == 0:
+                self.loads.append(1000 * (cpu_clock() - self._began))
+
+
+def caller(frame):
+    """{"file", "line", "text", "from"} of who calls; from: the program's own line above it."""
+    path, line = frame.f_code.co_filename, frame.f_lineno
+    who = {"file": short(path), "line": line, "from": None}
+    who["text"] = readable(linecache.getline(path, line)).strip()
+    while frame is not None and frame.f_code.co_filename != OWN_FILE:
+        path = frame.f_code.co_filename
+        if not path.startswith("<") and not is_library(path):
+            who["from"] = "%s:%d" % (short(path), frame.f_lineno)
+            break
+        frame = frame.f_back
+    return who
+
+
+def loads_of(work):
+    """(the processor milliseconds of each load, the error or None) of one piece of work."""
+    error = None
+    with Watch() as watch:
+        try:
+            work()
+        except Exception as caught:
+            error = caught
+    return watch.loads, error
+
+
+def count_loads(way, server):
+    """How often certificates are loaded by three connections of one session, and by one call
+    without a session: {"client", "by_connection", "made", "by_call", "error"}.
+
+    The connections are made with the trust that the library has by default, so they end at the
+    certificate of the doctor's server, after the loads. (One that does not verify gets an answer.)
+    """
+    row = {"client": way.name, "by_connection": [], "by_call": None, "error": None, "each_ms": []}
+    url = server.url("https", 0, "last" + server.new_trial())
+    with Watch() as watch:
+        session = way.session()
+    row["made"] = len(watch.loads)
+    for _ in range(3):
+        loads, error = loads_of(lambda: session.ask(url))
+        row["by_connection"].append(len(loads))
+        row["each_ms"] += [round(ms, 3) for ms in loads]
+        if error and "certificate verify failed" not in told(error).lower():
+            row["error"] = row["error"] or told(error)
+    session.close()
+    if way.once:
+        row["by_call"] = len(loads_of(lambda: loaded(way.module).get(url))[0])
+    return row
+
+
+def check_loads(server, imported, watch, until):
+    """One row of `count_loads` for each client that is here. What the program did not import comes
+    last, in our own process alone, and if there is time."""
+    rows, known = [], [way for way in own_adapters() if way.adapter]
+    known += sorted(WAYS, key=lambda way: way.module not in imported)
+    for way in known:
+        its_own = way.module in imported
+        if not its_own and (not watch or (imported and clock() > until)):
+            continue
+        with Watch() as importing:
+            if not bring(way.module):
+                continue
+        try:
+            row = count_loads(way, server)
+        except Exception as error:
+            row = {"client": way.name, "error": told(error), "by_call": None}
+        row.update(imported=its_own, adapter=way.adapter, at_import=len(importing.loads))
+        rows.append(row)
+    return rows
+
+
+def judged_rows(rows, program):
+    """The rows of loads that count: of the clients that the program imported, or, where no program
+    was named, of requests. A session's own adapter counts for requests as a whole."""
+    own = [row for row in rows if row["imported"]]
+    if not program:
+        own = own or [row for row in rows if row["client"] == "requests"]
+    own = [row for row in own if not (row["adapter"] and row["error"])]
+    names = topmost([row["client"] for row in own])
+    stock = "requests" if any(row["adapter"] for row in own) else None
+    return [row for row in own if row["client"] in names and row["client"] != stock]
+
+
+def bounds(values):
+    """[least, most] without the very least and the very most: of eleven values those two have the
+    median between them with a certainty of 98.8 %, whatever the noise looks like. Of fewer, all."""
+    values = sorted(values)[1:-1] if len(values) >= TURNS else sorted(values)
+    return [round(values[0], 2), round(values[-1], 2)]
+
+
+def certificates_of_a_load():
+    """How many there are where verify=True means a file; None where it means the system's."""
+    try:
+        variables = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE") if loaded("requests") else ()
+        paths = [os.environ[name] for name in variables if os.environ.get(name)]
+        known = [getattr(loaded(name), "certs", None) for name in ("requests", "niquests")]
+        paths += [each.where() for each in known + [loaded("certifi")] if each]
+        with open(paths[0], "rb") as file:
+            return file.read().count(b"BEGIN CERTIFICATE")
+    except Exception:
+        return None
+
+
+def cost_of_a_load(found, watch):
+    """[least, most] milliseconds of one load, as the program or the clients here do it; if none of
+    them does, into a new context of the standard library's."""
+    import ssl
+
+    spent = [ms for row in found["loads"] if row["imported"] for ms in row.get("each_ms", ())]
+    spent = spent or (watch.loads if watch else [])
+    spent = spent or [ms for row in found["loads"] for ms in row.get("each_ms", ())]
+    spent = spent or loads_of(lambda: [ssl.create_default_context() for _ in range(TURNS)])[0]
+    return bounds(spent) if spent else None

@@ -1,0 +1,503 @@
+"""What the program does in `ssl`, noted while it runs.
+
+Every event is a dictionary that is given to one function, `note`: in a run it writes a line of
+JSON to a file, which is still there when the program is killed. Nothing is imported for it: a
+module is probed when the program has imported it. What the program gets, and what it raises, is as
+without.
+
+Events, by "is": context (c), load (c, ms, trust, who), begin and end of a handshake (h, c, ok,
+loop), request (c, where http.client tells), session (of requests), block (s, waiting, who),
+injection (where), loop (name). c and h are numbers of contexts and connections; who is what
+`callers` tells. Each has the "pid" of its process, and "cpu", the milliseconds that this has used.
+"""
+
+from __future__ import division, print_function
+
+import os
+import sys
+import time
+import weakref
+
+from .basis import OWN_FILE, PY2, clock
+from .counts import counted
+from .left_behind import is_library
+from .loads import caller
+from .words import readable, short
+
+#: The clients that the doctor knows, as their packages are called.
+KNOWN = {
+    "requests": "requests", "niquests": "niquests", "urllib3": "urllib3",
+    "urllib3_future": "niquests", "httpx": "httpx", "httpcore": "httpx", "httpx2": "httpx2",
+    "httpcore2": "httpx2", "aiohttp": "aiohttp", "botocore": "botocore", "httplib2": "httplib2",
+    "tornado": "tornado", "geventhttpclient": "geventhttpclient", "http": "http.client",
+    "httplib": "http.client", "urllib": "urlopen", "urllib2": "urlopen",
+}  # fmt: skip
+#: Between a client and what it calls stand these.
+BETWEEN = (
+    "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
+    "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
+)
+#: A wait that is shorter harms nobody.
+BLOCKS_FROM_S = 0.02
+
+
+class Probes(object):
+    """Everything that is noted of one process, and of those that it forks.
+
+    note: what is given each event.
+    """
+
+    def __init__(self, note):
+        self.give, self.numbers, self.count = note, {}, 0
+        self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
+        self.undo = []
+
+    # ------------------------------------------------------------------ what is noted, and of what
+
+    def note(self, what, **values):
+        try:
+            self.give(dict(values, **{"is": what, "pid": os.getpid(), "cpu": process_ms()}))
+        except Exception:  # a full disk, an interpreter that ends: no business of the program's
+            pass
+
+    def number(self, thing):
+        """A number that no other context or connection of this process has had."""
+        kept = self.numbers.get(id(thing))
+        if kept is not None and kept[0]() is thing:
+            return kept[1]
+        self.count += 1
+        try:
+            self.numbers[id(thing)] = weakref.ref(thing), self.count
+        except TypeError:
+            self.numbers[id(thing)] = (lambda: thing), self.count
+        return self.count
+
+    def callers(self, frame):
+        """{"client", "through", "at"} of a call: the client that made it, the library that the
+        program's own code called, and the line of the program's own code; None for what nobody
+        can tell."""
+        client, first, through, at, depth = None, None, None, None, 0
+        inner = True
+        while frame is not None and depth < 200:
+            depth += 1
+            code, name = frame.f_code, str(frame.f_globals.get("__name__") or "")
+            frame_line, frame, path = frame.f_lineno, frame.f_back, code.co_filename
+            package = name.partition(".")[0]
+            if path == OWN_FILE or path.startswith("<frozen"):
+                continue
+            if inner and package in KNOWN:
+                client = KNOWN[package]
+            elif inner and client and package not in BETWEEN:
+                inner = False
+            if path not in self.files:
+                packages = "site-packages" in path or "dist-packages" in path
+                library = path.startswith("<") or is_library(path) or package in BETWEEN
+                self.files[path] = library, packages
+            library, packages = self.files[path]
+            if library:
+                if package not in BETWEEN:
+                    first, through = first or package, package if packages else through
+                continue
+            at = "%s:%d" % (short(path), frame_line)
+            break
+        return {"client": client or first, "through": through, "at": at}
+
+    # -------------------------------------------------------------------------- contexts and loads
+
+    def contexts(self, kind):
+        """Note the contexts of a class that are made."""
+        make, probes = kind.__new__, self
+
+        def __new__(cls, *args, **kwargs):
+            context = make(cls, *args, **kwargs)
+            if probes.active:
+                who = probes.callers(sys._getframe(1))
+                probes.note("context", c=probes.number(context), who=who)
+            return context
+
+        self.put(kind, "__new__", staticmethod(__new__))
+
+    def loads(self, kind):
+        """Note the certificates that are loaded into contexts of a class. load_default_certs is
+        Python code that ends in one of these two."""
+        for name in ("load_verify_locations", "set_default_verify_paths"):
+            self.put(kind, name, self.loading(name, getattr(kind, name)))
+
+    def loading(self, name, function):
+        probes = self
+
+        def load(context, *args, **kwargs):
+            thread = "load", ident()
+            if not probes.active or thread in probes.busy:
+                return function(context, *args, **kwargs)
+            probes.busy.add(thread)
+            started, ok = thread_ms(), False
+            try:
+                done = function(context, *args, **kwargs)
+                ok = True
+                return done
+            finally:
+                ms = thread_ms() - started
+                probes.busy.discard(thread)
+                if ok:
+                    probes.loaded(context, name, args, kwargs, ms, sys._getframe(1))
+
+        return named(load, function)
+
+    def loaded(self, context, name, args, kwargs, ms, frame):
+        trust = trust_of(name, args, kwargs)
+        try:
+            held = context.cert_store_stats()["x509"]
+        except Exception:
+            held = None
+        # A folder is read later, one file at a time, and a place where nothing is costs nothing.
+        if held == 0 or (held is None and ms < 0.5) or trust is None:
+            return
+        who = self.callers(frame)
+        self.note("load", c=self.number(context), ms=round(ms, 3), trust=trust, who=who)
+
+    # --------------------------------------------------------------------------------- handshakes
+
+    def handshakes(self, kind):
+        """Note the handshakes of a class of connections; only those of clients."""
+        function, probes = kind.do_handshake, self
+
+        def do_handshake(connection, *args, **kwargs):
+            if not probes.active or is_server(connection):
+                return function(connection, *args, **kwargs)
+            number = probes.begun(connection)
+            try:
+                done = function(connection, *args, **kwargs)
+            except Exception as error:
+                if not type(error).__name__.startswith(("SSLWant", "Want")):
+                    probes.ended(connection, number, False)
+                raise
+            except BaseException:  # a greenlet's time-out, or the user's Ctrl-C
+                probes.ended(connection, number, False)
+                raise
+            probes.ended(connection, number, True)
+            return done
+
+        self.put(kind, "do_handshake", named(do_handshake, function))
+
+    def begun(self, connection):
+        number = self.number(connection)
+        if number not in self.under_way:
+            context = getattr(connection, "context", None)
+            if context is None and hasattr(connection, "get_context"):
+                context = connection.get_context()
+            self.under_way[number] = True
+            who = self.callers(sys._getframe(2))
+            of = None if context is None else self.number(context)
+            self.note("begin", h=number, c=of, who=who, loop=running_loop() is not None)
+        return number
+
+    def ended(self, connection, number, ok):
+        self.under_way.pop(number, None)
+        self.note("end", h=number, ok=ok)
+        if ok and len(self.numbers) > 10000:
+            gone = [each for each, (alive, _) in list(self.numbers.items()) if alive() is None]
+            for each in gone:
+                self.numbers.pop(each, None)
+
+    # ------------------------------------------------------------------- waits under a running loop
+
+    def waits(self, kind, name):
+        """Note how long a function that waits kept a running asyncio loop from everything else."""
+        function, probes = getattr(kind, name), self
+
+        def wait(*args, **kwargs):
+            loop = running_loop()
+            thread = "wait", ident()
+            if loop is None or not probes.active or thread in probes.busy:
+                return function(*args, **kwargs)
+            allowed = getattr(args[0], "gettimeout", None)
+            if allowed and allowed() == 0:  # it asks, and does not wait
+                return function(*args, **kwargs)
+            probes.busy.add(thread)
+            started, busy_ms = clock(), thread_ms()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                waited_s = clock() - started - (thread_ms() - busy_ms) / 1000
+                probes.busy.discard(thread)
+                if waited_s >= BLOCKS_FROM_S:
+                    who = probes.callers(sys._getframe(1))
+                    others = others_wait(loop)
+                    probes.note("block", s=round(waited_s, 4), waiting=others, who=who)
+
+        self.put(kind, name, named(wait, function))
+
+    # ------------------------------------------------------------------------ when they are put in
+
+    def put(self, kind, name, value):
+        own = vars(kind).get(name)
+        setattr(kind, name, value)
+        self.undo.append((kind, name, own))
+
+    def remove(self):
+        """Take all probes out again, and note nothing more."""
+        self.active = False
+        for kind, name, own in reversed(self.undo):
+            if own is None:
+                delattr(kind, name)
+            else:
+                setattr(kind, name, own)
+        sys.meta_path[:] = [each for each in sys.meta_path if each is not self]
+        self.undo = []
+
+    def install(self):
+        """Put the probes into what is imported already, and into the rest when it comes."""
+        for name in PROBED:
+            if sys.modules.get(name) is not None:
+                self.probe(name, sys.modules[name])
+        sys.meta_path.insert(0, self)
+        return self
+
+    def probe(self, name, module):
+        try:
+            PROBED[name](self, module)
+        except Exception as error:  # a module that only has the name of the one that is meant
+            self.note("unprobed", module=name, why=readable(error))
+
+    def find_spec(self, name, path=None, target=None):
+        """The spec of a module that is to be probed once it is imported; of others, none."""
+        if name not in PROBED:
+            return None
+        for finder in list(sys.meta_path):
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is None:
+                continue
+            self.watch(spec.loader, name)
+            return spec
+        return None
+
+    def watch(self, loader, name):
+        """Have a module probed when its loader has executed it."""
+        execute = getattr(loader, "exec_module", None)
+
+        def exec_module(module):
+            execute(module)
+            if module.__name__ == name:
+                self.probe(name, module)
+
+        if execute is not None:
+            try:
+                loader.exec_module = exec_module
+            except AttributeError:
+                pass
+
+    if PY2:
+
+        def find_module(self, name, path=None):
+            return self if name in PROBED and ("import", name) not in self.busy else None
+
+        def load_module(self, name):
+            self.busy.add(("import", name))
+            try:
+                __import__(name)
+            finally:
+                self.busy.discard(("import", name))
+            self.probe(name, sys.modules[name])
+            return sys.modules[name]
+
+
+class counting(object):
+    """Counts what happens in this process in a `with` block, in all its threads: `counts`, as
+    `counted` has them, and loads, handshakes, connections and contexts by their names."""
+
+    def __enter__(self):
+        self._events = []
+        self._probes = Probes(self._events.append)
+        self._probes.note("start")
+        self._probes.install()
+        return self
+
+    def __exit__(self, *_):
+        self._probes.note("exit")
+        self._probes.remove()
+
+    @property
+    def counts(self):
+        return counted(list(self._events))
+
+    def __getattr__(self, name):
+        if name in ("loads", "handshakes", "connections", "contexts"):
+            return self.counts[name]
+        raise AttributeError(name)
+
+
+def probe_ssl(probes, ssl):
+    # gevent's and truststore's stand on the first class that calls itself so.
+    kind = [each for each in ssl.SSLContext.__mro__ if each.__module__ == "ssl"][-1]
+    probes.contexts(kind)
+    probes.loads(kind)
+    if hasattr(ssl, "SSLObject"):
+        probes.handshakes(ssl.SSLObject)
+    if not hasattr(ssl, "SSLObject") or sys.version_info >= (3, 7):  # else through SSLObject too
+        probes.handshakes(ssl.SSLSocket)
+    if not PY2:
+        probes.waits(ssl.SSLSocket, "read")
+        probes.waits(ssl.SSLSocket, "do_handshake")
+
+
+def probe_gevent(probes, module):
+    kind = getattr(module, "SSLSocket", None)
+    if kind is not None and "do_handshake" in vars(kind) and kind.__module__ == module.__name__:
+        if PY2 or sys.version_info >= (3, 7):
+            probes.handshakes(kind)
+
+
+def probe_pyopenssl(probes, module):
+    make, kind = module.Context.__init__, module.Context
+
+    def __init__(context, *args, **kwargs):
+        make(context, *args, **kwargs)
+        if probes.active:
+            who = probes.callers(sys._getframe(1))
+            probes.note("context", c=probes.number(context), who=who)
+
+    probes.put(kind, "__init__", __init__)
+    probes.loads(kind)
+    probes.handshakes(module.Connection)
+
+
+def probe_sessions(probes, module):
+    make = module.Session.__init__
+
+    def __init__(session, *args, **kwargs):
+        make(session, *args, **kwargs)
+        if probes.active:
+            probes.note("session")
+
+    probes.put(module.Session, "__init__", named(__init__, make))
+
+
+def probe_loop(probes, module):
+    probes.note("loop", name=module.__name__.partition(".")[0])
+
+
+def probe_injection(probes, module):
+    inject = module.inject_into_urllib3
+
+    def inject_into_urllib3():
+        probes.note("injection", where=caller(sys._getframe(1)))
+        return inject()
+
+    module.inject_into_urllib3 = named(inject_into_urllib3, inject)
+
+
+def probe_http(probes, module):
+    answered = module.HTTPConnection.getresponse
+
+    def getresponse(connection, *args, **kwargs):
+        # Before the answer: with it goes the connection that is not kept.
+        context = getattr(getattr(connection, "sock", None), "context", None)
+        if context is not None and probes.active:
+            probes.note("request", c=probes.number(context))
+        return answered(connection, *args, **kwargs)
+
+    probes.put(module.HTTPConnection, "getresponse", named(getresponse, answered))
+    if not PY2:
+        probes.waits(module.HTTPConnection, "getresponse")
+
+
+#: What is probed, and how.
+PROBED = {
+    "ssl": probe_ssl, "OpenSSL.SSL": probe_pyopenssl, "http.client": probe_http,
+    "httplib": probe_http,
+    "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
+    "requests.sessions": probe_sessions, "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
+    "urllib3.contrib.pyopenssl": probe_injection,
+    "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
+}  # fmt: skip
+
+
+def named(wrapper, function):
+    """The wrapper, with the name and the text of what it stands for."""
+    for name in ("__name__", "__doc__", "__qualname__", "__module__"):
+        try:
+            setattr(wrapper, name, getattr(function, name))
+        except (AttributeError, TypeError):
+            pass
+    return wrapper
+
+
+def trust_of(name, args, kwargs):
+    """What is loaded, so that the same is told from another: a file's path, "system", or a digest
+    of what was given in memory. None for a folder alone, which is read later."""
+    if name == "set_default_verify_paths":
+        return "system"
+    values = dict(kwargs)
+    for key, value in zip(("cafile", "capath", "cadata"), args):
+        values[key] = value
+    if values.get("cafile"):
+        path = values["cafile"]
+        path = path.decode("utf-8", "replace") if hasattr(path, "decode") else path
+        return os.path.realpath(str(path))
+    if values.get("cadata"):
+        return "data %x" % (hash(values["cadata"]) & 0xFFFFFFFF)
+    return None
+
+
+def is_server(connection):
+    side = getattr(connection, "server_side", None)
+    if side is None and hasattr(connection, "_sslobj"):
+        side = getattr(connection._sslobj, "server_side", False)
+    if side is None:  # pyOpenSSL tells by its state
+        state = getattr(connection, "get_state_string", lambda: b"")()
+        side = b"accept" in state.lower() or b"server" in state.lower()
+    return bool(side)
+
+
+def running_loop():
+    running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+    return running and running()
+
+
+def others_wait(loop):
+    """Whether anything else waits for an asyncio loop now: a callback, a timer that is due, or a
+    socket. Of a loop that does not tell: whether there are other tasks than one and its awaiter."""
+    try:
+        timers = loop._scheduled
+        due = bool(timers) and timers[0].when() <= loop.time()
+        return bool(loop._ready) or due or bool(loop._selector.select(0))
+    except Exception:
+        all_tasks = getattr(sys.modules["asyncio"], "all_tasks", None)
+        return bool(all_tasks) and len(all_tasks(loop)) > 2
+
+
+def ident():
+    thread = sys.modules.get("_thread") or sys.modules.get("thread")
+    return thread.get_ident()
+
+
+def make_clocks():
+    """(processor milliseconds of this process, of this thread), as functions."""
+    try:
+        import resource
+    except ImportError:
+        resource = None
+
+    def process():
+        if resource is None:
+            return 1000 * sum(os.times()[:2])
+        used = resource.getrusage(0)
+        return 1000 * (used.ru_utime + used.ru_stime)
+
+    if hasattr(time, "thread_time"):
+        return process, lambda: 1000 * time.thread_time()
+
+    def thread():
+        try:
+            used = resource.getrusage(1)  # RUSAGE_THREAD, which has no name in old Pythons
+        except Exception:
+            return process()
+        return 1000 * (used.ru_utime + used.ru_stime)
+
+    return process, thread
+
+
+process_ms, thread_ms = make_clocks()

@@ -1,0 +1,200 @@
+"""The report."""
+
+from __future__ import division, print_function
+
+import re
+
+from .advice import injected_by
+from .basis import BLOCKED, DOES_NOT_APPLY, FREE, ONCE, REPEATED, UNSEEN
+from .words import several, span, times, wrapped
+
+
+def text_of(report, colour):
+    """The report as people read it."""
+
+    def bold(text, code=1):
+        return "\033[%sm%s\033[0m" % (code, text) if colour else text
+
+    def question(text, about):
+        verdict = report["verdicts"][about]
+        code = {BLOCKED: 31, REPEATED: 31, FREE: 32, ONCE: 32}.get(verdict, 33)
+        return "%s  %s" % (bold(text), bold(verdict.upper(), "1;%d" % code))
+
+    program = report["program"] or "nothing (no program was named)"
+    if report["program"] and "imported_s" in report:
+        program += ", imported in %.1f s" % report["imported_s"]
+    how = "run" if "counts" in report else "examined"
+    examined = (report["python"], report["openssl"]["ssl"], how, program)
+    providers = ["  %(name)-24s %(by)s" % row for row in report["provides"]]
+    injections = [wrapped(injected_by(each) + ".") for each in report["injections"]]
+    to_change = "What to change" if report["advice"] else "Nothing to change."
+    parts = [
+        ("Python %s, %s\n%s: %s\n" % examined, providers + injections),
+        (question("1. Does a TLS read block the event loop?", "event loop"), loop_lines(report)),
+        (question("2. What do certificate loads cost?", "certificate loads"), load_lines(report)),
+        (bold("3. Which HTTP?"), http_lines(report["http"])),
+        (bold(to_change), advice_lines(report["advice"])),
+        ("exit status %d" % report["exit_status"], []),
+    ]
+    return "\n\n".join("\n".join([head] + list(lines)) for head, lines in parts) + "\n"
+
+
+NO_LOOP = (
+    "There is neither gevent nor eventlet in this process: a blocking read stops its own thread "
+    "only. (Under asyncio every client without await blocks the loop, by design.) What can apply "
+    "are the loads, below."
+)
+TRIAL = (
+    "%(requests)d requests of %(delay_s).1f s in %(wall_s).2f s (effective concurrency "
+    "%(effective_concurrency).2f), at most %(peak_in_flight)d at once; the heartbeat missed "
+    "%(longest_gap_s).2f s"
+)
+
+
+def loop_lines(report):
+    counts = report.get("counts")
+    if counts and (counts["under_loop"] or counts["blocked"]["times"]):
+        for line in asyncio_lines(counts):
+            yield line
+    elif report["loop"] is None:
+        text = NO_LOOP
+        if not report["program"]:
+            text += " To see your program, name what does its imports: doctor.py -- module"
+            if report["loops_installed"]:
+                text += " (%s is installed here)" % " and ".join(report["loops_installed"])
+        yield wrapped(text)
+    for row in report["clients"]:
+        why = " (%s)" % row["error"] if row["error"] else ""
+        yield wrapped("%s: %s%s" % (row["client"], row["verdict"], why))
+        for scheme in ("https", "http"):
+            for each in (row[scheme] or {}).get("trials", []):
+                yield wrapped(TRIAL % each, "    %-6s" % scheme)
+    for row in report["cures"]:
+        if row["wall_s"] is not None:
+            yield wrapped("tried here: %(cure)s, %(verdict)s in %(wall_s).2f s" % row)
+    if report.get("untried"):
+        text = "%s was loaded, and could not be tried: %s. In a worker, call doctor.inside()."
+        yield wrapped(text % (report["loop"]["name"], report["untried"]))
+    elif report["loop"] and report["verdicts"]["event loop"] == DOES_NOT_APPLY:
+        yield wrapped("%s has patched nothing here." % report["loop"]["name"])
+
+
+def asyncio_lines(counts):
+    blocked = counts["blocked"]
+    connections = several(counts["under_loop"], "connection")
+    yield wrapped("asyncio: %s made under a running loop" % connections)
+    if blocked["times"]:
+        text = "asyncio: its loop was blocked %s by a client that does not await, for %.2f s, and "
+        text += "others waited for %.2f s of that"
+        yield wrapped(text % (times(blocked["times"]), blocked["s"], blocked["waiting_s"]))
+        for place, number in blocked["at"][:5]:
+            yield wrapped("%s, %s" % (place, times(number)), "    ")
+
+
+def count_lines(report):
+    """What a run counted, as lines."""
+    counts = report["counts"]
+    if counts["connections"] == 0:
+        yield wrapped(
+            "No TLS connection was made through ssl or pyOpenSSL, so there is nothing to tell. The "
+            "doctor knows %s; what brings its own TLS (pycurl, grpc) it cannot see."
+            % ", ".join(report["known_to_the_doctor"])
+        )
+    elif counts["handshakes"] == 0:
+        yield wrapped("None of %s came through." % several(counts["connections"], "handshake"))
+    numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
+    text = "%s for %s; %d needed. " % (numbers + (counts["needed"],))
+    if counts["loads"]:
+        text += "The others cost %.0f ms of CPU, %.1f %% of the program's %.0f ms. " % (
+            counts["spare_ms"], counts["share"], counts["cpu_ms"])  # fmt: skip
+    text += "%s, at most %d under way at once, in %s; %s made." % (
+        several(counts["handshakes"], "handshake"), counts["peak"],
+        several(counts["processes"], "process").replace("processs", "processes"),
+        several(counts["contexts"], "context"),
+    )  # fmt: skip
+    yield wrapped(text)
+    for row in counts["clients"]:
+        name = row["client"] or "the program"
+        if row["through"] not in (None, row["client"]):
+            name += " (for %s)" % row["through"]
+        numbers = [several(row[key + "s"], key) for key in ("load", "connection", "context")]
+        text = "%s: %s, %s, %s" % tuple([name] + numbers)
+        text += ", at %s" % row["at"][0][0] if row["at"] else ""
+        yield wrapped(text)
+    ended = report["ended"]
+    if ended["raised"] or ended["why"] or ended["status"]:
+        why = ended["raised"] or ended["why"] or "exit status %s" % ended["status"]
+        yield wrapped("The program ended early or badly (%s): so far is what was counted." % why)
+    for why in counts["uncounted"] + counts["unprobed"]:
+        yield wrapped("Not all was counted: %s" % why)
+
+
+def load_lines(report):
+    if "counts" in report:
+        for line in count_lines(report):
+            yield line
+        return
+    size = report["certificates"]
+    if report["verdicts"]["certificate loads"] == UNSEEN:
+        known = ", ".join(report["known_to_the_doctor"])
+        yield wrapped("None of the clients is imported that the doctor knows: %s." % known)
+    else:
+        text = "Imports alone tell nothing of it: doctor.py run -- ... counts, in your program."
+        yield wrapped(text)
+    if report["load_ms"]:
+        of = "%d certificates" % size if size else "the default certificates"
+        yield wrapped("one load of %s takes %s ms CPU" % (of, span(report["load_ms"])))
+    if report["loads_at_import"]:
+        yield wrapped("loads while the program was imported: %d" % report["loads_at_import"])
+    for row in report["loads"]:
+        name = row["client"] + ("" if row["imported"] else " (installed, not imported)")
+        if row["error"]:
+            yield wrapped("%s: not counted (%s)" % (name, row["error"]))
+            continue
+        counts = ", ".join(str(each) for each in row["by_connection"])
+        text = "tried: %s, loads by three connections of one session: %s" % (name, counts)
+        text += "; when it is made: %(made)d" % row if row["made"] else ""
+        text += "; when %(client)s is imported: %(at_import)d" % row if row["at_import"] else ""
+        text += "; by one %(client)s.get: %(by_call)d" % row if row["by_call"] is not None else ""
+        yield wrapped(text)
+
+
+def http_lines(http):
+    if http["url"] is None:
+        yield wrapped("not asked: --url https://... asks a server of yours")
+    elif not http["clients"]:
+        yield wrapped("no client that can be asked is imported")
+    if http["offers"]:
+        yield wrapped("the server chooses %s where both are offered" % http["offers"])
+    for row in http["clients"]:
+        text = "%(client)s: %(error)s" % row
+        if not row["error"]:
+            text = "%(client)s speaks %(version)s; " % row
+            text += "first request %.0f ms, second %.0f ms" % tuple(row["ms"])
+        yield wrapped(text)
+
+
+def advice_lines(advice):
+    for number, each in enumerate(advice, 1):
+        yield wrapped(each["what"], "  %d. " % number)
+        for name in ("remove", "add", "package", "saves", "chapter"):
+            if each[name]:
+                yield wrapped(each[name], "     %-8s " % (name + ":"))
+
+
+def annotations(report):
+    """What GitHub shows beside the lines of a program, one for each thing to change."""
+    if "trouble" in report:
+        yield "::warning title=tls-doctor::%s" % escaped(report["trouble"])
+        return
+    level = "error" if report["exit_status"] == 1 else "notice"
+    for each in report.get("advice", ()):
+        place = re.search(r"([^ ,]+\.py):(\d+)", each["what"])
+        where = "file=%s,line=%s," % place.groups() if place else ""
+        text = each["what"] + (" Add: " + each["add"] if each["add"] else "")
+        text += " Remove: " + each["remove"] if each["remove"] else ""
+        yield "::%s %stitle=tls-doctor %s::%s" % (level, where, each["id"], escaped(text))
+
+
+def escaped(text):
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -1,0 +1,400 @@
+"""A run: the program as its user starts it, and its counts."""
+
+from __future__ import division, print_function
+
+import atexit
+import json
+import os
+import signal
+import sys
+import time
+
+from .basis import OWN_FILE, PY2, REPEATED, Trouble, clock
+from .counts import counted, verdict_on
+from .examination import look_after
+from .left_behind import is_library
+from .probes import Probes, process_ms
+from .processes import begin
+from .server import dismiss, start_server
+from .trying import try_changes
+from .words import readable, short, told
+
+#: After so many events of one process nothing more is written.
+MOST_EVENTS = 400000
+#: What a program that is asked to end is given for it.
+ENDS_WITHIN_S = 5
+#: The modules that the doctor has imported before the program: one of that name beside the program
+#: is meant by its imports, as it would be without the doctor.
+OWN_IMPORTS = "atexit gc getopt json linecache re resource signal textwrap warnings weakref".split()
+
+#: What every Python that the program starts reads first.
+SITE = """\
+import sys
+this = sys.modules.pop("sitecustomize")
+sys.path[:] = [each for each in sys.path if each != {folder!r}]
+try:
+    import sitecustomize
+except ImportError:
+    sys.modules["sitecustomize"] = this
+sys.path.insert(0, {folder!r})
+try:
+    import tls_doctor_in_child
+    tls_doctor_in_child.count_here({events!r})
+except Exception:
+    pass
+finally:
+    sys.path.remove({folder!r})
+"""
+
+
+def run_apart(spec):
+    """Run the program in a process of its own, as its user would: what was found. Raises Trouble.
+
+    What it prints goes to standard error: standard output is the report's.
+    """
+    server, address = start_server()
+    folder, program = address["folder"], None
+    events = os.path.join(folder, "events")
+    try:
+        path = os.path.join(folder, "spec")
+        with open(path, "w") as file:
+            children = in_children(folder, events)
+            file.write(json.dumps(dict(spec, server=address, events=events, children=children)))
+        environ = dict(os.environ)
+        program = begin("--run", path, environ=environ, stdout=2)
+        server.stdin.write(("-%d\n" % program.pid).encode())  # should this process be killed
+        server.stdin.flush()
+        ended = wait_for(program, spec["patience"])
+        last = read_events(events)
+        found = found_in(last, spec, program.returncode, ended)
+        if address["https"] and verdict_on(found["counts"], spec["share"]) == REPEATED:
+            found["tried"] = try_changes(found["counts"], address)
+        return found
+    finally:
+        if program is not None and program.poll() is None:
+            program.kill()
+            program.wait()
+        dismiss(server)
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def in_children(folder, events):
+    """Make what has the Pythons counted that the program starts: the PYTHONPATH that does it."""
+    import shutil
+
+    place = os.path.join(folder, "children")
+    os.mkdir(place)
+    with open(os.path.join(place, "sitecustomize.py"), "w") as file:
+        file.write(SITE.format(folder=place, events=events))
+    shutil.copy(OWN_FILE, os.path.join(place, "tls_doctor_in_child.py"))
+    return os.pathsep.join([place] + [each for each in [os.environ.get("PYTHONPATH")] if each])
+
+
+def wait_for(program, patience):
+    """Wait until the program has ended; whoever ends the doctor, ends it. Returns why it ended
+    before its time, or None."""
+    asked, limit = [], clock() + patience if patience else None
+
+    def forward(number, _):
+        asked.append(number)
+        if number != signal.SIGINT or not os.isatty(0):  # the terminal has told both of us
+            program.send_signal(number)
+
+    numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    numbers = [each for each in numbers if each and signal.getsignal(each) != signal.SIG_IGN]
+    before = [(number, signal.signal(number, forward)) for number in numbers]
+    why, kill_at = None, None
+    try:
+        while program.poll() is None:
+            if asked:
+                why = "interrupted"
+                if kill_at is None and asked[-1] != signal.SIGINT:
+                    kill_at = clock() + ENDS_WITHIN_S
+            if limit and clock() > limit and kill_at is None:
+                why, kill_at = "ended after %d s, as --patience says" % patience, limit + 2
+                program.terminate()
+            if kill_at and clock() > kill_at:
+                program.kill()
+            time.sleep(0.01)
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+    return why
+
+
+def read_events(path):
+    """The events that were written, without one that was cut off."""
+    events = []
+    try:
+        with open(path, "rb") as file:
+            for line in file:
+                try:
+                    events.append(json.loads(line.decode("utf-8")))
+                except ValueError:
+                    pass
+    except EnvironmentError:
+        pass
+    return events
+
+
+def found_in(events, spec, status, why):
+    """What `judge` reads, of a run that has ended with a status, or because of something (why)."""
+    found = dict(
+        program=" ".join([spec["program"]] + spec["arguments"]), python=None, openssl=None,
+        provides=[], injections=[], loads_at_import=None, loops_installed=[], loop=None,
+        clients=[], cures=[], trap=False, loads=[], load_ms=None, certificates=None,
+        http={"url": None, "offers": None, "clients": [], "requests": 0},
+    )  # fmt: skip
+    tried = False
+    for event in events:
+        if event["is"] == "trouble":
+            raise Trouble(event["why"])
+        if event["is"] == "found":
+            found.update(event["found"])
+            tried = True
+    counts = counted(events)
+    raised = [event["why"] for event in events if event["is"] == "raised"]
+    found["injections"] = counts.pop("injections")
+    found["ended"] = {"status": status, "why": why, "raised": raised[0] if raised else None}
+    loops = sorted(set(event["name"] for event in events if event["is"] == "loop"))
+    untried = [event["why"] for event in events if event["is"] == "untried"]
+    if loops and not found["loop"]:
+        # It is in a process that ended too early, or in a child.
+        why = "it is in a process that the program started" if tried else "the program was ended"
+        found["loop"] = {"name": loops[0], "patched": None, "used": True}
+        found["untried"] = untried[0] if untried else why
+    if found["python"] is None:
+        found.update(python=sys.version.split()[0], openssl={"ssl": "", "loads": ""})
+    return dict(found, counts=counts)
+
+
+# In the process of the program, and in those that it starts.
+
+
+def writer(path):
+    """A function that writes events as lines to a file that others write to as well."""
+    kept, names = {}, {"open": os.open, "write": os.write, "stat": os.fstat}
+
+    def opened():
+        handle = names["open"](path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        state = names["stat"](handle)
+        kept.update(handle=handle, identity=(state.st_dev, state.st_ino), written=0)
+
+    def write(event):
+        kept["written"] += 1
+        if kept["written"] > MOST_EVENTS and event["is"] in ("context", "load", "begin", "end"):
+            if kept["written"] == MOST_EVENTS + 1:
+                event = {"is": "uncounted", "pid": event["pid"], "cpu": event["cpu"]}
+                event["why"] = "after %d events nothing more was counted" % MOST_EVENTS
+            else:
+                return
+        try:  # a daemon closes all its files, and another may have this number now
+            state = names["stat"](kept["handle"])
+            same = (state.st_dev, state.st_ino) == kept["identity"]
+        except OSError:
+            same = False
+        if not same:
+            opened()
+        names["write"](kept["handle"], (json.dumps(event) + "\n").encode("utf-8"))
+
+    opened()
+    return write
+
+
+def count_here(path):
+    """Count in this process from now on: its probes."""
+    probes = Probes(writer(path))
+    atexit.register(probes.note, "exit")
+    leave = os._exit
+
+    def _exit(status):
+        probes.note("exit")
+        leave(status)
+
+    os._exit = _exit
+    return probes.install()
+
+
+def run_program(path):
+    """The process of the program: run it, and then look at its event loop, if it has one."""
+    with open(path) as file:
+        spec = json.loads(file.read())
+    probes, pid = count_here(spec["events"]), os.getpid()
+    status = 0
+    try:
+        run = prepared(spec)
+    except Trouble as trouble:
+        probes.note("trouble", why=trouble.args[0])
+        return 2
+    os.environ["PYTHONPATH"] = str(spec["children"])
+    probes.note("start")
+    try:
+        run()
+    except SystemExit as error:
+        status = error.code
+    except BaseException as error:
+        kind, value, trace = sys.exc_info()
+        while trace is not None and trace.tb_next and is_ours(trace):
+            trace = trace.tb_next
+        probes.note("raised", why="%s, at %s" % (told(error), place_of(trace)))
+        if not PY2:
+            value = value.with_traceback(trace)
+        sys.excepthook(kind, value, trace)
+        status = 130 if isinstance(error, KeyboardInterrupt) else 1
+    if os.getpid() != pid:  # a child that the program forked has nothing to say
+        return status
+    before = process_ms()
+    try:
+        probes.active = False
+        probes.note("found", found=look_after(spec))
+    except BaseException as error:
+        probes.note("untried", why=told(error))
+    probes.active = True
+    probes.note("trial", ms=process_ms() - before)
+    return status
+
+
+def is_ours(trace):
+    path = trace.tb_frame.f_code.co_filename
+    return path == OWN_FILE or path.startswith("<frozen") or os.path.basename(path) == "runpy.py"
+
+
+def place_of(trace):
+    """The innermost line of the program's own code; where there is none, of any."""
+    places, own = [""], []
+    while trace is not None:
+        path = trace.tb_frame.f_code.co_filename
+        if not path.startswith("<"):
+            (places if is_library(path) else own).append("%s:%d" % (short(path), trace.tb_lineno))
+        trace = trace.tb_next
+    return (own or places)[-1]
+
+
+def prepared(spec):
+    """A function that runs the program as Python would; sys.argv and sys.path are ready for it.
+
+    Raises Trouble for what cannot be run.
+    """
+    name, arguments = spec["program"], list(spec["arguments"])
+    if PY2:  # whose command lines are bytes
+        name, arguments = name.encode("utf-8"), [each.encode("utf-8") for each in arguments]
+    path = name if os.path.exists(name) else None
+    if path is None and not spec["module"] and os.sep not in name:
+        path = console_script(name)
+    folder = os.getcwd()
+    if path is not None and not spec["module"]:
+        path = os.path.abspath(path)
+        whole = os.path.isdir(path) or is_archive(path)
+        folder = path if whole else os.path.dirname(os.path.realpath(path))
+    if not (getattr(sys.flags, "isolated", 0) or getattr(sys.flags, "safe_path", 0)):
+        sys.path[0] = folder
+    elif folder == path:
+        sys.path.insert(0, folder)
+    for each in OWN_IMPORTS:
+        if os.path.exists(os.path.join(folder, each + ".py")):
+            sys.modules.pop(each, None)
+    kept.append(sys.modules["__main__"])
+    main = type(sys)("__main__")
+    main.__builtins__ = kept[0].__builtins__
+    main.__spec__ = main.__loader__ = None
+    if spec["module"] or path is None:
+        sys.argv = [name] + arguments
+        return module_run(name, main, spec["module"])
+    sys.argv = [name if path == os.path.abspath(name) else path] + arguments
+    if folder == path:
+        sys.modules["__main__"] = main
+        return lambda: run_as_main("__main__", False)
+    try:
+        with open(path, "rb") as file:
+            text = file.read()
+        code = compile(text, path, "exec", 0, True)
+    except (SyntaxError, ValueError, TypeError) as error:
+        raise Trouble("%s is no program of this Python (%s)" % (short(path), told(error)))
+    main.__file__ = path
+    sys.modules["__main__"] = main
+
+    def run():
+        exec(code, main.__dict__)
+
+    return run
+
+
+#: So that Python 2.7 does not empty what the doctor's functions need.
+kept = []
+
+
+def module_run(name, main, is_module):
+    """A function that runs a module as `python -m` does, or calls `package.module:function`."""
+    module, colon, function = name.partition(":")
+    if not re_name(module) or (colon and not re_name(function)):
+        raise Trouble(
+            "there is no program %r: name a script, a console script, -m and a module, or "
+            "package.module:function" % readable(name)
+        )
+    if not colon:
+        sys.modules["__main__"] = main
+        return lambda: run_as_main(module, True)
+
+    def call():
+        __import__(module)
+        value = sys.modules[module]
+        for each in function.split("."):
+            value = getattr(value, each)
+        value = value()
+        if hasattr(value, "__await__"):
+            import asyncio
+
+            value = asyncio.run(value)
+        if isinstance(value, int):  # as a console script ends
+            sys.exit(value)
+
+    sys.modules["__main__"] = main
+    return call
+
+
+def re_name(text):
+    import re
+
+    return re.match(r"[^\W\d]\w*(\.[^\W\d]\w*)*$", text)
+
+
+def run_as_main(module, alter):
+    import runpy
+
+    try:
+        runpy._run_module_as_main(module, alter)
+    except TypeError:
+        if hasattr(runpy, "_run_module_as_main"):
+            raise
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def is_archive(path):
+    """Whether a file is a zip archive, as Python runs them."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.path.getsize(path) - 66000))
+            return b"PK\x05\x06" in file.read() and not path.endswith(".py")
+    except EnvironmentError:
+        return False
+
+
+def console_script(name):
+    """The path of a command that is written in Python; None where there is no such command."""
+    places = [os.path.dirname(os.path.abspath(sys.executable or ""))]
+    places += os.environ.get("PATH", "").split(os.pathsep)
+    for place in places:
+        path = os.path.join(place, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            with open(path, "rb") as file:
+                begins = file.read(300)
+            if begins.startswith(b"#!") and b"python" in begins:
+                return path
+            if not begins.startswith(b"#!"):
+                raise Trouble(
+                    "%s is no Python program, and the doctor counts in Python alone: name the "
+                    "script itself" % readable(path)
+                )
+    return None

@@ -1,0 +1,68 @@
+"""What --json prints."""
+
+from __future__ import division, print_function
+
+from .advice import ADVICE
+from .basis import (
+    ADDRESS,
+    BLOCKED,
+    CANNOT_TELL,
+    DOES_NOT_APPLY,
+    FREE,
+    ONCE,
+    REPEATED,
+    UNCOUNTED,
+    UNSEEN,
+)
+
+#: Numbers of `counted`.
+COUNTS = (
+    "processes contexts sessions loads needed connections handshakes failed peak under_loop again "
+    "cpu_ms load_ms spare_ms share again_share"
+).split()
+
+
+def schema():
+    """The JSON schema (2020-12) of a report. Names and ids stay; new ones may come."""
+    number, text, either = {"type": "number"}, {"type": "string"}, {"type": ["string", "null"]}
+
+    def thing(required, **properties):
+        return {"type": "object", "required": sorted(required), "properties": properties}
+
+    def rows(row):
+        return {"type": "array", "items": row}
+
+    loop = {"enum": [BLOCKED, FREE, CANNOT_TELL, DOES_NOT_APPLY]}
+    loads = {"enum": [REPEATED, ONCE, UNCOUNTED, UNSEEN, CANNOT_TELL]}
+    advice = thing(
+        ["id", "case", "what", "remove", "add", "package", "saves", "chapter"],
+        id={"enum": sorted(ADVICE)}, case={"enum": [1, 2, 3]}, what=text, remove=text, add=text,
+        package=text, saves=text, chapter=text,
+    )  # fmt: skip
+    blocked = thing(["times", "s", "waiting_s"], times=number, s=number, waiting_s=number)
+    names = ("contexts", "loads", "needed", "connections", "load_ms", "spare_ms")
+    client = thing(
+        ["client", "through", "kept", "requests"] + list(names), client=either, through=either,
+        kept={"type": "boolean"}, requests={"type": ["number", "null"]},
+        **dict.fromkeys(names, number)
+    )  # fmt: skip
+    counts = dict(dict.fromkeys(COUNTS, number), blocked=blocked, clients=rows(client))
+    ended = thing(["status", "why", "raised"], why=either, raised=either)
+    trouble = thing(["trouble", "exit_status", "version"], trouble=text, version=text)
+    looked = thing(["pid", "looks", "seen", "exit_status"], pid=number, looks=number)
+    report = thing(
+        ["verdicts", "advice", "exit_status", "version", "program", "python", "openssl"],
+        verdicts=thing(
+            ["event loop", "certificate loads"],
+            **{"event loop": loop, "certificate loads": loads}
+        ),
+        advice=rows(advice), program=either, python=text, version=text, ended=ended,
+        counts=thing(COUNTS + ["blocked", "clients"], **counts),
+        exit_status={"enum": [0, 1, 2]},
+    )  # fmt: skip
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": (ADDRESS or "urn:tls-doctor") + "/doctor-report.json",
+        "title": "What doctor.py --json prints",
+        "anyOf": [report, trouble, looked],
+    }

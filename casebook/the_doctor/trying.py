@@ -1,0 +1,196 @@
+"""What a change saves: the counted connections, made again with and without it.
+
+Against the doctor's own server, in a process of its own with the program's Python and its client.
+The program itself is not run a second time.
+"""
+
+from __future__ import division, print_function
+
+import json
+import os
+
+from .basis import CERTIFICATE, HOST, PY2, clock
+from .left_behind import bring, loaded
+from .probes import Probes, process_ms
+from .processes import begin
+
+#: So many connections at most are made again, and how long that may take.
+MOST_AGAIN = 50
+TRIED_WITHIN_S = 30
+
+
+def each_requests(url, trust):
+    return lambda: loaded("requests").get(url).content
+
+
+def kept_requests(url, trust):
+    session = loaded("requests").Session()
+    return lambda: session.get(url).content
+
+
+def each_niquests(url, trust):
+    quiet = {"revocation_configuration": None}
+    return lambda: loaded("niquests").Session(**quiet).get(url, verify=trust).content
+
+
+def kept_niquests(url, trust):
+    session = loaded("niquests").Session(revocation_configuration=None)
+    return lambda: session.get(url, verify=trust).content
+
+
+def each_httpx(url, trust):
+    return lambda: loaded("httpx").get(url).content
+
+
+def kept_httpx(url, trust):
+    client = loaded("httpx").Client()
+    return lambda: client.get(url).content
+
+
+def each_urllib3(url, trust):
+    options = {"cert_reqs": "CERT_REQUIRED", "ca_certs": trust}
+    return lambda: loaded("urllib3").PoolManager(**options).request("GET", url).data
+
+
+def kept_urllib3(url, trust):
+    import ssl
+
+    pool = loaded("urllib3").PoolManager(ssl_context=ssl.create_default_context(cafile=trust))
+    return lambda: pool.request("GET", url).data
+
+
+def each_httplib2(url, trust):
+    return lambda: loaded("httplib2").Http(ca_certs=trust).request(url)[1]
+
+
+def kept_httplib2(url, trust):
+    http = loaded("httplib2").Http(ca_certs=trust)
+    return lambda: http.request(url)[1]
+
+
+def with_http_client(url, **options):
+    client = loaded("httplib" if PY2 else "http.client")
+    _, _, place, path = url.split("/", 3)
+
+    def ask():
+        connection = client.HTTPSConnection(place, **options)
+        try:
+            connection.request("GET", "/" + path)
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+    return ask
+
+
+def each_http_client(url, trust):
+    return with_http_client(url)
+
+
+def kept_http_client(url, trust):
+    import ssl
+
+    return with_http_client(url, context=ssl.create_default_context())
+
+
+def each_urlopen(url, trust):
+    return lambda: loaded("urllib2" if PY2 else "urllib.request").urlopen(url).read()
+
+
+def kept_urlopen(url, trust):
+    import ssl
+
+    context, module = ssl.create_default_context(), loaded("urllib2" if PY2 else "urllib.request")
+    return lambda: module.urlopen(url, context=context).read()
+
+
+#: Of each client: (its module, as the program does it, with the change).
+CHANGES = {
+    "requests": ("requests", each_requests, kept_requests),
+    "niquests": ("niquests", each_niquests, kept_niquests),
+    "httpx": ("httpx", each_httpx, kept_httpx),
+    "urllib3": ("urllib3", each_urllib3, kept_urllib3),
+    "httplib2": ("httplib2", each_httplib2, kept_httplib2),
+    "http.client": ("httplib" if PY2 else "http.client", each_http_client, kept_http_client),
+    "urlopen": ("urllib2" if PY2 else "urllib.request", each_urlopen, kept_urlopen),
+}
+
+
+def try_changes(counts, address):
+    """{client: what the change was seen to save} for each client that repeats its loads.
+
+    A value: {"connections", "now": {"loads", "cpu_ms"}, "then": the same}. Left out is whatever
+    could not be tried.
+    """
+    import time
+
+    tried = {}
+    for row in counts["clients"]:
+        trust = row["trusts"][0][0] if row["trusts"] else None
+        n = min(MOST_AGAIN, row["connections"])
+        again = row["loads"] - row["needed"] >= 2 and not row["kept"] and n >= 2
+        if not again or row["client"] not in CHANGES or row["client"] in tried:
+            continue
+        path = os.path.join(address["folder"], "trial")
+        spec = {"client": row["client"], "n": n, "trust": trust, "address": address}
+        with open(path, "w") as file:
+            file.write(json.dumps(spec))
+        environ, until = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
+        with open(os.devnull, "w") as nowhere:
+            process = begin("--try", path, environ=environ, stdout=nowhere, stderr=nowhere)
+        while process.poll() is None and clock() < until:
+            time.sleep(0.01)
+        if process.poll() is None:
+            process.kill()
+        if process.wait() == 0:
+            with open(path) as file:
+                tried[row["client"]] = json.loads(file.read())
+    return tried
+
+
+def try_change(path):
+    """The process of one trial: the exit status, 0 where it came to something."""
+    with open(path) as file:
+        spec = json.loads(file.read())
+    events = []
+    probes = Probes(events.append).install()
+    module, each, kept = CHANGES[spec["client"]]
+    trust = bundle(spec["trust"], spec["address"]["folder"])
+    if trust is None or not bring(module):
+        return 1
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
+        os.environ[name] = trust
+    url = "https://%s:%d/0/last" % (HOST, spec["address"]["https"])
+    found = {"connections": spec["n"]}
+    # The first of each is not counted: it brings what is imported late.
+    for name, make, kind in (("", each, "last"), ("", kept, "kept"),
+                             ("now", each, "last"), ("then", kept, "kept")):  # fmt: skip
+        del events[:]
+        before, ask = process_ms(), make(url.replace("last", kind), trust)
+        for _ in range(spec["n"] if name else 1):
+            if json.loads(ask().decode("ascii"))["trial"] != kind:
+                return 1
+        loads = sum(event["is"] == "load" for event in events)
+        found[name] = {"loads": loads, "cpu_ms": round(process_ms() - before, 1)}
+    probes.remove()
+    del found[""]
+    if found["then"]["loads"] >= found["now"]["loads"]:
+        return 1
+    with open(path, "w") as file:
+        file.write(json.dumps(found))
+    return 0
+
+
+def bundle(trust, folder):
+    """A file of the certificates that the program loaded, and the doctor's; None where unknown."""
+    if trust == "system":
+        import ssl
+
+        paths = ssl.get_default_verify_paths()
+        trust = paths.cafile or paths.openssl_cafile
+    if not trust or trust.startswith("data ") or not os.path.isfile(trust):
+        return None
+    path = os.path.join(folder, "bundle.pem")
+    with open(trust, "rb") as known, open(path, "wb") as file:
+        file.write(known.read() + b"\n" + CERTIFICATE.encode("ascii"))
+    return path

@@ -1,0 +1,7 @@
+"""python -m tls_doctor"""
+
+import sys
+
+from tls_doctor import start
+
+sys.exit(start())

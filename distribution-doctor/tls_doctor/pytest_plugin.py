@@ -1,0 +1,57 @@
+"""What a test may do in TLS, so that what was mended stays mended.
+
+    @pytest.mark.tls(loads=1, handshakes=1)   # at most
+    def test_two_pages(client): ...
+
+    def test_pages(tls, client):              # the counts so far
+        client.get("/")
+        assert tls.loads == 1
+
+Counted are loads, handshakes, connections and contexts of the test itself, not of its fixtures.
+"""
+
+import pytest
+import tls_doctor
+
+NAMES = ("loads", "handshakes", "connections", "contexts")
+
+
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "tls(%s): a test may do so many at most" % "=N, ".join((*NAMES, ""))[:-2]
+    )
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    mark = item.get_closest_marker("tls")
+    if mark is None:
+        yield
+        return
+    unknown = [name for name in mark.kwargs if name not in NAMES]
+    if unknown or mark.args:
+        told = "mark.tls takes %s, by name" % ", ".join(NAMES)
+        raise pytest.UsageError("%s: %s" % (item.nodeid, told))
+    with tls_doctor.counting() as found:
+        outcome = yield
+    over = [name for name in mark.kwargs if getattr(found, name) > mark.kwargs[name]]
+    if over and outcome.excinfo is None:
+        outcome.force_exception(pytest.fail.Exception(told_of(found, mark.kwargs), pytrace=False))
+
+
+def told_of(found, limits):
+    lines = ["TLS: " + ", ".join("%d %s" % (getattr(found, name), name) for name in NAMES)]
+    lines += ["at most %s=%d" % each for each in sorted(limits.items())]
+    for row in found.counts["clients"]:
+        if row["loads"]:
+            places = ", ".join("%s (%d)" % (place, number) for place, number in row["at"])
+            lines.append("%s loaded %d times: %s" % (row["client"], row["loads"], places))
+    return "\n".join(lines)
+
+
+@pytest.fixture
+def tls():
+    """Counts what the test does in TLS: tls.loads, .handshakes, .connections, .contexts, and all
+    else in the dictionary tls.counts."""
+    with tls_doctor.counting() as found:
+        yield found

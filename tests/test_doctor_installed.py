@@ -1,0 +1,161 @@
+"""The doctor as a distribution, beside other Pythons, and its plugin in another project's tests."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import certifi
+import here
+import pytest
+
+from casebook import doctor, places
+from casebook.cases.certificates.hosts import Handler
+from casebook.stacks import installers
+
+PROGRAM = """
+import os, requests
+for _ in range(4): assert requests.get(os.environ["SITE"]).ok
+"""
+#: The tests of a project that keeps what it mended, and what becomes of each.
+TESTS = """
+import os, threading
+import pytest, requests
+
+SITE = os.environ["SITE"]
+
+@pytest.fixture
+def session():
+    with requests.Session() as session:
+        yield session
+
+@pytest.mark.tls(loads=1, handshakes=1)
+def test_kept(session):
+    for _ in range(3): assert session.get(SITE).ok
+
+@pytest.mark.tls(loads=1, handshakes=1)
+def test_not_kept():
+    for _ in range(3): assert requests.get(SITE).ok
+
+@pytest.mark.tls(loads=0)
+def test_that_fails_by_itself(session):
+    assert not session.get(SITE).ok
+
+def test_counted(tls, session):
+    assert (tls.loads, tls.handshakes) == (0, 0)
+    fetching = threading.Thread(target=session.get, args=[SITE])
+    fetching.start()
+    fetching.join()
+    assert (tls.loads, tls.handshakes, tls.connections) == (1, 1, 1)
+
+@pytest.mark.tls(loads=1)
+def test_both(tls, session):
+    assert session.get(SITE).ok
+    assert tls.loads == 1
+
+@pytest.mark.tls(weather=1)
+def test_of_the_weather():
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The folder with what `make dist` builds."""
+    folder = tmp_path_factory.mktemp("dist")
+    # This run has its environment: make is not to make it again.
+    done = here.run("make", "-o", ".venv/book.stamp", "dist", f"DIST={folder}")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def another_python(version: str) -> Path:
+    """A Python that the book does not need: skips where there is none."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = [shutil.which(f"python{version}"), *pyenv.glob(f"versions/{version}.*/bin/python")]
+    for each in filter(None, found):  # pyenv's shims exist and fail
+        if subprocess.run([each, "-c", "import ssl"], capture_output=True).returncode == 0:
+            return Path(each)
+    pytest.skip(f"no Python {version} here")
+
+
+@pytest.fixture(scope="module", params=["3.9", "3.13"])
+def installed(request, built, tmp_path_factory):
+    """The bin folder of an environment that has the wheel, requests and pytest."""
+    python, folder = another_python(request.param), tmp_path_factory.mktemp("venv")
+    [wheel] = built.glob("tls_doctor-*.whl")
+    for command in (
+        installers.uv("venv", "--clear", "--python", python, folder),
+        installers.uv("pip", "install", "--python", folder, wheel, "requests", "pytest"),
+    ):
+        done = here.run(*command)
+        assert done.returncode == 0, done.stderr
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def environ(tls, tmp_path_factory):
+    """Environment variables with a SITE, and what makes clients trust it."""
+
+    class Page(Handler):
+        def do_GET(self):
+            self.answer({})
+
+    context, ca_file = tls
+    bundle = tmp_path_factory.mktemp("trust") / "bundle.pem"
+    bundle.write_bytes(Path(certifi.where()).read_bytes() + b"\n" + ca_file.read_bytes())
+    with here.serving(Page, context) as url:
+        yield {"PATH": os.defpath, "SITE": url, "REQUESTS_CA_BUNDLE": str(bundle)}
+
+
+def test_the_command_counts_a_program(installed, environ, tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [installed / "tls-doctor", "run", "--json", "--", "program.py"]
+    done = here.run(*command, env=environ, cwd=tmp_path)
+    report = json.loads(done.stdout)
+    counts = report["counts"]
+    assert (counts["loads"], counts["connections"], done.returncode) == (4, 4, 1)
+    assert report["tried"]["requests"]["then"]["loads"] == 1
+    done = here.run(installed / "python", "-m", "tls_doctor", "--version", env=environ)
+    assert done.stdout.startswith(f"doctor {doctor.VERSION}, Python 3.")
+
+
+def test_it_runs_the_program_with_the_python_that_is_named(built, environ, tmp_path):
+    """As `uvx tls-doctor run -- python job.py` has to, whose own environment has no requests."""
+    bare = tmp_path / "bare"
+    assert here.run(*installers.uv("venv", bare)).returncode == 0
+    [wheel] = built.glob("tls_doctor-*.whl")
+    done = here.run(*installers.uv("pip", "install", "--python", bare, "--no-deps", wheel))
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "program.py").write_text(PROGRAM)
+    has_requests = places.ROOT / ".venv/bin/python"
+    script = tmp_path / "fetch"
+    script.write_text(f"#!{has_requests}\n{PROGRAM}")
+    script.chmod(0o755)
+    path = {"PATH": f"{has_requests.parent}:{os.defpath}"}
+    for command in ([has_requests, "program.py"], ["python", "program.py"], ["./fetch"]):
+        run = [bare / "bin/tls-doctor", "run", "--json", "--", *command]
+        done = here.run(*run, env=environ | path, cwd=tmp_path)
+        assert json.loads(done.stdout)["counts"]["loads"] == 4, done.stderr
+
+
+def test_a_project_keeps_what_it_mended(installed, environ, tmp_path):
+    (tmp_path / "test_pages.py").write_text(TESTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
+    done = here.run(installed / "python", "-m", "pytest", "-rA", env=environ, cwd=tmp_path)
+    passed = set(re.findall(r"(?m)^PASSED test_pages.py::(\w+)", done.stdout))
+    assert passed == {"test_kept", "test_counted", "test_both"}, done.stdout
+    assert "TLS: 3 loads, 3 handshakes" in done.stdout and "at most loads=1" in done.stdout
+    assert "requests loaded 3 times: test_pages.py:" in done.stdout
+    assert "assert not True" in done.stdout  # its own reason, and not ours
+    assert "mark.tls takes loads, handshakes" in done.stdout
+
+
+def test_the_source_distribution_holds_the_one_file_that_the_repository_has(built):
+    [path] = built.glob("tls_doctor-*.tar.gz")
+    with tarfile.open(path) as archive:
+        [name] = [each for each in archive.getnames() if each.endswith("/__init__.py")]
+        assert archive.extractfile(name).read() == places.DOCTOR.read_bytes()

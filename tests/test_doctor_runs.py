@@ -1,0 +1,569 @@
+"""The doctor counts what programs do. The truth is a server's count, and the system's (strace)."""
+
+import json
+import os
+import shutil
+import sys
+import zipapp
+from pathlib import Path
+
+import certifi
+import here
+import jsonschema
+import pytest
+from here import environment
+
+from casebook import doctor as doctor_file
+from casebook import places
+from casebook.cases.certificates.hosts import Handler
+from casebook.cases.patients import working
+from casebook.pages import address
+
+STRACE = shutil.which("strace")
+
+
+class Counting(Handler):
+    """Answers after /SECONDS, and counts connections in `made`."""
+
+    made = 0
+
+    def setup(self):
+        type(self).made += 1
+        super().setup()
+
+    def do_GET(self):
+        import time
+
+        time.sleep(float(self.path.partition("/")[2] or 0))
+        self.answer({})
+
+
+@pytest.fixture(scope="module")
+def site(tls, tmp_path_factory):
+    """(URL, Counting, environment variables that make clients trust it beside all others)."""
+    context, ca_file = tls
+    bundle = tmp_path_factory.mktemp("trust") / "bundle.pem"
+    bundle.write_bytes(Path(certifi.where()).read_bytes() + b"\n" + ca_file.read_bytes())
+    names = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "BUNDLE")
+    with here.serving(Counting, context) as url:
+        yield url, Counting, dict.fromkeys(names, str(bundle)) | {"SITE": url}
+
+
+def doctor(site, folder, *command, python=sys.executable, **more):
+    """The doctor's report of a run, and what it printed."""
+    environ = {"PATH": os.environ["PATH"], "TMPDIR": str(folder)} | site[2]
+    command = [python, places.DOCTOR, "run", "--json", *command]
+    done = here.run(*command, env=environ | more.pop("variables", {}), cwd=folder, **more)
+    assert done.stdout.count("\n") == 1, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["exit_status"] == done.returncode
+    assert [path for path in folder.iterdir() if path.name.startswith("doctor-")] == []
+    return report, done
+
+
+def opens(site, folder, program, python=sys.executable) -> int:
+    """How often a program opens the bundle, by the system's count."""
+    environ = {"PATH": os.environ["PATH"]} | site[2]
+    traced = [STRACE, "-f", "-e", "trace=open,openat", "-o", folder / "calls", python, program]
+    assert here.run(*traced, env=environ, cwd=folder).returncode == 0
+    return (folder / "calls").read_text().count(f'"{site[2]["BUNDLE"]}"')
+
+
+START = "import os\nSITE, BUNDLE = os.environ['SITE'], os.environ['BUNDLE']\n"
+#: Ill programs, each with its healthy twin.
+ILL = {
+    "requests.get": """
+import requests
+for _ in range(6): assert requests.get(SITE).ok
+""",
+    "requests in threads": """
+import requests
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(3) as pool:
+    assert all(pool.map(lambda _: requests.get(SITE).ok, range(6)))
+""",
+    "httpx.get": """
+import httpx
+for _ in range(6): httpx.get(SITE).raise_for_status()
+""",
+    "httpx, a client for each": """
+import asyncio, httpx
+async def one():
+    async with httpx.AsyncClient() as client: (await client.get(SITE)).raise_for_status()
+async def main(): await asyncio.gather(*[one() for _ in range(6)])
+asyncio.run(main())
+""",
+    "urllib3, a pool for each": """
+import urllib3
+for _ in range(6): urllib3.PoolManager(ca_certs=BUNDLE).request("GET", SITE)
+""",
+    "http.client": """
+import http.client
+for _ in range(6):
+    connection = http.client.HTTPSConnection(SITE[8:])
+    connection.request("GET", "/")
+    connection.getresponse().read()
+    connection.close()
+""",
+    "tornado": """
+import asyncio
+from tornado.httpclient import AsyncHTTPClient
+async def main():
+    for _ in range(6): await AsyncHTTPClient().fetch(SITE, ca_certs=BUNDLE)
+asyncio.run(main())
+""",
+    "ssl alone": """
+import socket, ssl
+for _ in range(6):
+    context = ssl.create_default_context()
+    place = SITE[8:].split(":")
+    with socket.create_connection(place) as plain:
+        context.wrap_socket(plain, server_hostname=place[0]).close()
+""",
+}
+WELL = {
+    "requests.get": """
+import requests
+session = requests.Session()
+for _ in range(6): assert session.get(SITE).ok
+""",
+    "requests in threads": """
+import requests
+from concurrent.futures import ThreadPoolExecutor
+session = requests.Session()
+with ThreadPoolExecutor(2) as pool:
+    assert all(pool.map(lambda _: session.get(SITE).ok, range(30)))
+""",
+    "httpx.get": """
+import httpx
+with httpx.Client() as client:
+    for _ in range(6): client.get(SITE).raise_for_status()
+""",
+    "httpx, a client for each": """
+import asyncio, httpx
+async def main():
+    async with httpx.AsyncClient() as client:
+        await asyncio.gather(*[client.get(SITE) for _ in range(6)])
+asyncio.run(main())
+""",
+    "urllib3, a pool for each": """
+import ssl, urllib3
+pool = urllib3.PoolManager(ssl_context=ssl.create_default_context())
+for _ in range(6): pool.request("GET", SITE, headers={"Connection": "close"})
+""",
+    "http.client": """
+import http.client, ssl
+context = ssl.create_default_context()
+for _ in range(6):
+    connection = http.client.HTTPSConnection(SITE[8:], context=context)
+    connection.request("GET", "/")
+    connection.getresponse().read()
+    connection.close()
+""",
+    "tornado": """
+import asyncio
+from tornado.httpclient import AsyncHTTPClient
+async def main():
+    for _ in range(6): await AsyncHTTPClient().fetch(SITE)
+asyncio.run(main())
+""",
+    "ssl alone": """
+import socket, ssl
+context = ssl.create_default_context()
+for _ in range(6):
+    place = SITE[8:].split(":")
+    with socket.create_connection(place) as plain:
+        context.wrap_socket(plain, server_hostname=place[0]).close()
+""",
+}
+
+
+@pytest.mark.parametrize("name", ILL)
+def test_an_ill_program_and_its_healthy_twin(name, site, tmp_path):
+    for text, verdict, status in ((ILL[name], "repeated", 1), (WELL[name], "not repeated", 0)):
+        program = tmp_path / "program.py"
+        program.write_text(START + text)
+        before = Counting.made
+        report, _ = doctor(site, tmp_path, "--", program)
+        counts = report["counts"]
+        assert counts["handshakes"] == Counting.made - before
+        if STRACE:
+            assert counts["loads"] == opens(site, tmp_path, program)
+        assert (report["verdicts"]["certificate loads"], report["exit_status"]) == (verdict, status)
+        assert counts["needed"] == 1 and counts["load_ms"] > 0
+        assert bool(report["advice"]) == bool(status)
+
+
+CURED = """
+import sys
+sys.path.insert(0, os.environ["CURE"])
+import requests, shared_context
+session = requests.Session()
+session.mount("https://", shared_context.SharedContextAdapter())
+for _ in range(6): assert session.get(SITE, headers={"Connection": "close"}).ok
+"""
+
+
+def test_the_cure_is_seen_to_cure(site, tmp_path, cure):
+    (tmp_path / "program.py").write_text(START + CURED)
+    report, _ = doctor(site, tmp_path, "--", "program.py", variables={"CURE": str(cure)})
+    counts = report["counts"]
+    assert (counts["loads"], counts["connections"], report["exit_status"]) == (1, 6, 0)
+
+
+def test_the_advice_names_the_line_and_what_risks_nothing_comes_first(site, tmp_path):
+    (tmp_path / "program.py").write_text(START + ILL["requests.get"])
+    report, _ = doctor(site, tmp_path, "--", "program.py")
+    ids = [each["id"] for each in report["advice"]]
+    assert (ids[0], ids[-1]) == ("keep-one", "share-context")
+    assert "from program.py:5" in report["advice"][0]["what"]
+    assert report["advice"][0]["add"] == "session = requests.Session()"
+
+
+@pytest.mark.parametrize("name", [name for name in ILL if name not in ("tornado", "ssl alone")])
+def test_what_it_says_would_be_saved_was_tried(name, site, tmp_path):
+    (tmp_path / "program.py").write_text(START + ILL[name])
+    before = Counting.made
+    report, _ = doctor(site, tmp_path, "--", "program.py")
+    assert Counting.made - before == report["counts"]["connections"] == 6  # it ran once
+    [tried] = report["tried"].values()
+    assert (tried["connections"], tried["now"]["loads"], tried["then"]["loads"]) == (6, 6, 1)
+    assert tried["then"]["cpu_ms"] < tried["now"]["cpu_ms"]
+    assert report["advice"][0]["saves"]
+
+
+KEPT = """
+import requests
+session = requests.Session()
+for _ in range(6): assert session.get(SITE, headers={"Connection": "close"}).ok
+"""
+
+
+def test_where_nothing_was_tried_nothing_is_promised(site, tmp_path):
+    for text, ids in (
+        (ILL["tornado"], {"keep-one", "another-openssl"}),
+        (KEPT, {"another-openssl", "share-context"}),  # a Session is kept here already
+    ):
+        (tmp_path / "program.py").write_text(START + text)
+        report, _ = doctor(site, tmp_path, "--", "program.py")
+        assert report["exit_status"] == 1
+        assert {each["id"] for each in report["advice"]} | {"another-openssl"} == ids
+        assert not any(each["saves"] for each in report["advice"])
+
+
+# --------------------------------------------------------------------- as its user would start it
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A package whose __main__ does the work, and a function in it."""
+    (tmp_path / "mypkg").mkdir()
+    (tmp_path / "mypkg/__init__.py").write_text("")
+    job = START + "import sys\ndef work():\n    import requests\n"
+    job += "    for _ in range(4): assert requests.get(SITE).ok\n    print(sys.argv[1:])\n"
+    (tmp_path / "mypkg/job.py").write_text(job)
+    (tmp_path / "mypkg/__main__.py").write_text("from mypkg.job import work\nwork()\n")
+    return tmp_path
+
+
+def test_every_way_to_start_a_program(site, package):
+    archive = package / "job.pyz"
+    (package / "in_it").mkdir()
+    shutil.copytree(package / "mypkg", package / "in_it/mypkg")
+    zipapp.create_archive(package / "in_it", archive, main="mypkg.job:work")
+    script = package / "bin" / "fetch-all"
+    script.parent.mkdir()
+    script.write_text(f"#!{sys.executable}\nfrom mypkg.job import work\nwork()\n")
+    script.chmod(0o755)
+    path = {"PATH": f"{script.parent}:{os.environ['PATH']}", "PYTHONPATH": str(package)}
+    for command in (
+        ["-m", "mypkg", "a", "--b"], ["mypkg", "a", "--b"], ["mypkg.job:work", "a", "--b"],
+        [archive, "a", "--b"], ["fetch-all", "a", "--b"], [script, "a", "--b"],
+        ["python", "-m", "mypkg", "a", "--b"],
+    ):  # fmt: skip
+        report, done = doctor(site, package, "--", *command, variables=path)
+        assert (report["counts"]["loads"], report["exit_status"]) == (4, 1), command
+        assert "['a', '--b']" in done.stderr, command
+
+
+ODD = {
+    "its own name": "assert __name__ == '__main__' and sys.modules['__main__'].work is work",
+    "its exit status": "import atexit; atexit.register(print, 'at the end'); sys.exit('ended so')",
+    "its json": "import json; assert json.mine",
+    "its classes": "import pickle; assert pickle.loads(pickle.dumps(work)) is work",
+}
+
+
+def test_the_program_is_what_it_is_without_the_doctor(site, tmp_path):
+    (tmp_path / "json.py").write_text("mine = True\n")
+    for name, text in ODD.items():
+        program = START + f"import sys, urllib3\ndef work(): pass\n{text}\n"
+        (tmp_path / "program.py").write_text(program)
+        report, done = doctor(site, tmp_path, "--", "program.py")
+        assert report["ended"]["raised"] is None, (name, done.stderr)
+        if "exit" in name:
+            assert "ended so\n" in done.stderr and "at the end" in done.stderr
+
+
+FORKS = """
+import multiprocessing, sys
+def work(_):
+    import requests
+    for _ in range(4): requests.get(SITE)
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    with context.Pool(2) as pool: pool.map(work, range(2), 1)
+"""
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn", "forkserver"])
+def test_children_are_counted_too(how, site, tmp_path):
+    (tmp_path / "program.py").write_text(START + FORKS)
+    before = Counting.made
+    report, _ = doctor(site, tmp_path, "--", "program.py", how)
+    counts = report["counts"]
+    assert counts["loads"] == counts["handshakes"] == Counting.made - before == 8
+    assert report["exit_status"] == 1
+
+
+# ---------------------------------------------------------------------------------- asyncio's loop
+
+
+AT_ONCE = """
+import asyncio, requests
+session = requests.Session()
+def fetch(): assert session.get(SITE + "/0.2").ok
+async def one(): {}
+async def main(): await asyncio.gather(*[one() for _ in range({})])
+asyncio.run(main())
+"""
+
+
+def test_a_client_that_does_not_await_blocks_the_loop(site, tmp_path):
+    def verdict(how, n):
+        (tmp_path / "program.py").write_text(START + AT_ONCE.format(how, n))
+        report, _ = doctor(site, tmp_path, "--", "program.py")
+        return report["verdicts"]["event loop"], report["exit_status"], report
+
+    loop, status, report = verdict("fetch()", 5)
+    assert (loop, status) == ("blocked", 1)
+    assert report["counts"]["blocked"]["times"] >= 5  # and the handshake, on a slow machine
+    assert report["advice"][0]["id"] == "asyncio" and "program.py:6" in report["advice"][0]["what"]
+    assert verdict("await asyncio.to_thread(fetch)", 1)[0] == "does not apply"
+    # Nobody waited for the loop, so nobody was kept from anything.
+    assert verdict("fetch()", 1)[0] != "blocked"
+
+
+GREENLETS = """
+{}
+import gevent, requests
+session = requests.Session()
+tasks = [gevent.spawn(session.get, SITE + "/0.1") for _ in range(2)]
+gevent.joinall(tasks, raise_error=True)
+for _ in range(40): session.get(SITE)
+"""
+
+
+def test_the_event_loop_is_tried_when_the_program_has_done_its_work(site, tmp_path):
+    def verdict(patch):
+        (tmp_path / "program.py").write_text(START + GREENLETS.format(patch))
+        report, _ = doctor(site, tmp_path, "--", "program.py")
+        assert report["counts"]["handshakes"] in (1, 2)  # those of the trials are not the program's
+        return report["verdicts"]["event loop"], report["exit_status"]
+
+    assert verdict("from gevent import monkey; monkey.patch_all()") == ("free", 0)
+    assert verdict("") == ("blocked", 1)
+
+
+# ------------------------------------------------------------------------- what it cannot tell
+
+
+def test_what_it_has_not_seen_it_does_not_call_healthy(site, tmp_path):
+    for text in ("", "import requests", "import requests\nrequests.get('https://127.0.0.1:9')"):
+        (tmp_path / "program.py").write_text(text)
+        report, _ = doctor(site, tmp_path, "--", "program.py")
+        assert report["verdicts"]["certificate loads"] == "nothing seen"
+        assert report["exit_status"] == 2 and "httpx" in report["known_to_the_doctor"]
+    assert "Refused" in report["ended"]["raised"] and "program.py:2" in report["ended"]["raised"]
+
+
+def test_a_program_that_crashes_is_not_called_healthy(site, tmp_path):
+    (tmp_path / "program.py").write_text(START + WELL["requests.get"] + "1 / 0\n")
+    report, done = doctor(site, tmp_path, "--", "program.py")
+    assert (report["verdicts"]["certificate loads"], report["exit_status"]) == ("not repeated", 2)
+    assert report["ended"]["raised"] == "ZeroDivisionError: division by zero, at program.py:7"
+    assert "ZeroDivisionError" in done.stderr and "doctor.py" not in done.stderr
+
+
+def test_what_it_counted_is_there_when_the_program_is_killed(site, tmp_path):
+    kills = "import signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    (tmp_path / "program.py").write_text(START + ILL["requests.get"] + kills)
+    report, _ = doctor(site, tmp_path, "--", "program.py")
+    assert (report["counts"]["loads"], report["exit_status"]) == (6, 1)
+
+
+def test_patience_bounds_the_whole(site, tmp_path):
+    (tmp_path / "program.py").write_text(
+        START + ILL["requests.get"] + "import time\ntime.sleep(99)\n"
+    )
+    report, _ = doctor(site, tmp_path, "--patience", "4", "--", "program.py", timeout=30)
+    assert (report["counts"]["loads"], report["exit_status"]) == (6, 1)
+    assert "--patience" in report["ended"]["why"]
+
+
+@pytest.mark.parametrize("command", [["no_such_program"], ["ls"], ["no such thing"]])
+def test_what_cannot_be_run_is_told_in_a_sentence(command, site, tmp_path):
+    report, done = doctor(site, tmp_path, "--", *command)
+    assert report["exit_status"] == 2 and "Traceback" not in done.stderr
+
+
+def test_it_counts_in_python_2_too(site, tmp_path):
+    python = environment("stage-1-py27").python
+    for text, status in ((ILL["requests.get"], 1), (WELL["requests.get"], 0)):
+        program = tmp_path / "program.py"
+        program.write_text(START + text)
+        before = Counting.made
+        report, _ = doctor(site, tmp_path, "--", program, python=python)
+        counts = report["counts"]
+        assert counts["handshakes"] == Counting.made - before
+        if STRACE:
+            assert counts["loads"] == opens(site, tmp_path, program, python)
+        assert report["exit_status"] == status
+        assert not any(each["id"] == "share-context" for each in report["advice"])
+
+
+# ------------------------------------------------------------------------------- what machines read
+
+
+def test_the_json_is_what_its_schema_says(site, tmp_path):
+    schema = json.loads(here.run(sys.executable, places.DOCTOR, "--schema").stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    (tmp_path / "program.py").write_text(START + ILL["httpx.get"])
+    (tmp_path / "broken.py").write_text("import no_such_module")
+    commands = [["--json", "--", name] for name in ("program.py", "broken.py")]
+    for command in commands + [["run", *each] for each in commands]:
+        environ = os.environ | site[2]
+        done = here.run(sys.executable, places.DOCTOR, *command, env=environ, cwd=tmp_path)
+        report = json.loads(done.stdout)
+        jsonschema.validate(report, schema)
+        assert report["version"] == doctor_file.VERSION
+        # As strict as can be: with a name left out it is no report.
+        for name in ("exit_status", "version"):
+            less = {key: report[key] for key in report if key != name}
+            with pytest.raises(jsonschema.ValidationError):
+                jsonschema.validate(less, schema)
+
+
+def test_what_it_fails_on_and_what_github_shows(site, tmp_path):
+    (tmp_path / "program.py").write_text(START + ILL["httpx.get"])
+    report, done = doctor(site, tmp_path, "--github", "--fail-on", "blocked", "--", "program.py")
+    assert (report["verdicts"]["certificate loads"], report["exit_status"]) == ("repeated", 0)
+    assert "::notice file=program.py,line=5,title=tls-doctor keep-one::" in done.stderr
+    report, done = doctor(site, tmp_path, "--github", "--fail-on", "loads", "--", "program.py")
+    assert report["exit_status"] == 1
+    assert "::error file=program.py,line=5,title=tls-doctor keep-one::" in done.stderr
+    done = here.run(sys.executable, places.DOCTOR, "--fail-on", "weather", "--", "program.py")
+    assert (done.returncode, done.stdout) == (2, "") and "blocked, loads" in done.stderr
+
+
+def test_the_address_in_it_is_the_books():
+    assert doctor_file.ADDRESS == address.of_repository()
+    for file, _ in doctor_file.CHAPTERS.values():
+        assert (places.NOTEBOOKS / f"{file}.ipynb").exists()
+
+
+# --------------------------------------------------------------------- where it cannot do its work
+
+
+def told(done) -> str:
+    """What the doctor says where it cannot: one sentence, and the exit status 2."""
+    assert (done.returncode, done.stdout) == (2, ""), done.stdout
+    assert "Traceback" not in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+def test_read_from_standard_input_it_says_what_to_do():
+    for arguments in ([], ["run", "--", "program.py"]):
+        done = here.run(sys.executable, "-", *arguments, input=places.DOCTOR.read_text())
+        assert "save it as doctor.py" in told(done)
+
+
+@here.needs("unshare")
+def test_where_nobody_can_connect_it_says_so_and_a_run_still_counts(site, tmp_path):
+    (tmp_path / "program.py").write_text("import requests")
+    alone = ["unshare", "-Urn", sys.executable, places.DOCTOR]
+    if here.run("unshare", "-Urn", "true").returncode:
+        pytest.skip("this machine gives nobody a network of its own")
+    done = here.run(*alone, "--", tmp_path / "program.py")
+    assert "cannot listen on 127.0.0.1" in told(done) and "doctor.py run" in done.stderr
+    done = here.run(*alone, "run", "--json", "--", tmp_path / "program.py")
+    assert json.loads(done.stdout)["verdicts"]["certificate loads"] == "nothing seen"
+
+
+def test_without_a_folder_for_temporary_files_it_says_so(tmp_path):
+    code = "import sys, tempfile\ndef none(*_, **__): raise OSError(30, 'Read-only file system')\n"
+    (tmp_path / "sitecustomize.py").write_text(code + "tempfile.mkdtemp = none\n")
+    environ = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = here.run(sys.executable, places.DOCTOR, env=environ)
+    assert "TMPDIR=/a/folder" in told(done)
+
+
+def test_a_json_beside_it_is_not_taken_for_pythons_own(tmp_path):
+    shutil.copy(places.DOCTOR, tmp_path)
+    (tmp_path / "json.py").write_text("raise SystemExit('mine')")
+    (tmp_path / "program.py").write_text("import requests")
+    done = here.run(sys.executable, "doctor.py", "--json", "--", "program.py", cwd=tmp_path)
+    assert json.loads(done.stdout)["exit_status"] == 0, done.stderr
+
+
+INSIDE = """
+import sys, threading, os
+sys.path.insert(0, {folder!r})
+import requests, doctor
+{odd}
+seen, done = set(), []
+def look():
+    while not done: seen.add(os.environ.get("no_proxy"))
+looking = threading.Thread(target=look)
+looking.start()
+report = doctor.inside()
+done.append(1)
+looking.join()
+print(sorted(seen, key=str), report["exit_status"], len(threading.enumerate()))
+"""
+
+
+def test_inside_changes_nothing_and_a_frozen_program_is_not_started_again():
+    def said(odd=""):
+        code = INSIDE.format(folder=str(places.DOCTOR.parent), odd=odd)
+        environ = {name: os.environ[name] for name in os.environ if name != "no_proxy"}
+        return here.run(sys.executable, "-c", code, env=environ, timeout=60)
+
+    assert said().stdout == "[None] 0 1\n"
+    for odd in ("sys.frozen = True", "sys.executable = '/usr/sbin/uwsgi'", "sys.executable = ''"):
+        done = said(odd)
+        assert done.stdout == "[None] 2 1\n"
+        assert "no Python that could run the doctor" in done.stderr
+
+
+# ------------------------------------------------------------------------------ the book's patients
+
+
+def test_a_job_and_its_twin_come_out_as_they_are_measured():
+    environment("stage-1-today")
+    jobs = working.table(["requests, each", "requests, one for threads"])
+    assert list(jobs["doctor"]) == list(jobs["measured"]) == ["repeated", "not repeated"]
+    assert list(jobs["exit_status"]) == [1, 0]
+    told = jobs.assign(wrong=["miss", ""], doctor=["not repeated", "cannot tell"])
+    assert working.accuracy(told, told).drop(columns="question").iloc[0].to_dict() == {
+        "programs": 2, "right": 0, "miss": 1, "false alarm": 0, "cannot tell": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.nightly
+def test_no_job_is_misjudged_and_all_loads_are_counted():
+    jobs = working.table()
+    assert len(jobs) == len(working.JOBS)
+    assert set(jobs["wrong"]) == {""} and set(jobs["doctor"]) == {"repeated", "not repeated"}
+    assert (jobs["loads_doctor"] == jobs["loads_measured"]).all(), jobs.to_string()
+    assert (jobs["connections_doctor"] == jobs["connections_measured"]).all(), jobs.to_string()
