@@ -1,0 +1,243 @@
+"""Count the loads: thirty threads load the certificates once, and twelve questions still get the
+answers that requests gives."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from casebook.classroom import opens, prediction, room
+from casebook.classroom.report import Report
+from casebook.classroom.room import Outcome
+from casebook.classroom.witness import World
+
+LAB = "count-the-loads"
+STACK = "stage-1-today"
+NAMES = ("PREDICTION", "LOADS_GO_WITH", "BECAUSE")
+THREADS, DELAY_S = 30, 0.2
+
+#: The twelve questions, in the order in which one process is asked them.
+QUESTIONS = (
+    "a right certificate is accepted",
+    "a stranger's certificate is refused",
+    "a certificate for another name is refused",
+    "an expired certificate is refused",
+    "verify=False accepts the stranger, as asked",
+    "after that, the stranger is refused again",
+    "another bundle accepts whom it names",
+    "another bundle refuses whom it does not name",
+    "cert= is shown to the server",
+    "a call without cert= shows nobody",
+    "another cert= shows the other",
+    "a bundle that changed on disk is believed as it is now",
+)
+
+
+def grade(file: Path, report: Report) -> None:
+    """Add to the report what was found of a submission."""
+    with World() as world:
+        # Whether it runs, and what it predicts, before anything is measured.
+        first = room.run(STACK, file, [], names=NAMES, bundle=world.bundle)
+        if first.stopped or first.error:
+            report.stopped = first.stopped
+            report.give(
+                "the file runs", False, 24, first.error or first.stopped, "Mend that first."
+            )
+            return
+        guess = prediction.kept(file, first.names["PREDICTION"])
+        if guess is None:
+            report.give(
+                "a prediction is entered", False, 24, "nothing was measured",
+                "Enter PREDICTION before anything is measured: you can only do it once.",
+            )  # fmt: skip
+            return
+        rows = _rows(world)
+        report.give(
+            "a prediction is entered", True, 1,
+            f"you said {guess['prediction']!r} on {guess['at']}; stock requests: "
+            f"{rows['A']['loads']} loads. It costs nothing to have been wrong.", "",
+        )  # fmt: skip
+        shares = _loads(world, file, report)
+        _conforms(world, file, report, shares)
+        _explains(first, rows, report)
+
+
+def _asks(world: World, kind: str, count: int, delay_s: float, **options: Any) -> list[dict]:
+    site = world.site(kind)
+    return [
+        {"url": f"{site.url}/delay/{delay_s}?page={secrets.token_hex(4)}", "options": options}
+        for _ in range(count)
+    ]
+
+
+def _right(world: World, kind: str, ask: dict, answer: dict) -> bool:
+    """Whether an answer is the one that only the site can give."""
+    page = ask["url"].rpartition("=")[2]
+    return answer.get("status") == 200 and world.site(kind).word(page) in answer["body"]
+
+
+def _at_once(world: World, file: Path | None, function: str, how: str, count: int, **options: Any):
+    """Requests of a function: (what came, asks, answers, loads, what the site saw)."""
+    delay_s = DELAY_S if how == "at once" else 0.0
+    site, asks = world.site("right"), _asks(world, "right", count, delay_s, **options)
+    site.reset()
+    job = {"function": function, "how": how, "asks": asks}
+    with opens.of(world.bundle) as opened:
+        outcome = room.run(
+            STACK, file, [job], bundle=world.bundle,
+            variables={"SSL_CERT_FILE": str(world.bundle), "SSL_CERT_DIR": "/nonexistent"},
+        )  # fmt: skip
+    # Told as they happen; and what the system saw opened by no Python code can only be OpenSSL's.
+    loads = max(outcome.loads, (opened.count or 0) - outcome.reads)
+    answers = outcome.answers[0].get("answers", [])
+    good = sum(_right(world, "right", *each) for each in zip(asks, answers, strict=False))
+    return outcome, good, loads, site.seen()
+
+
+def _rows(world: World) -> dict[str, dict[str, Any]]:
+    """What stock requests does, measured now: the rows that an explanation is picked from."""
+    ways = {
+        "A": ("30 threads, requests.get in each", "requests.get", "at once"),
+        "B": ("one thread, 30 times requests.get", "requests.get", "one by one"),
+        "C": ("one thread, one Session, 30 times get", "one session", "one by one"),
+    }
+    rows = {}
+    for letter, (what, function, how) in ways.items():
+        _, _, loads, seen = _at_once(world, None, function, how, THREADS)
+        threads = THREADS if how == "at once" else 1
+        rows[letter] = {
+            "what": what, "threads": threads, "requests": seen.requests,
+            "connections": len(seen.connections), "loads": loads,
+        }  # fmt: skip
+    return rows
+
+
+def _loads(world: World, file: Path, report: Report) -> bool:
+    """Whether it shares at all: fewer loads than threads."""
+    more = 11 + secrets.randbelow(14)
+    shares = True
+    for count, points, options in (
+        (THREADS, 4, {}),
+        (more, 3, {"verify": str(world.bundle)}),
+    ):
+        outcome, good, loads, seen = _at_once(world, file, "get", "at once", count, **options)
+        report.stopped = report.stopped or outcome.stopped
+        shares = shares and loads < count
+        if good < count or seen.requests != count:
+            bad = outcome.answers[0].get("error") or next(
+                (each["error"] for each in outcome.answers[0]["answers"] if "error" in each),
+                "answers that the server did not give",
+            )
+            found = f"{good} of {count} answers were right, {seen.requests} requests: {bad}"
+            hint = "Every thread has to get the page that it asked for, from the server."
+            loads, shares = -1, False
+        else:
+            found = f"{count} threads: {loads} load{'' if loads == 1 else 's'}"
+            hint = (
+                "Who comes second has to wait for the first to have loaded, and then take its "
+                "context: look at what two threads do between `if` and `=`."
+                if loads > 1
+                else "Nothing was loaded: then what were the certificates checked against?"
+            )
+        how = "verify= a path" if options else "verify=True"
+        report.give(f"{count} threads load once ({how})", loads == 1, points, found, hint)
+        if not options:
+            report.give(
+                "and are under way at once", loads >= 0 and seen.peak_in_flight > 1, 2,
+                f"at most {seen.peak_in_flight} requests were with the server at a time",
+                "Hold the lock while you load, not while you fetch.",
+            )  # fmt: skip
+    return shares
+
+
+def _conforms(world: World, file: Path, report: Report, shares: bool) -> None:
+    bundle, other = str(world.bundle), str(world.other_bundle)
+    alice, bob = (str(world.client_certificate(name)) for name in ("alice", "bob"))
+    changing = world.folder / "changing.pem"
+    changing.write_bytes(world.bundle.read_bytes())
+    turned = world.folder / "turned.pem"
+    turned.write_bytes(world.other_bundle.read_bytes())
+    trusting = {"verify": bundle}
+    # (site, options, what has to come: a name that the server was shown, or "refused")
+    plan: list[tuple[str, dict, str]] = [
+        ("right", trusting, "nobody"),
+        ("stranger", trusting, "refused"),
+        ("wrong name", trusting, "refused"),
+        ("expired", trusting, "refused"),
+        ("stranger", {"verify": False}, "nobody"),
+        ("stranger", trusting, "refused"),
+        ("stranger", {"verify": other}, "nobody"),
+        ("right", {"verify": other}, "refused"),
+        ("right", trusting | {"cert": alice}, "alice"),
+        ("right", trusting, "nobody"),
+        ("right", trusting | {"cert": bob}, "bob"),
+        ("right", {"verify": str(changing)}, "nobody"),
+        ("right", {"verify": str(changing)}, "refused"),
+    ]
+    asks = [_asks(world, kind, 1, 0, **options)[0] for kind, options, _ in plan]
+    site = world.site("right")
+    site.when[asks[-2]["url"].rpartition("=")[2]] = lambda: os.replace(turned, changing)
+    site.reset()
+    job = {"function": "get", "how": "one by one", "asks": asks}
+    outcome = room.run(STACK, file, [job], bundle=world.bundle)
+    report.stopped = report.stopped or outcome.stopped
+    answers = outcome.answers[0].get("answers") or [outcome.answers[0]] * len(plan)
+    found = [
+        _wrong(world, kind, wanted, ask, answer)
+        for (kind, _, wanted), ask, answer in zip(plan, asks, answers, strict=True)
+    ]
+    found[-2:] = [found[-2] or found[-1]]  # before and after the change: one question
+    for question, wrong in zip(QUESTIONS, found, strict=True):
+        if not shares:
+            report.give(
+                question, False, 1, wrong or "as requests does",
+                "Counts when something is shared: what shares nothing can mix nothing up.",
+            )  # fmt: skip
+            continue
+        report.give(
+            question, not wrong, 1, wrong or "yes",
+            "Which of your contexts was used for this call, and is that all it depends on?",
+        )  # fmt: skip
+
+
+def _wrong(world: World, kind: str, wanted: str, ask: dict, answer: dict) -> str:
+    """What is wrong with an answer, in words; nothing where it is right."""
+    if wanted == "refused":
+        if "error" not in answer:
+            return "the page came: it was not refused"
+        about = answer.get("kind", "") + answer["error"]
+        is_refusal = any(word in about for word in ("SSL", "Certificate", "certificate"))
+        return "" if is_refusal else f"it failed for another reason: {answer['error']}"
+    if "error" in answer:
+        return f"it failed: {answer['error']}"
+    if not _right(world, kind, ask, answer):
+        return "that is not what the server answered"
+    return "" if f'"shown": "{wanted}"' in answer["body"] else f"the server was not shown {wanted}"
+
+
+def _explains(first: Outcome, rows: dict[str, dict[str, Any]], report: Report) -> None:
+    """Loads go with what is the same number in every row; the rows that say so rule the others
+    out."""
+    for letter, row in rows.items():
+        report.notes.append(
+            f"Row {letter}: {row['what']}: {row['threads']} threads, {row['requests']} requests, "
+            f"{row['connections']} connections, {row['loads']} loads"
+        )
+    candidates = ("threads", "requests", "connections")
+    truth = [what for what in candidates if all(row[what] == row["loads"] for row in rows.values())]
+    picked = first.names["BECAUSE"]
+    picked = set(picked) if isinstance(picked, list | tuple | str) else set()
+    ruled_out = {
+        what
+        for what in candidates
+        for letter in picked & rows.keys()
+        if rows[letter][what] != rows[letter]["loads"]
+    }
+    right = [first.names["LOADS_GO_WITH"]] == truth and ruled_out == {*candidates} - {*truth}
+    report.give(
+        "what the loads go with, and the rows that show it",
+        right and len(picked) <= 2, 2,
+        f"you said {first.names['LOADS_GO_WITH']!r}, because of {sorted(picked)}",
+        "A row rules something out when its number is not the number of loads. Two rows are "
+        "enough.",
+    )  # fmt: skip

@@ -1,0 +1,325 @@
+"""Run what a student handed in: a script inside a stack, one JSON object in (standard input).
+
+In: {"file", "tell" (a descriptor), "memory" (bytes, or null), "probes", "clients", "forbidden"
+(folders), "bundle" (what verify=True trusts, or null), "names" (of constants to bring),
+"countable", "before" (names of steps), "program" (a file or null), "do"}.
+
+Told, a line of JSON each: {"loads": 1} at each load of certificates, {"reads": 1} each time Python
+itself opens the bundle, {"took": [book, body]} when a loop takes one, {"stopped": why},
+{"names": {...}}, and for each of `do` {"answer": ...}.
+
+It imports nothing that gevent would have to patch: the order of imports may be what is asked about.
+"""
+
+import contextlib
+import json
+import os
+import resource
+import sys
+import time
+
+#: What a submission may not do, as Python announces it before it happens.
+STARTS = {
+    *("os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "os.system"),
+    *("subprocess.Popen", "os.kill", "os.killpg", "signal.pthread_kill"),
+}
+#: Which of an event's arguments are paths, and which the folders that they are relative to.
+CHANGES = {
+    "os.remove": ((0, 1),), "os.rmdir": ((0, 1),), "os.truncate": ((0, None),),
+    "os.rename": ((0, 2), (1, 3)), "os.link": ((1, 3),), "os.symlink": ((1, 2),),
+    "os.chmod": ((0, 2),), "os.mkdir": ((0, 2),), "shutil.rmtree": ((0, 1),),
+}  # fmt: skip
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+class Teller:
+    """Tells the grader, and takes nothing back."""
+
+    def __init__(self, descriptor):
+        self._descriptor = descriptor
+
+    def __call__(self, **what):
+        data = json.dumps(what, default=repr).encode() + b"\n"
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+
+def watch(tell, forbidden, folder, bundle, ends=os._exit, real=os.path.realpath):
+    """From now on a submission that does what it may not is ended, and the grader told why. Cannot
+    be taken back: Python keeps its audit hooks."""
+
+    def stop(why):
+        tell(stopped=why)
+        ends(3)
+
+    def relative_to(arguments, base, path):
+        descriptor = arguments[base] if base is not None and base < len(arguments) else -1
+        if not isinstance(descriptor, int) or descriptor < 0:
+            return path
+        with contextlib.suppress(OSError):
+            return os.path.join(os.readlink(f"/proc/self/fd/{descriptor}"), os.fsdecode(path))
+        return None  # a folder that cannot be told is not its own
+
+    def inside(path, folders):
+        if not isinstance(path, str | bytes | os.PathLike):
+            return False
+        path = real(os.fsdecode(path))
+        return any(path == each or path.startswith(each + os.sep) for each in folders)
+
+    def hook(event, arguments):
+        if event in STARTS:
+            stop(f"it starts or signals another process ({event}), and no lab needs one")
+        elif event == "open":
+            path, mode, flags = arguments
+            if inside(path, forbidden):
+                stop("it reads the checks")
+            if bundle and inside(path, [bundle]):
+                tell(reads=1)
+            writes = (isinstance(mode, str) and set(mode) & set("wax+")) or (flags or 0) & _WRITES
+            if writes and isinstance(path, str | bytes) and not inside(path, [folder, "/dev"]):
+                stop("it writes outside of its own folder")
+        for path, base in CHANGES.get(event, ()):
+            if not inside(relative_to(arguments, base, arguments[path]), [folder]):
+                stop(f"it changes files outside of its own folder ({event})")
+
+    sys.addaudithook(hook)
+
+
+def load(path):
+    """Run a student's file, as an import does: its names."""
+    with open(path, encoding="utf-8") as file:
+        source = file.read()
+    module = {"__name__": "answer", "__file__": path}
+    exec(compile(source, path, "exec"), module)
+    return module
+
+
+def said(error, path):
+    """An exception in words, with the line of the student's file that it came through."""
+    lines, at = [], error.__traceback__
+    while at:
+        if at.tb_frame.f_code.co_filename == path:
+            lines.append(at.tb_lineno)
+        at = at.tb_next
+    if isinstance(error, SyntaxError) and error.filename == path:
+        lines = [error.lineno]
+    where = f" (line {lines[-1]} of the file)" if lines else ""
+    return f"{type(error).__name__}: {str(error)[:300]}{where}"
+
+
+def came(function, *args, **options):
+    """What came of a request, as the grader reads it: {"status", "body"} or {"error", "kind"}."""
+    try:
+        reply = function(*args, **options)
+        return of_reply(reply)
+    except Exception as error:
+        return of_reply(error)
+
+
+def of_reply(reply):
+    if reply is None or isinstance(reply, BaseException):
+        import answering
+
+        deepest = type(answering.innermost(reply) if reply else None).__name__
+        return {"error": f"{deepest}: {str(reply)[:300]}", "kind": deepest}
+    import answering
+
+    try:
+        status, body = answering.status_and_body(reply)
+        return {"status": status, "body": bytes(body).decode("utf-8", "replace")[:5000]}
+    except Exception as error:
+        return {"error": f"no response: {type(reply).__name__} ({error})", "kind": "none"}
+
+
+def at_once(function, asks):
+    """Each ask in a thread of its own, all let go together."""
+    import threading
+
+    gate, answers = threading.Barrier(len(asks)), [None] * len(asks)
+
+    def one(number, ask):
+        gate.wait(20)
+        answers[number] = came(function, ask["url"], **ask["options"])
+
+    threads = [threading.Thread(target=one, args=each) for each in enumerate(asks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def one_by_one(function, asks):
+    return [came(function, ask["url"], **ask["options"]) for ask in asks]
+
+
+def stock_get():
+    import requests
+
+    return requests.get
+
+
+def stock_session_get():
+    import requests
+
+    return requests.Session().get
+
+
+def profiled(function, *args):
+    """A profile of the call, and what it used: {"value": rows, "answers", "cpu_s"}."""
+    import profiling
+
+    profile = profiling.Profile()
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    replies = profile.observe(function, *args)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"value": profile.rows(), "answers": list(map(of_reply, replies)), "cpu_s": cpu_s}
+
+
+def from_shelf(function, job, tell):
+    """Have a loop fetch books over HTTP/2, and tell of each as it is taken."""
+    import ssl
+
+    sys.path.append(job["scripts"])
+    import shelf
+    import two_loops
+    import with_h2
+
+    books = {shelf.path(book): book for book in job["books"]}
+    connection = two_loops.Connection(job["url"], ssl.create_default_context(cafile=job["ca_file"]))
+    connection.greet()
+
+    def take(path, reply):
+        status, body, _ = with_h2.seen(reply)
+        tell(took=[books[path], body.decode() if status == 200 else ""])
+
+    function(connection, list(books), take)
+    return {"value": None}
+
+
+def plain_loop():
+    import loop
+
+    return loop.fetch
+
+
+def grequests_map():
+    import grequests_map
+
+    return grequests_map.fetch
+
+
+def whose_context():
+    """Says which module urllib3's SSLContext is of, and that pyOpenSSL can be imported."""
+
+    def say():
+        import OpenSSL
+        from urllib3.util import ssl_
+
+        return [ssl_.SSLContext.__module__, OpenSSL.__version__]
+
+    return say
+
+
+#: Functions of the grader's own that `do` may name, beside those of the submission.
+STOCK = {
+    "requests.get": stock_get,
+    "one session": stock_session_get,
+    "grequests.map": grequests_map,
+    "a plain loop": plain_loop,
+    "whose context": whose_context,
+}
+
+
+def do(job, names, path, tell):
+    """One job: {"answers": [...]} of requests, {"value": ...} of a call, or {"error": words}."""
+    try:
+        if job["function"] in STOCK:
+            function = STOCK[job["function"]]()
+        elif callable(names.get(job["function"])):
+            function = names[job["function"]]
+        else:
+            return {"error": f"there is no function {job['function']} in the file"}
+        start = time.monotonic()
+        if job["how"] == "call":
+            found = {"value": function(*job["args"])}
+        elif job["how"] == "shelf":
+            found = from_shelf(function, job, tell)
+        elif job["how"] == "profile":
+            found = profiled(function, [ask["url"] for ask in job["asks"]], job["verify"])
+        elif job["how"] == "map":  # all URLs are handed over at once, as to a measured client
+            replies = list(function([ask["url"] for ask in job["asks"]], job["verify"]))
+            found = {"answers": [of_reply(reply) for reply in replies]}
+        else:
+            way = at_once if job["how"] == "at once" else one_by_one
+            found = {"answers": way(function, job["asks"])}
+        return found | {"wall_s": round(time.monotonic() - start, 4)}
+    except BaseException as error:
+        return {"error": said(error, path)}
+
+
+def count_loads(tell, is_countable):
+    if not is_countable:
+        return
+    import ssl
+
+    import counting
+
+    class Told(dict):
+        """Counters that tell of each load, and are what the probes count with otherwise."""
+
+        def __setitem__(self, name, value):
+            if name in ("load_verify_locations", "default_loads") and value > self.get(name, 0):
+                tell(loads=1)
+            dict.__setitem__(self, name, value)
+
+    counters = Told(dict.fromkeys(counting.NAMES, 0))
+    stdlib = [c for c in ssl.SSLContext.__mro__ if c.__module__ == "ssl"][-1]
+    counting.count_loads(stdlib, counters)
+
+
+def main():
+    spec = json.load(sys.stdin)
+    tell = Teller(spec["tell"])
+    if spec["memory"]:
+        resource.setrlimit(resource.RLIMIT_AS, (spec["memory"], spec["memory"]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 20, 64 << 20))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sys.path[:] = [spec["clients"], spec["probes"], *sys.path[1:]]
+    sys.dont_write_bytecode = True
+    import answering  # noqa: F401
+    import counting  # noqa: F401
+
+    if spec["bundle"]:
+        import steps
+
+        steps.trust_bundle(spec["bundle"])
+    count_loads(tell, spec["countable"])
+    folder = os.path.realpath(os.getcwd())
+    path = spec["file"]
+    program = {}
+    if spec["before"]:
+        import steps
+
+        steps.take_all(spec["before"], is_of_gevent=True)
+    if path:
+        sys.path.insert(0, folder)
+        watch(tell, spec["forbidden"], folder, spec["bundle"])
+    try:
+        if spec["program"]:
+            sys.path.insert(0, os.path.dirname(spec["program"]))
+            program = load(spec["program"])
+        names = program | (load(path) if path else {})
+    except BaseException as error:
+        tell(names={}, error=said(error, path or spec["program"]))
+        os._exit(0)
+    tell(names={name: names.get(name) for name in spec["names"]})
+    for job in spec["do"]:
+        tell(answer=do(job, names, path, tell))
+    sys.stdout.flush()
+    os._exit(0)  # threads and greenlets that are left belong to nobody
+
+
+if __name__ == "__main__":
+    main()

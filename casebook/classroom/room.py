@@ -1,0 +1,195 @@
+"""The examination room: a submission in a process of its own, stopped when it does not end.
+
+    outcome = run(stack, file, [job, …], names=["PREDICTION"])
+
+What can be stopped is stopped with a sentence: it hangs, starts processes, fills memory, prints
+megabytes, reads the checks, writes outside of its folder. NOT_STOPPED says what is not.
+"""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from casebook import places, stacks
+from casebook.cases.fetching import clients
+from casebook.errors import RunFailed
+from casebook.stacks import environments
+
+#: Seconds after which a submission is ended; the most memory that it may ask for, in bytes; the
+#: most that it may print or tell, in bytes.
+WITHIN_S, MEMORY, OUTPUT = 60.0, 1 << 30, 1 << 20
+
+NOT_STOPPED = (
+    "This is no security boundary. A submission runs as you do, with your files and your network: "
+    "code that goes round Python (ctypes, a compiled module), opens your own files to read, or "
+    "writes into the counters of its own process on purpose is not stopped. Read what gets full "
+    "points in a suspicious way, and grade strangers' files as a user who owns nothing."
+)
+
+_INSIDE = Path(__file__).with_name("inside.py")
+#: What is not for students to read while they are graded.
+_FORBIDDEN = [Path(__file__).parent, places.ROOT / "tests", places.BUILD / "teacher"]
+
+
+@dataclass
+class Outcome:
+    """What came of a submission's run.
+
+    answers: one for each job, as `inside.do` says, or {"error"} for those that were not reached.
+    names: the constants that were asked for. loads: of certificates, told as they happened; reads:
+    how often Python itself opened the bundle. took: books with their bodies, as they were taken.
+    stopped: why it was ended, in words, or "". error: why the file itself does not run, or "".
+    printed: what it printed on either stream, cut.
+    """
+
+    answers: list[dict[str, Any]] = field(default_factory=list)
+    names: dict[str, Any] = field(default_factory=dict)
+    loads: int = 0
+    reads: int = 0
+    took: list[tuple[str, str]] = field(default_factory=list)
+    stopped: str = ""
+    error: str = ""
+    printed: str = ""
+
+
+def run(
+    stack: str,
+    file: Path | None,
+    jobs: list[dict[str, Any]],
+    *,
+    names: tuple[str, ...] = (),
+    countable: bool = True,
+    before: tuple[str, ...] = (),
+    program: Path | None = None,
+    with_siblings: bool = False,
+    bundle: Path | None = None,
+    variables: dict[str, str] | None = None,
+) -> Outcome:
+    """Run a submission in a stack's environment, and do the jobs.
+
+    file: what was handed in; None for a run of the grader's own. jobs: see `inside.do`. names: of
+    constants to bring. countable: count loads (not with gevent). before: steps of the probes.
+    program: a file that runs first, in whose names the submission's are put.
+    with_siblings: the Python files beside the submission can be imported. bundle: what verify=True
+    trusts. variables: further environment variables. Raises MissingInterpreter, and
+    RunFailed where a run of the grader's own fails.
+    """
+    environment = environments.ensure(stacks.get(stack))
+    with tempfile.TemporaryDirectory(prefix="casebook-room-") as made:
+        folder = Path(made)
+        copy = None
+        if file:  # under a name that says nothing of where it came from
+            copy = folder / "answer.py"
+            copy.write_bytes(file.read_bytes())
+            for other in file.parent.glob("*.py") if with_siblings else ():
+                (folder / other.name).write_bytes(other.read_bytes())
+        environ = environments.clean_environ(environment) | {
+            "HOME": made, "TMPDIR": made, "MALLOC_ARENA_MAX": "2",
+        }  # fmt: skip
+        spec = {
+            "file": copy, "memory": MEMORY if sys.platform == "linux" else None,
+            "probes": places.PROBES, "clients": clients.FOLDER, "forbidden": _FORBIDDEN,
+            "names": names, "countable": countable, "before": before, "program": program,
+            "bundle": bundle, "do": jobs,
+        }  # fmt: skip
+        outcome = _run(environment.python, spec, environ | (variables or {}), folder)
+    missing = outcome.stopped or outcome.error or "it ended before this was asked"
+    outcome.answers += [{"error": missing}] * (len(jobs) - len(outcome.answers))
+    if not file and (bad := [each for each in outcome.answers if "error" in each]):
+        raise RunFailed(f"the grader's own run in {stack} failed ({bad[0]['error']}). Try again.")
+    return outcome
+
+
+def _run(python: Path, spec: dict[str, Any], environ: dict[str, str], folder: Path) -> Outcome:
+    outcome, reading, telling = Outcome(), *os.pipe()
+    process = subprocess.Popen(
+        [python, "-s", _INSIDE], env=environ, cwd=folder, pass_fds=[telling],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        os.close(telling)
+        assert process.stdin
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(spec | {"tell": telling}, default=os.fspath).encode())
+            process.stdin.close()
+        told = _listen(process, reading, outcome)
+    finally:
+        _end(process)
+        os.close(reading)
+    for line in told.splitlines():
+        with contextlib.suppress(ValueError):
+            _take(json.loads(line), outcome)
+    if "MemoryError" in outcome.error + outcome.printed + json.dumps(outcome.answers):
+        outcome.stopped = outcome.stopped or f"it fills the memory ({MEMORY >> 30} GiB is allowed)"
+    return outcome
+
+
+def _listen(process: subprocess.Popen[bytes], reading: int, outcome: Outcome) -> bytes:
+    """What the process tells, until it ends or has to be ended; `outcome` says why, and what it
+    printed."""
+    assert process.stdout and process.stderr
+    out, err = process.stdout.fileno(), process.stderr.fileno()
+    got = {reading: b"", out: b"", err: b""}
+    deadline = time.monotonic() + WITHIN_S
+    with selectors.DefaultSelector() as selector:
+        for each in got:
+            selector.register(each, selectors.EVENT_READ)
+        # A child that was left behind may hold the pipes: the process itself says when it is over.
+        while selector.get_map() and not outcome.stopped:
+            left = deadline - time.monotonic()
+            ready = selector.select(max(min(left, 0.2), 0))
+            for key, _ in ready:
+                data = os.read(key.fd, 65536)
+                if not data:
+                    selector.unregister(key.fd)
+                got[key.fd] += data
+                if len(got[key.fd]) > OUTPUT:
+                    outcome.stopped = f"it prints more than {OUTPUT >> 20} MB"
+            if left <= 0:
+                outcome.stopped = f"it did not end within {WITHIN_S:g} s"
+            if not ready and process.poll() is not None:
+                break
+    outcome.printed = (got[out] + got[err]).decode("utf-8", "replace")[-2000:]
+    return got[reading]
+
+
+def _take(line: dict[str, Any], outcome: Outcome) -> None:
+    if "loads" in line:
+        outcome.loads += 1
+    if "reads" in line:
+        outcome.reads += 1
+    if "took" in line:
+        outcome.took.append(tuple(line["took"]))
+    if "names" in line:
+        outcome.names = line["names"]
+        outcome.error = line.get("error", "")
+    if "answer" in line:
+        outcome.answers.append(line["answer"])
+    if "stopped" in line:
+        outcome.stopped = line["stopped"]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the whole group of processes; afterwards it is gone."""
+    for _ in range(100):
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            break
+        if process.poll() is not None:
+            time.sleep(0.01)
+    process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        with contextlib.suppress(OSError):
+            assert pipe
+            pipe.close()

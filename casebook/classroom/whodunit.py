@@ -1,0 +1,371 @@
+"""A whodunit: a program for each student, with one culprit or none, and a class that is marked.
+
+    new("alice", into, secret)             # her folder: case.md, program/
+    run(folder, "pages", n=10)             # a run of her program, kept under its id
+    answer(folder, "injected", [id, id])   # her accusation and its evidence
+    mark(folder, secret)                   # all answers below a folder
+
+The culprit follows from the name and a secret that the teacher keeps. Evidence is runs: each is
+made again, with a program that is built anew, and has to show the same.
+"""
+
+import hashlib
+import hmac
+import json
+import secrets
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from casebook.cases.bookstore import stock, store
+from casebook.cases.fetching import analysis
+from casebook.classroom import room
+from casebook.classroom.witness import World
+from casebook.errors import UsageError
+
+STACK = "whodunit-today"
+_MYSTERY = Path(__file__).with_name("mystery")
+_DELAY_S = 0.1
+#: The most pages of a run.
+MOST = 40
+
+#: Who may have done it, and in which words.
+CULPRITS = {
+    "injected": "pyOpenSSL was put into urllib3, and blocks the event loop",
+    "late": "the monkey patch comes too late: when the pages are in",
+    "order": "the imports are in the wrong order: requests before the monkey patch",
+    "session": "a session is made for each request",
+    "loads": "the certificates are loaded again for each request",
+    "http1": "HTTP/1.1 is spoken where HTTP/2 was meant",
+    "none": "nobody: the program is all right",
+}
+DEPARTMENTS = ("pages", "ledger", "shelf")
+
+#: How a user tells it. Whoever has no culprit hears one of the others' complaints all the same.
+_COMPLAINTS = {
+    "pages": "The pages of the night used to be there in a blink. Now I can fetch a coffee first.",
+    "order": "The pages of the night are quicker than ever, and the report is full of nonsense.",
+    "ledger": "The ledger is complete, but the machine is at it far longer than last month.",
+    "shelf": "The books come. They promised me they would come all at once, and I do not see it.",
+}
+_TOLD = {"injected": "pages", "late": "pages", "order": "order", "http1": "shelf"}
+
+#: What goes into the templates: healthy, and what each culprit changes.
+_HEALTHY = {
+    "imports": "import startup  # isort: skip\nimport accounts\nimport report",
+    "channel": "transport.AuthorizedSession",
+    "late": "",
+    "session": "self._session",
+    "look": "",
+    "transport": "transport = httpx.AsyncHTTPTransport(verify=trusted, retries=1, http2=True)",
+}
+_CHANGES = {
+    "injected": {"channel": "transport._MutualTlsAdapter(*certificate())"},
+    "late": {
+        "imports": "import accounts\nimport report",
+        "late": "import startup  # noqa: F401\n\n    ",
+    },
+    "order": {"imports": "import accounts\nimport startup  # isort: skip\nimport report"},
+    "session": {"session": "requests.Session()"},
+    "loads": {"look": "self.look()\n        "},
+    "http1": {"transport": "transport = httpx.AsyncHTTPTransport(verify=trusted, retries=1)"},
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run of a department showed. came: pages that were right; peak_in_flight and
+    connections: as the server counted; loads: of certificates, None where gevent is; protocols:
+    requests by version of HTTP, of the shelf."""
+
+    department: str
+    scheme: str
+    n: int
+    came: int
+    peak_in_flight: int | None
+    connections: int
+    loads: int | None
+    protocols: dict[str, int]
+
+    @property
+    def id(self) -> str:
+        """A digest of all that it says."""
+        said = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(said.encode()).hexdigest()[:10]
+
+    @property
+    def shows(self) -> str:
+        """What the run shows, in words that come out the same when it is made again."""
+        over = f"{self.department} over {self.scheme}: "
+        if self.came < self.n:
+            return over + "not every page comes"
+        if self.n < 3:
+            return over + "too few pages to show anything"
+        if self.department == "pages":
+            assert self.peak_in_flight is not None
+            return over + (analysis.SERIAL if self.peak_in_flight <= 1 else analysis.CONCURRENT)
+        if self.department == "shelf":
+            return over + " and ".join(sorted(self.protocols))
+        each = "a connection for each" if self.connections >= self.n else "one connection"
+        loads = "a load for each" if (self.loads or 0) >= self.n else "few loads"
+        return over + f"{each}, {loads}"
+
+
+#: What the evidence has to show, all of it.
+_SHOWN_BY = {
+    "injected": {"pages over https: serial", "pages over http: concurrent"},
+    "late": {"pages over https: serial", "pages over http: serial"},
+    "order": {"pages over https: not every page comes", "pages over http: concurrent"},
+    "session": {"ledger over https: a connection for each, a load for each"},
+    "loads": {"ledger over https: one connection, a load for each"},
+    "http1": {"shelf over https: HTTP/1.1"},
+    "none": {
+        "pages over https: concurrent", "ledger over https: one connection, few loads",
+        "shelf over https: HTTP/2",
+    },
+}  # fmt: skip
+
+
+def secret_of(file: Path | None) -> bytes:
+    """The teacher's secret; without a file one that everybody knows, for who plays alone."""
+    if file is None:
+        return b"nobody's secret"
+    try:
+        found = file.read_bytes().strip()
+    except OSError as error:
+        raise UsageError(f"the secret cannot be read: {error}") from None
+    if len(found) < 8:
+        raise UsageError(f"{file}: a secret has 8 characters at least")
+    return found
+
+
+def _draw(name: str, secret: bytes, what: str, among: int) -> int:
+    told = hmac.new(secret, f"{what}:{name}".encode(), hashlib.sha256).digest()
+    return int.from_bytes(told[:8], "big") % among
+
+
+def culprit_of(name: str, secret: bytes) -> str:
+    """Who did it, in the program of that name."""
+    return list(CULPRITS)[_draw(name, secret, "culprit", len(CULPRITS))]
+
+
+def new(name: str, into: Path, secret: bytes) -> Path:
+    """Write a student's folder, into/NAME: her case and her program. UsageError if it is there."""
+    if not name or not all(part.isalnum() or part in "-_." for part in name) or name[0] == ".":
+        raise UsageError(f"the name is {name!r}: letters, digits, and - _ . between them")
+    folder = into / name
+    if folder.exists():
+        raise UsageError(f"{folder} is there already: choose another name, or remove it")
+    build(folder / "program", culprit_of(name, secret))
+    (folder / "runs").mkdir()
+    (folder / "case.json").write_text(json.dumps({"seed": name}) + "\n", encoding="utf-8")
+    (folder / "case.md").write_text(_case(name, secret), encoding="utf-8")
+    return folder
+
+
+def build(folder: Path, culprit: str) -> None:
+    """Write the program with that culprit."""
+    folder.mkdir(parents=True)
+    parts = _HEALTHY | _CHANGES.get(culprit, {})
+    for path in _MYSTERY.glob("*.txt"):
+        text = path.read_text(encoding="utf-8")
+        for name, part in parts.items():
+            text = text.replace("{" + name + "}", part)
+        (folder / f"{path.stem}.py").write_text(text, encoding="utf-8")
+
+
+def _case(name: str, secret: bytes) -> str:
+    culprit = culprit_of(name, secret)
+    told = _TOLD.get(culprit, "ledger")
+    if culprit == "none":
+        told = list(_COMPLAINTS)[_draw(name, secret, "complaint", len(_COMPLAINTS))]
+    suspects = "\n".join(f"- `{each}`: {what}" for each, what in CULPRITS.items())
+    return f"""# The case of {name}
+
+"{_COMPLAINTS[told]}" Users hear a noise and point; they may be wrong about where it comes from,
+and about whether there is one.
+
+The program of the night, in `program/`, has three departments: `pages` fetches all at once with
+gevent, `ledger` asks one host for one entry after the other, `shelf` fetches books over HTTP/2.
+At most one of these did it:
+
+{suspects}
+
+Use all instruments of the book. The program's packages are those of the stack `{STACK}`. Runs
+that may serve as evidence are made, counted by the server, and kept under an id by
+
+    python -m casebook whodunit run FOLDER pages --n 10
+    python -m casebook whodunit run FOLDER pages --n 10 --scheme http
+
+Then accuse, with the ids of the runs that show it:
+
+    python -m casebook whodunit answer FOLDER --culprit WHO --evidence ID ID
+
+"Because" needs a run in which the cause, or what it works on, is taken away. Who acquits
+everybody shows all three departments healthy. Runs are made again when the class is marked.
+"""
+
+
+def run(folder: Path, department: str, n: int, scheme: str = "https") -> Run:
+    """A run of the program in a student's folder, kept there as runs/ID.json."""
+    done = measured(folder / "program", department, n, scheme)
+    (folder / "runs").mkdir(exist_ok=True)
+    (folder / "runs" / f"{done.id}.json").write_text(
+        json.dumps(asdict(done)) + "\n", encoding="utf-8"
+    )
+    return done
+
+
+def measured(program: Path, department: str, n: int, scheme: str) -> Run:
+    """Run a department of a program once. Raises UsageError for what cannot be asked."""
+    if department not in DEPARTMENTS:
+        raise UsageError(f"there is no department {department!r}: {', '.join(DEPARTMENTS)}")
+    if not 1 <= n <= MOST:
+        raise UsageError(f"n is {n}; choose 1 to {MOST}")
+    if scheme not in ("https", "http") or (scheme, department) == ("http", "shelf"):
+        raise UsageError(f"{department} is not asked over {scheme}")
+    path = program / f"{department}.py"
+    if not path.is_file():
+        raise UsageError(f"{program} is no program of a whodunit: {path.name} is missing")
+    return _from_store(path, n) if department == "shelf" else _from_site(path, n, scheme)
+
+
+def _from_site(path: Path, n: int, scheme: str) -> Run:
+    department = path.stem
+    with World() as world:
+        site = world.site("right" if scheme == "https" else "plain")
+        delay_s = _DELAY_S if department == "pages" else 0.0
+        pages = [secrets.token_hex(4) for _ in range(n)]
+        asks = [{"url": f"{site.url}/delay/{delay_s}?page={page}"} for page in pages]
+        job = _job(asks, world.bundle)
+        is_countable = department != "pages"
+        outcome = room.run(STACK, path, [job], countable=is_countable, with_siblings=True)
+        answers = outcome.answers[0].get("answers", [])
+        came = sum(
+            each.get("status") == 200 and site.word(page) in each["body"]
+            for page, each in zip(pages, answers, strict=False)
+        )
+        seen = site.seen()
+        return Run(
+            department, scheme, n, came, seen.peak_in_flight, len(seen.connections),
+            outcome.loads if is_countable else None, {},
+        )  # fmt: skip
+
+
+def _from_store(path: Path, n: int) -> Run:
+    known, ids = stock.books(), stock.ids()[:n]
+    with store.open_store(delay_s=_DELAY_S) as open_:
+        asks = [{"url": f"{open_.url}/book?id={book}"} for book in ids]
+        outcome = room.run(STACK, path, [_job(asks, open_.ca_file)], with_siblings=True)
+        answers = outcome.answers[0].get("answers", [])
+        came = sum(
+            each.get("status") == 200 and json.loads(each["body"]) == known[book]
+            for book, each in zip(ids, answers, strict=False)
+        )
+        counted = open_.counters()
+        return Run(
+            "shelf", "https", n, came, None, counted["connections"], outcome.loads,
+            counted["protocols"],
+        )  # fmt: skip
+
+
+def _job(asks: list[dict[str, str]], bundle: Path | None) -> dict[str, Any]:
+    return {"function": "fetch", "how": "map", "asks": asks, "verify": str(bundle)}
+
+
+def answer(folder: Path, culprit: str, evidence: list[str]) -> Path:
+    """Write a student's answer. Raises UsageError for an unknown culprit, or a run that is not in
+    her folder."""
+    if culprit not in CULPRITS:
+        raise UsageError(f"there is no culprit {culprit!r}; choose one of: {', '.join(CULPRITS)}")
+    for each in evidence:
+        if _kept(folder, each) is None:
+            raise UsageError(f"there is no run {each!r} in {folder / 'runs'}")
+    path = folder / "answer.json"
+    path.write_text(json.dumps({"culprit": culprit, "evidence": evidence}) + "\n", encoding="utf-8")
+    return path
+
+
+def _kept(folder: Path, id_: str) -> Run | None:
+    """The run of that id in a folder; None where there is none, or where it was changed."""
+    try:
+        found = Run(**json.loads((folder / "runs" / f"{Path(id_).name}.json").read_text()))
+        return found if found.id == id_ else None
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How an answer was judged. evidence: "" where the runs show it, else what is wrong."""
+
+    name: str
+    said: str
+    was: str
+    evidence: str
+
+    @property
+    def is_right(self) -> bool:
+        return self.said == self.was
+
+    @property
+    def accuses_wrongly(self) -> bool:
+        return self.said not in ("none", "nothing", self.was)
+
+
+def mark(folder: Path, secret: bytes) -> list[Mark]:
+    """Judge each student's folder below a folder. Runs that serve as evidence are made again."""
+    found = sorted(path.parent for path in folder.glob("**/case.json"))
+    if not found:
+        raise UsageError(f"there is no whodunit below {folder}: no case.json")
+    return [_mark(each, secret) for each in found]
+
+
+def _mark(folder: Path, secret: bytes) -> Mark:
+    try:
+        name = str(json.loads((folder / "case.json").read_text())["seed"])
+        said = json.loads((folder / "answer.json").read_text())
+        culprit, evidence = str(said["culprit"]), [str(each) for each in said["evidence"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return Mark(folder.name, "nothing", "", "there is no answer that can be read")
+    was = culprit_of(name, secret)
+    return Mark(name, culprit, was, _judged(folder, culprit, was, evidence))
+
+
+def _judged(folder: Path, culprit: str, was: str, evidence: list[str]) -> str:
+    """What is wrong with the evidence; nothing where it shows the culprit."""
+    runs = [_kept(folder, each) for each in evidence[:10]]
+    for id_, each in zip(evidence, runs, strict=False):
+        if each is None:
+            return f"run {id_} is not there, or was changed"
+    shown = {each.shows for each in runs if each}
+    if missing := _SHOWN_BY.get(culprit, {"a culprit that there is"}) - shown:
+        return "it does not show: " + "; ".join(sorted(missing))
+    with World() as world:
+        build(world.folder / "program", was)
+        for each in runs:
+            if each and each.shows in _SHOWN_BY[culprit]:
+                again = measured(world.folder / "program", each.department, each.n, each.scheme)
+                if again.shows != each.shows:
+                    return f"run {each.id}, made again, shows: {again.shows}"
+    return ""
+
+
+def marks_text(marks: list[Mark]) -> str:
+    """The class as lines, and its sums."""
+    width = max(len(each.name) for each in marks)
+    lines = [
+        f"{each.name:<{width}}  {'right' if each.is_right else 'wrong':<5}  said {each.said}, "
+        f"it was {each.was or '-'}; evidence: {each.evidence or 'shows it'}"
+        + (" (a false accusation)" if each.accuses_wrongly else "")
+        for each in marks
+    ]
+    right, shown = (sum(map(bool, each)) for each in zip(
+        *((mark.is_right, mark.is_right and not mark.evidence) for mark in marks), strict=True
+    ))  # fmt: skip
+    false = sum(each.accuses_wrongly for each in marks)
+    lines.append(
+        f"{len(marks)} answers: {right} right, {shown} of them shown by their evidence, "
+        f"{false} false accusation{'' if false == 1 else 's'}"
+    )
+    return "\n".join(lines)

@@ -1,0 +1,125 @@
+"""Ten students at once on one machine, each with a kernel: `python crowd_of_students.py`.
+
+Each measures a stack that is concurrent and one that is serial, then has a lab graded. Printed is
+what each found, how long the slowest waited, and the memory of all together.
+"""
+
+import json
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+from jupyter_client.manager import KernelManager
+
+from casebook import places
+
+#: What a student runs.
+CELL = """
+import json, logging
+from pathlib import Path
+from casebook import analysis, measure
+from casebook.classroom import grading
+
+frame = measure(["stage-1-today", "stage-2-injected-today"], n=10, delay_s=0.3, repeats=2)
+report = grading.grade("read-a-profile", Path({answer!r}))
+print("FOUND", json.dumps([dict(analysis.verdicts(frame)), report.points, report.of]))
+"""
+#: What she has to find.
+VERDICTS = {"stage-1-today": "concurrent", "stage-2-injected-today": "serial"}
+
+
+@dataclass
+class Student:
+    """verdicts: by stack; points of points; waited_s: from the start of her kernel to the end."""
+
+    verdicts: dict
+    points: int
+    of: int
+    waited_s: float
+
+
+@dataclass
+class Crowd:
+    """peak_mb: of all kernels and what they started, together, without what they share."""
+
+    students: list
+    peak_mb: float
+
+
+def play(count: int = 10, within_s: float = 900) -> Crowd:
+    """That many students at once. Raises what goes wrong with one of them."""
+    found, wrong, kernels, peak = [], [], [], [0.0]
+    over = threading.Event()
+    right = (places.ROOT / "tests" / "answers" / "read-a-profile" / "right.py").read_text()
+    with tempfile.TemporaryDirectory() as folder:
+
+        def one(number: int) -> None:
+            begun = time.monotonic()
+            answer = Path(folder) / str(number) / "answer.py"
+            answer.parent.mkdir()
+            answer.write_text(right)
+            manager = KernelManager(kernel_name="python3", transport="ipc")
+            manager.start_kernel(cwd=str(places.ROOT))
+            kernels.append(manager)
+            client = manager.blocking_client()
+            client.start_channels()
+            try:
+                client.wait_for_ready(timeout=within_s)
+                said, errors = [], []
+
+                def hear(message: dict) -> None:
+                    content = message["content"]
+                    if message["msg_type"] == "stream":
+                        said.append(content["text"])
+                    if message["msg_type"] == "error":
+                        errors.append(f"{content['ename']}: {content['evalue']}")
+
+                cell = CELL.format(answer=str(answer))
+                client.execute_interactive(cell, timeout=within_s, output_hook=hear)
+                lines = [each for each in "".join(said).splitlines() if each.startswith("FOUND ")]
+                if errors or not lines:
+                    raise RuntimeError(f"student {number}: {errors or said}")
+                verdicts, points, of = json.loads(lines[0].removeprefix("FOUND "))
+                found.append(Student(verdicts, points, of, time.monotonic() - begun))
+            except Exception as error:
+                wrong.append(error)
+            finally:
+                client.stop_channels()
+                manager.shutdown_kernel(now=True)
+
+        def weigh() -> None:
+            while not over.wait(1):
+                total = 0
+                for manager in list(kernels):
+                    try:
+                        its = psutil.Process(manager.provisioner.pid)
+                        for each in (its, *its.children(recursive=True)):
+                            total += each.memory_full_info().uss
+                    except (psutil.Error, AttributeError):
+                        continue  # it has just ended
+                peak[0] = max(peak[0], total / 1e6)
+
+        weighing = threading.Thread(target=weigh)
+        weighing.start()
+        students = [threading.Thread(target=one, args=(each,)) for each in range(count)]
+        for each in students:
+            each.start()
+        for each in students:
+            each.join()
+        over.set()
+        weighing.join()
+    if wrong:
+        raise wrong[0]
+    return Crowd(found, peak[0])
+
+
+if __name__ == "__main__":
+    crowd = play(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+    for each in crowd.students:
+        print(asdict(each))
+    slowest = max(each.waited_s for each in crowd.students)
+    print(f"the slowest waited {slowest:.0f} s; all together held {crowd.peak_mb:.0f} MB at most")

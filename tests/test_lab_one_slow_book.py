@@ -1,0 +1,94 @@
+"""One slow book: the right solution, the empty one, and wrong ones, each for its reason."""
+
+import pytest
+from graded import changed, graded, missing, right
+
+from casebook.classroom import grading
+from casebook.classroom.checks import one_slow_book
+
+LAB = "one-slow-book"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shelves_once():
+    """The grader's own shelves are drawn and measured for the first submission, and not again."""
+    counts, measured, drawn = {}, one_slow_book.measured, one_slow_book.shelves()
+
+    def once(shelf):
+        if shelf not in counts:
+            counts[shelf] = measured(shelf)
+        return counts[shelf]
+
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(one_slow_book, "measured", once)
+        patching.setattr(one_slow_book, "shelves", lambda: drawn)
+        yield
+
+
+def test_the_right_solution_has_full_points_and_the_law_holds_on_real_shelves(tmp_path):
+    report = graded(LAB, right(LAB), tmp_path)
+    assert (report.points, report.of, missing(report)) == (15, 15, {})
+
+
+def test_the_empty_one_has_nothing_and_the_loop_that_is_there_brings_the_books(tmp_path):
+    handed_out = (grading.folder(LAB) / "answer.py").read_text()
+    assert graded(LAB, handed_out, tmp_path).points == 0
+    text = handed_out.replace("PREDICTION = None", "PREDICTION = [99, 99, 99]")
+    assert graded(LAB, text, tmp_path).points == 1 + 2 + 2
+
+
+LAW = "    return slow[lanes - 1] - lanes  # each lane is held by a slow book then\n"
+ASKED = "    asked = {connection.request(path): path for path in paths}\n"
+LOOP = """\
+    while asked:
+        stream, body = connection.next_response()
+        take(asked.pop(stream), body)
+"""
+TAKES = "        take(asked.pop(stream), body)\n"
+CHUNKS = """\
+    while paths:
+        chunk, paths = paths[:10], paths[10:]
+        asked = {connection.request(path): path for path in chunk}
+        while asked:
+            stream, body = connection.next_response()
+            take(asked.pop(stream), body)
+"""
+CLOCK = """\
+    import threading
+
+    late = threading.Event()
+    threading.Timer(0.1, late.set).start()
+    for stream, path in asked.items():
+        late.wait()
+        take(path, connection.response(stream))
+"""
+
+#: What is wrong: the changes that make it so, an item that has to go, and what it has to say.
+WRONG = {
+    "a hard-coded law": (
+        [("        return slow[0] - 1\n", "        return 9\n")],
+        "the law",
+        "9, m",
+    ),
+    "a law for one slow book": ([(LAW, "    return slow[0] - 1\n")], "the law", "you say"),
+    "a clock in the place of a count": ([(LOOP, CLOCK)], "", "were taken before it"),
+    "it works for ten": ([(ASKED, ""), (LOOP, CHUNKS)], "", "were taken before it"),
+    "the slow one is left out": (
+        [("    while asked:\n", "    while len(asked) > 1:\n")],
+        "10 books: all come",
+        "9 of 10",
+    ),
+    "it takes what did not come": (
+        [(TAKES, TAKES.replace("asked.pop(stream)", "asked.popitem()[1]"))],
+        "",
+        "came right",
+    ),
+    "the wrong two rows": ([('["A", "B"]', '["A", "D"]')], "the two rows", "['A', 'D']"),
+}
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_wrong_ones_fail_for_their_reason(how, tmp_path):
+    changes, what, words = WRONG[how]
+    found = missing(graded(LAB, changed(LAB, *changes), tmp_path))
+    assert any(item.startswith(what) and words in said for item, said in found.items()), found

@@ -1,0 +1,86 @@
+"""nbgrader round the same checks, by its command line: generate, release, collect, autograde,
+feedback."""
+
+import csv
+import json
+import os
+
+import pytest
+from graded import right
+from here import environment, run
+
+from casebook import places
+from casebook.classroom import cell, course, grading
+
+LAB = "read-a-profile"
+
+
+def test_a_course_has_a_notebook_for_each_lab_without_a_solution_and_without_a_check(tmp_path):
+    for lab, points in grading.LABS.items():
+        made = course.notebook(lab)
+        *_, graded = made["cells"]
+        assert graded["metadata"]["nbgrader"]["points"] == points
+        assert graded["source"].count("\n") == 2 and "assert" not in graded["source"]
+        assert right(lab) not in json.dumps(made)
+
+
+def test_the_graded_cell_says_the_report_and_its_value_is_the_points(tmp_path, capfd, monkeypatch):
+    (tmp_path / "answer.py").write_text("import warnings\nwarnings.warn('noise')\n")
+    monkeypatch.chdir(tmp_path)
+    assert cell.grade(LAB) == 0
+    said = capfd.readouterr()
+    assert "Enter PREDICTION" in said.out and said.err == ""
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+def test_right_wrong_and_empty_are_released_collected_graded_and_told(tmp_path):
+    nbgrader = course.make(tmp_path / "course")
+    folder = tmp_path / "course"
+    place = environment(course.STACK)
+    home = {"HOME": str(tmp_path), "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime")}
+    environ = {
+        "PATH": os.pathsep.join([str(place.python.parent), os.defpath]), "LANG": "C.UTF-8", **home,
+    }  # fmt: skip
+
+    def say(*arguments, at=folder):
+        done = run(nbgrader, *arguments, cwd=at, env=environ, timeout=600)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    say("generate_assignment", LAB)
+    say("release_assignment", LAB)
+    released = json.loads((folder / "release" / LAB / f"{LAB}.ipynb").read_text())
+
+    def submission(answer):
+        notebook = json.loads(json.dumps(released))
+        if answer:
+            notebook["cells"][1]["source"] = f"%%writefile answer.py\n{answer}"
+        return json.dumps(notebook)
+
+    # One is fetched, worked on and handed in through the exchange, two by hand.
+    student = tmp_path / "student"
+    student.mkdir()
+    (student / "nbgrader_config.py").write_text((folder / "nbgrader_config.py").read_text())
+    say("fetch_assignment", LAB, at=student)
+    (student / LAB / f"{LAB}.ipynb").write_text(submission(right(LAB)))
+    say("submit", LAB, at=student)
+    say("collect", LAB)
+    [collected] = (folder / "submitted").iterdir()
+    guesses = right(LAB).replace('"waits" if waiting else "computes"', '"waits"')
+    for name, answer in (("wrong", guesses), ("empty", "")):
+        target = folder / "submitted" / name / LAB
+        target.mkdir(parents=True)
+        (target / f"{LAB}.ipynb").write_text(submission(answer))
+        for dump in ("a.prof", "b.prof"):
+            (target / dump).write_bytes((grading.folder(LAB) / dump).read_bytes())
+    say("autograde", LAB)
+    say("generate_feedback", LAB)
+    say("export")
+    with open(folder / "grades.csv", newline="") as file:
+        scores = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
+    full = grading.LABS[LAB]
+    assert scores[collected.name] == full and scores["empty"] == 0 < scores["wrong"] < full
+    told = (folder / "feedback" / "wrong" / LAB / f"{LAB}.html").read_text()
+    assert "loads of a bundle" in told and "Hint" in told
+    assert "def grade(" not in told and str(places.PACKAGE / "classroom" / "checks") not in told

@@ -1,0 +1,86 @@
+"""The teacher's archive: slides that need nothing from outside, and answers that are on no page."""
+
+import shutil
+
+import nbformat
+import pytest
+from here import needs
+
+from casebook import places
+from casebook.classroom import archive, grading
+from casebook.errors import BookFailed
+from casebook.pages.contents import Book
+
+NOTEBOOK = places.NOTEBOOKS / "18_one_slow_book.ipynb"
+
+
+class OneChapter(Book):
+    """A book of one chapter, which was not executed."""
+
+    def notebooks(self):
+        return [NOTEBOOK]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The archive, of one chapter as it is in git."""
+    into = tmp_path_factory.mktemp("teacher") / "teacher"
+    archive.make(into, OneChapter(into.parent))
+    return into
+
+
+@needs("npm")
+def test_slides_are_shown_from_a_folder_with_nothing_from_outside(made, browser):
+    asked, errors = [], []
+    with browser.new_context(offline=True, viewport={"width": 1280, "height": 800}) as context:
+        page = context.new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto((made / "slides" / f"{NOTEBOOK.stem}.html").as_uri())
+        page.wait_for_function("window.Reveal && Reveal.isReady()")
+        assert page.evaluate("Reveal.getTotalSlides()") >= 10
+        assert "one slow book" in page.inner_text("section.present").casefold()
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function("Reveal.getIndices().h === 1")
+    assert errors == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert any(url.endswith("reveal.js/dist/reveal.js") for url in asked)
+
+
+@needs("npm")
+def test_the_archive_has_all_labs_and_all_answers(made):
+    for lab in grading.LABS:
+        assert (made / "answers" / lab / "right.py").exists()
+        assert (made / "labs" / lab / "answer.py").exists()
+    assert made.with_suffix(".zip").exists()
+
+
+def test_slides_stop_before_the_solutions_and_outputs_stand_without_folded_code():
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    for cell in notebook.cells:
+        if "evidence" in cell.metadata.get("tags", []):
+            cell.outputs = [nbformat.v4.new_output("stream", text="what was decided")]
+    text = archive.slides_of(notebook)
+    assert "what was decided" in text and "had = before_the_slow" not in text
+    assert "solution-start" not in text and "{admonition}" not in text
+    assert "bookstore.loops.beside" in nbformat.read(NOTEBOOK, as_version=4).cells[4].source
+
+
+def test_another_package_than_that_one_is_refused(monkeypatch, tmp_path):
+    npm = tmp_path / "npm"
+    npm.write_text("#!/bin/sh\necho changed > reveal.js-4.6.1.tgz\n")
+    npm.chmod(0o755)
+    monkeypatch.setattr(shutil, "which", lambda name: str(npm))
+    with pytest.raises(BookFailed, match="digest differs"):
+        archive.package()
+
+
+def test_no_answer_is_on_a_page():
+    pages = [*places.ROOT.glob("book/*.md"), *grading.folder("x").parent.glob("*/*")]
+    text = "".join(
+        page.read_text(encoding="utf-8")
+        for page in pages
+        if page.is_file() and page.suffix in (".md", ".py")
+    )
+    for answer in ('SINCE = "archive"', "extract_from_urllib3()\n\n\nBECAUSE", "slow[lanes - 1]"):
+        assert answer not in text

@@ -1,0 +1,119 @@
+"""A whodunit: each culprit shows in its own way, and a class is marked with runs made again."""
+
+import json
+
+import pytest
+from here import run
+
+from casebook.classroom import whodunit
+from casebook.errors import UsageError
+
+SECRET = b"the teacher's own"
+
+#: What each department shows, where it is healthy.
+HEALTHY = {
+    ("pages", "https"): "pages over https: concurrent",
+    ("pages", "http"): "pages over http: concurrent",
+    ("ledger", "https"): "ledger over https: one connection, few loads",
+    ("shelf", "https"): "shelf over https: HTTP/2",
+}
+
+
+def name_of(culprit, start=0):
+    """A name whose culprit that is, with SECRET."""
+    names = (f"student-{number}" for number in range(start, 10_000))
+    return next(each for each in names if whodunit.culprit_of(each, SECRET) == culprit)
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory):
+    """A folder for each culprit: all that its runs show, and their ids."""
+    into, found = tmp_path_factory.mktemp("class"), {}
+    for culprit in whodunit.CULPRITS:
+        folder = whodunit.new(name_of(culprit), into, SECRET)
+        runs = {asked: whodunit.run(folder, asked[0], 8, asked[1]) for asked in HEALTHY}
+        found[culprit] = folder, {each.shows: each.id for each in runs.values()}
+    return found
+
+
+def test_each_culprit_shows_itself_and_nothing_else_is_changed(solved):
+    for culprit, (_, shown) in solved.items():
+        assert whodunit._SHOWN_BY[culprit] <= set(shown), culprit
+        unlike = set(shown) - set(HEALTHY.values())
+        assert unlike <= whodunit._SHOWN_BY[culprit], culprit
+        others = [each for each in whodunit.CULPRITS if whodunit._SHOWN_BY[each] <= set(shown)]
+        assert others == [culprit]
+
+
+def test_a_class_is_marked(solved):
+    for culprit, (folder, shown) in solved.items():
+        whodunit.answer(folder, culprit, [shown[each] for each in whodunit._SHOWN_BY[culprit]])
+    into = folder.parent
+    accused, shown = solved["none"]
+    whodunit.answer(accused, "injected", list(shown.values()))
+    acquitted, _ = solved["http1"]
+    whodunit.answer(acquitted, "none", [])
+    silent, _ = solved["session"]
+    (silent / "answer.json").unlink()
+    marks = {each.was or each.name: each for each in whodunit.mark(into, SECRET)}
+    for culprit in ("injected", "late", "order", "loads"):
+        assert marks[culprit].is_right and marks[culprit].evidence == ""
+    assert marks["none"].accuses_wrongly and "it does not show" in marks["none"].evidence
+    assert not marks["http1"].accuses_wrongly and not marks["http1"].is_right
+    assert marks[silent.name].said == "nothing"
+    text = whodunit.marks_text(list(marks.values()))
+    assert text.splitlines()[-1] == (
+        "7 answers: 4 right, 4 of them shown by their evidence, 1 false accusation"
+    )
+
+
+def test_evidence_of_another_program_does_not_come_out_again(solved, tmp_path):
+    other = whodunit.new(name_of("none", start=500), tmp_path, SECRET)
+    _, shown = solved["http1"]
+    for id_ in shown.values():
+        text = (solved["http1"][0] / "runs" / f"{id_}.json").read_text()
+        (other / "runs" / f"{id_}.json").write_text(text)
+    whodunit.answer(other, "http1", [shown["shelf over https: HTTP/1.1"]])
+    [mark] = whodunit.mark(tmp_path, SECRET)
+    assert "made again, shows: shelf over https: HTTP/2" in mark.evidence
+
+
+def test_a_run_that_was_changed_is_none(solved):
+    folder, shown = solved["loads"]
+    id_ = shown["pages over https: concurrent"]
+    path = folder / "runs" / f"{id_}.json"
+    text = path.read_text()
+    path.write_text(json.dumps(json.loads(text) | {"peak_in_flight": 1}))
+    with pytest.raises(UsageError, match="no run"):
+        whodunit.answer(folder, "loads", [id_])
+    path.write_text(text)
+
+
+def test_the_culprit_follows_from_the_name_and_the_secret():
+    drawn = [whodunit.culprit_of(f"s{number}", SECRET) for number in range(200)]
+    assert set(drawn) == set(whodunit.CULPRITS)
+    others = [whodunit.culprit_of(f"s{number}", b"another secret") for number in range(200)]
+    assert drawn == [whodunit.culprit_of(f"s{number}", SECRET) for number in range(200)]
+    assert sum(map(str.__eq__, drawn, others)) < 60  # a seventh, or so
+
+
+def test_the_command_line(tmp_path):
+    import sys
+
+    def say(*arguments):
+        return run(sys.executable, "-m", "casebook", "whodunit", *arguments)
+
+    secret = tmp_path / "secret"
+    secret.write_text("not for students")
+    made = say("new", "--seed", "alice", "--secret", secret, "--into", tmp_path)
+    assert made.returncode == 0, made.stderr
+    folder = tmp_path / "alice"
+    assert "The case of alice" in (folder / "case.md").read_text()
+    seen = json.loads(say("run", folder, "ledger", "--n", "4").stdout)
+    done = say("answer", folder, "--culprit", "session", "--evidence", seen["id"])
+    assert done.returncode == 0, done.stderr
+    marked = say("mark", tmp_path, "--secret", secret)
+    assert "1 answers:" in marked.stdout and "alice" in marked.stdout
+    assert say("new", "--seed", "../alice", "--into", tmp_path).returncode == 2
+    assert say("answer", folder, "--culprit", "butler").returncode == 2
+    assert say("mark", tmp_path / "nowhere").returncode == 2
