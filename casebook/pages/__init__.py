@@ -6,7 +6,8 @@
 2. `execution` runs each notebook whose stamp (its code and everything that code can reach) has
    changed, and keeps the result where our extension of Sphinx finds it (`sphinx_site`);
 3. `records` takes claims, comparisons, figures and profiles out of the executed notebooks;
-4. `rendering` has Jupyter Book write the site, without executing anything, and checks its links.
+4. `rendering` has Jupyter Book write the site, without executing anything, and checks its links;
+   `resting` marks the sentences whose findings did not hold.
 """
 
 import shutil
@@ -16,11 +17,11 @@ from pathlib import Path
 from casebook import places, stacks
 from casebook.errors import BookFailed, CasebookError, FindingsOtherwise
 from casebook.findings import published
-from casebook.pages import execution, ledger, records, rendering
+from casebook.laboratory.decisions import OTHERWISE, UNDECIDED
+from casebook.laboratory.progress import Progress
+from casebook.pages import execution, ledger, records, rendering, resting
 from casebook.pages.contents import Book
-from casebook.runs.decisions import OTHERWISE, UNDECIDED
-from casebook.runs.progress import Progress
-from casebook.stacks import environments
+from casebook.stacks import environments, pythons
 
 
 def build(root: Path = places.ROOT, strict: bool = False, fresh: bool = False) -> Path:
@@ -36,7 +37,7 @@ def build(root: Path = places.ROOT, strict: bool = False, fresh: bool = False) -
     _check_required()
     book = Book(root)
     if fresh:
-        for folder in (book.executed, root / places.LOCAL.name / places.RUNS.name):
+        for folder in (book.executed, root / places.LOCAL_NAME / places.RUNS.name):
             shutil.rmtree(folder, ignore_errors=True)
     if root == places.ROOT:
         _prepare()
@@ -92,6 +93,8 @@ def _check_required() -> None:
 def _prepare() -> None:
     """Make the environments of all stacks that can run here, side by side."""
     done = ("ready", "no interpreter")
+    if line := pythons.offer():
+        print(line, file=sys.stderr, flush=True)
     every = stacks.load().values()
     todo = [stack for stack in every if environments.status(stack)["state"] not in done]
     if not todo:
@@ -114,5 +117,12 @@ def _summarise(book: Book, found: records.Records, first_page: Path) -> None:
     if found.claims:
         said = ledger.came_out(claim["outcome"] for claim in found.claims)
         lines.append(f"of {len(found.claims)} findings, {said}")
+    # Sphinx may have ended before it wrote the list; that is among the problems then.
+    listed = resting.listed(book) if (book.html / resting.LISTED).exists() else []
+    if marked := sum(bool(each.shown) for each in listed):
+        lines.append(
+            f"sentences that rest on what did not hold, and say so: {marked} "
+            "(`python -m casebook rests --marked` lists them)"
+        )
     lines.append(f"the book is ready: {first_page.relative_to(book.root)}")
     print("\n".join(lines), file=sys.stderr)

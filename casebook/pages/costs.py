@@ -25,7 +25,7 @@ class Costs:
     """
 
     def __init__(self, book: Book, names: list[str], lanes: int):
-        self._file = book.root / places.LOCAL.name / "costs.json"
+        self._file = book.root / places.LOCAL_NAME / "costs.json"
         try:
             took_s = json.loads(self._file.read_text()).items()
             self._took_s = {name: float(seconds) for name, seconds in took_s}

@@ -21,15 +21,17 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from casebook.findings import media
+from casebook.laboratory import again, progress
+from casebook.laboratory.decisions import OTHERWISE
 from casebook.pages import contents, kernel, staleness
 from casebook.pages.contents import Book
 from casebook.pages.costs import Costs
-from casebook.runs import again
-from casebook.runs.decisions import OTHERWISE
 
 #: How many chapters are executed at a time: while one measures alone, the others draw. What they
-#: may measure beside each other is said in casebook/runs/beside.py.
+#: may measure beside each other is said in casebook/laboratory/beside.py.
 LANES = 3
+#: So many things that have changed are named.
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ def _executed(
     with tempfile.TemporaryDirectory(prefix="casebook-") as name:
         run = partial(kernel.run, path, book, Path(name), partial(costs.show, path.stem), stop)
         notebook, failure = run({})
+        if changed := _changed(Path(name, kernel.PROGRESS)):
+            costs.tell(path.stem, f"measured again what depends on what has changed: {changed}")
         claims = [] if failure else otherwise(media.records(notebook, media.CLAIM))
         if not claims:
             return notebook, failure
@@ -103,6 +107,13 @@ def _executed(
         first = Path(name, "again.json")
         first.write_text(json.dumps(attempt))
         return run({again.VARIABLE: str(first)})
+
+
+def _changed(said: Path) -> str:
+    """What a kernel said that has changed since the last time, in words; empty for nothing."""
+    file = progress.changes_file(said)
+    names = dict.fromkeys(file.read_text().splitlines()) if file.exists() else {}
+    return ", ".join([*names][:MOST_NAMED]) + ", …" * (len(names) > MOST_NAMED)
 
 
 def otherwise(claims: Iterable[dict]) -> list[dict]:

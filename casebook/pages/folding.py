@@ -22,6 +22,8 @@ CHECKS = "All checks of this chapter"
 _BEHIND = {"cb-figure": "code of this picture", "cb-table": "code of this table"}
 #: What is counted, and of which kind of sentence (casebook/findings).
 _NOUNS = {"claim": "claim", "published": "published number"}
+#: Of these outcomes a page need not speak.
+AS_IT_SHOULD = {"holds", "reproduced"}
 
 
 def fold(app: Sphinx, doctree: nodes.document, page: str) -> None:
@@ -32,6 +34,7 @@ def fold(app: Sphinx, doctree: nodes.document, page: str) -> None:
     for section in list(doctree.findall(nodes.section)):
         if section[0].astext() == CHECKS:
             start = f'<details class="checks"><summary>{escape(_counted(section))}</summary>'
+            section["classes"] += ["checks"] + ["telling"] * _has_more_to_say(section)
             section.insert(1, nodes.raw("", start, format="html"))
             section.append(nodes.raw("", "</details>", format="html"))
 
@@ -54,13 +57,22 @@ def _say_what_is_folded(cell: nodes.container) -> None:
 
 def _counted(section: nodes.section) -> str:
     """ "9 claims: 8 hold, 1 is undecided. 2 published numbers: 2 are reproduced.\""""
-    found = re.findall(r'data-(claim|published)="([^"]*)"', section.astext())
-    said = []
+    found, said = _outcomes(section), []
     for kind, noun in _NOUNS.items():
         outcomes = [outcome for of, outcome in found if of == kind]
         if n := len(outcomes):
             said.append(f"{n} {noun}{'s' * (n > 1)}: {ledger.came_out(outcomes)}.")
     return " ".join(said) or "What else was measured"
+
+
+def _has_more_to_say(section: nodes.section) -> bool:
+    """Whether something in it came out in another way than it should."""
+    return bool({outcome for _, outcome in _outcomes(section)} - AS_IT_SHOULD)
+
+
+def _outcomes(section: nodes.section) -> list[tuple[str, str]]:
+    """The kind of each sentence in a section, and how it came out."""
+    return re.findall(r'data-(claim|published)="([^"]*)"', section.astext())
 
 
 def visit_fold(translator, node: HideCodeCellNode) -> None:

@@ -13,11 +13,13 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode, v4
 
+from casebook.laboratory import progress
 from casebook.pages import contents
-from casebook.runs import progress
 
 #: A cell that needs longer than this is stuck: the longest makes all environments and measures.
 CELL_TIMEOUT_S = 1800
+#: The file in which a kernel says how far it is.
+PROGRESS = "progress"
 #: How often what a kernel says of its progress is shown.
 _LOOKED_AT_EVERY_S = 0.5
 
@@ -42,7 +44,7 @@ def run(
     further ones of the environment. The kernel is gone afterwards. Not for a main thread, in which
     nbclient takes the signals and only half ends.
     """
-    notebook, said = contents.read(path), folder / "progress"
+    notebook, said = contents.read(path), folder / PROGRESS
     cells = [cell for cell in contents.code_cells(notebook) if cell.source.strip()]
     environ = os.environ | variables | {
         # The modules whose digest was taken are the ones that the cells import.

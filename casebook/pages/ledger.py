@@ -5,15 +5,19 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from statistics import median
 from typing import Any
 
+from casebook.findings import side_by_side
 from casebook.findings.published import described
-from casebook.runs.decisions import OUTCOMES
+from casebook.laboratory.decisions import ERROR, OUTCOMES
+from casebook.laboratory.machines import Machine
 
 #: The fields of claims.json, in this order.
 CLAIM_FIELDS = (
-    "id", "statement", "value", "unit", "n", "spread", "interval", "window", "outcome", "holds",
-    "because", "attempts", "source", "stack", "chapter",
+    "id", "statement", "value", "unit", "n", "spread", "interval", "window", "decided",
+    "correlation",
+    "outcome", "holds", "because", "attempts", "source", "stack", "chapter",
 )  # fmt: skip
 
 #: How outcomes (casebook/findings) are counted, for one and for several.
@@ -67,7 +71,29 @@ def claims_page(claims: list[Record]) -> str:
     ]
     counts = Counter(claim["outcome"] for claim in claims)
     said = ", ".join(f"{counts[each]} {each}" for each in OUTCOMES if counts[each])
-    return f"{len(claims)} claims in this build: {said}.\n\n{_table('claims', heads, rows)}"
+    said = f"{len(claims)} claims in this build: {said}.{_of_clocks(claims)}"
+    return f"{said}\n\n{_table('claims', heads, rows)}"
+
+
+def _of_clocks(claims: list[Record]) -> str:
+    """What the findings on a clock are worth together: how many may be wrong, and how far their
+    rounds resemble each other."""
+    on_clocks = [claim for claim in claims if claim.get("window")]
+    if not on_clocks:
+        return ""
+    said = (
+        f" Decided on a clock: {len(on_clocks)} of them. Were the truth of each on the very end of "
+        "its window, where one errs most, an average build would have "
+        f"{ERROR * len(on_clocks):.2g} of these on the wrong side."
+    )
+    alike = [claim["correlation"] for claim in on_clocks if claim.get("correlation") is not None]
+    if alike:
+        said += (
+            " Each round's value is correlated with the next: in the median finding by "
+            f"{median(alike):.2f}, in {sum(each > 0.5 for each in alike)} of {len(alike)} by more "
+            "than 0.5."
+        )
+    return said
 
 
 def published_page(published: dict[str, dict[str, str]], comparisons: list[Record]) -> str:
@@ -107,12 +133,58 @@ def _outcome(claim: Record) -> str:
     return said
 
 
+def machines_page(machines: Sequence[Machine]) -> str:
+    """The findings of machines side by side, for book/your_machine.md to include.
+
+    machines: this one first. All their text is escaped: a file may be a stranger's.
+    """
+    rows = side_by_side.findings(machines)
+    if not rows:
+        return "No chapter has made a claim yet."
+    differing = [row for row in rows if row.differs]
+    heads = [_cell(side_by_side.called(machine, machines)) for machine in machines]
+    lines = [f"- {_cell(said)}" for said in side_by_side.reasons(machines)]
+    lines += [
+        f"- {head}: {_cell(machine.about['note'])}"
+        for head, machine in zip(heads, machines, strict=True)
+        if "note" in machine.about
+    ]
+    lines += ["", side_by_side.how_many(rows), ""]
+    lines += [f"- {_cell(side_by_side.in_words(row, machines))}" for row in differing]
+    cells = [
+        (_finding(row), *(_cell(side_by_side.outcome(found)) for found in row.each)) for row in rows
+    ]
+    return "\n".join([*lines, "", _table("machines", ("Finding", *heads), cells)])
+
+
+def _finding(row: side_by_side.Row) -> str:
+    """A finding in the table of machines, with a link to the ledger where this book states it."""
+    asked = f"<br>asked: {_cell(row.window)}" if row.window else ""
+    said = _cell(row.said)
+    if row.each[0]:
+        said += f' (<a href="claims.html#claim-{html.escape(row.id)}">claim</a>)'
+    return said + asked
+
+
 def _range(claim: Record) -> str:
-    """The interval of a finding on a clock and what was asked; else the spread of its runs."""
-    ends = claim.get("interval" if claim.get("window") else "spread") or ()
-    # Once where they read the same.
-    said = " to ".join(dict.fromkeys(_quantity(end) for end in ends))
-    return f"{said or 'none'}<br>asked: {_cell(claim['window'])}" if claim.get("window") else said
+    """The interval of a finding on a clock and what was asked, with that which decided where it is
+    another; else the spread of its runs."""
+    if not claim.get("window") and not claim.get("decided"):
+        return _ends(claim.get("spread"))
+    by = [claim] if claim.get("window") else []
+    if claim.get("decided") and claim["decided"]["interval"] != claim.get("interval"):
+        by.append(claim["decided"])
+    said = "<br>and<br>".join(
+        f"{_ends(each['interval']) or 'none'}<br>asked: {_cell(each['window'])}" for each in by
+    )
+    if claim.get("correlation") is not None:
+        said += f"<br>a round with the next: {claim['correlation']:.2f}"
+    return said
+
+
+def _ends(ends: Sequence[float] | None) -> str:
+    """Two ends in words; once where they read the same."""
+    return " to ".join(dict.fromkeys(_quantity(end) for end in ends or ()))
 
 
 def _chapter(record: Record, kind: str) -> str:

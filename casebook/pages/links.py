@@ -10,30 +10,48 @@ LOADED = ("src", "poster", "data")
 NOT_LOADED = {"canonical", "author", "license", "next", "prev", "index", "search", "copyright"}
 
 
-class _Page(HTMLParser):
+class Page(HTMLParser):
+    """What a page says of itself (meta, canonical), where one can go (anchors), where it leads to
+    (links), and what it loads."""
+
     def __init__(self, text: str) -> None:
         super().__init__()
         self.anchors: set[str] = set()
         self.links: list[str] = []
         self.loaded: list[str] = []
+        #: By name or property, such as "og:title".
+        self.meta: dict[str, str] = {}
+        self.canonical = ""
+        #: Whether it only leads to another page.
+        self.leads_on = False
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value for name, value in attrs if value}
         self.anchors.update(given[name] for name in ("id", "name") if name in given)
         self.loaded.extend(given[name] for name in LOADED if name in given)
+        if tag == "link" and "canonical" in given.get("rel", "").lower().split():
+            self.canonical = given.get("href", "")
         if tag == "link" and not NOT_LOADED & set(given.get("rel", "").lower().split()):
             self.loaded.append(given.get("href", ""))
         elif tag == "a" and "href" in given:
             self.links.append(given["href"])
+        elif tag == "meta" and given.get("http-equiv", "").lower() == "refresh":
+            self.leads_on = True
+        elif tag == "meta" and "content" in given:
+            self.meta[given.get("name") or given.get("property", "")] = given["content"]
+
+
+def pages_of(site: Path) -> dict[Path, Page]:
+    """The pages of a folder. The theme leaves templates in _static, which are none."""
+    paths = [path for path in sorted(site.rglob("*.html")) if path.parent.name != "_static"]
+    return {path: Page(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def problems(site: Path) -> list[str]:
     """One line per link that leads nowhere and per file that a page would load from elsewhere, of
     a folder of HTML pages. Links to other sites are not followed."""
-    # The theme leaves templates in _static, which are no pages.
-    paths = [path for path in sorted(site.rglob("*.html")) if path.parent.name != "_static"]
-    pages = {path: _Page(path.read_text(encoding="utf-8")) for path in paths}
+    pages = pages_of(site)
     found = []
     for path, page in pages.items():
         name = path.relative_to(site).as_posix()
@@ -45,7 +63,7 @@ def problems(site: Path) -> list[str]:
     return found
 
 
-def _broken(site: Path, path: Path, address: str, pages: dict[Path, _Page]) -> str:
+def _broken(site: Path, path: Path, address: str, pages: dict[Path, Page]) -> str:
     parts = urlsplit(address)
     if parts.scheme or parts.netloc:
         return ""

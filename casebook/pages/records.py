@@ -7,6 +7,7 @@ from typing import Any
 
 from casebook.errors import BookFailed
 from casebook.findings import media
+from casebook.laboratory import machines
 from casebook.pages import ledger
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
@@ -25,7 +26,7 @@ class Records:
 def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
     """Gather, check and write what the chapters said into `book.included`.
 
-    Files: claims.json, claims.md, published.md and one <name>.html per figure.
+    Files: claims.json, claims.md, published.md, machines.md and one <name>.html per figure.
     Raises BookFailed for an id that is used twice.
     """
     found = Records(
@@ -38,6 +39,7 @@ def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
         "claims.json": ledger.claims_json(found.claims),
         "claims.md": ledger.claims_page(found.claims),
         "published.md": ledger.published_page(book.published(), found.comparisons),
+        "machines.md": ledger.machines_page(_machines(found.claims)),
     }
     files |= {f"{figure['name']}.html": figure["html"] for figure in found.figures}
     shutil.rmtree(book.included, ignore_errors=True)
@@ -45,6 +47,13 @@ def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
     for name, text in files.items():
         (book.included / name).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     return found
+
+
+def _machines(claims: list[dict[str, Any]]) -> list[machines.Machine]:
+    """This machine as its claims came out, and those that come with the book."""
+    about = {name: said for name, said in machines.describe().items() if name != "commit"}
+    here = machines.Machine("this machine", about, [], machines.findings_of(claims))
+    return [here, *machines.all_recorded()]
 
 
 def _unique(chapters: Sequence[Chapter], mime: str, kind: str) -> list[dict[str, Any]]:

@@ -29,9 +29,12 @@ NO_FIGURE = "<p><em>A figure is missing here: its chapter stopped before it.</em
 FIRST_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>To the first page</title>
 <link rel="icon" href="_static/icon.svg">
+{1}
 <meta http-equiv="refresh" content="0; url={0}"></head>
 <body><main><a href="{0}">To the first page</a></main></body></html>
 """
+#: What a page says of where it is published, and for where its link is shared.
+CARD = r'<link rel="canonical" [^>]*>|<meta (?:property="og:|name="twitter:)[^>]*>'
 
 
 def render(book: Book, chapters: Sequence[Chapter], found: Records) -> tuple[Path, list[str]]:
@@ -45,7 +48,8 @@ def render(book: Book, chapters: Sequence[Chapter], found: Records) -> tuple[Pat
     first_page, stamp_file = book.html / "index.html", book.build / "site.stamp"
     executed = [chapter.notebook for chapter in chapters]
     sources = staleness.of_files(book.root, SOURCES)
-    stamp = digests.of(sources, asdict(found), sys.version, executed)
+    side_by_side = (book.included / "machines.md").read_text(encoding="utf-8")
+    stamp = digests.of(sources, asdict(found), side_by_side, sys.version, executed)
     failures = [chapter.failure for chapter in chapters if chapter.failure]
     if first_page.exists() and stamp_file.exists() and stamp_file.read_text() == stamp:
         return first_page, failures
@@ -58,7 +62,10 @@ def render(book: Book, chapters: Sequence[Chapter], found: Records) -> tuple[Pat
         _stand_in_for_figures(book)
     # What a chapter that stopped has not stated is missing on other pages: no fault of theirs.
     problems = failures + _run_jupyter_book(book, strict=not failures)
-    first_page.write_text(FIRST_PAGE.format(html.escape(f"{book.page_names()[0]}.html")))
+    first = f"{book.page_names()[0]}.html"
+    # Whoever shares the address of the book shows the card of its first page.
+    card = re.findall(CARD, (book.html / first).read_text(encoding="utf-8"))
+    first_page.write_text(FIRST_PAGE.format(html.escape(first), "\n".join(card)))
     shutil.copy(book.included / "claims.json", book.html)
     for each in found.profiles:
         profile, folder = book.root / each["file"], book.html / "profiles"

@@ -1,4 +1,5 @@
-"""The book's own Sphinx extension: diagrams in the page's colours, folds, accessible pages."""
+"""The book's own Sphinx extension: diagrams in the page's colours, folds, marked sentences,
+accessible pages, and where they are published."""
 
 import re
 from collections import Counter
@@ -8,11 +9,12 @@ from typing import Any
 import nbformat
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.errors import ExtensionError
 
 from casebook.errors import BookFailed
-from casebook.pages import folding
-from casebook.pages.contents import Book
+from casebook.pages import address, folding, permanent, resting, scripts
+from casebook.pages.contents import Book, read
 
 #: The folder of the diagrams, each of which is drawn once for both themes.
 DIAGRAMS = "book/_static/diagrams"
@@ -31,6 +33,10 @@ MENDS = (
     # aria-deprecated-role, aria-required-children: a bibliography is a list.
     (r'role="doc-biblioentry"', 'role="listitem"'),
 )
+SCRIPT_BUTTON = {
+    "type": "link", "text": ".py", "icon": "fas fa-terminal", "label": "download-script-button",
+    "tooltip": "Download as a script",
+}  # fmt: skip
 #: empty-table-header: the corner above row names heads nothing. Not every page has one.
 EMPTY_HEAD = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;|<p></p>)*</th>")
 
@@ -62,6 +68,18 @@ def leave_out_thebe(app: Sphinx) -> None:
     app.registry.css_files = [file for file in app.registry.css_files if "thebe" not in file[0]]
 
 
+def follow_address(app: Sphinx, config: Config) -> None:
+    """Have the pages say where they are published; where that is nowhere, leave out the buttons
+    that need a place. Pages ask for it by `{only} published`."""
+    root = Path(app.srcdir)
+    if not address.of_repository(root):
+        config.html_theme_options.pop("launch_buttons", None)
+    if site := address.of_site(root):
+        app.tags.add("published")
+        config.html_baseurl = config.ogp_site_url = site
+        config.ogp_site_name = config.html_title
+
+
 def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
     """Put what was executed in the place of a notebook, which has no outputs."""
     path = Path(app.env.doc2path(page))
@@ -86,6 +104,31 @@ def name_entries(app: Sphinx, env: Any) -> None:
         env.metadata[page].setdefault("myst_slugs", {})[id] = (0, id, id)
 
 
+def offer_script(app: Sphinx, page: str, template: str, context: dict, doctree: Any) -> None:
+    """Offer each chapter as a script too, beside the notebook."""
+    if not app.env.doc2path(page).endswith(".ipynb"):
+        return
+    groups = (each for each in context["header_buttons"] if each["label"] == "download-buttons")
+    address = context["pathto"](f"_sources/{page}.py", 1)
+    for group in groups:
+        group["buttons"].insert(1, SCRIPT_BUTTON | {"url": address})
+
+
+def write_scripts(app: Sphinx, exception: Exception | None) -> None:
+    """Write the scripts that are offered."""
+    for page in app.env.found_docs if exception is None else ():
+        path = Path(app.env.doc2path(page))
+        if path.suffix == ".ipynb":
+            file = Path(app.outdir, "_sources", f"{page}.py")
+            file.write_text(scripts.script_of(read(path), path), encoding="utf-8")
+
+
+def lead_on(app: Sphinx, exception: Exception | None) -> None:
+    """Let addresses that were published lead to what has moved since."""
+    if exception is None:
+        permanent.lead_on(Path(app.srcdir), Path(app.outdir))
+
+
 def mend_pages(app: Sphinx, exception: Exception | None) -> None:
     """Apply MENDS to every page that was written.
 
@@ -108,9 +151,17 @@ def mend_pages(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", lambda app, config: leave_out_thebe(app), priority=0)
+    app.connect("config-inited", follow_address, priority=0)
+    app.setup_extension("sphinx.ext.githubpages")  # .nojekyll, without which Jekyll is asked
+    if address.of_site(Path(app.srcdir)):
+        app.setup_extension("sphinxext.opengraph")
     app.connect("source-read", take_outputs)
     app.connect("env-updated", name_entries)
     app.connect("doctree-resolved", put_diagrams_in)
+    app.connect("html-page-context", offer_script, priority=900)  # when the theme has its buttons
+    app.connect("build-finished", write_scripts)
+    app.connect("build-finished", lead_on)
     app.connect("build-finished", mend_pages)
     folding.setup(app)
+    resting.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,9 +8,9 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from casebook import stacks
-from casebook.cases import cprofile
+from casebook.cases.fetching import cprofile, modes, trust
+from casebook.errors import MissingInterpreter, UsageError
 from casebook.pages.contents import Book
-from casebook.runs import modes
 from casebook.stacks import digests, environments
 
 #: Folders and files that a cell can import or read.
@@ -38,15 +38,26 @@ def of_files(root: Path, names: Iterable[str]) -> str:
 def of_surroundings(book: Book) -> str:
     """A stamp of all that a notebook's result depends on beside its own code.
 
-    The book's packages, data and lock; the mode; the Python that runs the notebooks; and which
-    others, and which tools, are there, because a cell shows the reference run where one is missing.
+    The book's packages, data and lock; the mode; the Python that runs the notebooks; which others,
+    and which tools, are there, because a cell shows the reference run where one is missing; and
+    what the keys of measurements see beside these: each stack's environment, and certifi's
+    certificates.
     """
     versions = sorted({stack.python for stack in stacks.load().values()} | {*cprofile.PYTHONS})
     pythons = [str(environments.find_interpreter(version)) for version in versions]
     tools = {name: digests.tool(name) for name in digests.TOOLS}
     return digests.of(
-        of_files(book.root, REACHABLE), modes.current().name, sys.version, pythons, tools
-    )
+        of_files(book.root, REACHABLE), modes.current().name, sys.version, pythons, tools,
+        trust.certificates(), {name: _of_stack(stack) for name, stack in stacks.load().items()},
+    )  # fmt: skip
+
+
+def _of_stack(stack: stacks.Stack) -> str:
+    """What a stack's environment holds; empty where it cannot be made here."""
+    try:
+        return environments.fingerprint(stack)
+    except (MissingInterpreter, UsageError):
+        return ""
 
 
 def of_notebook(notebook: NotebookNode, surroundings: str) -> str:

@@ -1,0 +1,44 @@
+"""Where the book is published. _config.yml names the repository; all else follows from that.
+
+python -m casebook.pages.address     the repository's address, or nothing (make dist asks)
+"""
+
+import re
+from pathlib import Path
+
+import yaml
+
+from casebook import places
+
+#: What GitHub serves the pages of https://github.com/OWNER/NAME under.
+_ON_GITHUB = re.compile(r"https://github\.com/(?P<owner>[\w-]+)/(?P<name>[\w.-]+)")
+
+
+def of_repository(root: Path = places.ROOT) -> str:
+    """The address of the repository; empty while the book is published nowhere."""
+    repository = _config(root).get("repository") or {}
+    return (repository.get("url") or "").rstrip("/").removesuffix(".git")
+
+
+def of_site(root: Path = places.ROOT) -> str:
+    """The address of the first page's folder, with a slash at its end; empty while there is none.
+
+    It is that of GitHub's Pages, unless _config.yml gives another (`html: baseurl`).
+    """
+    if own := (_config(root).get("html") or {}).get("baseurl"):
+        return own.rstrip("/") + "/"
+    found = _ON_GITHUB.fullmatch(of_repository(root))
+    if not found:
+        return ""
+    host = f"{found['owner'].lower()}.github.io"
+    return (
+        f"https://{host}/" if found["name"].lower() == host else f"https://{host}/{found['name']}/"
+    )
+
+
+def _config(root: Path) -> dict:
+    return yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8")) or {}
+
+
+if __name__ == "__main__":
+    print(of_repository())

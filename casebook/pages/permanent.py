@@ -1,0 +1,95 @@
+"""Addresses that stay: what was published once is found again, or leads on.
+
+book/permanent.txt lists pages, claims and figures, an address a line. Where one has moved, its line
+says whereto: `notebooks/04_old.html -> notebooks/04_new.html#claim-it`.
+
+    python -m casebook.pages.permanent     add what the built book has and the list has not
+"""
+
+import re
+import sys
+from html import escape
+from os.path import relpath
+from pathlib import Path
+
+from casebook import places
+from casebook.pages import links
+from casebook.pages.contents import Book
+
+#: Where the list is, below the root of a book.
+LIST = Path("book", "permanent.txt")
+#: What is cited of a page: what it states and what it draws.
+_CITED = re.compile(r"(claim|figure)-[\w-]+")
+_LEADS_ON = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Moved</title>
+<meta http-equiv="refresh" content="0; url={0}"></head>
+<body><main><a href="{0}">This page has moved.</a></main></body></html>
+"""
+
+
+def listed(root: Path) -> dict[str, str]:
+    """The addresses of the list; those that have moved with where to, the others with ""."""
+    file = root / LIST
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    pairs = (line.partition(" -> ") for line in lines if line and not line.startswith("#"))
+    return {old.strip(): new.strip() for old, _, new in pairs}
+
+
+def lead_on(root: Path, site: Path) -> None:
+    """Have what has moved lead to where it is now: a page that is gone goes there by itself; what
+    is gone from a page that is still there has a line with a link at that page's end."""
+    for old, new in listed(root).items():
+        page, _, anchor = old.partition("#")
+        file = site / page
+        if not new:
+            continue
+        to = escape(relpath(new, Path(page).parent))
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(_LEADS_ON.format(to), encoding="utf-8")
+        elif anchor:
+            text = file.read_text(encoding="utf-8")
+            line = f'<p id="{escape(anchor)}"><a href="{to}">What was here has moved.</a></p>'
+            head, end, tail = text.rpartition("</article>")
+            file.write_text(f"{head}{line}{end}{tail}", encoding="utf-8")
+
+
+def lost(root: Path, site: Path) -> list[str]:
+    """The addresses of the list that a site has no more, a line each."""
+    pages = {path.relative_to(site).as_posix(): its for path, its in links.pages_of(site).items()}
+    found = []
+    for old, new in listed(root).items():
+        # A page that leads on takes all with it that was on it.
+        for address in (new or old, old.partition("#")[0]):
+            page, _, anchor = address.partition("#")
+            if page not in pages or (anchor and anchor not in pages[page].anchors):
+                said = "was published, and is gone: let it lead on (`old -> new`)"
+                found.append(f"{LIST.name}: {address} {said}")
+                break
+    return found
+
+
+def _cited(site: Path) -> list[str]:
+    """The addresses of a site that are cited: its pages, and what they state and draw."""
+    found = []
+    for path, page in links.pages_of(site).items():
+        name = path.relative_to(site).as_posix()
+        if name.startswith(("book/", "notebooks/")) and not page.leads_on:
+            found += [
+                name,
+                *(f"{name}#{it}" for it in sorted(page.anchors) if _CITED.fullmatch(it)),
+            ]
+    return found
+
+
+def main() -> None:
+    """Add to the list what the built book has; nothing is taken away."""
+    known, file = listed(places.ROOT), places.ROOT / LIST
+    new = [address for address in _cited(Book(places.ROOT).html) if address not in known]
+    with file.open("a", encoding="utf-8") as to:
+        to.writelines(f"{address}\n" for address in new)
+    print(f"{LIST}: {len(new)} new addresses", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,281 @@
+"""Sentences that rest on findings, and what a page says where a finding did not hold.
+
+A conclusion links to its finding, `it is [the locks](#claim-load-locks)`, or has its value glued,
+{glue:text}`load-locks:.1f`. Findings are known when pages are written. Where one came out
+otherwise, undecided or not here, the sentence around the link says so in words, with the figure
+that says it; if the author wrote a sentence for that case, as the link's title, it takes the
+place of the first:
+
+    [the locks](#claim-load-locks "otherwise: Here it is not the locks. undecided: Who knows?")
+
+A sentence ends with its full stop, or with its paragraph, bullet or cell of a table. CONTRIBUTING
+says how to write one. All such sentences of a book are listed in rests.json, beside its pages.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from myst_nb.core.variables import format_plain_text
+from myst_nb.ext.glue.roles import PasteTextRole
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
+
+from casebook.errors import BookFailed
+from casebook.findings import claims
+from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
+from casebook.pages.contents import Book
+
+LOGGER = logging.getLogger(__name__)
+
+#: The file of all sentences that rest on findings, and its name among a page's metadata.
+LISTED = "rests.json"
+#: What a sentence is marked with, and a figure that comes out in another way than its sentence
+#: says; the gravest first.
+MARKS = {
+    OTHERWISE: ("Not so here", "otherwise here"),
+    UNDECIDED: ("Undecided here", "undecided here"),
+    NOT_HERE: ("Not measured here", "not measured here"),
+}
+#: The end of a sentence and the white space behind it. The next may begin with a small letter:
+#: "requests loads it".
+_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)[.!?][\"'”’)\]]*(\s+)")
+#: The sentences of a title, each behind the outcome that it is for.
+_INSTEAD = re.compile(rf"\b({OTHERWISE}|{UNDECIDED}): *")
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Resting:
+    """A sentence that rests on findings. page: without suffix; text: as its author wrote it;
+    claims: their ids; shown: what stands on the page where it is marked, else empty."""
+
+    page: str
+    text: str
+    claims: list[str]
+    shown: str = ""
+
+
+def listed(book: Book) -> list[Resting]:
+    """All sentences of the book as it was built last that rest on findings, in reading order.
+
+    Raises BookFailed when there is no built book, or none that came to its end.
+    """
+    file = book.html / LISTED
+    if not file.exists():
+        raise BookFailed("There is no book yet whose sentences could be listed: run `make book`.")
+    return [Resting(**each) for each in json.loads(file.read_text(encoding="utf-8"))]
+
+
+def instead_of(title: str) -> dict[str, str]:
+    """What the title of a link says for each outcome. Raises ValueError for anything else."""
+    before, *found = _INSTEAD.split(title)
+    said = dict(zip(found[::2], map(str.strip, found[1::2]), strict=True))
+    if before.strip() or not all(said.values()) or len(said) != len(found) // 2:
+        raise ValueError(
+            f"the title {title!r} is a sentence for the case that the finding did not hold: it "
+            f'begins with "{OTHERWISE}:" or "{UNDECIDED}:", each of them once at most'
+        )
+    return said
+
+
+class GluedValue(PasteTextRole):
+    """{glue:text}, which remembers the claim whose value it shows."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        env = self.document.settings.env
+        path, _, key = self.text.rpartition("::")
+        id, _, spec = key.partition(":")
+        record = _claims(env.app).get(id, {})
+        if record.get("chapter") != Path(path or env.docname).stem:
+            return super().run()  # no claim, or not of this chapter: MyST-NB has it, or complains
+        text = "…"  # nothing was measured
+        if record["value"] is not None:
+            try:
+                text = format_plain_text(repr(claims.rounded(record["value"])), spec or "s")
+            except ValueError:
+                return super().run()  # which complains
+        return [nodes.inline(text, text, classes=["pasted-text"], claim=id)], []
+
+
+class MarkSentences(SphinxTransform):
+    """Links conclusions to their findings, and marks those whose finding did not hold."""
+
+    default_priority = 870  # before MyST looks for what `#…` leads to
+
+    def apply(self, **kwargs: Any) -> None:
+        self.claims = _claims(self.app)
+        for link in list(self.document.findall(nodes.Element)):
+            if (address := self._address(link)) is not None:
+                link.replace_self(self._linked(link, *address))
+        self.found: list[Resting] = []
+        for block in dict.fromkeys(map(_block, _resting(self.document))):
+            sentences = map(self._marked, _sentences(block))
+            block.children = []
+            block += [node for sentence in sentences for node in sentence]
+        self.env.metadata[self.env.docname][LISTED] = self.found
+
+    def _address(self, node: nodes.Element) -> tuple[str, str] | None:
+        """The page and the id of a claim that a node links to; None for every other node."""
+        page, target = self.env.docname, ""
+        if isinstance(node, nodes.reference) and node.get("id_link"):
+            target = node["refuri"][1:]
+        elif isinstance(node, addnodes.pending_xref) and node.get("reftargetid"):
+            page, target = node["reftarget"], node["reftargetid"]
+        kind, _, id = target.partition("-")
+        return (page, id) if kind == "claim" and id else None
+
+    def _linked(self, link: nodes.Element, page: str, id: str) -> nodes.Node:
+        """A link to a claim as it is shown, which remembers the claim."""
+        shown = link.children
+        if isinstance(link, addnodes.pending_xref):
+            shown = link[0].children
+        record, instead = self.claims.get(id), {}
+        if record is None:
+            self._complain(f"no chapter makes the claim {id!r}, on which a sentence rests", link)
+            return nodes.inline("", "", *shown)
+        if page != f"notebooks/{record['chapter']}":
+            self._complain(f"the claim {id!r} is made in {record['chapter']}, not in {page}", link)
+        try:
+            if title := link.get("reftitle") or link.get("title"):
+                instead = instead_of(title)
+        except ValueError as error:
+            self._complain(f"the claim {id!r}: {error}", link)
+        return nodes.inline("", "", self._reference(record, *shown), claim=id, instead=instead)
+
+    def _complain(self, what: str, link: nodes.Element) -> None:
+        LOGGER.warning(what, location=link, type="casebook")
+
+    def _reference(self, record: Record, *shown: nodes.Node) -> nodes.reference:
+        page = f"notebooks/{record['chapter']}"
+        address = "" if page == self.env.docname else self.app.builder.get_relative_uri(
+            self.env.docname, page
+        )  # fmt: skip
+        address += f"#claim-{record['id']}"
+        return nodes.reference("", "", *shown, internal=True, refuri=address, classes=["cb-rests"])
+
+    def _marked(self, sentence: list[nodes.Node]) -> list[nodes.Node]:
+        """A sentence as it stands on its page: marked, if it rests on what did not hold."""
+        links = [link for node in sentence for link in _resting(node)]
+        if not links:
+            return sentence
+        records = {link["claim"]: self.claims[link["claim"]] for link in links}
+        failed = [each for each in records.values() if each["outcome"] != HOLDS]
+        shown = self._said(sentence, links, failed) if failed else sentence
+        texts = [_text(sentence), _text(shown) if failed else ""]
+        self.found.append(Resting(self.env.docname, texts[0], [*records], texts[1]))
+        return shown
+
+    def _said(
+        self, sentence: list[nodes.Node], links: list[nodes.Element], failed: list[Record]
+    ) -> list[nodes.Node]:
+        """What stands in the place of a sentence some of whose findings did not hold."""
+        outcomes = {record["id"]: record["outcome"] for record in failed}
+        instead = [
+            said
+            for link in links
+            for outcome, said in link.get("instead", {}).items()
+            if outcomes.get(link["claim"]) == outcome
+        ]
+        gravest = min(outcomes.values(), key=[*MARKS].index)
+        marked = nodes.inline("", "", classes=["cb-marked", f"cb-{gravest}"])
+        if instead:
+            marked += _inline(" ".join(instead))
+        else:
+            marked += [nodes.strong("", f"{MARKS[gravest][0]}:"), nodes.Text(" "), *sentence]
+        for record in failed:
+            figure = claims.figure(record)
+            if instead or record["outcome"] != gravest:
+                figure = f"{MARKS[record['outcome']][1]}: {figure}"
+            link = self._reference(record, *_inline(figure))
+            parts = [nodes.Text(" ("), link, nodes.Text(")")]
+            marked += nodes.inline("", "", *parts, classes=["cb-why"])
+        return [marked]
+
+
+def _claims(app: Sphinx) -> dict[str, Record]:
+    """The claims of this build by id (pages/records.py has written them)."""
+    file = Book(Path(app.srcdir)).included / "claims.json"
+    return {record["id"]: record for record in json.loads(file.read_text(encoding="utf-8"))}
+
+
+def _resting(node: nodes.Node) -> Iterator[nodes.Element]:
+    """The links and values in a node, itself included, that rest on a claim."""
+    for each in node.findall(nodes.inline):
+        if "claim" in each:
+            yield each
+
+
+def _block(node: nodes.Node) -> nodes.Element:
+    """The paragraph, or what else holds text, that a link stands in."""
+    while isinstance(node.parent, nodes.Inline):
+        node = node.parent
+    return node.parent
+
+
+def _sentences(block: nodes.Element) -> list[list[nodes.Node]]:
+    """The sentences of a paragraph, and the white space between them, each as a list of nodes."""
+    found: list[list[nodes.Node]] = [[]]
+    for node in _merged(block.children):
+        if not isinstance(node, nodes.Text):
+            found[-1].append(node)
+            is_strong = isinstance(node, nodes.strong | nodes.emphasis)
+            if is_strong and node.astext()[-1:] in (".", "!", "?"):
+                found.append([])  # behind a lead-in
+            continue
+        start, text = 0, node.astext()
+        if not found[-1]:
+            start = len(text) - len(text.lstrip())
+            found[-1:] = [[nodes.Text(text[:start])], []]
+        for end in _END.finditer(text, start):
+            found[-1].append(nodes.Text(text[start : end.start(1)]))
+            found += [[nodes.Text(end[1])], []]
+            start = end.end()
+        if start < len(text):
+            found[-1].append(nodes.Text(text[start:]))
+    return found
+
+
+def _merged(children: Sequence[nodes.Node]) -> list[nodes.Node]:
+    """The children of a paragraph, with one text where several follow each other."""
+    merged: list[nodes.Node] = []
+    for node in children:
+        if isinstance(node, nodes.Text) and merged and isinstance(merged[-1], nodes.Text):
+            merged[-1] = nodes.Text(merged[-1].astext() + node.astext())
+        else:
+            merged.append(node)
+    return merged
+
+
+def _text(shown: Sequence[nodes.Node]) -> str:
+    return " ".join("".join(node.astext() for node in shown).split())
+
+
+def _inline(text: str) -> list[nodes.Node]:
+    """A sentence with `code` in backticks."""
+    parts = enumerate(text.split("`"))
+    return [nodes.literal("", part) if n % 2 else nodes.Text(part) for n, part in parts if part]
+
+
+def write_list(app: Sphinx, exception: Exception | None) -> None:
+    """List the sentences of all pages that rest on claims; a listener of `build-finished`."""
+    if exception is None:
+        pages = Book(Path(app.srcdir)).page_names()
+        found = [each for page in pages for each in app.env.metadata[page].get(LISTED, ())]
+        text = json.dumps([asdict(each) for each in found], indent=1, ensure_ascii=False)
+        Path(app.outdir, LISTED).write_text(text + "\n", encoding="utf-8")
+
+
+def setup(app: Sphinx) -> None:
+    """Register it all."""
+    app.setup_extension("myst_nb")
+    app.add_role_to_domain("glue", "text", GluedValue(), override=True)
+    app.add_transform(MarkSentences)
+    app.connect("build-finished", write_list)
