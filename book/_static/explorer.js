@@ -2,7 +2,9 @@
  *
  * A timeline is {label, alt, end, stall, rows, loop, beats}, all times in ms. A row is the page,
  * then start and end of each of EVENTS (null where there was none). loop: whether there was an
- * event loop. In a chapter `alt` is that of the picture which is drawn anew.
+ * event loop. In a chapter `alt` is that of the picture which is drawn anew. before: the rows of
+ * another run, to be seen behind these, if there is one. Where the loop is blocked, a connection
+ * that has begun can only wait: that is `held`, and no part of what a connection takes.
  * Nothing is measured here.
  */
 (() => {
@@ -33,7 +35,10 @@
 
   /* What a part of a request says of itself. */
   const SAID = {
-    connect: ({start, end}) => `connected in ${time(end - start)}`,
+    connect({start, end, held}) {
+      const waited = held.reduce((all, [a, b]) => all + b - a, 0);
+      return `connected in ${time(end - start)}` + (waited ? `, ${time(waited)} of it kept waiting` : "");
+    },
     handshake: ({start, end}) => `handshake ${time(end - start)}`,
     send: ({start}) => `sent at ${time(start)}`,
     wait: ({start, end}) => `waited ${time(end - start)}`,
@@ -63,6 +68,15 @@
       this.parts = data.rows.map(([, ...times]) =>
         EVENTS.map((event, i) => ({event, start: times[2 * i], end: times[2 * i + 1]}))
           .filter(part => part.start !== null));
+      const ended = Math.max(...this.parts.flat().map(part => part.end));
+      this.beats = data.beats.filter(beat => beat >= 0 && beat <= ended);
+      const pauses = [...this.beats, ended].map((to, i) => [this.beats[i - 1] ?? 0, to]);
+      this.late = pauses.filter(([a, b]) => data.loop && b - a >= data.stall);
+      for (const part of this.parts.flat()) {
+        part.held = part.event !== "connect" ? [] : this.late
+          .map(([a, b]) => [Math.max(a, part.start), Math.min(b, part.end)])
+          .filter(([a, b]) => b - a >= data.stall);
+      }
       this.chosen = null;
       this.box.setAttribute("aria-label", `${data.alt} Arrow keys go from request to request and `
         + "from part to part; plus and minus zoom.");
@@ -135,7 +149,7 @@
     draw() {
       const wide = this.box.clientWidth;
       if (!this.data || !wide) return;
-      const {rows, loop, beats, stall} = this.data;
+      const {rows, loop, before} = this.data;
       const count = rows.length;
       this.high = count <= 5 ? 22 : count <= 12 ? 17 : 10;
       this.scale = (wide - LEFT - RIGHT) / (this.to - this.from);
@@ -164,6 +178,10 @@
         if (count <= 12 || row[0] % 5 === 0) {
           back.append(text("tl-small", LEFT - 8, middle + 4, String(row[0]), "end"));
         }
+        if (before?.length === count) {
+          const was = before[i].slice(1).filter(at => at !== null), tall = this.high * 0.86;
+          drawn.append(rect("tl-before", Math.min(...was), Math.max(...was), middle - tall / 2, tall));
+        }
         for (const part of this.parts[i]) {
           const name = `tl-${part.event}${part === this.chosen ? " tl-part" : ""}`;
           const size = Math.min(5, this.high / 3);
@@ -175,6 +193,9 @@
           } else {
             const tall = this.high * {connect: 0.34, handshake: 0.62, wait: 0.18}[part.event];
             drawn.append(rect(name, part.start, part.end, middle - tall / 2, tall));
+            for (const [a, b] of part.held) {
+              drawn.append(rect("tl-held", a, b, middle - tall / 2 - 0.5, tall + 1));
+            }
           }
         }
       });
@@ -185,12 +206,9 @@
         back.append(text("tl-small", x(at) + (anchor === "end" ? 4 : 0), bottom + 12, said, anchor));
       }
       back.append(text("tl-small", LEFT, strip - 4, loop ? "event loop" : "no event loop"));
-      const ended = Math.max(...this.parts.flat().map(part => part.end));
-      const shown = beats.filter(beat => beat >= 0 && beat <= ended);
-      const pauses = [...shown, ended].map((to, i) => [shown[i - 1] ?? 0, to]);
-      const late = pauses.filter(([a, b]) => loop && b - a >= stall);
+      const late = this.late;
       for (const [a, b] of late) drawn.append(rect("tl-stall", a, b, strip, 14));
-      for (const beat of shown) drawn.append(rect("tl-beat", beat, beat, strip, 14));
+      for (const beat of this.beats) drawn.append(rect("tl-beat", beat, beat, strip, 14));
       if (late.length) {
         const worst = Math.max(...late.map(([a, b]) => b - a));
         const said = `blocked for ${time(worst)} at longest`;
@@ -263,11 +281,12 @@
     (figure.querySelector(".cb-panels") || plots[0].box.parentNode).after(bar);
   }
 
-  /* The explorer: `data` as casebook/charts/explorer.py makes it. Its form holds what is chosen. */
+  /* The explorer: `data` as casebook/charts/explorer.py makes it. Its form holds what is chosen.
+   * It asks for a guess before it shows a run, and the run before stays behind it. */
   function explore(root, {delay, order, parts, runs, stall, steps, ...data}) {
     const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     const listed = new Intl.ListFormat("en-GB");
-    let step = 0;
+    let step = 0, shown = null; // the run that is shown: {id, rows, wall, behind}
     const input = (id, value) => form.querySelector(`[id="explorer-${id}-${value}"]`);
     const value = id => form.elements[`explorer-${id}`].value;
     const labelOf = id => parts.find(part => part.id === id).label;
@@ -300,7 +319,16 @@
       field("python", "Python", "radio", "2.7", data.pythons),
       field("n", "requests at once", "radio", 10, data.sizes));
     const what = make("p", {class: "ex-what"});
-    const verdict = make("p", {class: "ex-verdict", role: "status"});
+    const verdict = make("p", {class: "ex-verdict", role: "status", tabindex: -1});
+    const behind = make("p", {class: "ex-behind"}, "Pale, behind it: the run before.");
+    const guess = make("input", {type: "number", id: "explorer-guess", min: 0, max: 999, step: "any",
+      inputmode: "decimal"});
+    const ask = make("form", {class: "ex-ask", autocomplete: "off", onsubmit: event => {
+      event.preventDefault();
+      update(true);
+      verdict.focus(); // the button is gone
+    }}, make("label", {for: guess.id}, "How many delays will it take? Your guess:"), guess,
+      make("button", {type: "submit", class: "ex-run"}, "Run it"));
     const next = make("p", {class: "ex-next"});
     const all = make("button", {type: "button", class: "ex-all", onclick: () => {
       step = steps.length;
@@ -321,9 +349,10 @@
       return todo;
     }
 
-    /* Say what to do next, and uncover the controls that the steps so far name. */
-    function lead() {
-      while (step < steps.length && !missing(steps[step]).length) step += 1;
+    /* Say what to do next, and uncover the controls that the steps so far name; a step is done when
+     * its run is shown. */
+    function lead(asks) {
+      while (!asks && step < steps.length && !missing(steps[step]).length) step += 1;
       const done = all.hidden = step === steps.length;
       const named = steps.slice(0, step + 1);
       for (const {id} of parts) {
@@ -333,39 +362,50 @@
       scheme.hidden = !done && named.every(one => one.scheme === "https");
       python.hidden = !done && named.every(one => one.python === "2.7");
       n.hidden = !done;
+      const todo = done ? [] : missing(steps[step]);
+      next.hidden = asks && !todo.length;
       next.textContent = done ? "The rest is yours: try any of them, with 3 requests or with 30."
-        : `Now ${listed.format(missing(steps[step]))}.`;
+        : `Now ${listed.format(todo)}.`;
     }
 
-    function update() {
+    /* plays: whether the run that is chosen is shown, and not asked about first. */
+    function update(plays = false) {
       for (const part of parts) { // what another one needs comes before it
         const box = input("parts", part.id), why = refusal(part);
         box.disabled = Boolean(why);
         box.checked &&= !why;
         box.parentNode.lastChild.textContent = why ? `not possible: ${why}` : part.about;
       }
-      lead();
       for (const n of data.sizes) input("n", n).disabled = !runs[key(n)];
       const n = Number(value("n")), run = runs[key(n)], has = chosen().map(labelOf);
       what.textContent = `${name(value("python"))}, ${value("scheme")}, grequests`
         + (has.length ? ` with ${has.join(", ")}` : " and nothing more")
         + `: ${n} requests, each answered after ${delay / 1000} s.`;
+      const id = key(n), asks = Boolean(run && shown && shown.id !== id && !plays);
+      lead(asks);
       plot.playing?.cancel();
       plot.box.hidden = bar.hidden = !run;
-      if (!run) {
-        verdict.textContent = "This was neither measured here nor recorded.";
-        source.textContent = "";
-        return;
-      }
-      const same = Object.entries(runs).filter(([id]) => id.endsWith(`|${n}`));
-      const longest = Math.max(...same.map(([, other]) => other.wall));
-      const sent = [...run.rows].sort((a, b) => a[5] - b[5]);
-      const rows = sent.map(([, ...times], i) => [i + 1, ...times]);
+      plot.box.inert = bar.inert = asks;
+      ask.hidden = !asks;
+      behind.hidden = true;
+      source.textContent = "";
+      if (!run) return verdict.replaceChildren("This was neither measured here nor recorded.");
+      if (asks) return verdict.replaceChildren("Pale: the run before.");
+      show(id, n, run);
+    }
+
+    function show(id, n, run) {
+      const guessed = shown?.id !== id && guess.value;
+      if (shown?.id !== id) shown = {id, rows: run.rows, wall: run.wall, behind: shown};
+      const before = shown.behind?.rows.length === n ? shown.behind : null;
+      behind.hidden = !before;
+      guess.value = "";
       const wall = `${(run.wall / 1000).toFixed(2)} s`;
       const how = run.verdict === "serial" ? "one after the other."
         : `${run.most === n ? "all" : `up to ${run.most} of`} ${n} at once.`;
       plot.show({
-        rows, loop: true, beats: run.beats, stall, end: longest * 1.03,
+        rows: run.rows, loop: true, beats: run.beats, stall, before: before?.rows,
+        end: 1.03 * Math.max(run.wall, before?.wall ?? 0),
         limits: [[delay, "one delay"], [n * delay, `${n} delays`]],
         alt: `${what.textContent} ${wall}: ${how}`,
       });
@@ -375,14 +415,16 @@
         : `Recorded on the reference machine, ${run.when}, on Python ${run.version}; not measured now.`)
         + (run.says ? ` The post of 2019 found it ${run.says}.`
           : " Measured by us, never published.");
-      const finish = () => verdict.replaceChildren(make("strong", {}, wall), `: ${how}`);
+      const delays = Number((run.wall / delay).toPrecision(2));
+      const came = guessed ? ` That is ${delays} delays; you guessed ${Number(guessed)}.` : "";
+      const finish = () => verdict.replaceChildren(make("strong", {}, wall), `: ${how}${came}`);
       if (still || document.hidden) return finish();
       verdict.replaceChildren("\u00a0");
       plot.play(run.wall, finish);
     }
 
     root.querySelector("figure").replaceWith(make("div", {class: "ex cb-figure"},
-      what, ...kept, plot.box, bar, verdict, next, form, all, source));
+      what, ...kept, plot.box, behind, bar, verdict, next, form, ask, all, source));
     update();
   }
 

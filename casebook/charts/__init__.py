@@ -17,6 +17,7 @@ stages(frame)                    the emblem: n against wall time, Python by Pyth
 verdict_matrix(frame)            a row for each stage, a column for each Python
 timeline(observations)           when each request waited, and when nothing moved
 explorer(timelines)              the preface's, to choose among
+turns(runs)                      who holds the thread, to step through
 arrivals(frame)                  when each of some books came
 frames(frame)                    HTTP/2 frames, an arrow each
 profile_rows                     the lines of a profile with the largest times
@@ -43,6 +44,7 @@ from casebook.charts.presets import cures, effective_concurrency, n_against_wall
 from casebook.charts.snakeviz import ProfilePage
 from casebook.charts.timelines import timeline
 from casebook.charts.traces import profile_rows, provenance, trace
+from casebook.charts.turns import turns
 
 __all__ = [
     "ProfilePage",
@@ -59,5 +61,6 @@ __all__ = [
     "stages",
     "timeline",
     "trace",
+    "turns",
     "verdict_matrix",
 ]

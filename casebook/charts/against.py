@@ -50,6 +50,9 @@ def against(
         finding=" ".join(field.finding(brief=several) for field in fields),
         reading=_reading(fields),
         source=origin(frame),
+        data=series.drawn(
+            frame, *series.listed(by), across.column, *(each.y.column for each in fields)
+        ),
         alts=[f"{title}. {field.alt()}" for field in fields],
     )
 

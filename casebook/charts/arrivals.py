@@ -13,7 +13,7 @@ from casebook.charts import figure as page
 from casebook.charts.dots import MARKERS
 from casebook.charts.figure import WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.series import SPELLED, Part, columns, groups, usable
+from casebook.charts.series import SPELLED, Part, columns, drawn, groups, listed, usable
 from casebook.colours import sentinel
 from casebook.errors import UsageError
 
@@ -77,6 +77,7 @@ def arrivals(
         finding=_brief(visits) if len(visits) > SPELLED else told,
         reading=read + " Drawn: the first visit of each." * (len(frame) > len(first)),
         source=origin(first),
+        data=drawn(first, *listed(by), "book", "at_s", "slow"),
         alts=[f"{title}. {told}"],
         key=[slow] if any(visit.slow for visit in visits) else (),
     )

@@ -62,6 +62,7 @@ def dots(
     if not 1 <= len(asked) <= len(MARKERS):
         raise UsageError(f"a row takes 1 to {len(MARKERS)} values, not {len(asked)}")
     values = [each.column for each in asked]
+    data = series.drawn(frame, *series.listed(by), *values)
     frame = series.usable(frame, *values)
     parts = _ordered(series.groups(frame, by), by, values[0], order)
     every = [number for part in parts for column in values for number in part.rows[column]]
@@ -80,6 +81,7 @@ def dots(
         finding=finding or " ".join(findings),
         reading=series.reading(shown, parts, "logarithmic scale" * log),
         source=origin(frame),
+        data=data,
         alts=[f"{title}. {finding or ' '.join(alts)}"],
         key=key if len(key) > 1 else (),
     )

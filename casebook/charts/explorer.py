@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from casebook import stacks, words
-from casebook.cases import explorer as case
+from casebook.cases.fetching import explorer as case
 from casebook.charts.figure import Chart
 from casebook.charts.origins import day, moment
 from casebook.charts.timelines import STALL_S, timeline
@@ -28,7 +28,7 @@ _PARTS = {
         *("gevent_openssl", "there is no gevent_openssl to add it to"),
     ),
     "injected": (
-        *("injected by hand", "the script calls inject_into_urllib3()"),
+        *("injected by hand", "the script tells urllib3 to use it: inject_into_urllib3()"),
         *("pyopenssl", "there is no pyOpenSSL to inject"),
     ),
 }
@@ -46,7 +46,7 @@ _STEPS = (
 
 
 def explorer(shown: Sequence[case.Timeline]) -> Chart:
-    """The explorer of some timelines (casebook.cases.explorer.timelines).
+    """The explorer of some timelines (casebook.cases.fetching.explorer.timelines).
 
     In a notebook it is the first picture; the book takes the whole by its name, "explorer".
     """

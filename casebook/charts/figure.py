@@ -1,5 +1,6 @@
 """A figure as a page shows it: one themed drawing or several, a caption, an alternative text."""
 
+import base64
 import hashlib
 import io
 import re
@@ -12,6 +13,7 @@ from typing import Any
 
 import matplotlib
 import matplotlib.style
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -19,7 +21,7 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from casebook import colours, words
-from casebook.charts.origins import UNSTEADY
+from casebook.charts.origins import marked
 from casebook.errors import UsageError
 from casebook.findings.media import FIGURE
 
@@ -64,13 +66,16 @@ def chart(
     finding: str,
     reading: str,
     source: str,
+    data: pd.DataFrame,
     alts: Sequence[str] = (),
     key: Sequence[tuple[str, str]] = (),
 ) -> Chart:
     """Put drawings, caption and alternative texts together.
 
     title, finding (computed from the data), reading (how to read the marks) and source make
-    the caption. alts: one alternative text per drawing; the finding where there is none.
+    the caption. data: what is drawn, row by row: the caption ends with a link to it, as CSV, that
+    works wherever the figure is. alts: one alternative text per drawing; the finding where there
+    is none.
     key: pairs (svg of the mark, what it means) shown under the drawings.
     """
     drawings = [drawings] if isinstance(drawings, Figure) else drawings
@@ -82,19 +87,28 @@ def chart(
     )
     if len(drawings) > 1:
         body = f'<div class="cb-panels">{body}</div>'
-    if UNSTEADY in source:
-        body = f'<p class="cb-unsteady">unsteady machine: see the caption</p>{body}'
     if key:
         items = "".join(f"<li>{mark}<span>{escape(text)}</span></li>" for mark, text in key)
         body += f'<ul class="cb-key" aria-label="Key">{items}</ul>'
     parts = {"title": title.rstrip(".") + ".", "finding": finding, "source": f"{source} {reading}"}
     said = {css: text.strip() for css, text in parts.items() if text.strip()}
-    caption = "".join(f'<p class="cb-{css}">{escape(text)}</p>' for css, text in said.items())
+    caption = "".join(f'<p class="cb-{css}">{marked(text)}</p>' for css, text in said.items())
+    caption += _download(name, data)
     html = (
         f'<figure class="cb cb-figure" id="figure-{name}">{colours.style("figure")}{body}'
         f"<figcaption>{caption}</figcaption></figure>"
     )
     return Chart(name, html, " ".join(alts), " ".join(said.values()))
+
+
+def _download(name: str, data: pd.DataFrame) -> str:
+    """A link to a frame as a CSV file, which the page itself holds."""
+    file = base64.b64encode(data.to_csv(index=False).encode()).decode()
+    rows = f"{len(data):,} row{'s' * (len(data) != 1)}"
+    return (
+        f'<p class="cb-data"><a download="{name}.csv" href="data:text/csv;charset=utf-8;base64,'
+        f'{file}">The data of this chart ({rows}, CSV)</a></p>'
+    )
 
 
 def slug(text: str) -> str:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from casebook import words
 from casebook.charts.figure import SMALL, WIDTH, Chart, chart, drawing, place, width_of
 from casebook.charts.origins import origin
-from casebook.charts.series import columns
+from casebook.charts.series import columns, drawn
 from casebook.colours import OF_FRAME, sentinel
 from casebook.errors import UsageError
 
@@ -67,6 +67,7 @@ def frames(
         reading="From above in the order of sending, not to scale; at the left the time, in ms; "
         "grey: about the connection itself.",
         source=origin(frame),
+        data=drawn(frame, "t_s", "sender", "type", "stream", "flags", "length"),
         alts=[f"{title}. {finding} {' '.join(told)}"],
     )
 

@@ -2,7 +2,7 @@
 
     listings.client("grequests_map", beside="loop")
     listings.source("stage-2-py27", "urllib3.contrib.pyopenssl", "WrappedSocket.recv")
-    listings.file("casebook/probes/steps.py", lines=(60, 80))
+    listings.file("casebook/cases/fetching/probes/steps.py", lines=(60, 80))
 
 Whatever is shown is read from the very file that runs.
 """
@@ -12,7 +12,7 @@ import importlib.metadata
 import inspect
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -21,7 +21,8 @@ import pygments
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_for_filename
 
-from casebook import clients, places, stacks, words
+from casebook import places, stacks, words
+from casebook.cases.fetching import clients
 from casebook.charts.tables import Table
 from casebook.colours import style
 from casebook.errors import MissingInterpreter, UsageError
@@ -43,7 +44,7 @@ class Listing(Table):
 
 
 def client(name: str, beside: str = "") -> Listing:
-    """A client (casebook/clients), by its name or its file's.
+    """A client (casebook/cases/fetching/clients), by its name or its file's.
 
     beside: another one; the lines of code that it does not have are marked. Raises UsageError
     where there is no such client.
@@ -150,17 +151,36 @@ def _chosen(code: list[str], lines: tuple[int, int] | None) -> list[str]:
     return code[first - 1 : last]
 
 
-def _file_of(environment: Environment, module: str) -> tuple[Path, Path]:
-    """The folder of a stack's search path that has a module, and the module's file."""
+def _search_path(environment: Environment) -> list[Path]:
+    """The folders in which a stack's Python looks for modules."""
     script = [str(environment.python), "-c", "import sys; print('\\n'.join(sys.path[1:]))"]
     environ = environments.clean_environ(environment)
     said = commands.output(script, environment.stack.name, 60, environ).splitlines()
-    for folder in filter(Path.is_dir, map(Path, said)):
+    return [*filter(Path.is_dir, map(Path, said))]
+
+
+def _file_of(environment: Environment, module: str) -> tuple[Path, Path]:
+    """The folder of a stack's search path that has a module, and the module's file."""
+    for folder in _search_path(environment):
         inside = folder.joinpath(*module.split("."))
         for path in (inside.with_suffix(".py"), inside / "__init__.py"):
             if path.is_file():
                 return folder, path
     raise UsageError(f"{environment.stack.name} has no module {module} that is written in Python")
+
+
+def files_of(environment: Environment, names: Iterable[str]) -> dict[str, tuple[list[str], str]]:
+    """Files as a stack's packages have them, by their names on its search path
+    ("urllib3/util/wait.py"): their lines, and whose they are ("urllib3 2.8.0"). Those that are not
+    there are left out."""
+    folders, found = _search_path(environment), {}
+    for name in names:
+        for folder in folders:
+            if (path := folder / name).is_file():
+                lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+                found[name] = lines, _version(environment, folder, Path(name))
+                break
+    return found
 
 
 def _definition(code: list[str], name: str) -> tuple[int, list[str]]:

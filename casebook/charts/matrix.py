@@ -4,23 +4,17 @@ from html import escape
 
 import pandas as pd
 
-from casebook import words
+from casebook import stacks, words
+from casebook.cases.fetching.analysis import BETWEEN, CONCURRENT, SERIAL, verdict_of
 from casebook.charts import tables
 from casebook.charts.figure import Chart, slug
 from casebook.charts.multiples import stages_named
 from casebook.charts.origins import origin
 from casebook.charts.series import columns
 from casebook.colours import variable
-from casebook.runs.analysis import BETWEEN, CONCURRENT, SERIAL, verdict_of
 
-_STAGES = {
-    "stage-0": "whatever is installed",
-    "stage-1": "minimal",
-    "stage-2": "+ pyOpenSSL",
-    "stage-2-injected": "injected by hand",
-    "stage-3": "+ gevent_openssl",
-    "stage-4": "+ recv_into",
-}
+#: The order of the rows; others follow.
+_ROWS = ("stage-0", "stage-1", "stage-2", "stage-2-injected", "stage-3", "stage-4")
 
 #: Three requests over time, as a mark: one after the other, all together, partly together.
 _MARKS = {
@@ -43,7 +37,8 @@ def verdict_matrix(
     frame: runs (stack, n, effective_concurrency, verdict, source, measured_at) over HTTPS; a
     verdict is that of the best repeat at the largest n. published: published.verdicts(), with
     columns stack and published (`slow`, `fast`). Words and a mark tell verdicts apart, not
-    colour alone.
+    colour alone. A stack whose own steps inject pyOpenSSL says so: requests of today no longer
+    does that by itself.
     """
     columns(frame, "stack", "n", "effective_concurrency", "verdict")
     if "scheme" in frame:
@@ -51,12 +46,13 @@ def verdict_matrix(
     said = {} if published is None else published.set_index("stack")["published"].to_dict()
     names = {words.split_stack(stack): stack for stack in [*said, *frame["stack"]]}
     pythons = [p for p in words.PYTHONS.values() if any(python == p for _, python in names)]
+    by_hand = {each.name for each in stacks.load().values() if "inject" in each.steps}
     rows, found = [], {}
-    for stage in sorted({stage for stage, _ in names}, key=lambda it: (it not in _STAGES, it)):
-        cells = [escape(words.stack_label(stage)) + _aside(_STAGES.get(stage))]
+    for stage in sorted({stage for stage, _ in names}, key=lambda it: (it not in _ROWS, it)):
+        cells = [tables.breakable(words.stack_label(stage)).replace("_", "_<wbr>")]
         for stack in (names.get((stage, python)) for python in pythons):
             runs = frame[frame["stack"] == stack]
-            cells.append(_cell(runs, said.get(stack)))
+            cells.append(_cell(runs, said.get(stack), stack in by_hand))
             if stack and len(runs):
                 found[stack] = verdict_of(runs)
         rows.append(cells)
@@ -69,7 +65,7 @@ def verdict_matrix(
     return Chart(slug(name or title), made.html, alt, f"{alt} {source}")
 
 
-def _cell(runs: pd.DataFrame, said: str | None) -> str:
+def _cell(runs: pd.DataFrame, said: str | None, by_hand: bool) -> str:
     if runs.empty:
         text = "not measured" if said else "–"
         return text + _aside(said and f"published: {said}")
@@ -77,6 +73,8 @@ def _cell(runs: pd.DataFrame, said: str | None) -> str:
     best = runs[runs["n"] == runs["n"].max()]["effective_concurrency"].max()
     cell = f'<span class="cb-verdict">{_mark(verdict)}{escape(verdict)}</span>'
     cell += _aside(f"{words.number(best, 2)} at a time")
+    if by_hand:
+        cell += _aside("injected by hand")
     if said:
         agrees = words.VERDICTS.get(said, said) == verdict
         cell += _aside(f"published: {said}{'' if agrees else ', not so here'}")

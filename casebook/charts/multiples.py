@@ -6,12 +6,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from casebook import words
+from casebook.cases.fetching.analysis import SERIAL, verdicts
 from casebook.charts.figure import TEXT, WIDTH, Chart, chart, drawing, place, write
 from casebook.charts.lines import all_xs, draw, draw_law, set_axes
 from casebook.charts.origins import origin
-from casebook.charts.series import Series, columns, gather, reading, span, spans_a_decade
+from casebook.charts.series import Series, columns, drawn, gather, reading, span, spans_a_decade
 from casebook.errors import UsageError
-from casebook.runs.analysis import SERIAL, verdicts
 
 #: In points: the whole drawing, a heading above the panels, what stands below them.
 _HEIGHT, _HEADING, _FOOT = 252, 32, 34
@@ -62,11 +62,12 @@ def stages(
             "both axes logarithmic" * log,
         ),
         source=origin(given),
+        data=drawn(pd.concat(given), "stack", "scheme", "n", "delay_s", "wall_s", "verdict"),
     )
 
 
 def stages_named(stacks: Iterable[str]) -> str:
-    """Stacks by what they are: "stage 2 (Python 2.7, Python 3.7) and stage 3 (today)"."""
+    """Stacks by what they are: "+ pyOpenSSL (Python 2.7, Python 3.7) and + recv_into (today)"."""
     split = map(words.split_stack, stacks)
     pythons = words.grouped((words.stack_label(it), words.python_label(on)) for it, on in split)
     return words.join(f"{stage} ({', '.join(those)})" for stage, those in pythons.items())

@@ -1,13 +1,15 @@
 """Where and when the rows behind a chart or a table came from, in sentences."""
 
+import re
 from collections.abc import Callable, Sequence
+from html import escape
 from typing import Any
 
 import pandas as pd
 
-from casebook.runs import machine
 from casebook.words import (
     LIVE,
+    ON,
     PUBLISHED,
     REFERENCE,
     capital,
@@ -18,11 +20,8 @@ from casebook.words import (
     stack_label,
 )
 
-#: How the warning begins that the machine's speed varied too much.
-UNSTEADY = "Unsteady:"
-
 #: The columns of a frame that tell something of its origin.
-_TOLD = ["source", "measured_at", "published_in", "instead", "unit_ms", "stack", "client", "n"]
+_TOLD = ["source", "measured_at", "published_in", "instead", "stack", "client", "n"]
 
 #: What the sources of data/published.csv are called in a caption.
 PUBLICATIONS = {
@@ -52,8 +51,7 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
     measured_at (ISO 8601) for the first two and published_in (a source's file name) for the
     last. Rows without a source are taken as live.
     Nothing recorded passes for live: a mixture names the recorded stacks one by one. Rows that
-    stand in for others say in what they differ (`instead`). Where the machine's speed varied too
-    much while the rows were measured, that is said as well (casebook/runs/machine.py).
+    stand in for others say in what they differ (`instead`).
     """
     frames = [frames] if isinstance(frames, pd.DataFrame) else frames
     rows = pd.concat([frame.reindex(columns=_TOLD).astype(object) for frame in frames])
@@ -62,17 +60,15 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
     sentences = []
     if len(live):
         sentences.append(f"Measured on this machine{_span(live, moment)}.")
-    if machine.is_unstable(live):
-        least, most = live["unit_ms"].min(), live["unit_ms"].max()
-        sentences.append(
-            f"{UNSTEADY} the same piece of work took this machine {least:.2g} to {most:.2g} ms "
-            "meanwhile, so small differences mean nothing."
-        )
     if len(recorded):
         text = f"ecorded on the reference machine{_span(recorded, day)}, not measured now."
         named = f"{_named(recorded, live)}: r" if len(live) else "R"
         sentences.append(capital(named) + text)
-        instead = [said for said in recorded["instead"].dropna().unique() if said]
+        parts = recorded["instead"].dropna().astype(str).str.split("; ").explode().unique()
+        others = [said.removeprefix(ON) for said in parts if said.startswith(ON)]
+        if others:
+            sentences.append(f"Not the reference machine's, but of {join(others)}, is some of it.")
+        instead = [said for said in parts if said and not said.startswith(ON)]
         if instead:
             sentences.append(f"It was recorded with {'; '.join(instead)}.")
     if len(published):
@@ -80,6 +76,13 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
         titles = dict.fromkeys(PUBLICATIONS.get(str(source)[:3], str(source)) for source in ids)
         sentences.append(f"Published in {join(titles) or 'an earlier work'}.")
     return " ".join(sentences)
+
+
+def marked(source: str) -> str:
+    """What a caption says of its source, as HTML in which the sentence that says the usual,
+    measured here and now, is told apart: a page may leave it out (book/_static/casebook.js)."""
+    return re.sub(r"Measured on this machine[^.]*\.", r'<span class="cb-live">\g<0></span>',
+                  escape(source), count=1)  # fmt: skip
 
 
 def origin_of(*observations: Any) -> str:

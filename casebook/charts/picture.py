@@ -5,7 +5,7 @@ import re
 from casebook import charts, places
 from casebook.errors import CasebookError
 from casebook.findings import published
-from casebook.runs import reference
+from casebook.laboratory import reference
 
 PICTURE = places.ROOT / "book" / "_static" / "stages.svg"
 MARGIN = 8

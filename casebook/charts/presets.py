@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from casebook import words
+from casebook.cases.fetching.analysis import CONCURRENT_FROM, verdict_of
 from casebook.charts import series
 from casebook.charts.against import against
 from casebook.charts.dots import dots
 from casebook.charts.figure import Chart
 from casebook.charts.lines import Limit
-from casebook.runs.analysis import CONCURRENT_FROM, verdict_of
 
 _E = "effective_concurrency"
 
@@ -19,11 +19,12 @@ def n_against_wall(
     frame: pd.DataFrame,
     published: pd.DataFrame | None = None,
     *,
+    by: str = "stack",
     title: str = "Wall time against the number of requests",
     name: str = "",
     limits: Mapping[str, Limit] | None = None,
 ) -> Chart:
-    """The wall time of n requests, one line per stack.
+    """The wall time of n requests, one line per stack, or per value of the column `by`.
 
     frame: runs (stack, client, n, delay_s, wall_s, source, measured_at); plain HTTP is grey.
     published: rows of published.series(). Where its delay is not the runs' own, all is shown in
@@ -45,6 +46,7 @@ def n_against_wall(
         rows,
         "n",
         {"wall_s": f"wall time, {unit}"},
+        by,
         title=title,
         name=name,
         limits=limits,
@@ -101,8 +103,10 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     """
     series.columns(frame, "stack", "n", "delay_s", "wall_s", _E, "verdict")
     frame = frame[frame["n"] == frame["n"].max()]
+    called = {name: words.CURES.get(name, words.stack_label(name)) for name in frame["stack"]}
+    frame = frame.assign(variant=frame["stack"].map(called))
     n, delays = int(frame["n"].iloc[0]), frame["delay_s"].unique()
-    parts = series.groups(series.usable(frame, "wall_s"), "stack")
+    parts = series.groups(series.usable(frame, "wall_s"), "variant")
     parts = sorted(parts, key=lambda part: part.rows["wall_s"].median())
     [wall] = series.quantities("wall_s")
     finding = wall.ends([series.Point.of(it, it.rows["wall_s"]) for it in parts], f"At n = {n}, ")
@@ -112,6 +116,7 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     return dots(
         frame,
         "wall_s",
+        "variant",
         title=title,
         name=name,
         axis=f"wall time of n = {n} requests, s",

@@ -14,6 +14,12 @@ from casebook.errors import UsageError
 #: there or not known.
 _ALWAYS_APART = {"client": "grequests", "scheme": "https", "trust": "", "source": words.LIVE}
 
+#: Columns that say what a row is of, and where it comes from.
+_TELLING = (
+    "stack", "client", "scheme", "trust", "n", "delay_s", "repeat", "verdict", "source", "instead",
+    "measured_at", "published_in",
+)  # fmt: skip
+
 #: Lines that would share a colour get these, in this order.
 _SPARE = ("stage-2", "indigo", "stage-4", "magenta", "olive", "stage-3", "steel", "brown", "plum")
 
@@ -175,6 +181,19 @@ def usable(frame: pd.DataFrame, *asked: str) -> pd.DataFrame:
     return frame
 
 
+def drawn(frame: pd.DataFrame, *asked: str) -> pd.DataFrame:
+    """The columns of a frame that a chart draws, and those that say of what and whence a row is."""
+    if "peak_rss_kib" in frame and "peak_mb" not in frame:
+        frame = frame.assign(peak_mb=frame["peak_rss_kib"] * 1024 / 1e6)
+    wanted = dict.fromkeys([*asked, *_TELLING])
+    return frame[[column for column in wanted if column in frame]]
+
+
+def listed(by: str | Sequence[str]) -> list[str]:
+    """One column or several, as a list."""
+    return [by] if isinstance(by, str) else list(by)
+
+
 def groups(frame: pd.DataFrame, by: str | Sequence[str]) -> list[Part]:
     """A usable frame in parts, in order of appearance.
 
@@ -182,7 +201,7 @@ def groups(frame: pd.DataFrame, by: str | Sequence[str]) -> list[Part]:
     parts apart as well, and are named where they differ. A column `colour` (names of
     colours.COLOURS) is taken where it is there, else the colour of what the part is.
     """
-    by = [by] if isinstance(by, str) else list(by)
+    by = listed(by)
     columns(frame, *by)
     keys = list(dict.fromkeys([*by, *_ALWAYS_APART]))
     rows = [rows for _, rows in frame.groupby(keys, sort=False, dropna=False)]

@@ -11,7 +11,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from casebook import words
-from casebook.charts.origins import origin
+from casebook.charts.origins import marked, origin
 from casebook.colours import style
 from casebook.errors import UsageError
 
@@ -41,6 +41,9 @@ HEADERS = {
     "counters_longest_stall_s": "event loop stood still, s",
 }
 
+#: Columns that say how something was measured, not what came out.
+SETTINGS = ("source", "python", "client", "scheme", "trust", "n", "delay_s")
+
 
 @dataclass(frozen=True)
 class Table:
@@ -55,8 +58,13 @@ class Table:
 
 def code(text: str) -> str:
     """A path or a dotted name as HTML, which a page may break after its separators."""
-    broken = re.sub(r"([./_:(])", r"\1<wbr>", escape(text))
-    return f"<code>{broken}</code>"
+    return f"<code>{breakable(text)}</code>"
+
+
+def breakable(text: str) -> str:
+    """Text as HTML in which a page may break paths and dotted names after their separators: else
+    a long one pushes the columns beside it out of a narrow page."""
+    return re.sub(r"(?<=\w)([./_:(])(?=[^\W\d])", r"\1<wbr>", escape(text))
 
 
 def plain(html: str) -> str:
@@ -73,7 +81,8 @@ def show(
     """A frame as a table, its first column as row headers, its source in words.
 
     frame: any columns; the index is not shown. A column `stack` is written as words, a column
-    `source` (live, reference, published) too, and the caption says where the rows come from.
+    `source` (live, reference, published) too, and the caption says where the rows come from. What
+    is the same in all rows of a column of SETTINGS stands in the caption alone.
     formats: per column a format spec (".2f") or a function of the value. headers: per column
     what to call it, with its unit; names that end in _s or _kib have one already.
     """
@@ -85,17 +94,33 @@ def show(
     unknown = [name for name in formats if name not in frame]
     if unknown:
         raise UsageError(f"there is no column {', '.join(unknown)} to format in this table")
-    told = [
-        [escape(_said(value, frame[name], formats.get(name))) for value in frame[name]]
+    titles = {name: headers.get(name) or header(str(name)) for name in frame}
+    told = {
+        name: [_said(value, frame[name], formats.get(name)) for value in frame[name]]
         for name in frame
-    ]
+    }
+    source = origin(frame) if "source" in frame else ""
+    agreed = _agreed(told)
+    if settings := [f"{titles[name]} {told[name][0]}" for name in agreed if name != "source"]:
+        source = f"{source} In all rows: {', '.join(settings)}.".strip()
+    kept = [name for name in frame if name not in agreed]
     return table(
         caption,
-        [headers.get(name) or header(str(name)) for name in frame],
-        zip(*told, strict=True),
-        numbers=[i for i, name in enumerate(frame) if is_numeric_dtype(frame[name])],
-        source=origin(frame) if "source" in frame else "",
+        [titles[name] for name in kept],
+        zip(*([breakable(text) for text in told[name]] for name in kept), strict=True),
+        numbers=[i for i, name in enumerate(kept) if is_numeric_dtype(frame[name])],
+        source=source,
     )
+
+
+def _agreed(told: Mapping[str, Sequence[str]]) -> list[str]:
+    """The columns of settings, not of what came out, that say the same in each of several rows:
+    the caption says it once."""
+    return [
+        name
+        for name, texts in told.items()
+        if name in SETTINGS and len(texts) > 1 and len(set(texts)) == 1 and name != next(iter(told))
+    ]
 
 
 def table(
@@ -126,12 +151,12 @@ def table(
     title = escape(caption.rstrip("."))
     said = f'<span class="cb-title" aria-hidden="true">{title}.</span>'
     said += f" {escape(finding)}" if finding else ""
-    said += f' <span class="cb-source">{escape(source)}</span>' if source else ""
+    said += f' <span class="cb-source">{marked(source)}</span>' if source else ""
     html = (
         f'<figure class="cb cb-table {kind and f"cb-{kind}"}">{style("table", kind)}'
         f'<figcaption>{said}</figcaption><div class="cb-scroll" role="group" tabindex="0" '
         f'aria-label="{title}"><table><caption>{title}</caption><thead><tr>'
-        + "".join(f'<th scope="col"{c}>{escape(text)}</th>' for c, text in head)
+        + "".join(f'<th scope="col"{c}>{breakable(text)}</th>' for c, text in head)
         + f"</tr></thead><tbody>{body}</tbody></table></div></figure>"
     )
     return Table(html, "\n".join([caption, *lines, *([source] if source else [])]))
@@ -141,6 +166,8 @@ def header(name: str) -> str:
     """What a column is called, with its unit: `wall_s` -> "wall time, s"."""
     if name in HEADERS:
         return HEADERS[name]
+    if name in words.CALLED.values():
+        return name
     for end, unit in (("_s", "s"), ("_ms", "ms"), ("_kib", "KiB"), ("_mb", "MB")):
         if name.endswith(end):
             return f"{name.removesuffix(end).replace('_', ' ')}, {unit}"

@@ -17,12 +17,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from casebook import words
+from casebook.cases.fetching import phases
 from casebook.charts import figure as page
 from casebook.charts.figure import Chart, key_mark, level_axis, place, write
 from casebook.charts.origins import origin_of
 from casebook.charts.series import columns
 from casebook.colours import OF_EVENT, sentinel
-from casebook.runs import phases
 
 #: A heartbeat this much later than the one before means that the event loop was blocked.
 STALL_S = 0.05
@@ -40,6 +40,9 @@ _SHAPES = {
     "receive": '<circle cx="13" cy="8" r="5.5"/>',
 }
 _BLOCK = '<rect x="1" y="1" width="24" height="14"/>'
+_PALE = _BAR.replace("/>", ' fill-opacity="0.3"/>')
+#: A connection that has begun, while the event loop is blocked: it can only wait.
+HELD = "kept waiting"
 
 
 def timeline(
@@ -60,6 +63,8 @@ def timeline(
     beating = any(each.beats for each in seen)
     width = page.WIDTH if len(seen) == 1 else page.HALF_WIDTH
     key = [(key_mark(shape, OF_EVENT[event]), event) for event, shape in _SHAPES.items()]
+    if any(each.late for each in seen):
+        key.insert(1, (key_mark(_PALE, OF_EVENT["connect"]), HELD))
     read = "One row per request."
     if beating:
         key.append((key_mark(_BLOCK, "stall"), "the event loop is blocked"))
@@ -73,6 +78,7 @@ def timeline(
         finding=" ".join(alts),
         reading=read,
         source=origin_of(*observations.values()),
+        data=pd.concat([each.frame.assign(shown=each.label) for each in seen]),
         alts=alts,
         key=key,
     )
@@ -89,10 +95,11 @@ class _Seen:
         columns(one.frame, "page", "event", "start_s", "end_s")
         self.label, self.frame, self.beats = label, one.frame, list(map(float, one.heartbeats))
         self.end_s = float(one.frame["end_s"].max())
+        self.late = stalls(self.beats, self.end_s)
 
     def panel(self, end_s: float) -> dict:
         """As explorer.js draws it: label, end (of the axis), stall (what counts as a gap), rows
-        (as casebook.runs.phases.of_requests gives them), loop (whether there is an event loop)
+        (as fetching.phases.of_requests gives them), loop (whether there is an event loop)
         and beats, all times in ms."""
         return {
             "label": self.label,
@@ -142,6 +149,8 @@ def _drawing(seen: _Seen, end_s: float, width: float) -> Figure:
         for event, parts in seen.frame.groupby("event"):
             rows = [pages.index(path) for path in parts["page"]]
             _parts(bars, str(event), rows, parts, 5 if len(pages) <= 15 else 3.5)
+            if event == "connect":
+                _keep_waiting(bars, rows, parts, seen.late)
         bars.grid(axis="x")
         bars.spines["left"].set_visible(False)
         bars.set_xlim(0, end_s * 1.02)
@@ -165,11 +174,21 @@ def _parts(axes: Axes, event: str, rows: list[int], parts: pd.DataFrame, size: f
         axes.plot(at, rows, marker=mark, color=colour, linestyle="none", **how)
 
 
+def _keep_waiting(axes: Axes, rows: list[int], parts: pd.DataFrame, late: list) -> None:
+    """Make pale what lies in a pause of the event loop: a connection that is kept waiting."""
+    ground, high = sentinel("ground"), _HEIGHTS["connect"]
+    for row, start, end in zip(rows, parts["start_s"], parts["end_s"], strict=True):
+        for pause, over in late:
+            wide = min(end, over) - max(start, pause)
+            if wide >= STALL_S:
+                axes.barh(row, wide, high, max(start, pause), color=ground, alpha=0.72, lw=0.5)
+
+
 def _strip(axes: Axes, seen: _Seen, end_s: float) -> None:
     """The heartbeats, and where they stopped."""
     beats = [beat for beat in seen.beats if 0 <= beat <= seen.end_s]
     axes.vlines(beats, 0, 1, color=sentinel("faint"), linewidth=0.6)
-    late = stalls(seen.beats, seen.end_s)
+    late = seen.late
     for start, stop in late:
         axes.axvspan(start, stop, color=sentinel("stall"), alpha=0.85, lw=0)
     axes.set_ylim(0, 1)

@@ -1,0 +1,239 @@
+"""Who holds the thread: the turns of some observed runs, to step through, line by line.
+
+A reader steps through them with casebook/charts/turns.js, which comes with the picture, so that it
+works in the book, from a folder and in JupyterLab. Without it, each run shows its deciding moment:
+the longest wait.
+"""
+
+import contextlib
+import json
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from casebook import stacks, words
+from casebook.cases.fetching import turns as its_turns
+from casebook.cases.fetching.observations import Observation
+from casebook.cases.fetching.turns import KEEPS, LOOP, RUNS, SCRIPT, WATCHES
+from casebook.charts import listings
+from casebook.charts.figure import Chart, slug
+from casebook.charts.origins import origin_of
+from casebook.colours import style
+from casebook.errors import MissingInterpreter
+from casebook.stacks import environments
+
+#: Shorter turns are no steps: they last as long as a look at the clock.
+_SHORTEST_S = 0.0002
+
+_JS = Path(__file__).with_suffix(".js")
+
+#: What a row does, in the words of the picture. The keys are those of turns.js.
+_STATES = {
+    "not": "not begun",
+    RUNS: "has the thread",
+    KEEPS: "keeps the thread",
+    WATCHES: "has the thread",
+    "own": "waits in a thread of its own",
+    "waits": "waits",
+    "held": "cannot go on: the loop cannot wake it",
+    "watched": "the loop watches its socket",
+    "loop": "cannot look at any socket",
+    "done": "done",
+}
+
+
+def turns(
+    runs: Mapping[str, Observation], *, title: str = "Who holds the thread", name: str = ""
+) -> Chart:
+    """The turns of some runs, one of which is shown at a time.
+
+    runs: what its choice is called -> an Observation of kind `turns` with a few requests. Each
+    line of code is read from the packages that the stack has installed here; where its Python is
+    missing there is only the line's number.
+    """
+    shown = [_Run(label, seen) for label, seen in runs.items()]
+    told = {"states": _STATES, "runs": [each.as_data() for each in shown]}
+    data = json.dumps(told, separators=(",", ":")).replace("</", "<\\/")
+    name = slug(name or title)
+    finding = " ".join(each.finding() for each in shown[:2])
+    reading = (
+        "A row for each request, and one for the event loop. Solid: has the thread and runs. "
+        "Hatched: keeps it while the operating system waits for one socket. Light: the loop, which "
+        "waits for all sockets at once, or a request in a thread of its own. The line of code is "
+        "where a row gave the thread away, or waits; turns under a fifth of a millisecond are left "
+        "out."
+    )
+    source = " ".join(dict.fromkeys(origin_of(each.seen) for each in shown))
+    body = "".join(each.html() for each in shown)
+    html = (
+        f'<figure class="cb cb-figure cb-turns" id="figure-{name}">{style("figure", "turns")}'
+        f'{body}<figcaption><p class="cb-title">{escape(title)}.</p>'
+        f'<p class="cb-finding-text">{escape(finding)}</p>'
+        f'<p class="cb-source">{escape(f"{source} {reading}")}</p></figcaption>'
+        f'<script type="application/json">{data}</script>'
+        f"<script>{_JS.read_text(encoding='utf-8')}</script></figure>"
+    )
+    return Chart(name, html, f"{title}. {finding}", f"{title}. {finding} {source} {reading}")
+
+
+class _Run:
+    """One run: its rows, its steps, and what is said at each."""
+
+    def __init__(self, label: str, seen: Observation):
+        self.label, self.seen = label, seen
+        self.turns = its_turns.of(seen.frame)
+        self.has_loop = bool((seen.frame["event"] == "switch").any())
+        self.end_s = float(seen.frame["t_s"].max())
+        requests = sorted(set(self.turns["greenlet"]) - {SCRIPT, LOOP})
+        self.rows = [*requests, LOOP] if self.has_loop else requests
+        # The script waits for its requests from the first turn to the last.
+        self.turns = self.turns[self.turns["greenlet"].isin(self.rows)].reset_index(drop=True)
+        lasts_s = self.turns["end_s"] - self.turns["start_s"]
+        self.steps = self.turns[lasts_s >= _SHORTEST_S]
+        self._last = self.turns.groupby("greenlet")["end_s"].max()
+        self._first = self.turns.groupby("greenlet")["start_s"].min()
+        self._lines = _code(seen, self.turns)
+
+    @property
+    def deciding(self) -> int:
+        """The number of the first step that waits about as long as any."""
+        waits = self.steps[self.steps["does"] != RUNS]
+        waits = waits if len(waits) else self.steps
+        lasts_s = waits["end_s"] - waits["start_s"]
+        return int(lasts_s.index[lasts_s >= 0.7 * lasts_s.max()][0])
+
+    def state(self, row: int, step: int) -> str:
+        """What a row does during a step: a key of _STATES."""
+        turn = self.steps.loc[step]
+        middle_s = (turn["start_s"] + turn["end_s"]) / 2
+        if turn["greenlet"] == row:
+            return "own" if turn["does"] == KEEPS and not self.has_loop else str(turn["does"])
+        if not self.has_loop:
+            own = self.steps[self.steps["greenlet"] == row]
+            now = own[(own["start_s"] <= middle_s) & (middle_s < own["end_s"])]
+            if len(now):
+                return "own" if now["does"].iloc[0] == KEEPS else RUNS
+        if row == LOOP:
+            return "loop" if turn["does"] == KEEPS else "waits"
+        if middle_s < self._first[row]:
+            return "not"
+        if middle_s > self._last[row]:
+            return "done"
+        return {WATCHES: "watched", KEEPS: "held"}.get(turn["does"], "waits")
+
+    def place(self, row: int, step: int) -> int:
+        """The turn whose line a row is at during a step; -1: at none yet, or at none any more."""
+        middle_s = self.steps.loc[step, ["start_s", "end_s"]].mean()
+        own = self.turns[(self.turns["greenlet"] == row) & (self.turns["start_s"] <= middle_s)]
+        if own.empty or self.state(row, step) in ("not", "done") or not own["file"].iloc[-1]:
+            return -1
+        return int(own.index[-1])
+
+    def says(self, step: int) -> str:
+        """What happens in a step, in a sentence or two."""
+        turn = self.steps.loc[step]
+        ms = 1000 * (turn["end_s"] - turn["start_s"])
+        took = f"{ms:.0f} ms" if ms >= 1 else f"{ms:.1f} ms"
+        who = self.name(int(turn["greenlet"]))
+        others = sum(self.state(row, step) in ("held", "watched") for row in self.rows[:-1])
+        if not self.has_loop:
+            at_once = sum(self.state(row, step) == "own" for row in self.rows)
+            does = "waits" if turn["does"] == KEEPS else "runs"
+            return (
+                f"{words.capital(who)} {does} for {took}, in a thread of its own. "
+                f"Requests that wait at this moment: {at_once}."
+            )
+        if turn["does"] == WATCHES:
+            return (
+                f"The loop has the thread for {took}, and waits for all {others} sockets at once."
+            )
+        if turn["does"] == KEEPS:
+            rest = "The loop, and all others, have to wait." if others else "The loop has to wait."
+            return (
+                f"{words.capital(who)} keeps the thread for {took}: {turn['function']} asks the "
+                f"operating system to wait for its one socket. {rest}"
+            )
+        if not turn["file"]:
+            return f"{words.capital(who)} has the thread for {took}, reads its reply, and is done."
+        after = self.turns.loc[step + 1 :]
+        if len(after) and (after.iloc[0][["greenlet", "does"]] == [turn["greenlet"], KEEPS]).all():
+            return f"{words.capital(who)} runs for {took}, up to this line, and does not let go."
+        return f"{words.capital(who)} runs for {took}, up to this line, and gives the thread back."
+
+    @staticmethod
+    def name(row: int) -> str:
+        return "the loop" if row == LOOP else f"request {row}"
+
+    def finding(self) -> str:
+        """The deciding moment of the run, in a sentence."""
+        said = self.says(self.deciding)
+        return f"{words.capital(self.label)}: {said[0].lower()}{said[1:]}"
+
+    def as_data(self) -> dict[str, Any]:
+        """What turns.js is given: the steps, each with the state and the place of each row."""
+        return {
+            "label": self.label,
+            "first": [*self.steps.index].index(self.deciding),
+            "end": round(1000 * self.end_s, 2),
+            "lines": self._lines,
+            "steps": [
+                {
+                    "from": round(1000 * self.steps["start_s"][step], 2),
+                    "to": round(1000 * self.steps["end_s"][step], 2),
+                    "rows": [[self.state(row, step), self.place(row, step)] for row in self.rows],
+                    "says": self.says(step),
+                }
+                for step in self.steps.index
+            ],
+        }
+
+    def html(self) -> str:
+        """The run at its deciding moment."""
+        step, every = self.deciding, []
+        for row in self.rows:
+            state, place = self.state(row, step), self.place(row, step)
+            where, code = self._lines[place] if place >= 0 else ("", "")
+            every.append(
+                f'<li class="tn-row tn-is-{state}"><b class="tn-name">{self.name(row)}</b>'
+                f'<span class="tn-track" aria-hidden="true">{self._bars(row)}</span>'
+                f'<span class="tn-state">{escape(_STATES[state])}</span>'
+                f'<code class="tn-code">{escape(code)}</code>'
+                f'<span class="tn-where">{escape(where)}</span></li>'
+            )
+        return (
+            f'<div class="tn-run"><p class="tn-label">{escape(words.capital(self.label))}</p>'
+            f'<ul class="tn-rows">{"".join(every)}</ul>'
+            f'<p class="tn-says">{escape(self.says(step))}</p></div>'
+        )
+
+    def _bars(self, row: int) -> str:
+        """The turns of a row along the time of the run."""
+        own = self.turns[self.turns["greenlet"] == row]
+        bars = []
+        for turn in own.itertuples():
+            left, wide = 100 * turn.start_s / self.end_s, 100 * (turn.end_s - turn.start_s)
+            at = f"left:{left:.2f}%;width:{wide / self.end_s:.2f}%"
+            does = "own" if turn.does == KEEPS and not self.has_loop else turn.does
+            bars.append(f'<i class="tn-{does}" style="{at}"></i>')
+        return "".join(bars)
+
+
+def _code(seen: Observation, turns: pd.DataFrame) -> list[list[str]]:
+    """Of each turn [where, the line's code]: as the stack's packages have it, where they are here.
+
+    What is kept of a run is file and line alone.
+    """
+    read: dict[str, tuple[list[str], str]] = {}
+    with contextlib.suppress(MissingInterpreter):
+        environment = environments.ensure(stacks.get(seen.stack))
+        read = listings.files_of(environment, sorted({*turns["file"]} - {""}))
+    found = []
+    for turn in turns.itertuples():
+        code, version = read.get(turn.file, ([], ""))
+        where = f"{turn.file}, line {turn.line}{f' ({version})' if version else ''}"
+        its = code[turn.line - 1].strip() if 0 < turn.line <= len(code) else ""
+        found.append([where, its] if turn.file else ["", ""])
+    return found

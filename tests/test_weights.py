@@ -1,0 +1,49 @@
+"""What contexts weigh, by what malloc has handed out: the same on each run."""
+
+import pytest
+from here import environment
+
+from casebook.cases.certificates import weights
+from casebook.errors import UsageError
+
+pytestmark = pytest.mark.skipif(bool(weights.not_here()), reason=weights.not_here())
+
+
+@pytest.fixture(scope="module")
+def found():
+    environment("stage-1-today")
+    frame = weights.measure("stage-1-today", certificates=[0, 50, None], contexts=10, loads=5)
+    return weights.each(frame).set_index("certificates").sort_index()
+
+
+def test_a_context_weighs_what_its_certificates_weigh(found):
+    empty, fifty, full = found["in_use"]
+    of_one = (full - empty) / found.index[-1]
+    assert 1 < of_one < 20
+    assert fifty - empty == pytest.approx(50 * of_one, rel=0.2)
+    assert full > 10 * empty
+
+
+def test_openssl_gives_everything_back_to_malloc(found):
+    assert (found["kept"].iloc[1:] < found["in_use"].iloc[1:] / 10).all()
+
+
+def test_malloc_gives_it_back_to_the_system_when_it_is_asked(found):
+    full = found.iloc[-1]
+    assert full["rss_trimmed"] < full["rss"] / 2
+
+
+def test_what_is_loaded_again_into_one_context_is_not_kept_again(found):
+    full = found.iloc[-1]
+    assert full["again"] < full["in_use"]
+
+
+def test_two_sizes_agree():
+    frame = weights.measure("stage-1-today", contexts=[7, 10], loads=0)
+    seven, ten = weights.each(frame)["in_use"]
+    assert seven == pytest.approx(ten, rel=0.05)
+
+
+def test_what_cannot_be_asked_is_said():
+    with pytest.raises(UsageError):
+        weights.measure("stage-1-today", contexts=0)
