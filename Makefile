@@ -5,10 +5,15 @@
 #   make fresh    the same, and measure everything again
 #   make test     the tests (ARGS="-k book" selects), which also look at the built book
 #   make test-all the same and what takes minutes; make test-nightly: everything there is
+#   make pythons  Python 2.7 and 3.7 into .casebook/, for the cells that show a recorded run without
 #   make lab      JupyterLab on the notebooks
 #   make record   the reference run into data/ (long: full mode)
-#   make lint     ruff, and the types (mypy)
-#   make dist     the cure as a package, requests-shared-context, into _build/dist
+#   make lint     ruff, the types (mypy), shell scripts, and where actionlint is, the workflows
+#   make publish-check  look at the built book as whoever publishes it does; builds nothing
+#   make archive  the built book as one file, which opens from a folder
+#   make teacher  slides and answers for a teacher, into _build/teacher.zip (needs npm)
+#   make dist     the cure and the doctor as packages, requests-shared-context and tls-doctor,
+#                 into _build/dist
 #   make lock     resolve requirements.txt and env/test.lock again
 #   make clean    throw away the built book; make distclean: all that was made here
 #
@@ -24,7 +29,8 @@ TESTS := .venv/tests.stamp
 # since real sizes are built there.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: book fresh test test-all test-nightly lab record lint dist lock clean distclean
+.PHONY: book fresh test test-all test-nightly lab record pythons lint \
+	publish-check archive teacher dist lock clean distclean
 
 book: $(BOOK)
 	@$(BIN)/python -m casebook book $(if $(STRICT),--strict)
@@ -44,17 +50,46 @@ test-nightly: $(TESTS)
 lab: $(BOOK)
 	@$(BIN)/python -m jupyterlab --notebook-dir=. notebooks/01_one_at_a_time.ipynb $(ARGS)
 
+pythons: $(BOOK)
+	@$(BIN)/python -m casebook stacks --get
+
 record: $(BOOK)
 	@$(BIN)/python -m casebook record
 
 lint: $(TESTS)
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && \
+	$(BIN)/mypy --strict casebook/shared_context.py && \
+	$(BIN)/shellcheck .ci/run .ci/bare binder/postBuild && \
+	if PATH="$$PATH:$$HOME/go/bin" command -v actionlint >/dev/null; then \
+	  PATH="$$PATH:$$HOME/go/bin" actionlint -shellcheck $(BIN)/shellcheck .github/workflows/*.yml; \
+	else echo "actionlint is not on the PATH: nobody looked at the workflows" >&2; fi
 
-# The module is in the repository once; it becomes a package on the way.
+publish-check: $(BOOK)
+	@$(BIN)/python -m casebook.pages.publishing
+
+ARCHIVE := _build/slow-https-in-python.zip
+archive: $(BOOK)
+	@$(BIN)/python -m casebook.pages.publishing $(ARCHIVE)
+
+teacher: $(BOOK)
+	@$(BIN)/python -m casebook.classroom.archive
+
+# Each module is in the repository once; it becomes a package on the way.
 DIST := _build/dist
 dist: $(BOOK)
 	@rm -rf $(DIST) && mkdir -p $(DIST) && cp -R distribution $(DIST)/source && \
 	cp casebook/shared_context.py $(DIST)/source/requests_shared_context/__init__.py && \
+	cp SECURITY.md $(DIST)/source && mkdir $(DIST)/source/tests && \
+	cp tests/test_shared_context_*.py tests/trust_*.py $(DIST)/source/tests && \
+	address=$$($(BIN)/python -m casebook.pages.address) && \
+	sed -i.bak "$${address:+s|ADDRESS|$$address|;}/ADDRESS/d" $(DIST)/source/pyproject.toml && \
+	rm $(DIST)/source/*.bak && \
+	$(INSTALLERS) uv build --quiet --no-build-isolation --python $(BIN)/python \
+	  --out-dir $(DIST) $(DIST)/source && rm -rf $(DIST)/source && \
+	cp -R distribution-doctor $(DIST)/source && \
+	cp casebook/doctor.py $(DIST)/source/tls_doctor/__init__.py && \
+	sed -i.bak "$${address:+s|ADDRESS|$$address|g;}/ADDRESS/d" $(DIST)/source/pyproject.toml \
+	  $(DIST)/source/README.md && rm $(DIST)/source/*.bak && \
 	$(INSTALLERS) uv build --quiet --no-build-isolation --python $(BIN)/python \
 	  --out-dir $(DIST) $(DIST)/source && rm -rf $(DIST)/source && ls $(DIST)/*
 

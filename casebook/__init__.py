@@ -2,9 +2,10 @@
 
 What chapters import, loaded when it is first used:
 
-measure, observe, recorded   runs of stacks, now or from the reference run (casebook.runs.measure)
+measure, observe, recorded   runs of stacks, now or from the reference run
 listings                     the measured clients and quotations of installed packages, as code
 analysis, modes, trust       what runs say; how much is measured; what a client trusts
+turns                        who held the thread in an observed run
 claim                        a finding, its value and its condition
 ratio, level, window         what a finding on a clock asks
 Question                     several such questions as one
@@ -18,11 +19,11 @@ from casebook import face
 
 __getattr__, __dir__ = face.of(
     __name__,
-    dict.fromkeys(("measure", "observe", "recorded"), "casebook.runs.measure")
-    | dict.fromkeys(("ratio", "level", "window", "Question"), "casebook.runs.decisions")
-    | dict.fromkeys(("analysis", "modes", "trust"), "casebook.runs.")
+    dict.fromkeys(("measure", "observe", "recorded"), "casebook.cases.fetching.measure")
+    | dict.fromkeys(("ratio", "level", "window", "Question"), "casebook.laboratory.decisions")
+    | dict.fromkeys(("analysis", "modes", "server", "trust", "turns"), "casebook.cases.fetching.")
     | {"claim": "casebook.findings.claims", "compare": "casebook.findings.published"}
-    | {"published": "casebook.findings.", "steps": "casebook.probes."}
+    | {"published": "casebook.findings.", "steps": "casebook.cases.fetching.probes."}
     | dict.fromkeys(("listings", "tables"), "casebook.charts.")
-    | dict.fromkeys(("charts", "server", "stacks", "words"), "casebook."),
+    | dict.fromkeys(("charts", "stacks", "words"), "casebook."),
 )

@@ -1,5 +1,6 @@
-"""The command line: serve, stacks, measure, record, book."""
+"""The command line: serve, stacks, measure, machine, grade, course, whodunit, record, book."""
 
+import errno
 import json
 import os
 import select
@@ -14,6 +15,9 @@ from typing import Any
 
 from casebook.errors import CasebookError, UsageError
 
+#: What the system says of a disk that takes no more: full, over its quota, read-only, too large.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+
 
 def _sizes(text: str) -> list[int]:
     try:
@@ -23,7 +27,7 @@ def _sizes(text: str) -> list[int]:
 
 
 def _serve(options: Namespace) -> None:
-    from casebook import server
+    from casebook.cases.fetching import server
 
     given = [name for name in ("engine", "delay", "http1_only") if getattr(options, name)]
     if not options.bookstore:
@@ -42,8 +46,14 @@ def _serve(options: Namespace) -> None:
 
 def _stacks(options: Namespace) -> None:
     from casebook import stacks
-    from casebook.stacks import environments
+    from casebook.stacks import environments, pythons
 
+    if options.get:
+        pythons.get()
+    if options.make:
+        environments.ensure_all(stacks.load().values())
+    if options.get or options.make:
+        return
     states = [environments.status(stack) for stack in stacks.load().values()]
     if options.json:
         print(json.dumps(states, indent=2))
@@ -59,10 +69,9 @@ def _stacks(options: Namespace) -> None:
 
 
 def _measure(options: Namespace) -> None:
-    from casebook import server
-    from casebook.runs import analysis
-    from casebook.runs.measure import measure_runs
-    from casebook.runs.run_record import frame
+    from casebook.cases.fetching import analysis, server
+    from casebook.cases.fetching.measure import measure_runs
+    from casebook.cases.fetching.run_record import frame
 
     scheme, target = options.scheme, None
     if options.url:
@@ -96,6 +105,99 @@ def _record(options: Namespace) -> None:
     picture.write()
 
 
+def _machine_of(name: str) -> Any:
+    """The machine of a file, of one that comes with the book, or `here`: this one."""
+    from casebook.cases import reference_run
+    from casebook.laboratory import machines
+
+    if name == "here":
+        return _this_machine()
+    if name == "reference":
+        return reference_run.reference_machine()
+    known = {path.name.removesuffix(machines.SUFFIX): path for path in machines.files()}
+    return machines.read(known.get(name, Path(name)))
+
+
+def _this_machine() -> Any:
+    from casebook.laboratory import machines
+    from casebook.pages.contents import Book
+    from casebook.places import ROOT
+
+    built = Book(ROOT).html / "claims.json"
+    claims = json.loads(built.read_text()) if built.exists() else []
+    return machines.of_this_machine(claims)
+
+
+def _machine_save(options: Namespace) -> None:
+    from casebook.laboratory import machines
+
+    if not options.file.name.endswith(machines.SUFFIX):
+        raise UsageError(f"{options.file.name}: a machine file's name ends in {machines.SUFFIX}")
+    machine = _this_machine()
+    size = machines.save(machine, options.file)
+    print(
+        f"{options.file}: {machine.label}; {len(machine.answers):,} answers, "
+        f"{len(machine.findings)} findings, {size:,} bytes"
+    )
+
+
+def _machine_compare(options: Namespace) -> None:
+    from casebook.findings import side_by_side
+
+    print(side_by_side.text([_machine_of(name) for name in options.file]))
+
+
+def _grade(options: Namespace) -> None:
+    from casebook.classroom import grading, report
+    from casebook.errors import PointsMissing
+
+    graded = grading.grade(options.lab, options.submission)
+    print(json.dumps(graded.as_json()) if options.json else report.with_warning(graded))
+    if graded.points < graded.of:
+        raise PointsMissing(f"{graded.points} of {graded.of} points: see the hints.")
+
+
+def _course(options: Namespace) -> None:
+    from casebook.classroom import course
+
+    nbgrader = course.make(options.folder)
+    print(
+        f"{options.folder}: a course. In that folder:\n"
+        f"    {nbgrader} generate_assignment LAB\n"
+        f"    {nbgrader} release_assignment LAB      (or hand out release/LAB)\n"
+        f"    {nbgrader} collect LAB                 (or fill submitted/STUDENT/LAB)\n"
+        f"    {nbgrader} autograde LAB\n"
+        f"    {nbgrader} generate_feedback LAB"
+    )
+
+
+def _whodunit_new(options: Namespace) -> None:
+    from casebook.classroom import whodunit
+
+    made = whodunit.new(options.seed, options.into, whodunit.secret_of(options.secret))
+    print(f"{made}: read case.md")
+
+
+def _whodunit_run(options: Namespace) -> None:
+    from casebook.classroom import whodunit
+
+    done = whodunit.run(options.folder, options.department, options.n, options.scheme)
+    print(json.dumps({"id": done.id, **asdict(done), "shows": done.shows}, indent=2))
+
+
+def _whodunit_answer(options: Namespace) -> None:
+    from casebook.classroom import whodunit
+
+    print(whodunit.answer(options.folder, options.culprit, options.evidence))
+
+
+def _whodunit_mark(options: Namespace) -> None:
+    from casebook.classroom import whodunit
+
+    marks = whodunit.mark(options.folder, whodunit.secret_of(options.secret))
+    print(whodunit.marks_text(marks))
+
+
 def _book(options: Namespace) -> None:
     from casebook import pages
 
@@ -104,6 +206,18 @@ def _book(options: Namespace) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     pages.build(strict=options.strict, fresh=options.fresh)
+
+
+def _rests(options: Namespace) -> None:
+    from casebook import places
+    from casebook.pages import resting
+    from casebook.pages.contents import Book
+
+    for each in resting.listed(Book(places.ROOT)):
+        if each.shown or not options.marked:
+            print(f"{each.page}: {each.text}\n    rests on {', '.join(each.claims)}")
+            if each.shown:
+                print(f"    shown here: {each.shown}")
 
 
 def _parser() -> ArgumentParser:
@@ -126,6 +240,8 @@ def _parser() -> ArgumentParser:
 
     add = command("stacks", _stacks, "what can be run here, and what is missing")
     add("--json", **switch)
+    add("--get", **switch, help="get Python 2.7 and 3.7, where they are missing")
+    add("--make", **switch, help="make the environments, as a build does before it measures")
 
     add = command("measure", _measure, "measure stacks against the lab server")
     add("stack", nargs="+", metavar="STACK")
@@ -134,10 +250,51 @@ def _parser() -> ArgumentParser:
     add("--scheme", choices=("https", "http"), default="https")
     add("--repeats", type=int)
     add("--client", help="who fetches; default: the stack's own, mostly grequests")
-    add("--trust", default="authority", help="what it trusts: see casebook/runs/trust.py")
+    add("--trust", default="authority", help="what it trusts: see casebook/cases/fetching/trust.py")
     add("--url", help="another server that has a /delay/ endpoint")
     add("--ca-file", type=Path, help="the certificate authority of --url, as PEM")
     add("--json", **switch, help="one JSON object per run")
+
+    machine = commands.add_parser("machine", help="what a machine measured, as a file")
+    its = machine.add_subparsers(required=True, metavar="save|compare")
+    saving = its.add_parser("save", help="write what this machine measured in its builds")
+    saving.set_defaults(do=_machine_save)
+    saving.add_argument("file", type=Path, metavar="FILE", help="its name ends in .jsonl.xz")
+    comparing = its.add_parser("compare", help="lay machines side by side, the differences first")
+    comparing.set_defaults(do=_machine_compare)
+    those = "files; `here`, `reference`, or names of machines in data/machines"
+    comparing.add_argument("file", nargs="+", metavar="FILE", help=those)
+
+    add = command("grade", _grade, "grade what was handed in for a lab: points, measured, hints")
+    add("lab", metavar="LAB", help="a folder of classroom/labs")
+    add("submission", type=Path, metavar="SUBMISSION", help="the answer.py, or its folder")
+    add("--json", **switch)
+
+    add = command("course", _course, "write the labs as a course for nbgrader")
+    add("folder", type=Path, metavar="FOLDER", help="one that is not there yet")
+
+    who = commands.add_parser("whodunit", help="a program with one culprit or none, and who did it")
+    parts = who.add_subparsers(required=True, metavar="new|run|answer|mark")
+    made = parts.add_parser("new", help="write a student's case and program")
+    made.set_defaults(do=_whodunit_new)
+    made.add_argument("--seed", required=True, metavar="NAME", help="whose it is")
+    made.add_argument("--secret", type=Path, metavar="FILE", help="what the culprits are drawn by")
+    made.add_argument("--into", type=Path, default=Path("whodunit"), metavar="FOLDER")
+    ran = parts.add_parser("run", help="run a department, counted by the server, and keep the run")
+    ran.set_defaults(do=_whodunit_run)
+    ran.add_argument("folder", type=Path, metavar="FOLDER")
+    ran.add_argument("department", metavar="pages|ledger|shelf")
+    ran.add_argument("--n", type=int, default=10, help="pages")
+    ran.add_argument("--scheme", choices=("https", "http"), default="https")
+    said = parts.add_parser("answer", help="accuse, with runs as evidence")
+    said.set_defaults(do=_whodunit_answer)
+    said.add_argument("folder", type=Path, metavar="FOLDER")
+    said.add_argument("--culprit", required=True)
+    said.add_argument("--evidence", nargs="+", default=[], metavar="ID", help="ids of runs")
+    marking = parts.add_parser("mark", help="judge all answers below a folder")
+    marking.set_defaults(do=_whodunit_mark)
+    marking.add_argument("folder", type=Path, metavar="FOLDER")
+    marking.add_argument("--secret", type=Path, metavar="FILE")
 
     add = command("record", _record, "make the reference run into data/")
     also = "only these; also: go, loading, bookstore, verdicts, explorer"
@@ -146,6 +303,9 @@ def _parser() -> ArgumentParser:
     add = command("book", _book, "execute what changed, decide claims, render")
     add("--strict", **switch, help="exit with 1 when a finding comes out otherwise")
     add("--fresh", **switch, help="measure everything again")
+
+    add = command("rests", _rests, "the sentences of the built book that rest on findings")
+    add("--marked", **switch, help="only those whose finding did not hold on this machine")
     return parser
 
 
@@ -175,6 +335,12 @@ def main(arguments: list[str] | None = None) -> int:
     except CasebookError as error:
         print(f"casebook: {error}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        told = f"{error.strerror}{f' ({error.filename})' if error.filename else ''}"
+        print(f"casebook: {told}: make room, then run the same command again.", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     return 0

@@ -37,8 +37,16 @@ class VisitFailed(CasebookError):
     """A client did not bring every book of the bookstore as it is: there is no timing to report."""
 
 
+class MachineFileRefused(CasebookError):
+    """A machine file is none, is larger than one may be, or is damaged."""
+
+
 class FindingsOtherwise(CasebookError):
     """The book is there, and a finding came out otherwise (only a strict build minds)."""
+
+
+class PointsMissing(CasebookError):
+    """A submission was graded, and did not get full points."""
 
 
 class BookFailed(CasebookError):

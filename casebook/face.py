@@ -11,7 +11,7 @@ def of(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package, so that importing it loads nothing else.
 
-    places: name -> the module in which it is found; with a dot at its end (`"casebook.runs."`),
+    places: name -> the module in which it is found; with a dot at its end (`"casebook.charts."`),
     the package of which the name itself is a module.
     """
 

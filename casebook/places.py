@@ -9,14 +9,17 @@ DATA = ROOT / "data"
 NOTEBOOKS = ROOT / "notebooks"
 BUILD = ROOT / "_build"
 
-#: What runs inside a stack.
-PROBES = PACKAGE / "probes"
+#: What runs inside a stack and fetches.
+PROBES = PACKAGE / "cases" / "fetching" / "probes"
 #: Two files that readers carry away: what a step of the probes takes into a stack, and what looks
 #: at a program.
 CURE = PACKAGE / "shared_context.py"
 DOCTOR = PACKAGE / "doctor.py"
 
-#: What this machine made for itself: virtual environments, measured runs. Never committed.
-LOCAL = (ROOT / ".casebook").resolve()
+#: What this machine made for itself: virtual environments, measured runs, Pythons. Never committed.
+#: In a checkout it has this name, and may be a link to a folder of any other.
+LOCAL_NAME = ".casebook"
+LOCAL = (ROOT / LOCAL_NAME).resolve()
 ENVIRONMENTS = LOCAL / "envs"
 RUNS = LOCAL / "runs"
+PYTHONS = LOCAL / "pythons"

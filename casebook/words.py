@@ -8,6 +8,9 @@ from casebook.errors import UsageError
 
 LIVE, REFERENCE, PUBLISHED = "live", "reference", "published"
 
+#: Before the name of another machine than the reference machine, in the column `instead` of rows.
+ON = "on "
+
 SOURCES = {LIVE: "measured here", REFERENCE: "reference machine", PUBLISHED: "published"}
 
 #: The sources' words for verdicts, in the words of this book.
@@ -16,14 +19,42 @@ VERDICTS = {"slow": "serial", "fast": "concurrent"}
 PYTHONS = {"py27": "2.7", "py37": "3.7", "today": "today"}
 
 #: Stacks that are known without their Python.
-STACKS = {"cured", "preloaded", "half-cured"}
+STACKS = {
+    *("cured", "preloaded", "half-cured", "truststore-let-go", "truststore-in-clients"),
+    *("truststore-0.10.4-in-clients", "requests-2.32.4-truststore"),
+    *("pip-26.2-system-certs", "pip-26.3-system-certs"),
+}
 
-#: Stacks whose names, without their Python, say too little.
+#: Stacks whose names, without their Python, say too little. What the sources call stages has the
+#: name of what it adds to the one before; their numbers are in the glossary.
 CALLED = {
+    "stage-0": "whatever is there",
+    "stage-1": "grequests alone",
+    "stage-2": "+ pyOpenSSL",
+    "stage-2-injected": "+ pyOpenSSL injected",
+    "stage-3": "+ gevent_openssl",
+    "stage-4": "+ recv_into",
     "toolbelt-x509": "requests-toolbelt's X509Adapter",
     "extract": "extracted",
     "patch-select": "select patched",
+    "truststore-let-go": "truststore 0.10.5, patched",
+    "truststore-in-clients": "truststore 0.10.5",
+    "truststore-0.10.4-in-clients": "truststore 0.10.4",
+    "requests-2.32.4-truststore": "requests 2.32.4",
+    "pip-26.2-system-certs": "pip 26.2",
+    "pip-26.3-system-certs": "pip 26.3",
     "patch-all-first": "everything patched first",
+}
+
+#: What stacks are called beside the one whose requests wait for each other, which they cure.
+CURES = {
+    "stage-2-injected-today": "uncured",
+    "stage-3-today": "gevent_openssl alone",
+    "stage-1-today": "uninstalled",
+    "extract-today": "extracted",
+    "stage-4-today": "gevent_openssl with recv_into",
+    "patch-all-first-today": "everything patched first",
+    "patch-select-today": "select patched",
 }
 
 #: How a stack's requests are sent, where the stack is what a run is about.
@@ -89,7 +120,7 @@ def split_stack(stack: str) -> tuple[str, str]:
 
 
 def stack_label(stack: str, client: str = "grequests") -> str:
-    """A stack as a reader's words: `stage-2-py27` -> "stage 2, Python 2.7".
+    """A stack as a reader's words: `stage-2-py27` -> "+ pyOpenSSL, Python 2.7".
 
     A client that is the point of its run is named instead: "aiohttp", and "requests" for the
     bare loop of the first part. What fetches through requests, threads or a loop, is added to
@@ -110,10 +141,20 @@ def _bare_label(stack: str) -> str:
     what, python = split_stack(stack)
     label = re.sub("^openssl", "OpenSSL", CALLED.get(what) or what.replace("-", " "))
     label = label.replace("google auth", "google-auth")
-    is_release = re.fullmatch(r"requests-\d+\.\d+\.\d+|openssl-[\d.]+", what)
+    is_release = re.fullmatch(r"(requests|truststore)-\d+\.\d+\.\d+|openssl-[\d.]+", what)
     if what in STACKS or is_release or stack == what:
         return label
     return f"{label}, {python_label(python)}"
+
+
+def added(stack: str) -> str:
+    """What a stack has that the one before has not: `stage-2-py27` -> "+ pyOpenSSL"."""
+    return stack_label(split_stack(stack)[0])
+
+
+def python_of(stack: str) -> str:
+    """Which Python a stack has: `stage-2-py27` -> "Python 2.7"."""
+    return python_label(split_stack(stack)[1])
 
 
 def python_label(python: str) -> str:

@@ -7,7 +7,8 @@ hangs-up (none but the list is answered) · cut-short (half of the announced byt
 body, announced as that) · reset (the book's stream or connection is reset) · wrong-body (another
 book's) · missing (404) · short-list (the list lacks the book) · stall (no answer to the book) ·
 stalled-list · nonsense (in place of the book) · leaves (after so many requests there is no server
-any more; for one visit) · other-protocol (h2 clients get HTTP/1.1).
+any more; for one visit) · other-protocol (h2 clients get HTTP/1.1) · shy (over HTTP/2 not even
+SETTINGS are said before the first request is in).
 """
 
 import contextlib
@@ -115,9 +116,10 @@ class Http2:
         self.count = 0
 
     def speak(self):
-        asked = []
+        asked, is_shy = [], self.answers.trouble == "shy"
         while True:
-            self.tls.sendall(self.h2.data_to_send())
+            if not is_shy:
+                self.tls.sendall(self.h2.data_to_send())
             self.tls.settimeout(0.02 if asked else 60)
             try:
                 data = self.tls.recv(65536)
@@ -131,6 +133,7 @@ class Http2:
                 if isinstance(event, ConnectionTerminated):
                     return
                 if isinstance(event, RequestReceived):
+                    is_shy = False
                     asked.append((event.stream_id, dict(event.headers)[":path"]))
 
     def answer(self, asked):

@@ -13,9 +13,10 @@ from here import environment, serving
 from playwright.sync_api import sync_playwright
 from trust_runs import CURE
 
-from casebook import places, server
+from casebook import places
 from casebook.cases.bookstore.store import ENGINES, open_store
 from casebook.cases.certificates.hosts import Handler
+from casebook.cases.fetching import server
 from casebook.stacks import environments, interpreters
 
 #: How Chromium may be called.
@@ -28,7 +29,10 @@ QUIET = (
 
 #: How files begin of which a single one takes minutes: they go first, so that the workers end
 #: together.
-LONG = ("test_shared_context", "test_book.py", "test_pages", "test_doctor", "test_server")
+LONG = (
+    "test_shared_context", "test_book.py", "test_pages", "test_resting", "test_doctor",
+    "test_server",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -148,4 +152,5 @@ def no_old_pythons(monkeypatch, tmp_path):
     monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "uv"))
     monkeypatch.setattr(interpreters, "SYSTEM_CONDA", ())
     monkeypatch.setattr(interpreters, "FOUND", {})
+    monkeypatch.setattr(places, "PYTHONS", tmp_path / "pythons")
     return tmp_path

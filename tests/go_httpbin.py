@@ -16,8 +16,8 @@ from pathlib import Path
 
 from here import eventually
 
-from casebook import server
-from casebook.server import certificates
+from casebook.cases.fetching import server
+from casebook.cases.fetching.server import certificates
 
 INSTALL = "go install github.com/mccutchen/go-httpbin/v2/cmd/go-httpbin@v2.26.0"
 PATIENCE = ("-srv-read-header-timeout", "120s", "-srv-read-timeout", "120s")

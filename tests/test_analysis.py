@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from casebook.runs import analysis
+from casebook.cases.fetching import analysis
 
 
 @pytest.mark.parametrize(

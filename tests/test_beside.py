@@ -1,10 +1,14 @@
-"""What is measured alone, and what beside other measurements: real locks, held by threads."""
+"""What is measured alone, and what beside other measurements: real locks, held by threads of this
+process and by another one."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
 
-from casebook.runs import beside
+from casebook import places
+from casebook.laboratory import beside
 
 pytestmark = pytest.mark.usefixtures("locks_of_our_own")
 
@@ -14,13 +18,15 @@ LONG_S, SHORT_S = 30, 0.3
 class Measuring:
     """A thread that measures until it may end; `begun` once it does, at once or later."""
 
-    def __init__(self, how, at_once):
-        self.begun, self.may_end = threading.Event(), threading.Event()
+    def __init__(self, how=beside.others, at_once=True):
+        self.ready, self.begun, self.may_end = (threading.Event() for _ in range(3))
         self._thread = threading.Thread(target=self._measure, args=[how])
         self._thread.start()
+        assert self.ready.wait(LONG_S)
         assert self.begun.wait(LONG_S if at_once else SHORT_S) is at_once
 
     def _measure(self, how):
+        self.ready.set()
         with how():
             self.begun.set()
             self.may_end.wait(LONG_S)
@@ -30,6 +36,34 @@ class Measuring:
         self.may_end.set()
         self._thread.join(LONG_S)
         assert not self._thread.is_alive()
+
+
+CODE = """
+import sys
+from pathlib import Path
+from casebook import places
+places.LOCAL = Path(sys.argv[1])
+from casebook.laboratory import beside
+print("ready", flush=True)
+with getattr(beside, sys.argv[2])():
+    print("begun", flush=True)
+    sys.stdin.readline()
+"""
+
+
+class Process(Measuring):
+    """The same in a process of its own."""
+
+    def _measure(self, how):
+        command = [sys.executable, "-c", CODE, places.LOCAL, how.__name__]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=places.ROOT) as process:
+            assert process.stdout.readline() == b"ready\n"
+            self.ready.set()
+            assert process.stdout.readline() == b"begun\n"
+            self.begun.set()
+            self.may_end.wait(LONG_S)
+            process.communicate(b"\n", LONG_S)
 
 
 def test_what_counts_is_measured_side_by_side():
@@ -45,7 +79,7 @@ def test_nothing_is_measured_beside_a_clock_and_a_reader_is_told_but_no_page(
     build, how, monkeypatch, capsys
 ):
     monkeypatch.setenv("CASEBOOK_BUILD", build)
-    alone = Measuring(beside.nothing, at_once=True)
+    alone = Process(beside.nothing, at_once=True)
     other = Measuring(how, at_once=False)
     alone.end()
     other.end()
@@ -65,5 +99,28 @@ def test_who_waits_to_be_alone_is_not_overtaken():
 
 def test_the_rounds_of_a_clock_do_not_wait_for_each_other():
     with beside.nothing(), beside.others(), beside.nothing():
-        other = Measuring(beside.others, at_once=False)
+        other = Process(beside.others, at_once=False)
+    other.end()
+
+
+def test_a_thread_of_what_is_alone_does_not_wait_for_it():
+    with beside.nothing():
+        first = Measuring(beside.others, at_once=True)
+        first.end()
+    # It is still alone until the last of its threads is done.
+    ended = threading.Event()
+
+    def alone_with_a_guest():
+        with beside.nothing():
+            guests.append(Measuring(beside.others, at_once=True))
+        ended.set()
+
+    guests: list[Measuring] = []
+    thread = threading.Thread(target=alone_with_a_guest)
+    thread.start()
+    assert not ended.wait(SHORT_S)
+    other = Process(at_once=False)
+    guests[0].end()
+    assert ended.wait(LONG_S)
+    thread.join(LONG_S)
     other.end()

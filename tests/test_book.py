@@ -15,18 +15,20 @@ from here import alive, eventually
 from sphinx.errors import ExtensionError
 
 from casebook import places
+from casebook.cases.fetching import trust
 from casebook.errors import BookFailed, FindingsOtherwise
 from casebook.findings import media
-from casebook.pages import build, execution, links, rendering, sphinx_site
+from casebook.pages import build, execution, links, rendering, sphinx_site, staleness
 from casebook.pages.contents import Book
 from casebook.pages.costs import Costs
 from casebook.pages.records import Records
+from casebook.stacks import environments
 
 FIGURE = "<svg role='img' aria-label='It.'></svg>"
 #: Says that it ran, where no digest looks.
 NOTE = "open('../ran.txt', 'a').write('{name}\\n');"
-PAGES = ("notebooks/one", "notebooks/two", "book/claims", "book/published", "book/glossary",
-         "book/bibliography")  # fmt: skip
+PAGES = ("notebooks/one", "notebooks/two", "book/claims", "book/published", "book/machines",
+         "book/glossary", "book/bibliography")  # fmt: skip
 TOC = "format: jb-book\nroot: book/preface\nchapters:\n" + "".join(
     f"- file: {page}\n" for page in PAGES
 )
@@ -42,12 +44,20 @@ from casebook.findings.published import compare
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A built book: a preface and two chapters, the first shows what its module and data hold."""
     root = tmp_path_factory.mktemp("model") / "book"
+    write_model(root)
+    build(root)
+    assert ran(Book(root)) == ["one", "two"]
+    return root
+
+
+def write_model(root: Path) -> None:
+    """Write that book, not yet built."""
     for folder in ("book", "casebook", "data", "notebooks"):
         (root / folder).mkdir(parents=True)
     shutil.copy(places.ROOT / "_config.yml", root)
     shutil.copytree(places.ROOT / "book" / "_static", root / "book" / "_static")
     (root / "book" / "references.bib").write_text("@misc{post, title={A post}, year={2019}}\n")
-    for name in ("claims", "published"):
+    for name in ("claims", "published", "machines"):
         included = f"```{{include}} ../_build/included/{name}.md\n```\n"
         (root / "book" / f"{name}.md").write_text(f"# {name}\n\n{included}")
     (root / "book" / "glossary.md").write_text(
@@ -62,9 +72,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shown = "print('It is', ANSWER, open('../data/unit.txt').read())"
     write(root, "one", "from casebook.answer import ANSWER", shown)
     write(root, "two", "print('second')")
-    build(root)
-    assert ran(Book(root)) == ["one", "two"]
-    return root
 
 
 @pytest.fixture
@@ -105,7 +112,7 @@ def test_what_has_not_changed_is_neither_executed_nor_written_again(scratch: Boo
     written = first_page.stat().st_mtime_ns
     assert "It is forty-two sheep" in page(scratch, "one")
     by_product = scratch.root / "casebook" / "__pycache__" / "answer.pyc"
-    by_product.parent.mkdir()
+    by_product.parent.mkdir(exist_ok=True)  # there, where Python writes bytecode
     by_product.write_bytes(b"x")
     build(scratch.root)
     assert ran(scratch) == []
@@ -182,7 +189,7 @@ def test_a_failing_cell_is_named_and_leaves_no_old_result(scratch: Book) -> None
 
 @pytest.mark.parametrize("text", ["[]", '{"one": []}', '{"one": "x"}', "{"])
 def test_a_damaged_file_of_costs_keeps_no_book_away(tmp_path: Path, text: str) -> None:
-    file = tmp_path / places.LOCAL.name / "costs.json"
+    file = tmp_path / places.LOCAL_NAME / "costs.json"
     file.parent.mkdir()
     file.write_text(text)
     with Costs(Book(tmp_path), ["one"], 1) as costs, costs.chapter("one"):
@@ -224,7 +231,7 @@ def test_claims_reach_their_page_and_their_file(scratch: Book) -> None:
     write(
         scratch.root,
         "one",
-        FINDINGS + "from casebook.runs.decisions import Window, decide\n"
+        FINDINGS + "from casebook.laboratory.decisions import Window, decide\n"
         "claim('first', 'It is so.', 1.0, True, 's')\n"
         "claim('second', 'It is {value}.', None, not_here='no Python 2.7')\n"
         "claim('third', 'It is {value}.', decide([1.0, 1.4] * 4, Window(low=1.1)))",
@@ -243,7 +250,8 @@ def test_claims_reach_their_page_and_their_file(scratch: Book) -> None:
     assert [entry["id"] for entry in listed] == ["first", "second", "third"]
     assert listed[0] == {
         "id": "first", "statement": "It is so.", "value": 1.0, "unit": "s", "n": 0,
-        "spread": None, "interval": None, "window": None, "outcome": "holds", "holds": True,
+        "spread": None, "interval": None, "window": None, "decided": None,
+        "correlation": None, "outcome": "holds", "holds": True,
         "because": "", "attempts": [], "source": "live", "stack": "", "chapter": "one",
     }  # fmt: skip
     claims, published, preface = (
@@ -252,7 +260,9 @@ def test_claims_reach_their_page_and_their_file(scratch: Book) -> None:
     )
     assert "<strong>not-here</strong>: no Python 2.7" in claims
     assert "3 claims in this build: 1 holds, 1 undecided, 1 not-here." in claims
-    assert "1 to 1.4<br>asked: above 1.1" in claims
+    assert "Decided on a clock: 1 of them." in claims and "would have 0.05 of these" in claims
+    assert "in the median finding by -0.88, in 0 of 1 by more than 0.5." in claims
+    assert "1 to 1.4<br>asked: above 1.1<br>a round with the next: -0.88" in claims
     assert 'href="../notebooks/one.html#claim-first"' in claims
     assert "requests, Python 3.7, n = 3, wall" in published and "1.01 s" in published
     assert FIGURE in preface
@@ -267,9 +277,9 @@ MEASURED = (
     + """
 import pandas as pd
 from casebook import places
-from casebook.runs import measurements
-from casebook.runs.decisions import level
-from casebook.runs.rounds import until_decided
+from casebook.laboratory import measurements
+from casebook.laboratory.decisions import level
+from casebook.laboratory.rounds import until_decided
 places.RUNS = places.ROOT.__class__("../runs").resolve()
 def count(path=places.RUNS.parent / "taken.txt"):
     number = len(path.read_text().split()) if path.exists() else 0
@@ -360,6 +370,9 @@ def test_code_is_folded_by_its_kind_and_the_checks_in_one(scratch: Book) -> None
     assert 'href="../book/bibliography.html#cite-post"' in text
     back = (scratch.html / "book" / "claims.html").read_text()
     assert 'href="../notebooks/two.html#claim-good"' in back
+    side = (scratch.html / "book" / "machines.html").read_text()
+    assert 'href="claims.html#claim-good"' in side and "AMD EPYC, 2 cores" in side
+    assert "load-threads-locks-apart" in side
 
 
 def test_a_theme_that_changed_is_noticed(tmp_path: Path) -> None:
@@ -370,7 +383,7 @@ def test_a_theme_that_changed_is_noticed(tmp_path: Path) -> None:
 
 
 def test_fresh_measures_all_of_it_again(scratch: Book) -> None:
-    stored = scratch.root / places.LOCAL.name / places.RUNS.name
+    stored = scratch.root / places.LOCAL_NAME / places.RUNS.name
     stored.mkdir(parents=True)
     (stored / "x.json").write_text("{}")
     build(scratch.root, fresh=True)
@@ -451,3 +464,30 @@ def test_a_page_without_a_file_is_named(scratch: Book) -> None:
     (scratch.root / "_toc.yml").write_text(TOC + "- file: notebooks/three\n")
     with pytest.raises(BookFailed, match="names notebooks/three"):
         build(scratch.root)
+
+
+def test_what_this_machine_made_may_lie_behind_a_link(scratch: Book, monkeypatch, tmp_path) -> None:
+    """A folder of another name, on a larger disk, say."""
+    elsewhere, local = tmp_path / "on-a-larger-disk", scratch.root / places.LOCAL_NAME
+    local.rename(elsewhere)
+    local.symlink_to(elsewhere)
+    (elsewhere / "runs").mkdir(exist_ok=True)
+    (elsewhere / "runs" / "x.json").write_text("{}")
+    monkeypatch.setattr(places, "LOCAL", elsewhere)
+    build(scratch.root, fresh=True)
+    assert not (elsewhere / "runs" / "x.json").exists()
+    assert set(json.loads((elsewhere / "costs.json").read_text())) == {"one", "two"}
+
+
+def test_a_page_is_stale_when_a_key_is(scratch: Book, monkeypatch, tmp_path) -> None:
+    """Certifi's certificates, and what an environment holds: keys see both."""
+    before = staleness.of_surroundings(scratch)
+    assert staleness.of_surroundings(scratch) == before
+    fingerprint = environments.fingerprint
+    with monkeypatch.context() as changed:
+        changed.setattr(environments, "fingerprint", lambda stack: fingerprint(stack) + "!")
+        assert staleness.of_surroundings(scratch) != before
+    bundle = tmp_path / "bundle.pem"
+    bundle.write_text("-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----\n")
+    monkeypatch.setattr(trust.certifi, "where", lambda: str(bundle))
+    assert staleness.of_surroundings(scratch) != before

@@ -1,6 +1,7 @@
 """The clients of the bookstore and its independent witnesses, against real stores."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from bookstore_asking import IDS, needs
 from casebook import places, stacks
 from casebook.cases.bookstore import readers, stock, store, visiting, visits, witnesses
 from casebook.errors import MissingInterpreter, UsageError, VisitFailed
-from casebook.runs.decisions import LOOKS, ratio
+from casebook.laboratory.decisions import LOOKS, ratio
 from casebook.stacks import environments
 
 N = 120  # more than one chunk of 100
@@ -238,6 +239,7 @@ def test_without_python_37_recorded_visits_stand_in_and_say_so(tmp_path, monkeyp
             for record in visits.records(**asked)
         ]
     visits.save(records, tmp_path / "reference")
+    shutil.copy(places.DATA / "reference" / "machine.json", tmp_path / "reference")
     monkeypatch.setattr(places, "DATA", tmp_path)
     request.getfixturevalue("no_old_pythons")
     frame = visits.visit(["hyper", "pipes"], n=4, repeats=2)

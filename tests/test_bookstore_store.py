@@ -1,5 +1,6 @@
 """The store on each of its servers: what it answers, and the ways in which it fails."""
 
+import contextlib
 import json
 import ssl
 import time
@@ -70,6 +71,10 @@ def test_curl_agrees(store):
 def test_it_says_what_it_is(store, engine):
     assert (store.protocol, store.engine) == ("h2", engine)
     assert store.max_streams == (200 if engine == "granian" else 100)
+    with contextlib.closing(connection(store)) as client:
+        client.connect()
+        assert store.tls == client.sock.version()
+    assert store.tls == "TLSv1.3" or engine == "twisted-16.3"
 
 
 def test_its_cpu_grows_with_what_it_serves(store):

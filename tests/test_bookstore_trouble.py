@@ -13,8 +13,8 @@ import pytest
 from bookstore_trouble import BOOK, STREAMS, bookstore
 
 from casebook.cases.bookstore import readers, visits
+from casebook.cases.fetching.server import certificates
 from casebook.errors import MissingInterpreter, VisitFailed
-from casebook.server import certificates
 from casebook.stacks import environments
 
 N, AT_ONCE, CONNECTIONS = 12, 6, 3
@@ -49,6 +49,9 @@ OF_ONE = {
     # Nobody is left to ask again: a book is named, and not the list.
     ("bare-h2", "leaves"): r"bare-h2: book \d{5}: \w+: ",
     ("bare-h2", "few-streams"): WHOLE,
+    # It asks at once, and waits for no SETTINGS; hyper does wait.
+    ("bare-h2", "shy"): WHOLE,
+    ("hyper", "shy"): r"the list of books: (Stalled|timeout): ",
     ("httpx-h2", "few-streams"): WHOLE,
     ("niquests", "few-streams"): WHOLE,
     ("hyper", "few-streams"): r"book \d{5}: TooManyStreamsError: Max outbound streams is 2",
@@ -68,6 +71,7 @@ CASES = [
     if readers.get(client).protocol == "h2" or trouble not in ONLY_H2
 ]
 CASES.append(("bare-h2", "leaves"))  # once: no server is left for a second client
+CASES += [(client, "shy") for client in ("bare-h2", "hyper")]
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +84,7 @@ def outcome(shop, tmp_path_factory):
     made = certificates.make(tmp_path_factory.mktemp("trouble"))
     with ExitStack() as stack, ThreadPoolExecutor(max_workers=6) as pool:
         targets = {}
-        for trouble in (*OF_ALL, "leaves"):
+        for trouble in (*OF_ALL, "leaves", "shy"):
             url = stack.enter_context(bookstore(trouble, made))
             targets[trouble] = replace(shop, url=url, ca_file=made.ca_file)
         visited = pool.map(lambda case: _visit(*case, targets[case[1]]), CASES)
@@ -97,7 +101,7 @@ def outcome(shop, tmp_path_factory):
 def _visit(client, trouble, target):
     reader = readers.get(client)
     many = min(reader.most, AT_ONCE if reader.protocol == "h2" else CONNECTIONS)
-    patience_s = 2.0 if "stall" in trouble else 20.0
+    patience_s = 2.0 if "stall" in trouble or trouble == "shy" else 20.0
     try:
         return visits.visit(
             f"{client}:{many}", n=N, repeats=1, target=target, patience_s=patience_s

@@ -14,8 +14,8 @@ from nbclient import NotebookClient
 from casebook import places
 from casebook.errors import UsageError
 from casebook.findings import claims, media, sentences
-from casebook.runs import again
-from casebook.runs.decisions import Window, decide
+from casebook.laboratory import again
+from casebook.laboratory.decisions import Window, decide
 
 DATA = {
     "stack": ["stage-2-py27", "stage-2-py27", "stage-1-py27"],
@@ -35,7 +35,7 @@ CELLS = [
     'claim("reversed", "Stage 2 is faster: {value:.2f} s.", 10.4, RUNS["wall_s"].max() < 1,\n'
     '      unit="s", runs=RUNS)',
     'compare("talk-serial-3", 3.1)',
-    "from casebook.runs.decisions import Window, decide\n"
+    "from casebook.laboratory.decisions import Window, decide\n"
     "above = Window(low=1.1)\nclear, noisy = [1.2, 1.3] * 4, [1.0, 1.3] * 4\n"
     'claim("clear", "It is {value:.2f} times.", decide(clear, above), unit="times", runs=RUNS)\n'
     'claim("noisy", "It is {value:.2f} times.", decide(noisy, above))\n'
@@ -62,7 +62,8 @@ def test_a_claim_leaves_a_complete_record(cells):
     # A part of it was not measured here.
     assert slower == {
         "id": "slower", "statement": "It takes 9.6 times as long.", "value": 9.5712345, "unit": "",
-        "n": 3, "spread": [1.2, 10.4], "interval": None, "window": None, "outcome": "holds",
+        "n": 3, "spread": [1.2, 10.4], "interval": None, "window": None, "decided": None,
+        "correlation": None, "outcome": "holds",
         "holds": True, "because": "", "live": True, "keys": ["k1", "k2"], "attempts": [],
         "source": "reference", "stack": "stage-2-py27, stage-1-py27",
     }  # fmt: skip
@@ -134,6 +135,9 @@ def test_a_finding_on_a_clock_is_decided_by_its_interval(cells):
     assert noisy["outcome"] == "undecided" and noisy["holds"] is None
     assert counted_too["outcome"] == "otherwise"  # a count is no noise
     assert both["outcome"] == "undecided"  # as its worst part
+    assert clear["correlation"] == pytest.approx(-7 / 8)  # every second round is the dearer one
+    # Its own interval lies in its window: what is shown is the one that decided.
+    assert both["interval"] == [1.2, 1.3] and both["decided"]["interval"] == [1.0, 1.3]
     assert few["outcome"] == "undecided" and few["interval"] is None
     shown = [each["data"] for each in cells[6].outputs if "text/plain" in each.get("data", {})]
     assert 'machine; 1.2 to 1.3 in 8 rounds, asked: above 1.1"' in shown[0]["text/html"]
@@ -143,7 +147,27 @@ def test_a_finding_on_a_clock_is_decided_by_its_interval(cells):
         in (said(shown[1]))
     )
     assert "looks=(64,)" in said(shown[1])
+    assert "here: what was counted beside the clock is not as it was asked." in said(shown[2])
+    of_both = (
+        "here: of what it rests on, one figure is 1.15, 1 to 1.3 in 8 rounds, asked: above 1.1."
+    )
+    assert of_both in said(shown[3]) and "1.2 to 1.3 in" not in said(shown[3])
     assert "7 rounds are too few to say" in said(shown[-1])
+
+
+@pytest.mark.parametrize(
+    ("values", "window", "shown"),
+    [
+        ([20, 30], Window(low=1), "It is 25.0 (20.0 to 30.0) times."),
+        ([1.9, 2.3], Window(low=1), "It is 2.1 times."),  # the window says nearly as much
+        ([0.02, 0.04], Window(high=0.1), "It is 0.0 (0.0 to 0.0) times."),
+        ([2, 3], Window(0, 9), "It is 2.5 times."),  # two ends say how large it may be
+        ([2, 30], Window(low=5), "It is 16.0 times."),  # undecided: the remark has it
+    ],
+)
+def test_a_sentence_gives_the_interval_where_the_window_says_little(values, window, shown, capsys):
+    claims.claim("on-a-clock", "It is {value:.1f} times.", decide(values * 4, window))
+    assert capsys.readouterr().out.startswith(shown + " [")
 
 
 def test_a_second_attempt_shows_both(capsys, monkeypatch, tmp_path):
@@ -168,7 +192,7 @@ def test_a_comparison_leaves_its_record_beside_its_sentence(cells):
         "id": "talk-serial-3", "published": "3.30 s", "measured_text": "3.10 s",
         "outcome": "reproduced", "why": "", "source": "live",
     }  # fmt: skip
-    row = '<p class="cb cb-finding cb-yes cb-row" id="published-talk-serial-3"'
+    row = '<p class="cb cb-finding cb-yes cb-row cb-quiet" id="published-talk-serial-3"'
     assert row in output["data"]["text/html"]
     assert said(output["data"]).endswith("published 3.30 s, here 3.10 s ✓ reproduced, live")
 

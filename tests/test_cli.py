@@ -8,7 +8,8 @@ import sys
 import pytest
 from here import run
 
-from casebook import cli, places, server
+from casebook import cli, places
+from casebook.cases.fetching import server
 
 MEASURE = ("measure", "stage-1-today", "--delay", "0.1", "--n")
 

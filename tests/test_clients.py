@@ -7,12 +7,12 @@ import pytest
 import trustme
 from here import environment, python_in
 
-from casebook import clients, stacks
-from casebook.errors import RunFailed
+from casebook import stacks
+from casebook.cases.fetching import clients, run_record
+from casebook.cases.fetching.bench import ask_probe
+from casebook.cases.fetching.measure import measure
+from casebook.errors import RunFailed, UsageError
 from casebook.places import PROBES
-from casebook.runs import run_record
-from casebook.runs.bench import ask_probe
-from casebook.runs.measure import measure
 
 N = 8
 #: Contexts and certificate loads in the fetch, and the loads before it.
@@ -168,3 +168,41 @@ def test_nothing_is_left_beside_the_probes(name, https):
     answer = ask(name, https, variables={"PYTHONDONTWRITEBYTECODE": ""})
     assert answer["failure"] is None
     assert sorted([*PROBES.rglob("*"), *clients.FOLDER.glob("*.pyc")]) == before
+
+
+@pytest.fixture
+def own_clients(monkeypatch, tmp_path):
+    """own_clients(name=docstring, ...): a folder with these clients alone."""
+
+    def written(**docstrings):
+        loop = clients.file_of("loop").read_text()
+        for stem, said in docstrings.items():
+            text = loop.replace('"""requests: a', f'"""{said}')
+            (tmp_path / f"{stem}.py").write_text(text)
+        monkeypatch.setattr(clients, "FOLDER", tmp_path)
+        clients.files.cache_clear()
+
+    yield written
+    monkeypatch.undo()
+    clients.files.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("stem", "said", "name"),
+    [
+        ("mine", "Note: a", "mine"),  # just a word
+        ("mine", "A loop", "mine"),
+        ("mine_each", "mine-each: a", "mine-each"),  # its file's, written otherwise
+        ("mine_each", "mine: a", "mine"),
+        ("mine", "requests: a", "requests"),  # a module that it imports
+    ],
+)
+def test_only_a_name_before_a_colon_is_one(own_clients, stem, said, name):
+    own_clients(**{stem: said})
+    assert list(clients.files()) == [name]
+
+
+def test_two_clients_of_one_name_are_both_named(own_clients):
+    own_clients(loop="requests: a", mine="requests: a")
+    with pytest.raises(UsageError, match=r"two clients.*'requests'.*loop\.py and mine\.py"):
+        clients.name_of("requests")

@@ -15,7 +15,8 @@ from casebook import stacks
 from casebook.cases.certificates import complaints
 from casebook.cases.certificates.hosts import Hosts
 from casebook.errors import RunFailed, UsageError
-from casebook.stacks import environments, scripts
+from casebook.laboratory import scripts
+from casebook.stacks import environments
 
 STOCK, OLD, CURED = "requests-2.34.2-today", "requests-2.32.4-today", "cured-today"
 

@@ -1,5 +1,6 @@
 """Decisions: what an interval says, how often it errs, and that rounds are taken in turns."""
 
+import json
 import math
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -10,8 +11,16 @@ import pytest
 from scipy.stats import quantile_test
 
 from casebook.errors import UsageError
-from casebook.runs import decisions, progress, rounds
-from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Window, level, ratio
+from casebook.laboratory import again, decisions, progress, rounds
+from casebook.laboratory.decisions import (
+    HOLDS,
+    NOT_HERE,
+    OTHERWISE,
+    UNDECIDED,
+    Window,
+    level,
+    ratio,
+)
 
 pytestmark = pytest.mark.usefixtures("locks_of_our_own")
 
@@ -83,6 +92,67 @@ def test_decides_what_is_clear(true_ratio, window, right, share):
     assert outcomes(true_ratio, **window)[right] >= share * TRIES
 
 
+def alike(random, rounds: int, correlation: float) -> pd.DataFrame:
+    """The runs of so many rounds whose true ratio is 1, each like the one before to some degree;
+    `key` is what a build knows them by."""
+    noise, state = [], random.normal()
+    for _ in range(rounds):
+        noise.append(state)
+        state = correlation * state + math.sqrt(1 - correlation**2) * random.normal()
+    repeats = range(1, rounds + 1)
+    a = pd.DataFrame({"stack": "a", "repeat": repeats, "cpu_s": np.exp(0.1 * np.array(noise))})
+    both = pd.concat([a, a.assign(stack="b", cpu_s=1.0)], ignore_index=True)
+    return both.assign(key=[f"{each}" for each in both["repeat"]])
+
+
+def built(frame: pd.DataFrame, question, told, monkeypatch) -> decisions.Decision:
+    """What a build says: where the first attempt finds otherwise, the rounds are taken once more,
+    as the build's own file asks for it, and all together decide."""
+
+    def take(rounds: range) -> pd.DataFrame:
+        return frame[frame["repeat"].isin(rounds)]
+
+    monkeypatch.delenv(again.VARIABLE, raising=False)
+    found = rounds.until_decided(take, [question])
+    first = question.decide(found)
+    if first.outcome != OTHERWISE:
+        return first
+    told.write_text(json.dumps({"keys": list(found["key"]), "claims": {}}))
+    monkeypatch.setenv(again.VARIABLE, str(told))
+    both = rounds.until_decided(take, [question])
+    assert len(both) == 2 * len(found)
+    return question.decide(both)
+
+
+def wrong(correlation: float, folder, monkeypatch) -> dict[str, float]:
+    """The share of builds that say either, where the truth is on the very end of the window."""
+    random, question = np.random.default_rng(20261123), ratio("cpu_s", "a", "b", above=1.0)
+    found = Counter()
+    for number in range(TRIES):
+        told = folder / f"again-{number}.json"  # a name of its own: what it says is kept
+        frame = alike(random, 2 * decisions.LOOKS[-1], correlation)
+        found[built(frame, question, told, monkeypatch).outcome] += 1
+    return {outcome: found[outcome] / TRIES for outcome in (HOLDS, OTHERWISE)}
+
+
+@pytest.mark.parametrize("correlation", [0, 0.3])
+def test_with_its_second_attempt_errs_no_more_often_than_it_says(
+    correlation, tmp_path, monkeypatch
+):
+    assert max(wrong(correlation, tmp_path, monkeypatch).values()) <= 18 / 200
+
+
+def test_rounds_that_resemble_each_other_much_err_more_often_and_say_so(tmp_path, monkeypatch):
+    """The control: why a decision says how much its rounds are correlated."""
+    assert wrong(0.8, tmp_path, monkeypatch)[HOLDS] > 0.1
+    random = np.random.default_rng(5)
+    for truth in (0, 0.3, 0.8):
+        rows = [alike(random, 32, truth).query("stack == 'a'")["cpu_s"] for _ in range(50)]
+        found = np.mean([decisions.decide(each, Window(low=1)).correlation for each in rows])
+        assert abs(found - truth) < 0.2  # a little too small, as estimates from few rounds are
+    assert math.isnan(decisions.decide([1.0] * 8, Window(low=1)).correlation)
+
+
 def test_one_after_the_other_would_err():
     """The control: the same runs, all of one program first, as single visits were compared."""
     random, wrong = np.random.default_rng(7), 0
@@ -145,6 +215,17 @@ def test_a_round_with_two_candidates_is_refused():
     assert level("wall_s", "a", where={"n": 3}, below=2).decide(frame).value == 1.0
 
 
+@pytest.mark.parametrize("by", [["repeat", "n"], "repeat"])
+def test_several_values_of_a_round_are_no_rounds(by):
+    """Four rounds with two sizes each are not eight rounds."""
+    sizes = pd.DataFrame({"repeat": [1, 2, 3, 4] * 2, "n": [3] * 4 + [10] * 4, "wall_s": 1.0})
+    asked = decisions.Question(lambda runs: runs.set_index(by)["wall_s"], Window(high=2))
+    with pytest.raises(UsageError, match="a round has several values"):
+        asked.decide(sizes)
+    one_each = decisions.Question(lambda runs: runs.groupby("repeat")["wall_s"].sum(), Window(3))
+    assert one_each.decide(sizes).rounds == 4
+
+
 def test_rounds_stop_when_all_is_decided_and_go_on_while_it_is_not():
     def take(rounds):
         return pd.DataFrame(
@@ -154,6 +235,32 @@ def test_rounds_stop_when_all_is_decided_and_go_on_while_it_is_not():
     clear, open_ = level("wall_s", below=9), level("wall_s", between=(1.5, 2.5))
     assert len(rounds.until_decided(take, [clear])) == 8
     assert len(rounds.until_decided(take, [clear, open_])) == 32
+
+
+def test_nothing_is_divided_by_a_count_of_zero():
+    live = pd.DataFrame({"stack": "a", "repeat": range(1, 9), "loads": 4, "source": "live"})
+    both = pd.concat([live, live.assign(stack="b", loads=0)])
+    with pytest.raises(UsageError, match=r"b is 0 in a round.*the level of a"):
+        ratio("loads", "a", "b", below=2).decide(both)
+    assert ratio("loads", "b", "a", below=2).decide(both).outcome == HOLDS
+    assert level("loads", "a", above=3).decide(both).outcome == HOLDS
+
+
+def test_only_one_says_how_many_rounds_are_taken():
+    @rounds.decidable
+    def take(first="a", repeats=1):
+        numbers = rounds.numbers(repeats)
+        return pd.DataFrame({"stack": first, "repeat": numbers, "wall_s": 1.0})
+
+    clear = level("wall_s", below=9)
+    assert len(take(until=clear)) == len(take(until=[clear], repeats=None)) == 8
+    assert len(take(until=None)) == len(take(until=())) == 1
+    assert len(take(until=None, repeats=3)) == 3
+    for how in (dict(repeats=3), dict(repeats=range(1, 4))):
+        with pytest.raises(UsageError, match="give one of the two"):
+            take(until=clear, **how)
+    with pytest.raises(UsageError, match="give one of the two"):
+        take("a", 3, until=clear)
 
 
 def test_every_second_round_goes_the_other_way():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from casebook.cases import detector
+from casebook.cases.fetching import detector
 from casebook.errors import UsageError
 
 SAID = """\

@@ -107,7 +107,7 @@ def test_today_and_here_are_this_python():
 
 @pytest.mark.parametrize("version, commands", [
     ("2.7", ["pyenv install 2.7.18", "micromamba create"]),
-    ("3.7", ["uv python install 3.7", "pyenv install 3.7", "micromamba create"]),
+    ("3.7", ["pyenv install 3.7.17", "micromamba create"]),
 ])  # fmt: skip
 def test_a_missing_interpreter_is_said_with_what_brings_it(no_old_pythons, version, commands):
     stack = stacks.get(f"stage-1-py{version.replace('.', '')}")
@@ -169,6 +169,39 @@ def test_an_environment_is_made_again_when_it_cannot_be_believed(own):
     assert state() == "stale"
     (folder / installation.STAMP).write_text("{")
     assert state() == "half-made"
+
+
+def test_no_file_is_shared_and_one_that_changed_is_noticed_and_named(own, monkeypatch):
+    """Who appends an authority to certifi's bundle somewhere else changes nothing here; who does it
+    here is found out."""
+    monkeypatch.setattr(installation, "LOOK_AGAIN_S", 0.0)
+    make()
+    folder = next(path for path in places.ENVIRONMENTS.iterdir() if path.is_dir())
+    files = [path for path in folder.glob("lib/**/*") if path.is_file() and not path.is_symlink()]
+    assert len(files) > 100 and {path.stat().st_nlink for path in files} == {1}
+
+    (folder / "lib" / "new.pyc").touch()
+    assert state() == "ready"
+    bundle, gone = (
+        next(folder.glob("lib/*/*/certifi/cacert.pem")),
+        next(folder.rglob("idna/core.py")),
+    )
+    before = bundle.read_text()
+    with bundle.open("a") as file:
+        file.write("# ours\n")
+    gone.unlink()
+    assert state() == "changed"
+    [line] = make()
+    for path in (bundle, gone):
+        assert path.relative_to(folder).as_posix() in line
+    assert "changed since it was made" in line
+    assert state() == "ready" and bundle.read_text() == before and gone.exists()
+
+
+def test_an_environment_that_pip_makes_shares_no_file():
+    place = environment("stage-1-py27")
+    files = [path for path in place.python.parent.parent.glob("lib/**/*") if path.is_file()]
+    assert {path.stat().st_nlink for path in files if not path.is_symlink()} == {1}
 
 
 def test_a_changed_patch_is_another_environment_and_none_where_it_does_not_apply(own):
@@ -270,6 +303,7 @@ def test_each_environment_holds_its_lock(lock):
     # A lock for all platforms may name more than one of them needs.
     assert place.versions.items() <= stack.packages.items()
     elsewhere = {"cffi", "colorama", "pycparser", "pywin32", "setuptools", "typing-extensions"}
+    elsewhere |= {"appnope", "httpx2-jsfetch", "pip", "pywinpty"}
     assert set(stack.packages) - set(place.versions) <= elsewhere
 
 

@@ -15,11 +15,11 @@ from playwright.sync_api import Browser, Page
 from test_pages import inaccessible, too_wide, troubles
 
 from casebook import charts, colours, places
-from casebook.cases import explorer as case
+from casebook.cases.fetching import explorer as case
+from casebook.cases.fetching import modes, phases
+from casebook.cases.fetching.probes import steps
 from casebook.charts.explorer import as_data
 from casebook.findings.media import FIGURE
-from casebook.probes import steps
-from casebook.runs import modes, phases
 
 STATIC = places.ROOT / "book" / "_static"
 #: A serial run in the invented data, as in the measured one.
@@ -260,6 +260,13 @@ def verdict(tab: Page) -> str:
     return tab.locator(".ex-verdict").inner_text()
 
 
+def run_it(tab: Page) -> None:
+    """Have a run shown that is asked about, if there is one."""
+    button = tab.get_by_role("button", name="Run it")
+    if button.is_visible():
+        button.click()
+
+
 def press_until(tab: Page, key: str, selector: str) -> None:
     """Press a key, up to fifty times, until an element has the focus."""
     for _ in range(50):
@@ -277,11 +284,11 @@ LED = (
     ("Tab", "pyopenssl", "Space", IN_A_ROW, "Now choose http."),
     ("Tab", "scheme", "ArrowRight", TOGETHER, "Now choose https and tick gevent_openssl."),
     ("Tab", "scheme", "ArrowLeft", IN_A_ROW, "Now tick gevent_openssl."),
-    ("Shift+Tab", "gevent_openssl", "Space", TOGETHER, "Now choose Python 3.7."),
+    ("Tab", "gevent_openssl", "Space", TOGETHER, "Now choose Python 3.7."),
     ("Tab", "python", "ArrowRight", IN_A_ROW, "Now tick recv_into."),
-    ("Shift+Tab", "recv_into", "Space", TOGETHER, f"Now choose Python of today, {UNTICK}"),
+    ("Tab", "recv_into", "Space", TOGETHER, f"Now choose Python of today, {UNTICK}"),
     ("Tab", "python", "ArrowRight", TOGETHER, f"Now {UNTICK}"),
-    ("Shift+Tab", "gevent_openssl", "Space", TOGETHER, "Now tick injected by hand."),
+    ("Tab", "gevent_openssl", "Space", TOGETHER, "Now tick injected by hand."),
     ("Tab", "injected", "Space", IN_A_ROW, REST),
 )
 
@@ -294,6 +301,10 @@ def test_by_keyboard_alone_from_the_first_invitation_to_the_last(tab: Page) -> N
     for way, where, key, found, then in LED:
         press_until(tab, way, f"#explorer-parts-{where}, [name=explorer-{where}]")
         tab.keyboard.press(key)
+        assert verdict(tab) == "Pale: the run before."  # and what comes is not told yet
+        assert said.inner_text() == ""
+        press_until(tab, "Tab", "#explorer-guess")
+        tab.keyboard.press("Enter")
         assert (verdict(tab), told.inner_text()) == (found, then)
         if then == "Now choose http.":
             assert "blocked for 1.10 s at longest" in tab.locator(".tl-plot").inner_text()
@@ -308,6 +319,7 @@ def test_by_keyboard_alone_from_the_first_invitation_to_the_last(tab: Page) -> N
     assert tab.locator("input:visible").count() == 4 + 2 + 3 + 3
     press_until(tab, "Tab", "[name=explorer-n]")
     tab.keyboard.press("ArrowRight")
+    run_it(tab)
     assert verdict(tab) == "3.30 s: one after the other."
     assert said.inner_text().startswith("Recorded on the reference machine, 22 November 2026")
     assert "not measured now. Measured by us, never published." in said.inner_text()
@@ -331,11 +343,14 @@ def test_what_cannot_be_is_grey_and_says_why(tab: Page) -> None:
     assert about("recv_into") == (True, "not possible: there is no gevent_openssl to add it to")
     tab.check("#explorer-python-today")
     assert not about("injected")[0]
+    run_it(tab)
     assert verdict(tab).endswith("all 10 at once.")
     tab.check("#explorer-parts-injected")
+    run_it(tab)
     assert verdict(tab).endswith("one after the other.")
     tab.check("#explorer-parts-gevent_openssl")
     tab.check("#explorer-parts-recv_into")
+    run_it(tab)
     assert verdict(tab).endswith("all 10 at once.")
     tab.uncheck("#explorer-parts-pyopenssl")  # what was made for it goes with it
     tab.check("#explorer-parts-pyopenssl")
@@ -354,6 +369,7 @@ def test_every_combination_shows_its_own_run(tab: Page, shown) -> None:
             box = tab.locator(f"#explorer-parts-{part}")
             if not box.is_disabled():
                 box.set_checked(part in chosen.parts)
+        run_it(tab)
         many = f"all {each.n}" if each.most == each.n else f"up to {each.most} of {each.n}"
         how = "one after the other." if each.verdict == "serial" else f"{many} at once."
         assert verdict(tab) == f"{each.wall_s:.2f} s: {how}", chosen
@@ -396,12 +412,43 @@ def test_a_request_tells_its_parts_and_a_zoom_shows_its_handshake(folder: Path, 
     assert said.inner_text().startswith("one. Request 4: ")
 
 
+def test_a_guess_comes_first_and_the_run_before_stays_behind(tab: Page) -> None:
+    """The scale fits what is shown, and a connection that is kept waiting is not connecting."""
+    plot, pale = tab.locator(".tl-plot"), tab.locator(".tl-before")
+
+    def reach() -> float:
+        """How far the last reply is to the right, as a share of the picture."""
+        box, dots = plot.bounding_box(), tab.locator(".tl-plot .tl-receive").all()
+        ends = [box["x"] for box in (dot.bounding_box() for dot in dots)]
+        return (max(ends) - box["x"]) / box["width"]
+
+    assert reach() > 0.8 and pale.count() == tab.locator(".tl-held").count() == 0
+    tab.check("#explorer-parts-pyopenssl")
+    assert plot.evaluate("box => box.inert") and "1.10 s" not in tab.locator(".ex").inner_text()
+    tab.get_by_label("Your guess").fill("2")
+    tab.get_by_role("button", name="Run it").tap()
+    assert verdict(tab) == f"{IN_A_ROW} That is 11 delays; you guessed 2."
+    assert not plot.evaluate("box => box.inert") and tab.locator(".ex-ask").is_hidden()
+    assert pale.count() == 10 and tab.locator(".ex-behind").is_visible() and reach() > 0.8
+    wide = [each.bounding_box()["width"] for each in pale.all()]
+    assert max(wide) < 0.2 * plot.bounding_box()["width"]
+    # All connections but the first were begun, and kept waiting.
+    assert tab.locator(".tl-held").count() >= 9
+    plot.focus()
+    tab.keyboard.press("End")
+    assert "kept waiting" in tab.locator(".tl-said").inner_text()
+    tab.uncheck("#explorer-parts-pyopenssl")
+    tab.check("#explorer-parts-pyopenssl")  # as it is shown already: nothing to ask
+    assert tab.locator(".ex-ask").is_hidden() and verdict(tab) == IN_A_ROW
+
+
 def test_a_tap_tells_as_much_as_a_mouse(tab: Page) -> None:
     tab.locator("label[for=explorer-parts-pyopenssl]").tap()
+    run_it(tab)
     assert verdict(tab).endswith("one after the other.")
     box = tab.locator(".tl-plot").bounding_box()
     tab.touchscreen.tap(box["x"] + 100, box["y"] + 6 + 17 * 3.5)
-    assert tab.locator(".tl-said").inner_text().startswith("Request 4: connected in ")
+    assert tab.locator(".tl-said").inner_text().startswith("Request 3: connected in ")
     for target in tab.locator(".ex-choice label:visible, .tl-zoom button").all():
         assert target.bounding_box()["height"] >= 24
 
@@ -422,6 +469,8 @@ def test_it_has_room_and_is_accessible(
             tab.click(".ex-all")
             tab.check("#explorer-n-30")
             tab.check("#explorer-parts-pyopenssl")
+            assert inaccessible(tab) == []
+            run_it(tab)
     for text in tab.locator(".tl-plot text").all():
         box, plot = text.bounding_box(), tab.locator(".tl-plot").first.bounding_box()
         assert page == "chapter" or (
@@ -464,6 +513,7 @@ def test_what_moves_ends_with_the_whole_picture(tab: Page) -> None:
 
     whole = 0.9 * tab.locator(".tl-plot").bounding_box()["width"] - 40
     tab.check("#explorer-parts-pyopenssl")
+    run_it(tab)
     assert "one after" not in verdict(tab) and uncovered() < whole  # it is still playing
     tab.wait_for_selector("text=one after the other.", timeout=10_000)
     assert uncovered() > whole

@@ -25,7 +25,7 @@ def book_without_old_pythons(tmp_path_factory):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(places.ROOT / name, root / name)
     # Environments and measurements of today's Python are the same ones: their digests say so.
-    (root / places.LOCAL.name).symlink_to(places.LOCAL)
+    (root / places.LOCAL_NAME).symlink_to(places.LOCAL)
     hidden = ("PYENV_ROOT", "CONDA_PREFIX", "CASEBOOK_REQUIRE", "CASEBOOK_MODE")
     environ = {name: value for name, value in os.environ.items() if name not in hidden}
     # What was downloaded before need not be downloaded again.

@@ -32,7 +32,7 @@ OUR_UV = [sys.executable, "-m", "casebook.stacks.installers", "uv"]
 TRUSTING = [sys.executable, "-c", """if True:
     import os, sys
     from casebook.stacks import installers
-    os.execve(sys.argv[1], sys.argv[1:], installers.environ_of_pip(os.environ))
+    os.execve(sys.argv[1], sys.argv[1:], installers.environ_of(os.environ))
     """]  # fmt: skip
 #: Builds the package of a project of which the wheel is there.
 BACKEND = """
@@ -210,7 +210,8 @@ def test_the_makefile_sets_up_behind_such_a_proxy(machine: Machine) -> None:
 
 def test_nobody_calls_uv_but_through_here() -> None:
     calls = re.compile(r"find_uv_bin|bin/uv\b|\(BIN\)/uv\b|-m uv\b|[\"']-m[\"'], [\"']uv[\"']")
-    files = [places.ROOT / "Makefile", places.ROOT / "postBuild", places.ROOT / ".ci" / "run"]
+    files = [places.ROOT / "Makefile", places.ROOT / "binder" / "postBuild"]
+    files += [places.ROOT / ".ci" / "run"]
     for folder in ("casebook", "tests"):
         files += (places.ROOT / folder).rglob("*.py")
     mine = {Path(installers.__file__), Path(__file__)}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from casebook import clients, listings, places, stacks
+from casebook import listings, places, stacks
+from casebook.cases.fetching import clients
 from casebook.charts.listings import LONGEST, Listing
 from casebook.errors import MissingInterpreter, UsageError
 from casebook.stacks import environments
@@ -29,7 +30,7 @@ def test_a_client_is_printed_as_it_runs(name):
     listing = listings.client(name)
     assert printed(listing) == path.read_text()
     assert listing.text.startswith(path.read_text())
-    assert f"casebook/clients/{path.name}" in listing.html
+    assert f"casebook/cases/fetching/clients/{path.name}" in listing.html
 
 
 def test_what_differs_is_marked_line_by_line():

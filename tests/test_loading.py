@@ -1,19 +1,20 @@
 """Loads of certificates inside real stacks: counted, kept, and the same whoever measures."""
 
-import shutil
 import subprocess
 from dataclasses import replace
 
 import pandas as pd
 import pytest
+from here import needs
 
 from casebook import places, stacks
 from casebook.cases.certificates import cores, counts, handshakes, loading
 from casebook.cases.certificates.loading import Task
+from casebook.cases.fetching import trust
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
-from casebook.runs import trust
-from casebook.runs.decisions import ratio
-from casebook.stacks import environments, scripts
+from casebook.laboratory import scripts
+from casebook.laboratory.decisions import ratio
+from casebook.stacks import environments
 
 ALL = len(trust.certificates())
 OLD = ("stage-1-py27", "stage-1-py37")
@@ -74,14 +75,20 @@ def test_the_default_bundle_held_the_gil_once_and_a_file_never_did():
     assert min(beats["stage-1-today"]) > 5
 
 
-def test_each_openssl_is_its_stacks_own_and_3_0_takes_more_locks_than_any_other():
+def test_each_openssl_is_its_stacks_own():
     names = [f"openssl-{version}-today" for version in loading.OPENSSLS]
-    tasks = [Task(loads=1), Task(loads=1, way="default"), loading.COUNTED]
-    frame = loading.measure(names, tasks, repeats=2)
+    frame = loading.measure(names, [Task(loads=1), Task(loads=1, way="default")], repeats=2)
     assert (frame["certificates"] == ALL).all() and set(frame["source"]) == {"live"}
     named = "openssl-" + frame["openssl"].str.extract(r"OpenSSL (\S+)")[0]
     for name, of in zip(frame["stack"], named, strict=True):
         assert of.startswith(name.removesuffix("-today"))
+
+
+@needs("cc")
+def test_3_0_takes_more_locks_than_any_other():
+    names = [f"openssl-{version}-today" for version in loading.OPENSSLS]
+    frame = loading.measure(names, loading.COUNTED, repeats=2)
+    assert set(frame["source"]) == {"live"}
     locks = frame.groupby("stack")["locks"].agg(["min", "max"])
     most, others = locks.loc["openssl-3.0-today"], locks.drop("openssl-3.0-today")
     assert most["min"] > 5 * others["max"].max()
@@ -131,6 +138,7 @@ int main(void)
 """
 
 
+@needs("cc")
 def test_locks_whose_readers_are_apart_still_exclude_a_writer(tmp_path):
     apart = loading.compiled(loading.APART, tmp_path)
     source, program = tmp_path / "excludes.c", tmp_path / "excludes"
@@ -142,6 +150,7 @@ def test_locks_whose_readers_are_apart_still_exclude_a_writer(tmp_path):
         assert subprocess.run([program], env=variables, timeout=60).returncode == left_with
 
 
+@needs("cc")
 def test_with_locks_apart_the_certificates_are_loaded_all_the_same():
     tasks = [replace(loading.TEN_APART, loads=20), Task(loads=1)]
     frame = loading.measure("openssl-3.0-today", tasks)
@@ -151,7 +160,7 @@ def test_with_locks_apart_the_certificates_are_loaded_all_the_same():
     assert frame["key"].nunique() == 2
 
 
-@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind counts instructions")
+@needs("valgrind")
 def test_the_instructions_of_a_load_are_the_same_each_time(monkeypatch):
     monkeypatch.setenv("CASEBOOK_MODE", "full")
     first, second = (counts.instructions("openssl-4.0-today") for _ in range(2))

@@ -3,11 +3,11 @@
 import pytest
 from here import environment
 
-from casebook import places, server, stacks
+from casebook import places, stacks
 from casebook.cases import reference_run
-from casebook.cases.verdicts_under_load import busy_cores
+from casebook.cases.fetching import analysis, measure, modes, run_record, server
+from casebook.cases.fetching.verdicts_under_load import busy_cores
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
-from casebook.runs import analysis, measure, run_record
 
 SERIAL = {
     *("stage-2-py27", "stage-2-py37", "stage-3-py37", "stage-3-today", "requests-2.23-py37"),
@@ -124,3 +124,31 @@ def test_verdicts_on_a_busy_machine_are_all_right(name, many):
     # Noise can hide that a run was concurrent, so that it cannot be told; it never turns one round.
     assert {run.verdict for run in measured} <= {VERDICTS[name], analysis.BETWEEN}
     assert analysis.verdict_of(run_record.frame(measured)) == VERDICTS[name]
+
+
+def test_a_timeline_of_another_client_is_not_recorded(no_old_pythons):
+    assert measure.observe("stage-1-py37", "timeline", n=5).source == "reference"
+    for other in (dict(client="requests"), dict(scheme="http"), dict(trust="bundle")):
+        with pytest.raises(MissingInterpreter):
+            measure.observe("stage-1-py37", "timeline", n=5, **other)
+
+
+def test_more_is_asked_only_of_what_is_concurrent_in_its_own_way():
+    """One stack, serial over HTTPS and concurrent over HTTP: the larger size is for the second."""
+    mode = modes.Mode("own", 0.5, ns=(6,), ns_if_concurrent=(8,), repeats=1, crowd_ns=())
+    schemes = ("https", "http")
+    runs = measure.measure_runs(["stage-2-injected-today"], scheme=schemes, mode=mode)
+    found = {(run.scheme, run.n): run.verdict for run in runs}
+    serial, concurrent = analysis.SERIAL, analysis.CONCURRENT
+    assert found == {("https", 6): serial, ("http", 6): concurrent, ("http", 8): concurrent}
+
+
+@pytest.mark.parametrize("twice", [{}, {"client": ["loop", "requests"]}, {"n": [2, 2]}])
+def test_what_is_asked_for_twice_is_measured_once_and_stands_once(twice):
+    asked = {"n": 2, "delay_s": 0, "repeats": 1, "client": "requests"} | twice
+    assert len(measure.measure(["stage-1-today", "stage-1-today"], **asked)) == 1
+
+
+def test_what_is_asked_for_twice_is_recorded_once(no_old_pythons):
+    frame = measure.measure(["stage-1-py37"] * 2, n=10, delay_s=0.1, client=[None, "grequests"])
+    assert frame["source"].eq("reference").all() and not frame.duplicated(["n", "repeat"]).any()

@@ -1,22 +1,16 @@
 """The near-limit: a compiled client whose runs are evidence like all others."""
 
 import json
-import shutil
 import socket
 import subprocess
 
 import pytest
+from here import needs
 
-from casebook import places, server
-from casebook.cases import near_limit
+from casebook import places
+from casebook.cases.fetching import near_limit, run_record, server
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
-from casebook.runs import decisions, run_record
-from casebook.stacks import environments
-
-
-def needs(program: str) -> pytest.MarkDecorator:
-    missing = shutil.which(program) is None and program not in environments.required()
-    return pytest.mark.skipif(missing, reason=f"{program} is not on the PATH")
+from casebook.laboratory import decisions
 
 
 def ask(lab: server.Server, **spec) -> dict:

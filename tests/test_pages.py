@@ -4,13 +4,16 @@ import functools
 import io
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 import nbformat
 import pytest
+from article import Article
 from coloraide import Color
 from here import Quiet, serving
 from PIL import Image
@@ -18,7 +21,13 @@ from playwright.sync_api import Browser, Locator, Page
 
 from casebook import pages, places
 from casebook.charts import snakeviz
-from casebook.runs.decisions import HOLDS, OTHERWISE
+from casebook.findings import media
+from casebook.findings.sentences import Sentence
+from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
+from casebook.pages import address as addresses
+from casebook.pages import permanent, records, rendering, resting
+from casebook.pages.contents import Book
+from casebook.pages.execution import Chapter
 
 AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
 #: All rules but that of contrasts, on everything; the last is one that axe counts as experimental.
@@ -83,6 +92,8 @@ CROWDED = """(() => {
     return found;
 })()"""
 
+#: What a browser says before and after it prints.
+PRINTED = "dispatchEvent(new Event('{}'))"
 #: The ids of some nodes.
 IDS = "nodes => nodes.map(node => node.id)"
 
@@ -296,17 +307,138 @@ def test_marks_and_folds_work_from_a_folder(site: Path, tab: Page) -> None:
     assert followed == {"claim", "published"}
 
 
+#: The findings, folds and captions of a page as they can be seen, but for solutions,
+#: which a script folds.
+SEEN = """[...document.querySelectorAll('.cb-finding, summary, figcaption')]
+    .filter(node => !node.closest('.admonition'))
+    .map(node => node.checkVisibility() ? node.innerText : '')"""
+#: What the switch leaves out.
+QUIET = "article :is(details.fold, .cb-quiet > .cb-mark, .cb-live, .cb-data)"
+#: What a link can lead to.
+LINKED = "article :is(section, .cb-finding)[id]"
+
+
+def test_the_evidence_is_one_switch_which_every_page_remembers(
+    site: Path, browser: Browser, tab: Page
+) -> None:
+    """Off at first; on, a page is what it is without a script, and so is the next, from a folder.
+    By keyboard, wide and on a phone."""
+    plain = browser.new_page(java_script_enabled=False, viewport={"width": WIDE, "height": 900})
+    switch, seen = tab.get_by_role("switch", name="show the evidence"), 0
+    for number, (_, page) in enumerate(chapters_of(site)[:8]):
+        tab.set_viewport_size({"width": (WIDE, PHONE)[number % 2], "height": 900})
+        plain.set_viewport_size(tab.viewport_size)
+        for each in (tab, plain):
+            each.goto(page.as_uri())
+        ids = [each.locator(LINKED).evaluate_all(IDS) for each in (tab, plain)]
+        assert ids[0] == ids[1]
+        if number == 0:
+            assert switch.get_attribute("aria-checked") == "false"
+        else:  # as it was left on the page before
+            assert switch.get_attribute("aria-checked") == "true"
+            assert tab.evaluate(SEEN) == plain.evaluate(SEEN)
+            assert not tab.locator(".evidence-mark:visible").count()
+            switch.press("Space")
+        assert not tab.locator(QUIET).locator("visible=true").count()
+        marks, kept = tab.locator(".evidence-mark:visible"), tab.locator("article .cb-mark")
+        assert marks.count() > 5 and too_wide(tab) == []
+        assert kept.locator("visible=true").count() == tab.locator(
+            "article .cb-finding:not(.cb-quiet, details.checks *) > .cb-mark"
+        ).count()  # fmt: skip
+        seen += plain.locator(QUIET).locator("visible=true").count()
+        if number == 1:
+            marks.first.press("Enter")
+            assert tab.locator(QUIET).locator("visible=true").count()
+            assert inaccessible(tab) == []
+            switch.focus()
+        switch.press("Space")
+        assert tab.locator(QUIET).locator("visible=true").count()
+    assert seen > 150
+    plain.close()
+
+
+def test_what_did_not_hold_or_was_not_measured_here_says_so_also_without_the_evidence(
+    tab: Page, tmp_path: Path
+) -> None:
+    cells = ""
+    outcomes = {"✓": "holds", "?": "undecided", "✗": "otherwise", "–": "not here"}
+    for sign, outcome in outcomes.items():
+        for origin in ("live", "recorded", "partly recorded"):
+            sentence = Sentence("claim", f"a-{len(cells)}", "So it is.", sign, outcome, origin, "")
+            cells += f'<div class="cell">{sentence.html}<details class="fold"></details></div>'
+    cells += '<p><span class="cb-marked cb-otherwise">Not so here: it is.</span></p>'
+    for name in ("casebook.css", "casebook.js"):
+        shutil.copy(places.ROOT / "book" / "_static" / name, tmp_path)
+    path = tmp_path / "page.html"
+    path.write_text(
+        '<link rel="stylesheet" href="casebook.css"><script src="casebook.js"></script>'
+        f'<div class="article-header-buttons"></div><article>{cells}</article>'
+    )
+    tab.goto(path.as_uri())
+    marks = tab.locator(".cb-mark").locator("visible=true").all_inner_texts()
+    assert len(marks) == 11 and not any("holds" in each and "live" in each for each in marks)
+    assert tab.get_by_text("Not so here").is_visible()
+    tab.get_by_role("switch").click()
+    assert tab.locator(".cb-mark").locator("visible=true").count() == 12
+
+
 def test_printing_opens_the_checks(site: Path, tab: Page) -> None:
     folded = [page for _, page in chapters_of(site) if 'class="checks"' in page.read_text()]
     tab.goto(folded[0].as_uri())
     checks = tab.locator("details.checks")
-    assert not checks.evaluate("fold => fold.open")
+    tab.evaluate(PRINTED.format("beforeprint"))
+    assert not checks.evaluate("fold => fold.open")  # the evidence is not shown
+    tab.get_by_role("switch").click()
     for event, is_open in (("beforeprint", True), ("afterprint", False)):
-        tab.evaluate("name => dispatchEvent(new Event(name))", event)
+        tab.evaluate(PRINTED.format(event))
         assert checks.evaluate("fold => fold.open") == is_open
 
 
-def test_chapters_can_be_downloaded_without_outputs_and_started_on_binder(site: Path) -> None:
+def test_paper_is_light_and_has_nothing_to_click(site: Path, tab: Page) -> None:
+    tab.emulate_media(color_scheme="dark")
+    tab.goto((site / "notebooks" / "04_five_stages.html").as_uri())
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = tab.evaluate(ground)
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    tab.emulate_media(media="print", color_scheme="dark")
+    tab.wait_for_function(f"{ground} === 'rgb(255, 255, 255)'")  # it fades
+    for gone in (".bd-header-article", ".prev-next-footer", ".copybtn"):
+        assert tab.locator(gone).count() and not tab.locator(gone).first.is_visible(), gone
+    tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    tab.emulate_media(media="screen")
+    tab.wait_for_function(f"{ground} === '{dark}'")
+
+
+def test_no_address_that_was_published_is_lost(site: Path) -> None:
+    assert permanent.lost(places.ROOT, site) == []
+
+
+#: What people type, and a page that they should find besides the one on symptoms.
+TYPED = {
+    "requests slow https": "The curious case of slow HTTPS in Python",
+    "PyOpenSSLContext": "6. Who patched whom",
+    "load_verify_locations slow": "10. What one load costs",
+    "grequests slow": "The curious case of slow HTTPS in Python",
+    "gevent blocked": "6. Who patched whom",
+    "create_default_context slow": "12. The cure",
+}
+
+
+@pytest.mark.parametrize("typed", TYPED)
+def test_search_finds_what_people_type(site: Path, tab: Page, typed: str) -> None:
+    """From a folder too. The page that goes from symptoms to what to do comes first."""
+    tab.goto(f"{(site / 'search.html').as_uri()}?q={quote(typed)}")
+    tab.wait_for_function(
+        "document.querySelector('p.search-summary')?.textContent.includes('matching')"
+    )
+    found = tab.locator("ul.search li > a").all_inner_texts()
+    assert found[0] == "Is this you?"
+    assert TYPED[typed] in found
+
+
+def test_chapters_can_be_downloaded_and_where_published_started_on_binder(
+    site: Path,
+) -> None:
     offered = site / "_sources" / "notebooks"
     assert {path.name for path in offered.glob("*.ipynb")} == {
         path.name for path, _ in chapters_of(site)
@@ -314,7 +446,11 @@ def test_chapters_can_be_downloaded_without_outputs_and_started_on_binder(site: 
     for path, page in chapters_of(site):
         text = page.read_text()
         assert f'href="../_sources/notebooks/{path.name}"' in text
-        assert f"urlpath=lab/tree/notebooks/{path.name}" in text
+        script = path.with_suffix(".py").name
+        assert f'href="../_sources/notebooks/{script}"' in text
+        compile((offered / script).read_text(), script, "exec")
+        offers = f"urlpath=lab/tree/notebooks/{path.name}" in text
+        assert offers == bool(addresses.of_repository())
         cells = json.loads((offered / path.name).read_text())["cells"]
         assert not any(cell.get("outputs") for cell in cells)
 
@@ -334,7 +470,6 @@ COUNTED = {
     "load-locks": COUNTS,
     "both-curl-cffi-loads": COUNTS,
     "slow-streams-do-not-wait": "frames of one connection, in the order in which they came",
-    "slow-held-connection": "books that came while one connection was held for a set time",
     "slow-place": WHO_CAME_FIRST,
     "slow-control": "each book in the place in which it was asked for",
     "method-verdicts-wrong": TRIED,
@@ -342,6 +477,7 @@ COUNTED = {
     "method-margin": TRIED,
     "method-verdicts-here": "verdicts, in the words that the server's count decides",
     "method-cannot-tell": "the verdict of made-up numbers",
+    "weight-by-openssl": "memory, which is counted: bytes that OpenSSL has asked malloc for",
 }
 COUNTED |= dict.fromkeys(
     ["slow-in-order", "slow-six-connections", "slow-two-loops", "slow-as-completed",
@@ -350,16 +486,19 @@ COUNTED |= dict.fromkeys(
 
 
 def test_no_claim_on_a_clock_is_decided_by_a_bare_condition(site: Path) -> None:
-    """Its window is stated, and an interval decides; the exceptions are those of COUNTED."""
+    """Its window is stated, and an interval decides; the exceptions are those of COUNTED. What
+    this machine cannot measure is decided by nothing."""
     cells: set[str] = set()
     for path in places.NOTEBOOKS.glob("*.ipynb"):
         for cell in nbformat.read(path, as_version=4).cells:
             if cell.cell_type == "code" and CLOCKED.search(cell.source):
                 cells.update(re.findall(r"""claim\(\s*["']([a-z0-9-]+)["']""", cell.source))
     claims = json.loads((site / "claims.json").read_text())
-    bare = {claim["id"] for claim in claims if claim["window"] is None}
+    decided = {claim["id"] for claim in claims if claim["outcome"] != NOT_HERE}
+    bare = {claim["id"] for claim in claims if claim["window"] is None} & decided
     on_a_clock = {claim["id"] for claim in claims if claim["unit"] in CLOCKS} | cells
-    assert bare & on_a_clock == set(COUNTED)
+    assert bare & on_a_clock == set(COUNTED) & decided
+    assert set(COUNTED) <= {claim["id"] for claim in claims}
     assert all(c["interval"] for c in claims if c["window"] and c["outcome"] in (HOLDS, OTHERWISE))
 
 
@@ -386,3 +525,53 @@ def test_is_this_you_is_printed_on_one_sheet(site: Path, tab: Page, paper: str) 
     tab.goto((site / "book" / "is_this_you.html").as_uri())
     printed = tab.pdf(format=paper)
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
+
+
+#: Findings of the book on which sentences of several pages rest, and what they are turned to.
+TURNED = {
+    "threads-load-each": OTHERWISE,
+    "load-openssl-30-slowest": UNDECIDED,
+    "both-injected-greenlets": NOT_HERE,
+}
+
+
+@pytest.mark.slow
+def test_no_page_of_the_book_states_what_its_own_finding_denies(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    """Three findings of the built book are turned round, and its pages written from that."""
+    before = {(each.page, each.text): each for each in resting.listed(Book(places.ROOT))}
+    left_out = shutil.ignore_patterns(".*", "html", "jupyter_execute", "dist", "tests")
+    book = Book(shutil.copytree(places.ROOT, tmp_path / "book", ignore=left_out))
+    chapters = []
+    for path in book.notebooks():
+        chapter = book.result(path)
+        for record in media.records(chapter, media.CLAIM):
+            if outcome := TURNED.get(record["id"]):
+                record |= {"outcome": outcome, "because": "it was turned round"}
+        nbformat.write(chapter, book.executed / path.name)
+        chapters.append(Chapter(path.stem, chapter))
+    found = records.collect(book, chapters)
+    for profile in found.profiles:
+        profile["file"] = str(places.ROOT / profile["file"])  # stays where it is
+    _, problems = rendering.render(book, chapters, found)
+    assert problems == []
+
+    outcomes = {record["id"]: record["outcome"] for record in found.claims}
+    dependent = [each for each in resting.listed(book) if TURNED.keys() & {*each.claims}]
+    pages = {each.page: Article(book.html / f"{each.page}.html").text for each in dependent}
+    with capsys.disabled():
+        for each in dependent:
+            print(f"\n{each.page}: {each.text}\n  -> {each.shown}", end="")
+    assert len(pages) >= 4 and {id for each in dependent for id in each.claims} >= TURNED.keys()
+    for each in dependent:
+        said = [words for id in each.claims if outcomes[id] != HOLDS
+                for words in resting.MARKS[outcomes[id]]]  # fmt: skip
+        assert each.shown and each.shown in pages[each.page]
+        assert any(words in each.shown for words in said)
+    # All others are as they were.
+    others = [each for each in resting.listed(book) if each not in dependent]
+    assert others == [before[each.page, each.text] for each in others]
+    listed = json.loads((site / "claims.json").read_text())
+    held = {record["id"] for record in listed if record["outcome"] == HOLDS}
+    assert all(bool(each.shown) != (held >= {*each.claims}) for each in before.values())

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 import pytest
 from here import environment, python_in
 
-from casebook import clients, places, server
+from casebook import places
+from casebook.cases.fetching import clients, server
+from casebook.cases.fetching.bench import ask_probe
+from casebook.cases.fetching.measure import measure_runs
 from casebook.places import PROBES
-from casebook.runs.bench import ask_probe
-from casebook.runs.measure import measure_runs
 
 SERIAL = ["stage-2-py27", "stage-2-py37", "stage-3-py37"]
 SERIAL += ["stage-2-injected-today", "stage-3-today"]

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from casebook.cases import processor_time
+from casebook.cases.fetching import processor_time
 from casebook.errors import RunFailed
 
 STOCK, PRELOADED, CURED = "requests-2.34.2-today", "requests-2.32.4-today", "cured-today"
@@ -65,3 +65,40 @@ print(spent["requests"] / spent["urllib3"], spent["requests"] + spent["urllib3"]
     said = subprocess.check_output([sys.executable, "-c", script], text=True, timeout=60)
     ratio, together = map(float, said.split())
     assert 2.4 < ratio < 3.6 and 0.38 < together < 0.44
+
+
+def test_a_look_within_a_look_charges_nothing():
+    """An alarm at one line of the handler, at each in turn: all that is charged is what went by,
+    and none of it is negative."""
+    script = f"""
+import signal, sys
+sys.path.insert(0, {str(processor_time.PROBE.parent)!r})
+import whole_program
+began = whole_program.last = whole_program.time.process_time()
+signal.signal(signal.SIGALRM, whole_program.look)
+charges, alarms = [], 0
+def at_line(number):
+    lines = 0
+    def each(frame, event, _):
+        global alarms
+        nonlocal lines
+        if frame.f_code is not whole_program.look.__code__:
+            return None
+        lines += event == "line"
+        if event == "line" and lines == number:
+            alarms += 1
+            signal.raise_signal(signal.SIGALRM)
+        return each
+    return each
+for number in range(1, 20):
+    sys.settrace(at_line(number))
+    signal.raise_signal(signal.SIGALRM)
+    sys.settrace(None)
+    charges.append(sum(whole_program.spent.values()))
+steps = [after - before for before, after in zip([0, *charges], charges)]
+print(alarms, min(steps), charges[-1], whole_program.last - began)
+"""
+    said = subprocess.check_output([sys.executable, "-c", script], text=True, timeout=60)
+    alarms, least, charged, went_by = map(float, said.split())
+    assert 3 < alarms < 19 and least >= 0
+    assert charged == pytest.approx(went_by) and charged > 0

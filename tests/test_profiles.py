@@ -3,11 +3,11 @@
 import pandas as pd
 import pytest
 
-from casebook.cases import cprofile, distance, profiles
+from casebook.cases.fetching import cprofile, distance, profiles
+from casebook.cases.fetching.measure import observe
 from casebook.errors import UsageError
 from casebook.findings import published
-from casebook.runs.decisions import level
-from casebook.runs.measure import observe
+from casebook.laboratory.decisions import level
 
 STACK = "stage-2-injected-today"
 

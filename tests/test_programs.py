@@ -2,7 +2,7 @@
 
 import pytest
 
-from casebook.cases import programs
+from casebook.cases.fetching import programs
 from casebook.errors import RunFailed, UsageError
 
 STACK = "stage-1-today"

@@ -113,6 +113,16 @@ def test_beside_the_delays_the_rest_is_said(compared):
     assert near.endswith("] Beside the 10 delays it took 1.00 s there and 0.95 s here.\n")
 
 
+def test_a_time_without_a_delay_is_not_held_against_one_in_delays(compared):
+    """There are no delays to count, so there is nothing to divide by."""
+    runs = walls(0.0)
+    said = compared("talk-serial-10", 0.12, runs=runs)
+    assert "here 0.120 s without a delay [– not measured" in said and published.NO_DELAY in said
+    assert "differs" in compared("talk-serial-10", 0.12, runs=runs, finding=True)
+    assert "reproduced" in compared("talk-serial-10", 1.0, runs=runs, delays=10)
+    assert "not reproduced" in compared("talk-serial-10", 9.0, runs=runs, delays=10)
+
+
 def test_what_was_not_measured_needs_a_reason(compared):
     with pytest.raises(UsageError, match="nothing here"):
         published.compare("report-job")

@@ -4,14 +4,15 @@ import json
 from itertools import product
 
 import pytest
+from here import environment
 
 from casebook import places, stacks
-from casebook.cases import reference_run, verdicts_under_load
+from casebook.cases import reference_run
+from casebook.cases.fetching import analysis, modes, observations, verdicts_under_load
 from casebook.charts import picture
 from casebook.errors import UsageError
-from casebook.runs import analysis, measurements, modes, observations, reference, rounds
-from casebook.runs.rounds import several
-from casebook.stacks import environments
+from casebook.laboratory import measurements, reference, rounds
+from casebook.laboratory.rounds import several
 
 FOLDER = places.DATA / "reference"
 
@@ -77,12 +78,18 @@ def test_everything_that_chapters_look_at_in_old_stacks_is_recorded():
         assert len(seen.frame), what
 
 
-def test_the_machine_is_described_and_nothing_names_a_place_on_it():
+def test_the_machine_is_described():
     machine = reference.machine()
     assert {"recorded_at", "processor", "cores", "kernel", "python", "openssl"} <= set(machine)
-    for name, package in {"stage-2-py27": "pyopenssl", "hyper-py37": "hyper"}.items():
-        installed = environments.ensure(stacks.get(name)).versions
-        assert machine["stacks"][name][package] == installed[package]
+
+
+@pytest.mark.parametrize("name, package", [("stage-2-py27", "pyopenssl"), ("hyper-py37", "hyper")])
+def test_the_reference_run_had_the_packages_of_the_locks(name, package):
+    installed = environment(name).versions
+    assert reference.machine()["stacks"][name][package] == installed[package]
+
+
+def test_the_reference_run_is_small_and_nothing_in_it_names_a_place_on_its_machine():
     size = 0
     for path in FOLDER.rglob("*"):
         if path.is_file():

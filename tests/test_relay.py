@@ -9,8 +9,8 @@ import time
 import pytest
 from here import eventually, last_words, serving
 
+from casebook.cases.fetching.server.relay import relay
 from casebook.errors import UsageError
-from casebook.server.relay import relay
 
 
 def answer(sock: socket.socket, *_: object) -> None:
@@ -131,7 +131,7 @@ def test_it_ends_with_its_block(echo):
 
 
 def test_it_ends_with_an_owner_who_is_killed(echo):
-    code = "import time\nfrom casebook.server.relay import relay\n"
+    code = "import time\nfrom casebook.cases.fetching.server.relay import relay\n"
     code += f"with relay({echo!r}, 0.01) as url:\n    print(url, flush=True)\n    time.sleep(600)"
     url = last_words(code).strip()
 

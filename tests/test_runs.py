@@ -1,3 +1,4 @@
+import dataclasses
 import gc
 import json
 import pstats
@@ -7,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pandas as pd
 import pytest
 
-from casebook import places
+from casebook import places, stacks
+from casebook.cases.fetching import analysis, observations, run_record, trust
 from casebook.errors import RunFailed
-from casebook.runs import again, beside, measurements, observations, reference, run_record
-from casebook.stacks import digests
+from casebook.laboratory import again, beside, measurements, progress, reference
+from casebook.stacks import digests, environments
 
 ASKED = dict(
     stack="s", client="grequests", n=2, delay_s=0.1, scheme="https", trust="authority", repeat=1
@@ -67,7 +69,7 @@ def test_a_digest_sees_what_code_does_and_not_where_it_lies(tmp_path):
         return digests.of(tmp_path / name, {"n": n})
 
     code = '"""Says."""\nfrom casebook import runs\nimport json\nx = runs.one(1)  # why\n'
-    moved = '"""Better."""\nfrom casebook.runs import runs\n\nimport json\nx = runs.one(1)\n'
+    moved = '"""Better."""\nfrom casebook.laboratory import runs\n\nimport json\nx = runs.one(1)\n'
     assert digest(code) == digest(moved, "elsewhere")
     assert digest(code) != digest(code, n=4)
     assert digest(code) != digest(moved.replace("import json\n", ""))  # their order can matter
@@ -130,7 +132,7 @@ def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(
 
     first = taken()
     assert set(measurements.COLUMNS) <= set(first) and first["schema"] == measurements.SCHEMA
-    assert first["unit_ms"] > 0 and first["cores"] >= 1 and first["key"] == "key"
+    assert first["unit_ms"] > 0 and first["cores"] > 0 and first["key"] == "key"
     assert taken() == first
     told = tmp_path / "again.json"
     told.write_text(json.dumps({"keys": ["key"], "claims": {}}))
@@ -172,3 +174,81 @@ def test_a_profile_survives_the_way_into_a_dump_and_back(tmp_path, monkeypatch):
     stats = pstats.Stats(str(folder / "s.prof"))
     assert stats.stats["a.py", 1, "f"][:2] == (10, 20)  # primitive calls, then all calls
     assert stats.stats["a.py", 1, "f"][4] == {("b.py", 2, "g"): (20, 10, 0.5, 1.5)}
+
+
+@pytest.fixture
+def keyed(monkeypatch, tmp_path):
+    """keyed(tool=..., n=...) -> the key of a measurement in a store and with code of our own."""
+    monkeypatch.setattr(places, "RUNS", tmp_path / "runs")
+    monkeypatch.setenv("CASEBOOK_BUILD", "1")
+    code = tmp_path / "asking.py"
+    code.write_text("x = 1\n")
+
+    def key(tool="1.0", n=3, stack="stage-0"):
+        using = measurements.Using("a tool", tool)
+        return measurements.key_of([code], using, trust.known(), stacks.get(stack), {"n": n})
+
+    return key, code
+
+
+def test_a_key_says_what_was_asked_and_what_made_it(keyed):
+    key, _ = keyed
+    made = key()
+    assert made.asked == ["asking", ["stage-0", *stacks.get("stage-0").steps], {"n": 3}]
+    of = {"certifi's certificates", "a tool", "asking.py", "laboratory/scripts.py"}
+    assert of | {"the environment of stage-0", "the variables of stage-0"} <= set(made.made_of)
+    assert key(tool="2.0") != made and key(tool="2.0").question == made.question
+    assert key(n=4).question != made.question
+
+
+def test_a_miss_names_what_changed(keyed, monkeypatch, tmp_path, locks_of_our_own):
+    key, code = keyed
+
+    def taken(**how):
+        said = tmp_path / "progress"
+        progress.changes_file(said).unlink(missing_ok=True)
+        monkeypatch.setenv(progress.VARIABLE, str(said))
+        measurements.stored_or_new(key(**how), lambda: {"value": 1})
+        file = progress.changes_file(said)
+        return file.read_text().splitlines() if file.exists() else []
+
+    assert taken() == []  # the first time nothing has changed
+    assert taken() == []
+    assert taken(tool="2.0") == ["a tool"]
+    code.write_text("x = 2\n")
+    assert taken(tool="2.0") == ["asking.py"]
+    bundle = tmp_path / "bundle.pem"
+    bundle.write_text("-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----\n")
+    monkeypatch.setattr(trust.certifi, "where", lambda: str(bundle))
+    assert taken(tool="2.0") == ["certifi's certificates"]
+
+
+def test_variables_that_a_stack_is_run_with_are_in_its_key(keyed, monkeypatch):
+    key, _ = keyed
+    before, declared = key(), environments.declared
+    monkeypatch.setattr(environments, "declared", lambda stack: declared(stack) | {"TZ": "CET"})
+    after = key()
+    changed = {name for name in before.made_of if before.made_of[name] != after.made_of[name]}
+    assert after != before and changed == {"the variables of stage-0"}
+
+
+def test_what_follows_from_a_run_is_said_by_the_code_of_today(monkeypatch):
+    run = run_record.from_answer(answer(), {"peak_in_flight": 2}, **ASKED)
+    stored = run_record.to_store(run)
+    assert not {"verdict", "effective_concurrency", "cpu_s"} & set(stored)
+    assert run_record.from_stored(stored | {"verdict": "serial"}) == dataclasses.replace(
+        run, made=dict.fromkeys(measurements.COLUMNS)
+    )
+    monkeypatch.setattr(analysis, "CONCURRENT_FROM", 2.5)
+    assert run_record.from_stored(stored).verdict == analysis.BETWEEN
+
+
+def test_what_a_script_imports_is_looked_up_once_until_a_file_changes(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import json\n")
+    (tmp_path / "beside.py").write_text("")
+    first, misses = digests.executed(script), digests._executed.cache_info().misses
+    assert digests.executed(script) == first
+    assert digests._executed.cache_info().misses == misses
+    script.write_text("import json, beside\n")
+    assert tmp_path / "beside.py" in digests.executed(script)

@@ -6,7 +6,8 @@ import pytest
 
 from casebook import stacks
 from casebook.errors import RunFailed, VisitFailed
-from casebook.stacks import environments, scripts
+from casebook.laboratory import scripts
+from casebook.stacks import environments
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 
 import go_httpbin
 import pytest
-from here import alive, eventually, last_words, run
+from here import alive, eventually, last_words, needs, run
 
-from casebook import server
+from casebook.cases.fetching import server
 from casebook.errors import ServerFailed, UsageError
 
 ROOT = Path(__file__).parent.parent
@@ -106,6 +106,7 @@ def counted(lab: server.Server) -> tuple[int, int, int, int]:
 # The endpoints
 
 
+@needs("curl")
 def test_get_echoes_as_httpbin_does(lab):
     status, headers, body = curl(lab, "/get?a=1&a=2&empty=&text=x%20y", "-H", "X-Probe: 7")
     assert status == 200
@@ -117,6 +118,7 @@ def test_get_echoes_as_httpbin_does(lab):
     assert (content["method"], content["origin"]) == ("GET", "127.0.0.1")
 
 
+@needs("curl")
 @pytest.mark.parametrize("seconds", ["0", "0.05", "1e-2", ".02", "0."])
 def test_delay_takes_fractions_and_echoes_its_arguments(lab, seconds):
     status, _, body = curl(lab, f"/delay/{seconds}?page=3")
@@ -138,6 +140,7 @@ REFUSED += [
 ]
 
 
+@needs("curl")
 @pytest.mark.parametrize(("method", "path", "status", "detail"), REFUSED)
 def test_a_refusal_says_why(lab, method, path, status, detail):
     came, headers, body = curl(lab, path, "-X", method)
@@ -149,6 +152,7 @@ def test_a_refusal_says_why(lab, method, path, status, detail):
     assert status != 405 or f", {headers['allow']} is" in detail.lower()
 
 
+@needs("curl")
 def test_head_has_the_headers_alone(lab):
     status, headers, body = curl(lab, "/get", "--head")
     assert (status, body) == (200, b"")
@@ -187,6 +191,7 @@ def test_plain_http_twin(http):
     assert counted(http)[:3] == (3, 0, 3)
 
 
+@needs("curl")
 def test_the_owners_environment_does_not_matter(monkeypatch):
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         monkeypatch.setenv(name, "/nonexistent")
@@ -201,6 +206,7 @@ def test_the_owners_environment_does_not_matter(monkeypatch):
 # Counters
 
 
+@needs("curl")
 def test_serial_clients_are_never_two_at_once(lab):
     for page in range(12):
         assert curl(lab, f"/delay/0.01?page={page}")[0] == 200
@@ -230,6 +236,7 @@ def test_connections_without_handshake_and_handshakes_without_request(lab):
         assert counted(lab) == (3, 1, 0, 0)
 
 
+@needs("curl")
 def test_old_protocols_and_refusals_are_counted_too(lab):
     curl(lab, "/get", "--http1.0")
     curl(lab, "/nothing")
@@ -242,11 +249,11 @@ def test_reading_the_counters_is_not_counted(lab):
     assert lab.counters()["protocols"] == {}
 
 
+@needs("curl")
 def test_reset_is_exact_while_a_request_is_in_flight(lab):
     slow = threading.Thread(target=curl, args=(lab, "/delay/1"))
     slow.start()
-    while lab.counters()["requests"] == 0:
-        time.sleep(0.01)
+    assert eventually(lambda: lab.counters()["requests"] == 1)
     lab.reset()
     assert counted(lab) == (0, 0, 0, 0)
     curl(lab, "/get")  # beside the old one
@@ -386,6 +393,7 @@ def test_what_it_does_not_know_is_refused(wrong):
         server.start(**wrong)
 
 
+@needs("curl")
 def test_somebody_elses_server_is_not_counted_and_not_stopped(lab):
     with server.Server(lab.url, lab.ca_file) as seen:
         assert (seen.counters(), seen.reset(), seen.pid) == (None, None, None)
@@ -412,6 +420,7 @@ def content(running: server.Server, path: str) -> dict:
     return json.loads(body.decode().replace(running.url.rsplit(":", 1)[1], "PORT"))
 
 
+@needs("curl")
 @pytest.mark.parametrize(
     "path", ["/get", "/get?a=1&a=2&b=", "/delay/0.01?page=3&text=x%20y", "/delay/0"]
 )
@@ -420,6 +429,7 @@ def test_the_same_content_as_go_httpbin(both, path):
     assert content(lab, path) == content(original, path)
 
 
+@needs("curl")
 @pytest.mark.parametrize(
     "path", [*(f"/delay/{seconds}" for seconds in BAD_DELAYS), "/nothing", "/delay", "/delay/"]
 )
@@ -428,6 +438,7 @@ def test_the_same_status_as_go_httpbin(both, path):
     assert curl(lab, path)[0] == curl(original, path)[0]
 
 
+@needs("curl")
 def test_the_same_errors_as_go_httpbin(both):
     lab, original = both
     ours, theirs = (json.loads(curl(each, "/delay/nonsense")[2]) for each in (lab, original))

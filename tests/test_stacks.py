@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from casebook import clients, colours, places, stacks
+from casebook import colours, places, stacks
+from casebook.cases.fetching import clients
+from casebook.cases.fetching.probes import steps
 from casebook.errors import UsageError
 from casebook.findings import published
-from casebook.probes import steps
 from casebook.stacks import environments, locks
 
 TABLE = tomllib.loads(stacks.TABLE.read_text())
@@ -33,9 +34,10 @@ def test_the_stages_of_2019_are_there_with_the_authors_pins():
             assert ("gevent-openssl" in packages) == (number > 2)
 
 
-def test_only_stage_4_is_patched():
+def test_only_stage_4_and_a_truststore_are_patched():
     patched = [stack.name for stack in STACKS if stack.patch]
-    assert patched == ["stage-4-py27", "stage-4-py37", "stage-4-today"]
+    stage_4 = ["stage-4-py27", "stage-4-py37", "stage-4-today"]
+    assert patched == [*stage_4, "truststore-let-go-today"]
     assert all((places.ENV / "patches" / stacks.get(name).patch).is_file() for name in patched)
 
 

@@ -4,7 +4,7 @@ A claim shows its sentence and its outcome, leaves a record in the cell's output
 and glues its value, so that prose can quote it: {glue:text}`id:.1f`. It never raises because of
 what came out: a reader sees it, and the build says it (casebook/pages).
 
-Outcomes (casebook/runs/decisions.py): `holds`; `undecided` (noise, or too few runs); `otherwise`;
+Outcomes (laboratory/decisions.py): `holds`; `undecided` (noise, or too few runs); `otherwise`;
 `not-here` (it cannot be measured on this machine).
 """
 
@@ -21,8 +21,8 @@ from casebook import words
 from casebook.errors import UsageError
 from casebook.findings.media import CLAIM
 from casebook.findings.sentences import Sentence, origin
-from casebook.runs import again
-from casebook.runs.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
+from casebook.laboratory import again
+from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
 
 #: What `holds` is in claims.json for each outcome.
 AS_HOLDS = {HOLDS: True, UNDECIDED: None, OTHERWISE: False, NOT_HERE: "not here"}
@@ -32,6 +32,9 @@ _SIGNS = {HOLDS: "✓", UNDECIDED: "?", OTHERWISE: "✗", NOT_HERE: "–"}
 
 #: myst-nb keeps outputs with this prefix as glued values and does not show them.
 _GLUED = "application/papermill.record/"
+
+#: What a record says of the rounds of a decision.
+_ROUNDS = ("value", "n", "interval", "window")
 
 Record = dict[str, Any]
 
@@ -46,7 +49,9 @@ def claim(
     id: small letters, digits and dashes; unique in the book. statement: a sentence with
     {value} or {value:.1f} in it, and `code` in backticks. value: a number, text or bool, in
     `unit`; or, for a finding on a clock, the Decision from decisions.Question.decide, whose
-    interval decides. also: further decisions that the sentence rests on. holds: whether the
+    interval decides; the sentence gives it behind the number where it lies far inside the window
+    (Decision.says_more). also: further decisions that the sentence rests on; of those, the one
+    that decided is shown where the sentence does not hold. holds: whether the
     condition is met, where the value is no decision; beside a decision, a further condition on
     what was counted. runs: the runs behind it, a frame or an Observation; from a frame come the
     number of runs, the stacks, the source and, where it has `column`, the spread (smallest and
@@ -70,6 +75,8 @@ def claim(
         "holds": AS_HOLDS[outcome],
         "because": because,
         **_of_value(id, statement, value, outcome),
+        "decided": _decided(decisions, outcome),
+        "correlation": _correlation(decisions),
         **_of_runs(id, frame, stack, column),
     }
     record = _both_attempts(record)
@@ -82,13 +89,48 @@ def _of_value(id: str, statement: str, value: Any, outcome: str) -> Record:
     asked."""
     record: Record = {"interval": None, "window": None}
     if isinstance(value, Decision):
-        record = {"n": value.rounds, "interval": None, "window": str(value.window)}
-        if not math.isnan(value.low):
-            record["interval"] = [value.low, value.high]
-        value = None if math.isnan(value.value) else value.value
+        if outcome == HOLDS and value.says_more:
+            statement = _with_interval(statement, value)
+        record = _of_rounds(value)
+        value = record.pop("value")
     if value is not None or outcome != NOT_HERE:
         value = plain(value, f"claim {id}")
     return record | {"statement": _sentence(id, statement, value), "value": value}
+
+
+def _of_rounds(decision: Decision) -> Record:
+    """What a record says of a decision."""
+    value, *ends = (
+        None if math.isnan(each) else each for each in (decision.value, decision.low, decision.high)
+    )
+    interval = None if None in ends else ends
+    return {
+        "value": value, "n": decision.rounds, "interval": interval, "window": str(decision.window)
+    }  # fmt: skip
+
+
+def _decided(decisions: Sequence[Decision], outcome: str) -> Record | None:
+    """Of the decision that made the outcome: as above. None where something else did, or where
+    all of them hold."""
+    if outcome == HOLDS:
+        return None
+    return next((_of_rounds(each) for each in decisions if each.outcome == outcome), None)
+
+
+def _correlation(decisions: Sequence[Decision]) -> float | None:
+    """How much the rounds of a finding resemble the next: of several decisions, the most."""
+    known = [each.correlation for each in decisions if not math.isnan(each.correlation)]
+    return max(known, default=None)
+
+
+def _with_interval(statement: str, decision: Decision) -> str:
+    """The statement with the interval behind its number, in the number's own format."""
+    of_number = re.search(r"\{value(:[^}]*)?\}", statement)
+    if not of_number:
+        return statement
+    form = f"{{{of_number[1] or ':.3g'}}}"
+    said = f" ({form.format(decision.low)} to {form.format(decision.high)})"
+    return statement[: of_number.end()] + said + statement[of_number.end() :]
 
 
 def behind(runs: Any) -> pd.DataFrame:
@@ -183,14 +225,27 @@ def _show(record: Record, frame: pd.DataFrame) -> None:
     ).show(CLAIM, record)
 
 
+def figure(record: Record) -> str:
+    """What a finding came to, for a sentence that rests on it: its own sentence, with the interval
+    and what was asked; or why it was not measured."""
+    if record["outcome"] == NOT_HERE:
+        return record["because"].rstrip(".")
+    return ": ".join(filter(None, (record["statement"].rstrip("."), _found(record))))
+
+
 def _found(record: Record) -> str:
-    """The interval of a finding on a clock, and what was asked; both attempts."""
+    """The interval that decided a finding on a clock, and what was asked; both attempts."""
     said = []
-    if record["window"]:
-        found = f"{record['n']} rounds are too few to say"
-        if record["interval"]:
-            found = "{:.3g} to {:.3g} in {} rounds".format(*record["interval"], record["n"])
-        said = [found, f"asked: {record['window']}"]
+    by = record["decided"] or record
+    if record["outcome"] == OTHERWISE and record["window"] and not record["decided"]:
+        said = ["what was counted beside the clock is not as it was asked"]
+    elif by["window"]:
+        found = f"{by['n']} rounds are too few to say"
+        if by["interval"]:
+            found = "{:.3g} to {:.3g} in {} rounds".format(*by["interval"], by["n"])
+        if [by[name] for name in _ROUNDS] != [record[name] for name in _ROUNDS]:
+            found = f"of what it rests on, one figure is {by['value']:.3g}, {found}"
+        said = [found, f"asked: {by['window']}"]
     if record["attempts"]:
         outcomes = ", then ".join(_in_words(each["outcome"]) for each in record["attempts"])
         said.append(f"measured twice: {outcomes}")

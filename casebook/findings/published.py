@@ -20,12 +20,12 @@ from typing import Any
 import pandas as pd
 
 from casebook import places, words
+from casebook.cases.fetching import analysis
 from casebook.errors import UsageError
 from casebook.findings.claims import behind, plain
 from casebook.findings.media import COMPARISON
 from casebook.findings.sentences import Sentence, origin
-from casebook.runs import analysis
-from casebook.runs.decisions import UNDECIDED
+from casebook.laboratory.decisions import UNDECIDED
 
 REPRODUCED, DIFFERS = "reproduced", "differs"
 NOT_REPRODUCED, NOT_MEASURED = "not reproduced", "not measured"
@@ -46,6 +46,9 @@ DELAY_S = 1.0
 UNEXPLAINED = "The book has no reason for this: it was written where the row is reproduced."
 
 _WITH_DELAY = ("000", "001")
+
+#: What stands beside a time that was published in delays, where ours was measured without any.
+NO_DELAY = "There it waited for a delay, and here for none, so the two times are not comparable."
 
 #: How the sources' metrics begin, in words.
 _METRICS = {"wall": "wall time", "tottime": "own time of", "cumtime": "cumulative time of"}
@@ -173,6 +176,8 @@ def compare(
         measured = plain(measured, f"comparison {id}")
     delay_s = _delay_s(runs) if _waited(published) else DELAY_S
     outcome = outcome or _outcome(published, measured, delay_s, finding, delays)
+    if outcome == NOT_MEASURED and not delay_s and not why:
+        why = NO_DELAY
     why = _explained(published, outcome, why.strip())
     if delays and measured is not None:
         theirs, ours = _beside(published, measured, delay_s, delays)
@@ -239,7 +244,12 @@ def _outcome(
     number = not isinstance(measured, str) and pd.notna(published["number"])
     if not number or (published["unit"] != "s" and finding is None):
         return REPRODUCED if agrees(published["value"], measured) else NOT_REPRODUCED
-    ours, theirs = measured / delay_s, published["number"] / DELAY_S
+    if delay_s:
+        ours, theirs = measured / delay_s, published["number"] / DELAY_S
+    elif delays:
+        ours, theirs = measured, published["number"]
+    else:
+        return NOT_MEASURED if finding is None else DIFFERS if finding else NOT_REPRODUCED
     if agrees(*(_beside(published, measured, delay_s, delays) if delays else (theirs, ours))):
         return REPRODUCED
     if finding is not None:
@@ -247,6 +257,8 @@ def _outcome(
     if not published["n"].isdigit() or not _waited(published):
         return NOT_REPRODUCED
     n = int(published["n"])
+    if not delay_s:  # a verdict of serial or concurrent would be none
+        return NOT_REPRODUCED
     same = analysis.verdict(n, 1.0, ours) == analysis.verdict(n, 1.0, theirs)
     return DIFFERS if same else NOT_REPRODUCED
 
@@ -262,7 +274,9 @@ def _text(measured: Any, published: pd.Series, delay_s: float) -> str:
     if not isinstance(measured, float):
         return _with_unit(measured, unit)
     text = _with_unit(words.number(measured), unit)
-    if unit == "s" and delay_s != DELAY_S:
+    if unit == "s" and not delay_s:
+        text += " without a delay"
+    elif unit == "s" and delay_s != DELAY_S:
         text += f" at a delay of {words.delay(delay_s)} ({words.number(measured / delay_s)} delays)"
     return text
 

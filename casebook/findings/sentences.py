@@ -54,6 +54,8 @@ class Sentence:
         classes = _CLASSES.get(self.sign, "cb-maybe")
         if self.kind == "published":
             classes += " cb-row"
+        if self.sign == "✓" and self.origin == words.LIVE:
+            classes += " cb-quiet"  # its mark may be left out (casebook.js): it says the usual
         remark = f' <span class="cb-remark">{inline(self.remark)}</span>' if self.remark else ""
         return (
             f'{style("finding")}<p class="cb cb-finding {classes}" id="{anchor}" '

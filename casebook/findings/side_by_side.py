@@ -1,0 +1,189 @@
+"""Machines side by side: how each finding came out on each, the differences first and in words.
+
+A finding comes from the book that was built on its machine: its outcome rests on counts and
+conditions that only a chapter knows. A verdict, serial or concurrent, follows from the raw answers,
+and the code of today says it for all machines alike.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from casebook import words
+from casebook.cases.fetching import analysis, run_record
+from casebook.laboratory import elsewhere
+from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
+from casebook.laboratory.machines import Machine
+
+#: What is said of a machine at the head of a comparison, in words.
+_OF_A_MACHINE = {
+    "processor": "processor",
+    "architecture": "architecture",
+    "cores": "cores",
+    "system": "system",
+    "kernel": "kernel",
+    "python": "Python",
+    "openssl": "OpenSSL",
+    "commit": "commit of the book",
+    "mode": "mode",
+    "measured_from": "measured from",
+    "measured_to": "measured to",
+}
+
+#: From this ratio between the slowest and the fastest tenth of the units of work on, a machine's
+#: speed varied so much that small differences mean nothing (laboratory/machine.py measures it).
+UNSTEADY_FROM = 1.5
+
+#: How a difference ranks: the higher, the further up.
+OPPOSED, DECIDED_ON_ONE, NOT_ON_ALL, ALIKE = 3, 2, 1, 0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One finding on several machines. said: the statement, or the id where no machine has it.
+    each: what came out, by machine, None where it has none. rank: how they differ."""
+
+    id: str
+    said: str
+    window: str
+    each: list[dict[str, Any] | None]
+    rank: int
+
+    @property
+    def differs(self) -> bool:
+        """Whether the outcomes are not all the same."""
+        return self.rank > ALIKE
+
+
+def findings(machines: Sequence[Machine]) -> list[Row]:
+    """The findings of some machines, those that differ most first."""
+    ids = dict.fromkeys(id for machine in machines for id in machine.findings)
+    rows = []
+    for id in ids:
+        each = [machine.findings.get(id) for machine in machines]
+        there = [found for found in each if found]
+        said = next((found["statement"] for found in there if found.get("statement")), id)
+        window = next((found["window"] for found in there if found.get("window")), "")
+        rows.append(Row(id, said, window, each, _rank([f.get("outcome", "") for f in there])))
+    return sorted(rows, key=lambda row: -row.rank)
+
+
+def how_many(rows: Sequence[Row]) -> str:
+    """How many findings differ, of those that several machines have: a sentence."""
+    shared = [row for row in rows if sum(found is not None for found in row.each) > 1]
+    differing = sum(row.differs for row in shared)
+    if not shared:
+        return "No finding is in the files of two machines."
+    return (
+        f"Of {len(shared)} findings that several machines have, {differing} came out differently."
+    )
+
+
+def _rank(outcomes: list[str]) -> int:
+    distinct = set(outcomes)
+    if {HOLDS, OTHERWISE} <= distinct:
+        return OPPOSED
+    if UNDECIDED in distinct and len(distinct - {NOT_HERE}) > 1:
+        return DECIDED_ON_ONE
+    return NOT_ON_ALL if len(distinct) > 1 else ALIKE
+
+
+def outcome(found: dict[str, Any] | None) -> str:
+    """What came out on one machine, in a few words: "otherwise, 1.10 (1.04 to 1.15)"."""
+    if not found:
+        return "not in its file"
+    said = found.get("outcome", "?").replace("-", " ")
+    value, interval = found.get("value"), found.get("interval") or []
+    if isinstance(value, bool | str):
+        said += f", {value}"
+    elif value is not None:
+        said += f", {words.amount(value)}{' ' + found['unit'] if found.get('unit') else ''}"
+    if len(interval) == 2:
+        said += " ({} to {})".format(*(words.number(end) for end in interval))
+    if others := [each.replace("-", " ") for each in found.get("others", [])]:
+        if set(others) != {found.get("outcome", "?").replace("-", " ")}:
+            said += f"; in further builds {words.join(others)}"
+    return said
+
+
+def in_words(row: Row, machines: Sequence[Machine]) -> str:
+    """A difference as a sentence: which machine has which outcome."""
+    said = (
+        f"{called(machine, machines)}: {outcome(found)}"
+        for machine, found in zip(machines, row.each, strict=True)
+        if found
+    )
+    return f"{row.said}{f' (asked: {row.window})' if row.window else ''}. {'; '.join(said)}."
+
+
+def called(machine: Machine, machines: Sequence[Machine]) -> str:
+    """What a machine is called beside these others: its label, with its name where two have it."""
+    labels = [each.label for each in machines]
+    unique = labels.count(machine.label) == 1
+    return machine.label if unique else f"{machine.name} ({machine.label})"
+
+
+def reasons(machines: Sequence[Machine]) -> list[str]:
+    """In what the machines differ, as far as their files say: a sentence for each."""
+    said = []
+    for name, in_full in _OF_A_MACHINE.items():
+        values = [machine.about.get(name) for machine in machines]
+        if len({str(value) for value in values}) > 1:
+            its = ("not said" if value is None else str(value) for value in values)
+            said.append(f"{words.capital(in_full)}: {' / '.join(its)}.")
+    for machine in machines:
+        unit = machine.about.get("unit_ms", [])
+        if len(unit) == 3 and 0 < unit[0] and unit[2] / unit[0] >= UNSTEADY_FROM:
+            said.append(
+                f"{called(machine, machines)} was unsteady: the same piece of work mostly took "
+                f"{unit[0]:.2g} to {unit[2]:.2g} ms, so small differences mean nothing."
+            )
+    return said
+
+
+def verdicts(machines: Sequence[Machine]) -> pd.DataFrame:
+    """The verdict of each way to fetch, by the code of today: index (stack, client, scheme), a
+    column for each machine's name, None where it has no such run; those that differ first."""
+    columns = {
+        machine.name: _verdicts(elsewhere.of_machine(machine, run_record.RUNS))
+        for machine in machines
+    }
+    frame = pd.DataFrame(columns, columns=[machine.name for machine in machines], dtype=object)
+    if frame.empty:
+        return frame
+    differs = frame.nunique(axis=1) > 1
+    return frame.loc[differs.sort_values(ascending=False, kind="stable").index]
+
+
+def _verdicts(runs: pd.DataFrame) -> pd.Series:
+    if runs.empty:
+        return pd.Series(dtype=object)
+    # Without a delay, or with a single request, there is nothing to tell.
+    runs = runs[(runs["delay_s"] >= analysis.SHORTEST_TELLING_DELAY_S) & (runs["n"] > 1)]
+    by_way = runs.groupby(["stack", "client", "scheme"], sort=False)
+    return pd.Series({way: analysis.verdict_of(rows) for way, rows in by_way}, dtype=object)
+
+
+def text(machines: Sequence[Machine]) -> str:
+    """A comparison for a terminal: what the machines are, what differs, and how much is alike."""
+    lines = [f"{machine.name}: {machine.label}" for machine in machines]
+    if notes := [f"{each.name}: {each.about['note']}" for each in machines if "note" in each.about]:
+        lines += notes
+    rows = findings(machines)
+    differing = [row for row in rows if row.differs]
+    lines += ["", *reasons(machines), ""]
+    lines.append(how_many(rows))
+    for row in differing:
+        lines += [f"  {row.id}", f"    {in_words(row, machines)}"]
+    frame = verdicts(machines)
+    if len(frame):
+        differ = frame[frame.nunique(axis=1) > 1]
+        common = int(frame.notna().all(axis=1).sum())
+        lines += ["", f"Serial or concurrent: {common} ways to fetch were measured on all of them, "
+                  f"and {len(differ)} came out differently."]  # fmt: skip
+        for way, each in differ.iterrows():
+            its = ", ".join(f"{name} {said}" for name, said in each.dropna().items())
+            lines.append(f"  {' '.join(map(str, way))}: {its}")
+    return "\n".join(lines)
