@@ -11,8 +11,7 @@ network, for the packages alone.
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +26,7 @@ from casebook.cases.fetching.measure import measure
 from casebook.errors import CasebookError
 from casebook.laboratory import measurements
 from casebook.pages import upstream as pages
-from casebook.stacks import environments, locks
+from casebook.stacks import locks
 
 #: Whether a verdict is true, and the counts that say so.
 Found = tuple[bool, str]
@@ -121,7 +120,7 @@ VERDICTS = [
     Verdict(
         "gevent", "lock-gevent", _LOCK,
         "where `patch_all()` comes first, truststore 0.10.5 fetches no page",
-        "24.2.1", "26.9.0", "truststore-in-clients-today", _patched_first,
+        "23.9.1", "26.9.0", "truststore-in-clients-today", _patched_first,
     ),
     Verdict(
         "httpx2", "lock-who-not", _LOCK,
@@ -136,7 +135,7 @@ VERDICTS = [
     Verdict(
         "urllib3", "cure-half-a-cure", "12_the_cure",
         "certificates are loaded for each connection, into a context that was given",
-        "2.0.7", "2.8.0", "half-cured-today", _load_each,
+        "1.26.20", "2.8.0", "half-cured-today", _load_each,
     ),
     Verdict(
         "pyopenssl", "today-injected-is-serial", _OUT_THERE,
@@ -146,7 +145,7 @@ VERDICTS = [
     Verdict(
         "httpx", "loop-loads-on-it", _LOOP,
         "each client that is made on an event loop loads the certificates there",
-        "0.28.1", "0.28.1", "on-the-loop-today", _clients_on_a_loop,
+        "0.20.0", "0.28.1", "on-the-loop-today", _clients_on_a_loop,
     ),
     Verdict(
         "aiohttp", "loop-aiohttp-import", _LOOP,
@@ -161,32 +160,34 @@ VERDICTS = [
 ]  # fmt: skip
 
 
-def ask(verdict: Verdict, release: str = "", prerelease: bool = False) -> Answer:
-    """Ask a verdict of the newest release of its package, or of one that `release` allows.
+def ask(verdict: Verdict, version: str) -> Answer:
+    """Ask a verdict of one release of its package.
 
-    release: such as "==0.10.4" or ">2.0,<2.4". Everything else in the stack stays as the book has
-    it, as far as that release can live with it. Returns version, still (whether the verdict is
-    true) and counts. Raises EnvironmentFailed where there is no such release or it cannot be
-    installed, and RunFailed where it does not do what is asked.
+    Everything else in the stack stays as the book has it, as far as that release can live with it.
+    Returns version, still (whether the verdict is true) and counts. Raises EnvironmentFailed where
+    the release cannot be had, and RunFailed where it does not do what is asked.
     """
-    with _stack_of(verdict, release, prerelease) as version:
-        still, counts = verdict.ask(verdict.stack)
-    return {"version": version, "still": bool(still), "counts": counts}
-
-
-@contextmanager
-def _stack_of(verdict: Verdict, release: str, prerelease: bool) -> Iterator[str]:
-    """Another release of the package in its stack, for as long as the block runs: its version."""
     table, usual = stacks.load(), stacks.get(verdict.stack)
     with TemporaryDirectory(prefix="casebook-") as folder:
         lock = Path(folder, "lock")
-        text = locks.with_release(usual, verdict.package, release, prerelease)
+        text = locks.with_release(usual, verdict.package, f"=={version}")
         lock.with_suffix(".txt").write_text(text)
-        table[usual.name] = replace(usual, lock=str(lock))
+        table[usual.name] = replace(usual, lock=str(lock))  # for the benches, in this process
         try:
-            yield environments.ensure(table[usual.name]).versions[verdict.package]
+            still, counts = verdict.ask(usual.name)
         finally:
             table[usual.name] = usual
+    return {"version": version, "still": bool(still), "counts": counts}
+
+
+def newest(verdict: Verdict, allowed: str = "", prerelease: bool = False) -> str:
+    """The newest release of a verdict's package, or of those that are allowed (">2,<3").
+
+    Raises EnvironmentFailed where there is none.
+    """
+    usual = stacks.get(verdict.stack)
+    text = locks.with_release(usual, verdict.package, allowed, prerelease)
+    return stacks.pins(text)[verdict.package]
 
 
 def since(verdict: Verdict, turned: str) -> str:
@@ -196,29 +197,31 @@ def since(verdict: Verdict, turned: str) -> str:
     """
     while True:
         try:
-            below = ask(verdict, f">{verdict.true_to},<{turned}", prerelease=True)
+            below = newest(verdict, f">{verdict.true_to},<{turned}", prerelease=True)
+            if ask(verdict, below)["still"]:
+                return turned
         except CasebookError:  # there is none between, or none that runs
             return turned
-        if below["still"]:
-            return turned
-        turned = below["version"]
+        turned = below
 
 
 def answers(verdict: Verdict) -> list[Answer]:
     """What the newest release says, and the newest pre-release where there is one; with `turned`,
     the first release of which the verdict is no longer true. One that cannot be asked has `still`
     None, and counts say why."""
-    found: list[Answer] = []
+    found: dict[str, Answer] = {}
     for prerelease in (False, True):
+        version = "the newest"
         try:
-            answer = ask(verdict, prerelease=prerelease)
+            version = newest(verdict, prerelease=prerelease)
+            if version not in found:
+                answer = ask(verdict, version)
+                turned = "" if answer["still"] else since(verdict, version)
+                found[version] = answer | {"turned": turned}
         except CasebookError as error:
             why = str(error).splitlines()[0]
-            answer = {"version": "the newest", "still": None, "counts": why}
-        if answer["version"] not in [each["version"] for each in found]:
-            turned = since(verdict, answer["version"]) if answer["still"] is False else ""
-            found.append(answer | {"turned": turned})
-    return found
+            found[version] = {"version": version, "still": None, "counts": why, "turned": ""}
+    return list(found.values())
 
 
 def main(arguments: list[str]) -> int:

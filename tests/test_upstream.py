@@ -16,8 +16,9 @@ TRUSTSTORE = upstream.VERDICTS[0]
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of wheels, and no other index."""
-    monkeypatch.setenv("UV_NO_INDEX", "1")
-    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path))
+    config = tmp_path / "uv.toml"
+    config.write_text(f"[pip]\nno-index = true\nfind-links = [{str(tmp_path)!r}]\n")
+    monkeypatch.setenv("UV_CONFIG_FILE", str(config))
     return tmp_path
 
 
@@ -49,10 +50,10 @@ def test_a_verdict_is_a_finding_of_the_book_about_the_release_that_it_measures(v
 @pytest.mark.nightly
 @pytest.mark.parametrize("verdict", upstream.VERDICTS, ids=lambda each: each.package)
 def test_a_verdict_is_true_from_where_it_says(verdict) -> None:
-    first = upstream.ask(verdict, f"=={verdict.true_from}")
+    first = upstream.ask(verdict, verdict.true_from)
     assert (first["version"], first["still"]) == (verdict.true_from, True), first
     if verdict.before:
-        before = upstream.ask(verdict, f"=={verdict.before}")
+        before = upstream.ask(verdict, verdict.before)
         assert (before["version"], before["still"]) == (verdict.before, False), before
 
 
