@@ -150,7 +150,7 @@ VERDICTS = [
     Verdict(
         "aiohttp", "loop-aiohttp-import", _LOOP,
         "certificates are loaded when it is imported, and never by a session",
-        "3.14.5", "3.14.5", "on-the-loop-today", _at_import,
+        "3.10.6", "3.14.5", "on-the-loop-today", _at_import, before="3.10.5",
     ),
     Verdict(
         "niquests", "both-who-loads", "14_both_cases_at_once",

@@ -51,7 +51,7 @@ _COMPLAINTS = {
     "order": "The pages of the night are quicker than ever, and the report is full of nonsense.",
     "ledger": "The ledger is complete, but the machine is at it far longer than last month.",
     "shelf": "The books come. They promised me they would come all at once, and I do not see it.",
-    "notices": "All notices arrive. But they drop in one by one, and nobody has touched the program.",
+    "notices": "All notices arrive. They drop in one by one, and nobody touched the program.",
 }
 _TOLD = {
     "injected": "pages", "late": "pages", "order": "order", "http1": "shelf", "lock": "notices",
@@ -83,9 +83,10 @@ _CHANGES = {
 
 @dataclass(frozen=True)
 class Run:
-    """What a run of a department showed. came: pages that were right; peak_in_flight (of requests,
-    and of the notices over HTTPS, of handshakes) and connections: as the server counted; loads: of certificates, None where gevent is; protocols:
-    requests by version of HTTP, of the shelf."""
+    """What a run of a department showed. came: pages that were right; peak_in_flight (of
+    requests; of the notices over HTTPS, of handshakes) and connections: as the server counted;
+    loads: of certificates, None where they cannot be told; protocols: requests by version of HTTP,
+    of the shelf."""
 
     department: str
     scheme: str
