@@ -30,7 +30,12 @@ def test_each_machine_has_a_row_with_its_outcomes() -> None:
     counts = "".join(f'<td class="count">{n}</td>' for n in (1, 0, 1, 0))
     assert text.count(counts) == 1
     assert "Of 2 findings that several machines have, 1 came out differently." in text
-    assert text.count("The lock is one.") == 1
+    assert "The lock is one: holds on student-0 and student-1; otherwise on student-2." in text
+
+
+def test_many_machines_that_agree_are_counted() -> None:
+    text = certificate.page(class_of(*["holds"] * 9, "undecided"), "x")
+    assert "The lock is one: holds on 9 machines; undecided on student-9." in text
 
 
 def test_where_nothing_differs_nothing_is_told() -> None:
