@@ -142,9 +142,15 @@ def _machine_save(options: Namespace) -> None:
 
 
 def _machine_compare(options: Namespace) -> None:
+    from casebook.classroom import certificate
     from casebook.findings import side_by_side
 
-    print(side_by_side.text([_machine_of(name) for name in options.file]))
+    machines = [_machine_of(name) for name in options.file]
+    if options.page:
+        options.page.write_text(certificate.page(machines, options.title), encoding="utf-8")
+        print(f"{options.page}: open it in a browser, and print it")
+    else:
+        print(side_by_side.text(machines))
 
 
 def _grade(options: Namespace) -> None:
@@ -264,6 +270,9 @@ def _parser() -> ArgumentParser:
     comparing.set_defaults(do=_machine_compare)
     those = "files; `here`, `reference`, or names of machines in data/machines"
     comparing.add_argument("file", nargs="+", metavar="FILE", help=those)
+    printed = "write a sheet to print: what a class measured"
+    comparing.add_argument("--page", type=Path, metavar="HTML", help=printed)
+    comparing.add_argument("--title", default="What our class measured", help="of that sheet")
 
     add = command("grade", _grade, "grade what was handed in for a lab: points, measured, hints")
     add("lab", metavar="LAB", help="a folder of classroom/labs")
@@ -283,7 +292,7 @@ def _parser() -> ArgumentParser:
     ran = parts.add_parser("run", help="run a department, counted by the server, and keep the run")
     ran.set_defaults(do=_whodunit_run)
     ran.add_argument("folder", type=Path, metavar="FOLDER")
-    ran.add_argument("department", metavar="pages|ledger|shelf")
+    ran.add_argument("department", metavar="pages|ledger|shelf|notices")
     ran.add_argument("--n", type=int, default=10, help="pages")
     ran.add_argument("--scheme", choices=("https", "http"), default="https")
     said = parts.add_parser("answer", help="accuse, with runs as evidence")

@@ -1,107 +1,252 @@
-"""What changed upstream: verdicts about a package, asked of its newest release and pre-release.
+"""What changed upstream: verdicts of the book, asked of the newest releases of the packages.
 
-    python -m casebook.upstream [FILE]
+    python -m casebook.upstream [--keep] [FILE]
 
-Prints a page in Markdown, or writes it to FILE. Leaves with 1 where a verdict has turned, so that
-whoever runs it by night hears of it. Needs the network, for the packages alone.
+Each verdict is a finding of a chapter about a package. It is asked by the same bench, in the same
+stack, in which that one package is of another release. Prints the page in Markdown, or writes it to
+FILE; --keep also writes book/upstream.json, from which the book's page is made, and what a chapter
+says when its verdict has turned. Leaves with 1 where a verdict is not as the table says. Needs the
+network, for the packages alone.
 """
 
-import os
+import json
 import sys
-import tempfile
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from casebook import places
-from casebook.errors import RunFailed
-from casebook.stacks import commands, installers
+import pandas as pd
+
+from casebook import places, stacks
+from casebook.cases import handshakes, loop
+from casebook.cases.fetching import analysis
+from casebook.cases.fetching.measure import measure
+from casebook.errors import CasebookError
+from casebook.laboratory import measurements
+from casebook.pages import upstream as pages
+from casebook.stacks import locks
+
+#: Whether a verdict is true, and the counts that say so.
+Found = tuple[bool, str]
+Answer = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Verdict:
     """What the book says of a package.
 
-    says: the sentence. chapter: where. true_from: the first release of which it was true, and the
-    newest of which it was when this was written, true_to. script: exits with 1 where it is true, 0
-    where it is not, and its last line says in counts which.
+    claim: the finding; chapter: where it is. true_from: the oldest release of which it was asked
+    and true; before: the release before that, of which it is not true, empty where none is known.
+    true_to: the newest when this was written. turned: the first release of which it is no longer
+    true, once somebody knows. stack: in which ask, given its name, finds out.
     """
 
     package: str
-    says: str
+    claim: str
     chapter: str
+    says: str
     true_from: str
     true_to: str
-    script: Path
+    stack: str
+    ask: Callable[[str], Found]
+    before: str = ""
+    turned: str = ""
 
 
+def _handshakes(stack: str) -> Found:
+    its = handshakes.measure(stack, delay_s=0.5).iloc[0]
+    peak = int(its["peak_handshakes"])
+    return peak == 1, f"{peak} of {its['n']} handshakes under way at once"
+
+
+def _shared_by_httpx2(stack: str) -> Found:
+    its = handshakes.measure(stack, "httpx2-default", delay_s=0.5).iloc[0]
+    peak = int(its["peak_handshakes"])
+    said = f"a context of {its['context']}, {peak} of {its['n']} handshakes under way at once"
+    return its["context"] == "ssl" and peak > 1, said
+
+
+def _patched_first(stack: str) -> Found:
+    its = handshakes.after_patching(stack, ["standard", "shared"]).set_index("way")["good"]
+    said = f"{its['standard']} of 8 pages with ssl's context, {its['shared']} with truststore's"
+    return (its["standard"], its["shared"]) == (8, 0), said
+
+
+def _in_flight(stack: str) -> Found:
+    runs = measure(stack, n=10, delay_s=0.2, repeats=1)
+    peak = int(runs["counters_peak_in_flight"].max())
+    verdict = analysis.verdict_of(runs)
+    return verdict == analysis.SERIAL, f"{peak} of 10 requests in flight at once, {verdict}"
+
+
+def _load_each(stack: str) -> Found:
+    its = _twelve(stack, client="threads")
+    made = int(its["counters_load_verify_locations"])
+    return made == 12, f"{made} loads for {its['counters_handshakes']} connections"
+
+
+def _load_once(stack: str) -> Found:
+    its = _twelve(stack)
+    made = int(its.filter(like="_load").sum())
+    return 0 < made < 3, f"{made} loads for {its['counters_handshakes']} connections"
+
+
+def _twelve(stack: str, **client: str) -> pd.Series:
+    """A run with twelve connections."""
+    return measure(stack, n=12, delay_s=0, trust="bundle", repeats=1, **client).iloc[0]
+
+
+def _clients_on_a_loop(stack: str) -> Found:
+    its = loop.measure("httpx-each", n=10, delay_s=0.1).iloc[0]
+    return its["on_loop"] == 10, f"{its['on_loop']} loads on the loop for 10 clients"
+
+
+def _at_import(stack: str) -> Found:
+    its = loop.measure("aiohttp-each", n=10, delay_s=0.1).iloc[0]
+    said = f"{its['at_import']} loads at import, {its['loads']} for 10 sessions"
+    return its["at_import"] > 0 and not its["loads"], said
+
+
+_LOCK, _LOOP = "20_the_lock_around_the_handshake", "21_the_loop_that_loads"
+_OUT_THERE, _INJECTED = "08_still_out_there", "stage-2-injected-today"
 VERDICTS = [
     Verdict(
-        "truststore",
+        "truststore", "lock-one-at-a-time", _LOCK,
         "threads that share a context shake hands one at a time",
-        "20_the_lock_around_the_handshake",
-        "0.10.5",
-        "0.10.5",
-        places.ROOT / "upstream" / "truststore_lock.py",
-    )
-]
+        "0.10.5", "0.10.5", "truststore-0.10.5-today", _handshakes, before="0.10.4",
+    ),
+    Verdict(
+        "gevent", "lock-gevent", _LOCK,
+        "where `patch_all()` comes first, truststore 0.10.5 fetches no page",
+        "23.9.1", "26.9.0", "truststore-in-clients-today", _patched_first,
+    ),
+    Verdict(
+        "httpx2", "lock-who-not", _LOCK,
+        "on Linux a client takes the standard library's context, and shares it side by side",
+        "2.16.2", "2.16.2", "truststore-in-clients-today", _shared_by_httpx2,
+    ),
+    Verdict(
+        "requests", "threads-load-each", "09_thirty_threads",
+        "`requests.get` loads the certificates for each connection",
+        "2.32.5", "2.34.2", "requests-2.34.2-today", _load_each, before="2.32.4",
+    ),
+    Verdict(
+        "urllib3", "cure-half-a-cure", "12_the_cure",
+        "certificates are loaded for each connection, into a context that was given",
+        "1.26.20", "2.8.0", "half-cured-today", _load_each,
+    ),
+    Verdict(
+        "pyopenssl", "today-injected-is-serial", _OUT_THERE,
+        "injected into urllib3, it makes gevent serial",
+        "24.2.1", "26.4.0", _INJECTED, _in_flight,
+    ),
+    Verdict(
+        "httpx", "loop-loads-on-it", _LOOP,
+        "each client that is made on an event loop loads the certificates there",
+        "0.20.0", "0.28.1", "on-the-loop-today", _clients_on_a_loop,
+    ),
+    Verdict(
+        "aiohttp", "loop-aiohttp-import", _LOOP,
+        "certificates are loaded when it is imported, and never by a session",
+        "3.10.6", "3.14.5", "on-the-loop-today", _at_import, before="3.10.5",
+    ),
+    Verdict(
+        "niquests", "both-who-loads", "14_both_cases_at_once",
+        "all connections of a session share one load",
+        "3.21.2", "3.21.2", "niquests-today", _load_once,
+    ),
+]  # fmt: skip
 
 
-def ask(verdict: Verdict, *options: str) -> dict[str, str | bool]:
-    """Install the newest release that options allow (of `uv pip install`) and run the script.
+def ask(verdict: Verdict, version: str) -> Answer:
+    """Ask a verdict of one release of its package.
 
-    Returns version, still (whether the sentence is still true) and counts, what the script said.
-    Raises RunFailed where the release cannot be installed or the script says neither.
+    Everything else in the stack stays as the book has it, as far as that release can live with it.
+    Returns version, still (whether the verdict is true) and counts. Raises EnvironmentFailed where
+    the release cannot be had, and RunFailed where it does not do what is asked.
     """
-    environ = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
-    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        python = Path(folder) / "venv" / "bin" / "python"
-        made = installers.uv("venv", "--quiet", "--python", sys.executable, str(python.parents[1]))
-        commands.output(made, "uv", 120, environ)
-        wanted = ["--quiet", "--upgrade", "--python", str(python), *options, verdict.package]
-        commands.output(installers.uv("pip", "install", *wanted), "uv", 300, environ)
-        asking = f"import importlib.metadata as m; print(m.version({verdict.package!r}))"
-        version = commands.output([python, "-c", asking], "Python", 60, environ).strip()
-        done = commands.run([python, verdict.script], verdict.package, 120, environ)
-    if done.returncode not in (0, 1) or not done.stdout:
-        raise RunFailed(
-            f"{verdict.package} {version}: {verdict.script.name} decides nothing "
-            f"({commands.last_line(done)})."
-        )
-    said = done.stdout.strip().splitlines()[-1]
-    return {"version": version, "still": done.returncode == 1, "counts": said}
+    table, usual = stacks.load(), stacks.get(verdict.stack)
+    with TemporaryDirectory(prefix="casebook-") as folder:
+        lock = Path(folder, "lock")
+        text = locks.with_release(usual, verdict.package, f"=={version}")
+        lock.with_suffix(".txt").write_text(text)
+        table[usual.name] = replace(usual, lock=str(lock))  # for the benches, in this process
+        try:
+            still, counts = verdict.ask(usual.name)
+        finally:
+            table[usual.name] = usual
+    return {"version": version, "still": bool(still), "counts": counts}
 
 
-def page(found: list[tuple[Verdict, dict[str, str | bool]]]) -> str:
-    """The page, in Markdown: a row for each verdict and release."""
-    lines = [
-        "# What changed upstream",
-        "",
-        "| package | the book says | true from | to | asked | says | chapter |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for verdict, answer in found:
-        now = "still true" if answer["still"] else f"**no longer true**, since {answer['version']}"
-        lines.append(
-            f"| {verdict.package} | {verdict.says} | {verdict.true_from} | {verdict.true_to} | "
-            f"{answer['version']} | {now}: {answer['counts']} | {verdict.chapter} |"
-        )
-    return "\n".join(lines) + "\n"
+def newest(verdict: Verdict, allowed: str = "", prerelease: bool = False) -> str:
+    """The newest release of a verdict's package, or of those that are allowed (">2,<3").
+
+    Raises EnvironmentFailed where there is none.
+    """
+    usual = stacks.get(verdict.stack)
+    text = locks.with_release(usual, verdict.package, allowed, prerelease)
+    return stacks.pins(text)[verdict.package]
+
+
+def since(verdict: Verdict, turned: str) -> str:
+    """The first release of which a verdict is no longer true, given one of which it is not.
+
+    Goes down release by release, to the newest one of which the table says that it is true.
+    """
+    while True:
+        try:
+            below = newest(verdict, f">{verdict.true_to},<{turned}", prerelease=True)
+            if ask(verdict, below)["still"]:
+                return turned
+        except CasebookError:  # there is none between, or none that runs
+            return turned
+        turned = below
+
+
+def answers(verdict: Verdict) -> list[Answer]:
+    """What the newest release says, and the newest pre-release where there is one; with `turned`,
+    the first release of which the verdict is no longer true. One that cannot be asked has `still`
+    None, and counts say why."""
+    found: dict[str, Answer] = {}
+    for prerelease in (False, True):
+        version = "the newest"
+        try:
+            version = newest(verdict, prerelease=prerelease)
+            if version not in found:
+                answer = ask(verdict, version)
+                turned = "" if answer["still"] else since(verdict, version)
+                found[version] = answer | {"turned": turned}
+        except CasebookError as error:
+            why = str(error).splitlines()[0]
+            found[version] = {"version": version, "still": None, "counts": why, "turned": ""}
+    return list(found.values())
 
 
 def main(arguments: list[str]) -> int:
-    """Ask all verdicts of releases and pre-releases. Returns the exit code."""
-    found = []
+    """Ask all verdicts. Returns the exit code."""
+    keep, files = "--keep" in arguments, [each for each in arguments if each != "--keep"]
+    told = ("package", "claim", "chapter", "says", "before", "true_from", "true_to")
+    rows = []
+    as_expected = True
     for verdict in VERDICTS:
-        for options in ([], ["--prerelease", "allow"]):
-            answer = ask(verdict, *options)
-            if (verdict, answer) not in found:
-                found.append((verdict, answer))
-    text = page(found)
-    if arguments:
-        Path(arguments[0]).write_text(text)
+        found = answers(verdict)
+        as_expected &= all(each["still"] is not bool(verdict.turned) for each in found)
+        as_expected &= all(each["still"] is not None for each in found)
+        rows.append({name: getattr(verdict, name) for name in told} | {"answers": found})
+        for each in found:
+            print(f"{verdict.package} {each['version']}: {each['counts']}", file=sys.stderr)
+    asked = {"asked": measurements.now()[:10], "verdicts": rows}
+    if keep:
+        kept = json.dumps(asked, indent=1, ensure_ascii=False) + "\n"
+        (places.ROOT / pages.KEPT).write_text(kept, encoding="utf-8")
+    text = f"# What changed upstream\n\n{pages.page(asked)}"
+    if files:
+        Path(files[0]).write_text(text, encoding="utf-8")
     else:
         print(text, end="")
-    return 0 if all(answer["still"] for _, answer in found) else 1
+    return 0 if as_expected else 1
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from casebook import places
 from casebook.cases.fetching import trust
 from casebook.errors import BookFailed, FindingsOtherwise
 from casebook.findings import media
-from casebook.pages import build, execution, links, rendering, sphinx_site, staleness
+from casebook.pages import build, execution, links, rendering, sphinx_site, staleness, upstream
 from casebook.pages.contents import Book
 from casebook.pages.costs import Costs
 from casebook.pages.records import Records
@@ -129,6 +129,22 @@ def test_no_page_keeps_an_old_number_when_a_module_changes(scratch: Book) -> Non
     assert "forty-three sheep" in page(scratch, "one")
     everything = "".join(file.read_text() for file in scratch.html.rglob("*.html"))
     assert "forty-two" not in everything
+
+
+def test_a_chapter_whose_verdict_has_turned_upstream_says_so_without_being_executed(
+    scratch: Book,
+) -> None:
+    answer = {"version": "2.1", "still": False, "counts": "8 of 8", "turned": "2.0"}
+    verdict = {"package": "sheep", "claim": "c", "chapter": "two", "says": "they are counted"}
+    verdict |= {"before": "", "true_from": "1.0", "true_to": "1.9", "answers": [answer]}
+    (scratch.root / "book" / "upstream.md").write_text("---\norphan: true\n---\n# Upstream\n")
+    (scratch.root / upstream.KEPT).write_text(
+        json.dumps({"asked": "2026-11-23", "verdicts": [verdict]})
+    )
+    build(scratch.root)
+    assert ran(scratch) == []
+    assert "Since sheep 2.0 it is no longer true that they are counted" in page(scratch, "two")
+    assert "One release later" not in page(scratch, "one")
 
 
 def test_prose_is_written_again_without_executing_anything(scratch: Book) -> None:

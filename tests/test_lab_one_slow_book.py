@@ -62,6 +62,17 @@ CLOCK = """\
         late.wait()
         take(path, connection.response(stream))
 """
+SORTED = """\
+    import time
+
+    took_s, bodies = {}, {}
+    for stream, path in asked.items():
+        start = time.monotonic()
+        bodies[path] = connection.response(stream)
+        took_s[path] = time.monotonic() - start
+    for path in sorted(bodies, key=took_s.get):
+        take(path, bodies[path])
+"""
 
 #: What is wrong: the changes that make it so, an item that has to go, and what it has to say.
 WRONG = {
@@ -72,6 +83,11 @@ WRONG = {
     ),
     "a law for one slow book": ([(LAW, "    return slow[0] - 1\n")], "the law", "you say"),
     "a clock in the place of a count": ([(LOOP, CLOCK)], "", "were taken before it"),
+    "all are gathered first, and the slow one is handed on last": (
+        [(LOOP, SORTED)],
+        "",
+        "0 of",
+    ),
     "it works for ten": ([(ASKED, ""), (LOOP, CHUNKS)], "", "were taken before it"),
     "the slow one is left out": (
         [("    while asked:\n", "    while len(asked) > 1:\n")],

@@ -1,14 +1,25 @@
-"""A verdict about a package turns with the release that mends it."""
+"""Verdicts about packages are the book's own, and one turns with the release that mends it."""
 
 import zipfile
 from pathlib import Path
 
+import nbformat
 import pytest
 from here import environment
 
-from casebook import upstream
+from casebook import places, stacks, upstream
+from casebook.pages import upstream as pages
 
 TRUSTSTORE = upstream.VERDICTS[0]
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of wheels, and no other index."""
+    config = tmp_path / "uv.toml"
+    config.write_text(f"[pip]\nno-index = true\nfind-links = [{str(tmp_path)!r}]\n")
+    monkeypatch.setenv("UV_CONFIG_FILE", str(config))
+    return tmp_path
 
 
 def wheel(stack: str, version: str, folder: Path) -> None:
@@ -29,16 +40,77 @@ def wheel(stack: str, version: str, folder: Path) -> None:
         made.writestr(f"{about}/RECORD", "")
 
 
+@pytest.mark.parametrize("verdict", upstream.VERDICTS, ids=lambda each: each.package)
+def test_a_verdict_is_a_finding_of_the_book_about_the_release_that_it_measures(verdict) -> None:
+    chapter = nbformat.read(places.NOTEBOOKS / f"{verdict.chapter}.ipynb", as_version=4)
+    assert any(f'claim(\n    "{verdict.claim}"' in cell.source for cell in chapter.cells)
+    assert stacks.get(verdict.stack).packages[verdict.package] == verdict.true_to
+
+
 @pytest.mark.nightly
-def test_a_mended_truststore_in_an_index_turns_the_verdict(tmp_path: Path) -> None:
-    index = ["--no-index", "--find-links", str(tmp_path)]
-    wheel("truststore-0.10.5-today", "0.10.5", tmp_path)
-    before = upstream.ask(TRUSTSTORE, *index)
-    assert (before["version"], before["still"]) == ("0.10.5", True)
-    assert before["counts"] == "truststore 0.10.5: 1 of 8 handshakes under way at once"
-    wheel("truststore-let-go-today", "0.10.6", tmp_path)
-    after = upstream.ask(TRUSTSTORE, *index)
-    assert (after["version"], after["still"]) == ("0.10.6", False)
-    said = upstream.page([(TRUSTSTORE, before), (TRUSTSTORE, after)])
-    assert "still true: truststore 0.10.5: 1 of 8" in said
-    assert "**no longer true**, since 0.10.6" in said
+@pytest.mark.parametrize("verdict", upstream.VERDICTS, ids=lambda each: each.package)
+def test_a_verdict_is_true_from_where_it_says(verdict) -> None:
+    first = upstream.ask(verdict, verdict.true_from)
+    assert (first["version"], first["still"]) == (verdict.true_from, True), first
+    if verdict.before:
+        before = upstream.ask(verdict, verdict.before)
+        assert (before["version"], before["still"]) == (verdict.before, False), before
+
+
+@pytest.mark.nightly
+def test_a_mended_truststore_in_an_index_turns_the_verdict(index: Path) -> None:
+    usual = stacks.get(TRUSTSTORE.stack)
+    wheel("truststore-0.10.5-today", "0.10.5", index)
+    (before,) = upstream.answers(TRUSTSTORE)
+    assert before == {
+        "version": "0.10.5", "still": True, "turned": "",
+        "counts": "1 of 8 handshakes under way at once",
+    }  # fmt: skip
+    wheel("truststore-0.10.5-today", "0.10.6", index)
+    wheel("truststore-let-go-today", "0.10.7", index)
+    wheel("truststore-let-go-today", "0.10.8", index)
+    (after,) = upstream.answers(TRUSTSTORE)
+    assert (after["version"], after["still"], after["turned"]) == ("0.10.8", False, "0.10.7")
+    wheel("truststore-let-go-today", "0.10.9b1", index)
+    assert [each["version"] for each in upstream.answers(TRUSTSTORE)] == ["0.10.8", "0.10.9b1"]
+    assert stacks.get(TRUSTSTORE.stack) is usual
+
+
+def test_a_release_that_cannot_be_had_is_said_and_fails(
+    index: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(upstream, "VERDICTS", [TRUSTSTORE])
+    assert upstream.main([]) == 1
+    assert "could not be asked: there is no truststore to install" in capsys.readouterr().out
+
+
+def answered(*answers: dict) -> dict:
+    names = ("package", "claim", "chapter", "says", "before", "true_from", "true_to")
+    row = {name: getattr(TRUSTSTORE, name) for name in names}
+    return {"asked": "2026-11-23", "verdicts": [row | {"answers": list(answers)}]}
+
+
+TRUE = {"version": "0.10.6", "still": True, "counts": "1 of 8", "turned": ""}
+TURNED = {"version": "0.10.8", "still": False, "counts": "8 of 8", "turned": "0.10.7"}
+
+
+def test_the_page_has_the_release_in_which_a_verdict_turned() -> None:
+    asked = answered(TRUE, TURNED)
+    text = pages.page(asked)
+    assert "| 0.10.5 (not of 0.10.4) | 0.10.6 | 0.10.6 | still true: 1 of 8 |" in text
+    assert "| 0.10.6 | 0.10.8 | **no longer true**, since 0.10.7: 8 of 8 |" in text
+    assert "Asked on 2026-11-23" in text and "ipynb" not in text
+    assert f"../notebooks/{TRUSTSTORE.chapter}.ipynb#claim-" in pages.page(asked, "../notebooks/")
+
+
+def test_a_chapter_says_so_only_once_its_verdict_has_turned() -> None:
+    assert pages.turned(answered(TRUE), TRUSTSTORE.chapter) == ""
+    assert pages.turned(answered(TURNED), "another") == ""
+    said = pages.turned(answered(TURNED), TRUSTSTORE.chapter)
+    assert ":class: tip\n- Since truststore 0.10.7 it is no longer true that threads" in said
+
+
+def test_what_is_kept_is_about_the_verdicts_of_today() -> None:
+    asked = pages.kept(places.ROOT)
+    claims = {each.claim: each.says for each in upstream.VERDICTS}
+    assert {each["claim"]: each["says"] for each in asked["verdicts"]} == claims

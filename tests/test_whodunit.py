@@ -16,6 +16,8 @@ HEALTHY = {
     ("pages", "http"): "pages over http: concurrent",
     ("ledger", "https"): "ledger over https: one connection, few loads",
     ("shelf", "https"): "shelf over https: HTTP/2",
+    ("notices", "https"): "notices over https: concurrent",
+    ("notices", "http"): "notices over http: concurrent",
 }
 
 
@@ -56,14 +58,14 @@ def test_a_class_is_marked(solved):
     silent, _ = solved["session"]
     (silent / "answer.json").unlink()
     marks = {each.was or each.name: each for each in whodunit.mark(into, SECRET)}
-    for culprit in ("injected", "late", "order", "loads"):
+    for culprit in ("injected", "late", "order", "loads", "lock"):
         assert marks[culprit].is_right and marks[culprit].evidence == ""
     assert marks["none"].accuses_wrongly and "it does not show" in marks["none"].evidence
     assert not marks["http1"].accuses_wrongly and not marks["http1"].is_right
     assert marks[silent.name].said == "nothing"
     text = whodunit.marks_text(list(marks.values()))
     assert text.splitlines()[-1] == (
-        "7 answers: 4 right, 4 of them shown by their evidence, 1 false accusation"
+        "8 answers: 5 right, 5 of them shown by their evidence, 1 false accusation"
     )
 
 
@@ -94,7 +96,7 @@ def test_the_culprit_follows_from_the_name_and_the_secret():
     assert set(drawn) == set(whodunit.CULPRITS)
     others = [whodunit.culprit_of(f"s{number}", b"another secret") for number in range(200)]
     assert drawn == [whodunit.culprit_of(f"s{number}", SECRET) for number in range(200)]
-    assert sum(map(str.__eq__, drawn, others)) < 60  # a seventh, or so
+    assert sum(map(str.__eq__, drawn, others)) < 60  # an eighth, or so
 
 
 def test_the_command_line(tmp_path):

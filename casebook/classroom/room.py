@@ -46,7 +46,8 @@ class Outcome:
 
     answers: one for each job, as `inside.do` says, or {"error"} for those that were not reached.
     names: the constants that were asked for. loads: of certificates, told as they happened; reads:
-    how often Python itself opened the bundle. took: books with their bodies, as they were taken.
+    how often Python itself opened the bundle. took: books with their bodies, as they were taken;
+    came: of each book that a loop was handed, how many it had taken by then.
     stopped: why it was ended, in words, or "". error: why the file itself does not run, or "".
     printed: what it printed on either stream, cut.
     """
@@ -56,6 +57,7 @@ class Outcome:
     loads: int = 0
     reads: int = 0
     took: list[tuple[str, str]] = field(default_factory=list)
+    came: dict[str, int] = field(default_factory=dict)
     stopped: str = ""
     error: str = ""
     printed: str = ""
@@ -168,6 +170,8 @@ def _take(line: dict[str, Any], outcome: Outcome) -> None:
         outcome.loads += 1
     if "reads" in line:
         outcome.reads += 1
+    if "came" in line:
+        outcome.came[line["came"]] = len(outcome.took)
     if "took" in line:
         outcome.took.append(tuple(line["took"]))
     if "names" in line:

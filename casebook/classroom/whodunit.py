@@ -19,6 +19,7 @@ from typing import Any
 
 from casebook.cases.bookstore import stock, store
 from casebook.cases.fetching import analysis
+from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.classroom import room
 from casebook.classroom.witness import World
 from casebook.errors import UsageError
@@ -26,6 +27,8 @@ from casebook.errors import UsageError
 STACK = "whodunit-today"
 _MYSTERY = Path(__file__).with_name("mystery")
 _DELAY_S = 0.1
+#: How long the server of the notices takes to shake hands, in seconds.
+_HANDSHAKE_S = 0.3
 #: The most pages of a run.
 MOST = 40
 
@@ -37,9 +40,10 @@ CULPRITS = {
     "session": "a session is made for each request",
     "loads": "the certificates are loaded again for each request",
     "http1": "HTTP/1.1 is spoken where HTTP/2 was meant",
+    "lock": "a lock is held through each handshake, and threads share it",
     "none": "nobody: the program is all right",
 }
-DEPARTMENTS = ("pages", "ledger", "shelf")
+DEPARTMENTS = ("pages", "ledger", "shelf", "notices")
 
 #: How a user tells it. Whoever has no culprit hears one of the others' complaints all the same.
 _COMPLAINTS = {
@@ -47,8 +51,11 @@ _COMPLAINTS = {
     "order": "The pages of the night are quicker than ever, and the report is full of nonsense.",
     "ledger": "The ledger is complete, but the machine is at it far longer than last month.",
     "shelf": "The books come. They promised me they would come all at once, and I do not see it.",
+    "notices": "All notices arrive. They drop in one by one, and nobody touched the program.",
 }
-_TOLD = {"injected": "pages", "late": "pages", "order": "order", "http1": "shelf"}
+_TOLD = {
+    "injected": "pages", "late": "pages", "order": "order", "http1": "shelf", "lock": "notices",
+}  # fmt: skip
 
 #: What goes into the templates: healthy, and what each culprit changes.
 _HEALTHY = {
@@ -58,6 +65,7 @@ _HEALTHY = {
     "session": "self._session",
     "look": "",
     "transport": "transport = httpx.AsyncHTTPTransport(verify=trusted, retries=1, http2=True)",
+    "truststore": "from pip._vendor import truststore",  # 0.10.4, which holds no such lock
 }
 _CHANGES = {
     "injected": {"channel": "transport._MutualTlsAdapter(*certificate())"},
@@ -69,14 +77,16 @@ _CHANGES = {
     "session": {"session": "requests.Session()"},
     "loads": {"look": "self.look()\n        "},
     "http1": {"transport": "transport = httpx.AsyncHTTPTransport(verify=trusted, retries=1)"},
+    "lock": {"truststore": "import truststore"},
 }
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run of a department showed. came: pages that were right; peak_in_flight and
-    connections: as the server counted; loads: of certificates, None where gevent is; protocols:
-    requests by version of HTTP, of the shelf."""
+    """What a run of a department showed. came: pages that were right; peak_in_flight (of
+    requests; of the notices over HTTPS, of handshakes) and connections: as the server counted;
+    loads: of certificates, None where they cannot be told; protocols: requests by version of HTTP,
+    of the shelf."""
 
     department: str
     scheme: str
@@ -101,7 +111,7 @@ class Run:
             return over + "not every page comes"
         if self.n < 3:
             return over + "too few pages to show anything"
-        if self.department == "pages":
+        if self.department in ("pages", "notices"):
             assert self.peak_in_flight is not None
             return over + (analysis.SERIAL if self.peak_in_flight <= 1 else analysis.CONCURRENT)
         if self.department == "shelf":
@@ -119,9 +129,10 @@ _SHOWN_BY = {
     "session": {"ledger over https: a connection for each, a load for each"},
     "loads": {"ledger over https: one connection, a load for each"},
     "http1": {"shelf over https: HTTP/1.1"},
+    "lock": {"notices over https: serial", "notices over http: concurrent"},
     "none": {
         "pages over https: concurrent", "ledger over https: one connection, few loads",
-        "shelf over https: HTTP/2",
+        "shelf over https: HTTP/2", "notices over https: concurrent",
     },
 }  # fmt: skip
 
@@ -185,8 +196,9 @@ def _case(name: str, secret: bytes) -> str:
 "{_COMPLAINTS[told]}" Users hear a noise and point; they may be wrong about where it comes from,
 and about whether there is one.
 
-The program of the night, in `program/`, has three departments: `pages` fetches all at once with
-gevent, `ledger` asks one host for one entry after the other, `shelf` fetches books over HTTP/2.
+The program of the night, in `program/`, has four departments: `pages` fetches all at once with
+gevent, `ledger` asks one host for one entry after the other, `shelf` fetches books over HTTP/2,
+`notices` has a thread for each of them, and a server that is slow to shake hands.
 At most one of these did it:
 
 {suspects}
@@ -202,7 +214,7 @@ Then accuse, with the ids of the runs that show it:
     python -m casebook whodunit answer FOLDER --culprit WHO --evidence ID ID
 
 "Because" needs a run in which the cause, or what it works on, is taken away. Who acquits
-everybody shows all three departments healthy. Runs are made again when the class is marked.
+everybody shows all four departments healthy. Runs are made again when the class is marked.
 """
 
 
@@ -227,18 +239,22 @@ def measured(program: Path, department: str, n: int, scheme: str) -> Run:
     path = program / f"{department}.py"
     if not path.is_file():
         raise UsageError(f"{program} is no program of a whodunit: {path.name} is missing")
-    return _from_store(path, n) if department == "shelf" else _from_site(path, n, scheme)
+    if department == "shelf":
+        return _from_store(path, n)
+    if (department, scheme) == ("notices", "https"):
+        return _from_slow_handshakes(path, n)
+    return _from_site(path, n, scheme)
 
 
 def _from_site(path: Path, n: int, scheme: str) -> Run:
     department = path.stem
     with World() as world:
         site = world.site("right" if scheme == "https" else "plain")
-        delay_s = _DELAY_S if department == "pages" else 0.0
+        delay_s = 0.0 if department == "ledger" else _DELAY_S
         pages = [secrets.token_hex(4) for _ in range(n)]
         asks = [{"url": f"{site.url}/delay/{delay_s}?page={page}"} for page in pages]
         job = _job(asks, world.bundle)
-        is_countable = department != "pages"
+        is_countable = department == "ledger"
         outcome = room.run(STACK, path, [job], countable=is_countable, with_siblings=True)
         answers = outcome.answers[0].get("answers", [])
         came = sum(
@@ -267,6 +283,27 @@ def _from_store(path: Path, n: int) -> Run:
             "shelf", "https", n, came, None, counted["connections"], outcome.loads,
             counted["protocols"],
         )  # fmt: skip
+
+
+def _from_slow_handshakes(path: Path, n: int) -> Run:
+    """Of the notices: how many handshakes the server has in hand at once."""
+    pages = [secrets.token_hex(4) for _ in range(n)]
+    with SlowToShakeHands(handshake_s=_HANDSHAKE_S) as server:
+        asks = [{"url": f"{server.url}/?page={page}"} for page in pages]
+        # The system's own certificates would take their time in each handshake, too.
+        variables = {"SSL_CERT_FILE": str(server.ca_file), "SSL_CERT_DIR": str(server.folder / "-")}
+        job = _job(asks, server.ca_file)
+        outcome = room.run(
+            STACK, path, [job], countable=False, with_siblings=True, variables=variables
+        )
+        answers = outcome.answers[0].get("answers", [])
+        came = sum(
+            each.get("status") == 200 and json.loads(each["body"])["args"]["page"] == [page]
+            for page, each in zip(pages, answers, strict=False)
+        )
+        counted = server.counters()
+    peak, connections = counted["peak_handshakes"], counted["handshakes"]
+    return Run("notices", "https", n, came, peak, connections, None, {})
 
 
 def _job(asks: list[dict[str, str]], bundle: Path | None) -> dict[str, Any]:

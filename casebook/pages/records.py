@@ -8,7 +8,7 @@ from typing import Any
 from casebook.errors import BookFailed
 from casebook.findings import media
 from casebook.laboratory import machines
-from casebook.pages import ledger
+from casebook.pages import ledger, upstream
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
 
@@ -26,7 +26,8 @@ class Records:
 def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
     """Gather, check and write what the chapters said into `book.included`.
 
-    Files: claims.json, claims.md, published.md, machines.md and one <name>.html per figure.
+    Files: claims.json, claims.md, published.md, machines.md, upstream.md and one <name>.html per
+    figure.
     Raises BookFailed for an id that is used twice.
     """
     found = Records(
@@ -40,6 +41,7 @@ def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
         "claims.md": ledger.claims_page(found.claims),
         "published.md": ledger.published_page(book.published(), found.comparisons),
         "machines.md": ledger.machines_page(_machines(found.claims)),
+        "upstream.md": upstream.page(upstream.kept(book.root), "../notebooks/"),
     }
     files |= {f"{figure['name']}.html": figure["html"] for figure in found.figures}
     shutil.rmtree(book.included, ignore_errors=True)

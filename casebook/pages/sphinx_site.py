@@ -13,7 +13,7 @@ from sphinx.config import Config
 from sphinx.errors import ExtensionError
 
 from casebook.errors import BookFailed
-from casebook.pages import address, folding, permanent, resting, scripts
+from casebook.pages import address, folding, permanent, resting, scripts, upstream
 from casebook.pages.contents import Book, read
 
 #: The folder of the diagrams, each of which is drawn once for both themes.
@@ -81,13 +81,17 @@ def follow_address(app: Sphinx, config: Config) -> None:
 
 
 def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
-    """Put what was executed in the place of a notebook, which has no outputs."""
-    path = Path(app.env.doc2path(page))
+    """Put what was executed in the place of a notebook, which has no outputs; and under its title,
+    what has changed upstream since."""
+    path, root = Path(app.env.doc2path(page)), Path(app.srcdir)
     if path.suffix == ".ipynb":
         try:
-            source[0] = nbformat.writes(Book(Path(app.srcdir)).result(path))
+            notebook = Book(root).result(path)
         except BookFailed as error:
             raise ExtensionError(str(error)) from error
+        if said := upstream.turned(upstream.kept(root), path.stem):
+            notebook.cells.insert(1, nbformat.v4.new_markdown_cell(said))
+        source[0] = nbformat.writes(notebook)
 
 
 def name_entries(app: Sphinx, env: Any) -> None:

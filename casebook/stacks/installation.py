@@ -77,7 +77,7 @@ class Place:
     @property
     def log(self) -> Path:
         """The whole output of the installers."""
-        return self.folder.with_name(f"{self.name}.log")
+        return Path(f"{self.folder}.log")
 
     @property
     def python(self) -> Path:

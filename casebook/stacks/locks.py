@@ -7,13 +7,16 @@ resolved again, with the names of some only those (and "book" or "test").
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import tomllib
+from pathlib import Path
 
 from casebook import places
-from casebook.stacks import TABLE, installers
+from casebook.errors import EnvironmentFailed
+from casebook.stacks import TABLE, Stack, installers
 from casebook.stacks.installation import REFUSED_BY_UV
 
 #: For every platform and every Python that "today" may mean, from the oldest on.
@@ -57,6 +60,30 @@ def lock_of(name: str, table: dict) -> str:
         wanted += [pin for pin in held if pin.startswith(("enum34", "ipaddress"))]
     text = _resolve(wanted, "--python-version", "3.7", "--constraints", held=held)
     return text + "".join(f"{pin}\n" for pin in unresolved)
+
+
+def with_release(stack: Stack, package: str, release: str = "", prerelease: bool = False) -> str:
+    """A lock like a stack's of "today", in which one package is the newest that is allowed.
+
+    release: such as "==2.0.7" or ">2,<3"; empty, any. All else stays as it is, as far as that
+    release can live with it. Raises EnvironmentFailed where there is none.
+    """
+    table = tomllib.loads(TABLE.read_text())
+    named = {re.split("[=<>~!]", pin)[0] for pin in table["packages"][stack.lock]} - {package}
+    with tempfile.TemporaryDirectory() as folder:
+        lock = Path(folder, "lock.txt")
+        lock.write_text(stack.lock_file.read_text())  # what is there is kept where it can be
+        options = ["--output-file", str(lock), "--upgrade-package", package]
+        options += ["--prerelease", "allow"] if prerelease else []
+        try:
+            _resolve(
+                [*sorted(named), package + release], *_FOR_TODAY, *options, "--overrides",
+                held=table["overrides"].get(stack.lock, []),
+            )  # fmt: skip
+        except SystemExit as failed:
+            why = " ".join(str(failed).split())
+            raise EnvironmentFailed(f"there is no {package}{release} to install: {why}") from None
+        return lock.read_text()
 
 
 def main(names: list[str]) -> None:

@@ -152,6 +152,8 @@ def _loop(file: Path, report: Report) -> None:
             "Take every book that was asked for, the slow one too.",
         )  # fmt: skip
         ahead = order.index(slow) if slow in order else len(order)
+        # Whoever gathers all answers first, and hands on the slow one last, was held up as well.
+        ahead = min(ahead, outcome.came.get(slow, ahead))
         report.give(
             f"{n} books, the slow one at {place}: nobody waits for it", whole and ahead == n - 1, 2,
             f"{ahead} of {n - 1} were taken before it",

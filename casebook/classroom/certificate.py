@@ -1,0 +1,112 @@
+"""A sheet to print: what the machines of a class measured, side by side, and where they differ."""
+
+from collections import Counter
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from casebook import words
+from casebook.findings import side_by_side
+from casebook.laboratory.decisions import OUTCOMES
+from casebook.laboratory.machines import Machine
+
+#: So many differences are told in words: more do not go onto a sheet.
+TOLD = 6
+#: So many machines are named where they agree in what came out.
+NAMED = 3
+
+_SHEET = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+@page {{ size: A4; margin: 14mm; }}
+body {{ font: 10pt/1.3 Georgia, serif; max-width: 180mm; margin: 0 auto; padding: 0 1em;
+       color: #111; background: #fff; }}
+h1 {{ font-size: 20pt; text-align: center; margin: 0 0 .2em; }}
+h1 + p {{ text-align: center; margin: 0 0 1em; }}
+div {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; width: 100%; font-size: 8.5pt; }}
+th, td {{ text-align: left; vertical-align: top; padding: .1em .5em;
+          border-bottom: 1px solid #bbb; }}
+td.count, th.count {{ text-align: right; }}
+li {{ margin-bottom: .2em; overflow-wrap: anywhere; }}
+.signed {{ margin-top: 2.5em; display: flex; gap: 3em; }}
+.signed span {{ flex: 1; border-top: 1px solid #111; padding-top: .2em; font-size: 8.5pt; }}
+</style>
+<h1>{title}</h1>
+<p>{said}</p>
+<div><table>
+<thead><tr>{heads}</tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table></div>
+<p>{how_many}</p>
+{differences}<p>A finding is a sentence of <em>The curious case of slow HTTPS in Python</em> with a
+condition that can fail. Each was decided on its machine, by what was measured there.</p>
+<p class="signed"><span>Date</span><span>For the class</span></p>
+</html>
+"""
+
+
+def page(machines: Sequence[Machine], title: str) -> str:
+    """The sheet, as a whole page of HTML that loads nothing.
+
+    A row for each machine, with how its findings came out; then the findings that came out
+    differently, at most TOLD of them in words. Texts of the files are escaped: they are strangers'.
+    """
+    heads = [f"<th>{head}</th>" for head in ("machine", "processor", "cores", "Python", "OpenSSL")]
+    heads += [f'<th class="count">{outcome.replace("-", " ")}</th>' for outcome in OUTCOMES]
+    rows = side_by_side.findings(machines)
+    differing = [row for row in rows if row.differs]
+    items = [_difference(row, machines) for row in differing[:TOLD]]
+    if more := len(differing) - len(items):
+        items.append(f"And {more} more: `machine compare` lists them all.")
+    told = "".join(f"<li>{escape(item)}</li>\n" for item in items)
+    return _SHEET.format(
+        title=escape(title),
+        said=escape(_said(machines)),
+        heads="".join(heads),
+        rows="\n".join(map(_row, machines)),
+        how_many=escape(side_by_side.how_many(rows)),
+        differences=f"<ul>\n{told}</ul>\n" if told else "",
+    )
+
+
+def _said(machines: Sequence[Machine]) -> str:
+    """How many machines, and from when to when: "2 machines, 2026-11-02 to 2026-11-23"."""
+    days = [str(each.about.get(name, ""))[:10] for each in machines for name in _DAYS]
+    days = sorted({day for day in days if day})
+    many = f"{len(machines)} machine{'' if len(machines) == 1 else 's'}"
+    return f"{many}, {' to '.join(dict.fromkeys([days[0], days[-1]]))}" if days else many
+
+
+_DAYS = ("measured_from", "measured_to")
+
+
+def _difference(row: side_by_side.Row, machines: Sequence[Machine]) -> str:
+    """On which machines a finding came out how; where they are many, on how many."""
+    said = []
+    for outcome in OUTCOMES:
+        names = [
+            machine.name
+            for machine, found in zip(machines, row.each, strict=True)
+            if found and found.get("outcome") == outcome
+        ]
+        if names:
+            on = words.join(names) if len(names) <= NAMED else f"{len(names)} machines"
+            said.append(f"{outcome.replace('-', ' ')} on {on}")
+    return f"{row.said.rstrip('.')}: {'; '.join(said)}."
+
+
+def _row(machine: Machine) -> str:
+    about: list[Any] = [machine.about.get(name, "?") for name in ("processor", "cores", "python")]
+    openssl = str(machine.about.get("openssl", "?")).removeprefix("OpenSSL ").split()
+    cells = [machine.name, *about, openssl[0] if openssl else "?"]
+    came_out = Counter(found.get("outcome") for found in machine.findings.values())
+    counts = [came_out[outcome] for outcome in OUTCOMES]
+    shown = [f"<td>{escape(str(cell))}</td>" for cell in cells]
+    shown += [f'<td class="count">{count}</td>' for count in counts]
+    return f"<tr>{''.join(shown)}</tr>"

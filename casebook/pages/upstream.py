@@ -1,0 +1,73 @@
+"""What changed upstream: a page of the book, and what a chapter says whose verdict has turned."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+#: What `python -m casebook.upstream --keep` writes: `asked` (the day) and `verdicts`, each with
+#: package, claim, chapter, says, before, true_from, true_to and `answers`: version, still, counts,
+#: turned (casebook/upstream.py).
+KEPT = Path("book", "upstream.json")
+
+Asked = dict[str, Any]
+
+
+def kept(root: Path) -> Asked:
+    """What was asked last; nothing where nobody asked yet."""
+    path = root / KEPT
+    if not path.exists():
+        return {"asked": "", "verdicts": []}
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def page(asked: Asked, chapters: str = "") -> str:
+    """A table in Markdown, a row for each release that was asked. chapters: the folder to which
+    links lead; without one there are none."""
+    if not asked["verdicts"]:
+        return "Nobody has asked yet: `python -m casebook.upstream --keep` does.\n"
+    lines = [
+        f"Asked on {asked['asked']}.",
+        "",
+        "| Package | The book says | True from | To | Asked | Answer |",
+        "|---|---|---|---|---|---|",
+    ]
+    for verdict in asked["verdicts"]:
+        says, from_ = verdict["says"], verdict["true_from"]
+        if chapters:
+            says = f"[{says}]({chapters}{verdict['chapter']}.ipynb#claim-{verdict['claim']})"
+        from_ += f" (not of {verdict['before']})" if verdict["before"] else " or earlier"
+        true_of = [each["version"] for each in verdict["answers"] if each["still"]]
+        to = (true_of or [verdict["true_to"]])[-1]
+        told = f"| {verdict['package']} | {says} | {from_} | {to} |"
+        lines += [f"{told} {each['version']} | {_said(each)} |" for each in verdict["answers"]]
+    return "\n".join(lines) + "\n"
+
+
+def _said(answer: dict[str, Any]) -> str:
+    counts = answer["counts"].replace("|", "/")
+    if answer["still"] is None:
+        return f"could not be asked: {counts}"
+    if answer["still"]:
+        return f"still true: {counts}"
+    return f"**no longer true**, since {answer['turned']}: {counts}"
+
+
+def turned(asked: Asked, chapter: str) -> str:
+    """What a chapter says above everything else: its verdicts that have turned, in a green box.
+    Empty where none has."""
+    lines = []
+    for verdict in asked["verdicts"]:
+        no_longer = [each for each in verdict["answers"] if each["still"] is False]
+        if no_longer and verdict["chapter"] == chapter:
+            first = no_longer[0]
+            lines.append(
+                f"- Since {verdict['package']} {first['turned']} it is no longer true that "
+                f"{verdict['says']} ({first['version']}: {first['counts']})."
+            )
+    if not lines:
+        return ""
+    return "\n".join([
+        "```{admonition} One release later", ":class: tip", *lines, "",
+        f"Asked on {asked['asked']}. This chapter measures the releases that it names; "
+        "[What changed upstream](../book/upstream.md) has the others.", "```",
+    ])  # fmt: skip
