@@ -23,6 +23,7 @@ from pygments.lexers import get_lexer_for_filename
 
 from casebook import places, stacks, words
 from casebook.cases.fetching import clients
+from casebook.charts.figure import Chart
 from casebook.charts.tables import Table
 from casebook.colours import style
 from casebook.errors import MissingInterpreter, UsageError
@@ -111,6 +112,12 @@ def source(
     marked = [at for at, line in enumerate(chosen, 1) if mark and mark in line]
     quoted = _listing(chosen, path.name, caption, marked)
     return replace(quoted, path=shown.as_posix(), first=first, last=last)
+
+
+def printed(text: str, caption: str, name: str) -> Chart:
+    """What a program has printed; other pages may take it up by its name."""
+    listing = _listing(text.splitlines(), "printed.txt", caption)
+    return Chart(name, listing.html, listing.text, caption)
 
 
 def _listing(lines: Sequence[str], name: str, caption: str, marked: Sequence[int] = ()) -> Listing:
