@@ -23,10 +23,10 @@ from pygments.lexers import get_lexer_for_filename
 
 from casebook import places, stacks, words
 from casebook.cases.fetching import clients
-from casebook.charts.figure import Chart
 from casebook.charts.tables import Table
 from casebook.colours import style
 from casebook.errors import MissingInterpreter, UsageError
+from casebook.findings.media import FIGURE
 from casebook.stacks import commands, environments
 from casebook.stacks.environments import Environment
 
@@ -42,6 +42,17 @@ class Listing(Table):
     path: str = ""
     first: int = 0
     last: int = 0
+
+
+@dataclass(frozen=True)
+class Printed(Listing):
+    """What a program printed, with a name by which another page may include it."""
+
+    name: str = ""
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        record = {"name": self.name, "html": self.html, "alt": self.text}
+        return super()._repr_mimebundle_(include, exclude) | {FIGURE: record}
 
 
 def client(name: str, beside: str = "") -> Listing:
@@ -114,10 +125,10 @@ def source(
     return replace(quoted, path=shown.as_posix(), first=first, last=last)
 
 
-def printed(text: str, caption: str, name: str) -> Chart:
+def printed(text: str, caption: str, name: str) -> "Printed":
     """What a program has printed; other pages may take it up by its name."""
     listing = _listing(text.splitlines(), "printed.txt", caption)
-    return Chart(name, listing.html, listing.text, caption)
+    return Printed(listing.html, listing.text, name=name)
 
 
 def _listing(lines: Sequence[str], name: str, caption: str, marked: Sequence[int] = ()) -> Listing:
