@@ -277,7 +277,7 @@ def press_until(tab: Page, key: str, selector: str) -> None:
 
 
 TOGETHER, IN_A_ROW = "0.14 s: all 10 at once.", "1.10 s: one after the other."
-UNTICK = "untick gevent_openssl and untick recv_into."
+UNTICK = "untick gevent_openssl and untick its patch."
 REST = "The rest is yours: try any of them, with 3 requests or with 30."
 #: How the reader is led: keys to a choice, the choice, the key there, what is seen, what is next.
 LED = (
@@ -285,7 +285,7 @@ LED = (
     ("Tab", "scheme", "ArrowRight", TOGETHER, "Now choose https and tick gevent_openssl."),
     ("Tab", "scheme", "ArrowLeft", IN_A_ROW, "Now tick gevent_openssl."),
     ("Tab", "gevent_openssl", "Space", TOGETHER, "Now choose Python 3.7."),
-    ("Tab", "python", "ArrowRight", IN_A_ROW, "Now tick recv_into."),
+    ("Tab", "python", "ArrowRight", IN_A_ROW, "Now tick its patch."),
     ("Tab", "recv_into", "Space", TOGETHER, f"Now choose Python of today, {UNTICK}"),
     ("Tab", "python", "ArrowRight", TOGETHER, f"Now {UNTICK}"),
     ("Tab", "gevent_openssl", "Space", TOGETHER, "Now tick injected by hand."),

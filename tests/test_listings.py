@@ -100,3 +100,11 @@ def test_files_of_ours_and_of_nobody_else():
 def test_what_is_not_there_is_named(asked, said):
     with pytest.raises(UsageError, match=said):
         asked()
+
+
+def test_what_a_program_printed_can_be_taken_up_by_its_name():
+    report = listings.printed("one <two>\n  three", "What it said.", "what-it-said")
+    shown = report._repr_mimebundle_()
+    record = shown["application/vnd.casebook.figure+json"]
+    assert record["name"] == "what-it-said" and "one &lt;two&gt;" in record["html"]
+    assert shown["text/plain"].splitlines()[:2] == ["one <two>", "  three"]

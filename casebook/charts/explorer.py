@@ -24,7 +24,7 @@ _PARTS = {
         *("pyopenssl", "there is no pyOpenSSL for it to work on"),
     ),
     "recv_into": (
-        *("recv_into", "a method that gevent_openssl lacks, added by a patch"),
+        *("its patch", "a few lines that gevent_openssl lacks"),
         *("gevent_openssl", "there is no gevent_openssl to add it to"),
     ),
     "injected": (

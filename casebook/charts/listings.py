@@ -26,6 +26,7 @@ from casebook.cases.fetching import clients
 from casebook.charts.tables import Table
 from casebook.colours import style
 from casebook.errors import MissingInterpreter, UsageError
+from casebook.findings.media import FIGURE
 from casebook.stacks import commands, environments
 from casebook.stacks.environments import Environment
 
@@ -41,6 +42,17 @@ class Listing(Table):
     path: str = ""
     first: int = 0
     last: int = 0
+
+
+@dataclass(frozen=True)
+class Printed(Listing):
+    """What a program printed, with a name by which another page may include it."""
+
+    name: str = ""
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        record = {"name": self.name, "html": self.html, "alt": self.text}
+        return super()._repr_mimebundle_(include, exclude) | {FIGURE: record}
 
 
 def client(name: str, beside: str = "") -> Listing:
@@ -111,6 +123,12 @@ def source(
     marked = [at for at, line in enumerate(chosen, 1) if mark and mark in line]
     quoted = _listing(chosen, path.name, caption, marked)
     return replace(quoted, path=shown.as_posix(), first=first, last=last)
+
+
+def printed(text: str, caption: str, name: str) -> "Printed":
+    """What a program has printed; other pages may take it up by its name."""
+    listing = _listing(text.splitlines(), "printed.txt", caption)
+    return Printed(listing.html, listing.text, name=name)
 
 
 def _listing(lines: Sequence[str], name: str, caption: str, marked: Sequence[int] = ()) -> Listing:

@@ -62,9 +62,10 @@ def code(text: str) -> str:
 
 
 def breakable(text: str) -> str:
-    """Text as HTML in which a page may break paths and dotted names after their separators: else
-    a long one pushes the columns beside it out of a narrow page."""
-    return re.sub(r"(?<=\w)([./_:(])(?=[^\W\d])", r"\1<wbr>", escape(text))
+    """Text as HTML in which a page may break paths and dotted names after their separators, and a
+    long name before its last hump: else it pushes the columns beside it out of a narrow page."""
+    broken = re.sub(r"(?<=\w)([./_:(])(?=[^\W\d])", r"\1<wbr>", escape(text))
+    return re.sub(r"(?<=[A-Za-z]{6})(?=[A-Z][a-z]{4})", "<wbr>", broken)  # PyOpenSSL|Context
 
 
 def plain(html: str) -> str:
