@@ -43,7 +43,7 @@ import tempfile
 import threading
 import types
 import warnings
-from collections import Counter
+from collections import Counter, UserDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, wraps
 from typing import Any, NamedTuple
@@ -223,7 +223,7 @@ def _and_share(method: Any) -> Callable[..., Any]:
             if _installed:
                 _share(own)
         # An adapter that was made before keeps its stock ways, also through proxies.
-        elif getattr(own, "pool_classes_by_scheme", {}).get("https") is _Pool:
+        elif isinstance(getattr(own, "pool_classes_by_scheme", None), _PoolClasses):
             _share(manager)
         return manager
 
@@ -234,14 +234,26 @@ def _and_share(method: Any) -> Callable[..., Any]:
 def _share(manager: Any) -> Any:
     """A pool manager (or a proxy's) whose https connections borrow from now on, if its pools are
     urllib3's own."""
-    pools = getattr(manager, "pool_classes_by_scheme", {})
+    pools = getattr(manager, "pool_classes_by_scheme", None)
+    if pools is None or UNKNOWN or isinstance(pools, _PoolClasses):
+        return manager
+    manager.pool_classes_by_scheme = _PoolClasses(pools)
     found = pools.get("https")
-    if found is _StockPool and not UNKNOWN:
-        manager.pool_classes_by_scheme = dict(pools, https=_Pool)
-    elif found is not _Pool and not UNKNOWN:
+    if found is not _StockPool:
         name = getattr(found, "__name__", None)
         _count(f"own:its pool is {name}, not urllib3's (counted once for each pool manager)")
     return manager
+
+
+class _PoolClasses(UserDict):  # type: ignore[type-arg]
+    """A manager's classes of pools, as they are at each moment: it may share them with others."""
+
+    def __init__(self, stock: Any) -> None:
+        self.data = stock
+
+    def __getitem__(self, scheme: Any) -> Any:
+        found = self.data[scheme]
+        return _Pool if found is _StockPool else found
 
 
 class _Chosen:
@@ -272,11 +284,13 @@ class _Connection(_StockConnection):  # type: ignore[misc]
             _count(f"own:{why}")
             super().connect()
             return
-        self.ssl_context: Any = _Loan(self)
+        loan = _Loan(self)
+        self.ssl_context: Any = loan
         try:
             super().connect()
         finally:
-            self.ssl_context = None
+            if self.ssl_context is loan:
+                self.ssl_context = None
         _warn_of_old_tls(self)
 
 
@@ -284,12 +298,12 @@ def _warn_of_old_tls(connection: Any) -> None:
     """As urllib3 1.26 warns of connections that were given no context, in its own words."""
     version = getattr(connection.sock, "version", str)()
     if (1, 26) <= _release(_versions[1]) < (2,) and version in ("TLSv1", "TLSv1.1"):
-        every = [each for each in _StockConnection.connect.__code__.co_consts if type(each) is str]
-        first = [each.startswith("Negotiating TLSv1") for each in every].index(True)
-        said = every[first]
-        if "%s" not in said:  # Python 3.11 keeps the pieces between the values
-            said = "%s".join(every[first : first + 3])
-        warnings.warn(said % (connection.host, version), DeprecationWarning, stacklevel=3)
+        said = (
+            "Negotiating TLSv1/TLSv1.1 by default is deprecated and will be disabled in urllib3 "
+            f"v2.0.0. Connecting to '{connection.host}' with '{version}' can be enabled by "
+            "explicitly opting-in with 'ssl_version'"
+        )
+        warnings.warn(said, DeprecationWarning, stacklevel=3)
 
 
 for _own, _theirs in ((_Pool, _StockPool), (_Connection, _StockConnection)):
@@ -326,7 +340,8 @@ def _makers() -> list[Any]:
     classes of contexts. Who replaces one of them, for a while or for good, gets other contexts."""
     found = [getattr(owner, name, None) for owner, name, _ in _CODE]
     for owner in (_ssl, *_ssl.SSLContext.__mro__[:-1]):
-        found += [each for name, each in vars(owner).items() if name not in _NO_MATTER]
+        members = list(vars(owner).items())  # at once: other threads may add to them
+        found += [each for name, each in members if name not in _NO_MATTER]
     return [*found, *(each.__code__ for each in found if type(each) is types.FunctionType)]
 
 
@@ -334,6 +349,9 @@ def _stays_stock(connection: Any, loan: _Loan | None = None) -> str:
     """Why a connection makes its own context in urllib3's own way, or nothing."""
     if type(connection) is not _Connection:
         return _NOT_URLLIB3S
+    for _, name, _ in _CODE:
+        if name in vars(connection):
+            return f"its {name} was replaced"
     if connection.ssl_context is not loan:
         return "it was given ssl_context"
     for name in _SETTINGS:
@@ -354,6 +372,8 @@ def _unusual() -> str:
         return "SSLKEYLOGFILE is set"
     if getattr(_ssl, "IS_PYOPENSSL", False):
         return "pyOpenSSL was injected into urllib3"
+    if not isinstance(_ssl.SSLContext, type):
+        return f"{_ssl.__name__}.SSLContext was replaced"
     for owner, name, homes in _CODE:
         found = getattr(owner, name, None)  # not each release has each of them
         # A wrapper may show the attributes of what it wraps, and is no function.
@@ -420,16 +440,19 @@ class _Loan:
     _steps: list[tuple[Any, ...]]
     _context: Any  # in the end: a lent one, whose way is _way, or the connection's own
     _way: _Way | None
+    _doubt: OSError | None  # what ended a load and is no fault of its files, since these loaded now
 
     def __init__(self, connection: Any) -> None:
         # Past __setattr__, since that is one of urllib3's steps.
-        vars(self).update(_connection=connection, _steps=[], _context=None, _way=None)
+        vars(self).update(_connection=connection, _steps=[], _context=None, _way=None, _doubt=None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._step("__setattr__", name, value)
 
-    def load_verify_locations(self, cafile: Any = None, path: Any = None, data: Any = None) -> None:
-        self._step("load_verify_locations", cafile, path, data)
+    def load_verify_locations(
+        self, cafile: Any = None, capath: Any = None, cadata: Any = None
+    ) -> None:
+        self._step("load_verify_locations", cafile, capath, cadata)
 
     def load_cert_chain(self, *args: Any) -> None:
         self._step("load_cert_chain", *args)
@@ -461,6 +484,8 @@ class _Loan:
 
     def _decided(self) -> Any:
         """The context for the handshake, which begins now."""
+        if self._doubt:
+            raise self._doubt
         if self._context is None:
             self._borrow()
         if self._way and self._steps != self._way.steps:
@@ -490,11 +515,12 @@ class _Loan:
         except _OwnContext as own:
             self._make_own(str(own))
         except OSError as error:
-            # Anything else may be somebody's time limit, raised by a signal: the connection ends.
-            if not _is_of_a_file(error):
-                raise
+            if error.errno is None:
+                raise  # it is of no file: the connection ends
             logger.info("a connection does not share, its files cannot be loaded: %s", error)
             self._make_own("its files cannot be loaded")  # urllib3 meets it too, and raises its own
+            if not _is_raised_here(error):
+                vars(self)["_doubt"] = error
 
     def _make_own(self, why: str) -> None:
         """A context of the connection's own, by all steps so far."""
@@ -504,10 +530,14 @@ class _Loan:
             _do(self._context, step)
 
 
-def _is_of_a_file(error: OSError) -> bool:
-    """Whether the system or OpenSSL said this of a file: with a number, and not of time."""
-    of_time = (TimeoutError, InterruptedError, ConnectionError, BlockingIOError)
-    return error.errno is not None and not isinstance(error, of_time)
+def _is_raised_here(error: OSError) -> bool:
+    """Whether the system or OpenSSL said this to this file, and not to a function of somebody
+    else's: that may be a time limit, called by a signal in the middle of a load."""
+    trace: Any = error.__traceback__
+    while trace.tb_next:
+        trace = trace.tb_next
+    its_code = trace.tb_frame.f_globals
+    return its_code is globals() or its_code is vars(tempfile)
 
 
 def _fresh(
@@ -579,6 +609,9 @@ def _lend(way: _Way, makers: list[Any]) -> Any:
     if found:
         return found
     if not slot.lock.acquire(timeout=WAITS_S):
+        with _guard:  # the next need not wait: it may be held by a thread that was ended
+            if _slots.get(way) is slot:
+                del _slots[way]
         raise _OwnContext("another connection takes long to load its files")
     try:
         texts = _read(way)  # as they are after the wait
@@ -630,10 +663,10 @@ def _read(way: _Way) -> list[bytes]:
             raise _OwnContext("it trusts what is no regular file")
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
-            its = os.fstat(file)
-            if not stat.S_ISREG(its.st_mode):
+            if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise _OwnContext("it trusts what is no regular file")
-            found.append(os.pread(file, its.st_size + 1, 0))
+            with open(file, "rb", buffering=0, closefd=False) as opened:
+                found.append(opened.read())
         finally:
             os.close(file)
     return found
@@ -666,8 +699,15 @@ def _memory() -> Callable[[], int] | None:
     if make is None:  # before Python 3.8
         import ctypes
 
-        make = getattr(ctypes.CDLL(None), "memfd_create", None)
-        return make and (lambda: int(make(b"", 1)))  # 1: not for programs that are started
+        make = getattr(ctypes.CDLL(None, use_errno=True), "memfd_create", None)
+
+        def made() -> int:
+            number = int(make(b"", 1))  # 1: not for programs that are started
+            if number < 0:
+                raise OSError(ctypes.get_errno(), "no file in memory can be made")
+            return number
+
+        return make and made
     return lambda: int(make(""))
 
 

@@ -30,8 +30,10 @@ for _ in range(int(children)):
     child = os.fork()
     if child == 0:
         signal.alarm(10)  # one that waits for a lock that nobody holds any more
-        left = shared_context._left_by_parent[-1] if kind == "kept" else {}
-        shared_context._slots = dict(left)
+        if kind == "dropped":
+            shared_context._slots = {}
+        elif shared_context._left_by_parent:
+            shared_context._slots = shared_context._left_by_parent[-1]
         os._exit(0 if ask() else 1)
     answered += os.waitpid(child, 0)[1] == 0
 print(answered)

@@ -2,6 +2,7 @@
 every release of urllib3 that the cure knows; and the cure shares with each of them."""
 
 import itertools
+from functools import cache
 
 import pytest
 from trust_runs import CURE, KNOWN, nightly, with_releases
@@ -43,12 +44,14 @@ def pairwise() -> list[tuple[str, ...]]:
     return found
 
 
+@cache
 def pairs() -> list[tuple[str, str]]:
     """All (requests, urllib3) that the cure knows, the newest requests first."""
     known = itertools.product(reversed(KNOWN.REQUESTS), KNOWN.URLLIB3)
     return [pair for pair in known if KNOWN.known(*pair)]
 
 
+@cache
 def in_each_run() -> set[tuple[str, str]]:
     """The last of each minor release of urllib3, each with another requests if it can be."""
     lasts: dict[str, str] = {}

@@ -4,12 +4,15 @@ cured sessions, with one pair of releases. tests/test_shared_context_attacks.py 
 # ruff: noqa: UP031
 import contextlib
 import ctypes
+import errno
 import json
 import mmap
 import os
+import resource
 import shutil
 import signal
 import ssl
+import sys
 import tempfile
 import threading
 import time
@@ -275,10 +278,10 @@ def a_time_limit_in_the_middle_of_a_load():
     class Limit(Exception):
         pass
 
-    for limit in (Limit, TimeoutError):
+    for limit in (Limit(), TimeoutError("over"), OSError(errno.ETIME, "over")):
 
         def over(*_, limit=limit):
-            raise limit("the time is over")
+            raise limit
 
         def limited(kind, over=over):
             before = signal.signal(signal.SIGALRM, over)
@@ -451,6 +454,177 @@ def a_pipe_with_a_patient_writer():
         assert came == [200], (kind, came)
 
 
+def a_lock_that_a_dead_thread_holds():
+    """It was ended between taking the lock and noting that: others wait once, and not each time."""
+
+    def die():
+        [slot] = shared_context._slots.values()
+        slot.lock.acquire()
+
+    bundle = os.path.join(folder("lock"), "bundle")
+    shutil.copyfile(PATHS["file"], bundle)
+    with Ear(server_context(SERVERS["root"])) as ear:
+        assert ask(session("cured"), ear, verify=bundle)[0] == 200
+        dying = threading.Thread(target=die)
+        dying.start()
+        dying.join()
+        with open(bundle, "a") as file:
+            file.write("\n")  # so that it is loaded again
+        with mock.patch.object(shared_context, "WAITS_S", 0.1):
+            came = [ask(session("cured"), ear, verify=bundle)[0] for _ in range(3)]
+    stats = shared_context.stats()
+    assert came == [200] * 3
+    assert stats["own"] == {"another connection takes long to load its files": 1}
+    assert (stats["shared"], stats["loads"]) == (3, 2)
+
+
+def a_name_that_another_thread_adds_meanwhile():
+    """Such as the register of warnings: a module may get new names at any moment."""
+    over = threading.Event()
+
+    def adding():
+        names, module = ["added_%d" % n for n in range(200)], vars(urllib3.util.ssl_)
+        while not over.is_set():
+            for name in names:
+                module[name] = None
+            for name in names:
+                del module[name]
+
+    thread, interval = threading.Thread(target=adding), sys.getswitchinterval()
+    thread.start()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(3000):
+            shared_context._makers()
+    finally:
+        sys.setswitchinterval(interval)
+        over.set()
+        thread.join()
+
+
+def a_function_in_the_place_of_the_class():
+    """A program that makes its contexts so is called as ever."""
+    kind, made = urllib3.util.ssl_.SSLContext, []
+
+    def making(*args):
+        made.append(args)
+        return kind(*args)
+
+    def asked(kind):
+        made.clear()
+        with mock.patch.object(urllib3.util.ssl_, "SSLContext", making):
+            came = [ask(session(kind), ear, verify=PATHS["file"])[0] for _ in range(2)]
+        return came, len(made)
+
+    with Ear(server_context(SERVERS["root"])) as ear:
+        assert both(asked) == ([200, 200], 2)
+
+
+def a_context_that_arrives_during_the_connection():
+    """It demands TLS 1.3, in this handshake and in the next of the same connection."""
+    finding = urllib3.util.connection.create_connection
+
+    def connected(kind, by_method):
+        strict, came = ssl.create_default_context(cafile=PATHS["file"]), []
+        strict.check_hostname = by_method  # which urllib3 1.26 does not have done for addresses
+        strict.minimum_version = ssl.TLSVersion.TLSv1_3
+        with session(kind) as made:
+            pool = made.adapters["https://"].poolmanager.connection_from_url(
+                "https://127.0.0.1:%d" % ear.port
+            )
+            pool.ca_certs, pool.cert_reqs = PATHS["file"], "CERT_REQUIRED"
+            connection = pool._new_conn()
+            if hasattr(pool, "_prepare_conn"):  # before urllib3 2
+                pool._prepare_conn(connection)
+
+            def arriving(*args, **kwargs):
+                if connection.ssl_context is None or not by_method:
+                    connection.ssl_context = strict
+                return stock(*args, **kwargs)
+
+            if by_method:
+                stock = connection._new_conn
+                connection._new_conn = arriving
+            else:
+                stock = finding
+            first = mock.patch.object(
+                urllib3.util.connection, "create_connection", finding if by_method else arriving
+            )
+            for patched in (first, contextlib.ExitStack()):
+                with patched:
+                    try:
+                        came.append(connection.connect())
+                    except Exception as error:
+                        came.append(type(error).__name__)
+                connection.close()
+        return came
+
+    old = server_context(SERVERS["root"], maximum_version=ssl.TLSVersion.TLSv1_2)
+    with Ear(old) as ear:
+        for by_method in (True, False):
+            came = both(lambda kind, by_method=by_method: connected(kind, by_method))
+            assert None not in came, came
+
+
+def a_process_that_may_write_nothing():
+    """No copy can be made of what is to be loaded; and none where it has no file left."""
+    sizes, numbers = (
+        resource.getrlimit(of) for of in (resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
+    )
+    with Ear(server_context(SERVERS["root"], PATHS["file"])) as ear:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, sizes[1]))
+        try:
+            came = both(
+                lambda kind: ask(session(kind), ear, verify=PATHS["file"], cert=CERTS["alice"])
+            )
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, sizes)
+    assert came[0] == 200 and "its files cannot be loaded" in shared_context.stats()["own"]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, numbers[1]))
+    try:
+        shared_context._in_memory()
+    except OSError as error:
+        assert error.errno == errno.EMFILE
+    else:
+        raise AssertionError("a file was made")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, numbers)
+
+
+def a_class_of_pools_that_arrives_later():
+    """In the table that all of urllib3's managers share."""
+    classes = urllib3.poolmanager.pool_classes_by_scheme
+
+    class Pinning(classes["https"]):
+        def _validate_conn(self, conn):
+            super()._validate_conn(conn)
+            raise ssl.SSLError(1, "refused by policy")
+
+    def later(kind):
+        with session(kind) as made, mock.patch.dict(classes, https=Pinning):
+            return ask(made, ear, verify=PATHS["file"])[0]
+
+    with Ear(server_context(SERVERS["root"])) as ear:
+        assert both(later) == "SSLError"
+
+
+def a_strange_pool_is_counted_once():
+    """Also a proxy's, which is looked up for each request."""
+    classes = urllib3.poolmanager.pool_classes_by_scheme
+
+    class Strange(classes["https"]):
+        pass
+
+    with mock.patch.dict(classes, https=Strange):
+        with Ear(server_context(SERVERS["root"])) as ear, Ear(None, True) as proxy:
+            made = session("cured")
+            made.proxies = {"https": "http://127.0.0.1:%d" % proxy.port}
+            for _ in range(3):
+                assert ask(made, ear, verify=PATHS["file"])[0] == 200
+    [(why, n)] = shared_context.stats()["own"].items()
+    assert "Strange" in why and n == 2, (why, n)  # its manager, and that of the proxy
+
+
 ATTACKS = [
     a_link_that_moves_while_it_is_loaded, a_bundle_that_changes_while_it_is_loaded,
     one_sessions_files_hold_up_nobody_else, an_authority_is_removed_while_the_proxy_takes_its_time,
@@ -460,6 +634,10 @@ ATTACKS = [
     a_policy_that_arrives_later, a_policy_that_was_lifted,
     a_bundle_that_is_written_through_a_mapping, a_thread_with_a_table_of_files_of_its_own,
     a_policy_in_the_adapter, a_pipe_with_a_patient_writer,
+    a_lock_that_a_dead_thread_holds, a_name_that_another_thread_adds_meanwhile,
+    a_function_in_the_place_of_the_class, a_context_that_arrives_during_the_connection,
+    a_process_that_may_write_nothing, a_class_of_pools_that_arrives_later,
+    a_strange_pool_is_counted_once,
 ]  # fmt: skip
 
 

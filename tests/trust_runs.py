@@ -48,6 +48,8 @@ def with_releases(of_requests: str, of_urllib3: str, script: str, cure: Path, **
     stack = "stage-2-py37" if of_urllib3 < "1.26" else "stage-2-injected-today"
     python = here.environment(stack).python
     chosen = {"requests": of_requests, "urllib3": of_urllib3}
+    if of_requests < "2.26":
+        chosen["chardet"] = "4.0.0"  # which newer ones do without
     path = os.pathsep.join(installed(*each, python) for each in chosen.items())
     told, variables = json.dumps(asked), {"PYTHONPATH": path}
     done = here.python_in(stack, HERE / script, cure, input=told, variables=variables, timeout=900)

@@ -92,6 +92,8 @@ class World:
                         return outcome(made, url, **options)
 
                 came = {"alone": alone, "threads": in_threads, "child": in_child}[how](once)
+        if cert:  # a server refuses a stranger's with an alert, which races its close
+            came = [each if each[0] == 200 else "refused" for each in came]
         # In threads, who comes first is chance.
         heard = sorted(json.dumps(each) for ear in (there, proxy) for each in ear.heard)
         text = json.dumps([came, heard])
