@@ -12,12 +12,16 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ExtensionError
 
+from casebook.charts import card
 from casebook.errors import BookFailed
 from casebook.pages import address, folding, permanent, resting, scripts
 from casebook.pages.contents import Book, read
 
 #: The folder of the diagrams, each of which is drawn once for both themes.
 DIAGRAMS = "book/_static/diagrams"
+
+#: The picture of the social card, within the site.
+CARD = "_static/card.png"
 
 #: What the axe checker finds in pages as the theme and docutils write them, and its cure.
 MENDS = (
@@ -78,6 +82,14 @@ def follow_address(app: Sphinx, config: Config) -> None:
         app.tags.add("published")
         config.html_baseurl = config.ogp_site_url = site
         config.ogp_site_name = config.html_title
+        # One picture for all pages, in the place of one each with nothing but words.
+        config.ogp_image = f"{site}{CARD}"
+        config.ogp_image_alt = card.drawn(config.html_title).alt
+        config.ogp_custom_meta_tags = [
+            f'<meta property="og:image:width" content="{card.WIDTH}">',
+            f'<meta property="og:image:height" content="{card.HEIGHT}">',
+            '<meta name="twitter:card" content="summary_large_image">',
+        ]
 
 
 def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
@@ -123,6 +135,12 @@ def write_scripts(app: Sphinx, exception: Exception | None) -> None:
             file.write_text(scripts.script_of(read(path), path), encoding="utf-8")
 
 
+def draw_card(app: Sphinx, exception: Exception | None) -> None:
+    """Draw what is shown where a link to the published book is shared."""
+    if exception is None and app.config.html_baseurl:
+        card.write(Path(app.outdir, CARD), app.config.html_title)
+
+
 def lead_on(app: Sphinx, exception: Exception | None) -> None:
     """Let addresses that were published lead to what has moved since."""
     if exception is None:
@@ -160,6 +178,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-resolved", put_diagrams_in)
     app.connect("html-page-context", offer_script, priority=900)  # when the theme has its buttons
     app.connect("build-finished", write_scripts)
+    app.connect("build-finished", draw_card)
     app.connect("build-finished", lead_on)
     app.connect("build-finished", mend_pages)
     folding.setup(app)
