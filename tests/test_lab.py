@@ -1,0 +1,162 @@
+"""What `make lab` opens, in a real browser: a chapter as a reader expects it, what cells say."""
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+from here import eventually, run
+from playwright.sync_api import Browser, Page, expect
+
+from casebook import places
+from casebook.laboratory import beside
+from casebook.pages.contents import read
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+#: Nothing here is about speed: a machine may be busy.
+WITHIN_MS = 240_000
+#: A notebook of the test's own, on a machine that has no Python 2.7 and measures elsewhere.
+CELLS = (
+    """from pathlib import Path
+from casebook import analysis, charts, measure, observe, places, tables
+from casebook.laboratory import measurements
+from casebook.stacks import interpreters
+found = interpreters.find
+interpreters.find = lambda version: None if version == "2.7" else found(version)
+tables.show(analysis.summary(measure("stage-1-py27", n=3, repeats=1)), "Three pages")""",
+    """charts.turns({"one": observe("stage-1-today", "turns", n=3, delay_s=0.1)}, name="whose")""",
+    """places.LOCAL = Path("elsewhere")
+done = measurements.new(lambda: {"it": "is measured"})
+print("it", done["it"])""",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a reader has: JupyterLab saves what it opens, so not in this checkout itself."""
+    folder = tmp_path_factory.mktemp("lab")
+    for name in ("notebooks", "book"):
+        shutil.copytree(places.ROOT / name, folder / name)
+    shutil.copy(places.ROOT / "start.ipynb", folder)
+    own = read(folder / "start.ipynb")
+    own.cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+    nbformat.write(own, folder / "own.ipynb")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def opened(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address that `make lab` has a browser open; its server is gone afterwards."""
+    own, said = tmp_path_factory.mktemp("jupyter"), folder / "opened"
+    command = shlex.split(run("make", "--dry-run", "lab").stdout.splitlines()[-1])
+    assert command[:3] == [".venv/bin/python", "-m", "jupyterlab"]
+    command[0] = sys.executable
+    show = f'{shlex.quote(sys.executable)} -c \'import sys; open({str(said)!r}, "w")'
+    show += ".write(sys.argv[1])' %s"
+    command += ["--port=0", "--port-retries=0", f"--ServerApp.browser={show}"]
+    command += ["--LabApp.expose_app_in_browser=True"]
+    command += ["--allow-root"] * (os.geteuid() == 0)
+    names = ("CASEBOOK_REQUIRE", "CASEBOOK_BUILD", "CASEBOOK_MODE")
+    environ = {name: value for name, value in os.environ.items() if name not in names}
+    environ |= {"JUPYTER_CONFIG_DIR": f"{own}/config", "JUPYTER_DATA_DIR": f"{own}/data",
+                "JUPYTER_RUNTIME_DIR": f"{own}/run", "IPYTHONDIR": f"{own}/ipython",
+                "PYTHONPATH": str(places.ROOT)}  # fmt: skip
+    with open(own / "log", "w") as log:
+        lab = psutil.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
+    try:
+        assert eventually(lambda: said.exists() or not lab.is_running(), seconds=240)
+        assert eventually(lambda: said.exists() and said.read_text(), seconds=60)
+        page = Path(re.sub("^file://", "", said.read_text())).read_text()
+        found = re.search(r'href="(http[^"]+)"', page)
+        assert found, page
+        yield found[1]
+    finally:
+        left = [lab, *lab.children(recursive=True)]
+        for end in (psutil.Process.terminate, psutil.Process.kill):
+            for process in left:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    end(process)
+            _, left = psutil.wait_procs(left, timeout=20)
+        assert not left
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Page]:
+    with browser.new_page(viewport={"width": 1400, "height": 2400}) as page:
+        page.set_default_timeout(WITHIN_MS)
+        expect.set_options(timeout=WITHIN_MS)
+        yield page
+    expect.set_options(timeout=5000)
+
+
+def go(tab: Page, opened: str, name: str) -> None:
+    """Open a notebook in a new workspace."""
+    start, _, token = opened.partition("?")
+    tab.goto(f"{start.partition('/lab/')[0]}/lab/tree/{name}?{token}&reset")
+    expect(tab.get_by_role("tab", name=Path(name).name)).to_be_visible()
+    expect(tab.locator(".jp-Notebook .jp-Cell").first).to_be_visible()
+
+
+def test_it_opens_the_page_to_start_from(opened: str, tab: Page) -> None:
+    assert "/lab/tree/start.ipynb?token=" in opened
+    tab.goto(opened)
+    expect(tab.get_by_role("heading", name="Start here")).to_be_visible()
+    expect(tab.get_by_role("link", name="chapter 4")).to_be_visible()
+
+
+def test_a_chapter_opens_as_a_reader_expects(opened: str, tab: Page) -> None:
+    go(tab, opened, "notebooks/04_five_stages.ipynb")
+    diagram = tab.get_by_role("img", name="The layers of an HTTPS request")
+    expect(diagram).to_be_visible()
+    tab.wait_for_function("image => image.naturalWidth > 0", arg=diagram.element_handle())
+    expect(tab.get_by_role("link", name="the talk").first).to_be_visible()
+    expect(tab.get_by_role("link", name="stages").first).to_be_visible()
+    guess = tab.locator("aside", has_text="Guess first")
+    expect(guess).to_contain_text("Which one would you remove first?")
+    # What is no mechanism is folded, and a reader can open it.
+    folded = tab.locator(".jp-CodeCell .jp-Placeholder").first
+    expect(folded).to_contain_text("import select")
+    assert not tab.get_by_text("import threading").count()
+    folded.locator(".jp-MoreHorizIcon, button, .jp-Placeholder-content").first.click()
+    expect(tab.get_by_text("import threading")).to_be_visible()
+    # Nothing of the markup is left to be read.
+    text = tab.locator(".jp-Notebook").inner_text()
+    assert "```" not in text.partition("grequests alone")[0] and "{cite" not in text
+
+
+def test_cells_say_what_they_fall_back_to_and_wait_for(
+    opened: str, tab: Page, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "LOCAL", folder / "elsewhere")
+    go(tab, opened, "own.ipynb")
+    cells = tab.locator(".jp-CodeCell")
+    with beside.nothing():
+        tab.evaluate("jupyterapp.serviceManager.ready")
+        expect(tab.locator(".jp-Notebook-ExecutionIndicator")).to_have_attribute(
+            "data-status", "idle"
+        )
+        tab.evaluate("jupyterapp.commands.execute('runmenu:run-all')")
+        # In one line, above what was recorded.
+        said = cells.nth(0).locator("[data-mime-type*=stderr]")
+        expect(said).to_contain_text("A recorded run stands in.")
+        assert len([line for line in said.inner_text().splitlines() if line.strip()]) == 1
+        expect(cells.nth(0).locator("figcaption")).to_contain_text("not measured now")
+        # The interactive picture does what its buttons say.
+        picture = cells.nth(1).locator("figure")
+        expect(picture).to_be_visible()
+        says = picture.locator(".tn-says")
+        before = says.inner_text()
+        picture.get_by_role("button", name="One turn on").click()
+        expect(says).not_to_have_text(before)
+        waits = cells.nth(2).locator(".jp-OutputArea")
+        expect(waits).to_contain_text("waiting: something else is being measured here")
+        assert "it is measured" not in waits.inner_text()
+    expect(cells.nth(2).locator(".jp-OutputArea")).to_contain_text("it is measured")
