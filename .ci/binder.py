@@ -11,6 +11,7 @@ badge: how long it took to start, and how the notebook's findings came out. Leav
 did not start, did not end, or a finding came out otherwise; the badge says so then.
 """
 
+import contextlib
 import html
 import json
 import os
@@ -176,7 +177,8 @@ def launch(repository: str, notebook: str, badge: Path, hub: str = HUB) -> str:
         try:
             said = f"{started}, {ran(session, notebook)}"
         finally:
-            session.ask("POST", "api/shutdown")
+            with contextlib.suppress(OSError, ValueError):  # it ends, perhaps before it answers
+                session.ask("POST", "api/shutdown")
     except (Failed, OSError) as error:
         badge.write_text(drawn("does not work"), encoding="utf-8")
         raise Failed(str(error)) from None

@@ -287,7 +287,7 @@ def unpublished(tmp_path_factory) -> Path:
     config = root / "_config.yml"
     config.write_text(config.read_text().replace(address.of_repository() or '""', '""'))
     with (root / "book" / "preface.md").open("a") as preface:
-        preface.write("\n:::{only} published\nClick the rocket.\n:::\n")
+        preface.write("\n:::{only} published\nClick the rocket, or take {{ start }}.\n:::\n")
     build(root)
     return root
 
@@ -308,9 +308,11 @@ def test_pages_say_where_they_are_published(unpublished: Path, tmp_path: Path) -
     build(root)
     site = root / "_build" / "html"
     assert publishing.problems(site, PUBLISHED) == []
-    assert "Click the rocket." in (site / "book" / "preface.html").read_text()
+    preface = (site / "book" / "preface.html").read_text()
+    start = "https://mybinder.org/v2/gh/owner/book/release?urlpath=lab/tree/start.ipynb"
+    assert "Click the rocket, or take" in preface and f'href="{start}"' in preface
     chapter = (site / "notebooks" / "one.html").read_text()
-    assert "https://mybinder.org/v2/gh/owner/book/main?urlpath=lab/tree/notebooks/one" in chapter
+    assert "https://mybinder.org/v2/gh/owner/book/release?urlpath=lab/tree/notebooks/one" in chapter
     # One picture stands for all of them, large.
     drawn = f'<meta property="og:image" content="{PUBLISHED}_static/card.png"'
     assert drawn in chapter and 'content="summary_large_image"' in chapter

@@ -74,10 +74,13 @@ def leave_out_thebe(app: Sphinx) -> None:
 
 def follow_address(app: Sphinx, config: Config) -> None:
     """Have the pages say where they are published; where that is nowhere, leave out the buttons
-    that need a place. Pages ask for it by `{only} published`."""
+    that need a place. Pages ask for it by `{only} published`, and by `{{ start }}` for a link to
+    Binder's page to start from."""
     root = Path(app.srcdir)
     if not address.of_repository(root):
         config.html_theme_options.pop("launch_buttons", None)
+    start = f"[a page to start from]({found})" if (found := address.of_start(root)) else ""
+    config.myst_substitutions = {**config.myst_substitutions, "start": start}
     if site := address.of_site(root):
         app.tags.add("published")
         config.html_baseurl = config.ogp_site_url = site
