@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import nbformat
 import psutil
@@ -45,7 +46,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("lab")
     for name in ("notebooks", "book"):
         shutil.copytree(places.ROOT / name, folder / name)
-    shutil.copy(places.ROOT / "start.ipynb", folder)
+    for name in ("start.ipynb", "jupyter_server_config.py"):
+        shutil.copy(places.ROOT / name, folder)
     own = read(folder / "start.ipynb")
     own.cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
     nbformat.write(own, folder / "own.ipynb")
@@ -59,9 +61,10 @@ def opened(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     command = shlex.split(run("make", "--dry-run", "lab").stdout.splitlines()[-1])
     assert command[:3] == [".venv/bin/python", "-m", "jupyterlab"]
     command[0] = sys.executable
-    show = f'{shlex.quote(sys.executable)} -c \'import sys; open({str(said)!r}, "w")'
-    show += ".write(sys.argv[1])' %s"
-    command += ["--port=0", "--port-retries=0", f"--ServerApp.browser={show}"]
+    show = own / "browser"  # which only says what it was to open
+    show.write_text(f"#!/bin/sh\necho \"$1\" > '{said}'\n")
+    show.chmod(0o755)
+    command += ["--port=0", f"--ServerApp.browser={show} %s"]
     command += ["--LabApp.expose_app_in_browser=True"]
     command += ["--allow-root"] * (os.geteuid() == 0)
     names = ("CASEBOOK_REQUIRE", "CASEBOOK_BUILD", "CASEBOOK_MODE")
@@ -72,9 +75,9 @@ def opened(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     with open(own / "log", "w") as log:
         lab = psutil.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
     try:
-        assert eventually(lambda: said.exists() or not lab.is_running(), seconds=240)
+        assert eventually(lambda: said.exists() or lab.poll() is not None, seconds=240)
         assert eventually(lambda: said.exists() and said.read_text(), seconds=60)
-        page = Path(re.sub("^file://", "", said.read_text())).read_text()
+        page = Path(said.read_text().strip().removeprefix("file://")).read_text()
         found = re.search(r'href="(http[^"]+)"', page)
         assert found, page
         yield found[1]
@@ -105,11 +108,34 @@ def go(tab: Page, opened: str, name: str) -> None:
     expect(tab.locator(".jp-Notebook .jp-Cell").first).to_be_visible()
 
 
-def test_it_opens_the_page_to_start_from(opened: str, tab: Page) -> None:
+def test_it_opens_the_page_to_start_from_and_asks_nobody_outside(opened: str, tab: Page) -> None:
+    """So it does where nobody says what to open, as on Binder."""
     assert "/lab/tree/start.ipynb?token=" in opened
-    tab.goto(opened)
+    asked: set[str] = set()
+    tab.on("request", lambda request: asked.add(urlsplit(request.url).netloc))
+    start, _, token = opened.partition("?")
+    tab.goto(f"{start.partition('/lab/')[0]}/?{token}")
     expect(tab.get_by_role("heading", name="Start here")).to_be_visible()
     expect(tab.get_by_role("link", name="chapter 4")).to_be_visible()
+    assert asked == {urlsplit(opened).netloc}
+
+
+def test_a_notebook_that_is_only_opened_is_saved_as_it_was(
+    opened: str, tab: Page, folder: Path
+) -> None:
+    """JupyterLab saves it by itself when it knows the kernel: git shows no change then."""
+    go(tab, opened, "start.ipynb")
+    idle(tab)
+    before = (folder / "start.ipynb").stat().st_mtime_ns
+    tab.evaluate("jupyterapp.commands.execute('docmanager:save')")
+    assert eventually(lambda: (folder / "start.ipynb").stat().st_mtime_ns != before, seconds=240)
+    assert (folder / "start.ipynb").read_bytes() == (places.ROOT / "start.ipynb").read_bytes()
+
+
+def idle(tab: Page) -> None:
+    """Wait until the notebook's kernel is there, and does nothing."""
+    indicator = tab.locator(".jp-Notebook-ExecutionIndicator").first
+    expect(indicator).to_have_attribute("data-status", "idle")
 
 
 def test_a_chapter_opens_as_a_reader_expects(opened: str, tab: Page) -> None:
@@ -139,10 +165,7 @@ def test_cells_say_what_they_fall_back_to_and_wait_for(
     go(tab, opened, "own.ipynb")
     cells = tab.locator(".jp-CodeCell")
     with beside.nothing():
-        tab.evaluate("jupyterapp.serviceManager.ready")
-        expect(tab.locator(".jp-Notebook-ExecutionIndicator")).to_have_attribute(
-            "data-status", "idle"
-        )
+        idle(tab)
         tab.evaluate("jupyterapp.commands.execute('runmenu:run-all')")
         # In one line, above what was recorded.
         said = cells.nth(0).locator("[data-mime-type*=stderr]")
