@@ -52,7 +52,7 @@ test-again: $(TESTS)
 	@$(PYTEST) -n 0 -m "" --last-failed --last-failed-no-failures none $(ARGS)
 
 lab: $(BOOK)
-	@$(BIN)/python -m jupyterlab --notebook-dir=. notebooks/01_one_at_a_time.ipynb $(ARGS)
+	@$(BIN)/python -m jupyterlab --notebook-dir=. start.ipynb $(ARGS)
 
 pythons: $(BOOK)
 	@$(BIN)/python -m casebook stacks --get

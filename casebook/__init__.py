@@ -10,6 +10,7 @@ claim                        a finding, its value and its condition
 ratio, level, window         what a finding on a clock asks
 Question                     several such questions as one
 published, compare           what the sources printed, and how ours compares with it
+chapters                     what each chapter takes, and what of it this machine can measure
 charts, tables, words        runs as pictures, as tables, and how things are named in both
 steps                        what is done to a stack before it fetches
 stacks, server               what can be measured and where it runs; who answers it
@@ -22,6 +23,7 @@ __getattr__, __dir__ = face.of(
     dict.fromkeys(("measure", "observe", "recorded"), "casebook.cases.fetching.measure")
     | dict.fromkeys(("ratio", "level", "window", "Question"), "casebook.laboratory.decisions")
     | dict.fromkeys(("analysis", "modes", "server", "trust", "turns"), "casebook.cases.fetching.")
+    | {"chapters": "casebook.pages.start"}
     | {"claim": "casebook.findings.claims", "compare": "casebook.findings.published"}
     | {"published": "casebook.findings.", "steps": "casebook.cases.fetching.probes."}
     | dict.fromkeys(("listings", "tables"), "casebook.charts.")

@@ -1,4 +1,5 @@
-"""A home that cannot be written, no git, a full disk: each ends in a measurement or in a sentence.
+"""A home that cannot be written, no git, a full disk, no packages: each ends in a measurement, in a
+recorded one that says so, or in a sentence.
 
 (A proxy that breaks TLS with an authority of its own is in tests/test_installers.py, a machine with
 nothing but Python and make in .ci/bare.)
@@ -6,11 +7,19 @@ nothing but Python and make in .ci/bare.)
 
 import os
 import shutil
+import socket
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from here import environment, run
+
+from casebook import listings, measure, places, stacks
+from casebook.errors import EnvironmentFailed
+from casebook.laboratory import experiment
+from casebook.stacks import environments, installation
 
 #: A command of casebook, with its own folder for what it makes.
 CASEBOOK = """
@@ -75,3 +84,110 @@ sys.exit(cli.main(["machine", "save", sys.argv[1]]))
     assert done.returncode == 1
     [line] = done.stderr.splitlines()
     assert line.startswith("casebook: No space left on device") and "make room" in line
+
+
+# No packages: a lock names an index at a port that nobody listens to
+
+
+@pytest.fixture
+def without_packages(tmp_path: Path, monkeypatch) -> Iterator[Path]:
+    """Two stacks whose packages cannot be had. The folder of environments, which is empty."""
+    monkeypatch.setattr(places, "ENVIRONMENTS", tmp_path / "envs")
+    monkeypatch.setattr(places, "ENV", tmp_path / "env")
+    monkeypatch.setattr(experiment, "_said", set())
+    for name in ("CASEBOOK_REQUIRE", "CASEBOOK_BUILD"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    shutil.copytree(stacks.TABLE.parent, places.ENV)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and does not listen
+        index = f"--index-url http://127.0.0.1:{closed.getsockname()[1]}/simple\n"
+        for lock in ("stage-1-today", "stage-2-today"):
+            file = places.ENV / "locks" / f"{lock}.txt"
+            file.write_text(index + file.read_text())
+        yield tmp_path / "envs"
+
+
+def last_try(folder: Path) -> int:
+    """When stage-1-today was tried last, ns: the installer's log begins anew each time."""
+    [log] = folder.glob("stage-1-today*.log")
+    return log.stat().st_mtime_ns
+
+
+def test_a_cell_shows_what_was_recorded_and_says_so_in_one_line(
+    without_packages: Path, capsys
+) -> None:
+    def cell() -> list[str]:
+        frame = measure("stage-1-today", n=3, repeats=1)
+        assert set(frame["source"]) == {"reference"} and len(frame)
+        return [line for line in capsys.readouterr().err.splitlines() if "stands in" in line]
+
+    [line] = cell()
+    assert line.startswith("the environment of stage-1-today could not be made (exit code")
+    assert "a recorded run stands in" in line and "stacks --make" in line
+    first = last_try(without_packages)
+    assert cell() == []  # said once, and not tried again in each cell
+    shown = listings.source("stage-1-today", "requests.sessions", "Session.send").text
+    assert shown.startswith("Not shown here") and str(without_packages) not in shown
+    assert last_try(without_packages) == first
+
+
+def test_what_is_not_recorded_is_an_error_that_says_why(without_packages: Path) -> None:
+    with pytest.raises(EnvironmentFailed, match="Connection refused"):
+        measure("stage-1-today", n=3, repeats=1, trust="off-hidden", client="requests")
+
+
+def test_it_is_tried_again_after_a_while_on_request_and_by_another_process(
+    without_packages: Path, monkeypatch
+) -> None:
+    stack = stacks.get("stage-1-today")
+
+    def tried(again: bool = False) -> bool:
+        before = last_try(without_packages)
+        time.sleep(0.01)
+        with pytest.raises(EnvironmentFailed):
+            environments.ensure(stack, again=again)
+        return last_try(without_packages) != before
+
+    with pytest.raises(EnvironmentFailed):
+        environments.ensure(stack)
+    assert not tried() and tried(again=True)
+    monkeypatch.setattr(installation, "AGAIN_AFTER_S", 0.0)
+    assert tried()
+    monkeypatch.setenv("CASEBOOK_BUILD", "1")  # its beginning has tried
+    assert not tried()
+    monkeypatch.delenv("CASEBOOK_BUILD")
+    monkeypatch.setattr(installation, "AGAIN_AFTER_S", 60.0)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert tried()
+
+
+def test_what_is_mended_is_measured(without_packages: Path) -> None:
+    """And a page that showed what was recorded is made again: its stamp is another one."""
+    from casebook.pages import staleness
+
+    stack = stacks.get("stage-1-today")
+    assert not experiment.can_run(stack)
+    before = staleness._of_stack(stack)
+    file = stack.lock_file
+    file.write_text(file.read_text().partition("\n")[2])
+    assert experiment.can_run(stack)
+    assert set(measure("stage-1-today", n=3, repeats=1)["source"]) == {"live"}
+    assert before == "" and staleness._of_stack(stack)
+
+
+def test_whoever_accepts_no_fallback_gets_none(without_packages: Path, monkeypatch) -> None:
+    monkeypatch.setenv("CASEBOOK_REQUIRE", "chromium")
+    with pytest.raises(EnvironmentFailed):
+        measure("stage-1-today", n=3, repeats=1)
+
+
+def test_those_that_cannot_be_made_are_named_and_the_others_are_made(
+    without_packages: Path,
+) -> None:
+    wanted = [stacks.get(f"stage-{i}-today") for i in (1, 2)] + [stacks.get("stage-0")]
+    with pytest.raises(EnvironmentFailed) as error:
+        environments.ensure_all(wanted, lambda line: None)
+    said = str(error.value)
+    assert "Connection refused" in said and "1 more, whose logs are" in said
+    assert all(f"the environment of stage-{i}-today could not be made" in said for i in (1, 2))

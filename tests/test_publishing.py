@@ -15,6 +15,8 @@ from PIL import Image
 from test_book import write, write_model
 
 from casebook import places
+from casebook.cases.fetching import explorer
+from casebook.charts import card
 from casebook.errors import BookFailed
 from casebook.pages import address, build, contents, permanent, publishing, scripts
 
@@ -285,7 +287,7 @@ def unpublished(tmp_path_factory) -> Path:
     config = root / "_config.yml"
     config.write_text(config.read_text().replace(address.of_repository() or '""', '""'))
     with (root / "book" / "preface.md").open("a") as preface:
-        preface.write("\n:::{only} published\nClick the rocket.\n:::\n")
+        preface.write("\n:::{only} published\nClick the rocket, or take {{ start }}.\n:::\n")
     build(root)
     return root
 
@@ -306,12 +308,40 @@ def test_pages_say_where_they_are_published(unpublished: Path, tmp_path: Path) -
     build(root)
     site = root / "_build" / "html"
     assert publishing.problems(site, PUBLISHED) == []
-    assert "Click the rocket." in (site / "book" / "preface.html").read_text()
+    preface = (site / "book" / "preface.html").read_text()
+    start = "https://mybinder.org/v2/gh/owner/book/release?urlpath=lab/tree/start.ipynb"
+    assert "Click the rocket, or take" in preface and f'href="{start}"' in preface
     chapter = (site / "notebooks" / "one.html").read_text()
-    assert "https://mybinder.org/v2/gh/owner/book/main?urlpath=lab/tree/notebooks/one" in chapter
+    assert "https://mybinder.org/v2/gh/owner/book/release?urlpath=lab/tree/notebooks/one" in chapter
+    # One picture stands for all of them, large.
+    drawn = f'<meta property="og:image" content="{PUBLISHED}_static/card.png"'
+    assert drawn in chapter and 'content="summary_large_image"' in chapter
+    with Image.open(site / "_static" / "card.png") as picture:
+        assert picture.size == (card.WIDTH, card.HEIGHT)
     # And under another address, nothing of it is right.
     found = publishing.problems(site, "https://owner.github.io/other/")
     assert any("its canonical address is" in line for line in found)
+
+
+def test_the_card_shows_what_was_recorded_and_is_the_same_each_time(tmp_path: Path) -> None:
+    drawn = card.drawn("A book")
+    known = {each.combination.parts: each for each in explorer.recorded()
+             if (each.combination.python, each.scheme, each.n) == ("2.7", "https", 10)}  # fmt: skip
+    shown = [known[parts] for parts in ((), ("pyopenssl",))]
+    assert [each.verdict for each in shown] == ["concurrent", "serial"]
+    for axes, each in zip(drawn.figure.axes, shown, strict=True):
+        ends = [bar.get_x() + bar.get_width() for bar in axes.patches]
+        assert ends == pytest.approx(list(each.frame.groupby("page")["end_s"].max()))
+        assert f"{each.wall_s:.2f} s" in drawn.alt
+    # All its words have room.
+    edge = drawn.figure.bbox
+    for text in drawn.figure.texts:
+        box = text.get_window_extent()
+        assert box.x0 >= edge.x0 and box.x1 <= edge.x1, text.get_text()
+    one, two = tmp_path / "one.png", tmp_path / "two.png"
+    card.write(one, "A book")
+    card.write(two, "A book")
+    assert one.read_bytes() == two.read_bytes()
 
 
 def test_the_archive_opens_from_a_folder_without_a_network(

@@ -58,15 +58,24 @@ def test_the_list_has_no_action_that_nobody_uses() -> None:
     assert used == set(KNOWN)
 
 
-def test_only_the_job_that_deploys_may_write() -> None:
+#: What a job may do beside reading the repository: deploy the pages, push Binder's image, move a
+#: tag, push the badge.
+MAY = {
+    ("publish", "deploy"): {"pages": "write", "id-token": "write"},
+    ("binder", "image"): {"contents": "read", "packages": "write"},
+    ("binder", "release"): {"contents": "write"},
+    ("binder", "launch"): {"contents": "write"},
+}
+
+
+def test_each_job_may_write_what_it_has_to_and_no_more() -> None:
+    found = {}
     for file in WORKFLOWS:
         told = yaml.safe_load(file.read_text())
         assert told["permissions"] in ({}, {"contents": "read"})
         for name, job in told["jobs"].items():
-            wanted = {"pages": "write", "id-token": "write"}
-            deploys = any("deploy-pages" in step.get("uses", "") for step in job["steps"])
-            its = job.get("permissions", told["permissions"])
-            assert its == wanted if deploys else its == {"contents": "read"}, (file.name, name)
+            found[file.stem, name] = job.get("permissions", told["permissions"])
+    assert found == {each: {"contents": "read"} for each in found} | MAY
 
 
 def test_each_command_of_make_is_a_target() -> None:

@@ -25,7 +25,7 @@ from casebook import places, stacks, words
 from casebook.cases.fetching import clients
 from casebook.charts.tables import Table
 from casebook.colours import style
-from casebook.errors import MissingInterpreter, UsageError
+from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
 from casebook.findings.media import FIGURE
 from casebook.stacks import commands, environments
 from casebook.stacks.environments import Environment
@@ -98,14 +98,15 @@ def source(
 
     name: such as `wait_for_socket` or `WrappedSocket.recv`; "": the module itself. lines: only
     these, 1 is the first line of the definition, decorators included. mark: lines that hold this
-    text are marked. Where the stack's Python is missing, the listing says so. Raises UsageError
+    text are marked. Where the stack's Python is missing, or its environment cannot be made, the
+    listing says so. Raises UsageError
     where there is no such module, it has no such name, or there are more than LONGEST lines.
     """
     try:
         environment = environments.ensure(stacks.get(stack))
-    except MissingInterpreter as missing:
-        whole = f"{module}.{name}".rstrip(".")
-        return _listing([], "none.py", f"Not shown here, {whole}: {missing}")
+    except (MissingInterpreter, EnvironmentFailed) as missing:
+        whole, why = f"{module}.{name}".rstrip("."), str(missing).partition("\n")[0].rstrip(":.")
+        return _listing([], "none.py", f"Not shown here, {whole}: {why}.")
     folder, path = _file_of(environment, module)
     shown = path.relative_to(folder)
     code = path.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -22,7 +22,7 @@ from casebook.charts import listings
 from casebook.charts.figure import Chart, slug
 from casebook.charts.origins import origin_of
 from casebook.colours import style
-from casebook.errors import MissingInterpreter
+from casebook.errors import EnvironmentFailed, MissingInterpreter
 from casebook.stacks import environments
 
 #: Shorter turns are no steps: they last as long as a look at the clock.
@@ -227,7 +227,7 @@ def _code(seen: Observation, turns: pd.DataFrame) -> list[list[str]]:
     What is kept of a run is file and line alone.
     """
     read: dict[str, tuple[list[str], str]] = {}
-    with contextlib.suppress(MissingInterpreter):
+    with contextlib.suppress(MissingInterpreter, EnvironmentFailed):
         environment = environments.ensure(stacks.get(seen.stack))
         read = listings.files_of(environment, sorted({*turns["file"]} - {""}))
     found = []

@@ -10,6 +10,7 @@ to standard output; it runs with the Python and the packages of a stack. The ans
 What follows from it, `figures` says, each time that it is read.
 """
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -19,7 +20,7 @@ from typing import Any
 import pandas as pd
 
 from casebook import stacks
-from casebook.errors import MissingInterpreter
+from casebook.errors import EnvironmentFailed, MissingInterpreter
 from casebook.laboratory import machines, measurements, reference, rounds, scripts
 from casebook.laboratory.progress import Progress
 from casebook.laboratory.rounds import in_turns, several
@@ -61,7 +62,7 @@ class Experiment:
         repeat, what `figures` gives, source, instead, measured_at and measurements.COLUMNS. Where a
         stack cannot run here, the answer is that of the machine in data/machines/ that was asked
         exactly the same and is most like this one; `instead` says which. Raises RunFailed,
-        UsageError, and MissingInterpreter where no machine was asked the same.
+        UsageError, and where no machine was asked the same, what environments.ensure raises.
         """
         those = [stacks.get(name) for name in dict.fromkeys(several(names))]
         ways = list(product(those, asked))
@@ -101,14 +102,37 @@ class Experiment:
 
 def can_run(stack: Stack) -> bool:
     """Whether a stack can be measured here: its environment is made, unless its interpreter is
-    missing. Raises MissingInterpreter where CASEBOOK_REQUIRE names that."""
+    missing or it cannot be made. A reader's cell says so, in one line.
+
+    Raises MissingInterpreter where CASEBOOK_REQUIRE names that, and EnvironmentFailed where it
+    names anything.
+    """
     try:
         environments.ensure(stack)
-    except MissingInterpreter:
+    except MissingInterpreter as error:
         if stack.python in environments.required():
             raise
+        _say_once(stack.python, f"{error} A recorded run stands in.")
+        return False
+    except EnvironmentFailed as error:
+        if environments.required():
+            raise
+        first = str(error).partition("\n")[0].rstrip(":.")
+        more = "`python -m casebook stacks --make` tries again, and says more"
+        _say_once(stack.lock, f"{first}, so a recorded run stands in ({more}).")
         return False
     return True
+
+
+#: What was said of in this process: Pythons and locks.
+_said: set[str] = set()
+
+
+def _say_once(of: str, line: str) -> None:
+    """Tell whoever runs a cell why it falls back. A page says it in its captions."""
+    if of not in _said and os.environ.get("CASEBOOK_BUILD") != "1":
+        _said.add(of)
+        environments.say(line)
 
 
 def _recorded(question: list[Any]) -> dict[str, Any] | None:

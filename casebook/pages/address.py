@@ -36,6 +36,16 @@ def of_site(root: Path = places.ROOT) -> str:
     )
 
 
+def of_start(root: Path = places.ROOT) -> str:
+    """Where Binder opens the page to start from; empty while the book is published nowhere on
+    GitHub."""
+    found, config = _ON_GITHUB.fullmatch(of_repository(root)), _config(root)
+    if not found:
+        return ""
+    hub, branch = config["launch_buttons"]["binderhub_url"], config["repository"]["branch"]
+    return f"{hub}/v2/gh/{found['owner']}/{found['name']}/{branch}?urlpath=lab/tree/start.ipynb"
+
+
 def _config(root: Path) -> dict:
     return yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8")) or {}
 

@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from tqdm import tqdm
 
@@ -18,6 +19,19 @@ from casebook.pages.contents import Book
 USUAL_S = 25.0
 
 
+def took_s(book: Book) -> dict[str, float]:
+    """Seconds that each chapter took when it was executed here last, by its file's stem."""
+    try:
+        found = json.loads(_file_of(book).read_text()).items()
+        return {name: float(seconds) for name, seconds in found}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
+def _file_of(book: Book) -> Path:
+    return book.root / places.LOCAL_NAME / "costs.json"
+
+
 class Costs:
     """Tells the progress of a build; a context manager, of which threads may take chapters.
 
@@ -25,12 +39,7 @@ class Costs:
     """
 
     def __init__(self, book: Book, names: list[str], lanes: int):
-        self._file = book.root / places.LOCAL_NAME / "costs.json"
-        try:
-            took_s = json.loads(self._file.read_text()).items()
-            self._took_s = {name: float(seconds) for name, seconds in took_s}
-        except (OSError, ValueError, AttributeError, TypeError):
-            self._took_s = {}
+        self._file, self._took_s = _file_of(book), took_s(book)
         self._expected_s = {name: self._took_s.get(name, USUAL_S) for name in names}
         self._done_s = dict.fromkeys(names, 0.0)  # of the expected ones
         self._began, self._lanes = time.monotonic(), lanes

@@ -12,12 +12,16 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ExtensionError
 
+from casebook.charts import card
 from casebook.errors import BookFailed
 from casebook.pages import address, folding, permanent, resting, scripts, upstream
 from casebook.pages.contents import Book, read
 
 #: The folder of the diagrams, each of which is drawn once for both themes.
 DIAGRAMS = "book/_static/diagrams"
+
+#: The picture of the social card, within the site.
+CARD = "_static/card.png"
 
 #: What the axe checker finds in pages as the theme and docutils write them, and its cure.
 MENDS = (
@@ -70,14 +74,25 @@ def leave_out_thebe(app: Sphinx) -> None:
 
 def follow_address(app: Sphinx, config: Config) -> None:
     """Have the pages say where they are published; where that is nowhere, leave out the buttons
-    that need a place. Pages ask for it by `{only} published`."""
+    that need a place. Pages ask for it by `{only} published`, and by `{{ start }}` for a link to
+    Binder's page to start from."""
     root = Path(app.srcdir)
     if not address.of_repository(root):
         config.html_theme_options.pop("launch_buttons", None)
+    start = f"[a page to start from]({found})" if (found := address.of_start(root)) else ""
+    config.myst_substitutions = {**config.myst_substitutions, "start": start}
     if site := address.of_site(root):
         app.tags.add("published")
         config.html_baseurl = config.ogp_site_url = site
         config.ogp_site_name = config.html_title
+        # One picture for all pages, in the place of one each with nothing but words.
+        config.ogp_image = f"{site}{CARD}"
+        config.ogp_image_alt = card.drawn(config.html_title).alt
+        config.ogp_custom_meta_tags = [
+            f'<meta property="og:image:width" content="{card.WIDTH}">',
+            f'<meta property="og:image:height" content="{card.HEIGHT}">',
+            '<meta name="twitter:card" content="summary_large_image">',
+        ]
 
 
 def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
@@ -127,6 +142,12 @@ def write_scripts(app: Sphinx, exception: Exception | None) -> None:
             file.write_text(scripts.script_of(read(path), path), encoding="utf-8")
 
 
+def draw_card(app: Sphinx, exception: Exception | None) -> None:
+    """Draw what is shown where a link to the published book is shared."""
+    if exception is None and app.config.html_baseurl:
+        card.write(Path(app.outdir, CARD), app.config.html_title)
+
+
 def lead_on(app: Sphinx, exception: Exception | None) -> None:
     """Let addresses that were published lead to what has moved since."""
     if exception is None:
@@ -164,6 +185,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-resolved", put_diagrams_in)
     app.connect("html-page-context", offer_script, priority=900)  # when the theme has its buttons
     app.connect("build-finished", write_scripts)
+    app.connect("build-finished", draw_card)
     app.connect("build-finished", lead_on)
     app.connect("build-finished", mend_pages)
     folding.setup(app)

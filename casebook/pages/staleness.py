@@ -53,9 +53,9 @@ def of_surroundings(book: Book) -> str:
 
 
 def _of_stack(stack: stacks.Stack) -> str:
-    """What a stack's environment holds; empty where it cannot be made here."""
+    """What a stack's environment holds; empty where it cannot be made here, now or at all."""
     try:
-        return environments.fingerprint(stack)
+        return "" if environments.failure(stack) else environments.fingerprint(stack)
     except (MissingInterpreter, UsageError):
         return ""
 

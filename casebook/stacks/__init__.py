@@ -62,9 +62,10 @@ class Stack:
 
 
 def pins(lock_text: str) -> dict[str, str]:
-    """The `name==version` lines of a lock, without their markers."""
+    """The `name==version` lines of a lock, without their markers; options for installers, such as
+    --index-url, are none."""
     lines = (line.split("#")[0].split(";")[0].strip() for line in lock_text.splitlines())
-    return dict(line.split("==") for line in lines if line)
+    return dict(line.split("==") for line in lines if line and not line.startswith("-"))
 
 
 @cache

@@ -56,14 +56,16 @@ def find_interpreter(version: str) -> Path | None:
     return found.path if found else None
 
 
-def ensure(stack: Stack, progress: Callable[[str], None] = say) -> Environment:
+def ensure(stack: Stack, progress: Callable[[str], None] = say, again: bool = False) -> Environment:
     """The environment of a stack, made now if there is none that can be believed.
 
-    `progress` gets one line when one is made. Raises MissingInterpreter, with the command that
-    brings it, or EnvironmentFailed.
+    `progress` gets one line when one is made. again: try also what could not be made a moment ago.
+    Raises MissingInterpreter, with the command that brings it, or EnvironmentFailed.
     """
     place = _place(stack)
     if place.state() != "ready":
+        if not again and (why := installation.failure(place)):
+            raise EnvironmentFailed(why)
         with _alone(place, progress) as lock:
             # Another process may have made it while this one waited.
             if (state := place.state()) != "ready":
@@ -94,8 +96,9 @@ def ensure_all(
     each.
 
     A stack whose interpreter is missing is left out, with one line for each interpreter, unless
-    CASEBOOK_REQUIRE names it: then MissingInterpreter. EnvironmentFailed is raised after the
-    others have been made, and names each that could not be.
+    CASEBOOK_REQUIRE names it: then MissingInterpreter. What could not be made before is tried
+    again. EnvironmentFailed is raised after the others have been made, and names each that could
+    not be.
     """
     missing: dict[str, str] = {}
     groups: dict[Path, list[Stack]] = {}
@@ -112,7 +115,7 @@ def ensure_all(
     def together(group: list[Stack]) -> list[Environment]:
         made = []
         for stack in group:
-            made.append(ensure(stack, progress))
+            made.append(ensure(stack, progress, again=True))
             done()
         return made
 
@@ -124,7 +127,10 @@ def ensure_all(
         pool.shutdown(cancel_futures=True)
     failures = [failure for future in futures if (failure := future.exception())]
     if len(failures) > 1 and all(isinstance(each, EnvironmentFailed) for each in failures):
-        raise EnvironmentFailed("\n".join(map(str, failures)))
+        firsts = [str(each).partition("\n")[0].rstrip(":") for each in failures[1:]]
+        logs = places.ENVIRONMENTS / "*.log"
+        more = f"{len(firsts)} more, whose logs are {logs}:\n  " + "\n  ".join(firsts)
+        raise EnvironmentFailed(f"{failures[0]}\n{more}")
     return {each.stack.name: each for future in futures for each in future.result()}
 
 
@@ -160,6 +166,13 @@ def fingerprint(stack: Stack) -> str:
     Raises MissingInterpreter.
     """
     return _place(stack).contents()
+
+
+def failure(stack: Stack) -> str:
+    """Why a stack's environment could not be made a moment ago; empty where it could, or where
+    that is not known. Raises MissingInterpreter."""
+    place = _place(stack)
+    return "" if place.state() == "ready" else installation.failure(place)
 
 
 def clean_environ(environment: Environment) -> dict[str, str]:

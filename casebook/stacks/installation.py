@@ -48,6 +48,9 @@ FILES = "casebook-files.json"
 LOOK_AGAIN_S = 60.0
 
 TIMEOUT_S = 900
+#: What could not be made is tried again in the same process after so many seconds: each cell would
+#: wait for a network that is not there.
+AGAIN_AFTER_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,11 @@ class Place:
     def log(self) -> Path:
         """The whole output of the installers."""
         return Path(f"{self.folder}.log")
+
+    @property
+    def note(self) -> Path:
+        """Why it could not be made, as long as it could not."""
+        return self.folder.with_name(f"{self.name}.failed")
 
     @property
     def python(self) -> Path:
@@ -169,8 +177,43 @@ def make(place: Place, lock: int) -> None:
 
     lock: the descriptor of a file lock that the caller holds. The installers inherit it: when this
     process is killed, the next one waits until they have ended. Raises EnvironmentFailed, and then
-    leaves no folder behind.
+    leaves no folder behind, but a note, which `failure` reads.
     """
+    try:
+        place.note.unlink(missing_ok=True)
+        _make(place, lock)
+    except OSError as error:
+        named = f"\n  {error.filename}" if error.filename else ""
+        failed = EnvironmentFailed(
+            f"the environment of {place.stack.name} could not be made: {error.strerror}{named}"
+        )
+        _take_note(place, str(failed))
+        raise failed from None
+    except EnvironmentFailed as error:
+        _take_note(place, str(error))
+        raise
+
+
+def _take_note(place: Place, why: str) -> None:
+    note = {"digest": place.digest(), "process": os.getpid(), "at_s": time.time(), "why": why}
+    with contextlib.suppress(OSError):  # a full disk, which is the reason then
+        place.note.write_text(json.dumps(note))
+
+
+def failure(place: Place) -> str:
+    """Why an environment could not be made, where trying again would only take time: this build
+    tried, or this process did within AGAIN_AFTER_S. Empty otherwise."""
+    try:
+        note = json.loads(place.note.read_text())
+        if note["digest"] != place.digest():
+            return ""
+        recent = note["process"] == os.getpid() and time.time() - note["at_s"] < AGAIN_AFTER_S
+        return note["why"] if recent or os.environ.get("CASEBOOK_BUILD") == "1" else ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _make(place: Place, lock: int) -> None:
     started = time.monotonic()
     _remove(place.folder)
     place.log.write_text("")

@@ -91,7 +91,11 @@ def how_to_get(version: str) -> str:
 def offer() -> str:
     """One line for whoever builds the book without an old Python; empty where none is missing, or
     where it could run nothing."""
-    missing = [each for each in interpreters.LAST_RELEASES if not interpreters.find(each)]
+    return offer_of(*(each for each in interpreters.LAST_RELEASES if not interpreters.find(each)))
+
+
+def offer_of(*missing: str) -> str:
+    """The same for whoever lacks these."""
     if not missing or not here():
         return ""
     brings = "`make pythons` brings" if is_listed(missing[0]) else "the README says what brings"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from casebook.cases.bookstore import readers, stock, store, visiting
-from casebook.errors import MissingInterpreter, UsageError
+from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
 from casebook.laboratory import measurements
 from casebook.places import PROBES
 from casebook.words import LIVE
@@ -30,8 +30,9 @@ def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFr
     package, kind ("http": putting HTTP into bytes and back; "ours": our script, and reading the
     JSON; "around": all else), calls (for one book), source, measured_at.
 
-    Clients whose Python is missing are left out. Raises MissingInterpreter if those are all,
-    UsageError, VisitFailed when a visit does not bring its books, and what open_store raises.
+    Clients that cannot run here are left out; if those are all, what environments.ensure said is
+    raised. Raises UsageError, VisitFailed when a visit does not bring its books, and what
+    open_store raises.
     """
     if not 1 <= few < many <= stock.SIZE:
         raise UsageError(
@@ -42,7 +43,7 @@ def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFr
         for client in clients:
             try:
                 rows += _rows(client, place, few, many)
-            except MissingInterpreter as error:
+            except (MissingInterpreter, EnvironmentFailed) as error:
                 missing = error
     if missing and not rows:
         raise missing

@@ -153,8 +153,8 @@ def records(
     patience_s: without a book, then the visit fails. target: an open store of the caller's, whose
     visits are not stored. All others: see `plan`.
 
-    Where an interpreter is missing the rows are those of the reference machine, with source
-    `reference`. Raises UsageError, VisitFailed, ServerFailed, and MissingInterpreter when nothing
+    Where a stack cannot run the rows are those of the reference machine, with source `reference`.
+    Raises UsageError, VisitFailed, ServerFailed, and what environments.ensure raises when nothing
     was recorded.
     """
     if target is not None:

@@ -164,10 +164,11 @@ def measure(
     (casebook/laboratory/rounds.py).
 
     Returns one row a run, columns run_record.FRAME_COLUMNS and `instead`. Where a stack's
-    interpreter is missing the rows are those of the reference machine, and `source` says so.
+    interpreter is missing, or its environment cannot be made, the rows are those of the reference
+    machine, and `source` says so.
 
-    Raises UsageError for parameters out of range, RunFailed when a response is wrong,
-    MissingInterpreter when there is nothing recorded to fall back to.
+    Raises UsageError for parameters out of range, RunFailed when a response is wrong, and what
+    environments.ensure raises when there is nothing recorded to fall back to.
     """
     names, mode = list(dict.fromkeys(several(names))), modes.current()
     sizes = None if n is None else several(n)
@@ -207,8 +208,8 @@ def observe(
     kind: profile, trace, timeline, turns or provenance. steps: in place of the stack's own; with
     n = 0 only the steps are taken and nothing is fetched (for provenance).
 
-    Where the interpreter is missing, the reference machine's observation is given, with
-    source `reference`. Raises as `measure`.
+    Where the stack cannot run, the reference machine's observation is given, with source
+    `reference`. Raises as `measure`.
     """
     if kind not in observations.KINDS:
         raise UsageError(f"{kind!r} is not observed; choose: {', '.join(observations.KINDS)}")

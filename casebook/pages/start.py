@@ -1,0 +1,54 @@
+"""The chapters as whoever has just opened JupyterLab wants them: what each takes, and what of it
+this machine can measure. start.ipynb shows it."""
+
+import re
+from html import escape
+from pathlib import Path
+
+from casebook import places
+from casebook.charts.tables import Table, table
+from casebook.pages.contents import Book, code_cells, read
+from casebook.pages.costs import took_s
+from casebook.stacks import environments, interpreters
+
+#: How cells name what only an old Python can run: stack-py27, or its version in quotes.
+_NAMED = {"2.7": r'py27|"2\.7"', "3.7": r'py37|"3\.7"'}
+#: "25 minutes, one of them measuring": the last time that a chapter's beginning tells.
+_MINUTES = re.compile(r"(?:\d+|[Hh]alf a) minutes?[^.*]*")
+
+
+def chapters() -> Table:
+    """A row for each notebook of the book, in reading order, linked from the project's folder.
+
+    How long it takes at a reader's pace is what the chapter says; how long its cells took when all
+    of them were run is what the last build here needed, where there was one.
+    """
+    book = Book(places.ROOT)
+    took, missing = took_s(book), [each for each in _NAMED if not _runs(each)]
+    rows = [_row(path, took.get(path.stem), missing) for path in book.notebooks()]
+    titles = ["chapter", "takes", "what is measured here"]
+    titles += ["its last run here, s"] * bool(took)
+    return table("The chapters", titles, (row[: len(titles)] for row in rows), numbers=[3])
+
+
+def _runs(version: str) -> bool:
+    """Whether there is such a Python, and on a processor for which there are its packages."""
+    found = interpreters.find(version)
+    return found is not None and found.machine in environments.X86_64
+
+
+def _row(path: Path, seconds: float | None, missing: list[str]) -> list[str]:
+    notebook = read(path)
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    code = "\n".join(cell.source for cell in code_cells(notebook))
+    title = re.search(r"(?m)^# (.+)", text)
+    minutes = _MINUTES.findall(text.partition("\n## ")[0])
+    number = path.stem.partition("_")[0].lstrip("0")
+    named = f"{number} " * number.isdigit() + (title[1] if title else path.stem)
+    lacks = [each for each in missing if re.search(_NAMED[each], code)]
+    return [
+        f'<a href="{path.relative_to(places.ROOT).as_posix()}">{escape(named)}</a>',
+        minutes[-1].lower() if minutes else "",
+        f"all but Python {' and '.join(lacks)}, which is recorded" if lacks else "all",
+        "" if seconds is None else f"{seconds:.0f}",
+    ]

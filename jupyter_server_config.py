@@ -1,0 +1,18 @@
+"""What JupyterLab reads when it is started in this folder: by `make lab`, and on Binder."""
+
+
+def as_committed(model: dict, **_: object) -> None:
+    """Leave out what JupyterLab writes into each notebook that it only opens, which Python runs it:
+    git would show the notebook as changed."""
+    if model["type"] == "notebook" and model.get("content"):
+        its = model["content"]["metadata"]
+        if "language_info" in its:
+            its["language_info"] = {"name": its["language_info"].get("name", "python")}
+
+
+c = get_config()  # noqa: F821
+c.FileContentsManager.pre_save_hook = as_committed
+c.LabApp.default_url = "/lab/tree/start.ipynb"
+# Nobody outside is asked for news of Jupyter.
+c.LabApp.news_url = None
+c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"

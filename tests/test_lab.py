@@ -1,0 +1,185 @@
+"""What `make lab` opens, in a real browser: a chapter as a reader expects it, what cells say."""
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import nbformat
+import psutil
+import pytest
+from here import eventually, run
+from playwright.sync_api import Browser, Page, expect
+
+from casebook import places
+from casebook.laboratory import beside
+from casebook.pages.contents import read
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+#: Nothing here is about speed: a machine may be busy.
+WITHIN_MS = 240_000
+#: A notebook of the test's own, on a machine that has no Python 2.7 and measures elsewhere.
+CELLS = (
+    """from pathlib import Path
+from casebook import analysis, charts, measure, observe, places, tables
+from casebook.laboratory import measurements
+from casebook.stacks import interpreters
+found = interpreters.find
+interpreters.find = lambda version: None if version == "2.7" else found(version)
+tables.show(analysis.summary(measure("stage-1-py27", n=3, repeats=1)), "Three pages")""",
+    """charts.turns({"one": observe("stage-1-today", "turns", n=3, delay_s=0.1)}, name="whose")""",
+    """places.LOCAL = Path("elsewhere")
+done = measurements.new(lambda: {"it": "is measured"})
+print("it", done["it"])""",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a reader has: JupyterLab saves what it opens, so not in this checkout itself."""
+    folder = tmp_path_factory.mktemp("lab")
+    for name in ("notebooks", "book"):
+        shutil.copytree(places.ROOT / name, folder / name)
+    for name in ("start.ipynb", "jupyter_server_config.py"):
+        shutil.copy(places.ROOT / name, folder)
+    own = read(folder / "start.ipynb")
+    own.cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+    nbformat.write(own, folder / "own.ipynb")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def opened(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address that `make lab` has a browser open; its server is gone afterwards."""
+    own, said = tmp_path_factory.mktemp("jupyter"), folder / "opened"
+    command = shlex.split(run("make", "--dry-run", "lab").stdout.splitlines()[-1])
+    assert command[:3] == [".venv/bin/python", "-m", "jupyterlab"]
+    command[0] = sys.executable
+    show = own / "browser"  # which only says what it was to open
+    show.write_text(f"#!/bin/sh\necho \"$1\" > '{said}'\n")
+    show.chmod(0o755)
+    command += ["--port=0", f"--ServerApp.browser={show} %s"]
+    command += ["--LabApp.expose_app_in_browser=True"]
+    command += ["--allow-root"] * (os.geteuid() == 0)
+    names = ("CASEBOOK_REQUIRE", "CASEBOOK_BUILD", "CASEBOOK_MODE")
+    environ = {name: value for name, value in os.environ.items() if name not in names}
+    environ |= {"JUPYTER_CONFIG_DIR": f"{own}/config", "JUPYTER_DATA_DIR": f"{own}/data",
+                "JUPYTER_RUNTIME_DIR": f"{own}/run", "IPYTHONDIR": f"{own}/ipython",
+                "PYTHONPATH": str(places.ROOT)}  # fmt: skip
+    with open(own / "log", "w") as log:
+        lab = psutil.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
+    try:
+        assert eventually(lambda: said.exists() or lab.poll() is not None, seconds=240)
+        assert eventually(lambda: said.exists() and said.read_text(), seconds=60)
+        page = Path(said.read_text().strip().removeprefix("file://")).read_text()
+        found = re.search(r'href="(http[^"]+)"', page)
+        assert found, page
+        yield found[1]
+    finally:
+        left = [lab, *lab.children(recursive=True)]
+        for end in (psutil.Process.terminate, psutil.Process.kill):
+            for process in left:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    end(process)
+            _, left = psutil.wait_procs(left, timeout=20)
+        assert not left
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Page]:
+    with browser.new_page(viewport={"width": 1400, "height": 2400}) as page:
+        page.set_default_timeout(WITHIN_MS)
+        expect.set_options(timeout=WITHIN_MS)
+        yield page
+    expect.set_options(timeout=5000)
+
+
+def go(tab: Page, opened: str, name: str) -> None:
+    """Open a notebook in a new workspace."""
+    start, _, token = opened.partition("?")
+    tab.goto(f"{start.partition('/lab/')[0]}/lab/tree/{name}?{token}&reset")
+    expect(tab.get_by_role("tab", name=Path(name).name)).to_be_visible()
+    expect(tab.locator(".jp-Notebook .jp-Cell").first).to_be_visible()
+
+
+def test_it_opens_the_page_to_start_from_and_asks_nobody_outside(opened: str, tab: Page) -> None:
+    """So it does where nobody says what to open, as on Binder."""
+    assert "/lab/tree/start.ipynb?token=" in opened
+    asked: set[str] = set()
+    tab.on("request", lambda request: asked.add(urlsplit(request.url).netloc))
+    start, _, token = opened.partition("?")
+    tab.goto(f"{start.partition('/lab/')[0]}/?{token}")
+    expect(tab.get_by_role("heading", name="Start here")).to_be_visible()
+    expect(tab.get_by_role("link", name="chapter 4")).to_be_visible()
+    assert asked == {urlsplit(opened).netloc}
+
+
+def test_a_notebook_that_is_only_opened_is_saved_as_it_was(
+    opened: str, tab: Page, folder: Path
+) -> None:
+    """JupyterLab saves it by itself when it knows the kernel: git shows no change then."""
+    go(tab, opened, "start.ipynb")
+    idle(tab)
+    before = (folder / "start.ipynb").stat().st_mtime_ns
+    tab.evaluate("jupyterapp.commands.execute('docmanager:save')")
+    assert eventually(lambda: (folder / "start.ipynb").stat().st_mtime_ns != before, seconds=240)
+    assert (folder / "start.ipynb").read_bytes() == (places.ROOT / "start.ipynb").read_bytes()
+
+
+def idle(tab: Page) -> None:
+    """Wait until the notebook's kernel is there, and does nothing."""
+    indicator = tab.locator(".jp-Notebook-ExecutionIndicator").first
+    expect(indicator).to_have_attribute("data-status", "idle")
+
+
+def test_a_chapter_opens_as_a_reader_expects(opened: str, tab: Page) -> None:
+    go(tab, opened, "notebooks/04_five_stages.ipynb")
+    diagram = tab.get_by_role("img", name="The layers of an HTTPS request")
+    expect(diagram).to_be_visible()
+    tab.wait_for_function("image => image.naturalWidth > 0", arg=diagram.element_handle())
+    expect(tab.get_by_role("link", name="the talk").first).to_be_visible()
+    expect(tab.get_by_role("link", name="stages").first).to_be_visible()
+    guess = tab.locator("aside", has_text="Guess first")
+    expect(guess).to_contain_text("Which one would you remove first?")
+    # What is no mechanism is folded, and a reader can open it.
+    folded = tab.locator(".jp-CodeCell .jp-Placeholder").first
+    expect(folded).to_contain_text("import select")
+    assert not tab.get_by_text("import threading").count()
+    folded.locator(".jp-MoreHorizIcon, button, .jp-Placeholder-content").first.click()
+    expect(tab.get_by_text("import threading")).to_be_visible()
+    # Nothing of the markup is left to be read.
+    text = tab.locator(".jp-Notebook").inner_text()
+    assert "```" not in text.partition("grequests alone")[0] and "{cite" not in text
+
+
+def test_cells_say_what_they_fall_back_to_and_wait_for(
+    opened: str, tab: Page, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "LOCAL", folder / "elsewhere")
+    go(tab, opened, "own.ipynb")
+    cells = tab.locator(".jp-CodeCell")
+    with beside.nothing():
+        idle(tab)
+        tab.evaluate("jupyterapp.commands.execute('runmenu:run-all')")
+        # In one line, above what was recorded.
+        said = cells.nth(0).locator("[data-mime-type*=stderr]")
+        expect(said).to_contain_text("A recorded run stands in.")
+        assert len([line for line in said.inner_text().splitlines() if line.strip()]) == 1
+        expect(cells.nth(0).locator("figcaption")).to_contain_text("not measured now")
+        # The interactive picture does what its buttons say.
+        picture = cells.nth(1).locator("figure")
+        expect(picture).to_be_visible()
+        says = picture.locator(".tn-says")
+        before = says.inner_text()
+        picture.get_by_role("button", name="One turn on").click()
+        expect(says).not_to_have_text(before)
+        waits = cells.nth(2).locator(".jp-OutputArea")
+        expect(waits).to_contain_text("waiting: something else is being measured here")
+        assert "it is measured" not in waits.inner_text()
+    expect(cells.nth(2).locator(".jp-OutputArea")).to_contain_text("it is measured")

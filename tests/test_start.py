@@ -1,0 +1,64 @@
+"""The page that JupyterLab and Binder open first."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from here import run
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+
+from casebook import places
+from casebook.pages import start
+from casebook.pages.contents import Book, code_cells, read
+
+START = places.ROOT / "start.ipynb"
+
+
+def test_its_cells_bring_a_verdict_and_the_chapters(tmp_path: Path) -> None:
+    """As a reader runs them, in a kernel of their own: one is serial, the other is not."""
+    notebook = read(START)
+    # Sockets in a folder: a port that was free may be taken a moment later.
+    kernel = AsyncKernelManager(transport="ipc", connection_file=str(tmp_path / "kernel.json"))
+    there = {"metadata": {"path": str(places.ROOT)}}
+    NotebookClient(notebook, km=kernel, resources=there, timeout=300).execute()
+    first, second = (
+        next(output for output in cell.outputs if output.output_type == "execute_result")
+        for cell in code_cells(notebook)
+    )
+    said = first.data["text/plain"]
+    assert said.count("serial") == said.count("concurrent") == 1, said
+    assert "Measured on this machine" in said
+    assert "4 Five stages" in second.data["text/plain"]
+
+
+def test_it_has_no_outputs_and_its_links_lead_to_files() -> None:
+    notebook = nbformat.read(START, as_version=4)
+    nbformat.validate(notebook)
+    assert not any(cell.outputs for cell in code_cells(notebook))
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(links) > 4 and all((places.ROOT / each).is_file() for each in links)
+
+
+def test_every_chapter_is_listed_in_order_and_most_say_how_long_they_take() -> None:
+    html = start.chapters().html
+    paths = [path.relative_to(places.ROOT).as_posix() for path in Book(places.ROOT).notebooks()]
+    assert re.findall(r'<a href="([^"]+)">', html) == paths
+    numbered = [path for path in paths if Path(path).name[0].isdigit()]
+    assert len(re.findall(r"<td>\d+ minutes", html)) == len(numbered)
+
+
+@pytest.mark.usefixtures("no_old_pythons")
+def test_what_a_missing_python_leaves_out_is_said() -> None:
+    rows = dict(re.findall(r'<a href="notebooks/(\w+)\.ipynb">.*?<td>[^<]*</td><td>([^<]*)</td>',
+                           start.chapters().html))  # fmt: skip
+    assert rows["04_five_stages"] == "all but Python 2.7 and 3.7, which is recorded"
+    assert rows["01_one_at_a_time"] == "all but Python 3.7, which is recorded"
+    assert rows["12_the_cure"] == "all"
+
+
+def test_it_is_what_make_lab_opens() -> None:
+    done = run("make", "--dry-run", "lab")
+    assert re.search(rf"jupyterlab .* {START.name}\s*$", done.stdout)
