@@ -1190,11 +1190,11 @@ def counted(events):
     "waiting" (while others waited), "ms", "at"}; queue: of the handshakes of one context in one
     process, where they waited longest for each other from when their sockets were connected, {"by"
     (the module of its sockets' class), "wanted" and "peak" (at once), "handshakes", "waited_s",
-    "behind_s" (while one of another thread was under way)} or None; alive (contexts with the same certificates
-    at once, in one process), context_mib (by which memory grew during loads); clients: a row of
-    {"client", "through", "contexts", "loads", "needed", "connections", "requests" (None where
-    nobody tells), "load_ms", "spare_ms", "kept", "alive", "at", "trusts"} for each client and each
-    library that called it, the one with the most loads first. kept: its connections are, for
+    "behind_s" (while one of another thread was under way)} or None; alive (contexts with the same
+    certificates at once, in one process), context_mib (by which memory grew during loads); clients:
+    a row of {"client", "through", "contexts", "loads", "needed", "connections", "requests" (None
+    where nobody tells), "load_ms", "spare_ms", "kept", "alive", "at", "trusts"} for each client and
+    each library that called it, the one with the most loads first. kept: its connections are, for
     several requests each.
     """
     rows, made, began, first, seen = {}, {}, {}, {}, set()
@@ -1401,6 +1401,8 @@ BETWEEN = (
 )
 #: A wait that is shorter harms nobody.
 BLOCKS_FROM_S = 0.02
+#: A context that says how it is set takes no time, unless it waits.
+ASKED_FROM_S = 0.002
 
 
 class Probes(object):
@@ -1412,7 +1414,8 @@ class Probes(object):
     def __init__(self, note):
         self.give, self.numbers, self.count = note, {}, 0
         self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
-        self.undo, self.held, self.connected = [], {}, {}
+        self.undo, self.held, self.kinds = [], {}, set()
+        self.connected, self.asked = {}, {}
 
     # ------------------------------------------------------------------ what is noted, and of what
 
@@ -1473,11 +1476,36 @@ class Probes(object):
         def __new__(cls, *args, **kwargs):
             context = make(cls, *args, **kwargs)
             if probes.active:
+                probes.locks(cls, kind)
                 who = probes.callers(sys._getframe(1))
                 probes.note("context", c=probes.number(context), who=who)
             return context
 
         self.put(kind, "__new__", staticmethod(__new__))
+
+    def locks(self, cls, kind):
+        """Note when a class of contexts lets a thread wait that only asks how it is set: urllib3
+        asks before it connects, and truststore 0.10.5 answers when no handshake is under way."""
+        for each in set(cls.__mro__) - self.kinds:
+            self.kinds.add(each)
+            for name in ("verify_mode", "check_hostname"):
+                own = vars(each).get(name)
+                if issubclass(each, kind) and each is not kind and isinstance(own, property):
+                    asking = property(self.asking(own.fget), self.asking(own.fset))
+                    self.put(each, name, asking)
+
+    def asking(self, function):
+        probes = self
+
+        def ask(*args):
+            started = clock()
+            try:
+                return function(*args)
+            finally:
+                if probes.active and clock() - started >= ASKED_FROM_S:
+                    probes.asked.setdefault(ident(), started)
+
+        return function and named(ask, function)
 
     def loads(self, kind):
         """Note the certificates that are loaded into contexts of a class. load_default_certs is
@@ -1560,7 +1588,11 @@ class Probes(object):
                 context = connection.get_context()
             self.under_way[number] = True
             who = self.callers(sys._getframe(2))
-            since = self.connected.pop(descriptor(connection), None)
+            since = [
+                self.connected.pop(descriptor(connection), None),
+                self.asked.pop(ident(), None),
+            ]
+            since = min([each for each in since if each is not None] or [None])
             values = dict(c=None if context is None else self.number(context), who=who)
             values.update(loop=running_loop() is not None, since=since, t=clock())
             values.update(thread=ident(), by=type(connection).__module__)
@@ -2372,8 +2404,8 @@ def other_lines(about, counts):
     else:
         yield wrapped("at most %d under way at once" % counts["peak"])
         if queue:
-            text = "of one context (sockets of %(by)s): at most %(wanted)d wanted at once, %(peak)d under way "
-            text += "at once; they waited %(behind_s).2f s for each other"
+            text = "of one context (sockets of %(by)s): at most %(wanted)d wanted at once, "
+            text += "%(peak)d under way at once; they waited %(behind_s).2f s for each other"
             yield wrapped(text % queue)
 
 

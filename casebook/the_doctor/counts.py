@@ -44,11 +44,11 @@ def counted(events):
     "waiting" (while others waited), "ms", "at"}; queue: of the handshakes of one context in one
     process, where they waited longest for each other from when their sockets were connected, {"by"
     (the module of its sockets' class), "wanted" and "peak" (at once), "handshakes", "waited_s",
-    "behind_s" (while one of another thread was under way)} or None; alive (contexts with the same certificates
-    at once, in one process), context_mib (by which memory grew during loads); clients: a row of
-    {"client", "through", "contexts", "loads", "needed", "connections", "requests" (None where
-    nobody tells), "load_ms", "spare_ms", "kept", "alive", "at", "trusts"} for each client and each
-    library that called it, the one with the most loads first. kept: its connections are, for
+    "behind_s" (while one of another thread was under way)} or None; alive (contexts with the same
+    certificates at once, in one process), context_mib (by which memory grew during loads); clients:
+    a row of {"client", "through", "contexts", "loads", "needed", "connections", "requests" (None
+    where nobody tells), "load_ms", "spare_ms", "kept", "alive", "at", "trusts"} for each client and
+    each library that called it, the one with the most loads first. kept: its connections are, for
     several requests each.
     """
     rows, made, began, first, seen = {}, {}, {}, {}, set()

@@ -8,8 +8,8 @@ without.
 Events, by "is": context (c), load (c, ms, kib, alive, loop, waiting, trust, who), begin and end of
 a handshake (h, c, ok, loop, t, since, thread, by), request (c, where http.client tells), session
 (of requests), block (s, waiting, who), injection (where), loop (name). c and h are numbers of
-contexts and connections; who is what `callers` tells; t and since, when the socket was connected,
-are seconds; by is the module of its class. Each has the "pid" of its process, and "cpu",
+contexts and connections; who is what `callers` tells; t and since, from when it was
+wanted, are seconds; by is the module of its class. Each has the "pid" of its process, and "cpu",
 the milliseconds that this has used.
 """
 
@@ -41,6 +41,8 @@ BETWEEN = (
 )
 #: A wait that is shorter harms nobody.
 BLOCKS_FROM_S = 0.02
+#: A context that says how it is set takes no time, unless it waits.
+ASKED_FROM_S = 0.002
 
 
 class Probes(object):
@@ -52,7 +54,8 @@ class Probes(object):
     def __init__(self, note):
         self.give, self.numbers, self.count = note, {}, 0
         self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
-        self.undo, self.held, self.connected = [], {}, {}
+        self.undo, self.held, self.kinds = [], {}, set()
+        self.connected, self.asked = {}, {}
 
     # ------------------------------------------------------------------ what is noted, and of what
 
@@ -113,11 +116,36 @@ class Probes(object):
         def __new__(cls, *args, **kwargs):
             context = make(cls, *args, **kwargs)
             if probes.active:
+                probes.locks(cls, kind)
                 who = probes.callers(sys._getframe(1))
                 probes.note("context", c=probes.number(context), who=who)
             return context
 
         self.put(kind, "__new__", staticmethod(__new__))
+
+    def locks(self, cls, kind):
+        """Note when a class of contexts lets a thread wait that only asks how it is set: urllib3
+        asks before it connects, and truststore 0.10.5 answers when no handshake is under way."""
+        for each in set(cls.__mro__) - self.kinds:
+            self.kinds.add(each)
+            for name in ("verify_mode", "check_hostname"):
+                own = vars(each).get(name)
+                if issubclass(each, kind) and each is not kind and isinstance(own, property):
+                    asking = property(self.asking(own.fget), self.asking(own.fset))
+                    self.put(each, name, asking)
+
+    def asking(self, function):
+        probes = self
+
+        def ask(*args):
+            started = clock()
+            try:
+                return function(*args)
+            finally:
+                if probes.active and clock() - started >= ASKED_FROM_S:
+                    probes.asked.setdefault(ident(), started)
+
+        return function and named(ask, function)
 
     def loads(self, kind):
         """Note the certificates that are loaded into contexts of a class. load_default_certs is
@@ -200,7 +228,11 @@ class Probes(object):
                 context = connection.get_context()
             self.under_way[number] = True
             who = self.callers(sys._getframe(2))
-            since = self.connected.pop(descriptor(connection), None)
+            since = [
+                self.connected.pop(descriptor(connection), None),
+                self.asked.pop(ident(), None),
+            ]
+            since = min([each for each in since if each is not None] or [None])
             values = dict(c=None if context is None else self.number(context), who=who)
             values.update(loop=running_loop() is not None, since=since, t=clock())
             values.update(thread=ident(), by=type(connection).__module__)

@@ -48,8 +48,8 @@ def other_lines(about, counts):
     else:
         yield wrapped("at most %d under way at once" % counts["peak"])
         if queue:
-            text = "of one context (sockets of %(by)s): at most %(wanted)d wanted at once, %(peak)d under way "
-            text += "at once; they waited %(behind_s).2f s for each other"
+            text = "of one context (sockets of %(by)s): at most %(wanted)d wanted at once, "
+            text += "%(peak)d under way at once; they waited %(behind_s).2f s for each other"
             yield wrapped(text % queue)
 
 
