@@ -25,7 +25,7 @@ KEPT_LOADS_FROM = 10
 #: Handshakes wait for each other, where so many were wanted at once, never two were under way, and
 #: they waited for one that was for so long in all.
 WANTED_FROM = 3
-WAITED_FROM_S = 0.1
+WAITED_FROM_S = 0.2
 #: So many contexts with the same certificates, alive at once in a process, are too many; so many
 #: are, where each has a connection that is kept.
 CONTEXTS_FROM = 10
@@ -216,7 +216,8 @@ def verdict_on_handshakes(counts):
     queue = counts["queue"]
     if queue and queue["peak"] == 1 and queue["wanted"] >= WANTED_FROM:
         behind_s = queue["behind_s"]
-        if behind_s >= WAITED_FROM_S and behind_s >= queue["waited_s"] / 2:
+        # The rest they waited for loads, which a lock may be held through for a good reason.
+        if behind_s >= WAITED_FROM_S and behind_s >= queue["waited_s"] / 4:
             return ONE_AT_A_TIME
     return NOT_IN_A_ROW if counts["peak"] > 1 else DOES_NOT_APPLY
 

@@ -47,7 +47,8 @@ def judge(found, spec):
             "loads on the loop": verdict_on_loop(counts), "contexts": verdict_on_contexts(counts),
             "handshakes": verdict_on_handshakes(counts),
         }  # fmt: skip
-        advice += advice_on_others(found, others) + list(advice_on_counts(found, loads))
+        more = advice_on_others(found, others) + list(advice_on_counts(found, loads))
+        advice += sorted(more, key=lambda each: each["id"] != "keep-one")  # which risks nothing
     else:
         loop, loads = judge_loop(found), UNCOUNTED if found["known"] else UNSEEN
         advice += advice_on_trials(found)
