@@ -39,6 +39,12 @@ def schema():
 
     loop = {"enum": [BLOCKED, FREE, CANNOT_TELL, DOES_NOT_APPLY]}
     loads = {"enum": [REPEATED, ONCE, UNCOUNTED, UNSEEN, CANNOT_TELL]}
+    verdicts = {
+        "event loop": loop, "certificate loads": loads,  # those below, of a run alone
+        "loads on the loop": {"enum": [HELD_UP, FREE, DOES_NOT_APPLY]},
+        "handshakes": {"enum": [ONE_AT_A_TIME, NOT_IN_A_ROW, DOES_NOT_APPLY]},
+        "contexts": {"enum": [ONE_FOR_EACH, FEW, DOES_NOT_APPLY]},
+    }  # fmt: skip
     advice = thing(
         ["id", "case", "what", "remove", "add", "package", "saves", "chapter"],
         id={"enum": sorted(ADVICE)}, case={"enum": [1, 2, 3, 4]}, what=text, remove=text, add=text,
@@ -59,12 +65,7 @@ def schema():
         ["verdicts", "advice", "exit_status", "version", "program", "python", "openssl"],
         verdicts=thing(
             ["event loop", "certificate loads"],
-            **{
-                "event loop": loop, "certificate loads": loads,  # those below, of a run alone
-                "loads on the loop": {"enum": [HELD_UP, FREE, DOES_NOT_APPLY]},
-                "handshakes": {"enum": [ONE_AT_A_TIME, NOT_IN_A_ROW, DOES_NOT_APPLY]},
-                "contexts": {"enum": [ONE_FOR_EACH, FEW, DOES_NOT_APPLY]},
-            }  # fmt: skip
+            **verdicts
         ),
         advice=rows(advice), program=either, python=text, version=text, ended=ended,
         counts=thing(COUNTS + ["blocked", "clients"], **counts),
