@@ -103,7 +103,8 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
     names: of JOBS; None: all that this machine can run. Columns: job, question, stack, doctor and
     measured (of the question's VERDICTS; the doctor's may be "cannot tell"), wrong ("miss", "false
     alarm" or ""), loads_doctor and loads_measured, connections_doctor and
-    connections_measured (those of another run each), exit_status. Raises UsageError for a name that is none.
+    connections_measured (those of another run each), exit_status. Raises UsageError for a name that
+    is none.
     """
     known = {job.name: job for job in JOBS}
     for name in names or ():
