@@ -144,8 +144,13 @@ VERSION = "1.0.0"
 #: Of loads: the same certificates again and again; not so; imports alone cannot tell; and nothing
 #: was seen that could load any.
 REPEATED, ONCE, UNCOUNTED, UNSEEN = "repeated", "not repeated", "not counted", "nothing seen"
+#: Of handshakes; of loads under a running asyncio loop; of contexts that are alive at once.
+ONE_AT_A_TIME, NOT_IN_A_ROW = "one at a time", "at once"
+HELD_UP = "held up"
+ONE_FOR_EACH, FEW = "one for each client", "few"
 #: The exit status that goes with a verdict; with all others, 0.
 STATUS = {BLOCKED: 1, REPEATED: 1, CANNOT_TELL: 2, UNSEEN: 2}
+STATUS.update({ONE_AT_A_TIME: 1, HELD_UP: 1, ONE_FOR_EACH: 1})
 #: So many loads that were not needed are an illness, if they take their share of the CPU.
 TOO_MANY_FROM = 2
 
@@ -160,6 +165,13 @@ OWN_FILE = OWN_FILE and os.path.abspath(OWN_FILE).replace(".pyc", ".py").replace
 clock = getattr(time, "perf_counter", time.time)
 cpu_clock = getattr(time, "thread_time", None) or getattr(time, "process_time", None)
 cpu_clock = cpu_clock or getattr(time, "clock", time.time)
+
+
+#: What `--fail-on` knows: the question whose worst answer it is.
+FAILS = {
+    "blocked": "event loop", "loads": "certificate loads", "loop-loads": "loads on the loop",
+    "handshakes": "handshakes", "contexts": "contexts",
+}  # fmt: skip
 
 
 class Trouble(Exception):
@@ -180,7 +192,7 @@ PATIENCE_S = 90
 
 def defaults():
     spec = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
-    spec.update(run=False, module=False, python=None, github=False, fail_on=("blocked", "loads"))
+    spec.update(run=False, module=False, python=None, github=False, fail_on=sorted(FAILS))
     return dict(spec, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))
 
 
@@ -1154,6 +1166,16 @@ def cost_of_a_load(found, watch):
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
+#: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
+KEPT_LOADS_FROM = 10
+#: Handshakes wait for each other, where so many were wanted at once, never two were under way, and
+#: they waited for one that was for so long in all.
+WANTED_FROM = 3
+WAITED_FROM_S = 0.2
+#: So many contexts with the same certificates, alive at once in a process, are too many; so many
+#: are, where each has a connection that is kept.
+CONTEXTS_FROM = 10
+KEPT_CONTEXTS_FROM = 100
 
 
 def counted(events):
@@ -1164,18 +1186,25 @@ def counted(events):
     took; connections (of clients that began a handshake), handshakes (that came through), failed,
     peak (handshakes under way at once in one process), under_loop (connections made under a
     running asyncio loop); blocked: of such loops, {"times", "s", "waiting_s" (while others
-    waited), "clients", "at"}; clients: a row of {"client", "through", "contexts", "loads",
-    "needed", "connections", "requests" (None where nobody tells), "load_ms", "spare_ms", "kept",
-    "at", "trusts"} for each client and each library that called it, the one with the most loads
-    first. kept: its connections are, for several requests each.
+    waited), "clients", "at"}; on_loop: of loads under such a loop, {"loads", "spare",
+    "waiting" (while others waited), "ms", "at"}; queue: of the handshakes of one context in one
+    process, where they waited longest for each other from when their sockets were connected, {"by"
+    (the module of its sockets' class), "wanted" and "peak" (at once), "handshakes", "waited_s",
+    "behind_s" (while one of another thread was under way)} or None; alive (contexts with the same
+    certificates at once, in one process), context_mib (by which memory grew during loads); clients:
+    a row of {"client", "through", "contexts", "loads", "needed", "connections", "requests" (None
+    where nobody tells), "load_ms", "spare_ms", "kept", "alive", "at", "trusts"} for each client and
+    each library that called it, the one with the most loads first. kept: its connections are, for
+    several requests each.
     """
     rows, made, began, first, seen = {}, {}, {}, {}, set()
-    cpu, started, trial_ms, under_way = {}, {}, 0, {}
+    cpu, started, trial_ms, under_way, shaken = {}, {}, 0, {}, {}
     total = dict(
         processes=0, cpu_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
         blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": []}, clients=[],
-        sessions=0, uncounted=[], unprobed=[],
+        sessions=0, uncounted=[], unprobed=[], alive=0, context_mib=0,
+        on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "at": []},
     )  # fmt: skip
 
     def row_of(who):
@@ -1183,7 +1212,7 @@ def counted(events):
         if key not in rows:
             rows[key] = dict(
                 client=key[0], through=key[1], contexts=0, loads=0, needed=0, connections=0,
-                requests=None, load_ms=0, spare_ms=0, at=[], trusts=[],
+                requests=None, load_ms=0, spare_ms=0, alive=0, at=[], trusts=[],
             )  # fmt: skip
         return rows[key]
 
@@ -1207,20 +1236,33 @@ def counted(events):
                 each["load_ms"] += event["ms"]
                 each["needed"] += key not in seen
                 each["spare_ms"] += event["ms"] if key in seen else 0
+                each["alive"] = max(each["alive"], event["alive"])
+            total["context_mib"] += event["kib"] / 1024
+            if event["loop"]:
+                on_loop = total["on_loop"]
+                on_loop["loads"] += 1
+                on_loop["spare"] += key in seen
+                on_loop["waiting"] += event["waiting"]
+                on_loop["ms"] = round(on_loop["ms"] + event["ms"], 1)
+                note_place(on_loop["at"], event["who"]["at"])
             seen.add(key)
             note_place(row["at"], event["who"]["at"])
             note_place(row["trusts"], event["trust"])
         elif what == "begin":
             # Made by a process that forked, or before anybody looked.
             who = made.get(of) or (of[1] and first.get(of[1])) or event["who"]
-            began[pid, event["h"]] = row_of(who)
+            began[pid, event["h"]] = {}
             total["connections"] += 1
             total["under_loop"] += bool(event["loop"])
             row_of(who)["connections"] += 1
             under_way[pid] = under_way.get(pid, 0) + 1
             total["peak"] = max(total["peak"], under_way[pid])
+            if event["since"] is not None:
+                span = {name: event[name] for name in ("since", "t", "thread", "by")}
+                began[pid, event["h"]] = dict(span, end=None)
+                shaken.setdefault(of, []).append(began[pid, event["h"]])
         elif what == "end" and (pid, event["h"]) in began:
-            del began[pid, event["h"]]
+            began.pop((pid, event["h"]))["end"] = event["t"]
             total["handshakes" if event["ok"] else "failed"] += 1
             under_way[pid] -= 1
         elif what == "session":
@@ -1239,11 +1281,12 @@ def counted(events):
             total["injections"].append(event["where"])
         elif what in ("uncounted", "unprobed"):
             total[what].append(event["why"])
+    total["queue"] = longest_queue(shaken)
     total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | set(started))
     total["cpu_ms"] = sum(cpu[pid] - started.get(pid, 0) for pid in cpu) - trial_ms
     total["clients"] = sorted(rows.values(), key=lambda row: (-row["loads"], -row["connections"]))
     for each in total["clients"] + [total]:
-        for name in ("load_ms", "spare_ms", "cpu_ms"):
+        for name in ("load_ms", "spare_ms", "cpu_ms", "context_mib"):
             if name in each:
                 each[name] = round(each[name], 1)
     whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
@@ -1254,6 +1297,39 @@ def counted(events):
     total["again"] = sum(row["loads"] - row["needed"] for row in ill)
     total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
     return total
+
+
+def longest_queue(handshakes):
+    """Where handshakes waited longest for another of the same context, of
+    {(process, context): [{"since", "t", "end", "thread", "by"}, ...]}: what `counted` has as
+    "queue"; None where there is none."""
+    found = []
+    for those in handshakes.values():
+        those = sorted((each for each in those if each["end"]), key=lambda each: each["t"])
+        wanted = most_at_once([(each["since"], each["end"]) for each in those])
+        waited_s = behind_s = 0
+        for number, each in enumerate(those):
+            waited_s += each["t"] - each["since"]
+            for other in those[max(0, number - 200) : number]:
+                if other["thread"] != each["thread"]:
+                    behind_s += max(
+                        0, min(other["end"], each["t"]) - max(other["t"], each["since"])
+                    )
+        found.append(dict(
+            by=those[-1]["by"] if those else None, wanted=wanted, handshakes=len(those),
+            peak=most_at_once([(each["t"], each["end"]) for each in those]),
+            waited_s=round(waited_s, 3), behind_s=round(behind_s, 3),
+        ))  # fmt: skip
+    return max(found, key=lambda each: each["behind_s"]) if found else None
+
+
+def most_at_once(spans):
+    """How many of some spans of time there were at once."""
+    most = now = 0
+    for _, step in sorted([(end, -1) for _, end in spans] + [(start, 1) for start, _ in spans]):
+        now += step
+        most = max(most, now)
+    return most
 
 
 def note_place(places, place):
@@ -1276,9 +1352,36 @@ def verdict_on(counts, share):
     again = counts["loads"] - counts["needed"]
     if counts["again"] >= TOO_MANY_FROM and counts["again_share"] >= share:
         return REPEATED
-    if again >= TOO_MANY_FROM and counts["share"] >= KEPT_SHARE:
+    if again >= KEPT_LOADS_FROM and counts["share"] >= KEPT_SHARE:
         return REPEATED
     return ONCE if counts["handshakes"] else UNSEEN
+
+
+def verdict_on_handshakes(counts):
+    """ONE_AT_A_TIME, NOT_IN_A_ROW, or DOES_NOT_APPLY where no two were under way or wanted."""
+    queue = counts["queue"]
+    if queue and queue["peak"] == 1 and queue["wanted"] >= WANTED_FROM:
+        behind_s = queue["behind_s"]
+        # The rest they waited for loads, which a lock may be held through for a good reason.
+        if behind_s >= WAITED_FROM_S and behind_s >= queue["waited_s"] / 4:
+            return ONE_AT_A_TIME
+    return NOT_IN_A_ROW if counts["peak"] > 1 else DOES_NOT_APPLY
+
+
+def verdict_on_loop(counts):
+    """Of loads on an asyncio loop: HELD_UP, FREE, or DOES_NOT_APPLY where none ran."""
+    on_loop = counts["on_loop"]
+    if on_loop["spare"] >= TOO_MANY_FROM and on_loop["waiting"] >= 1:
+        return HELD_UP
+    return FREE if counts["under_loop"] or on_loop["loads"] else DOES_NOT_APPLY
+
+
+def verdict_on_contexts(counts):
+    """ONE_FOR_EACH, FEW, or DOES_NOT_APPLY where no context has loaded anything."""
+    for row in counts["clients"]:
+        if row["alive"] >= (KEPT_CONTEXTS_FROM if row["kept"] else CONTEXTS_FROM):
+            return ONE_FOR_EACH
+    return FEW if counts["loads"] else DOES_NOT_APPLY
 
 
 # --------------------------------------------- what the program does in `ssl`, noted while it runs
@@ -1299,6 +1402,8 @@ BETWEEN = (
 )
 #: A wait that is shorter harms nobody.
 BLOCKS_FROM_S = 0.02
+#: A context that says how it is set takes no time, unless it waits.
+ASKED_FROM_S = 0.002
 
 
 class Probes(object):
@@ -1310,7 +1415,8 @@ class Probes(object):
     def __init__(self, note):
         self.give, self.numbers, self.count = note, {}, 0
         self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
-        self.undo = []
+        self.undo, self.held, self.kinds = [], {}, set()
+        self.connected, self.asked = {}, {}
 
     # ------------------------------------------------------------------ what is noted, and of what
 
@@ -1371,11 +1477,36 @@ class Probes(object):
         def __new__(cls, *args, **kwargs):
             context = make(cls, *args, **kwargs)
             if probes.active:
+                probes.locks(cls, kind)
                 who = probes.callers(sys._getframe(1))
                 probes.note("context", c=probes.number(context), who=who)
             return context
 
         self.put(kind, "__new__", staticmethod(__new__))
+
+    def locks(self, cls, kind):
+        """Note when a class of contexts lets a thread wait that only asks how it is set: urllib3
+        asks before it connects, and truststore 0.10.5 answers when no handshake is under way."""
+        for each in set(cls.__mro__) - self.kinds:
+            self.kinds.add(each)
+            for name in ("verify_mode", "check_hostname"):
+                own = vars(each).get(name)
+                if issubclass(each, kind) and each is not kind and isinstance(own, property):
+                    asking = property(self.asking(own.fget), self.asking(own.fset))
+                    self.put(each, name, asking)
+
+    def asking(self, function):
+        probes = self
+
+        def ask(*args):
+            started = clock()
+            try:
+                return function(*args)
+            finally:
+                if probes.active and clock() - started >= ASKED_FROM_S:
+                    probes.asked.setdefault(ident(), started)
+
+        return function and named(ask, function)
 
     def loads(self, kind):
         """Note the certificates that are loaded into contexts of a class. load_default_certs is
@@ -1391,21 +1522,21 @@ class Probes(object):
             if not probes.active or thread in probes.busy:
                 return function(context, *args, **kwargs)
             probes.busy.add(thread)
-            started, ok = thread_ms(), False
+            started, before, ok = thread_ms(), resident_kib(), False
             try:
                 done = function(context, *args, **kwargs)
                 ok = True
                 return done
             finally:
-                ms = thread_ms() - started
+                spent = thread_ms() - started, max(0, resident_kib() - before)
                 probes.busy.discard(thread)
                 if ok:
-                    probes.loaded(context, name, args, kwargs, ms, sys._getframe(1))
+                    probes.loaded(context, name, args, kwargs, spent, sys._getframe(1))
 
         return named(load, function)
 
-    def loaded(self, context, name, args, kwargs, ms, frame):
-        trust = trust_of(name, args, kwargs)
+    def loaded(self, context, name, args, kwargs, spent, frame):
+        (ms, kib), trust, loop = spent, trust_of(name, args, kwargs), running_loop()
         try:
             held = context.cert_store_stats()["x509"]
         except Exception:
@@ -1413,8 +1544,18 @@ class Probes(object):
         # A folder is read later, one file at a time, and a place where nothing is costs nothing.
         if held == 0 or (held is None and ms < 0.5) or trust is None:
             return
-        who = self.callers(frame)
-        self.note("load", c=self.number(context), ms=round(ms, 3), trust=trust, who=who)
+        values = dict(trust=trust, who=self.callers(frame), alive=self.hold(context, trust))
+        values.update(loop=loop is not None, waiting=bool(loop) and others_wait(loop))
+        self.note("load", c=self.number(context), ms=round(ms, 3), kib=kib, **values)
+
+    def hold(self, context, trust):
+        """How many contexts with these certificates there are now, with this one."""
+        held, number = self.held.setdefault(trust, {}), self.number(context)
+        try:
+            held[number] = weakref.ref(context, lambda _: held.pop(number, None))
+        except TypeError:
+            pass
+        return len(held)
 
     # --------------------------------------------------------------------------------- handshakes
 
@@ -1448,17 +1589,36 @@ class Probes(object):
                 context = connection.get_context()
             self.under_way[number] = True
             who = self.callers(sys._getframe(2))
-            of = None if context is None else self.number(context)
-            self.note("begin", h=number, c=of, who=who, loop=running_loop() is not None)
+            since = [
+                self.connected.pop(descriptor(connection), None),
+                self.asked.pop(ident(), None),
+            ]
+            since = min([each for each in since if each is not None] or [None])
+            values = dict(c=None if context is None else self.number(context), who=who)
+            values.update(loop=running_loop() is not None, since=since, t=clock())
+            values.update(thread=ident(), by=type(connection).__module__)
+            self.note("begin", h=number, **values)
         return number
 
     def ended(self, connection, number, ok):
         self.under_way.pop(number, None)
-        self.note("end", h=number, ok=ok)
+        self.note("end", h=number, ok=ok, t=clock())
         if ok and len(self.numbers) > 10000:
             gone = [each for each, (alive, _) in list(self.numbers.items()) if alive() is None]
             for each in gone:
                 self.numbers.pop(each, None)
+
+    def connects(self, kind):
+        """Note when the sockets of a class were connected: from then on they want a handshake."""
+        function, probes = kind.connect, self
+
+        def connect(connection, *args, **kwargs):
+            done = function(connection, *args, **kwargs)
+            if probes.active:
+                probes.connected[descriptor(connection)] = clock()
+            return done
+
+        self.put(kind, "connect", named(connect, function))
 
     # ------------------------------------------------------------------- waits under a running loop
 
@@ -1603,6 +1763,12 @@ def probe_ssl(probes, ssl):
         probes.waits(ssl.SSLSocket, "do_handshake")
 
 
+def probe_socket(probes, socket):
+    kind = socket.socket
+    if not PY2 and kind.__module__ == "socket":
+        probes.connects(kind)
+
+
 def probe_gevent(probes, module):
     kind = getattr(module, "SSLSocket", None)
     if kind is not None and "do_handshake" in vars(kind) and kind.__module__ == module.__name__:
@@ -1666,8 +1832,8 @@ def probe_http(probes, module):
 
 #: What is probed, and how.
 PROBED = {
-    "ssl": probe_ssl, "OpenSSL.SSL": probe_pyopenssl, "http.client": probe_http,
-    "httplib": probe_http,
+    "ssl": probe_ssl, "socket": probe_socket, "OpenSSL.SSL": probe_pyopenssl,
+    "http.client": probe_http, "httplib": probe_http,
     "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
     "requests.sessions": probe_sessions, "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
     "urllib3.contrib.pyopenssl": probe_injection,
@@ -1729,17 +1895,42 @@ def others_wait(loop):
         return bool(all_tasks) and len(all_tasks(loop)) > 2
 
 
+def descriptor(connection):
+    try:
+        return connection.fileno()
+    except Exception:  # one without a socket of its own, or a closed one
+        return None
+
+
+def resident_kib():
+    """The memory that this process holds; where nobody tells at once, the most that it has held."""
+    try:
+        handle = os.open("/proc/self/statm", os.O_RDONLY)
+        try:
+            return int(os.read(handle, 100).split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+        finally:
+            os.close(handle)
+    except Exception:
+        return most_kib()
+
+
 def ident():
     thread = sys.modules.get("_thread") or sys.modules.get("thread")
     return thread.get_ident()
 
 
 def make_clocks():
-    """(processor milliseconds of this process, of this thread), as functions."""
+    """(the most KiB that this process has held, its processor milliseconds, those of this thread),
+    as functions."""
     try:
         import resource
     except ImportError:
         resource = None
+
+    def most():
+        if resource is None:
+            return 0
+        return resource.getrusage(0).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
 
     def process():
         if resource is None:
@@ -1748,7 +1939,7 @@ def make_clocks():
         return 1000 * (used.ru_utime + used.ru_stime)
 
     if hasattr(time, "thread_time"):
-        return process, lambda: 1000 * time.thread_time()
+        return most, process, lambda: 1000 * time.thread_time()
 
     def thread():
         try:
@@ -1757,10 +1948,10 @@ def make_clocks():
             return process()
         return 1000 * (used.ru_utime + used.ru_stime)
 
-    return process, thread
+    return most, process, thread
 
 
-process_ms, thread_ms = make_clocks()
+most_kib, process_ms, thread_ms = make_clocks()
 
 
 # ---------------------------------------------------------------------------------- 3. which http?
@@ -1846,6 +2037,9 @@ CHAPTERS = {
     8: ("08_still_out_there", "Is it still out there?"),
     10: ("10_what_one_load_costs", "What one load costs"), 12: ("12_the_cure", "The cure"),
     17: ("17_distance", "Distance"),
+    20: ("20_the_lock_around_the_handshake", "The lock around the handshake"),
+    21: ("21_the_loop_that_loads", "The loop that loads"),
+    22: ("22_the_memory_that_nobody_frees", "The memory that nobody frees"),
 }  # fmt: skip
 #: What to change: (case, chapter that explains it, line to remove, line to add, package to get,
 #: sentence).
@@ -1880,6 +2074,18 @@ ADVICE = {
     "asyncio": (1, 2, "", "reply = await asyncio.to_thread(...), or a client that awaits", "",
         "%(clients)s waited in the thread of the running asyncio loop, %(places)s, and nothing "
         "else could run meanwhile."),
+    "lock": (4, 20, "", "%(line)s", "%(package)s",
+        "%(wanted)d handshakes were wanted at once, and never two were under way: the context "
+        "holds a lock through each handshake (its sockets are those of %(by)s), so they waited "
+        "%(behind_s).2f s for each other.%(whose)s"),
+    "loop-loads": (4, 21, "", "%(line)s", "",
+        "%(loads)s of certificates happened in the thread of the running asyncio loop%(where)s: "
+        "for %(ms).0f ms of CPU nothing else could run. Make one client or one context before the "
+        "work begins, and hand it to all."),
+    "share-contexts": (4, 22, "", "%(line)s", "",
+        "%(alive)d contexts with the same certificates were alive at once, made by %(client)s"
+        "%(where)s. While they were loaded, memory grew by %(mib).0f MiB. One context serves all "
+        "clients."),
     "keep-one": (2, 12, "", "%(line)s", "", "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
     "another-openssl": (2, 10, "", "", "a Python with another OpenSSL",
         "A load takes longest with OpenSSL 3.0; older and newer ones take a fraction of it."),
@@ -2013,9 +2219,39 @@ def advice_on_asyncio(found):
     return advise("asyncio", clients=clients, places="called at " + places)
 
 
-def advice_on_counts(found):
+def advice_on_others(found, verdicts):
+    """What the illnesses of the fourth case ask for."""
+    counts, advice = found["counts"], []
+    line = "context = ssl.create_default_context(), made once, for all clients"
+    if verdicts["handshakes"] == ONE_AT_A_TIME:
+        names = dict(counts["queue"], line=line, package="", whose="")
+        if "truststore" in names["by"]:
+            names["whose"] = " truststore 0.10.5 does that, 0.10.4 does not."
+            names["package"] = "truststore 0.10.4"
+        advice.append(advise("lock", **names))
+    if verdicts["loads on the loop"] == HELD_UP:
+        names = dict(
+            counts["on_loop"], line=line, loads=several(counts["on_loop"]["loads"], "load")
+        )
+        advice.append(advise("loop-loads", where=place_in(names["at"]), **names))
+    if verdicts["contexts"] == ONE_FOR_EACH:
+        row = max(counts["clients"], key=lambda each: each["alive"])
+        names = dict(row, line=line, where=place_in(row["at"]), mib=counts["context_mib"])
+        names["client"] = row["client"] or "the program"
+        advice.append(advise("share-contexts", **names))
+    return advice
+
+
+def place_in(places):
+    """The first of some places, as the end of a sentence."""
+    return ", at %s" % places[0][0] if places else ""
+
+
+def advice_on_counts(found, verdict):
     """What a run's loads ask for: first what risks nothing."""
     rows = [row for row in found["counts"]["clients"] if row["loads"] > row["needed"] + 1]
+    if verdict != REPEATED:
+        rows = [row for row in rows if not row["kept"]]
     loads_late = any(each["by"] == "truststore" for each in found["provides"])
     for row in rows:
         sessions = found["counts"]["sessions"]
@@ -2071,8 +2307,6 @@ def advice_on_http(found):
 # ----------------------------------------------------------------------------------------- judging
 
 
-#: What `--fail-on` knows: the question whose worst answer it is.
-FAILS = {"blocked": "event loop", "loads": "certificate loads"}
 #: A loop that was kept from others for so long in all was blocked.
 LOOP_BLOCKED_FROM_S = 0.1
 
@@ -2090,18 +2324,25 @@ def judge(found, spec):
         loads = verdict_on(counts, spec["share"])
         if judge_asyncio(counts) == BLOCKED:
             advice.append(advice_on_asyncio(found))
-        advice += advice_on_counts(found)
+        others = {
+            "loads on the loop": verdict_on_loop(counts), "contexts": verdict_on_contexts(counts),
+            "handshakes": verdict_on_handshakes(counts),
+        }  # fmt: skip
+        more = advice_on_others(found, others) + list(advice_on_counts(found, loads))
+        advice += sorted(more, key=lambda each: each["id"] != "keep-one")  # which risks nothing
     else:
         loop, loads = judge_loop(found), UNCOUNTED if found["known"] else UNSEEN
         advice += advice_on_trials(found)
-    told = {"blocked": STATUS.get(loop, 0), "loads": STATUS.get(loads, 0)}
-    told = [told[name] for name in spec["fail_on"]]
+    verdicts = {"event loop": loop, "certificate loads": loads}
+    if counts:
+        verdicts.update(others)
+    told = [STATUS.get(verdicts.get(FAILS[name]), 0) for name in spec["fail_on"]]
     if counts and found["ended"]["raised"]:
         told.append(2)
     status = 1 if 1 in told else max(told)
     return dict(
-        found, verdicts={"event loop": loop, "certificate loads": loads},
-        advice=advice + advice_on_http(found), share_stated=spec["share"], exit_status=status,
+        found, verdicts=verdicts, advice=advice + advice_on_http(found),
+        share_stated=spec["share"], exit_status=status,
     )  # fmt: skip
 
 
@@ -2136,6 +2377,40 @@ def worst(verdicts):
 # -------------------------------------------------------------------------------------- the report
 
 
+ILL = (BLOCKED, REPEATED, HELD_UP, ONE_AT_A_TIME, ONE_FOR_EACH)
+WELL = (FREE, ONCE, NOT_IN_A_ROW)
+#: What is asked of a run beside the first two.
+QUESTIONS = {
+    "loads on the loop": "Do certificate loads hold up the event loop?",
+    "handshakes": "Do handshakes wait for each other?",
+    "contexts": "How many contexts are alive at once?",
+}
+
+
+def asked(report):
+    """Those of QUESTIONS that apply."""
+    told = report["verdicts"]
+    return [each for each in QUESTIONS if told.get(each, DOES_NOT_APPLY) != DOES_NOT_APPLY]
+
+
+def other_lines(about, counts):
+    on_loop, queue = counts["on_loop"], counts["queue"]
+    if about == "loads on the loop":
+        text = "%s under a running asyncio loop, %.0f ms of CPU; after %d of them others waited"
+        yield wrapped(text % (several(on_loop["loads"], "load"), on_loop["ms"], on_loop["waiting"]))
+    elif about == "contexts":
+        text = "at most %d with the same certificates; memory grew by %.1f MiB during %s"
+        yield wrapped(
+            text % (counts["alive"], counts["context_mib"], several(counts["loads"], "load"))
+        )
+    else:
+        yield wrapped("at most %d under way at once" % counts["peak"])
+        if queue:
+            text = "of one context (sockets of %(by)s): at most %(wanted)d wanted at once, "
+            text += "%(peak)d under way at once; they waited %(behind_s).2f s for each other"
+            yield wrapped(text % queue)
+
+
 def text_of(report, colour):
     """The report as people read it."""
 
@@ -2144,7 +2419,7 @@ def text_of(report, colour):
 
     def question(text, about):
         verdict = report["verdicts"][about]
-        code = {BLOCKED: 31, REPEATED: 31, FREE: 32, ONCE: 32}.get(verdict, 33)
+        code = 31 if verdict in ILL else 32 if verdict in WELL else 33
         return "%s  %s" % (bold(text), bold(verdict.upper(), "1;%d" % code))
 
     program = report["program"] or "nothing (no program was named)"
@@ -2155,14 +2430,32 @@ def text_of(report, colour):
     providers = ["  %(name)-24s %(by)s" % row for row in report["provides"]]
     injections = [wrapped(injected_by(each) + ".") for each in report["injections"]]
     to_change = "What to change" if report["advice"] else "Nothing to change."
-    parts = [
-        ("Python %s, %s\n%s: %s\n" % examined, providers + injections),
-        (question("1. Does a TLS read block the event loop?", "event loop"), loop_lines(report)),
-        (question("2. What do certificate loads cost?", "certificate loads"), load_lines(report)),
-        (bold("3. Which HTTP?"), http_lines(report["http"])),
-        (bold(to_change), advice_lines(report["advice"])),
-        ("exit status %d" % report["exit_status"], []),
+    others = [
+        (
+            question("%d. %s" % (number, QUESTIONS[about]), about),
+            other_lines(about, report["counts"]),
+        )
+        for number, about in enumerate(asked(report), 3)
     ]
+    parts = (
+        [
+            ("Python %s, %s\n%s: %s\n" % examined, providers + injections),
+            (
+                question("1. Does a TLS read block the event loop?", "event loop"),
+                loop_lines(report),
+            ),
+            (
+                question("2. What do certificate loads cost?", "certificate loads"),
+                load_lines(report),
+            ),
+        ]
+        + others
+        + [
+            (bold("%d. Which HTTP?" % (3 + len(others))), http_lines(report["http"])),
+            (bold(to_change), advice_lines(report["advice"])),
+            ("exit status %d" % report["exit_status"], []),
+        ]
+    )
     return "\n\n".join("\n".join([head] + list(lines)) for head, lines in parts) + "\n"
 
 
@@ -3245,7 +3538,7 @@ def console_script(name):
 #: Numbers of `counted`.
 COUNTS = (
     "processes contexts sessions loads needed connections handshakes failed peak under_loop again "
-    "cpu_ms load_ms spare_ms share again_share"
+    "cpu_ms load_ms spare_ms share again_share alive context_mib"
 ).split()
 
 
@@ -3261,9 +3554,15 @@ def schema():
 
     loop = {"enum": [BLOCKED, FREE, CANNOT_TELL, DOES_NOT_APPLY]}
     loads = {"enum": [REPEATED, ONCE, UNCOUNTED, UNSEEN, CANNOT_TELL]}
+    verdicts = {
+        "event loop": loop, "certificate loads": loads,  # those below, of a run alone
+        "loads on the loop": {"enum": [HELD_UP, FREE, DOES_NOT_APPLY]},
+        "handshakes": {"enum": [ONE_AT_A_TIME, NOT_IN_A_ROW, DOES_NOT_APPLY]},
+        "contexts": {"enum": [ONE_FOR_EACH, FEW, DOES_NOT_APPLY]},
+    }  # fmt: skip
     advice = thing(
         ["id", "case", "what", "remove", "add", "package", "saves", "chapter"],
-        id={"enum": sorted(ADVICE)}, case={"enum": [1, 2, 3]}, what=text, remove=text, add=text,
+        id={"enum": sorted(ADVICE)}, case={"enum": [1, 2, 3, 4]}, what=text, remove=text, add=text,
         package=text, saves=text, chapter=text,
     )  # fmt: skip
     blocked = thing(["times", "s", "waiting_s"], times=number, s=number, waiting_s=number)
@@ -3281,7 +3580,7 @@ def schema():
         ["verdicts", "advice", "exit_status", "version", "program", "python", "openssl"],
         verdicts=thing(
             ["event loop", "certificate loads"],
-            **{"event loop": loop, "certificate loads": loads}
+            **verdicts
         ),
         advice=rows(advice), program=either, python=text, version=text, ended=ended,
         counts=thing(COUNTS + ["blocked", "clients"], **counts),

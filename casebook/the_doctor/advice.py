@@ -2,7 +2,19 @@
 
 from __future__ import division, print_function
 
-from .basis import ADDRESS, BLOCKED, CANNOT_TELL, DELAYS_S, FREE, PY2, UNPATCHED
+from .basis import (
+    ADDRESS,
+    BLOCKED,
+    CANNOT_TELL,
+    DELAYS_S,
+    FREE,
+    HELD_UP,
+    ONE_AT_A_TIME,
+    ONE_FOR_EACH,
+    PY2,
+    REPEATED,
+    UNPATCHED,
+)
 from .blocking import PATCHES
 from .loads import judged_rows
 from .words import readable, several, times
@@ -13,6 +25,9 @@ CHAPTERS = {
     8: ("08_still_out_there", "Is it still out there?"),
     10: ("10_what_one_load_costs", "What one load costs"), 12: ("12_the_cure", "The cure"),
     17: ("17_distance", "Distance"),
+    20: ("20_the_lock_around_the_handshake", "The lock around the handshake"),
+    21: ("21_the_loop_that_loads", "The loop that loads"),
+    22: ("22_the_memory_that_nobody_frees", "The memory that nobody frees"),
 }  # fmt: skip
 #: What to change: (case, chapter that explains it, line to remove, line to add, package to get,
 #: sentence).
@@ -47,6 +62,18 @@ ADVICE = {
     "asyncio": (1, 2, "", "reply = await asyncio.to_thread(...), or a client that awaits", "",
         "%(clients)s waited in the thread of the running asyncio loop, %(places)s, and nothing "
         "else could run meanwhile."),
+    "lock": (4, 20, "", "%(line)s", "%(package)s",
+        "%(wanted)d handshakes were wanted at once, and never two were under way: the context "
+        "holds a lock through each handshake (its sockets are those of %(by)s), so they waited "
+        "%(behind_s).2f s for each other.%(whose)s"),
+    "loop-loads": (4, 21, "", "%(line)s", "",
+        "%(loads)s of certificates happened in the thread of the running asyncio loop%(where)s: "
+        "for %(ms).0f ms of CPU nothing else could run. Make one client or one context before the "
+        "work begins, and hand it to all."),
+    "share-contexts": (4, 22, "", "%(line)s", "",
+        "%(alive)d contexts with the same certificates were alive at once, made by %(client)s"
+        "%(where)s. While they were loaded, memory grew by %(mib).0f MiB. One context serves all "
+        "clients."),
     "keep-one": (2, 12, "", "%(line)s", "", "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
     "another-openssl": (2, 10, "", "", "a Python with another OpenSSL",
         "A load takes longest with OpenSSL 3.0; older and newer ones take a fraction of it."),
@@ -180,9 +207,39 @@ def advice_on_asyncio(found):
     return advise("asyncio", clients=clients, places="called at " + places)
 
 
-def advice_on_counts(found):
+def advice_on_others(found, verdicts):
+    """What the illnesses of the fourth case ask for."""
+    counts, advice = found["counts"], []
+    line = "context = ssl.create_default_context(), made once, for all clients"
+    if verdicts["handshakes"] == ONE_AT_A_TIME:
+        names = dict(counts["queue"], line=line, package="", whose="")
+        if "truststore" in names["by"]:
+            names["whose"] = " truststore 0.10.5 does that, 0.10.4 does not."
+            names["package"] = "truststore 0.10.4"
+        advice.append(advise("lock", **names))
+    if verdicts["loads on the loop"] == HELD_UP:
+        names = dict(
+            counts["on_loop"], line=line, loads=several(counts["on_loop"]["loads"], "load")
+        )
+        advice.append(advise("loop-loads", where=place_in(names["at"]), **names))
+    if verdicts["contexts"] == ONE_FOR_EACH:
+        row = max(counts["clients"], key=lambda each: each["alive"])
+        names = dict(row, line=line, where=place_in(row["at"]), mib=counts["context_mib"])
+        names["client"] = row["client"] or "the program"
+        advice.append(advise("share-contexts", **names))
+    return advice
+
+
+def place_in(places):
+    """The first of some places, as the end of a sentence."""
+    return ", at %s" % places[0][0] if places else ""
+
+
+def advice_on_counts(found, verdict):
     """What a run's loads ask for: first what risks nothing."""
     rows = [row for row in found["counts"]["clients"] if row["loads"] > row["needed"] + 1]
+    if verdict != REPEATED:
+        rows = [row for row in rows if not row["kept"]]
     loads_late = any(each["by"] == "truststore" for each in found["provides"])
     for row in rows:
         sessions = found["counts"]["sessions"]

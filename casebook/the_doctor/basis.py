@@ -61,8 +61,13 @@ VERSION = "1.0.0"
 #: Of loads: the same certificates again and again; not so; imports alone cannot tell; and nothing
 #: was seen that could load any.
 REPEATED, ONCE, UNCOUNTED, UNSEEN = "repeated", "not repeated", "not counted", "nothing seen"
+#: Of handshakes; of loads under a running asyncio loop; of contexts that are alive at once.
+ONE_AT_A_TIME, NOT_IN_A_ROW = "one at a time", "at once"
+HELD_UP = "held up"
+ONE_FOR_EACH, FEW = "one for each client", "few"
 #: The exit status that goes with a verdict; with all others, 0.
 STATUS = {BLOCKED: 1, REPEATED: 1, CANNOT_TELL: 2, UNSEEN: 2}
+STATUS.update({ONE_AT_A_TIME: 1, HELD_UP: 1, ONE_FOR_EACH: 1})
 #: So many loads that were not needed are an illness, if they take their share of the CPU.
 TOO_MANY_FROM = 2
 
@@ -77,6 +82,13 @@ OWN_FILE = OWN_FILE and os.path.abspath(OWN_FILE).replace(".pyc", ".py").replace
 clock = getattr(time, "perf_counter", time.time)
 cpu_clock = getattr(time, "thread_time", None) or getattr(time, "process_time", None)
 cpu_clock = cpu_clock or getattr(time, "clock", time.time)
+
+
+#: What `--fail-on` knows: the question whose worst answer it is.
+FAILS = {
+    "blocked": "event loop", "loads": "certificate loads", "loop-loads": "loads on the loop",
+    "handshakes": "handshakes", "contexts": "contexts",
+}  # fmt: skip
 
 
 class Trouble(Exception):
@@ -97,5 +109,5 @@ PATIENCE_S = 90
 
 def defaults():
     spec = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
-    spec.update(run=False, module=False, python=None, github=False, fail_on=("blocked", "loads"))
+    spec.update(run=False, module=False, python=None, github=False, fail_on=sorted(FAILS))
     return dict(spec, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))

@@ -8,9 +8,9 @@ import re
 import sys
 
 from .attaching import attach, attach_text
-from .basis import NUMBERS, OWN_FILE, VERSION, Trouble, defaults
+from .basis import FAILS, NUMBERS, OWN_FILE, VERSION, Trouble, defaults
 from .examination import examine, examine_apart
-from .judging import FAILS, judge
+from .judging import judge
 from .report import annotations, text_of
 from .running import console_script, run_apart, run_program
 from .schema import schema

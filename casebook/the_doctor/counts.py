@@ -2,12 +2,34 @@
 
 from __future__ import division, print_function
 
-from .basis import ONCE, REPEATED, TOO_MANY_FROM, UNSEEN
+from .basis import (
+    DOES_NOT_APPLY,
+    FEW,
+    FREE,
+    HELD_UP,
+    NOT_IN_A_ROW,
+    ONCE,
+    ONE_AT_A_TIME,
+    ONE_FOR_EACH,
+    REPEATED,
+    TOO_MANY_FROM,
+    UNSEEN,
+)
 
 #: So many requests for each connection, and they are kept.
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
+#: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
+KEPT_LOADS_FROM = 10
+#: Handshakes wait for each other, where so many were wanted at once, never two were under way, and
+#: they waited for one that was for so long in all.
+WANTED_FROM = 3
+WAITED_FROM_S = 0.2
+#: So many contexts with the same certificates, alive at once in a process, are too many; so many
+#: are, where each has a connection that is kept.
+CONTEXTS_FROM = 10
+KEPT_CONTEXTS_FROM = 100
 
 
 def counted(events):
@@ -18,18 +40,25 @@ def counted(events):
     took; connections (of clients that began a handshake), handshakes (that came through), failed,
     peak (handshakes under way at once in one process), under_loop (connections made under a
     running asyncio loop); blocked: of such loops, {"times", "s", "waiting_s" (while others
-    waited), "clients", "at"}; clients: a row of {"client", "through", "contexts", "loads",
-    "needed", "connections", "requests" (None where nobody tells), "load_ms", "spare_ms", "kept",
-    "at", "trusts"} for each client and each library that called it, the one with the most loads
-    first. kept: its connections are, for several requests each.
+    waited), "clients", "at"}; on_loop: of loads under such a loop, {"loads", "spare",
+    "waiting" (while others waited), "ms", "at"}; queue: of the handshakes of one context in one
+    process, where they waited longest for each other from when their sockets were connected, {"by"
+    (the module of its sockets' class), "wanted" and "peak" (at once), "handshakes", "waited_s",
+    "behind_s" (while one of another thread was under way)} or None; alive (contexts with the same
+    certificates at once, in one process), context_mib (by which memory grew during loads); clients:
+    a row of {"client", "through", "contexts", "loads", "needed", "connections", "requests" (None
+    where nobody tells), "load_ms", "spare_ms", "kept", "alive", "at", "trusts"} for each client and
+    each library that called it, the one with the most loads first. kept: its connections are, for
+    several requests each.
     """
     rows, made, began, first, seen = {}, {}, {}, {}, set()
-    cpu, started, trial_ms, under_way = {}, {}, 0, {}
+    cpu, started, trial_ms, under_way, shaken = {}, {}, 0, {}, {}
     total = dict(
         processes=0, cpu_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
         blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": []}, clients=[],
-        sessions=0, uncounted=[], unprobed=[],
+        sessions=0, uncounted=[], unprobed=[], alive=0, context_mib=0,
+        on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "at": []},
     )  # fmt: skip
 
     def row_of(who):
@@ -37,7 +66,7 @@ def counted(events):
         if key not in rows:
             rows[key] = dict(
                 client=key[0], through=key[1], contexts=0, loads=0, needed=0, connections=0,
-                requests=None, load_ms=0, spare_ms=0, at=[], trusts=[],
+                requests=None, load_ms=0, spare_ms=0, alive=0, at=[], trusts=[],
             )  # fmt: skip
         return rows[key]
 
@@ -61,20 +90,33 @@ def counted(events):
                 each["load_ms"] += event["ms"]
                 each["needed"] += key not in seen
                 each["spare_ms"] += event["ms"] if key in seen else 0
+                each["alive"] = max(each["alive"], event["alive"])
+            total["context_mib"] += event["kib"] / 1024
+            if event["loop"]:
+                on_loop = total["on_loop"]
+                on_loop["loads"] += 1
+                on_loop["spare"] += key in seen
+                on_loop["waiting"] += event["waiting"]
+                on_loop["ms"] = round(on_loop["ms"] + event["ms"], 1)
+                note_place(on_loop["at"], event["who"]["at"])
             seen.add(key)
             note_place(row["at"], event["who"]["at"])
             note_place(row["trusts"], event["trust"])
         elif what == "begin":
             # Made by a process that forked, or before anybody looked.
             who = made.get(of) or (of[1] and first.get(of[1])) or event["who"]
-            began[pid, event["h"]] = row_of(who)
+            began[pid, event["h"]] = {}
             total["connections"] += 1
             total["under_loop"] += bool(event["loop"])
             row_of(who)["connections"] += 1
             under_way[pid] = under_way.get(pid, 0) + 1
             total["peak"] = max(total["peak"], under_way[pid])
+            if event["since"] is not None:
+                span = {name: event[name] for name in ("since", "t", "thread", "by")}
+                began[pid, event["h"]] = dict(span, end=None)
+                shaken.setdefault(of, []).append(began[pid, event["h"]])
         elif what == "end" and (pid, event["h"]) in began:
-            del began[pid, event["h"]]
+            began.pop((pid, event["h"]))["end"] = event["t"]
             total["handshakes" if event["ok"] else "failed"] += 1
             under_way[pid] -= 1
         elif what == "session":
@@ -93,11 +135,12 @@ def counted(events):
             total["injections"].append(event["where"])
         elif what in ("uncounted", "unprobed"):
             total[what].append(event["why"])
+    total["queue"] = longest_queue(shaken)
     total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | set(started))
     total["cpu_ms"] = sum(cpu[pid] - started.get(pid, 0) for pid in cpu) - trial_ms
     total["clients"] = sorted(rows.values(), key=lambda row: (-row["loads"], -row["connections"]))
     for each in total["clients"] + [total]:
-        for name in ("load_ms", "spare_ms", "cpu_ms"):
+        for name in ("load_ms", "spare_ms", "cpu_ms", "context_mib"):
             if name in each:
                 each[name] = round(each[name], 1)
     whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
@@ -108,6 +151,39 @@ def counted(events):
     total["again"] = sum(row["loads"] - row["needed"] for row in ill)
     total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
     return total
+
+
+def longest_queue(handshakes):
+    """Where handshakes waited longest for another of the same context, of
+    {(process, context): [{"since", "t", "end", "thread", "by"}, ...]}: what `counted` has as
+    "queue"; None where there is none."""
+    found = []
+    for those in handshakes.values():
+        those = sorted((each for each in those if each["end"]), key=lambda each: each["t"])
+        wanted = most_at_once([(each["since"], each["end"]) for each in those])
+        waited_s = behind_s = 0
+        for number, each in enumerate(those):
+            waited_s += each["t"] - each["since"]
+            for other in those[max(0, number - 200) : number]:
+                if other["thread"] != each["thread"]:
+                    behind_s += max(
+                        0, min(other["end"], each["t"]) - max(other["t"], each["since"])
+                    )
+        found.append(dict(
+            by=those[-1]["by"] if those else None, wanted=wanted, handshakes=len(those),
+            peak=most_at_once([(each["t"], each["end"]) for each in those]),
+            waited_s=round(waited_s, 3), behind_s=round(behind_s, 3),
+        ))  # fmt: skip
+    return max(found, key=lambda each: each["behind_s"]) if found else None
+
+
+def most_at_once(spans):
+    """How many of some spans of time there were at once."""
+    most = now = 0
+    for _, step in sorted([(end, -1) for _, end in spans] + [(start, 1) for start, _ in spans]):
+        now += step
+        most = max(most, now)
+    return most
 
 
 def note_place(places, place):
@@ -130,6 +206,33 @@ def verdict_on(counts, share):
     again = counts["loads"] - counts["needed"]
     if counts["again"] >= TOO_MANY_FROM and counts["again_share"] >= share:
         return REPEATED
-    if again >= TOO_MANY_FROM and counts["share"] >= KEPT_SHARE:
+    if again >= KEPT_LOADS_FROM and counts["share"] >= KEPT_SHARE:
         return REPEATED
     return ONCE if counts["handshakes"] else UNSEEN
+
+
+def verdict_on_handshakes(counts):
+    """ONE_AT_A_TIME, NOT_IN_A_ROW, or DOES_NOT_APPLY where no two were under way or wanted."""
+    queue = counts["queue"]
+    if queue and queue["peak"] == 1 and queue["wanted"] >= WANTED_FROM:
+        behind_s = queue["behind_s"]
+        # The rest they waited for loads, which a lock may be held through for a good reason.
+        if behind_s >= WAITED_FROM_S and behind_s >= queue["waited_s"] / 4:
+            return ONE_AT_A_TIME
+    return NOT_IN_A_ROW if counts["peak"] > 1 else DOES_NOT_APPLY
+
+
+def verdict_on_loop(counts):
+    """Of loads on an asyncio loop: HELD_UP, FREE, or DOES_NOT_APPLY where none ran."""
+    on_loop = counts["on_loop"]
+    if on_loop["spare"] >= TOO_MANY_FROM and on_loop["waiting"] >= 1:
+        return HELD_UP
+    return FREE if counts["under_loop"] or on_loop["loads"] else DOES_NOT_APPLY
+
+
+def verdict_on_contexts(counts):
+    """ONE_FOR_EACH, FEW, or DOES_NOT_APPLY where no context has loaded anything."""
+    for row in counts["clients"]:
+        if row["alive"] >= (KEPT_CONTEXTS_FROM if row["kept"] else CONTEXTS_FROM):
+            return ONE_FOR_EACH
+    return FEW if counts["loads"] else DOES_NOT_APPLY

@@ -7,12 +7,14 @@ from .advice import (
     advice_on_counts,
     advice_on_http,
     advice_on_loop,
+    advice_on_others,
     advice_on_trials,
 )
 from .basis import (
     BLOCKED,
     CANNOT_TELL,
     DOES_NOT_APPLY,
+    FAILS,
     FREE,
     ONCE,
     REPEATED,
@@ -21,11 +23,9 @@ from .basis import (
     UNPATCHED,
     UNSEEN,
 )
-from .counts import verdict_on
+from .counts import verdict_on, verdict_on_contexts, verdict_on_handshakes, verdict_on_loop
 from .probes import KNOWN
 
-#: What `--fail-on` knows: the question whose worst answer it is.
-FAILS = {"blocked": "event loop", "loads": "certificate loads"}
 #: A loop that was kept from others for so long in all was blocked.
 LOOP_BLOCKED_FROM_S = 0.1
 
@@ -43,18 +43,25 @@ def judge(found, spec):
         loads = verdict_on(counts, spec["share"])
         if judge_asyncio(counts) == BLOCKED:
             advice.append(advice_on_asyncio(found))
-        advice += advice_on_counts(found)
+        others = {
+            "loads on the loop": verdict_on_loop(counts), "contexts": verdict_on_contexts(counts),
+            "handshakes": verdict_on_handshakes(counts),
+        }  # fmt: skip
+        more = advice_on_others(found, others) + list(advice_on_counts(found, loads))
+        advice += sorted(more, key=lambda each: each["id"] != "keep-one")  # which risks nothing
     else:
         loop, loads = judge_loop(found), UNCOUNTED if found["known"] else UNSEEN
         advice += advice_on_trials(found)
-    told = {"blocked": STATUS.get(loop, 0), "loads": STATUS.get(loads, 0)}
-    told = [told[name] for name in spec["fail_on"]]
+    verdicts = {"event loop": loop, "certificate loads": loads}
+    if counts:
+        verdicts.update(others)
+    told = [STATUS.get(verdicts.get(FAILS[name]), 0) for name in spec["fail_on"]]
     if counts and found["ended"]["raised"]:
         told.append(2)
     status = 1 if 1 in told else max(told)
     return dict(
-        found, verdicts={"event loop": loop, "certificate loads": loads},
-        advice=advice + advice_on_http(found), share_stated=spec["share"], exit_status=status,
+        found, verdicts=verdicts, advice=advice + advice_on_http(found),
+        share_stated=spec["share"], exit_status=status,
     )  # fmt: skip
 
 

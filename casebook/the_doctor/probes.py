@@ -5,10 +5,12 @@ JSON to a file, which is still there when the program is killed. Nothing is impo
 module is probed when the program has imported it. What the program gets, and what it raises, is as
 without.
 
-Events, by "is": context (c), load (c, ms, trust, who), begin and end of a handshake (h, c, ok,
-loop), request (c, where http.client tells), session (of requests), block (s, waiting, who),
-injection (where), loop (name). c and h are numbers of contexts and connections; who is what
-`callers` tells. Each has the "pid" of its process, and "cpu", the milliseconds that this has used.
+Events, by "is": context (c), load (c, ms, kib, alive, loop, waiting, trust, who), begin and end of
+a handshake (h, c, ok, loop, t, since, thread, by), request (c, where http.client tells), session
+(of requests), block (s, waiting, who), injection (where), loop (name). c and h are numbers of
+contexts and connections; who is what `callers` tells; t and since, from when it was
+wanted, are seconds; by is the module of its class. Each has the "pid" of its process, and "cpu",
+the milliseconds that this has used.
 """
 
 from __future__ import division, print_function
@@ -39,6 +41,8 @@ BETWEEN = (
 )
 #: A wait that is shorter harms nobody.
 BLOCKS_FROM_S = 0.02
+#: A context that says how it is set takes no time, unless it waits.
+ASKED_FROM_S = 0.002
 
 
 class Probes(object):
@@ -50,7 +54,8 @@ class Probes(object):
     def __init__(self, note):
         self.give, self.numbers, self.count = note, {}, 0
         self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
-        self.undo = []
+        self.undo, self.held, self.kinds = [], {}, set()
+        self.connected, self.asked = {}, {}
 
     # ------------------------------------------------------------------ what is noted, and of what
 
@@ -111,11 +116,36 @@ class Probes(object):
         def __new__(cls, *args, **kwargs):
             context = make(cls, *args, **kwargs)
             if probes.active:
+                probes.locks(cls, kind)
                 who = probes.callers(sys._getframe(1))
                 probes.note("context", c=probes.number(context), who=who)
             return context
 
         self.put(kind, "__new__", staticmethod(__new__))
+
+    def locks(self, cls, kind):
+        """Note when a class of contexts lets a thread wait that only asks how it is set: urllib3
+        asks before it connects, and truststore 0.10.5 answers when no handshake is under way."""
+        for each in set(cls.__mro__) - self.kinds:
+            self.kinds.add(each)
+            for name in ("verify_mode", "check_hostname"):
+                own = vars(each).get(name)
+                if issubclass(each, kind) and each is not kind and isinstance(own, property):
+                    asking = property(self.asking(own.fget), self.asking(own.fset))
+                    self.put(each, name, asking)
+
+    def asking(self, function):
+        probes = self
+
+        def ask(*args):
+            started = clock()
+            try:
+                return function(*args)
+            finally:
+                if probes.active and clock() - started >= ASKED_FROM_S:
+                    probes.asked.setdefault(ident(), started)
+
+        return function and named(ask, function)
 
     def loads(self, kind):
         """Note the certificates that are loaded into contexts of a class. load_default_certs is
@@ -131,21 +161,21 @@ class Probes(object):
             if not probes.active or thread in probes.busy:
                 return function(context, *args, **kwargs)
             probes.busy.add(thread)
-            started, ok = thread_ms(), False
+            started, before, ok = thread_ms(), resident_kib(), False
             try:
                 done = function(context, *args, **kwargs)
                 ok = True
                 return done
             finally:
-                ms = thread_ms() - started
+                spent = thread_ms() - started, max(0, resident_kib() - before)
                 probes.busy.discard(thread)
                 if ok:
-                    probes.loaded(context, name, args, kwargs, ms, sys._getframe(1))
+                    probes.loaded(context, name, args, kwargs, spent, sys._getframe(1))
 
         return named(load, function)
 
-    def loaded(self, context, name, args, kwargs, ms, frame):
-        trust = trust_of(name, args, kwargs)
+    def loaded(self, context, name, args, kwargs, spent, frame):
+        (ms, kib), trust, loop = spent, trust_of(name, args, kwargs), running_loop()
         try:
             held = context.cert_store_stats()["x509"]
         except Exception:
@@ -153,8 +183,18 @@ class Probes(object):
         # A folder is read later, one file at a time, and a place where nothing is costs nothing.
         if held == 0 or (held is None and ms < 0.5) or trust is None:
             return
-        who = self.callers(frame)
-        self.note("load", c=self.number(context), ms=round(ms, 3), trust=trust, who=who)
+        values = dict(trust=trust, who=self.callers(frame), alive=self.hold(context, trust))
+        values.update(loop=loop is not None, waiting=bool(loop) and others_wait(loop))
+        self.note("load", c=self.number(context), ms=round(ms, 3), kib=kib, **values)
+
+    def hold(self, context, trust):
+        """How many contexts with these certificates there are now, with this one."""
+        held, number = self.held.setdefault(trust, {}), self.number(context)
+        try:
+            held[number] = weakref.ref(context, lambda _: held.pop(number, None))
+        except TypeError:
+            pass
+        return len(held)
 
     # --------------------------------------------------------------------------------- handshakes
 
@@ -188,17 +228,36 @@ class Probes(object):
                 context = connection.get_context()
             self.under_way[number] = True
             who = self.callers(sys._getframe(2))
-            of = None if context is None else self.number(context)
-            self.note("begin", h=number, c=of, who=who, loop=running_loop() is not None)
+            since = [
+                self.connected.pop(descriptor(connection), None),
+                self.asked.pop(ident(), None),
+            ]
+            since = min([each for each in since if each is not None] or [None])
+            values = dict(c=None if context is None else self.number(context), who=who)
+            values.update(loop=running_loop() is not None, since=since, t=clock())
+            values.update(thread=ident(), by=type(connection).__module__)
+            self.note("begin", h=number, **values)
         return number
 
     def ended(self, connection, number, ok):
         self.under_way.pop(number, None)
-        self.note("end", h=number, ok=ok)
+        self.note("end", h=number, ok=ok, t=clock())
         if ok and len(self.numbers) > 10000:
             gone = [each for each, (alive, _) in list(self.numbers.items()) if alive() is None]
             for each in gone:
                 self.numbers.pop(each, None)
+
+    def connects(self, kind):
+        """Note when the sockets of a class were connected: from then on they want a handshake."""
+        function, probes = kind.connect, self
+
+        def connect(connection, *args, **kwargs):
+            done = function(connection, *args, **kwargs)
+            if probes.active:
+                probes.connected[descriptor(connection)] = clock()
+            return done
+
+        self.put(kind, "connect", named(connect, function))
 
     # ------------------------------------------------------------------- waits under a running loop
 
@@ -343,6 +402,12 @@ def probe_ssl(probes, ssl):
         probes.waits(ssl.SSLSocket, "do_handshake")
 
 
+def probe_socket(probes, socket):
+    kind = socket.socket
+    if not PY2 and kind.__module__ == "socket":
+        probes.connects(kind)
+
+
 def probe_gevent(probes, module):
     kind = getattr(module, "SSLSocket", None)
     if kind is not None and "do_handshake" in vars(kind) and kind.__module__ == module.__name__:
@@ -406,8 +471,8 @@ def probe_http(probes, module):
 
 #: What is probed, and how.
 PROBED = {
-    "ssl": probe_ssl, "OpenSSL.SSL": probe_pyopenssl, "http.client": probe_http,
-    "httplib": probe_http,
+    "ssl": probe_ssl, "socket": probe_socket, "OpenSSL.SSL": probe_pyopenssl,
+    "http.client": probe_http, "httplib": probe_http,
     "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
     "requests.sessions": probe_sessions, "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
     "urllib3.contrib.pyopenssl": probe_injection,
@@ -469,17 +534,42 @@ def others_wait(loop):
         return bool(all_tasks) and len(all_tasks(loop)) > 2
 
 
+def descriptor(connection):
+    try:
+        return connection.fileno()
+    except Exception:  # one without a socket of its own, or a closed one
+        return None
+
+
+def resident_kib():
+    """The memory that this process holds; where nobody tells at once, the most that it has held."""
+    try:
+        handle = os.open("/proc/self/statm", os.O_RDONLY)
+        try:
+            return int(os.read(handle, 100).split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+        finally:
+            os.close(handle)
+    except Exception:
+        return most_kib()
+
+
 def ident():
     thread = sys.modules.get("_thread") or sys.modules.get("thread")
     return thread.get_ident()
 
 
 def make_clocks():
-    """(processor milliseconds of this process, of this thread), as functions."""
+    """(the most KiB that this process has held, its processor milliseconds, those of this thread),
+    as functions."""
     try:
         import resource
     except ImportError:
         resource = None
+
+    def most():
+        if resource is None:
+            return 0
+        return resource.getrusage(0).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
 
     def process():
         if resource is None:
@@ -488,7 +578,7 @@ def make_clocks():
         return 1000 * (used.ru_utime + used.ru_stime)
 
     if hasattr(time, "thread_time"):
-        return process, lambda: 1000 * time.thread_time()
+        return most, process, lambda: 1000 * time.thread_time()
 
     def thread():
         try:
@@ -497,7 +587,7 @@ def make_clocks():
             return process()
         return 1000 * (used.ru_utime + used.ru_stime)
 
-    return process, thread
+    return most, process, thread
 
 
-process_ms, thread_ms = make_clocks()
+most_kib, process_ms, thread_ms = make_clocks()

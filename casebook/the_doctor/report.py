@@ -5,8 +5,52 @@ from __future__ import division, print_function
 import re
 
 from .advice import injected_by
-from .basis import BLOCKED, DOES_NOT_APPLY, FREE, ONCE, REPEATED, UNSEEN
+from .basis import (
+    BLOCKED,
+    DOES_NOT_APPLY,
+    FREE,
+    HELD_UP,
+    NOT_IN_A_ROW,
+    ONCE,
+    ONE_AT_A_TIME,
+    ONE_FOR_EACH,
+    REPEATED,
+    UNSEEN,
+)
 from .words import several, span, times, wrapped
+
+ILL = (BLOCKED, REPEATED, HELD_UP, ONE_AT_A_TIME, ONE_FOR_EACH)
+WELL = (FREE, ONCE, NOT_IN_A_ROW)
+#: What is asked of a run beside the first two.
+QUESTIONS = {
+    "loads on the loop": "Do certificate loads hold up the event loop?",
+    "handshakes": "Do handshakes wait for each other?",
+    "contexts": "How many contexts are alive at once?",
+}
+
+
+def asked(report):
+    """Those of QUESTIONS that apply."""
+    told = report["verdicts"]
+    return [each for each in QUESTIONS if told.get(each, DOES_NOT_APPLY) != DOES_NOT_APPLY]
+
+
+def other_lines(about, counts):
+    on_loop, queue = counts["on_loop"], counts["queue"]
+    if about == "loads on the loop":
+        text = "%s under a running asyncio loop, %.0f ms of CPU; after %d of them others waited"
+        yield wrapped(text % (several(on_loop["loads"], "load"), on_loop["ms"], on_loop["waiting"]))
+    elif about == "contexts":
+        text = "at most %d with the same certificates; memory grew by %.1f MiB during %s"
+        yield wrapped(
+            text % (counts["alive"], counts["context_mib"], several(counts["loads"], "load"))
+        )
+    else:
+        yield wrapped("at most %d under way at once" % counts["peak"])
+        if queue:
+            text = "of one context (sockets of %(by)s): at most %(wanted)d wanted at once, "
+            text += "%(peak)d under way at once; they waited %(behind_s).2f s for each other"
+            yield wrapped(text % queue)
 
 
 def text_of(report, colour):
@@ -17,7 +61,7 @@ def text_of(report, colour):
 
     def question(text, about):
         verdict = report["verdicts"][about]
-        code = {BLOCKED: 31, REPEATED: 31, FREE: 32, ONCE: 32}.get(verdict, 33)
+        code = 31 if verdict in ILL else 32 if verdict in WELL else 33
         return "%s  %s" % (bold(text), bold(verdict.upper(), "1;%d" % code))
 
     program = report["program"] or "nothing (no program was named)"
@@ -28,14 +72,32 @@ def text_of(report, colour):
     providers = ["  %(name)-24s %(by)s" % row for row in report["provides"]]
     injections = [wrapped(injected_by(each) + ".") for each in report["injections"]]
     to_change = "What to change" if report["advice"] else "Nothing to change."
-    parts = [
-        ("Python %s, %s\n%s: %s\n" % examined, providers + injections),
-        (question("1. Does a TLS read block the event loop?", "event loop"), loop_lines(report)),
-        (question("2. What do certificate loads cost?", "certificate loads"), load_lines(report)),
-        (bold("3. Which HTTP?"), http_lines(report["http"])),
-        (bold(to_change), advice_lines(report["advice"])),
-        ("exit status %d" % report["exit_status"], []),
+    others = [
+        (
+            question("%d. %s" % (number, QUESTIONS[about]), about),
+            other_lines(about, report["counts"]),
+        )
+        for number, about in enumerate(asked(report), 3)
     ]
+    parts = (
+        [
+            ("Python %s, %s\n%s: %s\n" % examined, providers + injections),
+            (
+                question("1. Does a TLS read block the event loop?", "event loop"),
+                loop_lines(report),
+            ),
+            (
+                question("2. What do certificate loads cost?", "certificate loads"),
+                load_lines(report),
+            ),
+        ]
+        + others
+        + [
+            (bold("%d. Which HTTP?" % (3 + len(others))), http_lines(report["http"])),
+            (bold(to_change), advice_lines(report["advice"])),
+            ("exit status %d" % report["exit_status"], []),
+        ]
+    )
     return "\n\n".join("\n".join([head] + list(lines)) for head, lines in parts) + "\n"
 
 

@@ -8,8 +8,13 @@ from .basis import (
     BLOCKED,
     CANNOT_TELL,
     DOES_NOT_APPLY,
+    FEW,
     FREE,
+    HELD_UP,
+    NOT_IN_A_ROW,
     ONCE,
+    ONE_AT_A_TIME,
+    ONE_FOR_EACH,
     REPEATED,
     UNCOUNTED,
     UNSEEN,
@@ -18,7 +23,7 @@ from .basis import (
 #: Numbers of `counted`.
 COUNTS = (
     "processes contexts sessions loads needed connections handshakes failed peak under_loop again "
-    "cpu_ms load_ms spare_ms share again_share"
+    "cpu_ms load_ms spare_ms share again_share alive context_mib"
 ).split()
 
 
@@ -34,9 +39,15 @@ def schema():
 
     loop = {"enum": [BLOCKED, FREE, CANNOT_TELL, DOES_NOT_APPLY]}
     loads = {"enum": [REPEATED, ONCE, UNCOUNTED, UNSEEN, CANNOT_TELL]}
+    verdicts = {
+        "event loop": loop, "certificate loads": loads,  # those below, of a run alone
+        "loads on the loop": {"enum": [HELD_UP, FREE, DOES_NOT_APPLY]},
+        "handshakes": {"enum": [ONE_AT_A_TIME, NOT_IN_A_ROW, DOES_NOT_APPLY]},
+        "contexts": {"enum": [ONE_FOR_EACH, FEW, DOES_NOT_APPLY]},
+    }  # fmt: skip
     advice = thing(
         ["id", "case", "what", "remove", "add", "package", "saves", "chapter"],
-        id={"enum": sorted(ADVICE)}, case={"enum": [1, 2, 3]}, what=text, remove=text, add=text,
+        id={"enum": sorted(ADVICE)}, case={"enum": [1, 2, 3, 4]}, what=text, remove=text, add=text,
         package=text, saves=text, chapter=text,
     )  # fmt: skip
     blocked = thing(["times", "s", "waiting_s"], times=number, s=number, waiting_s=number)
@@ -54,7 +65,7 @@ def schema():
         ["verdicts", "advice", "exit_status", "version", "program", "python", "openssl"],
         verdicts=thing(
             ["event loop", "certificate loads"],
-            **{"event loop": loop, "certificate loads": loads}
+            **verdicts
         ),
         advice=rows(advice), program=either, python=text, version=text, ended=ended,
         counts=thing(COUNTS + ["blocked", "clients"], **counts),

@@ -1,10 +1,11 @@
-"""Jobs that fetch six pages, ill ones and healthy twins: what the doctor counts, and the truth.
+"""Jobs that fetch six pages or more, ill ones and healthy twins: what the doctor counts, and the
+truth.
 
     working.table()                     # all of them
     working.table(["requests, each"])
 
 The doctor runs the job. Then it runs once more without the doctor, with the book's own counter of
-loads, against a server that counts connections.
+loads, against a server that counts connections and how many handshakes it has in hand at once.
 """
 
 import json
@@ -17,6 +18,7 @@ import pandas as pd
 
 from casebook import places, stacks, words
 from casebook.cases.fetching import measure, server
+from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements
 from casebook.stacks import commands, environments
@@ -24,26 +26,42 @@ from casebook.stacks import commands, environments
 HERE = Path(__file__).parent
 COUNTER = HERE / "counted_job.py"
 
-REPEATED, ONCE, CANNOT_TELL = "repeated", "not repeated", "cannot tell"
+CANNOT_TELL = "cannot tell"
+#: What a job is asked, and the doctor's verdicts: on an ill one, on a healthy one.
+LOADS, ON_LOOP = "certificate loads", "loads on the loop"
+HANDSHAKES, CONTEXTS = "handshakes", "contexts"
+VERDICTS = {
+    LOADS: ("repeated", "not repeated"),
+    ON_LOOP: ("held up", "free"),
+    HANDSHAKES: ("one at a time", "at once"),
+    CONTEXTS: ("one for each client", "few"),
+}
 #: A job fetches six pages or more. What it loads more often than this it loads again and again:
 #: imports may load once or twice for themselves, and two threads have two connections.
 LOADED_ONCE_TO = 3
+#: The server's part of a handshake, where that is the question.
+HANDSHAKE_S = 0.2
 COLUMNS = [
-    *("job", "stack", "doctor", "measured", "wrong", "loads_doctor", "loads_measured"),
+    *("job", "question", "stack", "doctor", "measured", "wrong", "loads_doctor", "loads_measured"),
     *("connections_doctor", "connections_measured", "exit_status", "source", "measured_at", "key"),
 ]
+_SLOW = HERE.parent / "handshakes" / "server.py"
 _WITHIN_S = 120.0
 
 
 @dataclass(frozen=True)
 class Job:
-    """A function of a file in jobs/, and the stack that has its library."""
+    """A function of a file in jobs/, the stack that has its library, and what is asked of it."""
 
     name: str
     stack: str
     file: str
     function: str
+    question: str = LOADS
 
+
+_LOCK = ("truststore-in-clients-today", "with_truststore.py")
+_MANY = ("httpx-today", "with_many_clients.py")
 
 JOBS = (
     Job("requests, each", "stage-1-today", "with_requests.py", "each"),
@@ -70,16 +88,23 @@ JOBS = (
     Job("openai, each", "libraries-today", "with_openai.py", "each"),
     Job("openai, kept", "libraries-today", "with_openai.py", "kept"),
     Job("stripe", "libraries-today", "with_stripe.py", "kept"),
+    Job("httpx on a loop, each", "httpx-today", "with_httpx.py", "each_async", ON_LOOP),
+    Job("httpx on a loop, kept", "httpx-today", "with_httpx.py", "kept_async", ON_LOOP),
+    Job("threads, truststore", *_LOCK, "with_the_lock", HANDSHAKES),
+    Job("threads, no truststore", *_LOCK, "without_a_lock", HANDSHAKES),
+    Job("twelve clients", *_MANY, "a_context_each", CONTEXTS),
+    Job("twelve clients, one context", *_MANY, "one_context", CONTEXTS),
 )  # fmt: skip
 
 
 def table(names: list[str] | None = None) -> pd.DataFrame:
     """What the doctor says of each job, beside what is measured: one row each.
 
-    names: of JOBS; None: all that this machine can run. Columns: job, stack, doctor and measured
-    ("repeated", "not repeated"; the doctor's may be "cannot tell"), wrong ("miss", "false alarm" or
-    ""), loads_doctor and loads_measured, connections_doctor and connections_measured (those of
-    another run each), exit_status. Raises UsageError for a name that is none.
+    names: of JOBS; None: all that this machine can run. Columns: job, question, stack, doctor and
+    measured (of the question's VERDICTS; the doctor's may be "cannot tell"), wrong ("miss", "false
+    alarm" or ""), loads_doctor and loads_measured, connections_doctor and
+    connections_measured (those of another run each), exit_status. Raises UsageError for a name that
+    is none.
     """
     known = {job.name: job for job in JOBS}
     for name in names or ():
@@ -94,7 +119,10 @@ def accuracy(loops: pd.DataFrame, loads: pd.DataFrame) -> pd.DataFrame:
     """How often verdicts are right, of `patients.table` and of `table`: question, programs, right,
     miss, false alarm, cannot tell."""
     rows = []
-    for question, told in (("event loop", loops), ("certificate loads", loads)):
+    asked = [(question, loads[loads["question"] == question]) for question in VERDICTS]
+    for question, told in [("event loop", loops), *asked]:
+        if told.empty:
+            continue
         unknown = told["doctor"] == CANNOT_TELL
         wrong = told["wrong"].value_counts()
         rows.append({
@@ -108,43 +136,60 @@ def accuracy(loops: pd.DataFrame, loads: pd.DataFrame) -> pd.DataFrame:
 
 def _row(job: Job) -> dict:
     """One row of `table`, stored or new."""
-    code = [places.DOCTOR, HERE / "jobs" / job.file, COUNTER, *server.MADE_OF]
+    code = [places.DOCTOR, HERE / "jobs" / job.file, COUNTER, *server.MADE_OF, _SLOW]
     key = measurements.key_of(code, stacks.get(job.stack), list(astuple(job)))
     return measurements.stored_or_new(key, lambda: _measured_row(job))
 
 
 def _measured_row(job: Job) -> dict:
-    report, (loads, connections) = _run(job, True)[0], _run(job, False)
-    said = report["verdicts"]["certificate loads"]
-    said = said if said in (REPEATED, ONCE) else CANNOT_TELL
-    measured = REPEATED if loads > LOADED_ONCE_TO else ONCE
-    wrong = "false alarm" if said == REPEATED else "miss"
+    report, _ = _run(job, True)
+    found, truth = _run(job, False)
+    ill, well = VERDICTS[job.question]
+    said = report["verdicts"][job.question]
+    said = said if said in (ill, well) else CANNOT_TELL
+    is_ill = found["loads"] > LOADED_ONCE_TO
+    if job.question == HANDSHAKES:
+        is_ill = truth["peak"] == 1
+    elif job.question == CONTEXTS:
+        is_ill = found["alive"] > LOADED_ONCE_TO
+    measured = ill if is_ill else well
+    wrong = "false alarm" if said == ill else "miss"
     return {
-        "job": job.name, "stack": job.stack, "doctor": said, "measured": measured,
+        "job": job.name, "question": job.question, "stack": job.stack,
+        "doctor": said, "measured": measured,
         "wrong": "" if said in (measured, CANNOT_TELL) else wrong,
-        "loads_doctor": report["counts"]["loads"], "loads_measured": loads,
-        "connections_doctor": report["counts"]["handshakes"], "connections_measured": connections,
+        "loads_doctor": report["counts"]["loads"], "loads_measured": found["loads"],
+        "connections_doctor": report["counts"]["handshakes"],
+        "connections_measured": truth["handshakes"],
         "exit_status": report["exit_status"], "source": words.LIVE,
     }  # fmt: skip
 
 
-def _run(job: Job, examined: bool) -> tuple:
-    """(the doctor's report, connections that the server saw), or (loads, connections)."""
+def _run(job: Job, examined: bool) -> tuple[dict, dict]:
+    """The doctor's report, or {"loads": N} and what else the job tells; and what the server saw:
+    handshakes, and peak, of those that are answered with a delay."""
     environment = environments.ensure(stacks.get(job.stack))
     path = HERE / "jobs" / job.file
     command = [environment.python, COUNTER, path]
     if examined:
         command = [environment.python, places.DOCTOR, "run", "--json", "--", path]
-    with server.start() as lab, tempfile.TemporaryDirectory() as folder:
+    slow = job.question == HANDSHAKES
+    with (
+        SlowToShakeHands(HANDSHAKE_S) if slow else server.start() as lab,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         bundle = Path(folder) / "bundle.pem"
         bundle.write_text(Path(certifi.where()).read_text() + "\n" + Path(lab.ca_file).read_text())
         names = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE")
         environ = environments.clean_environ(environment) | dict.fromkeys(names, str(bundle))
         environ |= {"SITE": f"{lab.url}/get", "JOB": job.function, "PYTHONDONTWRITEBYTECODE": "1"}
         done = commands.run(command, job.name, _WITHIN_S, environ, folder=Path(folder))
-        connections = (lab.counters() or {})["handshakes"]
+        seen = lab.counters() or {}
     try:
-        found = json.loads(done.stdout.splitlines()[-1])
-        return (found if examined else found["loads"]), connections
-    except (ValueError, IndexError, KeyError):
+        told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        found = {name: value for each in told for name, value in each.items()}
+        if examined:
+            found["verdicts"]
+        return found, {"handshakes": seen["handshakes"], "peak": seen.get("peak_handshakes")}
+    except (ValueError, KeyError):
         raise RunFailed(f"{job.name} came to nothing: {commands.last_line(done)}") from None
