@@ -211,7 +211,9 @@ def rounded(value: Any) -> Any:
 
 def _show(record: Record, frame: pd.DataFrame) -> None:
     recorded, total = int(frame["source"].eq(words.REFERENCE).sum()), len(frame)
-    of = f"{recorded} of {total} runs from the reference machine" if recorded else words.SOURCES[words.LIVE]
+    of = words.SOURCES[words.LIVE]
+    if recorded:
+        of = f"{recorded} of {total} runs from the reference machine"
     found, is_here = _found(record), record["outcome"] != NOT_HERE
     Sentence(
         kind="claim",

@@ -21,11 +21,12 @@ USUAL_S = 25.0
 class Costs:
     """Tells the progress of a build; a context manager, of which threads may take chapters.
 
-    names: of the chapters to execute; lanes: how many of them at a time.
+    names: of the chapters to execute; lanes: how many of them at a time. of: what else they are
+    made of than this machine's measurements.
     """
 
-    def __init__(self, book: Book, names: list[str], lanes: int):
-        self._file = book.root / places.LOCAL_NAME / "costs.json"
+    def __init__(self, book: Book, names: list[str], lanes: int, of: str = ""):
+        self._file = book.root / places.LOCAL_NAME / f"costs{of}.json"
         try:
             took_s = json.loads(self._file.read_text()).items()
             self._took_s = {name: float(seconds) for name, seconds in took_s}

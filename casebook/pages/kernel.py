@@ -43,8 +43,8 @@ def run(
     folder: for files of this run. show: gets the share of cells that are done, and what the kernel
     says it is doing. stop: once it is set, this ends and raises KeyboardInterrupt. variables:
     further ones of the environment. machine: the file that all answers come from; a cell without
-    one says so, and the others go on. The kernel is gone afterwards. Not for a main thread, in which
-    nbclient takes the signals and only half ends.
+    one says so, and the others go on. The kernel is gone afterwards. Not for a main thread, in
+    which nbclient takes the signals and only half ends.
     """
     notebook, said = contents.read(path), folder / PROGRESS
     cells = [cell for cell in contents.code_cells(notebook) if cell.source.strip()]

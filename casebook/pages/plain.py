@@ -52,7 +52,7 @@ def _said(value: Any) -> Any:
     for kind, form, (is_such, parts, _) in _forms():
         if is_such(value):
             return {kind: [_said(each) for each in parts(value)] if form else parts(value)}
-    if type(value).__name__ in RECORDS and type(value) is RECORDS[type(value).__name__]:
+    if isinstance(value, Observation | Watch) and type(value) in RECORDS.values():
         fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
         return {"record": [type(value).__name__, _said(fields)]}
     raise NoForm(type(value).__name__)

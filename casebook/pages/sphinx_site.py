@@ -13,7 +13,7 @@ from sphinx.config import Config
 from sphinx.errors import ExtensionError
 
 from casebook.errors import BookFailed
-from casebook.pages import address, folding, permanent, resting, scripts
+from casebook.pages import address, folding, permanent, resting, scripts, whose
 from casebook.pages.contents import Book, read
 
 #: The folder of the diagrams, each of which is drawn once for both themes.
@@ -82,12 +82,25 @@ def follow_address(app: Sphinx, config: Config) -> None:
 
 def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
     """Put what was executed in the place of a notebook, which has no outputs."""
-    path = Path(app.env.doc2path(page))
-    if path.suffix == ".ipynb":
-        try:
-            source[0] = nbformat.writes(Book(Path(app.srcdir)).result(path))
-        except BookFailed as error:
-            raise ExtensionError(str(error)) from error
+    path, book = Path(app.env.doc2path(page)), Book(Path(app.srcdir))
+    if path.suffix != ".ipynb":
+        source[0] = with_note(source[0], whose.of_the_book(book))
+        return
+    try:
+        notebook = book.result(path)
+    except BookFailed as error:
+        raise ExtensionError(str(error)) from error
+    if notebook.cells:
+        notebook.cells[0].source = with_note(notebook.cells[0].source, whose.of_chapter(book, path))
+    source[0] = nbformat.writes(notebook)
+
+
+def with_note(text: str, note: str) -> str:
+    """A page with a note below its title; as it is where there is none to make."""
+    title = re.search(r"^# .*$", text, re.MULTILINE)
+    if not note or not title:
+        return text
+    return f"{text[: title.end()]}\n\n:::{{note}}\n{note}\n:::\n{text[title.end() :]}"
 
 
 def name_entries(app: Sphinx, env: Any) -> None:

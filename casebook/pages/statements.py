@@ -15,11 +15,10 @@ Where the file has no answer, the cell says so, and so do its findings.
 
 import ast
 import builtins
-import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -67,7 +66,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
         Keeping(shell, chapter)
 
 
-class _Statements:
+class _Statements(ast.NodeTransformer):
     """Sees each statement of a notebook before it is executed. A transformer of syntax trees."""
 
     def __init__(self, shell: InteractiveShell, chapter: str):
@@ -83,8 +82,9 @@ class _Statements:
     def _cell_begins(self, info: Any) -> None:
         self._lines = info.raw_cell.splitlines()
 
-    def visit(self, cell: ast.Module) -> ast.Module:
+    def visit(self, cell: ast.AST) -> ast.AST:
         """The cell with a call before each statement that does something."""
+        assert isinstance(cell, ast.Module)
         body: list[ast.stmt] = []
         for statement in cell.body:
             if not isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.Import):
@@ -161,8 +161,8 @@ class Keeping(_Statements):
 
         stream.write = written
 
-    def visit(self, cell: ast.Module) -> ast.Module:
-        for each in cell.body:
+    def visit(self, cell: ast.AST) -> ast.AST:
+        for each in getattr(cell, "body", ()):
             if isinstance(each, ast.FunctionDef | ast.ClassDef):
                 self._defined[each.name] = _names(each, ast.Load)
         return super().visit(cell)
@@ -249,7 +249,6 @@ class Answering(_Statements):
         super().__init__(shell, chapter)
         self._cell: list[ast.stmt] = []
         self._at = 0
-        self._first = 0
         measurements.answer_from(machine.answers)
         environments.of_another_machine(machine.about.get("pythons", {}))
         words.of_machine(machine.label)
@@ -257,8 +256,8 @@ class Answering(_Statements):
         setattr(builtins, _SAYS, self.says)
         shell.set_custom_exc((Exception,), self._not_in_file)
 
-    def visit(self, cell: ast.Module) -> ast.Module:
-        self._cell, self._first = list(cell.body), len(self.seen)
+    def visit(self, cell: ast.AST) -> ast.AST:
+        self._cell = list(getattr(cell, "body", ()))
         return super().visit(cell)
 
     def heard(self) -> None:
