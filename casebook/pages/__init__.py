@@ -15,6 +15,7 @@
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 from casebook import places, stacks
 from casebook.errors import BookFailed, CasebookError, FindingsOtherwise
@@ -22,7 +23,7 @@ from casebook.findings import published
 from casebook.laboratory import machines
 from casebook.laboratory.decisions import OTHERWISE, UNDECIDED
 from casebook.laboratory.progress import Progress
-from casebook.pages import execution, ledger, records, rendering, resting
+from casebook.pages import execution, ledger, records, rendering, resting, statements
 from casebook.pages.contents import Book
 from casebook.pages.refreshing import Refreshing
 from casebook.stacks import environments, pythons
@@ -52,7 +53,10 @@ def build(
             shutil.rmtree(folder, ignore_errors=True)
     at_once = None if strict or (book.html / "index.html").exists() else _most_alike(book)
     if at_once:  # a strict build is for nobody who waits to read
-        _write_from(book, at_once)
+        try:
+            _write_from(book, at_once)
+        except CasebookError as error:  # this machine's own is still to come
+            print(f"casebook: {error}", file=sys.stderr, flush=True)
         print("now this machine is measured: a page shows it when it is loaded again",
               file=sys.stderr, flush=True)  # fmt: skip
     if root == places.ROOT:
@@ -100,9 +104,19 @@ def _write_from(book: Book, file: Path) -> Path:
 
 
 def _most_alike(book: Book) -> Path | None:
-    """The file of the machine that comes with the book and is most like this one."""
+    """Of the machines that come with the book, the file of the one that is most like this one; one
+    that also says what statements of chapters saw is better than one of before that was kept."""
     files = sorted((book.root / "data" / "machines").glob(f"*{machines.SUFFIX}"))
-    return min(files, key=lambda path: machines.unlikeness(machines.read(path).about), default=None)
+
+    def rank(path: Path) -> tuple[Any, ...]:
+        machine = machines.read(path)
+        asked = (each.get("asked") or [""] for each in machine.answers)
+        return (
+            all(each[0] != statements.KIND for each in asked),
+            machines.unlikeness(machine.about),
+        )
+
+    return min(files, key=rank, default=None)
 
 
 def _otherwise(found: records.Records) -> list[str]:

@@ -18,6 +18,8 @@ from casebook.pages import contents, statements
 
 #: A cell that needs longer than this is stuck: the longest makes all environments and measures.
 CELL_TIMEOUT_S = 1800
+#: A kernel that has not answered by then is stuck; on a crowded machine some take over a minute.
+STARTUP_TIMEOUT_S = 600
 #: The file in which a kernel says how far it is.
 PROGRESS = "progress"
 #: How often what a kernel says of its progress is shown.
@@ -101,6 +103,7 @@ def _client(
         # Sockets in a folder of our own rather than ports that others could reach.
         km=_OwnKernel(transport="ipc", connection_file=f"{folder}/kernel.json"),
         timeout=CELL_TIMEOUT_S,
+        startup_timeout=STARTUP_TIMEOUT_S,
         # The same cell leaves the same notebook, however long it took.
         record_timing=False,
         shutdown_kernel="immediate",

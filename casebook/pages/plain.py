@@ -20,12 +20,13 @@ import pandas as pd
 from casebook import stacks
 from casebook.cases.fetching.detector import Watch
 from casebook.cases.fetching.observations import Observation
+from casebook.errors import CasebookError
 from casebook.stacks.environments import Environment
 
 #: The records of ours that have a form.
 RECORDS: dict[str, type] = {each.__name__: each for each in (Observation, Watch)}
 #: A value whose text is longer has none.
-LONGEST = 400_000
+LONGEST = 100_000
 
 
 class NoForm(Exception):
@@ -76,7 +77,7 @@ def meant(form: Any) -> Any:
         for known, has_parts, (_, _, back) in _forms():
             if kind == known:
                 return back([meant(each) for each in parts] if has_parts else parts)
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
+    except (TypeError, ValueError, LookupError, AttributeError, CasebookError) as error:
         raise NoForm(f"{kind}: {error}") from None
     raise NoForm(kind)
 

@@ -36,6 +36,9 @@ from casebook.stacks import digests, environments
 #: The chapter that a kernel executes, and the machine file that it answers from, if there is one.
 CHAPTER, MACHINE = "CASEBOOK_CHAPTER", "CASEBOOK_MACHINE"
 
+#: How a question begins whose answer is what a statement saw.
+KIND = "notebook"
+
 #: What tells of the machine, or of the moment: a statement that uses one of these is kept.
 TELLING = {
     "_socket", "_thread", "asyncio", "certifi", "concurrent", "gevent", "importlib", "os",
@@ -45,7 +48,10 @@ TELLING = {
     "casebook.cases.fetching.cprofile",
 }  # fmt: skip
 #: What the audit hook of Python calls the beginning of a process, and a way to another one.
-EVENTS = ("subprocess.Popen", "os.posix_spawn", "os.fork", "socket.connect", "socket.bind")
+EVENTS = (
+    "subprocess.Popen", "os.posix_spawn", "os.fork", "os.system", "os.exec", "os.spawn", "pty.spawn",
+    "socket.connect", "socket.sendto", "socket.bind",
+)  # fmt: skip
 #: Of ours, what may start a process to find its way about, and measures nothing by it.
 _FINDING_OUT = (
     "stacks/interpreters.py", "stacks/digests.py", "stacks/installation.py",
@@ -91,7 +97,7 @@ class _Statements(ast.NodeTransformer):
                 lines = self._lines[statement.lineno - 1 : statement.end_lineno]
                 text = digests.of(" ".join(" ".join(lines).split()))
                 self._times[text] = again = self._times.get(text, 0) + 1
-                self.seen.append((statement, ["notebook", self.chapter, text, again]))
+                self.seen.append((statement, [KIND, self.chapter, text, again]))
                 body.append(_call(_BEGINS, len(self.seen) - 1, statement))
                 statement = self.in_its_place(statement, len(self.seen) - 1)
             body.append(statement)
