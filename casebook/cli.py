@@ -114,8 +114,15 @@ def _machine_of(name: str) -> Any:
         return _this_machine()
     if name == "reference":
         return reference_run.reference_machine()
+    return machines.read(_file_of(name))
+
+
+def _file_of(name: str) -> Path:
+    """A machine file, by its path, or by its name where it comes with the book."""
+    from casebook.laboratory import machines
+
     known = {path.name.removesuffix(machines.SUFFIX): path for path in machines.files()}
-    return machines.read(known.get(name, Path(name)))
+    return known.get(name, Path(name)).absolute()
 
 
 def _this_machine() -> Any:
@@ -211,7 +218,10 @@ def _book(options: Namespace) -> None:
     # starts in the background.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    pages.build(strict=options.strict, fresh=options.fresh)
+    if options.machine and (options.strict or options.fresh):
+        raise UsageError("--machine writes what was measured there: leave out --strict and --fresh")
+    file = _file_of(options.machine) if options.machine else None
+    pages.build(strict=options.strict, fresh=options.fresh, file=file)
 
 
 def _rests(options: Namespace) -> None:
@@ -312,6 +322,7 @@ def _parser() -> ArgumentParser:
     add = command("book", _book, "execute what changed, decide claims, render")
     add("--strict", **switch, help="exit with 1 when a finding comes out otherwise")
     add("--fresh", **switch, help="measure everything again")
+    add("--machine", metavar="FILE", help="write the book of this machine file; measure nothing")
 
     add = command("rests", _rests, "the sentences of the built book that rest on findings")
     add("--marked", **switch, help="only those whose finding did not hold on this machine")

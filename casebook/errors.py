@@ -41,6 +41,10 @@ class MachineFileRefused(CasebookError):
     """A machine file is none, is larger than one may be, or is damaged."""
 
 
+class NotInFile(CasebookError):
+    """The machine file that a book is written from has no answer to what was asked."""
+
+
 class FindingsOtherwise(CasebookError):
     """The book is there, and a finding came out otherwise (only a strict build minds)."""
 

@@ -13,6 +13,27 @@ ON = "on "
 
 SOURCES = {LIVE: "measured here", REFERENCE: "reference machine", PUBLISHED: "published"}
 
+#: Whose measurements are LIVE: those of this machine, or of the one that a book is written for.
+_machine = "this machine"
+
+
+def of_machine(label: str) -> None:
+    """From now on in this process, what is LIVE is of another machine's file, and says so."""
+    global _machine
+    _machine = label
+    SOURCES[LIVE] = "measured there"
+
+
+def machine() -> str:
+    """The machine whose measurements are LIVE, in words: "this machine", or a label."""
+    return _machine
+
+
+def is_of_file() -> bool:
+    """Whether what is LIVE comes from a machine file."""
+    return _machine != "this machine"
+
+
 #: The sources' words for verdicts, in the words of this book.
 VERDICTS = {"slow": "serial", "fast": "concurrent"}
 

@@ -14,8 +14,10 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import pygments
 from pygments.formatters import HtmlFormatter
@@ -27,6 +29,7 @@ from casebook.charts.tables import Table
 from casebook.colours import style
 from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
 from casebook.findings.media import FIGURE
+from casebook.laboratory import measurements
 from casebook.stacks import commands, environments
 from casebook.stacks.environments import Environment
 
@@ -107,23 +110,38 @@ def source(
     except (MissingInterpreter, EnvironmentFailed) as missing:
         whole, why = f"{module}.{name}".rstrip("."), str(missing).partition("\n")[0].rstrip(":.")
         return _listing([], "none.py", f"Not shown here, {whole}: {why}.")
+    key = measurements.key_of([Path(__file__)], environment.stack, module, name, lines)
+    quoted = partial(_quoted, environment, module, name, lines)
+    found = measurements.stored_or_new(key, quoted)
+    first, chosen, shown = found["first"], found["code"], found["path"]
+    last = first + len(chosen) - 1
+    caption = f"{found['version']}: {shown}, lines {first} to {last}."
+    marked = [at for at, line in enumerate(chosen, 1) if mark and mark in line]
+    listing = _listing(chosen, Path(shown).name, caption, marked)
+    return replace(listing, path=shown, first=first, last=last)
+
+
+def _quoted(
+    environment: Environment, module: str, name: str, lines: tuple[int, int] | None
+) -> dict[str, Any]:
+    """What an installed package says: its version, the file's path in it, the number of the first
+    line, and the lines. Raises UsageError as `source`."""
     folder, path = _file_of(environment, module)
     shown = path.relative_to(folder)
     code = path.read_text(encoding="utf-8", errors="replace").splitlines()
     first, block = _definition(code, name)
     if not block:
-        raise UsageError(f"{shown} of {stack} has no {name}")
+        raise UsageError(f"{shown} of {environment.stack.name} has no {name}")
     chosen = _chosen(block, lines)
     if len(chosen) > LONGEST:
         many = f"{name or module} has {len(chosen)} lines"
         raise UsageError(f"{many}; quote up to {LONGEST}: lines=(1, 20)")
-    first += lines[0] - 1 if lines else 0
-    last = first + len(chosen) - 1
-    caption = f"{_version(environment, folder, shown)}: {shown}, lines {first} to {last}."
-    chosen = textwrap.dedent("\n".join(chosen)).splitlines()
-    marked = [at for at, line in enumerate(chosen, 1) if mark and mark in line]
-    quoted = _listing(chosen, path.name, caption, marked)
-    return replace(quoted, path=shown.as_posix(), first=first, last=last)
+    return {
+        "version": _version(environment, folder, shown),
+        "path": shown.as_posix(),
+        "first": first + (lines[0] - 1 if lines else 0),
+        "code": textwrap.dedent("\n".join(chosen)).splitlines(),
+    }
 
 
 def printed(text: str, caption: str, name: str) -> "Printed":

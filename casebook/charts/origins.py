@@ -16,6 +16,7 @@ from casebook.words import (
     client_label,
     grouped,
     join,
+    machine,
     split_stack,
     stack_label,
 )
@@ -59,7 +60,7 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
     live, recorded, published = (rows[source == each] for each in (LIVE, REFERENCE, PUBLISHED))
     sentences = []
     if len(live):
-        sentences.append(f"Measured on this machine{_span(live, moment)}.")
+        sentences.append(f"Measured on {machine()}{_span(live, moment)}.")
     if len(recorded):
         text = f"ecorded on the reference machine{_span(recorded, day)}, not measured now."
         named = f"{_named(recorded, live)}: r" if len(live) else "R"

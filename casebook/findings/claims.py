@@ -152,9 +152,9 @@ def _of_runs(id: str, frame: pd.DataFrame, stack: str, column: str) -> Record:
         ends = frame[column].min(), frame[column].max()
         spread = [plain(end, f"claim {id}, {column}") for end in ends]
     return {
-        "source": words.REFERENCE if recorded.any() else words.LIVE,
+        "source": words.REFERENCE if recorded.any() or words.is_of_file() else words.LIVE,
         # Of what was only recorded, another build makes nothing better.
-        "live": not recorded.all() or frame.empty,
+        "live": (not recorded.all() or frame.empty) and not words.is_of_file(),
         "stack": stack or ", ".join(frame["stack"].dropna().unique()),
         "keys": [key for key in frame["key"].dropna().unique() if key],
         "spread": spread,
@@ -211,7 +211,9 @@ def rounded(value: Any) -> Any:
 
 def _show(record: Record, frame: pd.DataFrame) -> None:
     recorded, total = int(frame["source"].eq(words.REFERENCE).sum()), len(frame)
-    of = f"{recorded} of {total} runs from the reference machine" if recorded else "measured here"
+    of = words.SOURCES[words.LIVE]
+    if recorded:
+        of = f"{recorded} of {total} runs from the reference machine"
     found, is_here = _found(record), record["outcome"] != NOT_HERE
     Sentence(
         kind="claim",
@@ -261,7 +263,7 @@ def _remark(record: Record, found: str) -> str:
     if record["outcome"] == HOLDS:
         return ""
     if record["outcome"] == NOT_HERE:
-        return f"Not on this machine: {record['because'].rstrip('.')}."
+        return f"Not on {words.machine()}: {record['because'].rstrip('.')}."
     what, more = "It came out otherwise here", "To measure it again, run this chapter once more."
     if record["outcome"] == UNDECIDED:
         what = "Undecided here"

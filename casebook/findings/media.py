@@ -24,6 +24,10 @@ FIGURE = "application/vnd.casebook.figure+json"
 PROFILE = "application/vnd.casebook.profile+json"
 
 
+#: {why}: a cell of which the machine file, from which the book is written, has no answer
+NOT_IN_FILE = "application/vnd.casebook.not-in-file+json"
+
+
 def records(notebook: Mapping[str, Any], mime: str) -> Iterator[dict[str, Any]]:
     """The records of one media type in an executed notebook, in its order."""
     for cell in notebook["cells"]:

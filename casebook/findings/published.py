@@ -190,7 +190,7 @@ def compare(
         "measured_text": _text(measured, published, delay_s),
         "outcome": outcome,
         "why": why,
-        "source": words.REFERENCE if recorded else words.LIVE,
+        "source": words.REFERENCE if recorded or words.is_of_file() else words.LIVE,
     }
     _show(record, published)
 
@@ -301,6 +301,6 @@ def _show(record: dict[str, Any], published: pd.Series) -> None:
         sign=OUTCOMES[record["outcome"]],
         outcome=record["outcome"],
         origin=origin(recorded, 1) if record["measured_text"] else "",
-        details="ours is from the reference machine" if recorded else "ours was measured here",
+        details="ours was recorded" if recorded else "ours was measured here",
         remark=record["why"],
     ).show(COMPARISON, record)

@@ -87,6 +87,6 @@ def inline(text: str) -> str:
 
 def origin(recorded: int, total: int) -> str:
     """Where a finding comes from, in a word: so many of its runs were recorded elsewhere."""
-    if not recorded:
+    if not recorded and not words.is_of_file():
         return words.LIVE
-    return "recorded" if recorded == total else "partly recorded"
+    return "recorded" if recorded == total or words.is_of_file() else "partly recorded"

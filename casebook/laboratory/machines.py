@@ -21,7 +21,7 @@ import socket
 import ssl
 import statistics
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -351,6 +351,17 @@ def is_number(value: Any) -> bool:
         return math.isfinite(value)
     except OverflowError:
         return False
+
+
+def unlikeness(about: Mapping[str, Any]) -> tuple[bool, bool, float]:
+    """How far a machine is from this one, to be compared: architecture, OpenSSL, cores."""
+    here = describe()
+    openssl = [" ".join(each.get("openssl", "").split()[:2]) for each in (about, here)]
+    return (
+        about.get("architecture", "x86_64") != here["architecture"],
+        openssl[0] != openssl[1],
+        abs(math.log((about.get("cores") or 1) / (here["cores"] or 1))),
+    )
 
 
 def folder() -> Path:

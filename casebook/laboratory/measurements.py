@@ -1,8 +1,9 @@
 """What this machine measured: each answer in a file named by the digest of all that made it."""
 
+import contextlib
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from casebook import places
-from casebook.errors import RunFailed
+from casebook.errors import NotInFile, RunFailed
 from casebook.laboratory import again, beside, machine, progress, scripts
 from casebook.stacks import Stack, commands, digests, environments
 from casebook.words import LIVE
@@ -67,6 +68,26 @@ class Key(str):
         return digests.of(self.asked)
 
 
+#: The answers of another machine by what was asked, where a book is written from a machine file;
+#: None: this machine is asked.
+_answers: dict[str, dict[str, Any]] | None = None
+
+
+def answer_from(answers: Iterable[dict[str, Any]]) -> None:
+    """From now on in this process, answer from these, of a machine file, and measure nothing."""
+    global _answers
+    _answers = {digests.of(each["asked"]): each for each in answers if "asked" in each}
+
+
+def answered(asked: list[Any]) -> dict[str, Any] | None:
+    """What the machine file answers to a question; None where it has no answer."""
+    found = (_answers or {}).get(digests.of(asked))
+    if found is None:
+        return None
+    own = json.loads(json.dumps(found))  # who changes it changes her own
+    return {name: value for name, value in own.items() if name != "asked"}
+
+
 def key_of(made_by: Iterable[Path], *of: Any) -> Key:
     """The name of a measurement in the store: a digest of everything that makes it what it is.
 
@@ -76,6 +97,10 @@ def key_of(made_by: Iterable[Path], *of: Any) -> Key:
     Raises MissingInterpreter.
     """
     first, *others = made_by
+    if _answers is not None:  # what answered there is not known, and does not matter
+        key = Key(digests.of(asked_of(first, *of)))
+        key.asked, key.made_of = asked_of(first, *of), {}
+        return key
     files = [first, *others, *digests.files(scripts, commands)]
     made_of = {_in_package(path): digests.of(path) for path in files}
     parts: list[Any] = []
@@ -110,9 +135,31 @@ def _in_package(path: Path) -> str:
     return path.relative_to(places.PACKAGE).as_posix() if inside else path.name
 
 
+#: How many measurements are under way in this process.
+_under_way = 0
+
+
+def is_under_way() -> bool:
+    """Whether this process is measuring something that the store will have."""
+    return _under_way > 0
+
+
+@contextlib.contextmanager
+def _counted() -> Iterator[None]:
+    global _under_way
+    _under_way += 1
+    try:
+        yield
+    finally:
+        _under_way -= 1
+
+
 def new(measure: Callable[[], dict[str, Any]], key: str = "") -> dict[str, Any]:
-    """A new measurement, with COLUMNS and the moment as `measured_at`."""
-    with beside.others():
+    """A new measurement, with COLUMNS and the moment as `measured_at`. Raises NotInFile where a
+    book is written from a machine file."""
+    if _answers is not None:
+        raise NotInFile("its machine file has no answer to this")
+    with beside.others(), _counted():
         found = machine.watched(measure)
     return {"measured_at": now()} | found | {"commit": commit(), "schema": SCHEMA, "key": key}
 
@@ -123,6 +170,8 @@ def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, 
     key: see `key_of`. Where the build takes a chapter again because of this
     measurement, it is made once more, and the first stays beside it.
     """
+    if _answers is not None and isinstance(key, Key) and (there := answered(key.asked)):
+        return there
     name = f"{key}-again" if again.wanted(key) else str(key)
     found = load(name)
     if found is None:

@@ -113,14 +113,8 @@ def _of_nearest(
 @lru_cache
 def unlikeness(label: str) -> tuple[bool, bool, float]:
     """How far a machine is from this one: architecture, OpenSSL, cores."""
-    here = machines.describe()
     its = {each.label: each.about for each in machines.all_recorded()}.get(label) or machine()
-    openssl = [" ".join(about.get("openssl", "").split()[:2]) for about in (its, here)]
-    return (
-        its.get("architecture", "x86_64") != here["architecture"],
-        openssl[0] != openssl[1],
-        abs(math.log((its.get("cores") or 1) / (here["cores"] or 1))),
-    )
+    return machines.unlikeness(its)
 
 
 def _farness(there: float, wanted: Collection[Any]) -> float:

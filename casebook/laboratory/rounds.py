@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from casebook.errors import UsageError
+from casebook.errors import NotInFile, UsageError
 from casebook.laboratory import again, beside
 from casebook.laboratory.decisions import LOOKS, UNDECIDED, Question, interval
 
@@ -83,7 +83,12 @@ def until_decided(
     interval([])  # loads its library, while others may still measure
     with beside.nothing():
         for look in looks:
-            frames.append(measure(range(done + 1, look + 1)))
+            try:
+                frames.append(measure(range(done + 1, look + 1)))
+            except NotInFile:
+                if not frames:
+                    raise
+                break  # its machine took no more rounds
             done = look
             so_far = pd.concat(frames, ignore_index=True)
             if frames[-1].empty or all(

@@ -2,6 +2,8 @@
 
 `build()` does all of it, and ends with a book whatever came out:
 
+0. where there is no book yet, it is written from the machine file of the machine that is most like
+   this one, in which case nothing is measured; then page by page its own takes the place;
 1. the stacks' environments are made, side by side, before anything is measured;
 2. `execution` runs each notebook whose stamp (its code and everything that code can reach) has
    changed, and keeps the result where our extension of Sphinx finds it (`sphinx_site`);
@@ -13,35 +15,54 @@
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 from casebook import places, stacks
 from casebook.errors import BookFailed, CasebookError, FindingsOtherwise
 from casebook.findings import published
+from casebook.laboratory import machines
 from casebook.laboratory.decisions import OTHERWISE, UNDECIDED
 from casebook.laboratory.progress import Progress
-from casebook.pages import execution, ledger, records, rendering, resting
+from casebook.pages import execution, ledger, records, rendering, resting, statements
 from casebook.pages.contents import Book
+from casebook.pages.refreshing import Refreshing
 from casebook.stacks import environments, pythons
 
 
-def build(root: Path = places.ROOT, strict: bool = False, fresh: bool = False) -> Path:
+def build(
+    root: Path = places.ROOT,
+    strict: bool = False,
+    fresh: bool = False,
+    file: Path | None = None,
+) -> Path:
     """Bring the book under `root` up to date; returns the first page.
 
     strict: raise FindingsOtherwise when a finding came out otherwise. fresh: measure everything
-    again, whatever is stored.
+    again, whatever is stored. file: write the book of this machine file, and measure nothing.
 
     The pages are written in any case. Then BookFailed is raised if a chapter did not run to its
     end, a page is not as it should be, or a row of data/published.csv is compared with in no
     chapter. Tells its progress on standard error.
     """
-    _check_required()
     book = Book(root)
+    if file:
+        return _write_from(book, file)
+    _check_required()
     if fresh:
         for folder in (book.executed, root / places.LOCAL_NAME / places.RUNS.name):
             shutil.rmtree(folder, ignore_errors=True)
+    at_once = None if strict or (book.html / "index.html").exists() else _most_alike(book)
+    if at_once:  # a strict build is for nobody who waits to read
+        try:
+            _write_from(book, at_once)
+        except CasebookError as error:  # this machine's own is still to come
+            print(f"casebook: {error}", file=sys.stderr, flush=True)
+        print("now this machine is measured: a page shows it when it is loaded again",
+              file=sys.stderr, flush=True)  # fmt: skip
     if root == places.ROOT:
         _prepare()
-    chapters = execution.execute(book)
+    with Refreshing(book) as pages:
+        chapters = execution.execute(book, done=pages.chapter_done)
     found = records.collect(book, chapters)
     first_page, problems = rendering.render(book, chapters, found)
     if not problems:  # the page of comparisons is where an author sees what is missing
@@ -63,6 +84,39 @@ def build(root: Path = places.ROOT, strict: bool = False, fresh: bool = False) -
             "`make fresh STRICT=1` measures all of it again."
         )
     return first_page
+
+
+def _write_from(book: Book, file: Path) -> Path:
+    """Write the book of a machine file. Raises MachineFileRefused, and BookFailed as `build`."""
+    machine = machines.read(file)
+    print(f"writing the book of {machine.label}, from {file.name}: this measures nothing",
+          file=sys.stderr, flush=True)  # fmt: skip
+    chapters = execution.execute(book, file)
+    found = records.collect(book, chapters, machine)
+    first_page, problems = rendering.render(book, chapters, found)
+    _summarise(book, found, first_page)
+    if missing := sum(len(execution.not_in_file(each.notebook)) for each in chapters):
+        print(f"cells that {file.name} has no answer to, and that say so: {missing}",
+              file=sys.stderr, flush=True)  # fmt: skip
+    if problems:
+        raise BookFailed("\n".join(problems) + "\nThe pages are there all the same.")
+    return first_page
+
+
+def _most_alike(book: Book) -> Path | None:
+    """Of the machines that come with the book, the file of the one that is most like this one; one
+    that also says what statements of chapters saw is better than one of before that was kept."""
+    files = sorted((book.root / "data" / "machines").glob(f"*{machines.SUFFIX}"))
+
+    def rank(path: Path) -> tuple[Any, ...]:
+        machine = machines.read(path)
+        asked = (each.get("asked") or [""] for each in machine.answers)
+        return (
+            all(each[0] != statements.KIND for each in asked),
+            machines.unlikeness(machine.about),
+        )
+
+    return min(files, key=rank, default=None)
 
 
 def _otherwise(found: records.Records) -> list[str]:

@@ -10,6 +10,9 @@ from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
 
 from casebook.errors import BookFailed
 
+#: In the metadata of an executed notebook: the machine whose file all its answers come from.
+MACHINE = "casebook_machine"
+
 
 @dataclass(frozen=True)
 class Book:
@@ -60,9 +63,17 @@ class Book:
     def keep(self, path: Path, executed: NotebookNode, stamp: str) -> None:
         """Keep an executed notebook; without a stamp where it did not run to its end."""
         self._stamp_of(path).unlink(missing_ok=True)  # first: nothing old passes for new
-        nbformat.write(executed, self.executed / path.name)
+        draft = self.executed / f"{path.name}.part"
+        nbformat.write(executed, draft)
+        draft.replace(self.executed / path.name)  # pages may be written meanwhile
         if stamp:
             self._stamp_of(path).write_text(stamp)
+
+    def machine_of(self, path: Path) -> str:
+        """The machine whose file all answers of an executed notebook come from, in words; empty
+        where this one was measured, and for a notebook that was not executed."""
+        executed = self.executed / path.name
+        return read(executed).metadata.get(MACHINE, "") if executed.exists() else ""
 
     def _stamp_of(self, path: Path) -> Path:
         return self.executed / f"{path.stem}.stamp"

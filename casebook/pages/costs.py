@@ -19,27 +19,31 @@ from casebook.pages.contents import Book
 USUAL_S = 25.0
 
 
-def took_s(book: Book) -> dict[str, float]:
-    """Seconds that each chapter took when it was executed here last, by its file's stem."""
+def took_s(book: Book, of: str = "") -> dict[str, float]:
+    """Seconds that each chapter took when it was executed here last, by its file's stem.
+
+    of: see Costs.
+    """
     try:
-        found = json.loads(_file_of(book).read_text()).items()
+        found = json.loads(_file_of(book, of).read_text()).items()
         return {name: float(seconds) for name, seconds in found}
     except (OSError, ValueError, AttributeError, TypeError):
         return {}
 
 
-def _file_of(book: Book) -> Path:
-    return book.root / places.LOCAL_NAME / "costs.json"
+def _file_of(book: Book, of: str) -> Path:
+    return book.root / places.LOCAL_NAME / f"costs{of}.json"
 
 
 class Costs:
     """Tells the progress of a build; a context manager, of which threads may take chapters.
 
-    names: of the chapters to execute; lanes: how many of them at a time.
+    names: of the chapters to execute; lanes: how many of them at a time. of: what else they are
+    made of than this machine's measurements.
     """
 
-    def __init__(self, book: Book, names: list[str], lanes: int):
-        self._file, self._took_s = _file_of(book), took_s(book)
+    def __init__(self, book: Book, names: list[str], lanes: int, of: str = ""):
+        self._file, self._took_s = _file_of(book, of), took_s(book, of)
         self._expected_s = {name: self._took_s.get(name, USUAL_S) for name in names}
         self._done_s = dict.fromkeys(names, 0.0)  # of the expected ones
         self._began, self._lanes = time.monotonic(), lanes

@@ -12,7 +12,7 @@ import itertools
 import json
 import tempfile
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +21,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from casebook.findings import media
-from casebook.laboratory import again, progress
+from casebook.laboratory import again, machines, progress
 from casebook.laboratory.decisions import OTHERWISE
 from casebook.pages import contents, kernel, staleness
 from casebook.pages.contents import Book
@@ -44,23 +44,41 @@ class Chapter:
     failure: str = ""
 
 
-def execute(book: Book) -> list[Chapter]:
+def execute(
+    book: Book, file: Path | None = None, done: Callable[[], None] = lambda: None
+) -> list[Chapter]:
     """Bring every notebook of the book up to date and return them executed, in reading order.
 
-    Raises BookFailed only for what is no notebook, or changed while the book was being built; a
-    chapter that raises, takes longer than kernel.CELL_TIMEOUT_S or ends its kernel says so.
+    file: the machine file that all answers come from; None: this machine is measured. done: called
+    after each chapter, in its thread. Raises BookFailed only for what is no notebook, or changed
+    while the book was being built; a chapter that raises, takes longer than kernel.CELL_TIMEOUT_S
+    or ends its kernel says so.
     """
-    surroundings = staleness.of_surroundings(book)
+    by_file = staleness.of_machine_file
+    surroundings = by_file(book, file) if file else staleness.of_surroundings(book)
     stamps = {
         path: staleness.of_notebook(contents.read(path), surroundings) for path in book.notebooks()
     }
     book.executed.mkdir(parents=True, exist_ok=True)
     stale = {path: stamp for path, stamp in stamps.items() if not book.has_run(path, stamp)}
-    failures = _execute_all(book, stale)
-    return [Chapter(path.stem, book.result(path), failures.get(path, "")) for path in stamps]
+    failures = _execute_all(book, stale, file, done)
+    return chapters(book, failures)
 
 
-def _execute_all(book: Book, stamps: dict[Path, str]) -> dict[Path, str]:
+def chapters(book: Book, failures: Mapping[Path, str] | None = None) -> list[Chapter]:
+    """The notebooks of the book as they were executed last, in reading order.
+
+    failures: what ended some before their end. Raises BookFailed where one was not executed.
+    """
+    failures = failures or {}
+    return [
+        Chapter(path.stem, book.result(path), failures.get(path, "")) for path in book.notebooks()
+    ]
+
+
+def _execute_all(
+    book: Book, stamps: dict[Path, str], file: Path | None, done: Callable[[], None]
+) -> dict[Path, str]:
     """Execute these notebooks, LANES at a time, and keep what comes; what ended each, if anything.
 
     By turns from the front and from the back: neighbours measure the same stacks, and the later
@@ -71,14 +89,20 @@ def _execute_all(book: Book, stamps: dict[Path, str]) -> dict[Path, str]:
 
     def one(path: Path) -> str:
         with costs.chapter(path.stem):
-            notebook, failure = _executed(path, book, costs, stop)
+            notebook, failure = (
+                _answered(path, book, costs, stop, file)
+                if file
+                else _executed(path, book, costs, stop)
+            )
             book.keep(path, notebook, "" if failure else stamps[path])
             if failure:
                 costs.tell(path.stem, f"failed: {failure}")
+        done()
         return failure
 
     names = [path.stem for path in stamps]
-    with Costs(book, names, LANES) as costs, ThreadPoolExecutor(LANES) as pool:
+    costs_of = Costs(book, names, LANES, f" of {file.name}" if file else "")
+    with costs_of as costs, ThreadPoolExecutor(LANES) as pool:
         tasks = {path: pool.submit(one, path) for path in order}
         try:
             return {path: task.result() for path, task in tasks.items()}
@@ -107,6 +131,24 @@ def _executed(
         first = Path(name, "again.json")
         first.write_text(json.dumps(attempt))
         return run({again.VARIABLE: str(first)})
+
+
+def _answered(
+    path: Path, book: Book, costs: Costs, stop: threading.Event, file: Path
+) -> tuple[NotebookNode, str]:
+    """A notebook executed with the answers of a machine file; and its failure."""
+    with tempfile.TemporaryDirectory(prefix="casebook-") as name:
+        show = partial(costs.show, path.stem)
+        notebook, failure = kernel.run(path, book, Path(name), show, stop, {}, file)
+    notebook.metadata[contents.MACHINE] = machines.read(file).label
+    if missing := not_in_file(notebook):
+        costs.tell(path.stem, f"{len(missing)} cells that its file has no answer to")
+    return notebook, failure
+
+
+def not_in_file(notebook: NotebookNode) -> list[str]:
+    """Why cells of an executed notebook are not here, one text each: its file has no answer."""
+    return [record["why"] for record in media.records(notebook, media.NOT_IN_FILE)]
 
 
 def _changed(said: Path) -> str:

@@ -14,10 +14,12 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode, v4
 
 from casebook.laboratory import progress
-from casebook.pages import contents
+from casebook.pages import contents, statements
 
 #: A cell that needs longer than this is stuck: the longest makes all environments and measures.
 CELL_TIMEOUT_S = 1800
+#: A kernel that has not answered by then is stuck; on a crowded machine some take over a minute.
+STARTUP_TIMEOUT_S = 600
 #: The file in which a kernel says how far it is.
 PROGRESS = "progress"
 #: How often what a kernel says of its progress is shown.
@@ -30,19 +32,21 @@ class _OwnKernel(AsyncKernelManager):
     @property
     def kernel_spec(self) -> KernelSpec:
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        command.append(f"--IPKernelApp.extra_extensions={statements.__name__}")
         return KernelSpec(argv=command, display_name="Python 3", language="python")
 
 
 def run(
     path: Path, book: contents.Book, folder: Path, show: Callable[[float, str], None],
-    stop: threading.Event, variables: dict[str, str],
+    stop: threading.Event, variables: dict[str, str], machine: Path | None = None,
 ) -> tuple[NotebookNode, str]:  # fmt: skip
     """Execute a notebook: as far as it got, and what ended it before its end, in one line.
 
     folder: for files of this run. show: gets the share of cells that are done, and what the kernel
     says it is doing. stop: once it is set, this ends and raises KeyboardInterrupt. variables:
-    further ones of the environment. The kernel is gone afterwards. Not for a main thread, in which
-    nbclient takes the signals and only half ends.
+    further ones of the environment. machine: the file that all answers come from; a cell without
+    one says so, and the others go on. The kernel is gone afterwards. Not for a main thread, in
+    which nbclient takes the signals and only half ends.
     """
     notebook, said = contents.read(path), folder / PROGRESS
     cells = [cell for cell in contents.code_cells(notebook) if cell.source.strip()]
@@ -52,10 +56,14 @@ def run(
         # A build may show a measurement of the same digest again; a reader's cell always measures.
         "CASEBOOK_BUILD": "1",
         progress.VARIABLE: str(said),
+        statements.CHAPTER: path.stem,
         # Not the user's own start-up files and history.
         "IPYTHONDIR": str(book.build / "ipython"),
     }  # fmt: skip
+    if machine:
+        environ[statements.MACHINE] = str(machine)
     client = _client(notebook, path, folder, stop)
+    client.allow_errors = machine is not None
 
     def tell() -> None:
         begun = client.code_cells_executed  # the last of which is under way
@@ -95,6 +103,7 @@ def _client(
         # Sockets in a folder of our own rather than ports that others could reach.
         km=_OwnKernel(transport="ipc", connection_file=f"{folder}/kernel.json"),
         timeout=CELL_TIMEOUT_S,
+        startup_timeout=STARTUP_TIMEOUT_S,
         # The same cell leaves the same notebook, however long it took.
         record_timing=False,
         shutdown_kernel="immediate",

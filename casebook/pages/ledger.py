@@ -58,13 +58,13 @@ def claims_page(claims: list[Record]) -> str:
     heads = ("Claim", "Value", "n", "Interval or spread", "Outcome", "Source", "Stack", "Chapter")
     rows = [
         (
-            f"{_named('claim', claim['id'])}<br>{_cell(claim['statement'])}",
+            f"{_named('claim', claim['id'])}<br>{in_cell(claim['statement'])}",
             _quantity(claim.get("value"), claim.get("unit")),
-            _cell(claim.get("n")),
+            in_cell(claim.get("n")),
             _range(claim),
             _outcome(claim),
-            _cell(claim.get("source")),
-            _cell(claim.get("stack")),
+            in_cell(claim.get("source")),
+            in_cell(claim.get("stack")),
             _chapter(claim, "claim"),
         )
         for claim in claims
@@ -110,26 +110,26 @@ def published_page(published: dict[str, dict[str, str]], comparisons: list[Recor
     for record in sorted(comparisons, key=lambda record: order.index(record["id"])):
         about = _named("published", record["id"])
         if record["id"] in published:
-            about += f"<br>{_cell(described(published[record['id']]))}"
+            about += f"<br>{in_cell(described(published[record['id']]))}"
         names = ("published", "measured_text", "outcome", "why", "source")
-        shown = (_cell(record.get(name)) for name in names)
+        shown = (in_cell(record.get(name)) for name in names)
         rows.append((about, *shown, _chapter(record, "published")))
     return _table("published", heads, rows)
 
 
 def _named(kind: str, name: str) -> str:
     """An id, with the anchor to which the marks in the chapters lead."""
-    return f'<span id="{kind}-{html.escape(name)}"></span>**{_cell(name)}**'
+    return f'<span id="{kind}-{html.escape(name)}"></span>**{in_cell(name)}**'
 
 
 def _outcome(claim: Record) -> str:
     """How a claim came out, and how its attempts did where it was measured twice."""
-    said = f"**{_cell(claim['outcome'])}**"
+    said = f"**{in_cell(claim['outcome'])}**"
     if claim.get("because"):
-        said += f": {_cell(claim['because'])}"
+        said += f": {in_cell(claim['because'])}"
     for number, attempt in enumerate(claim.get("attempts") or (), 1):
         value = _quantity(attempt.get("value"))
-        said += f"<br>attempt {number}: {_cell(attempt['outcome'])}, {value}"
+        said += f"<br>attempt {number}: {in_cell(attempt['outcome'])}, {value}"
     return said
 
 
@@ -142,25 +142,26 @@ def machines_page(machines: Sequence[Machine]) -> str:
     if not rows:
         return "No chapter has made a claim yet."
     differing = [row for row in rows if row.differs]
-    heads = [_cell(side_by_side.called(machine, machines)) for machine in machines]
-    lines = [f"- {_cell(said)}" for said in side_by_side.reasons(machines)]
+    heads = [in_cell(side_by_side.called(machine, machines)) for machine in machines]
+    lines = [f"- {in_cell(said)}" for said in side_by_side.reasons(machines)]
     lines += [
-        f"- {head}: {_cell(machine.about['note'])}"
+        f"- {head}: {in_cell(machine.about['note'])}"
         for head, machine in zip(heads, machines, strict=True)
         if "note" in machine.about
     ]
     lines += ["", side_by_side.how_many(rows), ""]
-    lines += [f"- {_cell(side_by_side.in_words(row, machines))}" for row in differing]
+    lines += [f"- {in_cell(side_by_side.in_words(row, machines))}" for row in differing]
     cells = [
-        (_finding(row), *(_cell(side_by_side.outcome(found)) for found in row.each)) for row in rows
+        (_finding(row), *(in_cell(side_by_side.outcome(found)) for found in row.each))
+        for row in rows
     ]
     return "\n".join([*lines, "", _table("machines", ("Finding", *heads), cells)])
 
 
 def _finding(row: side_by_side.Row) -> str:
     """A finding in the table of machines, with a link to the ledger where this book states it."""
-    asked = f"<br>asked: {_cell(row.window)}" if row.window else ""
-    said = _cell(row.said)
+    asked = f"<br>asked: {in_cell(row.window)}" if row.window else ""
+    said = in_cell(row.said)
     if row.each[0]:
         said += f' (<a href="claims.html#claim-{html.escape(row.id)}">claim</a>)'
     return said + asked
@@ -175,7 +176,7 @@ def _range(claim: Record) -> str:
     if claim.get("decided") and claim["decided"]["interval"] != claim.get("interval"):
         by.append(claim["decided"])
     said = "<br>and<br>".join(
-        f"{_ends(each['interval']) or 'none'}<br>asked: {_cell(each['window'])}" for each in by
+        f"{_ends(each['interval']) or 'none'}<br>asked: {in_cell(each['window'])}" for each in by
     )
     if claim.get("correlation") is not None:
         said += f"<br>a round with the next: {claim['correlation']:.2f}"
@@ -191,7 +192,7 @@ def _chapter(record: Record, kind: str) -> str:
     """A link to where the chapter shows it."""
     chapter = record["chapter"]
     address = f"../notebooks/{chapter}.html#{kind}-{html.escape(record['id'])}"
-    return f'<a href="{address}">{_cell(chapter.replace("_", " "))}</a>'
+    return f'<a href="{address}">{in_cell(chapter.replace("_", " "))}</a>'
 
 
 def _quantity(value: Any, unit: Any = None) -> str:
@@ -200,10 +201,10 @@ def _quantity(value: Any, unit: Any = None) -> str:
         number = "yes" if value else "no"
     elif value == 1 and unit and unit.endswith("s") and unit not in ("s", "ms"):
         unit = unit[:-1]
-    return " ".join(part for part in (_cell(number), _cell(unit)) if part)
+    return " ".join(part for part in (in_cell(number), in_cell(unit)) if part)
 
 
-def _cell(value: Any) -> str:
+def in_cell(value: Any) -> str:
     """Text that stays in its table cell and means nothing to Markdown."""
     text = "" if value is None else " ".join(str(value).split())
     parts = re.split(r"`([^`|]+)`", text)

@@ -11,6 +11,7 @@ from casebook.laboratory import machines
 from casebook.pages import ledger, upstream
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
+from casebook.words import LIVE
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,12 @@ class Records:
     profiles: list[dict[str, Any]]
 
 
-def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
+def collect(
+    book: Book, chapters: Sequence[Chapter], machine: machines.Machine | None = None
+) -> Records:
     """Gather, check and write what the chapters said into `book.included`.
+
+    machine: the one whose file all answers come from, if this one was not measured.
 
     Files: claims.json, claims.md, published.md, machines.md, upstream.md and one <name>.html per
     figure.
@@ -40,7 +45,7 @@ def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
         "claims.json": ledger.claims_json(found.claims),
         "claims.md": ledger.claims_page(found.claims),
         "published.md": ledger.published_page(book.published(), found.comparisons),
-        "machines.md": ledger.machines_page(_machines(found.claims)),
+        "machines.md": ledger.machines_page(_machines(found.claims, machine)),
         "upstream.md": upstream.page(upstream.kept(book.root), "../notebooks/"),
     }
     files |= {f"{figure['name']}.html": figure["html"] for figure in found.figures}
@@ -51,11 +56,17 @@ def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
     return found
 
 
-def _machines(claims: list[dict[str, Any]]) -> list[machines.Machine]:
-    """This machine as its claims came out, and those that come with the book."""
-    about = {name: said for name, said in machines.describe().items() if name != "commit"}
-    here = machines.Machine("this machine", about, [], machines.findings_of(claims))
-    return [here, *machines.all_recorded()]
+def _machines(
+    claims: list[dict[str, Any]], machine: machines.Machine | None
+) -> list[machines.Machine]:
+    """The machine of this book as its claims came out, and those that come with the book."""
+    if machine is None:
+        about = {name: said for name, said in machines.describe().items() if name != "commit"}
+        here = machines.Machine("this machine", about, [], machines.findings_of(claims))
+        return [here, *machines.all_recorded()]
+    its = machines.findings_of({**claim, "source": LIVE} for claim in claims)
+    others = (each for each in machines.all_recorded() if each.name != machine.name)
+    return [machines.Machine(machine.name, machine.about, [], its), *others]
 
 
 def _unique(chapters: Sequence[Chapter], mime: str, kind: str) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from casebook import places
 from casebook.charts import snakeviz
 from casebook.errors import BookFailed
-from casebook.pages import links, staleness
+from casebook.pages import execution, links, staleness
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
 from casebook.pages.records import Records
@@ -37,8 +37,13 @@ FIRST_PAGE = """<!doctype html>
 CARD = r'<link rel="canonical" [^>]*>|<meta (?:property="og:|name="twitter:)[^>]*>'
 
 
-def render(book: Book, chapters: Sequence[Chapter], found: Records) -> tuple[Path, list[str]]:
+def render(
+    book: Book, chapters: Sequence[Chapter], found: Records, is_last: bool = True
+) -> tuple[Path, list[str]]:
     """Write `book.html` anew when anything it is made of has changed.
+
+    is_last: whether no chapter is still being measured. Before that, what is wrong does not matter
+    yet, and the machine has better things to do.
 
     Returns the first page, and what is wrong with the site, in words: chapters that did not run to
     their end, warnings of Sphinx (a missing reference or glue key is one), links between pages that
@@ -47,35 +52,46 @@ def render(book: Book, chapters: Sequence[Chapter], found: Records) -> tuple[Pat
     """
     first_page, stamp_file = book.html / "index.html", book.build / "site.stamp"
     executed = [chapter.notebook for chapter in chapters]
+    is_whole = not any(map(execution.not_in_file, executed))
     sources = staleness.of_files(book.root, SOURCES)
     side_by_side = (book.included / "machines.md").read_text(encoding="utf-8")
     stamp = digests.of(sources, asdict(found), side_by_side, sys.version, executed)
     failures = [chapter.failure for chapter in chapters if chapter.failure]
     if first_page.exists() and stamp_file.exists() and stamp_file.read_text() == stamp:
         return first_page, failures
-    stamp_file.unlink(missing_ok=True)
-    # Glue of earlier builds lies in jupyter_execute; a missing key would be found there.
-    for folder in (book.html, book.build / "jupyter_execute", book.build / ".doctrees"):
-        shutil.rmtree(folder, ignore_errors=True)
-    print("writing the pages", file=sys.stderr, flush=True)
-    if failures:
+    if is_last:
+        print("writing the pages", file=sys.stderr, flush=True)
+    if failures or not is_whole:
         _stand_in_for_figures(book)
     # What a chapter that stopped has not stated is missing on other pages: no fault of theirs.
-    problems = failures + _run_jupyter_book(book, strict=not failures)
+    problems, site = _run_jupyter_book(book, is_whole and not failures and is_last, is_last)
+    problems = failures + problems
     first = f"{book.page_names()[0]}.html"
     # Whoever shares the address of the book shows the card of its first page.
-    card = re.findall(CARD, (book.html / first).read_text(encoding="utf-8"))
-    first_page.write_text(FIRST_PAGE.format(html.escape(first), "\n".join(card)))
-    shutil.copy(book.included / "claims.json", book.html)
+    card = re.findall(CARD, (site / first).read_text(encoding="utf-8"))
+    (site / "index.html").write_text(FIRST_PAGE.format(html.escape(first), "\n".join(card)))
+    shutil.copy(book.included / "claims.json", site)
     for each in found.profiles:
-        profile, folder = book.root / each["file"], book.html / "profiles"
-        snakeviz.write(profile, folder, each["name"], each["title"])
-    broken = links.problems(book.html)
-    if broken and not failures:
+        if (profile := book.root / each["file"]).exists():
+            snakeviz.write(profile, site / "profiles", each["name"], each["title"])
+    broken = links.problems(site)
+    if broken and is_whole and not failures:
         problems.append("The pages have broken links:\n" + "\n".join(broken))
-    if not problems:
+    stamp_file.unlink(missing_ok=True)
+    _replace(book.html, site)
+    if is_last and not problems:
         stamp_file.write_text(stamp)
     return first_page, problems
+
+
+def _replace(old: Path, new: Path) -> None:
+    """Put a folder in the place of another. Whoever reads the pages always finds whole ones."""
+    before = old.with_name(f"{old.name}.before")
+    shutil.rmtree(before, ignore_errors=True)
+    if old.exists():
+        old.rename(before)
+    new.rename(old)
+    shutil.rmtree(before, ignore_errors=True)
 
 
 def _stand_in_for_figures(book: Book) -> None:
@@ -86,11 +102,18 @@ def _stand_in_for_figures(book: Book) -> None:
                 (book.included / name).write_text(NO_FIGURE)
 
 
-def _run_jupyter_book(book: Book, strict: bool) -> list[str]:
-    """Have the pages written; what Sphinx complains of, if it is strict. Raises BookFailed when it
-    wrote none."""
-    command = [*JUPYTER_BOOK, "build", str(book.root), "--all", "--keep-going", "-q"]
+def _run_jupyter_book(book: Book, strict: bool, at_once: bool) -> tuple[list[str], Path]:
+    """Have the pages written, beside those that are there: what Sphinx complains of, if it is
+    strict, and the folder that they are in. Raises BookFailed when it wrote none."""
+    # Always from nothing: glue of an earlier build would be taken for what a key means now.
+    place = book.build / "next"
+    shutil.rmtree(place, ignore_errors=True)
+    site = Book(place).html
+    command = [*JUPYTER_BOOK, "build", str(book.root), "--path-output", str(place)]
+    command += ["--all", "--keep-going", "-q"]
     command += ["-W", "-n"] if strict else []
+    if not at_once and (nice := shutil.which("nice")):
+        command = [nice, "-n", "19", *command]
     done = subprocess.run(
         command, cwd=book.root, text=True, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -102,6 +125,6 @@ def _run_jupyter_book(book: Book, strict: bool) -> list[str]:
     lines = [line for line in plain.splitlines() if re.search(r"WARNING|ERROR|CRITICAL", line)]
     complaints = "\n".join(dict.fromkeys(lines)) or plain.strip()
     said = f"The pages could not be written as they should be:\n{complaints}"
-    if not (book.html / f"{book.page_names()[0]}.html").exists():
+    if not (site / f"{book.page_names()[0]}.html").exists():
         raise BookFailed(said)
-    return [said] if done.returncode and strict else []
+    return ([said] if done.returncode and strict else []), site

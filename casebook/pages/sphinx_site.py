@@ -14,7 +14,7 @@ from sphinx.errors import ExtensionError
 
 from casebook.charts import card
 from casebook.errors import BookFailed
-from casebook.pages import address, folding, permanent, resting, scripts, upstream
+from casebook.pages import address, folding, permanent, resting, scripts, upstream, whose
 from casebook.pages.contents import Book, read
 
 #: The folder of the diagrams, each of which is drawn once for both themes.
@@ -97,16 +97,28 @@ def follow_address(app: Sphinx, config: Config) -> None:
 
 def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
     """Put what was executed in the place of a notebook, which has no outputs; and under its title,
-    what has changed upstream since."""
-    path, root = Path(app.env.doc2path(page)), Path(app.srcdir)
-    if path.suffix == ".ipynb":
-        try:
-            notebook = Book(root).result(path)
-        except BookFailed as error:
-            raise ExtensionError(str(error)) from error
-        if said := upstream.turned(upstream.kept(root), path.stem):
-            notebook.cells.insert(1, nbformat.v4.new_markdown_cell(said))
-        source[0] = nbformat.writes(notebook)
+    whose answers these are, and what has changed upstream since."""
+    path, book = Path(app.env.doc2path(page)), Book(Path(app.srcdir))
+    if path.suffix != ".ipynb":
+        source[0] = with_note(source[0], whose.of_the_book(book))
+        return
+    try:
+        notebook = book.result(path)
+    except BookFailed as error:
+        raise ExtensionError(str(error)) from error
+    if notebook.cells:
+        notebook.cells[0].source = with_note(notebook.cells[0].source, whose.of_chapter(book, path))
+    if said := upstream.turned(upstream.kept(book.root), path.stem):
+        notebook.cells.insert(1, nbformat.v4.new_markdown_cell(said))
+    source[0] = nbformat.writes(notebook)
+
+
+def with_note(text: str, note: str) -> str:
+    """A page with a note below its title; as it is where there is none to make."""
+    title = re.search(r"^# .*$", text, re.MULTILINE)
+    if not note or not title:
+        return text
+    return f"{text[: title.end()]}\n\n:::{{note}}\n{note}\n:::\n{text[title.end() :]}"
 
 
 def name_entries(app: Sphinx, env: Any) -> None:

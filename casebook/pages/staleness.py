@@ -52,6 +52,13 @@ def of_surroundings(book: Book) -> str:
     )  # fmt: skip
 
 
+def of_machine_file(book: Book, file: Path) -> str:
+    """A stamp of all that a notebook's result depends on, beside its own code, where all answers
+    come from a machine file."""
+    content = hashlib.sha256(file.read_bytes()).hexdigest()
+    return digests.of(of_files(book.root, REACHABLE), modes.current().name, sys.version, content)
+
+
 def _of_stack(stack: stacks.Stack) -> str:
     """What a stack's environment holds; empty where it cannot be made here, now or at all."""
     try:

@@ -17,7 +17,7 @@ from typing import Any
 
 from casebook import places
 from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
-from casebook.stacks import Stack, installation, interpreters, pythons
+from casebook.stacks import Stack, digests, installation, interpreters, pythons
 from casebook.stacks.installation import Place
 
 #: What processors are called for which the old packages have wheels.
@@ -25,6 +25,10 @@ X86_64 = ("x86_64", "AMD64")
 
 #: How many environments are made at a time: what takes long is to wait for packages.
 TOGETHER = 4
+
+#: The Pythons of the machine that all answers come from, where a book is written from a machine
+#: file: then no environment is made, or needed. None: this machine's own.
+_of_another: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -56,12 +60,24 @@ def find_interpreter(version: str) -> Path | None:
     return found.path if found else None
 
 
+def of_another_machine(pythons: Iterable[str]) -> None:
+    """From now on in this process, believe that the environments of another machine are there.
+
+    pythons: its versions ("2.7.18"); today's is always one. An Environment then says what its
+    lock says, and has no Python that could be run.
+    """
+    global _of_another
+    _of_another = frozenset(pythons)
+
+
 def ensure(stack: Stack, progress: Callable[[str], None] = say, again: bool = False) -> Environment:
     """The environment of a stack, made now if there is none that can be believed.
 
     `progress` gets one line when one is made. again: try also what could not be made a moment ago.
     Raises MissingInterpreter, with the command that brings it, or EnvironmentFailed.
     """
+    if _of_another is not None:
+        return Environment(stack, Path("python"), stack.packages, _version_there(stack))
     place = _place(stack)
     if place.state() != "ready":
         if not again and (why := installation.failure(place)):
@@ -165,7 +181,19 @@ def fingerprint(stack: Stack) -> str:
 
     Raises MissingInterpreter.
     """
-    return _place(stack).contents()
+    return digests.of(stack.packages) if _of_another is not None else _place(stack).contents()
+
+
+def _version_there(stack: Stack) -> str:
+    """The Python of a stack on the other machine; empty where its file does not say."""
+    if not stack.python[0].isdigit():
+        return ""
+    for version in _of_another or ():
+        if version.startswith(f"{stack.python}."):
+            return version
+    raise MissingInterpreter(
+        f"{stack.name} needs Python {stack.python}, which the machine of this book did not have."
+    )
 
 
 def failure(stack: Stack) -> str:

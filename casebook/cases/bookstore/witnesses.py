@@ -112,7 +112,8 @@ def h2load_visits(n: int, repeats: int | range = 1) -> pd.DataFrame:
         for repeat, protocol in rounds.in_turns(("http/1.1", "h2"), repeats):
             asked = {"stack": stack_of("twisted").name, "n": n, "repeat": repeat}
             visit = partial(_visit, host, n, protocol)
-            of = digests.tool("h2load"), protocol, asked
+            tool = measurements.Using("h2load", digests.tool("h2load"))
+            of = tool, protocol, asked
             rows.append(host.stored_or_new("twisted", visit, [Path(__file__)], *of) | asked)
     return pd.DataFrame(rows, columns=VISIT_COLUMNS)
 

@@ -1,0 +1,157 @@
+"""Values of a notebook as JSON and back, for what a cell saw of the machine itself.
+
+Only data has such a form, and only data comes back: numbers, text, bytes, lists, tables, and the
+few records below. Nothing in it is ever executed.
+"""
+
+import base64
+import dataclasses
+import json
+import math
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from casebook import stacks
+from casebook.cases.fetching.detector import Watch
+from casebook.cases.fetching.observations import Observation
+from casebook.errors import CasebookError
+from casebook.stacks.environments import Environment
+
+#: The records of ours that have a form.
+RECORDS: dict[str, type] = {each.__name__: each for each in (Observation, Watch)}
+#: A value whose text is longer has none.
+LONGEST = 100_000
+
+
+class NoForm(Exception):
+    """A value has no form as data: a function, a server, an open connection."""
+
+
+def said(value: Any) -> Any:
+    """A value as what JSON knows; back by `meant`. Raises NoForm."""
+    form = _said(value)
+    if len(json.dumps(form)) > LONGEST:
+        raise NoForm
+    return form
+
+
+def _said(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | str) or type(value) is int:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, list):
+        return [_said(each) for each in value]
+    for kind, form, (is_such, parts, _) in _forms():
+        if is_such(value):
+            return {kind: [_said(each) for each in parts(value)] if form else parts(value)}
+    if isinstance(value, Observation | Watch) and type(value) in RECORDS.values():
+        fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+        return {"record": [type(value).__name__, _said(fields)]}
+    raise NoForm(type(value).__name__)
+
+
+def meant(form: Any) -> Any:
+    """The value of such a form. Raises NoForm for what is none."""
+    if isinstance(form, list):
+        return [meant(each) for each in form]
+    if not isinstance(form, dict):
+        return form
+    if len(form) != 1:
+        raise NoForm(form)
+    [(kind, parts)] = form.items()
+    try:
+        if kind == "float" and parts in ("nan", "inf", "-inf"):
+            return float(parts)
+        if kind == "record":
+            name, fields = parts
+            return RECORDS[name](**meant(fields))
+        for known, has_parts, (_, _, back) in _forms():
+            if kind == known:
+                return back([meant(each) for each in parts] if has_parts else parts)
+    except (TypeError, ValueError, LookupError, AttributeError, CasebookError) as error:
+        raise NoForm(f"{kind}: {error}") from None
+    raise NoForm(kind)
+
+
+#: Is it such a value; its parts; the value of these parts.
+_Form = tuple[Callable[[Any], bool], Callable[[Any], Any], Callable[[Any], Any]]
+
+
+def _forms() -> tuple[tuple[str, bool, _Form], ...]:
+    """Kinds of values: the name, whether the parts have forms themselves, and how."""
+    return (
+        ("tuple", True, (lambda v: isinstance(v, tuple), list, tuple)),
+        ("set", True, (lambda v: isinstance(v, set | frozenset), lambda v: sorted(v, key=repr),
+                       set)),
+        ("dict", True, (lambda v: isinstance(v, dict), lambda v: [list(p) for p in v.items()],
+                        dict)),
+        ("bytes", False, (lambda v: isinstance(v, bytes), lambda v: base64.b64encode(v).decode(),
+                          lambda p: base64.b64decode(p, validate=True))),
+        ("path", False, (lambda v: isinstance(v, Path), lambda v: v.name, Path)),
+        ("frame", True, (lambda v: isinstance(v, pd.DataFrame), _of_frame, _frame)),
+        ("column", True, (lambda v: isinstance(v, pd.Series), _of_column, _column)),
+        ("done", True, (
+            lambda v: isinstance(v, subprocess.CompletedProcess),
+            lambda v: [v.returncode, v.stdout, v.stderr],
+            lambda p: subprocess.CompletedProcess([], *p),
+        )),
+        ("environment", True, (
+            lambda v: isinstance(v, Environment),
+            lambda v: [v.stack.name, v.versions, v.python_version],
+            lambda p: Environment(stacks.get(p[0]), Path("python"), p[1], p[2]),
+        )),
+    )  # fmt: skip
+
+
+def _of_frame(frame: pd.DataFrame) -> list[Any]:
+    columns = [[name, *_of_column(frame.iloc[:, at])[2:]] for at, name in enumerate(frame)]
+    return [_index(frame.index), _index(frame.columns), columns]
+
+
+def _frame(parts: list[Any]) -> pd.DataFrame:
+    index, names, columns = parts
+    made = {
+        at: pd.Series(values, dtype=_dtype(kind), index=range(len(values)))
+        for at, (_, kind, values) in enumerate(columns)
+    }
+    frame = pd.DataFrame(made, index=range(len(index[1])))
+    frame.index, frame.columns = _of_index(index), _of_index(names)
+    return frame
+
+
+def _of_column(column: pd.Series) -> list[Any]:
+    is_text = isinstance(column.dtype, pd.StringDtype)
+    kind = "str" if is_text else column.dtype.name if column.dtype.kind in "bif" else "object"
+    return [_index(column.index), column.name, kind, column.astype(object).tolist()]
+
+
+def _column(parts: list[Any]) -> pd.Series:
+    index, name, kind, values = parts
+    return pd.Series(values, index=_of_index(index), name=name, dtype=_dtype(kind))
+
+
+def _dtype(kind: Any) -> str:
+    """The type of a column; any other than these would be a lie."""
+    if not re.fullmatch(r"object|str|bool|u?int\d{1,2}|float\d{2}", str(kind)):
+        raise NoForm(kind)
+    return str(kind)
+
+
+def _index(index: pd.Index) -> list[Any]:
+    return [list(index.names), index.tolist()]
+
+
+def _of_index(parts: list[Any]) -> pd.Index:
+    names, values = parts
+    if len(names) > 1:
+        return pd.MultiIndex.from_tuples(values, names=names)
+    return pd.Index(values, name=names[0])

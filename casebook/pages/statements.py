@@ -1,0 +1,324 @@
+"""Statements of a notebook that look at the machine themselves, past the store of measurements.
+
+Most cells ask through the store, and a machine file holds what it answered. Others start a server,
+run a program or read a clock in the open, because that is what the chapter shows. An extension of
+IPython, loaded into the kernels of a build, takes care of these, statement by statement:
+
+- while the book is measured (`Keeping`), what such a statement printed, and the data that it gave
+  names to, is kept in the store as one more answer;
+- while it is written from a machine file (`Answering`), the statement is not executed: what it
+  printed there is printed, and its names get that data. Everything else of the cell is executed,
+  by the code of today, and can start no process and connect to nobody.
+
+Where the file has no answer, the cell says so, and so do its findings.
+"""
+
+import ast
+import builtins
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
+
+from casebook import words
+from casebook.errors import NotInFile
+from casebook.findings import claims, media
+from casebook.laboratory import machines, measurements
+from casebook.pages import plain
+from casebook.stacks import digests, environments
+
+#: The chapter that a kernel executes, and the machine file that it answers from, if there is one.
+CHAPTER, MACHINE = "CASEBOOK_CHAPTER", "CASEBOOK_MACHINE"
+
+#: How a question begins whose answer is what a statement saw.
+KIND = "notebook"
+
+#: What tells of the machine, or of the moment: a statement that uses one of these is kept.
+TELLING = {
+    "_socket", "_thread", "asyncio", "certifi", "concurrent", "gevent", "importlib", "os",
+    "platform", "posix", "psutil", "requests", "resource", "selectors", "socket", "ssl",
+    "subprocess", "sys", "threading", "time", "timeit", "tracemalloc", "twisted", "urllib3",
+    "casebook.stacks.environments", "casebook.cases.fetching.server",
+    "casebook.cases.fetching.cprofile",
+}  # fmt: skip
+#: What the audit hook of Python calls the beginning of a process, and a way to another one.
+EVENTS = (
+    "subprocess.Popen", "os.posix_spawn", "os.fork", "os.system", "os.exec", "os.spawn", "pty.spawn",
+    "socket.connect", "socket.sendto", "socket.bind",
+)  # fmt: skip
+#: Of ours, what may start a process to find its way about, and measures nothing by it.
+_FINDING_OUT = (
+    "stacks/interpreters.py", "stacks/digests.py", "stacks/installation.py",
+    "laboratory/measurements.py", "platform.py",
+)  # fmt: skip
+
+#: By this name a cell's code tells us that a statement begins.
+_BEGINS = "__casebook_begins__"
+_SAYS = "__casebook_says__"
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Keep what this kernel's statements see, or answer them from a machine file."""
+    chapter, file = os.environ.get(CHAPTER), os.environ.get(MACHINE)
+    if file:
+        Answering(shell, chapter or "", machines.read(Path(file)))
+    elif chapter and os.environ.get("CASEBOOK_BUILD") == "1":
+        Keeping(shell, chapter)
+
+
+class _Statements(ast.NodeTransformer):
+    """Sees each statement of a notebook before it is executed. A transformer of syntax trees."""
+
+    def __init__(self, shell: InteractiveShell, chapter: str):
+        self.shell, self.chapter = shell, chapter
+        self.seen: list[tuple[ast.stmt, list[Any]]] = []
+        self._times: dict[str, int] = {}
+        self._lines: list[str] = []
+        shell.events.register("pre_run_cell", self._cell_begins)
+        shell.ast_transformers.append(self)
+        setattr(builtins, _BEGINS, self.begins)
+        sys.addaudithook(self._heard)
+
+    def _cell_begins(self, info: Any) -> None:
+        self._lines = info.raw_cell.splitlines()
+
+    def visit(self, cell: ast.AST) -> ast.AST:
+        """The cell with a call before each statement that does something."""
+        assert isinstance(cell, ast.Module)
+        body: list[ast.stmt] = []
+        for statement in cell.body:
+            if not isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.Import):
+                lines = self._lines[statement.lineno - 1 : statement.end_lineno]
+                text = digests.of(" ".join(" ".join(lines).split()))
+                self._times[text] = again = self._times.get(text, 0) + 1
+                self.seen.append((statement, [KIND, self.chapter, text, again]))
+                body.append(_call(_BEGINS, len(self.seen) - 1, statement))
+                statement = self.in_its_place(statement, len(self.seen) - 1)
+            body.append(statement)
+        cell.body = body
+        return cell
+
+    def in_its_place(self, statement: ast.stmt, number: int) -> ast.stmt:
+        return statement
+
+    def begins(self, number: int) -> None:
+        """Statement `number` begins."""
+
+    def heard(self) -> None:
+        """A process begins, or a connection, that is no measurement of the store."""
+
+    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in EVENTS and not measurements.is_under_way() and not _finds_out():
+            self.heard()
+
+
+def _call(name: str, number: int, where: ast.stmt) -> ast.stmt:
+    call = ast.parse(f"{name}({number})").body[0]
+    return ast.fix_missing_locations(ast.copy_location(call, where))
+
+
+def _finds_out() -> bool:
+    """Whether what happens now is ours, and only finds out what there is."""
+    frame: FrameType | None = sys._getframe()
+    while frame:
+        if frame.f_code.co_filename.endswith(_FINDING_OUT):
+            return True
+        frame = frame.f_back
+    return False
+
+
+class Keeping(_Statements):
+    """Keeps what statements printed and which data they gave names to, where they saw the machine.
+
+    A name whose value has no form as data (a server that is open) makes each statement that uses
+    it one of these.
+    """
+
+    def __init__(self, shell: InteractiveShell, chapter: str):
+        super().__init__(shell, chapter)
+        self._now: int | None = None
+        self._has_heard = self._has_shown = False
+        self._printed: list[list[str]] = []
+        self._without_form: set[str] = set()
+        self._defined: dict[str, set[str]] = {}
+        for stream in (sys.stdout, sys.stderr):
+            self._listen(stream)
+        publish = shell.display_pub.publish
+
+        def published(*what: Any, **how: Any) -> Any:
+            self._has_shown = True
+            return publish(*what, **how)
+
+        shell.display_pub.publish = published
+        shell.events.register("post_run_cell", self._cell_ends)
+
+    def _listen(self, stream: Any) -> None:
+        write, name = stream.write, "stderr" if stream is sys.stderr else "stdout"
+
+        def written(text: str) -> int:
+            self._printed.append([name, text])
+            return write(text)
+
+        stream.write = written
+
+    def visit(self, cell: ast.AST) -> ast.AST:
+        for each in getattr(cell, "body", ()):
+            if isinstance(each, ast.FunctionDef | ast.ClassDef):
+                self._defined[each.name] = _names(each, ast.Load)
+        return super().visit(cell)
+
+    def heard(self) -> None:
+        self._has_heard = True
+
+    def begins(self, number: int) -> None:
+        self._end()
+        self._now, self._has_heard, self._has_shown, self._printed = number, False, False, []
+
+    def _cell_ends(self, result: Any) -> None:
+        if result.success:
+            self._has_shown |= result.result is not None
+            self._end()
+        self._now = None
+
+    def _end(self) -> None:
+        """The statement that was under way has ended well."""
+        if self._now is None:
+            return
+        statement, asked = self.seen[self._now]
+        used, bound = self._used(statement), _names(statement, ast.Store)
+        sees = self._has_heard or any(map(self._tells, used))
+        self._without_form -= bound
+        if not sees:
+            return
+        space, data = self.shell.user_ns, {}
+        changed = {name for name in used if type(space.get(name)) in (list, dict, set)}
+        for name in sorted((bound | changed) & space.keys()):
+            try:
+                data[name] = plain.said(space[name])
+            except plain.NoForm:
+                self._without_form |= {name} & bound
+        if self._has_shown:  # it is executed again, with the names of those before it
+            return
+        found = {"printed": _joined(self._printed), "names": data, "asked": asked}
+        made = {"measured_at": measurements.now(), "commit": measurements.commit()}
+        measurements.save(digests.of(asked), found | made | {"schema": measurements.SCHEMA})
+
+    def _used(self, statement: ast.stmt) -> set[str]:
+        """The names that a statement uses, also in functions of the notebook that it calls."""
+        found, todo = set(), [*_names(statement, ast.Load)]
+        while todo:
+            name = todo.pop()
+            if name not in found:
+                found.add(name)
+                todo += self._defined.get(name, ())
+        return found
+
+    def _tells(self, name: str) -> bool:
+        """Whether what has this name tells of the machine, or has no form as data."""
+        if name in self._without_form:
+            return True
+        value = self.shell.user_ns.get(name)
+        of = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+        return not TELLING.isdisjoint({str(of), str(of).partition(".")[0]})
+
+
+def _names(of: ast.AST, context: type) -> set[str]:
+    return {
+        each.id for each in ast.walk(of) if isinstance(each, ast.Name) and type(each.ctx) is context
+    }
+
+
+def _joined(printed: Iterable[list[str]]) -> list[list[str]]:
+    """What was printed, neighbours on one stream as one."""
+    joined: list[list[str]] = []
+    for name, text in printed:
+        if joined and joined[-1][0] == name:
+            joined[-1][1] += text
+        else:
+            joined.append([name, text])
+    return joined
+
+
+class Answering(_Statements):
+    """Has statements say what they said on the machine of a file, and refuses to look at this one.
+
+    A cell for which the file has no answer says so, and its findings come out as not here.
+    """
+
+    def __init__(self, shell: InteractiveShell, chapter: str, machine: machines.Machine):
+        super().__init__(shell, chapter)
+        self._cell: list[ast.stmt] = []
+        self._at = 0
+        measurements.answer_from(machine.answers)
+        environments.of_another_machine(machine.about.get("pythons", {}))
+        words.of_machine(machine.label)
+        self.machine = machine
+        setattr(builtins, _SAYS, self.says)
+        shell.set_custom_exc((Exception,), self._not_in_file)
+
+    def visit(self, cell: ast.AST) -> ast.AST:
+        self._cell = list(getattr(cell, "body", ()))
+        return super().visit(cell)
+
+    def heard(self) -> None:
+        raise NotInFile("its machine file has no answer to this")
+
+    def begins(self, number: int) -> None:
+        self._at = number
+
+    def in_its_place(self, statement: ast.stmt, number: int) -> ast.stmt:
+        known = measurements.answered(self.seen[number][1])
+        return statement if known is None else _call(_SAYS, number, statement)
+
+    def says(self, number: int) -> None:
+        """What a statement printed there is printed; its names get their data."""
+        there = measurements.answered(self.seen[number][1]) or {}
+        for name, text in there.get("printed", ()):
+            print(text, end="", file=sys.stderr if name == "stderr" else sys.stdout)
+        bound = {*_names(self.seen[number][0], ast.Store), *self.shell.user_ns}
+        for name, form in there.get("names", {}).items():
+            if name in bound and not name.startswith("_"):
+                self.shell.user_ns[name] = plain.meant(form)
+
+    def _not_in_file(
+        self, shell: Any, kind: type, error: BaseException, where: Any, tb_offset: Any = None
+    ) -> None:
+        """A cell cannot go on: say why, and of its further findings that they are not here."""
+        why = "its file has no answer to this"
+        if not isinstance(error, NotInFile | NameError):
+            why = f"what its file holds cannot be shown: {kind.__name__}"
+            last = traceback.format_exception_only(kind, error)[-1].strip()
+            print(f"{self.chapter}: {last}", file=sys.stderr)
+        shown = f"Not here: {why}."
+        html = f'<p class="cb cb-not-here"><em>{shown}</em></p>'
+        data = {"text/plain": shown, "text/html": html, media.NOT_IN_FILE: {"why": str(error)}}
+        display(data, raw=True)
+        for id, statement in _claims(self.seen[self._at][0], self._cell):
+            claims.claim(id, statement, None, not_here=f"{self.machine.label}: {why}")
+
+
+def _claims(stopped: ast.stmt, cell: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    """The claims of a cell from the statement on that stopped it: id and sentence, as far as the
+    code says them."""
+    rest = cell[cell.index(stopped) :] if stopped in cell else cell
+    for each in (node for statement in rest for node in ast.walk(statement)):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
+            if each.func.id == "claim" and len(each.args) > 1:
+                id, said = (_literal(part) for part in each.args[:2])
+                if "…" not in id:
+                    yield id, said
+
+
+def _literal(part: ast.expr) -> str:
+    """A text in code, with … for what is computed."""
+    if isinstance(part, ast.Constant):
+        return str(part.value)
+    if isinstance(part, ast.JoinedStr):
+        return "".join(_literal(each) for each in part.values)
+    return "…"

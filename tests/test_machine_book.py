@@ -1,0 +1,240 @@
+"""The book of a machine file: what statements saw is kept and said again, and nothing measured."""
+
+import json
+import lzma
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import pytest
+from here import eventually, run
+from test_book import write_model
+
+from casebook import places
+from casebook.laboratory import machines
+from casebook.pages import plain
+from casebook.pages.contents import Book
+
+#: Runs cells, read from standard input, in a shell whose store is a folder of the test.
+SHELL = """
+import json, pathlib, sys
+from IPython.core.interactiveshell import InteractiveShell
+from casebook import places
+places.RUNS = pathlib.Path(sys.argv[1])
+from casebook.pages import statements
+shell = InteractiveShell.instance()
+statements.load_ipython_extension(shell)
+for cell in json.load(sys.stdin):
+    shell.run_cell(cell)
+"""
+SAYS = (
+    "import subprocess, sys\nsaid = subprocess.check_output([sys.executable, '-c', 'print(6 * 7)'])"
+)
+LISTENS = "import socket\nhere = socket.socket()\nhere.bind(('127.0.0.1', 0))"
+CELLS = [
+    SAYS, "print('it said', int(said))", "twice = 2 * int(said)\nprint('twice', twice)",
+    LISTENS, "port = here.getsockname()[1]", "print('port', port)",
+    "seen = []\ndef look():\n    seen.append(socket.gethostbyname('127.0.0.1'))", "look()",
+    "print('seen', seen)",
+]  # fmt: skip
+
+
+def in_a_shell(folder: Path, cells: list[str], file: Path | None = None) -> str:
+    """What cells print in a kernel's shell: that keeps, or that answers from a machine file."""
+    environ = os.environ | {"CASEBOOK_BUILD": "1", "CASEBOOK_CHAPTER": "one"}
+    if file:
+        environ["CASEBOOK_MACHINE"] = str(file)
+    done = run(sys.executable, "-c", SHELL, folder, env=environ, input=json.dumps(cells))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory) -> tuple[Path, str]:
+    """The answers that a build of CELLS keeps, and what the cells printed."""
+    folder = tmp_path_factory.mktemp("runs")
+    return folder, in_a_shell(folder, CELLS)
+
+
+def file_of(folder: Path, at: Path, lie: tuple[str, str] = ("\0", "")) -> Path:
+    """A machine file of the answers in a folder, in whose text something may be replaced."""
+    answers = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    file = at / f"a-machine{machines.SUFFIX}"
+    machines.save(machines.Machine("m", {"processor": "A chip", "cores": 2}, answers), file)
+    text = lzma.decompress(file.read_bytes()).decode()
+    file.write_bytes(lzma.compress(text.replace(*lie).encode()))
+    return file
+
+
+def test_what_statements_saw_is_said_again_and_the_rest_is_worked_out(kept, tmp_path):
+    folder, printed = kept
+    assert "it said 42" in printed and "twice 84" in printed and "seen ['127.0.0.1']" in printed
+    assert in_a_shell(tmp_path, CELLS, file_of(folder, tmp_path)) == printed
+    # The bytes "42\n" that the program printed, as 43: all that follows is worked out from them.
+    other = in_a_shell(tmp_path, CELLS, file_of(folder, tmp_path, ("NDIK", "NDMK")))
+    assert "it said 43" in other and "twice 86" in other
+
+
+def test_where_the_file_has_no_answer_the_cell_and_its_claims_are_not_here(kept, tmp_path):
+    new = (
+        "from casebook import claim\n"
+        "subprocess.run([sys.executable, '-c', 'open(sys.argv[1], \"w\")', TARGET])\n"
+        "claim('a-thing', f'Of {1 + 1} things, {{value}} are so.', 1, holds=True)"
+    )
+    target = tmp_path / "was-run"
+    cells = [*CELLS, f"TARGET = {str(target)!r}", new, "print('and it goes on', twice)"]
+    said = in_a_shell(tmp_path, cells, file_of(kept[0], tmp_path))
+    assert "Not here: its file has no answer to this." in said and not target.exists()
+    assert "Of … things, … are so. [– not here" in said and "and it goes on 84" in said
+
+
+LOOKING = [
+    "import subprocess; subprocess.run(['true'])",
+    "import os; os.system('true')",
+    "os.posix_spawn('/bin/true', ['true'], {})",
+    "import socket; socket.create_connection(('127.0.0.1', 9))",
+    "from casebook.laboratory import measurements; measurements.new(dict)",
+    "from casebook.cases.fetching import server; server.start()",
+    "from casebook import measure; measure('stage-1-today', n=3, repeats=1)",
+]
+
+
+def test_a_book_of_a_machine_file_starts_nothing_and_connects_to_nobody(kept, tmp_path):
+    cells = [each for code in LOOKING for each in (code, "print('after')")]
+    said = in_a_shell(tmp_path, cells, file_of(kept[0], tmp_path))
+    each = ["Not here: its file has no answer to this.", "after"] * len(LOOKING)
+    assert [line for line in said.splitlines() if line] == each
+    assert not [*tmp_path.glob("*.json")]
+
+
+FRAME = pd.DataFrame({"n": [1, 2], "s": [0.5, math.nan], "who": ["x", None], "of": [b"a", [1]]})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, 7, 0.5, "text", (1, (2,)), {"a": 1, 2: [3]}, {1, 2}, b"\0\xff", Path("x")],
+    ids=repr,
+)
+def test_data_comes_back_as_it_was(value):
+    assert plain.meant(json.loads(json.dumps(plain.said(value)))) == value
+
+
+def test_frames_come_back_as_they_were():
+    for frame in (FRAME, FRAME[:0], FRAME.set_index(["n", "who"]), FRAME.groupby("n").agg("first")):
+        back = plain.meant(json.loads(json.dumps(plain.said(frame))))
+        pd.testing.assert_frame_equal(back, frame, check_index_type=False, check_column_type=False)
+    assert math.isnan(plain.meant(plain.said(math.nan)))
+
+
+@pytest.mark.parametrize("value", [print, object(), json, [lambda: 1], "x" * 200_000], ids=str)
+def test_what_is_no_data_has_no_form(value):
+    with pytest.raises(plain.NoForm):
+        plain.said(value)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"record": ["Popen", {"dict": [["args", "true"]]}]}, {"pickle": "gASV"}, {"a": 1, "b": 2},
+        {"column": [[[None], [0]], "x", "datetime64[ns]", [1]]}, {"float": "1e9"},
+        {"environment": ["../x", {"dict": []}, ""]}, {"frame": [1]}, {"bytes": "*"}, {"dict": [1]},
+        {"record": ["Observation", {"dict": [["stack", "x"]]}]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_a_stranger_writes_in_its_place_is_refused(form):
+    with pytest.raises(plain.NoForm):
+        plain.meant(form)
+
+
+# --------------------------------------------------------------------------- the whole way, slowly
+
+ONE = [
+    "import subprocess, sys\nfrom casebook import claim",
+    "said = subprocess.check_output([sys.executable, '-c', 'print(6 * 7)'], text=True)",
+    "claim('one-said', 'A program says {value}.', int(said), holds=int(said) > 1)",
+]
+#: Waits while a file of the test is there, so that it can be interrupted.
+TWO = [
+    "import os, time\nfrom casebook import claim",
+    "open('../measuring', 'w').close()\nwhile os.path.exists('../wait'):\n    time.sleep(0.1)",
+    "claim('two-is', 'It is {value}.', 2, holds=True)",
+]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    """A project of its own: this package, no stacks, a preface and two chapters."""
+    root = tmp_path_factory.mktemp("project") / "book"
+    write_model(root)
+    left_out = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(places.PACKAGE, root / "casebook", dirs_exist_ok=True, ignore=left_out)
+    (root / "env").mkdir()
+    (root / "env" / "stacks.toml").write_text("stack = []\n")
+    for name, cells in (("one", ONE), ("two", TWO)):
+        notebook = nbformat.v4.new_notebook()
+        notebook.cells = [nbformat.v4.new_markdown_cell(f"# Chapter {name}\n\nIt begins.")]
+        notebook.cells += map(nbformat.v4.new_code_cell, cells)
+        nbformat.write(notebook, root / "notebooks" / f"{name}.ipynb")
+    return root
+
+
+def book(root: Path, *how: object) -> subprocess.CompletedProcess[str]:
+    done = run(sys.executable, "-m", "casebook", "book", *how, cwd=root, timeout=900)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def pages(root: Path) -> dict[str, str]:
+    site = Book(root).html
+    return {path.stem: path.read_text() for path in sorted(site.glob("[bn]o*/*.html"))}
+
+
+@pytest.mark.slow
+def test_a_book_is_there_at_once_and_survives_an_interrupt(project):
+    """Measured, saved; then in a fresh clone written from that file, interrupted, and measured."""
+    book(project)
+    assert not any("another machine" in text for text in pages(project).values())
+    file = project / f"m{machines.SUFFIX}"
+    saved = run(sys.executable, "-m", "casebook", "machine", "save", file, cwd=project)
+    assert saved.returncode == 0, saved.stderr
+    text = lzma.decompress(file.read_bytes()).decode()
+    assert text.count('"42\\\\n"') == 1  # what the program of chapter one printed
+    file.write_bytes(lzma.compress(text.replace('"42\\\\n"', '"43\\\\n"').encode()))
+    for folder in (".casebook", "_build"):
+        shutil.rmtree(project / folder)
+    # The book of that file: its answers, and no word of this machine.
+    (project / "measuring").unlink()
+    done = book(project, "--machine", file)
+    assert "this measures nothing" in done.stderr and not (project / "measuring").exists()
+    assert "A program says 43." in pages(project)["one"]
+    assert all("another machine" in text for text in pages(project).values())
+    claims = json.loads((Book(project).html / "claims.json").read_text())
+    assert {claim["source"] for claim in claims} == {"reference"}
+    # A fresh clone that has such a file: its book at once, interrupted while it measures.
+    shutil.rmtree(project / "_build")
+    (project / "data" / "machines").mkdir()
+    file.rename(project / "data" / "machines" / file.name)
+    (project / "wait").touch()
+    command = [sys.executable, "-m", "casebook", "book"]
+    with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True) as building:
+        assert eventually((project / "measuring").exists, 600)
+        assert all("another machine" in text for text in pages(project).values())
+        building.send_signal(signal.SIGTERM)
+        building.communicate(timeout=120)
+    assert building.returncode == 130
+    assert all("another machine" in text for text in pages(project).values())
+    assert "Chapter two" in pages(project)["two"] and (Book(project).html / "index.html").exists()
+    # The next build goes on, and ends with this machine alone.
+    (project / "wait").unlink()
+    assert "from m" not in book(project).stderr
+    assert not any("another machine" in text for text in pages(project).values())
+    assert "A program says 42." in pages(project)["one"]
+    claims = json.loads((Book(project).html / "claims.json").read_text())
+    assert {claim["source"] for claim in claims} == {"live"}
