@@ -2,7 +2,8 @@
 
 In: {"way" (of ends.Ends), "congestion", "least_bytes" (of a book's body), "visits": [{"script" (of
 ../clients), "protocol", "at_once", "connections", "order", "n" (books), "there", "back" (as
-wire.Wire takes them), "window_bytes" (of HTTP/2; 0: its own), "delays_small" (whether TCP may)}]}.
+wire.Wire takes them), "window_bytes" (of HTTP/2; 0: its own), "delays_small" (whether TCP may),
+"records" (whether each packet is told)}]}.
 
 Out: {"way", "visits": [what ../clients/visit.py answers, where of "index" and "bodies" there is a
 digest, and the bytes of all bodies; "counts", "packets" as of wire.Wire (packets in lists: see
@@ -130,7 +131,8 @@ def visited(ends, serving, asked):
             raise Failed("a visit with {} failed: {}".format(asked["script"], seen.get("failure")))
         return dict(
             summed_up(seen), counts=wire.counts(), tries=tries, server=ask("counters"),
-            packets=[[each[name] for name in _PACKET] for each in wire.packets], **kept
+            packets=[[each[name] for name in _PACKET] for each in wire.packets * asked["records"]],
+            **kept,
         )  # fmt: skip
     raise Failed(f"the line could not keep up, {_TRIES} times: {too_much}")
 

@@ -42,14 +42,12 @@ COLUMNS = [
     *("stack", "client", "label", "protocol", "connections", "at_once", "n", "body_bytes"),
     *("latency_ms", *_NOT_SO, "lose", "congestion", "way", "repeat"),
     *("wall_s", "round_trips", "opened", "packets", "bytes", "dropped", "again"),
+    *("repair_ms", "behind"),
     *("late_ms", "most_late_ms", "tries"),
     *("source", "instead", "measured_at", *measurements.COLUMNS),
 ]
 
 PACKET_COLUMNS = ["t_s", "direction", "connection", "seq", "bytes", "is_again", "dropped"]
-
-#: Of an answer with more packets, these are not kept: nobody draws them.
-_DRAWN = 1_000
 
 
 def lost(byte: int, count: int = 1, connection: int = 0) -> dict[str, int]:
@@ -97,7 +95,10 @@ def visit(
     TCP's. mbit: bandwidth of both directions, 0 for none. until, looks: laboratory/rounds.py.
 
     round_trips: wall_s in round trips of the line; packets, bytes, dropped and again (came a second
-    time) are of what the server sent. Raises UsageError, MissingInterpreter and RunFailed.
+    time) are of what the server sent. repair_ms: of the first packet that was lost, from when it
+    left the server to when it left once more; behind: how many packets with new data the server
+    sent on that connection meanwhile, none of which the client may read before. Both are missing
+    where nothing was lost. Raises UsageError, MissingInterpreter and RunFailed.
     """
     rows = []
     for repeat in rounds.numbers(1 if repeats is None else repeats):
@@ -108,6 +109,7 @@ def visit(
             back = answer["counts"][wire.BACK]
             rows.append(row | {name: back[name] for name in ("packets", "bytes", "again")})
             rows[-1]["dropped"] = sum(way["dropped"] for way in answer["counts"].values())
+            rows[-1] |= _repair(_packets(answer))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -116,24 +118,48 @@ def packets(clients: str | Iterable[str], n: int = 13, **asked: Any) -> pd.DataF
 
     asked: as for `visit`, without rounds. t_s: since the first packet, as it reached the middle of
     the line from its sender; direction: "there" or "back"; seq: of its first byte; is_again: all of
-    its data had been sent before. Raises as `visit`, and UsageError for a visit of more than 1,000.
+    its data had been sent before. Raises as `visit`.
     """
     rows = []
     names = dict(latency_s=0.035, body_bytes=0, lose=(), window_bytes=0, delays_small=False)
     names |= dict(congestion=ends.CONGESTION, mbit=0) | asked
     order = ("window_bytes", "delays_small", "congestion", "mbit")
     first = (names["latency_s"], names["body_bytes"], names["lose"])
-    for row, answer in _round(clients, n, *first, 1, *(names[name] for name in order)):
-        if not answer["packets"]:
-            raise UsageError(f"a visit of more than {_DRAWN:,} packets is not drawn: fewer books")
-        own = [dict(zip(PACKET_COLUMNS, each, strict=True)) for each in answer["packets"]]
-        own = [each for each in own if each["connection"] is not None]
-        began = own[0]["t_s"]
-        rows += [row | each | {"t_s": each["t_s"] - began} for each in own]
+    for row, answer in _round(clients, n, *first, 1, *(names[name] for name in order), True):
+        own = _packets(answer)
+        rows += [row | each | {"t_s": each["t_s"] - own[0]["t_s"]} for each in own]
     return pd.DataFrame(rows, columns=list(dict.fromkeys([*COLUMNS, *PACKET_COLUMNS])))
 
 
-def _round(clients, n, latency_s, body_bytes, lose, repeat, window, small, congestion, mbit):
+def _packets(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those of an answer that belong to a connection."""
+    each = [dict(zip(PACKET_COLUMNS, packet, strict=True)) for packet in answer["packets"]]
+    return [packet for packet in each if packet["connection"] is not None]
+
+
+def _repair(packets: list[dict[str, Any]]) -> dict[str, float]:
+    """How long the first lost packet took to come again, and what was sent behind it meanwhile."""
+    sent = [each for each in packets if each["direction"] == wire.BACK and each["bytes"]]
+    lost = next((each for each in sent if each["dropped"]), None)
+    if lost is None:
+        return {}
+    later = [
+        each for each in sent[sent.index(lost) + 1 :] if each["connection"] == lost["connection"]
+    ]
+    again = next(
+        i
+        for i, each in enumerate(later)
+        if each["seq"] <= lost["seq"] < each["seq"] + each["bytes"] and not each["dropped"]
+    )
+    return {
+        "repair_ms": 1000 * (later[again]["t_s"] - lost["t_s"]),
+        "behind": sum(not each["is_again"] for each in later[:again]),
+    }
+
+
+def _round(
+    clients, n, latency_s, body_bytes, lose, repeat, window, small, congestion, mbit, records=False
+):
     """One round: (what each visit was, its answer)."""
     loses = [dict(lose)] if isinstance(lose, Mapping) or not lose else [dict(each) for each in lose]
     hows = [readers.manner(client) for client in several(clients)]
@@ -157,6 +183,7 @@ def _round(clients, n, latency_s, body_bytes, lose, repeat, window, small, conge
             "there": {"latency_s": float(far_s), "mbit": mbit},
             "back": {"latency_s": float(far_s), "mbit": mbit, "lose": losing},
             **{"window_bytes": window, "delays_small": small},
+            "records": records or bool(losing),
         }
         for far_s, losing, size, how in kinds
     ]
@@ -189,8 +216,6 @@ def _figures(asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]
         came = seen["list_digest"], seen["books_digest"], seen["body_bytes"], seen["protocol"]
         if came != (_digest(sorted(books)), _digest(wanted), bytes_, visit["protocol"]):
             raise RunFailed("over the line: the books came as others. Nothing was recorded.")
-        if len(seen["packets"]) > _DRAWN:
-            seen["packets"] = []
     return {"took": answer["way"], "answers": answer["visits"]}
 
 
