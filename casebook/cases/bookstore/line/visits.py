@@ -120,12 +120,13 @@ def packets(clients: str | Iterable[str], n: int = 13, **asked: Any) -> pd.DataF
     the line from its sender; direction: "there" or "back"; seq: of its first byte; is_again: all of
     its data had been sent before. Raises as `visit`.
     """
-    rows = []
-    names = dict(latency_s=0.035, body_bytes=0, lose=(), window_bytes=0, delays_small=False)
-    names |= dict(congestion=ends.CONGESTION, mbit=0) | asked
-    order = ("window_bytes", "delays_small", "congestion", "mbit")
-    first = (names["latency_s"], names["body_bytes"], names["lose"])
-    for row, answer in _round(clients, n, *first, 1, *(names[name] for name in order), True):
+    usual = dict(latency_s=0.035, body_bytes=0, lose=(), window_bytes=0, delays_small=False)
+    its: dict[str, Any] = usual | dict(congestion=ends.CONGESTION, mbit=0) | asked
+    rows: list[dict[str, Any]] = []
+    for row, answer in _round(
+        clients, n, its["latency_s"], its["body_bytes"], its["lose"], 1, its["window_bytes"],
+        its["delays_small"], its["congestion"], its["mbit"], records=True,
+    ):  # fmt: skip
         own = _packets(answer)
         rows += [row | each | {"t_s": each["t_s"] - own[0]["t_s"]} for each in own]
     return pd.DataFrame(rows, columns=list(dict.fromkeys([*COLUMNS, *PACKET_COLUMNS])))
