@@ -16,6 +16,7 @@ MAY_LACK = (
     r"no Python 3\.(8|9|10|11|13|14) here",
     r"no pyenv here|neither micromamba nor conda here",
     r"unshare\(1\) cannot|no control group can be made here|this machine does not let one process",
+    r"there can be no line between two network namespaces here",
 )
 
 

@@ -1,14 +1,12 @@
-"""The two loops, the connection that is held up, and what chapters print of the clients."""
+"""The two loops, and what chapters print of the clients."""
 
 import json
-import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import pytest
 from bookstore_asking import IDS, book, over_http1
 
-from casebook.cases.bookstore import held, hello, loops, readers, stock, visits
-from casebook.cases.fetching.server import relay
+from casebook.cases.bookstore import hello, loops, readers, stock, visits
 from casebook.errors import UsageError
 
 
@@ -20,11 +18,6 @@ def test_one_loop_waits_for_the_slow_book_and_the_other_does_not() -> None:
     assert seen.groupby("order")["book"].nunique().tolist() == [12, 12]
 
 
-def test_too_few_books_to_be_held_back_are_refused() -> None:
-    with pytest.raises(UsageError):
-        held.arrivals("pipes:6", n=5)
-
-
 def test_the_loops_are_shown_as_they_run_and_their_differences_stand_out() -> None:
     script = loops.SCRIPT.read_text()
     for loop in loops.LOOPS:
@@ -34,32 +27,6 @@ def test_the_loops_are_shown_as_they_run_and_their_differences_stand_out() -> No
     assert "<strong>        body = connection.response(stream)</strong>" in html
     assert "<strong>    for path in paths:</strong>" not in html
     assert "    for path in paths:" in html
-
-
-def test_one_held_connection_stops_all_streams_and_one_of_six_pipes() -> None:
-    seen = held.arrivals(["pipes:6", "bare-h2"], n=100, hold_s=0.9)
-    after = {client: rows["at_s"].gt(0.85).sum() for client, rows in seen.groupby("client")}
-    assert after["pipes"] <= 2
-    assert after["bare-h2"] > 20
-
-
-@pytest.mark.parametrize(("after_bytes", "holds"), [(10_000, [True, False]), (10**7, [False] * 2)])
-def test_the_relay_holds_up_the_first_connection_alone_where_it_gets_so_far(
-    shop, after_bytes: int, holds: list[bool]
-) -> None:
-    took = []
-    with relay.relay(shop.url, 0, relay.Held(after_bytes, for_s=1.0)) as url:
-        for _ in holds:
-            start = time.perf_counter()
-            ((_, _, body),) = over_http1(replace(shop, url=url), "/")
-            took.append(time.perf_counter() - start)
-            assert json.loads(body) == IDS  # nothing is lost
-    assert [seconds >= 1 for seconds in took] == holds
-
-
-def test_a_hold_out_of_range_is_refused() -> None:
-    with pytest.raises(UsageError), relay.relay("http://127.0.0.1:1", 0, relay.Held(1, 2.0)):
-        pass
 
 
 @pytest.mark.parametrize("client", ["requests", "hyper"])

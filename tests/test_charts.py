@@ -153,6 +153,21 @@ FRAMES = pd.DataFrame(
     ],
     columns=["t_s", "sender", "type", "stream", "flags", "length"],
 )
+#: Five packets, of which the second is lost: sent again at once behind others, and after a wait.
+PACKETS = pd.DataFrame(
+    [
+        (client, at_s, "back", 0, seq, 1_000, is_again, dropped)
+        for client, again_s in (("bare-h2", 0.009), ("pipes", 0.22))
+        for at_s, seq, is_again, dropped in (
+            (0.0, 0, False, False),
+            (0.001, 1_000, False, True),
+            (0.002, 2_000, False, False),
+            (again_s, 1_000, True, False),
+            (again_s + 0.01, 3_000, False, False),
+        )
+    ],
+    columns=["client", "t_s", "direction", "connection", "seq", "bytes", "is_again", "dropped"],
+)
 
 #: A request that keeps the thread for a tenth of a second, in files that no package has.
 TURNS = observations.Observation(
@@ -191,6 +206,7 @@ def every_chart() -> dict[str, str]:
         "two": charts.dots(visits(), ["user_s", "server_cpu_s"], "client", title="CPU").html,
         "arrivals": charts.arrivals(ARRIVALS, by_order).html,
         "frames": charts.frames(FRAMES).html,
+        "packets": charts.packets(PACKETS).html,
         "profile": charts.profile_rows(PROFILE).html,
         "trace": charts.trace(TRACE).html,
         "provenance": charts.provenance(PROVENANCE).html,
@@ -274,7 +290,7 @@ def data_of(html: str) -> dict[str, pd.DataFrame]:
 def test_each_drawing_has_its_data_beside_it():
     drawings = {name for name, html in every_chart().items() if 'class="cb cb-figure"' in html}
     found = {name: data_of(every_chart()[name]) for name in drawings}
-    assert len(drawings) == 11 and all(len(files) == 1 for files in found.values())
+    assert len(drawings) == 12 and all(len(files) == 1 for files in found.values())
     told = {name: next(iter(files.values())) for name, files in found.items()}
     assert told["stages"]["wall_s"].tolist()[:3] == runs()["wall_s"].tolist()[:3]
     assert set(told["stages"]["source"]) == {"live", "published"}
@@ -807,3 +823,15 @@ def test_a_caption_says_in_what_a_recorded_run_differs():
     for rows in (frame, pd.concat([frame, as_asked])):
         chart = charts.n_against_wall(rows, title="Recorded")
         assert "recorded with n = 10 instead of 7." in chart.caption
+
+
+def test_a_lost_packet_is_told_with_its_repair_and_what_waited_behind_it():
+    alt = charts.packets(PACKETS).alt
+    assert "sent again after 8.0 ms; meanwhile 1 packet followed" in alt
+    assert "sent again after 0.219 s" in alt
+    whole = PACKETS.assign(dropped=False)
+    with pytest.raises(UsageError, match="lost no packet"):
+        charts.packets(whole)
+    never = PACKETS[~PACKETS["is_again"]]
+    with pytest.raises(UsageError, match="never got what was lost"):
+        charts.packets(never)

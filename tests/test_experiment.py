@@ -2,6 +2,7 @@
 
 import json
 import lzma
+from dataclasses import replace
 from pathlib import Path
 
 import here
@@ -107,3 +108,13 @@ def test_where_a_stack_cannot_run_another_machine_answers_the_same_question(pars
 def test_nothing_else_than_the_same_question_stands_in(parsing, elsewhere):
     with pytest.raises(MissingInterpreter, match=r"Python 2\.7"):
         parsing.measure("stage-1-py27", [{"size": 11}])
+
+
+def test_where_the_script_cannot_run_another_machine_answers_or_it_says_what_is_missing(
+    parsing, elsewhere
+):
+    lacking = replace(parsing, lacks=lambda: "there is no network of its own here")
+    [row] = lacking.measure("stage-1-py27", [{"size": 10}]).to_dict("records")
+    assert row["source"] == "reference" and row["took_ms"] == 500
+    with pytest.raises(MissingInterpreter, match="no network of its own here"):
+        lacking.measure("stage-1-py27", [{"size": 11}])

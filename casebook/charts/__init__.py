@@ -20,6 +20,7 @@ explorer(timelines)              the preface's, to choose among
 turns(runs)                      who holds the thread, to step through
 arrivals(frame)                  when each of some books came
 frames(frame)                    HTTP/2 frames, an arrow each
+packets(frame)                   the packets around one that is lost, and what could be read
 profile_rows                     the lines of a profile with the largest times
 trace, provenance                what an observation saw, its telling line marked
 ProfilePage(dump)                a profile in SnakeViz
@@ -40,6 +41,7 @@ from casebook.charts.explorer import explorer
 from casebook.charts.frames import frames
 from casebook.charts.matrix import verdict_matrix
 from casebook.charts.multiples import stages
+from casebook.charts.packets import packets
 from casebook.charts.presets import cures, effective_concurrency, n_against_wall
 from casebook.charts.snakeviz import ProfilePage
 from casebook.charts.timelines import timeline
@@ -56,6 +58,7 @@ __all__ = [
     "explorer",
     "frames",
     "n_against_wall",
+    "packets",
     "profile_rows",
     "provenance",
     "stages",

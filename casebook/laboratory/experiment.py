@@ -38,13 +38,15 @@ class Experiment:
     script: asked inside the stacks; its folder's name is that of the case. figures: from what was
     asked and the answer to the columns of a row; it raises RunFailed for an answer that is wrong.
     within_s: seconds after which a script that has not answered is ended. made_of: what else makes
-    an answer what it is, files or Using: a measurement is made again where it has changed.
+    an answer what it is, files or Using: a measurement is made again where it has changed. lacks:
+    says what this machine lacks for it beside stacks, and how to get it; empty where nothing.
     """
 
     script: Path
     figures: Callable[[Asked, dict[str, Any]], dict[str, Any]]
     within_s: float = 60
     made_of: tuple[Path | measurements.Using, ...] = ()
+    lacks: Callable[[], str] = str
 
     @rounds.decidable
     def measure(
@@ -60,9 +62,10 @@ class Experiment:
 
         Returns one row for each stack, each that was asked and each round: stack, what was asked,
         repeat, what `figures` gives, source, instead, measured_at and measurements.COLUMNS. Where a
-        stack cannot run here, the answer is that of the machine in data/machines/ that was asked
-        exactly the same and is most like this one; `instead` says which. Raises RunFailed,
-        UsageError, and where no machine was asked the same, what environments.ensure raises.
+        stack or the script cannot run here, the answer is that of the machine in data/machines/
+        that was asked exactly the same and is most like this one; `instead` says which. Raises
+        RunFailed, UsageError, and where no machine was asked the same, what environments.ensure
+        raises.
         """
         those = [stacks.get(name) for name in dict.fromkeys(several(names))]
         ways = list(product(those, asked))
@@ -84,6 +87,8 @@ class Experiment:
         """A stored answer, a new one, or another machine's: `answer`, and how it was made."""
         case, parameters = self.script.parent.name, [dict(its), repeat]
         question = measurements.asked_of(self.script, case, stack, *parameters)
+        if lacked := self.lacks():
+            return _recorded(question) or _lacking(lacked)
         if not can_run(stack):
             return _recorded(question) or _missing(stack)
         environment = environments.ensure(stack)
@@ -152,3 +157,7 @@ def _recorded(question: list[Any]) -> dict[str, Any] | None:
 def _missing(stack: Stack) -> dict[str, Any]:
     environments.ensure(stack)  # raises, and says what is missing and how to get it
     raise AssertionError(f"{stack.name} can run here")
+
+
+def _lacking(what: str) -> dict[str, Any]:
+    raise MissingInterpreter(f"{what}. No machine in data/machines/ was asked the same.")

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from h2 import config, connection, events
 from h2.exceptions import ProtocolError
+from h2.settings import SettingCodes
 
 
 class Broken(Exception):
@@ -31,22 +32,28 @@ class Connection:
     """One TLS connection that speaks HTTP/2. `open`: its replies that are not whole, by stream;
     `is_settled`: whether the server's settings are in."""
 
-    def __init__(self, url, context, timeout_s=None):
+    def __init__(self, url, context, timeout_s=None, delays_small=False):
         where = urlsplit(url)
         context.set_alpn_protocols(["h2", "http/1.1"])
         plain = socket.create_connection((where.hostname, where.port), timeout_s)
+        # Or TCP keeps a small packet back until the one before it is acknowledged.
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not delays_small)
         self.socket = context.wrap_socket(plain, server_hostname=where.hostname)
         self.protocol = self.socket.selected_alpn_protocol()
         self.authority = where.netloc
         self.h2 = connection.H2Connection(config.H2Configuration(header_encoding="utf-8"))
         self.open, self.is_settled = {}, False
 
-    def greet(self):
+    def greet(self, window_bytes=0):
         """Say hello. It leaves together with the first request: a client need not wait for the
-        server's settings (RFC 9113, section 3.4)."""
+        server's settings (RFC 9113, section 3.4). window_bytes: so much the server may send ahead
+        of our acknowledgement, on each stream and in all; 0 for HTTP/2's own 65,535."""
         if self.protocol != "h2":
             raise Broken(f"the server chose {self.protocol or 'no protocol'}, and not HTTP/2")
         self.h2.initiate_connection()
+        if window_bytes:
+            self.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: window_bytes})
+            self.h2.increment_flow_control_window(window_bytes - 65_535)
 
     def settle(self):
         """Say hello, and wait all the same for the server's settings: how many streams it allows,

@@ -20,9 +20,10 @@ def visit(spec, shelf):
             return super().ask(where)
 
     def connect():
-        made = Connection(spec["url"], ssl.create_default_context(cafile=spec["ca_file"]))
+        context = ssl.create_default_context(cafile=spec["ca_file"])
+        made = Connection(spec["url"], context, delays_small=spec.get("delays_small", False))
         shelf.speaks(made.protocol)
-        made.greet()
+        made.greet(spec.get("window_bytes", 0))
         return made
 
     left = {}

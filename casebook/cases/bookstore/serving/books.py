@@ -10,6 +10,7 @@ class Books:
         with open(options["books"], encoding="utf-8") as file:
             self.books = json.load(file)
         self.delay_s, self.slow = options["delay_s"], options["slow"]
+        self.least_bytes = options.get("least_bytes", 0)
 
     def index(self):
         return json.dumps(list(self.books)).encode("utf-8")
@@ -19,7 +20,8 @@ class Books:
         return asked[0] if len(asked) == 1 and asked[0] in self.books else None
 
     def book(self, number):
-        return json.dumps(self.books[number]).encode("utf-8")
+        """A book as JSON, with blanks behind it where there must be more bytes."""
+        return json.dumps(self.books[number]).encode("utf-8").ljust(self.least_bytes)
 
     def wait_s(self, number):
         """Seconds before this book is answered."""

@@ -106,8 +106,9 @@ def main():
     if options["lacks"] == "alpn":
         return listen_without_alpn(site)
     files = map(endpoints.quoteStringArgument, (options["key_file"], options["chain_file"]))
-    spec = "ssl:port={}:interface=127.0.0.1:backlog={}:privateKey={}:certKey={}".format(
-        options["port"], options["backlog"], *files
+    interface = options.get("interface", "127.0.0.1")
+    spec = "ssl:port={}:interface={}:backlog={}:privateKey={}:certKey={}".format(
+        options["port"], interface, options["backlog"], *files
     )
     endpoint = endpoints.serverFromString(reactor, spec)
     endpoint.listen(site).addCallbacks(listening, failed)

@@ -6,13 +6,10 @@
 What arrives at a time t leaves at t + latency_s, in its order, however much is on its way: unlike
 a relay that sleeps and then passes on, this one lets nothing queue up. What it does not delay is
 TCP's own handshake, which the kernel does.
-
-It can also hold up one connection once: see `Held`.
 """
 
 import asyncio
 import contextlib
-import itertools
 import json
 import os
 import sys
@@ -20,7 +17,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
 from queue import SimpleQueue
 from urllib.parse import urlsplit
 
@@ -38,29 +34,19 @@ _END = b""
 _GONE = None
 
 
-@dataclass(frozen=True)
-class Held:
-    """What is held up once: of the first connection, all that the server sends after so many
-    bytes, for so many seconds (0 to LONGEST_S). Then it goes on, in its order."""
-
-    after_bytes: int
-    for_s: float
-
-
 @contextlib.contextmanager
-def relay(url: str, latency_s: float, held: Held | None = None) -> Iterator[str]:
+def relay(url: str, latency_s: float) -> Iterator[str]:
     """A URL behind which `url` is answered, from latency_s seconds further away.
 
     Each way takes latency_s seconds (0 to LONGEST_S) longer, so that a round trip takes twice as
-    much. For a crowd of connections at a time (fetching.server.limits.CROWD). held: what is held
-    up once, None for nothing. All connections, and the relay's process, end with the block.
+    much. For a crowd of connections at a time (fetching.server.limits.CROWD). All connections, and
+    the relay's process, end with the block.
 
     Raises UsageError for a time that is out of range or a URL without a port, ServerFailed when
     the relay does not start. A connection that the server refuses is reset.
     """
-    for what, seconds in (("latency", latency_s), ("hold", held.for_s if held else 0)):
-        if not 0 <= seconds <= LONGEST_S:
-            raise UsageError(f"the {what} is {seconds:g} s; choose 0 to {LONGEST_S:g}")
+    if not 0 <= latency_s <= LONGEST_S:
+        raise UsageError(f"the latency is {latency_s:g} s; choose 0 to {LONGEST_S:g}")
     where = urlsplit(url)
     try:
         host, port = where.hostname, where.port
@@ -68,8 +54,8 @@ def relay(url: str, latency_s: float, held: Held | None = None) -> Iterator[str]
         host = port = None
     if not (host and port):
         raise UsageError(f"a relay needs a URL with a port, not {url!r}")
-    asked = [host, port, latency_s, held and astuple(held)]
-    running, ready = process.begin("casebook.cases.fetching.server.relay", json.dumps(asked))
+    asked = json.dumps([host, port, latency_s])
+    running, ready = process.begin("casebook.cases.fetching.server.relay", asked)
     try:
         yield f"{where.scheme}://127.0.0.1:{ready['port']}"
     finally:
@@ -133,18 +119,14 @@ class _Side(asyncio.Protocol):
         self.transport, self.is_connected = transport, True
 
     def data_received(self, data: bytes) -> None:
-        self._take(data)
+        self._line.hold(self, data)
 
     def eof_received(self) -> bool:
-        self._take(_END)
+        self._line.hold(self, _END)
         return True  # the other way stays open
 
     def connection_lost(self, _: Exception | None) -> None:
-        self._take(_GONE)
-
-    def _take(self, piece: bytes | None) -> None:
-        """Send a piece that came in here on its way to the other side."""
-        self._line.hold(self, piece)
+        self._line.hold(self, _GONE)
 
     def held(self, more: int) -> None:
         """So many bytes more, or fewer, that came in here are on their way."""
@@ -183,43 +165,17 @@ class _Side(asyncio.Protocol):
             self.transport.pause_reading()
 
 
-class _HeldSide(_Side):
-    """A server's connection, of which everything is held up once."""
-
-    def __init__(self, line: _Line, held: Held) -> None:
-        super().__init__(line)
-        self._left, self._for_s = held.after_bytes, held.for_s
-        self._waiting: list[bytes | None] = []
-        self._holds = False
-
-    def _take(self, piece: bytes | None) -> None:
-        if self._left >= 0:
-            self._left -= len(piece or b"")
-            if self._left < 0:
-                self._holds = True
-                asyncio.get_running_loop().call_later(self._for_s, self._go)
-        if self._holds:
-            self._waiting.append(piece)
-        else:
-            super()._take(piece)
-
-    def _go(self) -> None:
-        self._holds = False
-        for piece in self._waiting:
-            super()._take(piece)
-
-
 class _Near(_Side):
     """A client's connection: asks for the server's as soon as it is there."""
 
-    def __init__(self, line: _Line, host: str, port: int, held: Held | None = None) -> None:
+    def __init__(self, line: _Line, host: str, port: int) -> None:
         super().__init__(line)
-        self._address, self._held = (host, port), held
+        self._address = (host, port)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.transport.pause_reading()
-        self.other = _HeldSide(self._line, self._held) if self._held else _Side(self._line)
+        self.other = _Side(self._line)
         self.other.other = self
         self._connecting = asyncio.ensure_future(self._connect())
 
@@ -239,11 +195,10 @@ class _Near(_Side):
             super().connection_lost(error)
 
 
-async def _serve(host: str, port: int, latency_s: float, held: Held | None) -> None:
-    loop = asyncio.get_running_loop()
-    line, hold = _Line(latency_s), itertools.chain([held], itertools.repeat(None))
+async def _serve(host: str, port: int, latency_s: float) -> None:
+    loop, line = asyncio.get_running_loop(), _Line(latency_s)
     listening = await loop.create_server(
-        lambda: _Near(line, host, port, next(hold)), "127.0.0.1", 0, backlog=limits.BACKLOG
+        lambda: _Near(line, host, port), "127.0.0.1", 0, backlog=limits.BACKLOG
     )
     print(json.dumps({"port": listening.sockets[0].getsockname()[1]}), flush=True)
     await listening.serve_forever()
@@ -253,8 +208,7 @@ def main(asked: str) -> None:
     """Relay until the owner, which holds the other end of standard input, is gone."""
     owner.follow(lambda: os._exit(0))
     limits.raise_open_files()
-    host, port, latency_s, held = json.loads(asked)
-    asyncio.run(_serve(host, port, latency_s, held and Held(*held)))
+    asyncio.run(_serve(*json.loads(asked)))
 
 
 if __name__ == "__main__":

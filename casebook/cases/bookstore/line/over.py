@@ -1,0 +1,160 @@
+"""A round of visits over a line: one JSON object in (standard input), one out.
+
+In: {"way" (of ends.Ends), "congestion", "least_bytes" (of a book's body), "visits": [{"script" (of
+../clients), "protocol", "at_once", "connections", "order", "n" (books), "there", "back" (as
+wire.Wire takes them), "window_bytes" (of HTTP/2; 0: its own), "delays_small" (whether TCP may),
+"records" (whether each packet is told)}]}.
+
+Out: {"way", "visits": [what ../clients/visit.py answers, where of "index" and "bodies" there is a
+digest, and the bytes of all bodies; "counts", "packets" as of wire.Wire (packets in lists: see
+_PACKET), "late_ms", "most_late_ms", "tries", "server" (its counters)]}. Or {"failed": what went
+wrong, in words}.
+
+A visit during which the line could not keep up is made again, twice at the most. The store, with
+the certificates that it shows, runs at the far end until this process is gone; so does everything
+else that it started.
+"""
+
+import contextlib
+import datetime
+import hashlib
+import ipaddress
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from ends import ADDRESSES, Ends, NoLine
+from wire import TooMuch, Wire
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_STORE = os.path.join(os.path.dirname(_HERE), "serving", "twisted_store.py")
+_VISIT = os.path.join(os.path.dirname(_HERE), "clients", "visit.py")
+_BOOKS = os.path.join(_HERE, *[os.pardir] * 4, "data", "books.json")
+
+#: The columns of a packet in the answer.
+_PACKET = ("t_s", "direction", "connection", "seq", "bytes", "is_again", "dropped")
+
+#: How often a visit is made, and how long without a book it may take.
+_TRIES, _PATIENCE_S = 3, 20.0
+
+
+class Failed(Exception):
+    """What there is no answer for, in words."""
+
+
+def answer(asked):
+    with tempfile.TemporaryDirectory(prefix="casebook-line-") as folder:
+        with Ends(asked["way"], asked["congestion"]) as ends, store(ends, asked, folder) as serving:
+            return {
+                "way": ends.way,
+                "visits": [visited(ends, serving, visit) for visit in asked["visits"]],
+            }
+
+
+@contextlib.contextmanager
+def store(ends, asked, folder):
+    """The store at the far end: a function that asks it, its port and the file to trust."""
+    certificate = certify(folder)
+    options = {"folder": folder, "books": _BOOKS, "least_bytes": asked["least_bytes"]}
+    options.update(interface=ADDRESSES["far"], port=0, backlog=1024, http1_only=False, lacks="")
+    options.update(delay_s=0, slow={}, chain_file=certificate, key_file=certificate)
+    command = [sys.executable, _STORE, json.dumps(options)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = ends.start("far", command, dies=False, bufsize=0, **pipes)
+    try:
+        ready = json.loads(process.stdout.readline() or b"{}")
+        if "port" not in ready:
+            raise Failed(
+                "the store did not start: {}".format(ready.get("error", "it said nothing"))
+            )
+
+        def ask(what):
+            process.stdin.write(what.encode() + b" 1\n")
+            return json.loads(process.stdout.readline())
+
+        yield ask, ready["port"], certificate
+    finally:
+        process.stdin.close()  # which is the store's end
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+        process.kill()
+        process.wait()
+
+
+def certify(folder):
+    """A file with a certificate for the far end, which signed itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "bookstore")])
+    address = x509.IPAddress(ipaddress.ip_address(ADDRESSES["far"]))
+    today = datetime.datetime.now(datetime.UTC)
+    day = datetime.timedelta(days=1)
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    made = made.not_valid_before(today - day).not_valid_after(today + day)
+    made = made.add_extension(x509.SubjectAlternativeName([address]), critical=False)
+    pem = made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    pem += key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    path = os.path.join(folder, "store.pem")
+    with open(path, "wb") as file:
+        file.write(pem)
+    return path
+
+
+def visited(ends, serving, asked):
+    """One visit, as often as it takes until the line kept up."""
+    ask, port, certificate = serving
+    with open(_BOOKS) as file:
+        ids = list(json.load(file))[: asked["n"]]
+    spec = dict(asked, url="https://{}:{}".format(ADDRESSES["far"], port), ca_file=certificate)
+    spec.update(ids=ids, timeout_s=_PATIENCE_S, started_at=0)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    for tries in range(1, _TRIES + 1):
+        ask("reset")
+        with Wire(ends.near, ends.far, asked["there"], asked["back"]) as wire:
+            process = ends.start("near", [sys.executable, _VISIT], **pipes)
+            said, _ = process.communicate(json.dumps(spec).encode())
+        try:
+            kept = wire.kept_up()
+        except TooMuch as error:
+            too_much = error
+            continue
+        seen = json.loads(said or b"{}")
+        if not seen or seen["failure"]:
+            raise Failed("a visit with {} failed: {}".format(asked["script"], seen.get("failure")))
+        return dict(
+            summed_up(seen), counts=wire.counts(), tries=tries, server=ask("counters"),
+            packets=[[each[name] for name in _PACKET] for each in wire.packets * asked["records"]],
+            **kept,
+        )  # fmt: skip
+    raise Failed(f"the line could not keep up, {_TRIES} times: {too_much}")
+
+
+def summed_up(seen):
+    """An answer with digests in place of the list and the books."""
+    index, bodies = seen.pop("index"), seen.pop("bodies")
+    books = sorted((book, json.loads(body)) for book, body in bodies.items())
+    return dict(
+        seen,
+        list_digest=digest(sorted(index)),
+        books_digest=digest(books),
+        body_bytes=sum(len(body) for body in bodies.values()),
+    )
+
+
+def digest(value):
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+if __name__ == "__main__":
+    try:
+        print(json.dumps(answer(json.load(sys.stdin))))
+    except (Failed, NoLine, ValueError) as error:
+        print(json.dumps({"failed": str(error)}))

@@ -1,0 +1,239 @@
+"""Visits to the bookstore over a line: TCP and TLS over the whole way, in namespaces of our own.
+
+    frame = visit(["pipes:6", "bare-h2"], n=13, latency_s=[0.004, 0.035])
+    frame = visit("bare-h2", n=100, latency_s=0.004, lose=lost(31_000))
+
+The store is Twisted's of today, client and server speak TLS 1.3, and TCP's congestion control is
+reno (ends.CONGESTION), which every kernel has. Each book is compared.
+"""
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from casebook.cases.bookstore import opening, readers, stock
+from casebook.cases.bookstore.line import ends, wire
+from casebook.errors import MissingInterpreter, RunFailed, UsageError
+from casebook.laboratory import measurements, rounds
+from casebook.laboratory.experiment import Experiment
+from casebook.laboratory.rounds import several
+from casebook.stacks import digests, environments
+
+#: Both ends run in it: it has Twisted, and h2 for the client.
+STACK = "twisted-today"
+
+#: What CASEBOOK_REQUIRE calls a line.
+LINE = "line"
+
+_HERE = Path(__file__).parent
+
+#: What a client can be made to do otherwise, and how it is called then: columns of `visit`.
+_NOT_SO = {"window_bytes": 0, "delays_small": False}
+
+COLUMNS = [
+    *("stack", "client", "label", "protocol", "connections", "at_once", "n", "body_bytes"),
+    *("latency_ms", *_NOT_SO, "lose", "congestion", "way", "repeat"),
+    *("wall_s", "round_trips", "opened", "packets", "bytes", "dropped", "again"),
+    *("repair_ms", "behind"),
+    *("late_ms", "most_late_ms", "tries"),
+    *("source", "instead", "measured_at", *measurements.COLUMNS),
+]
+
+PACKET_COLUMNS = ["t_s", "direction", "connection", "seq", "bytes", "is_again", "dropped"]
+
+
+def lost(byte: int, count: int = 1, connection: int = 0) -> dict[str, int]:
+    """What `lose` takes: of what the server sends on this connection, in the order of opening, the
+    packet with this byte of its data, once, and further ones behind it for a burst of count."""
+    return {"connection": connection, "byte": byte, "count": count}
+
+
+@cache
+def not_here() -> str:
+    """Why there can be no line on this machine; empty where there can. Raises MissingInterpreter
+    where there is none, and CASEBOOK_REQUIRE names "line"."""
+    tried = subprocess.run(
+        [sys.executable, ends.__file__], capture_output=True, text=True, timeout=60
+    )
+    if tried.returncode == 0:
+        return ""
+    said = (tried.stderr.strip().splitlines() or ["no further word"])[-1]
+    why = f"there can be no line between two network namespaces here: {said}"
+    if LINE in environments.required():
+        raise MissingInterpreter(f"CASEBOOK_REQUIRE asks for a line, and {why}.")
+    return why
+
+
+@rounds.decidable
+def visit(
+    clients: str | Iterable[str],
+    n: int | Iterable[int] = 13,
+    latency_s: float | Iterable[float] = 0.035,
+    body_bytes: int = 0,
+    lose: Mapping[str, Any] | Iterable[Mapping[str, Any]] = (),
+    repeats: int | range | None = None,
+    *,
+    window_bytes: int = 0,
+    delays_small: bool = False,
+    congestion: str = ends.CONGESTION,
+    mbit: float = 0,
+) -> pd.DataFrame:
+    """Visit the store over a line, once in each of the ways, in turns: columns COLUMNS.
+
+    clients: as visits.visit takes them, of "pipes" and "bare-h2". latency_s: each way. body_bytes:
+    of each book at least. lose: what is lost of what the server sends (wire.py says how), {} for
+    nothing; one or several. window_bytes: of HTTP/2, on each stream and in all, 0 for its own
+    65,535. delays_small: whether the client of HTTP/2 leaves Nagle's algorithm on. congestion:
+    TCP's. mbit: bandwidth of both directions, 0 for none. until, looks: laboratory/rounds.py.
+
+    round_trips: wall_s in round trips of the line; packets, bytes, dropped and again (came a second
+    time) are of what the server sent. repair_ms: of the first packet that was lost, from when it
+    left the server to when it left once more; behind: how many packets with new data the server
+    sent on that connection meanwhile, none of which the client may read before. Both are missing
+    where nothing was lost. Raises UsageError, MissingInterpreter and RunFailed.
+    """
+    rows = []
+    for repeat in rounds.numbers(1 if repeats is None else repeats):
+        for row, answer in _round(
+            clients, n, latency_s, body_bytes, lose, repeat,
+            window_bytes, delays_small, congestion, mbit,
+        ):  # fmt: skip
+            back = answer["counts"][wire.BACK]
+            rows.append(row | {name: back[name] for name in ("packets", "bytes", "again")})
+            rows[-1]["dropped"] = sum(way["dropped"] for way in answer["counts"].values())
+            rows[-1] |= _repair(_packets(answer))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def packets(clients: str | Iterable[str], n: int = 13, **asked: Any) -> pd.DataFrame:
+    """The packets of a visit, one row each: COLUMNS of the visit, and PACKET_COLUMNS.
+
+    asked: as for `visit`, without rounds. t_s: since the first packet, as it reached the middle of
+    the line from its sender; direction: "there" or "back"; seq: of its first byte; is_again: all of
+    its data had been sent before. Raises as `visit`.
+    """
+    usual = dict(latency_s=0.035, body_bytes=0, lose=(), window_bytes=0, delays_small=False)
+    its: dict[str, Any] = usual | dict(congestion=ends.CONGESTION, mbit=0) | asked
+    rows: list[dict[str, Any]] = []
+    for row, answer in _round(
+        clients, n, its["latency_s"], its["body_bytes"], its["lose"], 1, its["window_bytes"],
+        its["delays_small"], its["congestion"], its["mbit"], records=True,
+    ):  # fmt: skip
+        own = _packets(answer)
+        rows += [row | each | {"t_s": each["t_s"] - own[0]["t_s"]} for each in own]
+    return pd.DataFrame(rows, columns=list(dict.fromkeys([*COLUMNS, *PACKET_COLUMNS])))
+
+
+def _packets(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those of an answer that belong to a connection."""
+    each = [dict(zip(PACKET_COLUMNS, packet, strict=True)) for packet in answer["packets"]]
+    return [packet for packet in each if packet["connection"] is not None]
+
+
+def _repair(packets: list[dict[str, Any]]) -> dict[str, float]:
+    """How long the first lost packet took to come again, and what was sent behind it meanwhile."""
+    sent = [each for each in packets if each["direction"] == wire.BACK and each["bytes"]]
+    lost = next((each for each in sent if each["dropped"]), None)
+    if lost is None:
+        return {}
+    later = [
+        each for each in sent[sent.index(lost) + 1 :] if each["connection"] == lost["connection"]
+    ]
+    again = next(
+        i
+        for i, each in enumerate(later)
+        if each["seq"] <= lost["seq"] < each["seq"] + each["bytes"] and not each["dropped"]
+    )
+    return {
+        "repair_ms": 1000 * (later[again]["t_s"] - lost["t_s"]),
+        "behind": sum(not each["is_again"] for each in later[:again]),
+    }
+
+
+def _round(
+    clients, n, latency_s, body_bytes, lose, repeat, window, small, congestion, mbit, records=False
+):
+    """One round: (what each visit was, its answer)."""
+    loses = [dict(lose)] if isinstance(lose, Mapping) or not lose else [dict(each) for each in lose]
+    hows = [readers.manner(client) for client in several(clients)]
+    for how in hows:
+        if how.client not in ("pipes", "bare-h2"):
+            raise UsageError(f"{how.client} does not visit over a line: choose pipes or bare-h2")
+    if not all(1 <= size <= stock.SIZE for size in several(n)):
+        raise UsageError(f"n is {n}; choose 1 to {stock.SIZE:,}")
+    if not 0 <= mbit <= wire.MOST_MBIT:
+        raise UsageError(f"the bandwidth is {mbit:g} Mbit/s; choose up to {wire.MOST_MBIT}, or 0")
+    for far_s in several(latency_s):
+        if not 0 <= far_s <= wire.LONGEST_S:
+            raise UsageError(f"the latency is {far_s:g} s; choose 0 to {wire.LONGEST_S:g}")
+    kinds = list(product(several(latency_s), loses, several(n), hows))
+    if repeat % 2 == 0:
+        kinds.reverse()
+    visits = [
+        {
+            **{"script": how.reader.script, "protocol": how.reader.protocol, "n": size},
+            **{"at_once": how.at_once, "connections": how.connections, "order": "completed"},
+            "there": {"latency_s": float(far_s), "mbit": mbit},
+            "back": {"latency_s": float(far_s), "mbit": mbit, "lose": losing},
+            **{"window_bytes": window, "delays_small": small},
+            "records": records or bool(losing),
+        }
+        for far_s, losing, size, how in kinds
+    ]
+    asked = {"way": "", "congestion": congestion, "least_bytes": body_bytes, "visits": visits}
+    found = _OVER.measure(STACK, [asked], repeats=range(repeat, repeat + 1))
+    [row] = found.to_dict("records")
+    same = {name: row.get(name) for name in ("stack", "repeat", "source", "instead", "measured_at")}
+    same |= {name: row.get(name) for name in measurements.COLUMNS}
+    for (far_s, losing, size, how), answer in zip(kinds, row["answers"], strict=True):
+        its = {"client": how.client, "label": how.label, "protocol": how.reader.protocol}
+        its |= {"connections": how.connections, "at_once": how.at_once, "n": size}
+        its |= {"body_bytes": body_bytes, "latency_ms": round(1000 * float(far_s), 3)}
+        its |= {"window_bytes": window, "delays_small": small, "congestion": congestion}
+        its |= {"lose": json.dumps(losing) if losing else "", "way": row["took"]}
+        its |= {name: answer[name] for name in ("wall_s", "late_ms", "most_late_ms", "tries")}
+        its |= {"opened": len(answer["opened"])}
+        its |= {"round_trips": answer["wall_s"] / (2 * far_s) if far_s else float("nan")}
+        yield same | its, answer
+
+
+def _figures(asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    if "failed" in answer:
+        raise RunFailed(
+            f"over the line: {answer['failed']}. Nothing was recorded; try it on a quieter machine."
+        )
+    books = stock.books()
+    for visit, seen in zip(asked["visits"], answer["visits"], strict=True):
+        wanted = sorted((book, books[book]) for book in stock.ids()[: visit["n"]])
+        bytes_ = sum(max(len(json.dumps(each)), asked["least_bytes"]) for _, each in wanted)
+        came = seen["list_digest"], seen["books_digest"], seen["body_bytes"], seen["protocol"]
+        if came != (_digest(sorted(books)), _digest(wanted), bytes_, visit["protocol"]):
+            raise RunFailed("over the line: the books came as others. Nothing was recorded.")
+    return {"took": answer["way"], "answers": answer["visits"]}
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+_OVER = Experiment(
+    _HERE / "over.py",
+    _figures,
+    within_s=300,
+    made_of=(
+        *digests.executed(opening.SERVING / "twisted_store.py"),
+        *digests.executed(readers.VISIT),
+        *digests.executed(readers.SCRIPTS / "with_h2.py"),
+        *digests.executed(readers.SCRIPTS / "pipes.py"),
+        stock.FILE,
+    ),
+    lacks=not_here,
+)

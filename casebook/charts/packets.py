@@ -1,0 +1,158 @@
+"""Packets around one that is lost: when each was sent, and how far its receiver could read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from casebook import words
+from casebook.charts import figure as page
+from casebook.charts.dots import MARKERS
+from casebook.charts.figure import WIDTH, Chart, key_mark
+from casebook.charts.origins import origin
+from casebook.charts.series import Part, columns, drawn, groups, listed, usable
+from casebook.colours import sentinel
+from casebook.errors import UsageError
+
+#: The height of a visit's row, and of the drawing in it, in points.
+_ROW, _FIELD = 118, 92
+
+_NEEDED = ("t_s", "direction", "connection", "seq", "bytes", "is_again", "dropped")
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """Packets with data of the connection that lost one, in the order of sending.
+
+    lost, repair: the rows of the packet that was lost, and of the one that brought its data.
+    """
+
+    part: Part
+    packets: pd.DataFrame
+    lost: pd.Series
+    repair: pd.Series
+
+    @property
+    def repaired_ms(self) -> float:
+        return float(self.repair["ms"])
+
+    @property
+    def behind(self) -> int:
+        """How many packets with new data were sent between the two."""
+        rows = self.packets[(self.packets["ms"] > 0) & (self.packets["ms"] < self.repaired_ms)]
+        return int((~rows["is_again"].astype(bool)).sum())
+
+    def readable(self) -> tuple[list[float], list[float]]:
+        """How many bytes the receiver has without a gap, as a curve over the time of sending."""
+        got: dict[int, int] = {}
+        upto = int(self.packets["seq"].min())
+        times, levels = [float(self.packets["ms"].iloc[0])], [upto]
+        for packet in self.packets[~self.packets["dropped"].astype(bool)].itertuples():
+            got[int(packet.seq)] = int(packet.seq + packet.bytes)
+            while following := [end for start, end in got.items() if start <= upto < end]:
+                upto = max(following)
+            times.append(packet.ms)
+            levels.append(upto)
+        return times, [level / 1000 for level in levels]
+
+
+def packets(
+    frame: pd.DataFrame,
+    by: str | Sequence[str] = "client",
+    *,
+    title: str = "One lost packet",
+    name: str = "",
+) -> Chart:
+    """A row for each visit: the packets of the connection that lost one, and what can be read.
+
+    frame: one row a packet, as bookstore.line.packets gives it: t_s (seconds, when it was sent),
+    direction ("back": from the server), connection, seq (of its first byte), bytes (of data),
+    is_again, dropped; the columns of `by`; and, where they are known, source, measured_at, colour.
+    Only packets with data from the server are drawn, and only the first loss. Raises UsageError
+    for a visit that lost none, or in which the loss was not repaired.
+    """
+    columns(frame, *_NEEDED)
+    sent = frame[(frame["direction"] == "back") & (frame["bytes"] > 0)]
+    losses = [_loss(part) for part in groups(usable(sent, "seq"), by)]
+    said = " ".join(_said(loss) for loss in losses)
+    return page.chart(
+        name,
+        _drawing(losses),
+        title=title,
+        finding=said,
+        reading="Upwards: bytes, in the order in which they belong. Each dot is a packet as its "
+        "server sends it; below the line is what the client can read.",
+        source=origin(sent),
+        data=drawn(sent, *listed(by), *_NEEDED),
+        alts=[f"{title}. {said}"],
+        key=[
+            (key_mark(MARKERS["D"], "stall"), "lost"),
+            (key_mark(MARKERS["^"], "ink"), "the same data once more"),
+        ],
+    )
+
+
+def _loss(part: Part) -> _Loss:
+    rows = part.rows.sort_values("t_s", kind="stable")
+    gone = rows[rows["dropped"].astype(bool)]
+    if gone.empty:
+        raise UsageError(f"{part.name} lost no packet: choose a visit that did")
+    lost = gone.iloc[0]
+    rows = rows[rows["connection"] == lost["connection"]]
+    rows = rows.assign(ms=1000 * (rows["t_s"] - lost["t_s"]))
+    covers = (rows["seq"] <= lost["seq"]) & (lost["seq"] < rows["seq"] + rows["bytes"])
+    repairs = rows[covers & (rows["ms"] > 0) & ~rows["dropped"].astype(bool)]
+    if repairs.empty:
+        raise UsageError(f"{part.name} never got what was lost: there is no repair to draw")
+    return _Loss(part, rows, rows.loc[lost.name], repairs.iloc[0])
+
+
+def _drawing(losses: Sequence[_Loss]) -> Figure:
+    height = _ROW * len(losses) + 44
+    longest_ms = max(loss.repaired_ms for loss in losses)
+    limits = -0.25 * longest_ms, 1.3 * longest_ms
+    with page.drawing(WIDTH, height) as figure:
+        for i, loss in enumerate(losses):
+            axes = figure.add_subplot()
+            bottom = height - _ROW * (i + 1)
+            page.place(axes, 6, bottom, 10, height - bottom - _FIELD)
+            _field(axes, loss, limits)
+            page.write(axes, loss.part.label, (0, 1), (0, 5))
+            if i < len(losses) - 1:
+                axes.tick_params(labelbottom=False, length=0)
+        axes.set_xlabel("time since the lost packet was sent, ms", fontsize=page.TEXT)
+    return figure
+
+
+def _field(axes: Axes, loss: _Loss, limits: tuple[float, float]) -> None:
+    colour = sentinel(loss.part.colour)
+    xs, ys = loss.readable()
+    xs, ys = [*xs, limits[1]], [*ys, ys[-1]]
+    shown = loss.packets[loss.packets["ms"].between(*limits)]
+    low = [y for x, y in zip(xs, ys, strict=True) if x <= limits[0]][-1:] or [min(ys)]
+    high = max((shown["seq"] + shown["bytes"]).max() / 1000, *ys[-1:])
+    room = 0.12 * (high - low[0]) or 1.0
+    axes.fill_between(xs, ys, low[0] - room, step="post", color=colour, alpha=0.22, lw=0)
+    axes.step(xs, ys, where="post", color=colour, linewidth=1.8)
+    rest = shown.drop([loss.lost.name, loss.repair.name])
+    for rows, its, how in (
+        (rest, loss.part.colour, {"marker": "o", "markersize": 3.5}),
+        (loss.lost.to_frame().T, "stall", {"marker": "D", "markersize": 6, "zorder": 5}),
+        (loss.repair.to_frame().T, "ink", {"marker": "^", "markersize": 6.5, "zorder": 5}),
+    ):
+        tops = (rows["seq"] + rows["bytes"]) / 1000
+        page.marks(axes, list(rows["ms"]), list(tops), its, source=loss.part.source, **how)
+    axes.set_xlim(*limits)
+    axes.set_ylim(low[0] - room, high + room)
+    axes.yaxis.set_major_locator(NullLocator())
+    page.level_axis(axes)
+
+
+def _said(loss: _Loss) -> str:
+    after = words.seconds(loss.repaired_ms / 1000)
+    behind = f"{loss.behind} packet{'' if loss.behind == 1 else 's'}"
+    text = f"{words.capital(loss.part.label)}: the lost packet was sent again after {after}; "
+    return text + f"meanwhile {behind if loss.behind else 'nothing'} followed on its connection."

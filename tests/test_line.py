@@ -1,0 +1,344 @@
+"""The line: that it carries packets as it says, counts what it drops, and leaves nothing behind.
+
+Each test runs a script in a process of its own, since a line changes into its namespaces for good.
+What is asked of clocks is asked with room for a machine that has much else to do.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import here
+import pytest
+
+from casebook.cases.bookstore import line
+from casebook.cases.bookstore.line import ends, visits, wire
+from casebook.errors import MissingInterpreter, RunFailed, UsageError
+
+pytestmark = pytest.mark.skipif(
+    bool(line.not_here()), reason="there can be no line between two network namespaces here"
+)
+
+#: At the far end: says what it gets, or as many bytes as it is asked for. TCP_INFO counts the
+#: segments that it sent again (tcpi_total_retrans, linux/tcp.h).
+FAR = """
+import socket, struct, threading
+def serve(peer):
+    while asked := peer.recv(100):
+        if asked.startswith(b"ping"):
+            peer.sendall(asked)
+        else:
+            peer.sendall(bytes(int(asked)))
+            peer.recv(100)
+            peer.sendall(b"%09d" % struct.unpack_from("I", peer.getsockopt(6, 11, 256), 100))
+listening = socket.create_server(("10.99.0.2", 7000))
+print("ready", flush=True)
+while True:
+    threading.Thread(target=serve, args=listening.accept()[:1], daemon=True).start()
+"""
+
+#: At the near end: ten echoes, then so many bytes; what it saw, and what TCP says of it.
+NEAR = """
+import json, socket, struct, sys, time
+size = int(sys.argv[1])
+peer = socket.create_connection(("10.99.0.2", 7000))
+peer.setsockopt(6, 1, 1)
+trips_s = []
+for i in range(10):
+    began = time.monotonic()
+    peer.sendall(b"ping %d" % i)
+    assert peer.recv(100) == b"ping %d" % i
+    trips_s.append(time.monotonic() - began)
+began, got = time.monotonic(), 0
+peer.sendall(b"%d" % size)
+while got < size:
+    got += len(peer.recv(1 << 20))
+took_s = time.monotonic() - began
+rtt_us = struct.unpack_from("I", peer.getsockopt(6, 11, 256), 68)[0]
+congestion = peer.getsockopt(6, 13, 16).rstrip(b"\\0").decode()
+peer.sendall(b"sent again?")
+again = int(peer.recv(9, socket.MSG_WAITALL))
+print(json.dumps({"trips_s": trips_s, "got": got, "took_s": took_s, "rtt_s": rtt_us / 1e6,
+    "again": again, "congestion": congestion}))
+"""
+
+#: Both, over a line.
+OVER = """
+import json, subprocess, sys
+sys.path.insert(0, {folder!r})
+from ends import Ends
+from wire import TooMuch, Wire
+way, size, there, back, far, near = json.load(sys.stdin)
+with Ends(way) as ends:
+    server = ends.start("far", [sys.executable, "-c", far], stdout=subprocess.PIPE)
+    server.stdout.readline()
+    with Wire(ends.near, ends.far, there, back) as wire:
+        client = ends.start(
+            "near", [sys.executable, "-c", near, str(size)], stdout=subprocess.PIPE
+        )
+        said, _ = client.communicate()
+    try:
+        kept = wire.kept_up()
+    except TooMuch as error:
+        kept = {{"too_much": str(error)}}
+    server.kill()
+    server.wait()
+    print(json.dumps([json.loads(said), wire.counts(), wire.packets, kept, ends.way]))
+"""
+
+
+def over(size, there, back, way=""):
+    """What the client saw, the counts, the packets, how the line kept up, and the way."""
+    code = OVER.format(folder=str(Path(ends.__file__).parent))
+    done = here.run(
+        sys.executable, "-c", code, input=json.dumps([way, size, there, back, FAR, NEAR])
+    )
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
+FAR_AWAY = {"latency_s": 0.05}
+
+
+def can(way):
+    return here.run(sys.executable, ends.__file__, way).returncode == 0
+
+
+@pytest.mark.parametrize("way", ends.WAYS)
+def test_a_round_trip_takes_as_long_as_it_says(way):
+    if not can(way):
+        pytest.skip("there can be no line between two network namespaces here")
+    seen, counts, _, _, took = over(100_000, FAR_AWAY, FAR_AWAY, way)
+    assert took == way and seen["congestion"] == ends.CONGESTION
+    assert 0.1 <= min(seen["trips_s"]) < 0.2  # the fastest: others may have waited for us
+    assert 0.1 <= seen["rtt_s"] < 1
+    assert seen["got"] == 100_000
+    assert counts["there"]["dropped"] == counts["back"]["dropped"] == 0
+
+
+def test_the_two_directions_are_apart():
+    seen, _, packets, _, _ = over(1, {"latency_s": 0.2}, {"latency_s": 0.01})
+    assert 0.21 <= min(seen["trips_s"]) < 0.35
+    ping, pong = (
+        next(each for each in packets if each["direction"] == way and each["bytes"])
+        for way in (wire.THERE, wire.BACK)
+    )
+    assert pong["t_s"] - ping["t_s"] >= 0.2 and ping["seq"] == pong["seq"] == 0
+
+
+def test_the_first_flight_is_ten_segments():
+    """RFC 6928. What leaves within half of a round trip waited for no acknowledgement."""
+    seen, _, packets, _, _ = over(60_000, {"latency_s": 0.3}, {"latency_s": 0.3})
+    data = [each for each in packets if each["direction"] == wire.BACK and each["bytes"] > 1000]
+    flight = [each for each in data if each["t_s"] < data[0]["t_s"] + 0.3]
+    # Ten echoes went before, which opened the window by a little.
+    assert 10 <= len(flight) <= 22 and len(data) >= 41 and seen["again"] == 0
+
+
+def test_a_bulk_transfer_takes_what_the_bandwidth_says():
+    slow = {"latency_s": 0.005, "mbit": 8, "queue": 2_000_000}
+    seen, counts, _, _, _ = over(1_000_000, slow, slow)
+    assert 1.0 <= seen["took_s"] < 8  # a million bytes, a million bytes a second
+    assert counts["back"]["bytes"] >= 1_000_000 and counts["back"]["dropped"] == 0
+
+
+def test_a_full_queue_drops_and_says_so():
+    narrow = {"latency_s": 0.005, "mbit": 8, "queue": 15_000}
+    seen, counts, packets, _, _ = over(1_000_000, {"latency_s": 0.005}, narrow)
+    back = counts["back"]
+    assert seen["got"] == 1_000_000
+    assert back["queue_dropped"] == back["dropped"] > 0
+    assert sum(each["dropped"] for each in packets) == back["dropped"]
+    assert back["again"] >= back["dropped"] and counts["there"]["dropped"] == 0
+
+
+def test_one_named_segment_is_lost_once_and_comes_again():
+    named = {**FAR_AWAY, "lose": {"connection": 0, "byte": 50_000}}
+    seen, counts, packets, _, _ = over(200_000, FAR_AWAY, named)
+    assert seen["got"] == 200_000
+    assert counts["back"]["dropped"] == 1
+    [lost] = [each for each in packets if each["dropped"]]
+    assert lost["seq"] <= 50_000 < lost["seq"] + lost["bytes"]
+    [repair, *_] = [each for each in packets if each["seq"] == lost["seq"] and each["is_again"]]
+    assert repair["t_s"] - lost["t_s"] >= 0.1  # nobody can know of it sooner
+    assert seen["again"] >= 1 and counts["back"]["again"] == seen["again"]  # TCP counts the same
+    assert counts["back"]["by_connection"] == [
+        {name: counts["back"][name] for name in ("packets", "bytes", "dropped", "again")}
+    ]
+
+
+@pytest.mark.parametrize(
+    "lose, fits",
+    [
+        ({"connection": 0, "byte": 50_000, "count": 5}, lambda dropped, packets: dropped == 5),
+        ({"connection": 1, "byte": 50_000}, lambda dropped, packets: dropped == 0),
+        ({"each": 50}, lambda dropped, packets: dropped == packets // 50),
+        ({"share": 0.05, "seed": 3}, lambda dropped, packets: 0 < dropped < packets / 4),
+        ({}, lambda dropped, packets: dropped == 0),
+    ],
+    ids=["burst", "another connection", "each 50th", "by lot", "none"],
+)
+def test_what_is_to_be_lost_is_lost(lose, fits):
+    near_by = {"latency_s": 0.002}
+    seen, counts, _, _, _ = over(300_000, near_by, {**near_by, "lose": lose})
+    assert seen["got"] == 300_000
+    assert fits(counts["back"]["dropped"], counts["back"]["packets"])
+    assert bool(seen["again"]) >= bool(counts["back"]["dropped"]) or "share" in lose
+
+
+def test_the_lot_is_the_same_with_the_same_seed():
+    drawn = [wire._losing({"share": 0.1, "seed": 5}) for _ in range(2)]
+    assert [drawn[0]({}) for _ in range(500)] == [drawn[1]({}) for _ in range(500)]
+
+
+def test_it_says_when_it_cannot_keep_up():
+    class End:
+        def dropped(self):
+            return 0
+
+        def fileno(self):
+            return 0
+
+    tried = wire.Wire(End(), End(), {"latency_s": 0.01}, {})
+    tried._ways[0].late_s += [0.001, 0.003, 0.5]
+    assert tried.kept_up() == {"late_ms": 3.0, "most_late_ms": 500.0}
+    tried._ways[0].late_s += [0.1, 0.1, 0.1]
+    with pytest.raises(wire.TooMuch, match="half of the packets were more than"):
+        tried.kept_up()
+
+
+@pytest.mark.parametrize("odd", [{"latency_s": 2}, {"mbit": 5_000}, {"latency_s": -1}])
+def test_what_it_cannot_carry_is_refused(odd):
+    with pytest.raises(ValueError, match="choose"):
+        wire._Direction(wire.BACK, None, None, odd, 0, None)
+
+
+#: A line with a process at each end, which says who it is and waits.
+WAITS = """
+import subprocess, sys, time
+sys.path.insert(0, {folder!r})
+from ends import Ends
+from wire import Wire
+with Ends() as ends:
+    sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+    both = [ends.start(end, sleeps) for end in ("near", "far")]
+    with Wire(ends.near, ends.far, {{}}, {{}}):
+        print(*(each.pid for each in both), flush=True)
+        time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+def test_killed_in_the_middle_it_leaves_nothing(sent):
+    code = textwrap.dedent(WAITS).format(folder=str(Path(ends.__file__).parent))
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as line_process:
+        pids = [int(pid) for pid in line_process.stdout.readline().split()]
+        spaces = {os.readlink(f"/proc/{pid}/ns/net") for pid in pids}
+        assert len(pids) == len(spaces) == 2 and os.readlink("/proc/self/ns/net") not in spaces
+        line_process.send_signal(sent)
+    assert here.eventually(lambda: not any(map(here.alive, pids)))
+    # A namespace lives in its processes, and the devices in their namespace.
+    assert not spaces & set(_namespaces())
+
+
+def test_a_visit_killed_in_the_middle_leaves_no_store_and_no_file(tmp_path):
+    python = here.environment(visits.STACK).python
+    asked = {"script": "pipes", "protocol": "http/1.1", "at_once": 1, "connections": 1, "n": 200}
+    asked |= {
+        "order": "completed",
+        "records": False,
+        "there": {"latency_s": 0.3},
+        "back": {"latency_s": 0.3},
+    }
+    asked = {"way": "", "congestion": "reno", "least_bytes": 0, "visits": [asked]}
+    before = set(_namespaces())
+    with subprocess.Popen(
+        [python, Path(ends.__file__).with_name("over.py")], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as visiting:  # fmt: skip
+        visiting.stdin.write(json.dumps(asked).encode())
+        visiting.stdin.close()
+        assert here.eventually(lambda: list(tmp_path.glob("*/store.pem")), 60)
+        assert here.eventually(lambda: len(_children(visiting.pid)) == 2, 60)
+        pids = _children(visiting.pid)
+        visiting.kill()
+    assert here.eventually(lambda: not any(map(here.alive, pids)))
+    assert here.eventually(lambda: not list(tmp_path.iterdir()))
+    assert here.eventually(lambda: not {_namespace(pid) for pid in pids} - before - {None})
+
+
+def _children(pid):
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
+
+
+def _namespace(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/ns/net")
+    except OSError:
+        return None
+
+
+def _namespaces():
+    return {_namespace(path.name) for path in Path("/proc").glob("[0-9]*")} - {None}
+
+
+def test_books_come_over_it_and_the_lost_one_is_counted():
+    here.environment(visits.STACK)
+    byte = 30_000
+    frame = line.visit(["pipes:6", "bare-h2"], n=40, latency_s=0.01, lose=[{}, line.lost(byte)])
+    assert list(frame.columns) == visits.COLUMNS and len(frame) == 4
+    assert list(frame["dropped"]) == [0, 0, 1, 1]
+    assert list(frame["opened"]) == [6, 1, 6, 1]
+    lost = frame[frame["dropped"] == 1]
+    assert (lost["again"] >= 1).all()
+    assert (lost["repair_ms"] >= 20).all() and frame["repair_ms"].count() == 2
+    # The streams go on behind the gap; a connection of HTTP/1.1 waits for its answer.
+    assert dict(zip(lost["client"], lost["behind"] > 0, strict=True)) == {
+        "pipes": False, "bare-h2": True
+    }  # fmt: skip
+    assert set(frame["source"]) == {"live"} and set(frame["way"]) <= set(ends.WAYS)
+
+
+def test_packets_of_a_visit_are_rows():
+    here.environment(visits.STACK)
+    rows = line.packets("bare-h2", n=3, latency_s=0.01)
+    assert set(visits.PACKET_COLUMNS) <= set(rows)
+    assert rows["t_s"].iloc[0] == 0 and rows["t_s"].is_monotonic_increasing
+    sent = rows[(rows["direction"] == wire.BACK) & ~rows["is_again"]]
+    assert sent["bytes"].sum() > 27_000  # the list of books at least
+    assert set(rows["connection"]) == {0}
+
+
+def test_what_cannot_be_asked_is_refused():
+    for odd in (
+        dict(clients="requests"), dict(clients="bare-h2", n=0),
+        dict(clients="bare-h2", latency_s=3), dict(clients="bare-h2", mbit=1e4),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match="choose"):
+            line.visit(**odd)
+
+
+def test_a_wrong_answer_is_no_measurement():
+    asked = {"least_bytes": 0, "visits": [{"n": 1, "protocol": "h2"}]}
+    seen = {"list_digest": "", "books_digest": "", "body_bytes": 1, "protocol": "h2"}
+    with pytest.raises(RunFailed, match="came as others"):
+        visits._figures(asked, {"way": "tun", "visits": [seen]})
+    with pytest.raises(RunFailed, match="too narrow"):
+        visits._figures(asked, {"failed": "too narrow"})
+
+
+def test_where_there_is_no_line_it_says_what_is_missing(monkeypatch):
+    refused = subprocess.CompletedProcess([], 1, "", "no network\n")
+    monkeypatch.setattr(visits.subprocess, "run", lambda *_, **__: refused)
+    monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
+    assert visits.not_here.__wrapped__().endswith("no network")
+    monkeypatch.setenv("CASEBOOK_REQUIRE", "line")
+    with pytest.raises(MissingInterpreter, match="asks for a line"):
+        visits.not_here.__wrapped__()
