@@ -478,6 +478,41 @@ def a_lock_that_a_dead_thread_holds():
     assert (stats["shared"], stats["loads"]) == (3, 2)
 
 
+def a_thread_that_is_ended_while_it_waits():
+    """By an exception from outside, which comes in the instant in which it gets the lock."""
+    loading, begun, gate = shared_context._make, threading.Event(), threading.Event()
+
+    def slowly(*args):
+        begun.set()
+        gate.wait(60)
+        return loading(*args)
+
+    def one():
+        with contextlib.suppress(SystemExit):
+            came.append(ask(session("cured"), ear, verify=PATHS["file"])[0])
+
+    came, waiting = [], mock.patch.multiple(shared_context, _make=slowly, WAITS_S=30)
+    with Ear(server_context(SERVERS["root"])) as ear, waiting:
+        first, ended, last = (threading.Thread(target=one) for _ in range(3))
+        first.start()
+        assert begun.wait(60)
+        ended.start()
+        while sys._current_frames()[ended.ident].f_code.co_name != "_lend":
+            time.sleep(0.01)
+        time.sleep(0.2)  # from there into the lock
+        end = ctypes.pythonapi.PyThreadState_SetAsyncExc
+        assert end(ctypes.c_ulong(ended.ident), ctypes.py_object(SystemExit)) == 1
+        gate.set()
+        first.join()
+        ended.join()
+        with open(PATHS["file"], "a") as file:
+            file.write("\n")  # so that it is loaded again
+        last.start()
+        last.join()
+    stats = shared_context.stats()
+    assert came == [200, 200] and (stats["shared"], stats["own"]) == (2, {}), (came, stats)
+
+
 def a_name_that_another_thread_adds_meanwhile():
     """Such as the register of warnings: a module may get new names at any moment."""
     over = threading.Event()
@@ -634,7 +669,8 @@ ATTACKS = [
     a_policy_that_arrives_later, a_policy_that_was_lifted,
     a_bundle_that_is_written_through_a_mapping, a_thread_with_a_table_of_files_of_its_own,
     a_policy_in_the_adapter, a_pipe_with_a_patient_writer,
-    a_lock_that_a_dead_thread_holds, a_name_that_another_thread_adds_meanwhile,
+    a_lock_that_a_dead_thread_holds, a_thread_that_is_ended_while_it_waits,
+    a_name_that_another_thread_adds_meanwhile,
     a_function_in_the_place_of_the_class, a_context_that_arrives_during_the_connection,
     a_process_that_may_write_nothing, a_class_of_pools_that_arrives_later,
     a_strange_pool_is_counted_once,

@@ -179,6 +179,35 @@ def test_greenlets_share():
     assert urllib3.util.ssl_.SSLContext.__module__.startswith("gevent.")
 
 
+def test_threads_beside_gevents_loop_share():
+    """Its threadpool's, which wait for a greenlet that loads, and the other way round."""
+    import gevent.monkey
+    import gevent.threadpool
+
+    pause, loading = gevent.monkey.get_original("time", "sleep"), shared_context._make
+
+    def slowly(*args):
+        pause(0.2)
+        return loading(*args)
+
+    shared_context.install()
+    pool, paths = gevent.threadpool.ThreadPool(8), []
+    with mock.patch.multiple(shared_context, _make=slowly, WAITS_S=60):
+        for number in range(4):
+            paths.append(PATHS["missing"] + "-beside-%d" % number)
+            shutil.copyfile(PATHS["file"], paths[-1])
+            tasks = [
+                spawn(get, URLS["valid"], verify=paths[-1])
+                for spawn in (pool.spawn, gevent.spawn) * 8
+            ]
+            gevent.wait(tasks)
+            assert [task.get() for task in tasks] == [200] * 16
+    for path in paths:
+        os.remove(path)
+    stats = shared_context.stats()
+    assert (stats["loads"], stats["shared"], stats["own"]) == (4, 64, {})
+
+
 def test_certifi_in_a_zip_archive():
     """The bundle that verify=True trusts."""
     import certifi
