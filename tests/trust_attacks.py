@@ -72,7 +72,6 @@ def a_link_that_moves_while_it_is_loaded():
     for _ in range(5):
         point(cert, CERTS["alice"])
         point(bundle, PATHS["file"])
-        time.sleep(0.1)
         patched = mock.patch.object(shared_context, "_make", moving)
         with Ear(demanding) as ear, patched:
             ask(session("cured"), ear, verify=bundle, cert=cert)
@@ -98,7 +97,6 @@ def a_bundle_that_changes_while_it_is_loaded():
 
     for change in (write, rename):
         change(PATHS["other"])
-        time.sleep(0.1)
 
         def changing(*args, change=change):
             change(PATHS["file"])
@@ -111,7 +109,6 @@ def a_bundle_that_changes_while_it_is_loaded():
         patched = mock.patch.object(shared_context, "_make", changing)
         with Ear(context) as ear, patched:
             ask(session("cured"), ear, verify=bundle)
-        time.sleep(0.1)
         with Ear(context) as ear:
             for _ in range(3):
                 assert both(lambda kind: ask(session(kind), ear, verify=bundle))[0] == "SSLError"
@@ -149,7 +146,6 @@ def an_authority_is_removed_while_the_proxy_takes_its_time():
     def removed(kind):
         bundle = os.path.join(folder("slow"), "bundle")
         shutil.copyfile(PATHS["file"], bundle)
-        time.sleep(0.1)
         with Ear(server_context(SERVERS["root"])) as server:
             assert ask(session(kind), server, verify=bundle) == [200, "THE SERVER"]
         pause = lambda: shutil.copyfile(PATHS["other"], bundle)  # noqa: E731
@@ -173,7 +169,6 @@ def a_private_key_that_may_no_longer_be_read():
     for path, source, rights in ((key, CERTS["alice"], 0o600), (bundle, PATHS["file"], 0o644)):
         shutil.copyfile(source, path)
         os.chmod(path, rights)
-    time.sleep(0.1)
 
     def given_up(kind):
         with Ear(server_context(SERVERS["root"], PATHS["file"])) as ear:
