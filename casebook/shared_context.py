@@ -30,6 +30,7 @@ Under gevent, import this after the monkey patches, as anything that imports req
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import errno
 import hashlib
@@ -40,7 +41,6 @@ import ssl
 import stat
 import sys
 import tempfile
-import threading
 import types
 import warnings
 from collections import Counter, UserDict
@@ -566,11 +566,9 @@ def _do(made: Any, step: tuple[Any, ...]) -> None:
 # ------------------------------------------------------------------------ the shared contexts
 
 
-#: Of threads, also where gevent has put a lock of greenlets in its place, which threads that have
-#: no loop cannot share. Nothing gives way to another greenlet while one is held.
-_RLock: Any = getattr(
-    sys.modules.get("gevent.monkey"), "get_original", lambda _, name: getattr(threading, name)
-)("threading", "RLock")
+#: Of threads: that of `threading` is made of locks of greenlets under gevent, which threads that
+#: have no loop cannot share. Nothing gives way to another greenlet while one is held.
+_RLock: Any = _thread.RLock
 
 
 class _Slot:
@@ -608,12 +606,14 @@ def _lend(way: _Way, makers: list[Any]) -> Any:
     found = _fitting(slot, _kept(way, _read(way)))
     if found:
         return found
-    if not slot.lock.acquire(timeout=WAITS_S):
-        with _guard:  # the next need not wait: it may be held by a thread that was ended
-            if _slots.get(way) is slot:
-                del _slots[way]
-        raise _OwnContext("another connection takes long to load its files")
+    if slot.lock._is_owned():
+        raise _OwnContext("its thread was interrupted while it loads the same files")
     try:
+        if not slot.lock.acquire(timeout=WAITS_S):
+            with _guard:  # the next need not wait: it may be held by a thread that was ended
+                if _slots.get(way) is slot:
+                    del _slots[way]
+            raise _OwnContext("another connection takes long to load its files")
         texts = _read(way)  # as they are after the wait
         kept = _kept(way, texts)
         found = _fitting(slot, kept)
@@ -625,7 +625,8 @@ def _lend(way: _Way, makers: list[Any]) -> Any:
             slot.lent = (kept, found, _look(found))
         return found
     finally:
-        slot.lock.release()
+        if slot.lock._is_owned():  # a thread may be ended in the instant in which it gets a lock
+            slot.lock.release()
 
 
 def _fitting(slot: _Slot, kept: list[bytes]) -> Any:

@@ -30,4 +30,4 @@ def test_an_attack_comes_to_nothing(world, cure, attack, of_requests, of_urllib3
 
 
 def test_all_attacks_are_found():
-    assert len(ATTACKS) == 23
+    assert len(ATTACKS) == 24

@@ -22,6 +22,7 @@ IN_ONE = [
     (PRELOADED[-1], "what_requests_preloaded_is_left_to_it", {}),
     (NEWEST, "truststores_contexts_are_not_shared", {"beside": "truststore-today"}),
     (NEWEST, UNTRIED, {"release": "2.99.0"}),
+    (NEWEST, "threads_beside_gevents_loop_share", {"gevent": "everything"}),
 ]
 #: In every release, under gevent, and so all the others without it.
 UNDER_GEVENT = ("greenlets_share", SEALED)

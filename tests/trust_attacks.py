@@ -72,7 +72,6 @@ def a_link_that_moves_while_it_is_loaded():
     for _ in range(5):
         point(cert, CERTS["alice"])
         point(bundle, PATHS["file"])
-        time.sleep(0.1)
         patched = mock.patch.object(shared_context, "_make", moving)
         with Ear(demanding) as ear, patched:
             ask(session("cured"), ear, verify=bundle, cert=cert)
@@ -98,7 +97,6 @@ def a_bundle_that_changes_while_it_is_loaded():
 
     for change in (write, rename):
         change(PATHS["other"])
-        time.sleep(0.1)
 
         def changing(*args, change=change):
             change(PATHS["file"])
@@ -111,7 +109,6 @@ def a_bundle_that_changes_while_it_is_loaded():
         patched = mock.patch.object(shared_context, "_make", changing)
         with Ear(context) as ear, patched:
             ask(session("cured"), ear, verify=bundle)
-        time.sleep(0.1)
         with Ear(context) as ear:
             for _ in range(3):
                 assert both(lambda kind: ask(session(kind), ear, verify=bundle))[0] == "SSLError"
@@ -149,7 +146,6 @@ def an_authority_is_removed_while_the_proxy_takes_its_time():
     def removed(kind):
         bundle = os.path.join(folder("slow"), "bundle")
         shutil.copyfile(PATHS["file"], bundle)
-        time.sleep(0.1)
         with Ear(server_context(SERVERS["root"])) as server:
             assert ask(session(kind), server, verify=bundle) == [200, "THE SERVER"]
         pause = lambda: shutil.copyfile(PATHS["other"], bundle)  # noqa: E731
@@ -173,7 +169,6 @@ def a_private_key_that_may_no_longer_be_read():
     for path, source, rights in ((key, CERTS["alice"], 0o600), (bundle, PATHS["file"], 0o644)):
         shutil.copyfile(source, path)
         os.chmod(path, rights)
-    time.sleep(0.1)
 
     def given_up(kind):
         with Ear(server_context(SERVERS["root"], PATHS["file"])) as ear:
@@ -478,6 +473,41 @@ def a_lock_that_a_dead_thread_holds():
     assert (stats["shared"], stats["loads"]) == (3, 2)
 
 
+def a_thread_that_is_ended_while_it_waits():
+    """By an exception from outside, which comes in the instant in which it gets the lock."""
+    loading, begun, gate = shared_context._make, threading.Event(), threading.Event()
+
+    def slowly(*args):
+        begun.set()
+        gate.wait(60)
+        return loading(*args)
+
+    def one():
+        with contextlib.suppress(SystemExit):
+            came.append(ask(session("cured"), ear, verify=PATHS["file"])[0])
+
+    came, waiting = [], mock.patch.multiple(shared_context, _make=slowly, WAITS_S=30)
+    with Ear(server_context(SERVERS["root"])) as ear, waiting:
+        first, ended, last = (threading.Thread(target=one) for _ in range(3))
+        first.start()
+        assert begun.wait(60)
+        ended.start()
+        while sys._current_frames()[ended.ident].f_code.co_name != "_lend":
+            time.sleep(0.01)
+        time.sleep(0.2)  # from there into the lock
+        end = ctypes.pythonapi.PyThreadState_SetAsyncExc
+        assert end(ctypes.c_ulong(ended.ident), ctypes.py_object(SystemExit)) == 1
+        gate.set()
+        first.join()
+        ended.join()
+        with open(PATHS["file"], "a") as file:
+            file.write("\n")  # so that it is loaded again
+        last.start()
+        last.join()
+    stats = shared_context.stats()
+    assert came == [200, 200] and (stats["shared"], stats["own"]) == (2, {}), (came, stats)
+
+
 def a_name_that_another_thread_adds_meanwhile():
     """Such as the register of warnings: a module may get new names at any moment."""
     over = threading.Event()
@@ -634,7 +664,8 @@ ATTACKS = [
     a_policy_that_arrives_later, a_policy_that_was_lifted,
     a_bundle_that_is_written_through_a_mapping, a_thread_with_a_table_of_files_of_its_own,
     a_policy_in_the_adapter, a_pipe_with_a_patient_writer,
-    a_lock_that_a_dead_thread_holds, a_name_that_another_thread_adds_meanwhile,
+    a_lock_that_a_dead_thread_holds, a_thread_that_is_ended_while_it_waits,
+    a_name_that_another_thread_adds_meanwhile,
     a_function_in_the_place_of_the_class, a_context_that_arrives_during_the_connection,
     a_process_that_may_write_nothing, a_class_of_pools_that_arrives_later,
     a_strange_pool_is_counted_once,

@@ -30,6 +30,10 @@ if not ASKED.get("zip"):
     certifi.where = certifi.core.where = lambda: PATHS["certifi"]
 
 if ASKED.get("gevent"):
+    import gevent.monkey
+
+    if ASKED["gevent"] == "everything":
+        gevent.monkey.patch_all()
     import grequests  # noqa: F401 - it patches, so it comes before ssl and requests
 
 import ssl

@@ -10,7 +10,6 @@ import json
 import shutil
 import ssl
 import sys
-import time
 import warnings
 from contextlib import ExitStack
 
@@ -26,7 +25,7 @@ import requests
 import urllib3
 import urllib3.connection
 
-# Before the cure is imported: it shares nothing where a class is changed afterwards.
+# Before the cure is imported: contexts made before and after a class is changed are not shared.
 _load = ssl.SSLContext.load_verify_locations
 
 
@@ -212,7 +211,6 @@ def fresh(path):
     """A copy, for which nothing was loaded yet."""
     copied = path + "-"
     shutil.copy(path, copied)
-    time.sleep(0.1)  # the cure waits until it can see a further change
     return copied
 
 

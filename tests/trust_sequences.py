@@ -9,7 +9,6 @@ import os
 import shutil
 import tempfile
 import threading
-import time
 
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
@@ -23,14 +22,12 @@ ASKS = st.tuples(
     st.sampled_from([None, None, "mine", "alice", "bob"]),
     st.sampled_from(["alone", "alone", "threads", "child"]),
 )
-#: How long until the next step, in seconds: at once, or when what was written may be shared.
-PAUSES = st.sampled_from([0, 0.06, 0.06])
 CHANGES = st.one_of(
-    st.tuples(st.just("write"), st.sampled_from(["file", "other", "corrupt"]), PAUSES),
-    st.tuples(st.just("rename"), st.sampled_from(["file", "other", "certifi"]), PAUSES),
-    st.tuples(st.just("link"), st.sampled_from(["file", "other", "missing"]), PAUSES),
-    st.tuples(st.just("certificate"), st.sampled_from(["alice", "bob", "a stranger"]), PAUSES),
-    st.tuples(st.just("install"), st.booleans(), PAUSES),
+    st.tuples(st.just("write"), st.sampled_from(["file", "other", "corrupt"])),
+    st.tuples(st.just("rename"), st.sampled_from(["file", "other", "certifi"])),
+    st.tuples(st.just("link"), st.sampled_from(["file", "other", "missing"])),
+    st.tuples(st.just("certificate"), st.sampled_from(["alice", "bob", "a stranger"])),
+    st.tuples(st.just("install"), st.booleans()),
 )
 
 
@@ -46,9 +43,8 @@ class World:
         os.symlink(PATHS["file"], self.link)
         shutil.copyfile(CERTS["alice"], self.mine)
         self.installed = False
-        time.sleep(0.06)  # what was written just now is not shared
 
-    def change(self, what, to, _):
+    def change(self, what, to):
         if what == "write":
             shutil.copyfile(PATHS[to], self.bundle)
         elif what == "rename":
@@ -149,7 +145,6 @@ def never_otherwise(asks, changes):
             for step in (None, *changes):
                 if step:
                     world.change(*step)
-                    time.sleep(step[-1])
                 for ask in asks:
                     stock, cured = world.ask("stock", *ask), world.ask("cured", *ask)
                     assert stock == cured, (asks, changes, step, stock, cured)

@@ -12,7 +12,6 @@ import signal
 import ssl
 import sys
 import threading
-import time
 import unittest
 from functools import partial
 from operator import methodcaller
@@ -124,14 +123,10 @@ def test_a_changed_bundle_is_picked_up():
         (write, "file", True),
     ):  # fmt: skip
         change(new)
-        # Until a further change of the same length would be seen, each connection loads for itself.
-        assert once("cured", URLS["valid"], verify=mine) == once(
-            "stock", URLS["valid"], verify=mine
-        )
-        time.sleep(0.1)
-        shared_context._slots.clear()
         stock = once("stock", URLS["valid"], verify=mine)
         assert (stock == FINE) == good
+        assert once("cured", URLS["valid"], verify=mine) == stock
+        shared_context._slots.clear()
         loads()
         with session("cured") as made:
             assert [outcome(made, URLS["valid"], verify=mine) for _ in range(3)] == [stock] * 3
@@ -158,7 +153,6 @@ def test_only_so_many_contexts_are_kept_and_the_least_recently_used_goes_first()
     with session("cured") as made:
         for path in paths:
             shutil.copy(PATHS["file"], path)
-            time.sleep(0.1)
             for each in (paths[0], path):  # the first is used again and again
                 assert outcome(made, URLS["valid"], verify=each) == FINE
     kept = [paths.index(way.bundle) for way in shared_context._slots]
@@ -179,6 +173,35 @@ def test_greenlets_share():
     assert urllib3.util.ssl_.SSLContext.__module__.startswith("gevent.")
 
 
+def test_threads_beside_gevents_loop_share():
+    """Its threadpool's, which wait for a greenlet that loads, and the other way round."""
+    import gevent.monkey
+    import gevent.threadpool
+
+    pause, loading = gevent.monkey.get_original("time", "sleep"), shared_context._make
+
+    def slowly(*args):
+        pause(0.2)
+        return loading(*args)
+
+    shared_context.install()
+    pool, paths = gevent.threadpool.ThreadPool(8), []
+    with mock.patch.multiple(shared_context, _make=slowly, WAITS_S=60):
+        for number in range(4):
+            paths.append(PATHS["missing"] + "-beside-%d" % number)
+            shutil.copyfile(PATHS["file"], paths[-1])
+            tasks = [
+                spawn(get, URLS["valid"], verify=paths[-1])
+                for spawn in (pool.spawn, gevent.spawn) * 8
+            ]
+            gevent.wait(tasks)
+            assert [task.get() for task in tasks] == [200] * 16
+    for path in paths:
+        os.remove(path)
+    stats = shared_context.stats()
+    assert (stats["loads"], stats["shared"], stats["own"]) == (4, 64, {})
+
+
 def test_certifi_in_a_zip_archive():
     """The bundle that verify=True trusts."""
     import certifi
@@ -186,7 +209,6 @@ def test_certifi_in_a_zip_archive():
     assert certifi.__file__.startswith(ASKED["zip"])
     shared_context.install()
     assert get(URLS["valid"]) == 200  # which unpacks it
-    time.sleep(0.1)
     shared_context._slots.clear()
     loads()
     assert at_once(10, lambda _: get(URLS["valid"])) == [200] * 10
@@ -256,7 +278,6 @@ def test_clients_with_the_same_certificate_share_and_a_new_one_is_seen():
     shutil.copy(alice, alice + ".kept")
     shutil.copy(bob, alice + ".new")
     os.replace(alice + ".new", alice)
-    time.sleep(0.1)
     after = [shown(session("cured"), alice) for _ in range(3)]
     os.replace(alice + ".kept", alice)
     assert after == ["bob"] * 3
