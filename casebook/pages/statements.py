@@ -49,8 +49,8 @@ TELLING = {
 }  # fmt: skip
 #: What the audit hook of Python calls the beginning of a process, and a way to another one.
 EVENTS = (
-    "subprocess.Popen", "os.posix_spawn", "os.fork", "os.system", "os.exec", "os.spawn", "pty.spawn",
-    "socket.connect", "socket.sendto", "socket.bind",
+    "subprocess.Popen", "os.posix_spawn", "os.fork", "os.system", "os.exec", "os.spawn",
+    "pty.spawn", "socket.connect", "socket.sendto", "socket.bind",
 )  # fmt: skip
 #: Of ours, what may start a process to find its way about, and measures nothing by it.
 _FINDING_OUT = (
