@@ -227,7 +227,7 @@ def test_a_book_is_there_at_once_and_survives_an_interrupt(project):
         assert eventually((project / "measuring").exists, 600)
         assert all("another machine" in text for text in pages(project).values())
         building.send_signal(signal.SIGTERM)
-        building.communicate(timeout=120)
+        building.communicate(timeout=600)
     assert building.returncode == 130
     assert all("another machine" in text for text in pages(project).values())
     assert "Chapter two" in pages(project)["two"] and (Book(project).html / "index.html").exists()

@@ -108,7 +108,7 @@ def key_of(seen: case.Timeline) -> str:
 
 
 def _run(seen: case.Timeline) -> dict[str, Any]:
-    live = seen.source == words.LIVE
+    live = seen.source == words.LIVE and not words.is_of_file()
     return {
         "rows": seen.requests,
         "beats": seen.heartbeats_ms,

@@ -63,17 +63,25 @@ class Book:
     def keep(self, path: Path, executed: NotebookNode, stamp: str) -> None:
         """Keep an executed notebook; without a stamp where it did not run to its end."""
         self._stamp_of(path).unlink(missing_ok=True)  # first: nothing old passes for new
+        its, note = executed.metadata.get(MACHINE, ""), self._note_of(path)
+        if its:  # before the notebook: nothing of another machine is ever without its name
+            note.write_text(its, encoding="utf-8")
         draft = self.executed / f"{path.name}.part"
         nbformat.write(executed, draft)
         draft.replace(self.executed / path.name)  # pages may be written meanwhile
+        if not its:
+            note.unlink(missing_ok=True)
         if stamp:
             self._stamp_of(path).write_text(stamp)
 
     def machine_of(self, path: Path) -> str:
         """The machine whose file all answers of an executed notebook come from, in words; empty
         where this one was measured, and for a notebook that was not executed."""
-        executed = self.executed / path.name
-        return read(executed).metadata.get(MACHINE, "") if executed.exists() else ""
+        note = self._note_of(path)
+        return note.read_text(encoding="utf-8") if note.exists() else ""
+
+    def _note_of(self, path: Path) -> Path:
+        return self.executed / f"{path.stem}.machine"
 
     def _stamp_of(self, path: Path) -> Path:
         return self.executed / f"{path.stem}.stamp"

@@ -19,7 +19,7 @@ from casebook.cases.fetching.observations import Observation
 from casebook.laboratory import measurements, reference
 from casebook.laboratory.progress import Progress
 from casebook.stacks import environments
-from casebook.words import REFERENCE, join
+from casebook.words import REFERENCE, is_of_file, join
 
 PYTHONS = ("2.7", "3.7", "today")
 SCHEMES = ("https", "http")
@@ -172,7 +172,7 @@ def overview(shown: Iterable[Timeline]) -> pd.DataFrame:
     rows, which = [], ["python", "parts", "scheme"]
     for values, its in table(shown).groupby(which, sort=False):
         walls = its.set_index("n")["wall_s"]
-        now = its.loc[its["source"] != REFERENCE, "n"]
+        now = its.loc[(its["source"] != REFERENCE) & (not is_of_file()), "n"]
         row = dict(zip(which, values, strict=True)) | {f"n = {n}": walls.get(n) for n in SIZES}
         row["now"] = "all" if len(now) == len(its) else join(map(str, now)) or "none"
         rows.append(row | {"published": its["published"].max()})
