@@ -93,8 +93,10 @@ def test_a_strangers_certificate_is_refused(stack, way):
     with SlowToShakeHands() as known, SlowToShakeHands() as stranger:
         spec = {"way": way, "url": stranger.url, "n": 4, "look_after_s": None}
         trusts = {"SSL_CERT_FILE": str(known.ca_file), "SSL_CERT_DIR": str(known.folder)}
-        probe = places.PROBES / "threads_shake_hands.py"
-        answer = scripts.ask(environment(stack), probe, spec, variables=trusts)
+        beside = [places.PROBES]
+        answer = scripts.ask(
+            environment(stack), threads.PROBE, spec, variables=trusts, beside=beside
+        )
         with pytest.raises(RunFailed, match="SSLCertVerificationError"):
             threads._checked(stack, answer)
         assert stranger.counters()["requests"] == 0
