@@ -68,11 +68,18 @@ class Window:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the rounds say. value: their median; low, high: its interval (NaN: too few rounds to
-    have one); rounds: how many; outcome: one of OUTCOMES; because: why it cannot be decided here;
-    correlation: of each round's value with that of the next, from -1 to 1 (NaN: no telling);
-    first: what the rounds of a first attempt said, which came out otherwise, where a second was
-    made; all else is of the rounds of both.
+    """What the rounds say.
+
+    Fields:
+        value: the median of the rounds.
+        low, high: its interval; NaN where there are too few rounds to have one.
+        rounds: how many there are.
+        window: where the value had to lie.
+        outcome: one of OUTCOMES.
+        because: why it cannot be decided here; empty where it can.
+        correlation: of each round's value with that of the next, from -1 to 1; NaN if unknown.
+        first: the decision of the first attempt, which came out otherwise, if there was a second.
+            All other fields are of the rounds of both.
     """
 
     value: float
@@ -109,8 +116,9 @@ class Decision:
 class Question:
     """What is asked of the rounds before they are taken.
 
-    values: from a frame of runs to one value per round (a Series indexed by `repeat`).
-    window: where their median has to lie.
+    Fields:
+        values: from a frame of runs to one value per round, a Series indexed by `repeat`.
+        window: where the median of these values has to lie.
     """
 
     values: Callable[[pd.DataFrame], pd.Series]
@@ -213,9 +221,12 @@ def ratio(
 ) -> Question:
     """Ask for the ratio of two runs of the same round.
 
-    column: of the runs, or a function of them ((rows) -> a value for each). of, to: which rows
-    are divided by which, by their value in the column `by`. where: further columns and the value
-    that the rows must have. ends: of the window (above=, below=, between=(low, high)).
+    Parameters:
+        column: of the runs, or a function from rows to a value for each.
+        of, to: which rows are divided by which, by their value in the column `by`.
+        by: the column that tells the two apart.
+        where: further columns, and the value that the rows must have.
+        ends: of the window: above=, below=, or between=(low, high).
     """
 
     def values(frame: pd.DataFrame) -> pd.Series:

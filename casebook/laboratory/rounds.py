@@ -19,17 +19,22 @@ from casebook.laboratory.decisions import LOOKS, OTHERWISE, UNDECIDED, Question,
 
 
 def several(value: object) -> list[Any]:
-    """One value or several, as a list."""
+    """A value as a list: itself where it is several, else a list of one. A string is one."""
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
 def numbers(repeats: int | range) -> range:
-    """The numbers of some rounds: 3 -> 1, 2, 3."""
+    """The numbers of the rounds: 3 -> 1, 2, 3; a range as it is."""
     return range(1, repeats + 1) if isinstance(repeats, int) else repeats
 
 
 def in_turns(ways: Iterable[Any], repeats: int | range) -> Iterator[tuple[int, Any]]:
-    """(round, way): in each round every way once, and every second round the other way round."""
+    """Yield (round, way): every way once a round, in reverse order in every second round.
+
+    Parameters:
+        ways: what is compared.
+        repeats: how many rounds, or their numbers.
+    """
     ways = list(ways)
     for repeat in numbers(repeats):
         for way in ways if repeat % 2 else reversed(ways):
@@ -39,9 +44,14 @@ def in_turns(ways: Iterable[Any], repeats: int | range) -> Iterator[tuple[int, A
 def decidable(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
     """Decorator: add `until` and `looks` to a function that measures `repeats` rounds.
 
-    until: a Question or several, or None: as many rounds are taken as they need to be decided.
-    looks: after how many rounds we look, the last number being the most there are. Raises
-    UsageError where both `until` and `repeats` are given: only one of the two can say how many.
+    The parameters that are added:
+        until: a Question or several: as many rounds are taken as they need to be decided. None:
+            the function decides how many, by `repeats`.
+        looks: after how many rounds we look, in ascending order. The last is the most there are;
+            a second attempt doubles the rounds.
+
+    The function raises UsageError where both `until` and `repeats` are given: only one of the two
+    can say how many.
     """
 
     @wraps(measure)
