@@ -88,8 +88,8 @@ def _held(kind: int) -> Iterator[None]:
         return
     places.LOCAL.mkdir(parents=True, exist_ok=True)
     with open(places.LOCAL / "measuring.lock", "w") as lock:
-        # Whoever waits for the exclusive lock lets nobody else past. Otherwise it would wait as long
-        # as others go on measuring.
+        # Whoever waits for the exclusive lock lets nobody else past. Otherwise it would wait as
+        # long as others go on measuring.
         with open(places.LOCAL / "turnstile.lock", "w") as turnstile:
             _taken(turnstile, fcntl.LOCK_EX)
             _taken(lock, kind)
