@@ -38,7 +38,7 @@ COLUMNS = [
 ]
 
 _PROBE = Path(__file__).parent / "probes" / "instructions.py"
-_WITHIN_S = 120
+_WITHIN_S = 300
 
 
 def instructions(names: str | Iterable[str] = RECORDED) -> pd.DataFrame:
