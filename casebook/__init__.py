@@ -18,14 +18,4 @@ stacks, server               what can be measured and where it runs; who answers
 
 from casebook import face
 
-__getattr__, __dir__ = face.of(
-    __name__,
-    dict.fromkeys(("measure", "observe", "recorded"), "casebook.cases.fetching.measure")
-    | dict.fromkeys(("ratio", "level", "window", "Question"), "casebook.laboratory.decisions")
-    | dict.fromkeys(("analysis", "modes", "server", "trust", "turns"), "casebook.cases.fetching.")
-    | {"chapters": "casebook.pages.start"}
-    | {"claim": "casebook.findings.claims", "compare": "casebook.findings.published"}
-    | {"published": "casebook.findings.", "steps": "casebook.cases.fetching.probes."}
-    | dict.fromkeys(("listings", "tables"), "casebook.charts.")
-    | dict.fromkeys(("charts", "stacks", "words"), "casebook."),
-)
+__getattr__, __dir__ = face.of(__name__, __file__)

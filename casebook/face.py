@@ -1,29 +1,42 @@
-"""A package's face: names that are looked up in its modules when they are first used."""
+"""A package's face: the names of its stub, each looked up when it is first used.
 
+The stub, `__init__.pyi`, is what editors and type checkers read, so both know the same names:
+
+    from casebook.findings.claims import claim as claim
+"""
+
+import ast
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
-def of(
-    package: str, places: dict[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def of(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package, so that importing it loads nothing else.
 
-    places: name -> the module in which it is found; with a dot at its end (`"casebook.charts."`),
-    the package of which the name itself is a module.
+    Parameters:
+        package: its name.
+        file: its `__init__.py`, beside which the stub is. Each import there is absolute, and of a
+            module or of a name in one.
     """
+    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    modules = {
+        alias.name: node.module or ""
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
 
     def find(name: str) -> Any:
-        if name not in places:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        place = places[name]
-        if place.endswith("."):
-            found = import_module(place + name)
+        if modules[name] == package:
+            found = import_module(f"{package}.{name}")
         else:
-            found = getattr(import_module(place), name)
+            found = getattr(__import__(modules[name], fromlist=[name]), name)
         setattr(sys.modules[package], name, found)
         return found
 
-    return find, lambda: sorted(places)
+    return find, lambda: sorted(modules)

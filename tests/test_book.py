@@ -320,6 +320,8 @@ def test_a_claim_that_came_out_otherwise_is_measured_once_more_and_the_book_is_t
         "asked = level('wall_s', above=1.0)\n"
         "frame = until_decided(take, [asked])\n"
         "claim('slow-for-a-while', 'It is {value}.', asked.decide(frame), runs=frame)",
+        "frame = until_decided(take, [level('wall_s', below=9)])\n"
+        "claim('not-asked-before', 'It is {value}.', asked.decide(frame), runs=frame)",
         "key = pd.DataFrame([measurements.stored_or_new('a-count', lambda: {'n': count()})])\n"
         "claim('counted', 'There are {value}.', key['n'][0], key['n'][0] > 0, runs=key)",
         "other = pd.DataFrame([measurements.stored_or_new('kept', lambda: {'n': count()})])\n"
@@ -331,6 +333,9 @@ def test_a_claim_that_came_out_otherwise_is_measured_once_more_and_the_book_is_t
     slow = told["slow-for-a-while"]
     assert (slow["outcome"], slow["n"]) == ("undecided", 16)  # all runs together decide
     assert [each["n"] for each in slow["attempts"]] == [8, 16]
+    unasked = told["not-asked-before"]
+    assert (unasked["outcome"], unasked["n"]) == ("undecided", 16)
+    assert [each["n"] for each in unasked["attempts"]] == [8, 16]
     assert told["counted"]["outcome"] == "undecided"  # 0, then 2
     assert [each["value"] for each in told["counted"]["attempts"]] == [0, 2]
     # What is behind no such finding is not measured again.
@@ -338,8 +343,9 @@ def test_a_claim_that_came_out_otherwise_is_measured_once_more_and_the_book_is_t
     assert told["never"]["outcome"] == "otherwise"
     assert len(told["never"]["attempts"]) == 2
     said = capsys.readouterr().err
-    assert "measured once more: slow-for-a-while, counted, never" in said
-    assert "of 4 findings, 1 holds, 2 are undecided, 1 came out otherwise" in said
+    # A finding that is asked before its rounds are taken had its second attempt there.
+    assert "measured once more: not-asked-before, counted, never" in said
+    assert "of 5 findings, 1 holds, 3 are undecided, 1 came out otherwise" in said
     assert "otherwise: _build/html/notebooks/two.html#claim-never" in said
     # That stands until something changes, and only a strict build minds.
     ran(scratch)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import nbformat
 import numpy as np
@@ -184,6 +185,30 @@ def test_a_second_attempt_shows_both(capsys, monkeypatch, tmp_path):
     assert "[? undecided, live; claim counted-once]" in counted
     assert "measured twice: otherwise, then holds" in counted
     assert of_neither == "3 loads. [✓ holds, live; claim of-neither]"
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_second_attempt_among_the_rounds_shows_both(beside, monkeypatch):
+    """Where the rounds were taken, and without executing anything twice."""
+
+    def recorded(value, also=()):
+        claims.claim("on-a-clock", "{value:.1f} times.", value, also=also)
+        return shown.pop()
+
+    shown: list[dict] = []
+    monkeypatch.setattr(claims, "_show", lambda record, frame: shown.append(record))
+    window = Window(low=1.1)
+    first, second = decide([0.8, 0.9] * 4, window), decide([1.2, 1.3] * 8, window)
+    decision = replace(second, first=first)
+    value, also = (second, (decision,)) if beside else (decision, ())
+    record = recorded(value, also)
+    assert record["outcome"] == "holds" and record["n"] == 16
+    assert [each["outcome"] for each in record["attempts"]] == ["otherwise", "holds"]
+    assert [each["n"] for each in record["attempts"]] == ([16, 16] if beside else [8, 16])
+    assert recorded(second)["attempts"] == []
+    # What is undecided stays so, and says that it was tried twice.
+    open_ = replace(decide([1.0, 1.3] * 8, window), first=first)
+    assert recorded(open_)["outcome"] == "undecided"
 
 
 def test_a_comparison_leaves_its_record_beside_its_sentence(cells):

@@ -16,6 +16,7 @@ from casebook.cases.certificates import complaints
 from casebook.cases.certificates.hosts import Hosts
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import scripts
+from casebook.places import PROBES
 from casebook.stacks import environments
 
 STOCK, OLD, CURED = "requests-2.34.2-today", "requests-2.32.4-today", "cured-today"
@@ -89,13 +90,13 @@ def test_a_host_that_is_not_there_makes_no_rows():
         gone, bundle = at.urls[0], str(at.ca_file)
         spec = {"steps": ["requests"], "bundle": bundle, "asks": []}
         environment = environments.ensure(stacks.get(STOCK))
-        assert len(scripts.ask(environment, complaints.PROBE, spec)["rows"]) == 1
+        assert len(scripts.ask(environment, complaints.PROBE, spec, beside=[PROBES])["rows"]) == 1
         ask = {"what": "it", "url": gone, "session": None, "via": None, "cert": None, "drop": None}
         spec["asks"] = [ask]
-        assert len(scripts.ask(environment, complaints.PROBE, spec)["rows"]) == 2
+        assert len(scripts.ask(environment, complaints.PROBE, spec, beside=[PROBES])["rows"]) == 2
         spec["asks"] = [ask | {"url": "https://127.0.0.1:1"}]
         with pytest.raises(RunFailed, match="ConnectionError"):
-            scripts.ask(environment, complaints.PROBE, spec)
+            scripts.ask(environment, complaints.PROBE, spec, beside=[PROBES])
     with pytest.raises(OSError):
         socket.create_connection((urlsplit(gone).hostname, urlsplit(gone).port), timeout=5)
 

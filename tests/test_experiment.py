@@ -105,6 +105,13 @@ def test_where_a_stack_cannot_run_another_machine_answers_the_same_question(pars
     assert level("took_ms", above=1).decide(frame).rounds == 1
 
 
+def test_rounds_that_no_machine_took_leave_a_question_undecided(parsing, elsewhere):
+    """One round is recorded; a question asks for eight, sixteen and so on."""
+    asked = level("took_ms", above=1)
+    frame = parsing.measure("stage-1-py27", [{"size": 10}], until=asked)
+    assert frame["repeat"].tolist() == [1] and asked.decide(frame).outcome == "undecided"
+
+
 def test_nothing_else_than_the_same_question_stands_in(parsing, elsewhere):
     with pytest.raises(MissingInterpreter, match=r"Python 2\.7"):
         parsing.measure("stage-1-py27", [{"size": 11}])

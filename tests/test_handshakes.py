@@ -42,11 +42,13 @@ def test_the_newest_shakes_one_hand_at_a_time_and_the_cause_can_be_taken_away():
 
 def test_where_the_server_waits_before_its_reply_nothing_is_to_be_seen():
     found = handshakes.measure(NEWEST, ["standard", "shared"], waits_in="reply", **QUICK)
-    assert list(found["verdict"]) == ["concurrent"] * 2
+    # Whom a busy machine starts late is not in the server's hand with all the others.
+    assert (found["peak_requests"] > 1).all() and "serial" not in set(found["verdict"])
 
 
 def test_one_thread_shakes_hands_and_the_others_wait_for_its_lock():
-    found = handshakes.where_they_wait(NEWEST, **QUICK)
+    # In the middle of the second handshake, half a delay from either end of it.
+    found = handshakes.where_they_wait(NEWEST, n=5, delay_s=2)
     held = found[found["function"] == "do_handshake"]
     waiting = found[found["text"] == "with self._ctx_lock:"]
     assert list(held["threads"]) == [1]
@@ -93,8 +95,10 @@ def test_a_strangers_certificate_is_refused(stack, way):
     with SlowToShakeHands() as known, SlowToShakeHands() as stranger:
         spec = {"way": way, "url": stranger.url, "n": 4, "look_after_s": None}
         trusts = {"SSL_CERT_FILE": str(known.ca_file), "SSL_CERT_DIR": str(known.folder)}
-        probe = places.PROBES / "threads_shake_hands.py"
-        answer = scripts.ask(environment(stack), probe, spec, variables=trusts)
+        beside = [places.PROBES]
+        answer = scripts.ask(
+            environment(stack), threads.PROBE, spec, variables=trusts, beside=beside
+        )
         with pytest.raises(RunFailed, match="SSLCertVerificationError"):
             threads._checked(stack, answer)
         assert stranger.counters()["requests"] == 0

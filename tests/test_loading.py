@@ -212,7 +212,7 @@ def test_a_load_that_fails_is_no_measurement(tmp_path):
     task = {"way": "file", "bundle": str(empty), "loads": 4, "threads": 2, "processes": 1}
     spec = {"library": "ssl", "nowhere": "nothing", "tasks": [task | {"watched": False}]}
     with pytest.raises(RunFailed, match="no certificate or crl found"):
-        scripts.ask(environment, places.PROBES / "loading.py", spec)
+        scripts.ask(environment, loading._PROBE, spec, beside=[places.PROBES])
 
 
 def test_a_build_takes_what_was_measured_and_a_reader_measures_anew(monkeypatch):

@@ -2,11 +2,13 @@
 
 import ast
 import re
+import sys
 from collections import defaultdict
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from here import run
 
 from casebook import places
 
@@ -92,6 +94,35 @@ def test_a_case_imports_from_its_own_folder_and_the_first():
 def test_the_laboratory_names_no_client_no_https_and_no_certificate(path):
     found = OF_A_CASE.findall(path.read_text())
     assert not found
+
+
+FACES = sorted(path.with_suffix("") for path in places.PACKAGE.rglob("__init__.pyi"))
+
+#: Prints what a face offers, what had to be loaded for its import alone, and loads each name.
+LOADS = """
+import importlib, sys
+face = importlib.import_module(sys.argv[1])
+heavy = {"pandas", "matplotlib", "IPython"} & set(sys.modules)
+print(*dir(face), "|", *heavy, "|", *(name for name in dir(face) if getattr(face, name) is None))
+"""
+
+
+@pytest.mark.parametrize("path", FACES, ids=lambda path: path.parent.name)
+def test_a_face_offers_what_its_stub_says_and_loads_it_when_it_is_used(path):
+    stub = ast.parse(path.with_suffix(".pyi").read_text())
+    named = [alias for node in stub.body for alias in node.names]
+    assert [each.name for each in named] == [each.asname for each in named]  # or none is offered
+    done = run(sys.executable, "-c", LOADS, name_of(path.with_suffix(".py")))
+    assert done.returncode == 0, done.stderr
+    offered, heavy, empty = (part.split() for part in done.stdout.split("|"))
+    assert offered == sorted(each.name for each in named) and not heavy and not empty
+
+
+def test_each_name_of_the_face_is_described():
+    described = (places.PACKAGE / "__init__.py").read_text()
+    named = ast.parse((places.PACKAGE / "__init__.pyi").read_text()).body
+    for name in (alias.name for node in named for alias in node.names):
+        assert re.search(rf"^(\w+, )*{name}\b", described, re.MULTILINE), name
 
 
 def test_a_planted_import_upwards_is_found(tmp_path):

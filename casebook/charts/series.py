@@ -84,7 +84,7 @@ class Quantity:
 
     def each(self, points: Sequence[Point], at: str = "") -> str:
         """Every median, and how far they lie apart where it is half as much again or more:
-        "At n = 10, wall time: A 1.05 s (1.02–1.20); B 10.7 s. B: 10 times as long as A."
+        "At n = 10, wall time: A 1.05 s (1.02–1.20); B 10.7 s. The most, B: 10 times as long as A."
 
         at: what the sentence begins with, "At n = 10, ".
         """
@@ -93,7 +93,7 @@ class Quantity:
         times = self._times(order)
         if not times or order[-1].middle < 1.5 * order[0].middle:
             return text
-        return f"{text} {words.capital(order[-1].label)}: {times} as {order[0].label}."
+        return f"{text} The most, {order[-1].label}: {times} as {order[0].label}."
 
     def ends(self, points: Sequence[Point], at: str = "") -> str:
         """The least and the most: "At n = 10, wall time: 1.05 s (A) to 10.7 s (B), 10 times as

@@ -79,7 +79,7 @@ def claim(
         "correlation": _correlation(decisions),
         **_of_runs(id, frame, stack, column),
     }
-    record = _both_attempts(record)
+    record = _both_attempts(record, value, decisions)
     _show(record, frame)
     _glue(record)
 
@@ -171,21 +171,30 @@ def _outcome(decisions: Sequence[Decision], holds: bool | None, not_here: str) -
     return outcome, next((each.because for each in decisions if each.outcome == outcome), "")
 
 
-def _both_attempts(record: Record) -> Record:
-    """The record, with both attempts where a chapter was taken once more.
+def _both_attempts(record: Record, value: Any, decisions: Sequence[Decision]) -> Record:
+    """The record, with both attempts where there were two.
 
-    An interval is made of all runs of both. Where something was counted, and the two attempts
-    differ, there is no deciding between them.
+    A decision on a clock is made of the rounds of both (Decision.first). Where something was
+    counted, the chapter was executed twice, and the two differ, there is no deciding between them.
     """
-    first = again.before(record["id"])
+    executed = again.before(record["id"])
+    first = executed or _first_rounds(record, value, decisions)
     if first is None:
         return record | {"attempts": []}
     names = ("outcome", "value", "interval", "n")
     attempts = [{name: each[name] for name in names} for each in (first, record)]
-    counted = record["window"] is None
+    counted = executed and record["window"] is None
     if counted and record["outcome"] == HOLDS and first["outcome"] == OTHERWISE:
         record = record | {"outcome": UNDECIDED, "holds": None}
     return record | {"attempts": attempts}
+
+
+def _first_rounds(record: Record, value: Any, decisions: Sequence[Decision]) -> Record | None:
+    """What a record would have said after the first attempt, where a decision needed a second."""
+    if record["outcome"] == NOT_HERE or not any(each.first for each in decisions):
+        return None
+    its = _of_rounds(value.first or value) if isinstance(value, Decision) else {}
+    return record | its | {"outcome": OTHERWISE}
 
 
 def plain(value: Any, what: str) -> Any:

@@ -1,8 +1,15 @@
-"""A chapter that is executed once more because a finding came out otherwise.
+"""A chapter that is executed again because of a finding that came out otherwise.
 
-The build then names a file in CASEBOOK_AGAIN: {"keys": [of the measurements behind those
-findings], "claims": {id: the record of the first attempt}}. Those measurements are made again,
-all others come from the store, and a claim shows both attempts.
+The second attempt at a question on a clock is made where its rounds are taken
+(rounds.until_decided). What is left for a build are findings whose condition stands in a cell, such
+as "each of thirty threads loaded once", and a question that nobody asked before the rounds. A busy
+machine disturbs such a run now and then, too. Nothing in the laboratory can try them again, because
+only the chapter's own code says what has to be true: so it is that code that runs again. The
+measurements behind these findings are made again, all others come from the store, and a claim shows
+both attempts. No finding has more than two.
+
+The build names a file in CASEBOOK_AGAIN: {"keys": [of the measurements behind those findings],
+"claims": {id: the record of the first attempt}}.
 """
 
 import json
@@ -26,8 +33,9 @@ def wanted(key: str) -> bool:
     return not beside.is_alone() and key in _first_attempt()["keys"]
 
 
-def made_otherwise(frame: pd.DataFrame) -> bool:
-    """Whether some of these runs are behind a finding that came out otherwise."""
+def is_behind(frame: pd.DataFrame) -> bool:
+    """Whether a finding because of which the chapter is executed again rests on some of these
+    runs, by their column `key`."""
     return "key" in frame and bool(frame["key"].isin(_first_attempt()["keys"]).any())
 
 

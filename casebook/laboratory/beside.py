@@ -1,10 +1,12 @@
-"""What may be measured beside what.
+"""Which measurements may run at the same time.
 
-A build executes several chapters at a time. What counts, and what tells concurrent from serial,
-comes out the same beside other work (fetching/verdicts_under_load.py): such measurements
-are made side by side. What decides a finding on a clock is measured *alone*: no other process of
-this checkout measures meanwhile. The other threads of a process that measures alone are part of
-what it measures: they wait for nobody, and it stays alone until they are done.
+A build executes several chapters at a time. A measurement that counts something, or that tells
+concurrent from serial, gives the same result beside other work (fetching/verdicts_under_load.py),
+so such measurements share the machine. A measurement that decides a finding on a clock has it
+exclusively: no other process of this checkout measures meanwhile. The other threads of its own
+process belong to it: they do not wait, and the machine stays reserved until they are done.
+
+Both are one lock on a file, shared or exclusive, in the folder that this checkout keeps to itself.
 """
 
 import contextlib
@@ -18,12 +20,13 @@ from typing import TextIO
 
 from casebook import places
 
-#: The kind of lock that is held here, if any.
+#: The kind of lock that this context holds: fcntl.LOCK_SH, fcntl.LOCK_EX, or 0 for none.
 _holds = ContextVar("_holds", default=0)
 
 
 class _Alone:
-    """Whether this process measures alone, and how many of its other threads measure with it."""
+    """Whether this process holds the lock exclusively, and how many of its other threads measure
+    under it."""
 
     changed = threading.Condition()
     holds = False
@@ -31,17 +34,17 @@ class _Alone:
 
 
 def others() -> contextlib.AbstractContextManager[None]:
-    """While something is measured that others may be measured beside."""
+    """Context manager: measure while others may measure, too."""
     return _others()
 
 
 def nothing() -> contextlib.AbstractContextManager[None]:
-    """While something is measured alone. What is measured within waits for nobody."""
+    """Context manager: measure while nobody else does. What is measured inside does not wait."""
     return _held(fcntl.LOCK_EX)
 
 
 def is_alone() -> bool:
-    """Whether what is measured here is measured alone."""
+    """Whether the code that asks runs inside an exclusive measurement."""
     return _holds.get() == fcntl.LOCK_EX
 
 
@@ -67,7 +70,7 @@ def _others() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _alone_here() -> Iterator[None]:
-    """While this process measures alone; ends when the threads that measure with it have."""
+    """Context manager: this process holds the lock exclusively, until its last guest has ended."""
     with _Alone.changed:
         _Alone.holds = True
     try:
@@ -85,8 +88,8 @@ def _held(kind: int) -> Iterator[None]:
         return
     places.LOCAL.mkdir(parents=True, exist_ok=True)
     with open(places.LOCAL / "measuring.lock", "w") as lock:
-        # Who waits to be alone lets nobody else past: otherwise it would wait as long as others
-        # go on measuring.
+        # Whoever waits for the exclusive lock lets nobody else past. Otherwise it would wait as
+        # long as others go on measuring.
         with open(places.LOCAL / "turnstile.lock", "w") as turnstile:
             _taken(turnstile, fcntl.LOCK_EX)
             _taken(lock, kind)
@@ -100,7 +103,7 @@ def _held(kind: int) -> Iterator[None]:
 
 
 def _taken(lock: TextIO, kind: int) -> None:
-    """Take a lock. A reader whose cell has to wait is told why; a page says nothing of it."""
+    """Take a lock, and tell a reader whose cell has to wait why it does. A build prints nothing."""
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:

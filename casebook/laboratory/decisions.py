@@ -10,9 +10,10 @@ median of these values, and its interval is that of order statistics: two of the
 which have the true median between them whatever the noise looks like (scipy.stats.quantile_test;
 W. J. Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2).
 
-We look after 8, 16 and 32 rounds. A build that finds *otherwise* takes the rounds once more, which
-is the fourth and last look. Whoever looks four times errs more often than who looks once, so the
-error of 5 % is shared out: each look may err in 1.25 %. tests/test_decisions.py measures the rate,
+We look after 8, 16 and 32 rounds. Where we find *otherwise*, as many rounds again are taken
+(`rounds.until_decided`), and all together decide: that is the fourth and last look. Whoever looks
+four times errs more often than who looks once, so the error of 5 % is shared out: each look may err
+in 1.25 %. tests/test_decisions.py measures the rate,
 the second attempt included, with drift and with spells of a slow machine put in, and with rounds
 that resemble the ones before them: where they do much, the interval is too short. So a decision
 says how much they do.
@@ -21,7 +22,7 @@ says how much they do.
 import contextlib
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -32,7 +33,7 @@ from casebook.words import ON, REFERENCE
 HOLDS, UNDECIDED, OTHERWISE, NOT_HERE = "holds", "undecided", "otherwise", "not-here"
 OUTCOMES = (HOLDS, UNDECIDED, OTHERWISE, NOT_HERE)
 
-#: After how many rounds we look. The rounds of a second attempt come on top: one look more.
+#: After how many rounds we look. A second attempt doubles the rounds: one look more.
 LOOKS = (8, 16, 32)
 #: How often a finding may come out on the wrong side of its window, all looks together.
 ERROR = 0.05
@@ -67,9 +68,18 @@ class Window:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the rounds say. value: their median; low, high: its interval (NaN: too few rounds to
-    have one); rounds: how many; outcome: one of OUTCOMES; because: why it cannot be decided here;
-    correlation: of each round's value with that of the next, from -1 to 1 (NaN: no telling).
+    """What the rounds say.
+
+    Fields:
+        value: the median of the rounds.
+        low, high: its interval; NaN where there are too few rounds to have one.
+        rounds: how many there are.
+        window: where the value had to lie.
+        outcome: one of OUTCOMES.
+        because: why it cannot be decided here; empty where it can.
+        correlation: of each round's value with that of the next, from -1 to 1; NaN if unknown.
+        first: the decision of the first attempt, which came out otherwise, if there was a second.
+            All other fields are of the rounds of both.
     """
 
     value: float
@@ -80,6 +90,7 @@ class Decision:
     outcome: str
     because: str = ""
     correlation: float = math.nan
+    first: "Decision | None" = None
 
     @property
     def says_more(self) -> bool:
@@ -105,8 +116,9 @@ class Decision:
 class Question:
     """What is asked of the rounds before they are taken.
 
-    values: from a frame of runs to one value per round (a Series indexed by `repeat`).
-    window: where their median has to lie.
+    Fields:
+        values: from a frame of runs to one value per round, a Series indexed by `repeat`.
+        window: where the median of these values has to lie.
     """
 
     values: Callable[[pd.DataFrame], pd.Series]
@@ -114,9 +126,19 @@ class Question:
 
     def decide(self, frame: pd.DataFrame) -> Decision:
         """The decision from these runs: of one machine that has all that is compared, this one
-        first. Where only two machines together have it, the outcome is not-here. Raises UsageError
-        where a side is missing, or a round has several values: those of one round are no rounds.
+        first. Where only two machines together have it, the outcome is not-here. Of runs with a
+        second attempt (rounds.until_decided), all decide; where the first alone came out otherwise,
+        the decision says so. Raises UsageError where a side is missing, or a round has several
+        values: those of one round are no rounds.
         """
+        found = self._of_one_machine(frame)
+        if "attempt" in frame and (frame["attempt"] == 2).any():
+            first = self._of_one_machine(frame[frame["attempt"] != 2])
+            if first.outcome == OTHERWISE and first.rounds < found.rounds:
+                return replace(found, first=first)
+        return found
+
+    def _of_one_machine(self, frame: pd.DataFrame) -> Decision:
         if "source" not in frame or _machines(frame).nunique(dropna=False) < 2:
             return decide(self._of_rounds(frame), self.window)
         is_recorded = frame["source"] == REFERENCE
@@ -199,9 +221,12 @@ def ratio(
 ) -> Question:
     """Ask for the ratio of two runs of the same round.
 
-    column: of the runs, or a function of them ((rows) -> a value for each). of, to: which rows
-    are divided by which, by their value in the column `by`. where: further columns and the value
-    that the rows must have. ends: of the window (above=, below=, between=(low, high)).
+    Parameters:
+        column: of the runs, or a function from rows to a value for each.
+        of, to: which rows are divided by which, by their value in the column `by`.
+        by: the column that tells the two apart.
+        where: further columns, and the value that the rows must have.
+        ends: of the window: above=, below=, or between=(low, high).
     """
 
     def values(frame: pd.DataFrame) -> pd.Series:

@@ -35,11 +35,15 @@ Asked = Mapping[str, Any]
 class Experiment:
     """What is asked, and how an answer is judged.
 
-    script: asked inside the stacks; its folder's name is that of the case. figures: from what was
-    asked and the answer to the columns of a row; it raises RunFailed for an answer that is wrong.
-    within_s: seconds after which a script that has not answered is ended. made_of: what else makes
-    an answer what it is, files or Using: a measurement is made again where it has changed. lacks:
-    says what this machine lacks for it beside stacks, and how to get it; empty where nothing.
+    Parameters:
+        script: asked inside the stacks; the name of its folder is that of the case.
+        figures: from what was asked and the answer to the columns of a row; it raises RunFailed
+            for an answer that is wrong.
+        within_s: seconds after which a script that has not answered is ended.
+        made_of: what else makes an answer what it is, files or Using: a measurement is made again
+            when it has changed. Modules beside the script that it imports count by themselves.
+        lacks: says what this machine lacks for it beside stacks, and how to get it; empty where
+            nothing.
     """
 
     script: Path
@@ -55,17 +59,21 @@ class Experiment:
         asked: Iterable[Asked] = ({},),
         repeats: int | range | None = None,
     ) -> pd.DataFrame:
-        """Ask each stack each of these, in turns.
+        """Ask each stack each question, in turns.
 
-        names: the stacks. asked: one or several. repeats: rounds, 1 where nothing is said. until,
-        looks: what is to be decided (laboratory/rounds.py).
+        Parameters:
+            names: one stack or several.
+            asked: the questions, each as the script reads it.
+            repeats: how many rounds, or which; 1 by default.
+            until, looks: what is to be decided (laboratory/rounds.py).
 
-        Returns one row for each stack, each that was asked and each round: stack, what was asked,
-        repeat, what `figures` gives, source, instead, measured_at and measurements.COLUMNS. Where a
-        stack or the script cannot run here, the answer is that of the machine in data/machines/
-        that was asked exactly the same and is most like this one; `instead` says which. Raises
-        RunFailed, UsageError, and where no machine was asked the same, what environments.ensure
-        raises.
+        Returns one row for each stack, question and round: stack, what was asked, repeat, what
+        `figures` gives, source, instead, measured_at and measurements.COLUMNS.
+
+        Where a stack or the script cannot run here, the answer is that of the machine in
+        data/machines/ that was asked exactly the same and is most like this one; `instead` says
+        which. Of a round after the first that no machine took, there is no row. Raises RunFailed,
+        UsageError, and where no machine was asked the same, what environments.ensure raises.
         """
         those = [stacks.get(name) for name in dict.fromkeys(several(names))]
         ways = list(product(those, asked))
@@ -76,21 +84,26 @@ class Experiment:
         with Progress(len(ways) * len(numbers), self.script.stem) as progress:
             for repeat, (stack, its) in in_turns(ways, numbers):
                 found = self._answer(stack, its, repeat)
-                same = {"stack": stack.name, **its, "repeat": repeat}
-                told = (*("source", "instead", "measured_at"), *measurements.COLUMNS)
-                made = {name: found.get(name) for name in told}
-                rows.append(same | self.figures(its, found["answer"]) | made)
                 progress.step()
+                if found is None:
+                    continue
+                same = {"stack": stack.name, **its, "repeat": repeat}
+                columns = (*("source", "instead", "measured_at"), *measurements.COLUMNS)
+                made = {name: found.get(name) for name in columns}
+                rows.append(same | self.figures(its, found["answer"]) | made)
         return pd.DataFrame(rows)
 
-    def _answer(self, stack: Stack, its: Asked, repeat: int) -> dict[str, Any]:
-        """A stored answer, a new one, or another machine's: `answer`, and how it was made."""
+    def _answer(self, stack: Stack, its: Asked, repeat: int) -> dict[str, Any] | None:
+        """A stored answer, a new one, or another machine's: `answer`, and how it was made. None:
+        a later round, which no other machine took."""
         case, parameters = self.script.parent.name, [dict(its), repeat]
         question = measurements.asked_of(self.script, case, stack, *parameters)
-        if lacked := self.lacks():
-            return _recorded(question) or _lacking(lacked)
-        if not can_run(stack):
-            return _recorded(question) or _missing(stack)
+        lacked = self.lacks()
+        if lacked or not can_run(stack):
+            found = _recorded(question)
+            if found is None and repeat == 1:
+                return _lacking(lacked) if lacked else _missing(stack)
+            return found
         environment = environments.ensure(stack)
 
         def ask() -> dict[str, Any]:

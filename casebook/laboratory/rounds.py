@@ -2,7 +2,8 @@
 
 Every second round goes the other way round, so that a machine that gets slower or faster touches
 all alike. We look after 8, 16 and 32 rounds, and go on only while the interval straddles an end of
-the window (casebook/laboratory/decisions.py).
+the window (casebook/laboratory/decisions.py). Where a question then comes out *otherwise*, as many
+rounds again are taken, once, and all of them decide.
 """
 
 import inspect
@@ -14,21 +15,26 @@ import pandas as pd
 
 from casebook.errors import NotInFile, UsageError
 from casebook.laboratory import again, beside
-from casebook.laboratory.decisions import LOOKS, UNDECIDED, Question, interval
+from casebook.laboratory.decisions import LOOKS, OTHERWISE, UNDECIDED, Question, interval
 
 
 def several(value: object) -> list[Any]:
-    """One value or several, as a list."""
+    """A value as a list: itself where it is several, else a list of one. A string is one."""
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
 def numbers(repeats: int | range) -> range:
-    """The numbers of some rounds: 3 -> 1, 2, 3."""
+    """The numbers of the rounds: 3 -> 1, 2, 3; a range as it is."""
     return range(1, repeats + 1) if isinstance(repeats, int) else repeats
 
 
 def in_turns(ways: Iterable[Any], repeats: int | range) -> Iterator[tuple[int, Any]]:
-    """(round, way): in each round every way once, and every second round the other way round."""
+    """Yield (round, way): every way once a round, in reverse order in every second round.
+
+    Parameters:
+        ways: what is compared.
+        repeats: how many rounds, or their numbers.
+    """
     ways = list(ways)
     for repeat in numbers(repeats):
         for way in ways if repeat % 2 else reversed(ways):
@@ -38,9 +44,14 @@ def in_turns(ways: Iterable[Any], repeats: int | range) -> Iterator[tuple[int, A
 def decidable(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
     """Decorator: add `until` and `looks` to a function that measures `repeats` rounds.
 
-    until: a Question or several, or None: as many rounds are taken as they need to be decided.
-    looks: after how many rounds we look, the last number being the most there are. Raises
-    UsageError where both `until` and `repeats` are given: only one of the two can say how many.
+    The parameters that are added:
+        until: a Question or several: as many rounds are taken as they need to be decided. None:
+            the function decides how many, by `repeats`.
+        looks: after how many rounds we look, in ascending order. The last is the most there are;
+            a second attempt doubles the rounds.
+
+    The function raises UsageError where both `until` and `repeats` are given: only one of the two
+    can say how many.
     """
 
     @wraps(measure)
@@ -75,26 +86,44 @@ def until_decided(
 ) -> pd.DataFrame:
     """Take rounds until all questions are decided, or the looks are used up.
 
-    measure: from the numbers of some rounds (range(1, 9)) to their runs, one row a run, with the
-    column `repeat`. Nothing else is measured beside them. Where the build takes a chapter again
-    because a finding came out otherwise, and this is where, as many rounds come on top.
+    If one of them then comes out otherwise, or the build executes the chapter again because of a
+    finding that rests on these runs (laboratory/again.py), as many rounds again are taken. That
+    happens once: there are two attempts at most.
+
+    Parameters:
+        measure: from the numbers of some rounds (range(1, 9)) to their runs, one row a run, with
+            the column `repeat`; an empty frame where there are no such rounds to be had, as of
+            what was recorded elsewhere.
+        questions: what is to be decided.
+        looks: after how many rounds we look, in ascending order.
+
+    Returns the runs of all rounds. After a second attempt they have the column `attempt`, 1 or 2.
+    Nothing else is measured meanwhile.
     """
-    questions, frames, done = list(questions), [], 0
+    questions, so_far, done = list(questions), pd.DataFrame(), 0
+    outcomes: set[str] = set()
+
+    def take(numbers: range) -> pd.DataFrame:
+        try:
+            return measure(numbers)
+        except NotInFile:
+            if so_far.empty:
+                raise
+            return pd.DataFrame()  # the machine of that file took no more rounds
+
     interval([])  # loads its library, while others may still measure
     with beside.nothing():
         for look in looks:
-            try:
-                frames.append(measure(range(done + 1, look + 1)))
-            except NotInFile:
-                if not frames:
-                    raise
-                break  # its machine took no more rounds
-            done = look
-            so_far = pd.concat(frames, ignore_index=True)
-            if frames[-1].empty or all(
-                each.decide(so_far).outcome != UNDECIDED for each in questions
-            ):
+            more = take(range(done + 1, look + 1))
+            so_far, done = pd.concat([so_far, more], ignore_index=True), look
+            if more.empty:
                 break
-        if again.made_otherwise(pd.concat(frames)):
-            frames.append(measure(range(done + 1, 2 * done + 1)))
-    return pd.concat(frames, ignore_index=True)
+            outcomes = {each.decide(so_far).outcome for each in questions}
+            if UNDECIDED not in outcomes:
+                break
+        if OTHERWISE in outcomes or again.is_behind(so_far):
+            more = take(range(done + 1, 2 * done + 1))
+            if not more.empty:
+                attempts = [so_far.assign(attempt=1), more.assign(attempt=2)]
+                so_far = pd.concat(attempts, ignore_index=True)
+    return so_far

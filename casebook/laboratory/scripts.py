@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +28,27 @@ def ask_and_listen(
     advice: str = "Try less of it.",
     failed: type[CasebookError] = RunFailed,
     variables: dict[str, str] | None = None,
+    beside: Iterable[Path] = (),
 ) -> tuple[dict[str, Any], str]:
-    """Run a script with the environment's Python: its answer, not yet checked, and what it said on
+    """Run a script with the environment's Python: its answer, not yet checked, and what it wrote to
     standard error.
 
-    spec: what the script reads; paths are told as text. within_s: seconds after which it is ended.
-    called: who is named in an error, by default the stack; advice: what to do when the time is
-    over. variables: further environment variables. Raises `failed` when there is no answer.
+    Parameters:
+        environment: of the stack whose Python runs the script.
+        script: a file that reads one JSON object and writes one.
+        spec: what the script reads; paths become text.
+        within_s: seconds after which the script is ended.
+        called: who is named in an error, by default the stack.
+        advice: what to do when the time is over.
+        failed: the error to raise when there is no answer.
+        variables: further environment variables.
+        beside: folders whose modules the script imports beside those of its own folder.
     """
     called = called or environment.stack.name
+    importable = {"PYTHONPATH": os.pathsep.join(map(str, beside))} if beside else {}
     done = commands.run(
         [environment.python, script], called, within_s,
-        environments.clean_environ(environment) | (variables or {}),
+        environments.clean_environ(environment) | importable | (variables or {}),
         text=json.dumps(spec, default=os.fspath),
         advice=f"Nothing was recorded. {advice}", failed=failed,
     )  # fmt: skip

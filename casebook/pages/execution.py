@@ -3,9 +3,10 @@
 The stamp sees a notebook's code and all that this code can reach: modules, data, interpreters. It
 is kept beside the result, and taken away before the notebook runs: nothing old passes for new.
 
-A chapter of which a finding comes out otherwise is executed once more: the measurements behind
-that finding are made again, and all runs together decide. A chapter that raises is kept as far
-as it got, with the error in its place, and runs again in the next build.
+A chapter of which a finding comes out otherwise at the first attempt is executed once more, and the
+measurements behind that finding are made again (laboratory/again.py says why). A finding on a clock
+has had its second attempt where its rounds were taken. A chapter that raises is kept as far as it
+got, with the error in its place, and runs again in the next build.
 """
 
 import itertools
@@ -121,7 +122,8 @@ def _executed(
         notebook, failure = run({})
         if changed := _changed(Path(name, kernel.PROGRESS)):
             costs.tell(path.stem, f"measured again what depends on what has changed: {changed}")
-        claims = [] if failure else otherwise(media.records(notebook, media.CLAIM))
+        found = [] if failure else otherwise(media.records(notebook, media.CLAIM))
+        claims = [each for each in found if not each["attempts"]]
         if not claims:
             return notebook, failure
         ids = ", ".join(claim["id"] for claim in claims)

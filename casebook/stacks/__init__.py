@@ -5,20 +5,29 @@ import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from casebook import face, places
+from casebook import places
 from casebook.errors import UsageError
 
 #: What a stack may run on.
 PYTHONS = ("2.7", "3.7", "today", "here")
 
-#: What the environments offer beside the table: see there.
-__getattr__, __dir__ = face.of(
-    __name__,
-    dict.fromkeys(("ensure", "clean_environ", "find_interpreter"), f"{__name__}.environments"),
-)
+if TYPE_CHECKING:
+    from casebook.stacks.environments import clean_environ as clean_environ
+    from casebook.stacks.environments import ensure as ensure
+    from casebook.stacks.environments import find_interpreter as find_interpreter
 
 TABLE = places.ENV / "stacks.toml"
+
+
+def __getattr__(name: str) -> Any:
+    """What the environments offer beside the table; they import it, so this comes later."""
+    if name not in ("clean_environ", "ensure", "find_interpreter"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from casebook.stacks import environments
+
+    return getattr(environments, name)
 
 
 @dataclass(frozen=True)

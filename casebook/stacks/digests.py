@@ -85,23 +85,34 @@ def files(*modules: ModuleType) -> list[Path]:
     return [Path(str(module.__file__)) for module in modules]
 
 
-def executed(script: Path, without: Collection[str] = ()) -> list[Path]:
-    """A script, and the modules beside it that it imports, directly or through one another.
+def executed(
+    script: Path, without: Collection[str] = (), beside: Iterable[Path] = ()
+) -> list[Path]:
+    """A script, and the modules of its folder that it imports, directly or through one another.
 
-    without: names of modules that this kind of run does not execute. What else lies in the folder
-    does not count, so that a new module makes no old measurement stale.
+    What else lies in the folder does not count, so that a new module makes no old measurement
+    stale.
+
+    Parameters:
+        script: the file that is run.
+        without: names of modules that this kind of run does not execute.
+        beside: further folders whose modules it may import, as of `scripts.ask`.
     """
-    beside = (each.stat() for each in sorted(script.parent.glob("*.py")))
-    seen = tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in beside)
-    return list(_executed(script, frozenset(without), seen))
+    folders = (script.parent, *beside)
+    files = (each.stat() for folder in folders for each in sorted(folder.glob("*.py")))
+    seen = tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in files)
+    return list(_executed(script, frozenset(without), folders, seen))
 
 
 @lru_cache(maxsize=64)
 def _executed(
-    script: Path, without: frozenset[str], seen: tuple[tuple[int, ...], ...]
+    script: Path,
+    without: frozenset[str],
+    folders: tuple[Path, ...],
+    seen: tuple[tuple[int, ...], ...],
 ) -> tuple[Path, ...]:
-    """As `executed`, remembered as long as the folder's files are as they were seen."""
-    finder = ModuleFinder([str(script.parent)], excludes=without)
+    """As `executed`, remembered as long as the folders' files are as they were seen."""
+    finder = ModuleFinder([str(folder) for folder in folders], excludes=without)
     finder.run_script(str(script))
     found: Any = finder.modules.values()  # which have no __file__ in their stubs
     return tuple(Path(each.__file__) for each in found if each.__file__)

@@ -11,12 +11,4 @@ and witnesses.
 
 from casebook import face
 
-_MODULES = "calls frames hello line loops readers stock store visits witnesses".split()
-_VISITS = ("visit", "arrivals", "one_slow", "cpu_of_both", "from_reference")
-
-__getattr__, __dir__ = face.of(
-    __name__,
-    dict.fromkeys(_MODULES, f"{__name__}.")
-    | dict.fromkeys(_VISITS, f"{__name__}.visits")
-    | {"open_store": f"{__name__}.store"},
-)
+__getattr__, __dir__ = face.of(__name__, __file__)

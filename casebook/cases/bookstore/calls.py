@@ -4,13 +4,13 @@ The number of calls, unlike a time, is the same on a busy machine and an idle on
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import pandas as pd
 
 from casebook.cases.bookstore import readers, stock, store, visiting
 from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
 from casebook.laboratory import measurements
-from casebook.places import PROBES
 from casebook.words import LIVE
 
 #: The packages that put HTTP itself into bytes and take it out of them again; and what is ours.
@@ -20,6 +20,8 @@ _KINDS = {
 }
 
 _LONGEST_S = 120
+
+_PROBE = Path(__file__).parent / "probes" / "package_calls.py"
 
 
 def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFrame:
@@ -66,7 +68,7 @@ def _rows(client: str, place, few: int, many: int) -> list[dict]:
 
 
 def _counted(how: readers.Manner, place, n: int) -> dict[str, int]:
-    script, ids = PROBES / "package_calls.py", stock.ids()[:n]
-    answer = readers.read(how, place, ids, _LONGEST_S, script, scripts=readers.SCRIPTS)
+    ids = stock.ids()[:n]
+    answer = readers.read(how, place, ids, _LONGEST_S, _PROBE, scripts=readers.SCRIPTS)
     visiting.check(how, answer, n)
     return answer["calls"]

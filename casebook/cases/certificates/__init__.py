@@ -6,11 +6,4 @@ and the modules complaints, counts, handshakes, loading and weights.
 
 from casebook import face
 
-_MODULES = ("complaints", "counts", "handshakes", "loading", "weights")
-
-__getattr__, __dir__ = face.of(
-    __name__,
-    dict.fromkeys(_MODULES, f"{__name__}.")
-    | {"Task": f"{__name__}.loading", "Hosts": f"{__name__}.hosts"}
-    | dict.fromkeys(("COMPUTING", "on_two_cores"), f"{__name__}.cores"),
-)
+__getattr__, __dir__ = face.of(__name__, __file__)

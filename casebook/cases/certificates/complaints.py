@@ -21,7 +21,7 @@ from casebook.laboratory import measurements, scripts
 from casebook.laboratory.rounds import several
 from casebook.stacks import digests, environments
 
-PROBE = places.PROBES / "complaints.py"
+PROBE = Path(__file__).parent / "probes" / "complaints.py"
 
 #: The most that a complaint may ask for: hosts, rounds, or requests in all.
 MOST = 1000
@@ -113,7 +113,9 @@ def _rows(name: str, complaint: str, size: int, rounds: int) -> list[dict]:
             full = trust.of_name(trust.BUNDLE, at.ca_file, at.folder)
             asks = _requests(complaint, at, size) * rounds
             spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": asks}
-            answer = scripts.ask(environment, PROBE, spec, variables=full.variables)
+            answer = scripts.ask(
+                environment, PROBE, spec, variables=full.variables, beside=[places.PROBES]
+            )
         same = {"stack": name, "complaint": complaint}
         same |= {"python": answer["python"], "openssl": answer["openssl"]}
         in_a_round = len(asks) // rounds
@@ -122,7 +124,8 @@ def _rows(name: str, complaint: str, size: int, rounds: int) -> list[dict]:
             for step, row in enumerate(answer["rows"])
         ]
 
-    code = [*digests.executed(PROBE), places.CURE, Path(__file__), *digests.files(hosts)]
+    executed = digests.executed(PROBE, beside=[places.PROBES])
+    code = [*executed, places.CURE, Path(__file__), *digests.files(hosts)]
     key = measurements.key_of(code, environment.stack, complaint, size, rounds, trust.known())
     return measurements.rows(asked, key)
 

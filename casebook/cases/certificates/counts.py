@@ -20,7 +20,7 @@ from pathlib import Path
 import certifi
 import pandas as pd
 
-from casebook import places, stacks
+from casebook import stacks
 from casebook.cases.fetching import modes, trust
 from casebook.errors import RunFailed
 from casebook.laboratory import measurements, reference
@@ -37,8 +37,8 @@ COLUMNS = [
     *measurements.COLUMNS,
 ]
 
-_PROBE = places.PROBES / "instructions.py"
-_WITHIN_S = 120
+_PROBE = Path(__file__).parent / "probes" / "instructions.py"
+_WITHIN_S = 300
 
 
 def instructions(names: str | Iterable[str] = RECORDED) -> pd.DataFrame:

@@ -23,7 +23,7 @@ from casebook.stacks.environments import Environment
 
 STACK = "truststore-today"
 CONTEXTS = ("ssl", "truststore")
-_PROBE = places.PROBES / "handshakes.py"
+_PROBE = Path(__file__).parent / "probes" / "handshakes.py"
 
 COLUMNS = [
     *("stack", "context", "repeat", "n", "handshakes", "loads_before", "loads"),
@@ -51,7 +51,7 @@ def measure(n: int | Iterable[int] = 20, repeats: int = 1) -> pd.DataFrame:
         rows = reference.stand_in(reference.rows("handshakes"), {}, {"n": sizes})
         return rows.reindex(columns=COLUMNS)
     environment = environments.ensure(stacks.get(STACK))
-    code = [Path(__file__), *digests.executed(_PROBE), *server.MADE_OF]
+    code = [Path(__file__), *digests.executed(_PROBE, beside=[places.PROBES]), *server.MADE_OF]
     key = measurements.key_of(code, environment.stack, sizes, repeats)
     rows = measurements.rows(lambda: _measured(environment, sizes, repeats), key)
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -64,7 +64,7 @@ def _measured(environment: Environment, sizes: list[int], repeats: int) -> list[
         for repeat, (context, n) in in_turns(product(CONTEXTS, sizes), repeats):
             lab.reset()
             spec = {"context": context, "url": lab.url, "n": n}
-            answer = scripts.ask(environment, _PROBE, spec, variables=shown)
+            answer = scripts.ask(environment, _PROBE, spec, variables=shown, beside=[places.PROBES])
             counted = lab.counters() or {}
             asked = {"stack": STACK, "context": context, "repeat": repeat, "n": n}
             rows.append(asked | _figures(answer, counted))

@@ -31,12 +31,13 @@ from casebook.stacks.environments import Environment
 
 WAYS = ("file", "default", "compute")
 
-_PROBE = places.PROBES / "loading.py"
+_PROBES = Path(__file__).parent / "probes"
+_PROBE = _PROBES / "loading.py"
 
 #: The OpenSSLs that can be had, each in a stack of its own: "openssl-3.0-today".
 OPENSSLS = ("1.1.1", "3.0", "3.1", "3.2", "3.5", "4.0")
 
-#: Libraries in C that can be preloaded (fetching/probes): the readers of a lock share no memory,
+#: Libraries in C that can be preloaded (probes/): the readers of a lock share no memory,
 #: or the locks are counted.
 APART, COUNTER = "locks_apart", "rwlocks"
 PRELOADS = ("", APART, COUNTER)
@@ -213,7 +214,7 @@ class _Process:
     def rows(self, repeat: int, folder: Path) -> list[dict]:
         """The rows of one repeat, stored or new; bundles are written into the folder."""
         environment = environments.ensure(self.stack)
-        code = [Path(__file__), *digests.executed(_PROBE)]
+        code = [Path(__file__), *digests.executed(_PROBE, beside=[places.PROBES])]
         code += [_source(self.preload)] if self.preload else []
         compiler = measurements.Using("cc", digests.tool("cc") if self.preload else "")
         of = [asdict(task) for task in self.tasks], repeat, compiler, trust.known()
@@ -233,7 +234,7 @@ class _Process:
             ],
         }
         variables = compiled(self.preload, folder)
-        answer = scripts.ask(environment, _PROBE, spec, variables=variables)
+        answer = scripts.ask(environment, _PROBE, spec, variables=variables, beside=[places.PROBES])
         rows = []
         same = {
             "stack": self.stack.name,
@@ -253,7 +254,7 @@ class _Process:
 
 
 def _source(preload: str) -> Path:
-    return places.PROBES / f"{preload}.c"
+    return _PROBES / f"{preload}.c"
 
 
 def compiled(preload: str, folder: Path) -> dict[str, str] | None:

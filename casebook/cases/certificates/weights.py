@@ -21,7 +21,7 @@ from casebook.laboratory.rounds import several
 from casebook.stacks import digests, environments
 from casebook.words import LIVE
 
-_PROBE = places.PROBES / "context_weights.py"
+_PROBE = Path(__file__).parent / "probes" / "context_weights.py"
 
 STEPS = ["before", "made", "freed", "trimmed", "one", "again"]
 
@@ -76,14 +76,14 @@ def _nothing(name: str, task: Task, contexts: int, loads: int) -> list[dict]:
 def _rows(name: str, task: Task, contexts: int, loads: int) -> list[dict]:
     environment = environments.ensure(stacks.get(name))
     key = measurements.key_of(
-        [Path(__file__), *digests.executed(_PROBE)],
+        [Path(__file__), *digests.executed(_PROBE, beside=[places.PROBES])],
         environment.stack, task.certificates, contexts, loads,
     )  # fmt: skip
 
     def ask() -> list[dict]:
         with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
             spec = {"file": task.bundle(Path(folder)), "contexts": contexts, "loads": loads}
-            answer = scripts.ask(environment, _PROBE, spec)
+            answer = scripts.ask(environment, _PROBE, spec, beside=[places.PROBES])
         if [step["what"] for step in answer["steps"]] != STEPS:
             raise RunFailed(f"{name}: steps are missing. Nothing was recorded.")
         asked = {"stack": name, "openssl": answer["openssl"], "contexts": contexts}

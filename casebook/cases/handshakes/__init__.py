@@ -6,10 +6,4 @@ One direction inside: server, threads, and beside them crashes. What chapters us
 
 from casebook import face
 
-_THREADS = ("measure", "where_they_wait", "after_patching", "WAYS", "verdict")
-
-__getattr__, __dir__ = face.of(
-    __name__,
-    dict.fromkeys(("server", "threads", "crashes"), f"{__name__}.")
-    | dict.fromkeys(_THREADS, f"{__name__}.threads"),
-)
+__getattr__, __dir__ = face.of(__name__, __file__)

@@ -17,7 +17,7 @@ from casebook.laboratory.rounds import in_turns, several
 from casebook.stacks import commands, digests, environments
 from casebook.stacks.environments import Environment
 
-_PROBE = places.PROBES / "wrap_together.py"
+_PROBE = Path(__file__).parent / "probes" / "wrap_together.py"
 
 #: So many rounds are taken at least, and no more than so many.
 LEAST, MOST = 2, 20
@@ -42,7 +42,11 @@ def measure(names: str | Iterable[str], threads: int = 8, wraps: int = 500) -> p
     if not (1 <= threads <= 100 and 1 <= wraps <= 10_000):
         raise UsageError(f"choose 1 to 100 threads and 1 to 10000 wraps, not {threads}, {wraps}")
     its = [environments.ensure(stacks.get(name)) for name in several(names)]
-    made_by = [Path(__file__), *digests.executed(_PROBE), *digests.files(server)]
+    made_by = [
+        Path(__file__),
+        *digests.executed(_PROBE, beside=[places.PROBES]),
+        *digests.files(server),
+    ]
     key = measurements.key_of(made_by, *(each.stack for each in its), threads, wraps)
     rows = measurements.rows(lambda: _rows(its, threads, wraps), key)
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -71,7 +75,8 @@ def _rows(its: list[Environment], threads: int, wraps: int) -> list[dict]:
 
 def _signal(environment: Environment, spec: dict, variables: dict[str, str]) -> str:
     """The name of the signal that ended a process, or ""."""
-    environ = environments.clean_environ(environment) | variables
+    importable = {"PYTHONPATH": str(places.PROBES)}
+    environ = environments.clean_environ(environment) | importable | variables
     done = commands.run(
         [environment.python, _PROBE], environment.stack.name, 120, environ, text=json.dumps(spec)
     )

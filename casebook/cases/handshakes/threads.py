@@ -25,9 +25,9 @@ from casebook.laboratory.rounds import in_turns, several
 from casebook.stacks import digests, environments
 from casebook.stacks.environments import Environment
 
-_PROBE = places.PROBES / "threads_shake_hands.py"
-_PATCHED = places.PROBES / "threads_patched_first.py"
-_WRAPS = places.PROBES / "wrap_together.py"
+_PROBES = Path(__file__).parent / "probes"
+PROBE = _PROBES / "threads_shake_hands.py"
+_PATCHED = _PROBES / "threads_patched_first.py"
 
 #: How the threads fetch: what the probe calls it -> what it is called on a page.
 WAYS = {
@@ -114,13 +114,13 @@ def where_they_wait(
     environment = environments.ensure(stacks.get(name))
 
     def look() -> list[dict]:
-        answer, _ = _asked(environment, _PROBE, way, n, IN_HANDSHAKE, delay_s, 1.5 * delay_s)
+        answer, _ = _asked(environment, PROBE, way, n, IN_HANDSHAKE, delay_s, 1.5 * delay_s)
         _checked(name, answer)
         stood = Counter(_place(calls) for calls in answer["stacks"])
         asked = {"stack": name, "n": n, "delay_s": delay_s}
         return [asked | dict(place) | {"threads": many} for place, many in stood.most_common()]
 
-    key = _key(_PROBE, environment, way, n, "where", delay_s)
+    key = _key(PROBE, environment, way, n, "where", delay_s)
     columns = ["stack", "module", "function", "line", "text", "under", "threads", "n", "delay_s"]
     shown = [*columns, "source", "measured_at", *measurements.COLUMNS]
     return pd.DataFrame(measurements.rows(look, key), columns=shown)
@@ -177,14 +177,18 @@ def _check(ways: list[str], sizes: list[int], delay_s: float, waits_in: list[str
 
 
 def _key(probe: Path, environment: Environment, *asked: object) -> measurements.Key:
-    made_by = [Path(__file__), *digests.executed(probe), *digests.files(server)]
+    made_by = [
+        Path(__file__),
+        *digests.executed(probe, beside=[places.PROBES]),
+        *digests.files(server),
+    ]
     return measurements.key_of(made_by, probe.stem, environment.stack, *asked)
 
 
 def _rows(each: tuple[Environment, str, int, str], delay_s: float, repeat: int) -> list[dict]:
     """The row of one run, stored or new."""
     environment, way, n, place = each
-    key = _key(_PROBE, environment, way, n, place, delay_s, repeat)
+    key = _key(PROBE, environment, way, n, place, delay_s, repeat)
     return [
         row | {"repeat": repeat}
         for row in measurements.rows(lambda: [_row(environment, way, n, place, delay_s)], key)
@@ -193,7 +197,7 @@ def _rows(each: tuple[Environment, str, int, str], delay_s: float, repeat: int) 
 
 def _row(environment: Environment, way: str, n: int, place: str, delay_s: float) -> dict:
     """One run whose replies are right, or RunFailed."""
-    answer, counted = _asked(environment, _PROBE, way, n, place, delay_s)
+    answer, counted = _asked(environment, PROBE, way, n, place, delay_s)
     _checked(environment.stack.name, answer)
     peak = counted["peak_handshakes" if place == IN_HANDSHAKE else "peak_requests"]
     return {
@@ -215,8 +219,9 @@ def _asked(
     with SlowToShakeHands(**{"handshake_s": 0.0, **waits}) as slow:
         shown = {"SSL_CERT_FILE": str(slow.ca_file), "SSL_CERT_DIR": str(slow.folder / "nothing")}
         answer = scripts.ask(
-            environment, probe, spec | {"url": slow.url}, 60 + 3 * n * delay_s, variables=shown
-        )
+            environment, probe, spec | {"url": slow.url}, 60 + 3 * n * delay_s,
+            variables=shown, beside=[places.PROBES],
+        )  # fmt: skip
         return answer, slow.counters()
 
 

@@ -5,6 +5,4 @@ What chapters use: `measure`, `timeline` and WAYS (of `clients`).
 
 from casebook import face
 
-__getattr__, __dir__ = face.of(
-    __name__, dict.fromkeys(("measure", "timeline", "WAYS"), f"{__name__}.clients")
-)
+__getattr__, __dir__ = face.of(__name__, __file__)

@@ -24,7 +24,7 @@ from casebook.laboratory.rounds import in_turns, several
 from casebook.stacks import digests, environments
 
 STACK = "on-the-loop-today"
-_PROBE = places.PROBES / "clients_on_the_loop.py"
+_PROBE = Path(__file__).parent / "probes" / "clients_on_the_loop.py"
 
 #: How the tasks get their clients: what the probe calls it -> what it is called on a page.
 WAYS = {
@@ -108,7 +108,7 @@ def _check(way: str, n: int, delay_s: float) -> None:
 def _answer(way: str, n: int, delay_s: float, scheme: str, repeat: int) -> dict[str, Any]:
     """What the probe said, stored or new, and what was asked of it."""
     environment = environments.ensure(stacks.get(STACK))
-    code = [Path(__file__), *digests.executed(_PROBE), *server.MADE_OF]
+    code = [Path(__file__), *digests.executed(_PROBE, beside=[places.PROBES]), *server.MADE_OF]
     key = measurements.key_of(code, environment.stack, way, n, delay_s, scheme, repeat)
 
     def ask() -> list[dict]:
@@ -116,7 +116,8 @@ def _answer(way: str, n: int, delay_s: float, scheme: str, repeat: int) -> dict[
         with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
             authority = lab.ca_file or lab_server().ca_file
             shown = trust.of_name(trust.BUNDLE, authority, Path(folder)).variables
-            answer = scripts.ask(environment, _PROBE, spec | {"url": lab.url}, variables=shown)
+            spec |= {"url": lab.url}
+            answer = scripts.ask(environment, _PROBE, spec, variables=shown, beside=[places.PROBES])
         _checked(way, answer)
         return [{"stack": STACK, "scheme": scheme, "n": n, "delay_s": delay_s, "answer": answer}]
 

@@ -9,6 +9,4 @@ What chapters use: visit, packets, lost and not_here (of `visits`).
 
 from casebook import face
 
-__getattr__, __dir__ = face.of(
-    __name__, dict.fromkeys(("visit", "packets", "lost", "not_here"), f"{__name__}.visits")
-)
+__getattr__, __dir__ = face.of(__name__, __file__)

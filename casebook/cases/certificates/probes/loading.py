@@ -7,7 +7,7 @@ To "compute" is to load nothing, and to do a fixed piece of work in Python inste
 
 Out: {"python", "openssl", "results": [...]}, a result for each task: as counting.Tally has it (of
 what is counted, this process only), certificates (in the last context made), beats and stall_s (of
-a watched task, else null), locks (where fetching/probes/rwlocks.c was preloaded, else null).
+a watched task, else null), locks (where rwlocks.c was preloaded, else null).
 """
 
 import ctypes
