@@ -12,7 +12,6 @@ def as_committed(model: dict, **_: object) -> None:
 
 c = get_config()  # noqa: F821
 c.FileContentsManager.pre_save_hook = as_committed
-c.LabApp.default_url = "/lab/tree/start.ipynb"
 # Nobody outside is asked for news of Jupyter.
 c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"

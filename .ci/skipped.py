@@ -9,7 +9,7 @@ from collections import Counter
 #: What a machine may lack, as the tests say it.
 MAY_LACK = (
     r"(h2load|curl|go-httpbin) is not installed",
-    r"(actionlint|bash|timeout|curl|cc|valgrind|go|strace) is not on the PATH",
+    r"(actionlint|bash|git|timeout|curl|cc|valgrind|go|strace) is not on the PATH",
     r"no Chromium here",
     r"a stack needs Python (2\.7|3\.7), which is not on the PATH",
     r"no Python (2\.7|3\.7) here|\S+ needs a Python that is not on this machine",

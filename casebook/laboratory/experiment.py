@@ -130,14 +130,14 @@ def can_run(stack: Stack) -> bool:
     except MissingInterpreter as error:
         if stack.python in environments.required():
             raise
-        _say_once(stack.python, f"{error} A recorded run stands in.")
+        _say_once(stack.python, f"{error} Recorded runs stand in where there are any.")
         return False
     except EnvironmentFailed as error:
         if environments.required():
             raise
         first = str(error).partition("\n")[0].rstrip(":.")
         more = "`python -m casebook stacks --make` tries again, and says more"
-        _say_once(stack.lock, f"{first}, so a recorded run stands in ({more}).")
+        _say_once(stack.lock, f"{first}, so recorded runs stand in where there are any ({more}).")
         return False
     return True
 

@@ -197,10 +197,9 @@ def _version_there(stack: Stack) -> str:
 
 
 def failure(stack: Stack) -> str:
-    """Why a stack's environment could not be made a moment ago; empty where it could, or where
-    that is not known. Raises MissingInterpreter."""
-    place = _place(stack)
-    return "" if place.state() == "ready" else installation.failure(place)
+    """Why a stack's environment could not be made when that was tried last; empty where it could,
+    or where nobody has tried. Raises MissingInterpreter."""
+    return installation.last_failure(_place(stack)).get("why", "")
 
 
 def clean_environ(environment: Environment) -> dict[str, str]:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from packaging.utils import canonicalize_name
 
@@ -200,17 +201,23 @@ def _take_note(place: Place, why: str) -> None:
         place.note.write_text(json.dumps(note))
 
 
+def last_failure(place: Place) -> dict[str, Any]:
+    """What was noted when an environment could not be made as it is to be now: why, by which
+    process, and when (at_s). Empty where it was made, or nobody tried."""
+    try:
+        note = json.loads(place.note.read_text())
+    except (OSError, ValueError):
+        return {}
+    return note if note["digest"] == place.digest() else {}
+
+
 def failure(place: Place) -> str:
     """Why an environment could not be made, where trying again would only take time: this build
     tried, or this process did within AGAIN_AFTER_S. Empty otherwise."""
-    try:
-        note = json.loads(place.note.read_text())
-        if note["digest"] != place.digest():
-            return ""
-        recent = note["process"] == os.getpid() and time.time() - note["at_s"] < AGAIN_AFTER_S
-        return note["why"] if recent or os.environ.get("CASEBOOK_BUILD") == "1" else ""
-    except (OSError, ValueError, KeyError, TypeError):
+    if not (note := last_failure(place)):
         return ""
+    recent = note["process"] == os.getpid() and time.time() - note["at_s"] < AGAIN_AFTER_S
+    return note["why"] if recent or os.environ.get("CASEBOOK_BUILD") == "1" else ""
 
 
 def _make(place: Place, lock: int) -> None:
