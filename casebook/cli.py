@@ -199,12 +199,14 @@ def _whodunit_mark(options: Namespace) -> None:
 
 
 def _book(options: Namespace) -> None:
-    from casebook import pages
+    from casebook import pages, places
+    from casebook.pages import program
 
     # No kernel is left by SIGTERM either, nor by an interrupt that a shell has ignored for what it
     # starts in the background.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
+    program.keep(places.ROOT, options.program)
     pages.build(strict=options.strict, fresh=options.fresh)
 
 
@@ -303,6 +305,7 @@ def _parser() -> ArgumentParser:
     add = command("book", _book, "execute what changed, decide claims, render")
     add("--strict", **switch, help="exit with 1 when a finding comes out otherwise")
     add("--fresh", **switch, help="measure everything again")
+    add("--program", type=Path, metavar="FILE", help="a report of doctor.py run --json, for a page")
 
     add = command("rests", _rests, "the sentences of the built book that rest on findings")
     add("--marked", **switch, help="only those whose finding did not hold on this machine")

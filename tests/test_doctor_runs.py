@@ -431,7 +431,7 @@ if __name__ == "__main__":
 def test_whoever_ends_it_ends_the_program_too(number, site, tmp_path):
     (tmp_path / "program.py").write_text(START + SLEEPS)
     command = [sys.executable, places.DOCTOR, "run", "--json", "--", "program.py"]
-    environ = os.environ | {"TMPDIR": str(tmp_path)}
+    environ = os.environ | site[2] | {"TMPDIR": str(tmp_path)}
     pipe = subprocess.PIPE
     doctor = subprocess.Popen(
         command, stdout=pipe, stderr=pipe, env=environ, cwd=tmp_path, text=True

@@ -8,7 +8,7 @@ from typing import Any
 from casebook.errors import BookFailed
 from casebook.findings import media
 from casebook.laboratory import machines
-from casebook.pages import ledger
+from casebook.pages import ledger, program
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
 
@@ -39,6 +39,7 @@ def collect(book: Book, chapters: Sequence[Chapter]) -> Records:
         "claims.json": ledger.claims_json(found.claims),
         "claims.md": ledger.claims_page(found.claims),
         "published.md": ledger.published_page(book.published(), found.comparisons),
+        "program.md": program.page(book.root),
         "machines.md": ledger.machines_page(_machines(found.claims)),
     }
     files |= {f"{figure['name']}.html": figure["html"] for figure in found.figures}

@@ -43,7 +43,8 @@ LOADED_ONCE_TO = 3
 HANDSHAKE_S = 0.2
 COLUMNS = [
     *("job", "question", "stack", "doctor", "measured", "wrong", "loads_doctor", "loads_measured"),
-    *("connections_doctor", "connections_measured", "exit_status", "source", "measured_at", "key"),
+    *("connections_doctor", "connections_measured", "share_doctor", "exit_status"),
+    *("source", "measured_at", "key"),
 ]
 _SLOW = HERE.parent / "handshakes" / "server.py"
 _WITHIN_S = 120.0
@@ -103,7 +104,8 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
     names: of JOBS; None: all that this machine can run. Columns: job, question, stack, doctor and
     measured (of the question's VERDICTS; the doctor's may be "cannot tell"), wrong ("miss", "false
     alarm" or ""), loads_doctor and loads_measured, connections_doctor and
-    connections_measured (those of another run each), exit_status. Raises UsageError for a name that
+    connections_measured (those of another run each), share_doctor (of the CPU, in percent, that
+    loads took which were not needed), exit_status. Raises UsageError for a name that
     is none.
     """
     known = {job.name: job for job in JOBS}
@@ -113,6 +115,12 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
     chosen = [known[name] for name in names or known]
     rows = [_row(job) for job in chosen if measure.can_run(stacks.get(job.stack))]
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def measured() -> pd.DataFrame:
+    """The rows of `table` that are stored; nothing is measured for it."""
+    found = [measurements.load(_key_of(job)) for job in JOBS]
+    return pd.DataFrame([row for row in found if row], columns=COLUMNS)
 
 
 def accuracy(loops: pd.DataFrame, loads: pd.DataFrame) -> pd.DataFrame:
@@ -136,9 +144,12 @@ def accuracy(loops: pd.DataFrame, loads: pd.DataFrame) -> pd.DataFrame:
 
 def _row(job: Job) -> dict:
     """One row of `table`, stored or new."""
+    return measurements.stored_or_new(_key_of(job), lambda: _measured_row(job))
+
+
+def _key_of(job: Job) -> str:
     code = [places.DOCTOR, HERE / "jobs" / job.file, COUNTER, *server.MADE_OF, _SLOW]
-    key = measurements.key_of(code, stacks.get(job.stack), list(astuple(job)))
-    return measurements.stored_or_new(key, lambda: _measured_row(job))
+    return measurements.key_of(code, stacks.get(job.stack), list(astuple(job)))
 
 
 def _measured_row(job: Job) -> dict:
@@ -161,6 +172,7 @@ def _measured_row(job: Job) -> dict:
         "loads_doctor": report["counts"]["loads"], "loads_measured": found["loads"],
         "connections_doctor": report["counts"]["handshakes"],
         "connections_measured": truth["handshakes"],
+        "share_doctor": report["counts"]["share"],
         "exit_status": report["exit_status"], "source": words.LIVE,
     }  # fmt: skip
 
