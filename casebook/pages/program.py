@@ -1,4 +1,4 @@
-"""The page *Your program*: a report of the doctor, drawn beside programs that the book has measured.
+"""The page *Your program*: a report of the doctor, drawn beside programs that the book measured.
 
 A report is a stranger's text. What is taken out of it is numbers within bounds and short texts,
 which stand on the page as text.
@@ -19,7 +19,8 @@ from casebook.errors import UsageError
 #: Reports are some kilobytes. Numbers and texts of a report are cut at these.
 MOST_BYTES, MOST, LONGEST, MOST_ROWS = 2_000_000, 10**9, 160, 12
 NONE_GIVEN = """\
-This copy of the book has none yet. Run the doctor on your program, and build the book with what it found:
+This copy of the book has none yet. Run the doctor on your program, and build the book with what it
+found:
 
 ```
 python casebook/doctor.py run --json -- your_program.py > report.json
