@@ -618,6 +618,38 @@ def test_a_job_and_its_twin_come_out_as_they_are_measured():
     }  # fmt: skip
 
 
+@pytest.mark.slow
+def test_the_fourth_cases_illnesses_are_named_and_not_in_their_twins():
+    """On counts alone: loads on the loop, handshakes under way at once, contexts alive at once."""
+    names = [job.name for job in working.JOBS if job.question != working.LOADS]
+    jobs = working.table(names).set_index("job")
+    assert len(jobs) == len(names) == 6
+    assert set(jobs["wrong"]) == {""} and "cannot tell" not in set(jobs["doctor"])
+    ill = [working.VERDICTS[each][0] for each in jobs["question"]]
+    assert list(jobs["doctor"] == ill) == [True, False] * 3
+    assert list(jobs["exit_status"]) == [1, 0] * 3
+
+
+def test_handshakes_that_wait_for_each_other_are_told_by_their_times():
+    def verdict(*spans, pid=1):
+        events = []
+        for thread, (since, begin, end) in enumerate(spans):
+            who = {"client": None, "through": None, "at": None}
+            begun = dict(h=thread, c=1, who=who, loop=False, since=since, t=begin)
+            events.append((begin, {"is": "begin", "thread": thread, "by": "x"} | begun))
+            events.append((end, {"is": "end", "h": thread, "ok": True, "t": end}))
+        events = [each | {"pid": pid, "cpu": 0} for _, each in sorted(events, key=lambda it: it[0])]
+        return doctor_file.verdict_on_handshakes(doctor_file.counted(events))
+
+    assert verdict((0, 0, 1), (0, 1, 2), (0, 2, 3)) == "one at a time"
+    assert verdict((0, 0, 1), (0, 0.1, 1), (0, 0.2, 1)) == "at once"
+    # One after the other, because nobody wanted more; and too short to matter.
+    assert verdict((0, 0, 1), (1, 1, 2), (2, 2, 3)) == "does not apply"
+    assert verdict((0, 0, 0.01), (0, 0.01, 0.02), (0, 0.02, 0.03)) == "does not apply"
+    # A lock that is held while certificates are loaded, and not through the handshake.
+    assert verdict((0, 1, 1.1), (0, 2, 2.1), (0, 3, 3.1)) == "does not apply"
+
+
 @pytest.mark.nightly
 def test_no_job_is_misjudged_and_all_loads_are_counted():
     jobs = working.table()
