@@ -3,6 +3,7 @@
 #   make book     measure, execute what changed, write _build/html/index.html   (the default)
 #                 STRICT=1: exit with 1 when a finding came out otherwise
 #                 MACHINE=FILE: the book of a machine file (data/machines/); measures nothing
+#                 PROGRAM=report.json: a page about your program, from doctor.py run --json
 #   make fresh    the same, and measure everything again
 #   make test     the tests (ARGS="-k book" selects), which also look at the built book
 #   make test-all the same and what takes minutes; make test-nightly: everything there is
@@ -35,7 +36,8 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 	publish-check archive teacher dist lock clean distclean
 
 book: $(BOOK)
-	@$(BIN)/python -m casebook book $(if $(STRICT),--strict) $(if $(MACHINE),--machine "$(MACHINE)")
+	@$(BIN)/python -m casebook book $(if $(STRICT),--strict) \
+	  $(if $(MACHINE),--machine "$(MACHINE)") $(if $(PROGRAM),--program "$(PROGRAM)")
 
 fresh: $(BOOK)
 	@$(BIN)/python -m casebook book --fresh $(if $(STRICT),--strict)

@@ -212,7 +212,8 @@ def _whodunit_mark(options: Namespace) -> None:
 
 
 def _book(options: Namespace) -> None:
-    from casebook import pages
+    from casebook import pages, places
+    from casebook.pages import program
 
     # No kernel is left by SIGTERM either, nor by an interrupt that a shell has ignored for what it
     # starts in the background.
@@ -220,6 +221,7 @@ def _book(options: Namespace) -> None:
         signal.signal(number, signal.default_int_handler)
     if options.machine and (options.strict or options.fresh):
         raise UsageError("--machine writes what was measured there: leave out --strict and --fresh")
+    program.keep(places.ROOT, options.program)
     file = _file_of(options.machine) if options.machine else None
     pages.build(strict=options.strict, fresh=options.fresh, file=file)
 
@@ -323,6 +325,7 @@ def _parser() -> ArgumentParser:
     add("--strict", **switch, help="exit with 1 when a finding comes out otherwise")
     add("--fresh", **switch, help="measure everything again")
     add("--machine", metavar="FILE", help="write the book of this machine file; measure nothing")
+    add("--program", type=Path, metavar="FILE", help="a report of doctor.py run --json, for a page")
 
     add = command("rests", _rests, "the sentences of the built book that rest on findings")
     add("--marked", **switch, help="only those whose finding did not hold on this machine")

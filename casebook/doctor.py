@@ -36,6 +36,7 @@ exit status:
   0  nothing found (there may be advice)
   1  a blocked event loop, or certificates loaded again and again
   2  it could not tell, and says why: nothing was seen that it knows, or the program crashed
+  130 (Ctrl-C), 143 or 129: a run was ended by this signal; what was counted so far is told
 
 a report, without its first lines:
 
@@ -2340,6 +2341,8 @@ def judge(found, spec):
     if counts and found["ended"]["raised"]:
         told.append(2)
     status = 1 if 1 in told else max(told)
+    if counts and found["ended"]["signal"]:
+        status = 128 + found["ended"]["signal"]
     return dict(
         found, verdicts=verdicts, advice=advice + advice_on_http(found),
         share_stated=spec["share"], exit_status=status,
@@ -3153,8 +3156,9 @@ def bundle(trust, folder):
 
 #: After so many events of one process nothing more is written.
 MOST_EVENTS = 400000
-#: What a program that is asked to end is given for it.
-ENDS_WITHIN_S = 5
+#: What a program that is asked to end is given for it; by Ctrl-C, which a server takes as a request
+#: to finish what it does, it is given longer.
+ENDS_WITHIN_S, ENDS_AFTER_INT_WITHIN_S = 5, 30
 #: The modules that the doctor has imported before the program: one of that name beside the program
 #: is meant by its imports, as it would be without the doctor.
 OWN_IMPORTS = "atexit gc getopt json linecache re resource signal textwrap warnings weakref".split()
@@ -3196,9 +3200,14 @@ def run_apart(spec):
         program = begin("--run", path, environ=environ, stdout=2)
         server.stdin.write(("-%d\n" % program.pid).encode())  # should this process be killed
         server.stdin.flush()
-        ended = wait_for(program, spec["patience"])
+        ended, number = wait_for(program, spec["patience"])
         last = read_events(events)
+        if ended:
+            end_those(set(event["pid"] for event in last) - set([program.pid]))
+        if number and not any(event["is"] == "begin" for event in last):
+            raise Trouble(INTERRUPTED, 128 + number)
         found = found_in(last, spec, program.returncode, ended)
+        found["ended"]["signal"] = number
         if address["https"] and verdict_on(found["counts"], spec["share"]) == REPEATED:
             found["tried"] = try_changes(found["counts"], address)
         return found
@@ -3224,9 +3233,22 @@ def in_children(folder, events):
     return os.pathsep.join([place] + [each for each in [os.environ.get("PYTHONPATH")] if each])
 
 
+INTERRUPTED = "interrupted before a TLS connection was made; nothing is left running"
+
+
+def end_those(pids):
+    """End the processes that a program has left, which was not let come to its end."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except OSError:
+            pass
+
+
 def wait_for(program, patience):
-    """Wait until the program has ended; whoever ends the doctor, ends it. Returns why it ended
-    before its time, or None."""
+    """Wait until the program has ended; whoever ends the doctor, ends it, and whoever asks twice,
+    at once. Returns why it ended before its time, or None, and the number of the signal, or None.
+    """
     asked, limit = [], clock() + patience if patience else None
 
     def forward(number, _):
@@ -3241,9 +3263,12 @@ def wait_for(program, patience):
     try:
         while program.poll() is None:
             if asked:
-                why = "interrupted"
-                if kill_at is None and asked[-1] != signal.SIGINT:
-                    kill_at = clock() + ENDS_WITHIN_S
+                by_key = asked[0] == signal.SIGINT
+                kill_at = kill_at or clock() + (
+                    ENDS_AFTER_INT_WITHIN_S if by_key else ENDS_WITHIN_S
+                )
+                if len(asked) > 1:
+                    program.kill()
             if limit and clock() > limit and kill_at is None:
                 why, kill_at = "ended after %d s, as --patience says" % patience, limit + 2
                 program.terminate()
@@ -3253,7 +3278,7 @@ def wait_for(program, patience):
     finally:
         for number, handler in before:
             signal.signal(number, handler)
-    return why
+    return "interrupted" if asked else why, int(asked[0]) if asked else None
 
 
 def read_events(path):
@@ -3339,6 +3364,7 @@ def count_here(path):
     """Count in this process from now on: its probes."""
     probes = Probes(writer(path))
     atexit.register(probes.note, "exit")
+    probes.note("process")
     leave = os._exit
 
     def _exit(status):
@@ -3573,7 +3599,7 @@ def schema():
         **dict.fromkeys(names, number)
     )  # fmt: skip
     counts = dict(dict.fromkeys(COUNTS, number), blocked=blocked, clients=rows(client))
-    ended = thing(["status", "why", "raised"], why=either, raised=either)
+    ended = thing(["status", "why", "raised", "signal"], why=either, raised=either)
     trouble = thing(["trouble", "exit_status", "version"], trouble=text, version=text)
     looked = thing(["pid", "looks", "seen", "exit_status"], pid=number, looks=number)
     report = thing(
@@ -3584,7 +3610,7 @@ def schema():
         ),
         advice=rows(advice), program=either, python=text, version=text, ended=ended,
         counts=thing(COUNTS + ["blocked", "clients"], **counts),
-        exit_status={"enum": [0, 1, 2]},
+        exit_status={"enum": [0, 1, 2, 129, 130, 143]},
     )  # fmt: skip
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -3719,7 +3745,8 @@ def main(arguments):
     except (Trouble, KeyboardInterrupt) as trouble:
         text = trouble.args[0] if trouble.args else "interrupted; nothing is left running"
         text += "" if spec else ". --help says more"
-        spec, report = spec or defaults(), {"trouble": text, "exit_status": 2}
+        status = trouble.args[1] if len(trouble.args) > 1 else 2
+        spec, report = spec or defaults(), {"trouble": text, "exit_status": status}
     if spec["github"]:
         for line in annotations(report):
             say(line, sys.stderr if spec["json"] else sys.stdout)

@@ -1,9 +1,13 @@
 """The doctor counts what programs do. The truth is a server's count, and the system's (strace)."""
 
+import contextlib
 import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
+import time
 import zipapp
 from pathlib import Path
 
@@ -411,6 +415,57 @@ def test_patience_bounds_the_whole(site, tmp_path):
     assert "--patience" in report["ended"]["why"]
 
 
+SLEEPS = """
+import multiprocessing, sys, time
+def child(_): time.sleep(99)
+if __name__ == "__main__":
+    print("pids", os.getpid(), file=sys.stderr, flush=True)
+    process = multiprocessing.get_context("spawn").Process(target=child, args=[0])
+    process.start()
+    print("pids", process.pid, file=sys.stderr, flush=True)
+    time.sleep(99)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_ends_it_ends_the_program_too(number, site, tmp_path):
+    (tmp_path / "program.py").write_text(START + SLEEPS)
+    command = [sys.executable, places.DOCTOR, "run", "--json", "--", "program.py"]
+    environ = os.environ | site[2] | {"TMPDIR": str(tmp_path)}
+    pipe = subprocess.PIPE
+    doctor = subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, env=environ, cwd=tmp_path, text=True
+    )
+    pids: list[int] = []
+    while len(pids) < 2:
+        line = doctor.stderr.readline()
+        assert line, doctor.wait()
+        pids += [int(line.split()[1])] if line.startswith("pids") else []
+    counted = False
+    while not counted:  # the child begins to count before it begins to work
+        assert doctor.poll() is None
+        events = "".join(path.read_text() for path in tmp_path.glob("doctor-*/events"))
+        counted = f'"pid": {pids[1]}' in events
+    os.kill(doctor.pid, number)
+    if number == signal.SIGINT:  # as a terminal does, which tells all of them
+        os.kill(pids[1], number)
+    out, _ = doctor.communicate(timeout=100)
+    report = json.loads(out)
+    assert report["exit_status"] == doctor.returncode == 128 + number
+    assert "nothing is left running" in report["trouble"]
+    assert list(tmp_path.glob("doctor-*")) == []
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            state = Path(f"/proc/{pid}/stat")  # a zombie has ended, and nobody has fetched it
+            for _ in range(1000):
+                if state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z":
+                    break
+                os.kill(pid, 0)
+                time.sleep(0.02)
+            else:
+                pytest.fail(f"{pid} is still there")
+
+
 @pytest.mark.parametrize("command", [["no_such_program"], ["ls"], ["no such thing"]])
 def test_what_cannot_be_run_is_told_in_a_sentence(command, site, tmp_path):
     report, done = doctor(site, tmp_path, "--", *command)
@@ -463,7 +518,10 @@ def test_what_it_fails_on_and_what_github_shows(site, tmp_path):
     assert report["exit_status"] == 1
     assert "::error file=program.py,line=5,title=tls-doctor keep-one::" in done.stderr
     done = here.run(sys.executable, places.DOCTOR, "--fail-on", "weather", "--", "program.py")
-    assert (done.returncode, done.stdout) == (2, "") and "blocked, loads" in done.stderr
+    assert (done.returncode, done.stdout) == (
+        2,
+        "",
+    ) and "blocked, contexts, handshakes, loads" in done.stderr
 
 
 def test_the_address_in_it_is_the_books():
@@ -558,6 +616,38 @@ def test_a_job_and_its_twin_come_out_as_they_are_measured():
     assert working.accuracy(told, told).drop(columns="question").iloc[0].to_dict() == {
         "programs": 2, "right": 0, "miss": 1, "false alarm": 0, "cannot tell": 1,
     }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_fourth_cases_illnesses_are_named_and_not_in_their_twins():
+    """On counts alone: loads on the loop, handshakes under way at once, contexts alive at once."""
+    names = [job.name for job in working.JOBS if job.question != working.LOADS]
+    jobs = working.table(names).set_index("job")
+    assert len(jobs) == len(names) == 6
+    assert set(jobs["wrong"]) == {""} and "cannot tell" not in set(jobs["doctor"])
+    ill = [working.VERDICTS[each][0] for each in jobs["question"]]
+    assert list(jobs["doctor"] == ill) == [True, False] * 3
+    assert list(jobs["exit_status"]) == [1, 0] * 3
+
+
+def test_handshakes_that_wait_for_each_other_are_told_by_their_times():
+    def verdict(*spans, pid=1):
+        events = []
+        for thread, (since, begin, end) in enumerate(spans):
+            who = {"client": None, "through": None, "at": None}
+            begun = dict(h=thread, c=1, who=who, loop=False, since=since, t=begin)
+            events.append((begin, {"is": "begin", "thread": thread, "by": "x"} | begun))
+            events.append((end, {"is": "end", "h": thread, "ok": True, "t": end}))
+        events = [each | {"pid": pid, "cpu": 0} for _, each in sorted(events, key=lambda it: it[0])]
+        return doctor_file.verdict_on_handshakes(doctor_file.counted(events))
+
+    assert verdict((0, 0, 1), (0, 1, 2), (0, 2, 3)) == "one at a time"
+    assert verdict((0, 0, 1), (0, 0.1, 1), (0, 0.2, 1)) == "at once"
+    # One after the other, because nobody wanted more; and too short to matter.
+    assert verdict((0, 0, 1), (1, 1, 2), (2, 2, 3)) == "does not apply"
+    assert verdict((0, 0, 0.01), (0, 0.01, 0.02), (0, 0.02, 0.03)) == "does not apply"
+    # A lock that is held while certificates are loaded, and not through the handshake.
+    assert verdict((0, 1, 1.1), (0, 2, 2.1), (0, 3, 3.1)) == "does not apply"
 
 
 @pytest.mark.nightly

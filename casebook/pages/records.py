@@ -8,7 +8,7 @@ from typing import Any
 from casebook.errors import BookFailed
 from casebook.findings import media
 from casebook.laboratory import machines
-from casebook.pages import ledger, upstream
+from casebook.pages import ledger, program, upstream
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
 from casebook.words import LIVE
@@ -47,6 +47,7 @@ def collect(
         "published.md": ledger.published_page(book.published(), found.comparisons),
         "machines.md": ledger.machines_page(_machines(found.claims, machine)),
         "upstream.md": upstream.page(upstream.kept(book.root), "../notebooks/"),
+        "program.md": program.page(book.root),
     }
     files |= {f"{figure['name']}.html": figure["html"] for figure in found.figures}
     shutil.rmtree(book.included, ignore_errors=True)

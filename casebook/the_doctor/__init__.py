@@ -33,6 +33,7 @@ exit status:
   0  nothing found (there may be advice)
   1  a blocked event loop, or certificates loaded again and again
   2  it could not tell, and says why: nothing was seen that it knows, or the program crashed
+  130 (Ctrl-C), 143 or 129: a run was ended by this signal; what was counted so far is told
 
 a report, without its first lines:
 

@@ -142,7 +142,8 @@ def main(arguments):
     except (Trouble, KeyboardInterrupt) as trouble:
         text = trouble.args[0] if trouble.args else "interrupted; nothing is left running"
         text += "" if spec else ". --help says more"
-        spec, report = spec or defaults(), {"trouble": text, "exit_status": 2}
+        status = trouble.args[1] if len(trouble.args) > 1 else 2
+        spec, report = spec or defaults(), {"trouble": text, "exit_status": status}
     if spec["github"]:
         for line in annotations(report):
             say(line, sys.stderr if spec["json"] else sys.stdout)

@@ -59,6 +59,8 @@ def judge(found, spec):
     if counts and found["ended"]["raised"]:
         told.append(2)
     status = 1 if 1 in told else max(told)
+    if counts and found["ended"]["signal"]:
+        status = 128 + found["ended"]["signal"]
     return dict(
         found, verdicts=verdicts, advice=advice + advice_on_http(found),
         share_stated=spec["share"], exit_status=status,

@@ -5,12 +5,12 @@ JSON to a file, which is still there when the program is killed. Nothing is impo
 module is probed when the program has imported it. What the program gets, and what it raises, is as
 without.
 
-Events, by "is": context (c), load (c, ms, kib, alive, loop, waiting, trust, who), begin and end of
-a handshake (h, c, ok, loop, t, since, thread, by), request (c, where http.client tells), session
-(of requests), block (s, waiting, who), injection (where), loop (name). c and h are numbers of
-contexts and connections; who is what `callers` tells; t and since, from when it was
-wanted, are seconds; by is the module of its class. Each has the "pid" of its process, and "cpu",
-the milliseconds that this has used.
+Events, by "is": process (it begins), context (c), load (c, ms, kib, alive, loop, waiting, trust,
+who), begin and end of a handshake (h, c, ok, loop, t, since, thread, by), request (c, where
+http.client tells), session (of requests), block (s, waiting, who), injection (where), loop (name).
+c and h are numbers of contexts and connections; who is what `callers` tells; t, and since, from
+when it was wanted, are seconds; by is the module of its class. Each has the "pid" of its process,
+and "cpu", the milliseconds that this has used.
 """
 
 from __future__ import division, print_function

@@ -21,8 +21,9 @@ from .words import readable, short, told
 
 #: After so many events of one process nothing more is written.
 MOST_EVENTS = 400000
-#: What a program that is asked to end is given for it.
-ENDS_WITHIN_S = 5
+#: What a program that is asked to end is given for it; by Ctrl-C, which a server takes as a request
+#: to finish what it does, it is given longer.
+ENDS_WITHIN_S, ENDS_AFTER_INT_WITHIN_S = 5, 30
 #: The modules that the doctor has imported before the program: one of that name beside the program
 #: is meant by its imports, as it would be without the doctor.
 OWN_IMPORTS = "atexit gc getopt json linecache re resource signal textwrap warnings weakref".split()
@@ -64,9 +65,14 @@ def run_apart(spec):
         program = begin("--run", path, environ=environ, stdout=2)
         server.stdin.write(("-%d\n" % program.pid).encode())  # should this process be killed
         server.stdin.flush()
-        ended = wait_for(program, spec["patience"])
+        ended, number = wait_for(program, spec["patience"])
         last = read_events(events)
+        if ended:
+            end_those(set(event["pid"] for event in last) - set([program.pid]))
+        if number and not any(event["is"] == "begin" for event in last):
+            raise Trouble(INTERRUPTED, 128 + number)
         found = found_in(last, spec, program.returncode, ended)
+        found["ended"]["signal"] = number
         if address["https"] and verdict_on(found["counts"], spec["share"]) == REPEATED:
             found["tried"] = try_changes(found["counts"], address)
         return found
@@ -92,9 +98,22 @@ def in_children(folder, events):
     return os.pathsep.join([place] + [each for each in [os.environ.get("PYTHONPATH")] if each])
 
 
+INTERRUPTED = "interrupted before a TLS connection was made; nothing is left running"
+
+
+def end_those(pids):
+    """End the processes that a program has left, which was not let come to its end."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except OSError:
+            pass
+
+
 def wait_for(program, patience):
-    """Wait until the program has ended; whoever ends the doctor, ends it. Returns why it ended
-    before its time, or None."""
+    """Wait until the program has ended; whoever ends the doctor, ends it, and whoever asks twice,
+    at once. Returns why it ended before its time, or None, and the number of the signal, or None.
+    """
     asked, limit = [], clock() + patience if patience else None
 
     def forward(number, _):
@@ -109,9 +128,12 @@ def wait_for(program, patience):
     try:
         while program.poll() is None:
             if asked:
-                why = "interrupted"
-                if kill_at is None and asked[-1] != signal.SIGINT:
-                    kill_at = clock() + ENDS_WITHIN_S
+                by_key = asked[0] == signal.SIGINT
+                kill_at = kill_at or clock() + (
+                    ENDS_AFTER_INT_WITHIN_S if by_key else ENDS_WITHIN_S
+                )
+                if len(asked) > 1:
+                    program.kill()
             if limit and clock() > limit and kill_at is None:
                 why, kill_at = "ended after %d s, as --patience says" % patience, limit + 2
                 program.terminate()
@@ -121,7 +143,7 @@ def wait_for(program, patience):
     finally:
         for number, handler in before:
             signal.signal(number, handler)
-    return why
+    return "interrupted" if asked else why, int(asked[0]) if asked else None
 
 
 def read_events(path):
@@ -207,6 +229,7 @@ def count_here(path):
     """Count in this process from now on: its probes."""
     probes = Probes(writer(path))
     atexit.register(probes.note, "exit")
+    probes.note("process")
     leave = os._exit
 
     def _exit(status):

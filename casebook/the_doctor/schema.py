@@ -58,7 +58,7 @@ def schema():
         **dict.fromkeys(names, number)
     )  # fmt: skip
     counts = dict(dict.fromkeys(COUNTS, number), blocked=blocked, clients=rows(client))
-    ended = thing(["status", "why", "raised"], why=either, raised=either)
+    ended = thing(["status", "why", "raised", "signal"], why=either, raised=either)
     trouble = thing(["trouble", "exit_status", "version"], trouble=text, version=text)
     looked = thing(["pid", "looks", "seen", "exit_status"], pid=number, looks=number)
     report = thing(
@@ -69,7 +69,7 @@ def schema():
         ),
         advice=rows(advice), program=either, python=text, version=text, ended=ended,
         counts=thing(COUNTS + ["blocked", "clients"], **counts),
-        exit_status={"enum": [0, 1, 2]},
+        exit_status={"enum": [0, 1, 2, 129, 130, 143]},
     )  # fmt: skip
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

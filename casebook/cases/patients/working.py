@@ -5,7 +5,7 @@ truth.
     working.table(["requests, each"])
 
 The doctor runs the job. Then it runs once more without the doctor, with the book's own counter of
-loads, against a server that counts connections and how many handshakes it has in hand at once.
+loads and of handshakes under way at once, against a server that counts connections.
 """
 
 import json
@@ -18,7 +18,7 @@ import pandas as pd
 
 from casebook import places, stacks, words
 from casebook.cases.fetching import measure, server
-from casebook.cases.handshakes.server import SlowToShakeHands
+from casebook.cases.fetching.server import relay
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements
 from casebook.stacks import commands, environments
@@ -39,13 +39,13 @@ VERDICTS = {
 #: A job fetches six pages or more. What it loads more often than this it loads again and again:
 #: imports may load once or twice for themselves, and two threads have two connections.
 LOADED_ONCE_TO = 3
-#: The server's part of a handshake, where that is the question.
-HANDSHAKE_S = 0.2
+#: How far away the server is where handshakes are the question: each way, in seconds.
+LATENCY_S = 0.05
 COLUMNS = [
     *("job", "question", "stack", "doctor", "measured", "wrong", "loads_doctor", "loads_measured"),
-    *("connections_doctor", "connections_measured", "exit_status", "source", "measured_at", "key"),
+    *("connections_doctor", "connections_measured", "share_doctor", "exit_status"),
+    *("source", "measured_at", "key"),
 ]
-_SLOW = HERE.parent / "handshakes" / "server.py"
 _WITHIN_S = 120.0
 
 
@@ -103,7 +103,8 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
     names: of JOBS; None: all that this machine can run. Columns: job, question, stack, doctor and
     measured (of the question's VERDICTS; the doctor's may be "cannot tell"), wrong ("miss", "false
     alarm" or ""), loads_doctor and loads_measured, connections_doctor and
-    connections_measured (those of another run each), exit_status. Raises UsageError for a name that
+    connections_measured (those of another run each), share_doctor (of the CPU, in percent, that
+    loads took which were not needed), exit_status. Raises UsageError for a name that
     is none.
     """
     known = {job.name: job for job in JOBS}
@@ -113,6 +114,12 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
     chosen = [known[name] for name in names or known]
     rows = [_row(job) for job in chosen if measure.can_run(stacks.get(job.stack))]
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def measured() -> pd.DataFrame:
+    """The rows of `table` that are stored; nothing is measured for it."""
+    found = [measurements.load(_key_of(job)) for job in JOBS]
+    return pd.DataFrame([row for row in found if row], columns=COLUMNS)
 
 
 def accuracy(loops: pd.DataFrame, loads: pd.DataFrame) -> pd.DataFrame:
@@ -136,20 +143,23 @@ def accuracy(loops: pd.DataFrame, loads: pd.DataFrame) -> pd.DataFrame:
 
 def _row(job: Job) -> dict:
     """One row of `table`, stored or new."""
-    code = [places.DOCTOR, HERE / "jobs" / job.file, COUNTER, *server.MADE_OF, _SLOW]
-    key = measurements.key_of(code, stacks.get(job.stack), list(astuple(job)))
-    return measurements.stored_or_new(key, lambda: _measured_row(job))
+    return measurements.stored_or_new(_key_of(job), lambda: _measured_row(job))
+
+
+def _key_of(job: Job) -> str:
+    code = [places.DOCTOR, HERE / "jobs" / job.file, COUNTER, *server.MADE_OF]
+    return measurements.key_of(code, stacks.get(job.stack), list(astuple(job)))
 
 
 def _measured_row(job: Job) -> dict:
     report, _ = _run(job, True)
-    found, truth = _run(job, False)
+    found, connections = _run(job, False)
     ill, well = VERDICTS[job.question]
     said = report["verdicts"][job.question]
     said = said if said in (ill, well) else CANNOT_TELL
     is_ill = found["loads"] > LOADED_ONCE_TO
     if job.question == HANDSHAKES:
-        is_ill = truth["peak"] == 1
+        is_ill = found["peak"] == 1
     elif job.question == CONTEXTS:
         is_ill = found["alive"] > LOADED_ONCE_TO
     measured = ill if is_ill else well
@@ -160,36 +170,38 @@ def _measured_row(job: Job) -> dict:
         "wrong": "" if said in (measured, CANNOT_TELL) else wrong,
         "loads_doctor": report["counts"]["loads"], "loads_measured": found["loads"],
         "connections_doctor": report["counts"]["handshakes"],
-        "connections_measured": truth["handshakes"],
+        "connections_measured": connections,
+        "share_doctor": report["counts"]["share"],
         "exit_status": report["exit_status"], "source": words.LIVE,
     }  # fmt: skip
 
 
-def _run(job: Job, examined: bool) -> tuple[dict, dict]:
-    """The doctor's report, or {"loads": N} and what else the job tells; and what the server saw:
-    handshakes, and peak, of those that are answered with a delay."""
+def _run(job: Job, examined: bool) -> tuple[dict, int]:
+    """The doctor's report, or {"loads": N, "peak": N} and what else the job tells; and how many
+    connections the server saw."""
     environment = environments.ensure(stacks.get(job.stack))
     path = HERE / "jobs" / job.file
     command = [environment.python, COUNTER, path]
     if examined:
         command = [environment.python, places.DOCTOR, "run", "--json", "--", path]
-    slow = job.question == HANDSHAKES
+    latency_s = LATENCY_S if job.question == HANDSHAKES else 0
     with (
-        SlowToShakeHands(HANDSHAKE_S) if slow else server.start() as lab,
+        server.start() as lab,
+        relay.relay(lab.url, latency_s) as url,
         tempfile.TemporaryDirectory() as folder,
     ):
         bundle = Path(folder) / "bundle.pem"
         bundle.write_text(Path(certifi.where()).read_text() + "\n" + Path(lab.ca_file).read_text())
         names = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE")
         environ = environments.clean_environ(environment) | dict.fromkeys(names, str(bundle))
-        environ |= {"SITE": f"{lab.url}/get", "JOB": job.function, "PYTHONDONTWRITEBYTECODE": "1"}
+        environ |= {"SITE": f"{url}/get", "JOB": job.function, "PYTHONDONTWRITEBYTECODE": "1"}
         done = commands.run(command, job.name, _WITHIN_S, environ, folder=Path(folder))
-        seen = lab.counters() or {}
+        connections = (lab.counters() or {})["handshakes"]
     try:
         told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         found = {name: value for each in told for name, value in each.items()}
         if examined:
             found["verdicts"]
-        return found, {"handshakes": seen["handshakes"], "peak": seen.get("peak_handshakes")}
+        return found, connections
     except (ValueError, KeyError):
         raise RunFailed(f"{job.name} came to nothing: {commands.last_line(done)}") from None

@@ -1,0 +1,179 @@
+"""The page *Your program*: a report of the doctor, drawn beside programs that the book measured.
+
+A report is a stranger's text. What is taken out of it is numbers within bounds and short texts,
+which stand on the page as text.
+"""
+
+import html
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from casebook import charts, doctor, places
+from casebook.cases.patients import working
+from casebook.errors import UsageError
+
+#: Reports are some kilobytes. Numbers and texts of a report are cut at these.
+MOST_BYTES, MOST, LONGEST, MOST_ROWS = 2_000_000, 10**9, 160, 12
+NONE_GIVEN = """\
+This copy of the book has none yet. Run the doctor on your program, and build the book with what it
+found:
+
+```
+python casebook/doctor.py run --json -- your_program.py > report.json
+make book PROGRAM=report.json
+```
+"""
+#: What the doctor found ill: (question, its verdict, chapters as `doctor.CHAPTERS` numbers them,
+#: why they matter). The first three that apply are told.
+MATTERS = (
+    ("event loop", "blocked", 2, "while one request waits, all others of your program do"),
+    ("handshakes", "one at a time", 20, "its handshakes waited for each other, behind a lock"),
+    ("loads on the loop", "held up", 21, "certificates were loaded while its event loop waited"),
+    ("certificate loads", "repeated", 10, "it loaded the same certificates again and again"),
+    ("contexts", "one for each client", 22, "it kept many contexts with the same certificates"),
+    ("certificate loads", "repeated", 12, "one context for all connections ends that"),
+    ("event loop", "blocked", 7, "these changes let the loop run on"),
+)
+COUNTED = {
+    "connections": "TLS connections", "handshakes": "handshakes", "peak": "handshakes at once",
+    "contexts": "contexts made", "loads": "certificate loads", "needed": "loads needed",
+    "share": "share of the CPU that the other loads took, %", "alive": "contexts alive at once",
+}  # fmt: skip
+
+
+def keep(root: Path, report: Path | None) -> None:
+    """Keep a report of `doctor.py run --json` for this build; of none, forget the last one.
+
+    Raises UsageError for what is no such report.
+    """
+    kept = _kept(root)
+    kept.unlink(missing_ok=True)
+    if report is not None:
+        taken = _read(report)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(taken), encoding="utf-8")
+
+
+def page(root: Path) -> str:
+    """The Markdown of the page below its first paragraph."""
+    kept = _kept(root)
+    if not kept.exists():
+        return NONE_GIVEN
+    found = json.loads(kept.read_text(encoding="utf-8"))
+    parts = [_raw(_counts(found)), "## What matters to you\n", _chapters(found["verdicts"])]
+    parts += [_raw(each) for each in _drawn(found["counts"])]
+    if found["advice"]:
+        parts += ["## What the doctor would change\n", _raw(_advice(found["advice"]))]
+    return "\n".join(parts)
+
+
+def _kept(root: Path) -> Path:
+    return root / places.LOCAL_NAME / "program.json"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What the page takes out of a report. Raises UsageError."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
+        report = json.loads(text)
+        counts, verdicts = report["counts"], report["verdicts"]
+        advice = [each["what"] for each in report["advice"]][:MOST_ROWS]
+        return {
+            "program": _text(report["program"]), "python": _text(report["python"]),
+            "counts": {name: _number(counts[name]) for name in COUNTED},
+            "verdicts": {each[0]: _text(verdicts.get(each[0], "")) for each in MATTERS},
+            "advice": [_text(each, 3 * LONGEST) for each in advice],
+        }  # fmt: skip
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        why = f"it has no {error}" if isinstance(error, KeyError) else str(error)[:LONGEST]
+        raise UsageError(
+            f"{path} is no report of a run ({why}): write one with "
+            "`python casebook/doctor.py run --json -- your_program.py > report.json`"
+        ) from None
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("a count is no number")
+    if not 0 <= value <= MOST or not math.isfinite(value):
+        raise ValueError(f"a count is not between 0 and {MOST:,}")
+    return value
+
+
+def _text(value: Any, longest: int = LONGEST) -> str:
+    """A text on one line, without what cannot be seen, and not too long."""
+    text = "".join(letter if letter.isprintable() else " " for letter in str(value)[: 4 * longest])
+    text = " ".join(text.split())
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _raw(text: str) -> str:
+    return f"```{{raw}} html\n{text}\n```\n"
+
+
+def _counts(found: dict[str, Any]) -> str:
+    rows = "".join(
+        f"<tr><th scope='row'>{said}</th><td>{found['counts'][name]:g}</td></tr>"
+        for name, said in COUNTED.items()
+    )
+    program, python = html.escape(found["program"]), html.escape(found["python"])
+    return (
+        f"<p><code>{program}</code>, run with Python {python}. The doctor counted this in your "
+        f"run; it was not measured when this page was made.</p><table class='table'>"
+        f"<caption>What your program did</caption><tbody>{rows}</tbody></table>"
+    )
+
+
+def _chapters(verdicts: dict[str, str]) -> str:
+    told = [each for each in MATTERS if verdicts[each[0]] == each[1]][:3]
+    if not told:
+        return (
+            "The doctor found nothing ill that it looks for. "
+            "[What to take with you](../notebooks/19_what_to_take.ipynb) is the chapter to read.\n"
+        )
+    lines = []
+    for place, (_, _, number, why) in enumerate(told, 1):
+        file, title = doctor.CHAPTERS[number]
+        lines.append(f"{place}. [{title}](../notebooks/{file}.ipynb): {why}.")
+    return "\n".join(lines) + "\n"
+
+
+def _drawn(counts: dict[str, float]) -> list[str]:
+    """The program's counts in the book's charts, beside the jobs that the doctor was tried on."""
+    if not counts["connections"]:
+        return []
+    jobs = working.measured()
+    jobs = jobs[jobs["question"] == working.LOADS] if len(jobs) else jobs
+    rows = [
+        {"program": job["job"], "loads": 10 * job["loads_doctor"] / job["connections_doctor"],
+         "share": job["share_doctor"]}
+        for _, job in jobs.iterrows()
+    ]  # fmt: skip
+    own = "your program (from its report)"
+    ours = 10 * counts["loads"] / counts["connections"]
+    rows.append({"program": own, "loads": min(ours, MOST), "share": counts["share"]})
+    frame = pd.DataFrame(rows)
+    drawn = []
+    for column, what, title in (
+        ("loads", "loads for ten connections", "Certificate loads"),
+        ("share", "share of the CPU, %", "What repeated loads cost"),
+    ):
+        drawn.append(
+            charts.dots(
+                frame, {column: what}, "program", title=title, name=f"your-program-{column}"
+            ).html
+        )
+    return drawn
+
+
+def _advice(advice: list[str]) -> str:
+    return "<ol>" + "".join(f"<li>{html.escape(each)}</li>" for each in advice) + "</ol>"

@@ -1,0 +1,88 @@
+"""The page about a reader's own program, from a report of the doctor."""
+
+import json
+
+import pytest
+
+from casebook import cli
+from casebook.cases.patients import working
+from casebook.errors import UsageError
+from casebook.pages import program
+
+COUNTS = {name: 8 for name in program.COUNTED} | {"needed": 1, "share": 41.5}
+REPORT = {
+    "program": "report.py", "python": "3.11.7", "counts": COUNTS, "exit_status": 1,
+    "verdicts": {"event loop": "does not apply", "certificate loads": "repeated"},
+    "advice": [{"what": "requests loaded 8 times"}],
+}  # fmt: skip
+
+
+def page_of(tmp_path, **changed) -> str:
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps(REPORT | changed))
+    program.keep(tmp_path, file)
+    return program.page(tmp_path)
+
+
+def test_it_has_the_counts_the_charts_and_the_chapters_in_order(tmp_path):
+    page = page_of(tmp_path)
+    assert "<td>41.5</td>" in page and page.count("<figure") == 2
+    assert page.index("10_what_one_load_costs") < page.index("12_the_cure")
+    assert "requests loaded 8 times" in page and "20_the_lock" not in page
+    verdicts = {each[0]: each[1] for each in program.MATTERS}
+    first = [line for line in page_of(tmp_path, verdicts=verdicts).splitlines() if ". [" in line]
+    numbers = ("02_", "20_", "21_")
+    assert [line.partition("notebooks/")[2][:3] for line in first] == list(numbers)
+
+
+def test_a_healthy_program_is_told_so(tmp_path):
+    assert "found nothing ill" in page_of(tmp_path, verdicts={}, advice=[])
+
+
+def test_the_next_build_without_a_report_shows_none(tmp_path):
+    page_of(tmp_path)
+    program.keep(tmp_path, None)
+    assert program.page(tmp_path) == program.NONE_GIVEN
+
+
+def test_what_a_strangers_report_says_stands_there_as_text(tmp_path):
+    evil = (
+        "<script>alert(1)</script>\n```\n# mine\n```{include} /etc/passwd\n```\u202e" + "x" * 10**5
+    )
+    page = page_of(
+        tmp_path, program=evil, python=evil, verdicts={"event loop": evil}, advice=[{"what": evil}]
+    )
+    assert "<script" not in page and "\u202e" not in page
+    assert "\n# mine" not in page and "\n```{include}" not in page
+    assert len(page) < 200_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "null", "{}", "[" * 10**5, "\xff", json.dumps(REPORT | {"counts": None}),
+        json.dumps(REPORT | {"counts": COUNTS | {"loads": "8"}}),
+        json.dumps(REPORT | {"counts": COUNTS | {"loads": float("inf")}}),
+        json.dumps(REPORT | {"counts": COUNTS | {"loads": -1}}),
+        json.dumps(REPORT | {"advice": 3}), json.dumps(REPORT) + " " * program.MOST_BYTES,
+        json.dumps({"trouble": "there is no program", "exit_status": 2}),
+    ],
+)  # fmt: skip
+def test_what_is_no_report_is_told_in_a_sentence(text, tmp_path):
+    page_of(tmp_path)
+    file = tmp_path / "other.json"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(UsageError, match="is no report of a run"):
+        program.keep(tmp_path, file)
+    assert program.page(tmp_path) == program.NONE_GIVEN  # and not the last one's
+
+
+def test_the_command_line_says_so_before_anything_is_built(tmp_path, capsys):
+    assert cli.main(["book", "--program", str(tmp_path / "none.json")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_what_the_book_has_measured_stands_beside_it(tmp_path, monkeypatch):
+    row = dict.fromkeys(working.COLUMNS, 6) | {"job": "requests, each", "question": working.LOADS}
+    monkeypatch.setattr(working.measurements, "load", lambda key: row)
+    assert "requests, each" in page_of(tmp_path)
