@@ -93,7 +93,8 @@ def _load_once(stack: str) -> Found:
 
 def _of_connections(its: pd.Series) -> str:
     loads = int(its["counters_load_verify_locations"])
-    return f"certificates loaded {loads} times for {its['counters_handshakes']} connections"
+    said = f"{loads} load{'' if loads == 1 else 's'} of certificates"
+    return f"{said} for {its['counters_handshakes']} connections"
 
 
 def _twelve(stack: str, **client: str) -> pd.Series:
