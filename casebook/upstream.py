@@ -124,7 +124,7 @@ VERDICTS = [
     Verdict(
         "gevent", "lock-gevent", _LOCK,
         "where `patch_all()` comes first, truststore 0.10.5 fetches no page",
-        "23.9.1", "26.9.0", "truststore-in-clients-today", _patched_first,
+        "24.11.1", "26.9.0", "truststore-in-clients-today", _patched_first,
     ),
     Verdict(
         "httpx2", "lock-who-not", _LOCK,
@@ -149,7 +149,7 @@ VERDICTS = [
     Verdict(
         "httpx", "loop-loads-on-it", _LOOP,
         "each client that is made on an event loop loads the certificates there",
-        "0.20.0", "0.28.1", "on-the-loop-today", _clients_on_a_loop,
+        "0.27.2", "0.28.1", "on-the-loop-today", _clients_on_a_loop,
     ),
     Verdict(
         "aiohttp", "loop-aiohttp-import", _LOOP,
