@@ -83,14 +83,18 @@ def _in_flight(stack: str) -> Found:
 
 def _load_each(stack: str) -> Found:
     its = _twelve(stack, client="threads")
-    made = int(its["counters_load_verify_locations"])
-    return made == 12, f"{made} loads for {its['counters_handshakes']} connections"
+    return its["counters_load_verify_locations"] == 12, _of_connections(its)
 
 
 def _load_once(stack: str) -> Found:
     its = _twelve(stack)
-    made = int(its.filter(like="_load").sum())
-    return 0 < made < 3, f"{made} loads for {its['counters_handshakes']} connections"
+    return 0 < its.filter(like="_load").sum() < 3, _of_connections(its)
+
+
+def _of_connections(its: pd.Series) -> str:
+    loads = int(its["counters_load_verify_locations"])
+    said = f"{loads} load{'' if loads == 1 else 's'} of certificates"
+    return f"{said} for {its['counters_handshakes']} connections"
 
 
 def _twelve(stack: str, **client: str) -> pd.Series:
@@ -120,11 +124,11 @@ VERDICTS = [
     Verdict(
         "gevent", "lock-gevent", _LOCK,
         "where `patch_all()` comes first, truststore 0.10.5 fetches no page",
-        "23.9.1", "26.9.0", "truststore-in-clients-today", _patched_first,
+        "24.11.1", "26.9.0", "truststore-in-clients-today", _patched_first,
     ),
     Verdict(
         "httpx2", "lock-who-not", _LOCK,
-        "on Linux a client takes the standard library's context, and shares it side by side",
+        "on Linux a client shares the standard library's context, and handshakes overlap",
         "2.16.2", "2.16.2", "truststore-in-clients-today", _shared_by_httpx2,
     ),
     Verdict(
@@ -139,17 +143,17 @@ VERDICTS = [
     ),
     Verdict(
         "pyopenssl", "today-injected-is-serial", _OUT_THERE,
-        "injected into urllib3, it makes gevent serial",
+        "pyOpenSSL makes gevent serial once it is injected into urllib3",
         "24.2.1", "26.4.0", _INJECTED, _in_flight,
     ),
     Verdict(
         "httpx", "loop-loads-on-it", _LOOP,
         "each client that is made on an event loop loads the certificates there",
-        "0.20.0", "0.28.1", "on-the-loop-today", _clients_on_a_loop,
+        "0.27.2", "0.28.1", "on-the-loop-today", _clients_on_a_loop,
     ),
     Verdict(
         "aiohttp", "loop-aiohttp-import", _LOOP,
-        "certificates are loaded when it is imported, and never by a session",
+        "certificates are loaded when aiohttp is imported, and never by a session",
         "3.10.6", "3.14.5", "on-the-loop-today", _at_import, before="3.10.5",
     ),
     Verdict(
@@ -233,7 +237,7 @@ def main(arguments: list[str]) -> int:
     for verdict in VERDICTS:
         found = answers(verdict)
         as_expected &= all(each["still"] is not bool(verdict.turned) for each in found)
-        as_expected &= all(each["still"] is not None for each in found)
+        as_expected &= found[0]["still"] is not None  # a pre-release may be of another shape
         rows.append({name: getattr(verdict, name) for name in told} | {"answers": found})
         for each in found:
             print(f"{verdict.package} {each['version']}: {each['counts']}", file=sys.stderr)

@@ -40,10 +40,26 @@ UNVERIFIED = """\
     asking = requests.Session.request
     requests.Session.request = lambda *a, **k: asking(*a, **dict(k, verify=False))
 """
+THREADS = """\
+    import grequests_map
+    import requests
+    from concurrent.futures import ThreadPoolExecutor
+
+    def fetch(urls, verify):
+        with ThreadPoolExecutor(len(urls)) as pool:
+            return list(pool.map(lambda url: requests.get(url, verify=verify), urls))
+
+    grequests_map.fetch = fetch
+"""
 
 #: What is wrong: the changes that make it so, an item that has to go, and what it has to say.
 BY_THE_CLOCK = '["wall_s"] > run["n"] * run["delay_s"] * 0.7'
 WRONG = {
+    "another client in the place of the program's": (
+        [(MEND, THREADS)],
+        "mended: 10 pages",
+        "serial",
+    ),
     "a hard-coded verdict": ([(SERIAL, 'return "serial"')], "verdicts", "you say 'serial'"),
     "a clock in the place of a count": (
         [(SERIAL, 'return "serial" if run["wall_s"] > 0.5 else "concurrent"')],

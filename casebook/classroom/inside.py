@@ -252,11 +252,11 @@ STOCK = {
 }
 
 
-def do(job, names, path, tell):
+def do(job, stock, names, path, tell):
     """One job: {"answers": [...]} of requests, {"value": ...} of a call, or {"error": words}."""
     try:
-        if job["function"] in STOCK:
-            function = STOCK[job["function"]]()
+        if job["function"] in stock:
+            function = stock[job["function"]]
         elif callable(names.get(job["function"])):
             function = names[job["function"]]
         else:
@@ -330,13 +330,16 @@ def main():
         if spec["program"]:
             sys.path.insert(0, os.path.dirname(spec["program"]))
             program = load(spec["program"])
+        asked = {job["function"] for job in spec["do"]}
+        # Before the submission, which could put functions of its own in their place.
+        stock = {name: STOCK[name]() for name in asked & STOCK.keys()}
         names = program | (load(path) if path else {})
     except BaseException as error:
         tell(names={}, error=said(error, path or spec["program"]))
         os._exit(0)
     tell(names={name: names.get(name) for name in spec["names"]})
     for job in spec["do"]:
-        tell(answer=do(job, names, path, tell))
+        tell(answer=do(job, stock, names, path, tell))
     sys.stdout.flush()
     os._exit(0)  # threads and greenlets that are left belong to nobody
 
