@@ -230,12 +230,15 @@ def test_each_machine_of_the_book_is_whole_and_anonymous(path):
     assert path.stat().st_size < machines.MOST_PACKED and machine.label != machine.name
     known = {"processor", "architecture", "cores", "python", "openssl", "commit", "unit_ms"}
     assert known <= set(machine.about)
+    for line in lzma.decompress(path.read_bytes()).decode().splitlines():
+        assert not machines._names_a_place(line)
+    if machine.about.get("note", "").startswith("Only "):  # stands in for one kind of answer
+        assert {answer["asked"][1] for answer in machine.answers} == {"line"}
+        return
     assert len(machine.answers) > 100 and len(machine.findings) > 100
     for kind in (RUNS, VISITS, LOADS):
         frame = elsewhere.of_machine(machine, kind)
         assert len(frame) > 100 and set(frame["source"]) == {"reference"}, kind.name
-    for line in lzma.decompress(path.read_bytes()).decode().splitlines():
-        assert not machines._names_a_place(line)
     published = {"stage-2-py27": "serial", "stage-3-py27": "concurrent", "stage-3-py37": "serial"}
     found = side_by_side.verdicts([machine])[machine.name]
     assert {name: found[name, "grequests", "https"] for name in published} == published

@@ -98,7 +98,7 @@ def visit(
     time) are of what the server sent. repair_ms: of the first packet that was lost, from when it
     left the server to when it left once more; behind: how many packets with new data the server
     sent on that connection meanwhile, none of which the client may read before. Both are missing
-    where nothing was lost. Raises UsageError, MissingInterpreter and RunFailed.
+    where nothing was lost, or nobody missed it. Raises UsageError, MissingInterpreter, RunFailed.
     """
     rows = []
     for repeat in rounds.numbers(1 if repeats is None else repeats):
@@ -147,11 +147,14 @@ def _repair(packets: list[dict[str, Any]]) -> dict[str, float]:
     later = [
         each for each in sent[sent.index(lost) + 1 :] if each["connection"] == lost["connection"]
     ]
-    again = next(
+    covers = (
         i
         for i, each in enumerate(later)
         if each["seq"] <= lost["seq"] < each["seq"] + each["bytes"] and not each["dropped"]
     )
+    again = next(covers, None)
+    if again is None:
+        return {}
     return {
         "repair_ms": 1000 * (later[again]["t_s"] - lost["t_s"]),
         "behind": sum(not each["is_again"] for each in later[:again]),

@@ -28,8 +28,8 @@ import time
 
 THERE, BACK = "there", "back"
 
-#: Bandwidths that can be asked for, in Mbit/s: what a bulk transfer reaches here without a limit is
-#: several times as much, also on a processor that has other work (tests/test_line.py).
+#: Bandwidths that can be asked for, in Mbit/s. Without a limit, five million bytes took 0.05 to
+#: 0.07 s on two cores with other work: some 500 Mbit/s, and 70,000 packets a second.
 MOST_MBIT = 100
 
 #: Seconds each way, at most.
