@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from casebook import places, stacks
+from casebook.cases.bookstore import line
 from casebook.errors import BookFailed, CasebookError, FindingsOtherwise
 from casebook.findings import published
 from casebook.laboratory import machines
@@ -131,10 +132,14 @@ def _otherwise(found: records.Records) -> list[str]:
 
 
 def _check_required() -> None:
-    """Raise BookFailed when something that CASEBOOK_REQUIRE names is not on this machine."""
+    """Raise BookFailed when something that CASEBOOK_REQUIRE names is not on this machine; for a
+    line, MissingInterpreter."""
+    required = environments.required()
+    if line.LINE in required:
+        line.not_here()
     missing = [
         name
-        for name in sorted(environments.required())
+        for name in sorted(required - {line.LINE})
         if not (environments.find_interpreter if name[0].isdigit() else shutil.which)(name)
     ]
     if missing:
