@@ -110,13 +110,11 @@ def test_in_every_cell(world, cure, of_requests, of_urllib3):
 def test_the_cells_see_the_leak_that_the_first_version_had(world, tmp_path):
     """Version 1 connected again inside connect(), without CONNECT. A cure that does so is found."""
     leaking = CURE.read_text()
-    right = (
-        "        self.ssl_context: Any = _Loan(self)\n        try:\n            super().connect()\n"
-    )
+    right = "        try:\n            super().connect()\n        finally:\n"
     wrong = (
-        "        self.ssl_context: Any = _Loan(self)\n        try:\n"
-        "            super().connect()\n            self.close()\n"
+        "        try:\n            super().connect()\n            self.close()\n"
         "            self._tunnel_host = None\n            _StockConnection.connect(self)\n"
+        "        finally:\n"
     )
     assert right in leaking
     (tmp_path / "shared_context.py").write_text(leaking.replace(right, wrong))
