@@ -1,4 +1,4 @@
-"""What `make lab` opens, in a real browser: a chapter as a reader expects it, what cells say."""
+"""What `make lab` opens, in a real browser: the page to start from, and a chapter."""
 
 import contextlib
 import os
@@ -10,34 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import nbformat
 import psutil
 import pytest
 from here import eventually, run
 from playwright.sync_api import Browser, Page, expect
 
 from casebook import places
-from casebook.laboratory import beside
-from casebook.pages.contents import read
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 #: Nothing here is about speed: a machine may be busy.
 WITHIN_MS = 240_000
-#: A notebook of the test's own, on a machine that has no Python 2.7 and measures elsewhere.
-CELLS = (
-    """from pathlib import Path
-from casebook import analysis, charts, measure, observe, places, tables
-from casebook.laboratory import measurements
-from casebook.stacks import interpreters
-found = interpreters.find
-interpreters.find = lambda version: None if version == "2.7" else found(version)
-tables.show(analysis.summary(measure("stage-1-py27", n=3, repeats=1)), "Three pages")""",
-    """charts.turns({"one": observe("stage-1-today", "turns", n=3, delay_s=0.1)}, name="whose")""",
-    """places.LOCAL = Path("elsewhere")
-done = measurements.new(lambda: {"it": "is measured"})
-print("it", done["it"])""",
-)
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +31,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(places.ROOT / name, folder / name)
     for name in ("start.ipynb", "jupyter_server_config.py"):
         shutil.copy(places.ROOT / name, folder)
-    own = read(folder / "start.ipynb")
-    own.cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
-    nbformat.write(own, folder / "own.ipynb")
     return folder
 
 
@@ -156,30 +136,3 @@ def test_a_chapter_opens_as_a_reader_expects(opened: str, tab: Page) -> None:
     # Nothing of the markup is left to be read.
     text = tab.locator(".jp-Notebook").inner_text()
     assert "```" not in text.partition("grequests alone")[0] and "{cite" not in text
-
-
-def test_cells_say_what_they_fall_back_to_and_wait_for(
-    opened: str, tab: Page, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(places, "LOCAL", folder / "elsewhere")
-    go(tab, opened, "own.ipynb")
-    cells = tab.locator(".jp-CodeCell")
-    with beside.nothing():
-        idle(tab)
-        tab.evaluate("() => { jupyterapp.commands.execute('runmenu:run-all'); }")  # not its end
-        # In one line, above what was recorded.
-        said = cells.nth(0).locator("[data-mime-type*=stderr]")
-        expect(said).to_contain_text("Recorded runs stand in")
-        assert len([line for line in said.inner_text().splitlines() if line.strip()]) == 1
-        expect(cells.nth(0).locator("figcaption")).to_contain_text("not measured now")
-        # The interactive picture does what its buttons say.
-        picture = cells.nth(1).locator("figure")
-        expect(picture).to_be_visible()
-        says = picture.locator(".tn-says")
-        before = says.inner_text()
-        picture.get_by_role("button", name="One turn on").click()
-        expect(says).not_to_have_text(before)
-        waits = cells.nth(2).locator(".jp-OutputArea")
-        expect(waits).to_contain_text("waiting: something else is being measured here")
-        assert "it is measured" not in waits.inner_text()
-    expect(cells.nth(2).locator(".jp-OutputArea")).to_contain_text("it is measured")
