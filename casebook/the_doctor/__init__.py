@@ -10,9 +10,10 @@ it does: report.py, -m package, a console script, an archive (.pyz), package.mod
     python doctor.py run -- report.py --month 3
     python doctor.py run -- -m myproject.jobs
 
-It looks for three illnesses: a TLS read that blocks the event loop (of gevent and eventlet, tried
+It looks for these illnesses: a TLS read that blocks the event loop (of gevent and eventlet, tried
 out when the program has ended; of asyncio, counted); certificates that are loaded again and again,
-where once is enough; and, with --url alone, HTTP/1.1 where HTTP/2 was meant.
+where once is enough, or while an asyncio loop waits; handshakes of threads that wait for each
+other; contexts that are kept by the dozen; and, with --url alone, HTTP/1.1 where HTTP/2 was meant.
 
 Without `run` the program is only imported: its `if __name__ == "__main__":` is not done. Then the
 event loop is tried out all the same, and of the loads there is advice and no verdict. In a worker
@@ -21,7 +22,8 @@ that patches when it starts (gunicorn), call `doctor.inside()` there.
 options:
   --json             one JSON object instead of the text, and nothing else on standard output
   --github           annotations for GitHub's pages, beside the text
-  --fail-on WHAT     what exits with 1: blocked, loads, or both with a comma (default: both)
+  --fail-on WHAT     what exits with 1: blocked, loads, loop-loads, handshakes, contexts, or several
+                     with a comma (default: all)
   --share PERCENT    repeated loads above this share of the CPU are an illness (default 5)
   --url URL          also ask this URL (HEAD, at most 20 requests, each announced): which HTTP?
   --patience N       end after so many seconds (default: 90; a run takes what it takes)
@@ -31,7 +33,7 @@ options:
 
 exit status:
   0  nothing found (there may be advice)
-  1  a blocked event loop, or certificates loaded again and again
+  1  one of the illnesses was found
   2  it could not tell, and says why: nothing was seen that it knows, or the program crashed
   130 (Ctrl-C), 143 or 129: a run was ended by this signal; what was counted so far is told
 
