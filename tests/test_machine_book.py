@@ -186,7 +186,7 @@ def project(tmp_path_factory) -> Path:
 
 
 def book(root: Path, *how: object) -> subprocess.CompletedProcess[str]:
-    done = run(sys.executable, "-m", "casebook", "book", *how, cwd=root, timeout=900)
+    done = run(sys.executable, "-m", "casebook", "book", *how, cwd=root, timeout=1500)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -197,6 +197,7 @@ def pages(root: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3000)  # five builds; a crowded machine took minutes for one
 def test_a_book_is_there_at_once_and_survives_an_interrupt(project):
     """Measured, saved; then in a fresh clone written from that file, interrupted, and measured."""
     book(project)
