@@ -137,7 +137,8 @@ def test_a_chapter_whose_verdict_has_turned_upstream_says_so_without_being_execu
     answer = {"version": "2.1", "still": False, "counts": "8 of 8", "turned": "2.0"}
     verdict = {"package": "sheep", "claim": "c", "chapter": "two", "says": "they are counted"}
     verdict |= {"before": "", "true_from": "1.0", "true_to": "1.9", "answers": [answer]}
-    (scratch.root / "book" / "upstream.md").write_text("---\norphan: true\n---\n# Upstream\n")
+    (scratch.root / "book" / "upstream.md").write_text("# Upstream\n")
+    (scratch.root / "_toc.yml").write_text(f"{TOC}- file: book/upstream\n")
     (scratch.root / upstream.KEPT).write_text(
         json.dumps({"asked": "2026-11-23", "verdicts": [verdict]})
     )
