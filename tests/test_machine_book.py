@@ -101,6 +101,8 @@ LOOKING = [
     "import socket; socket.create_connection(('127.0.0.1', 9))",
     "from casebook.laboratory import measurements; measurements.new(dict)",
     "from casebook.cases.fetching import server; server.start()",
+    "import time; began = time.monotonic()",
+    "print(time.strftime('%Y'))",
     "from casebook import measure; measure('stage-1-today', n=3, repeats=1)",
 ]
 

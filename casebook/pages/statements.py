@@ -80,6 +80,8 @@ class _Statements(ast.NodeTransformer):
         self.seen: list[tuple[ast.stmt, list[Any]]] = []
         self._times: dict[str, int] = {}
         self._lines: list[str] = []
+        self._without_form: set[str] = set()
+        self._defined: dict[str, set[str]] = {}
         shell.events.register("pre_run_cell", self._cell_begins)
         shell.ast_transformers.append(self)
         setattr(builtins, _BEGINS, self.begins)
@@ -93,6 +95,8 @@ class _Statements(ast.NodeTransformer):
         assert isinstance(cell, ast.Module)
         body: list[ast.stmt] = []
         for statement in cell.body:
+            if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+                self._defined[statement.name] = _names(statement, ast.Load)
             if not isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.Import):
                 lines = self._lines[statement.lineno - 1 : statement.end_lineno]
                 text = digests.of(" ".join(" ".join(lines).split()))
@@ -112,6 +116,24 @@ class _Statements(ast.NodeTransformer):
 
     def heard(self) -> None:
         """A process begins, or a connection, that is no measurement of the store."""
+
+    def _used(self, statement: ast.stmt) -> set[str]:
+        """The names that a statement uses, also in functions of the notebook that it calls."""
+        found, todo = set(), [*_names(statement, ast.Load)]
+        while todo:
+            name = todo.pop()
+            if name not in found:
+                found.add(name)
+                todo += self._defined.get(name, ())
+        return found
+
+    def _tells(self, name: str) -> bool:
+        """Whether what has this name tells of the machine, or has no form as data."""
+        if name in self._without_form:
+            return True
+        value = self.shell.user_ns.get(name)
+        of = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+        return not TELLING.isdisjoint({str(of), str(of).partition(".")[0]})
 
     def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in EVENTS and not measurements.is_under_way() and not _finds_out():
@@ -145,8 +167,6 @@ class Keeping(_Statements):
         self._now: int | None = None
         self._has_heard = self._has_shown = False
         self._printed: list[list[str]] = []
-        self._without_form: set[str] = set()
-        self._defined: dict[str, set[str]] = {}
         for stream in (sys.stdout, sys.stderr):
             self._listen(stream)
         publish = shell.display_pub.publish
@@ -166,12 +186,6 @@ class Keeping(_Statements):
             return write(text)
 
         stream.write = written
-
-    def visit(self, cell: ast.AST) -> ast.AST:
-        for each in getattr(cell, "body", ()):
-            if isinstance(each, ast.FunctionDef | ast.ClassDef):
-                self._defined[each.name] = _names(each, ast.Load)
-        return super().visit(cell)
 
     def heard(self) -> None:
         self._has_heard = True
@@ -203,29 +217,12 @@ class Keeping(_Statements):
                 data[name] = plain.said(space[name])
             except plain.NoForm:
                 self._without_form |= {name} & bound
+        found: dict[str, Any] = {"printed": _joined(self._printed), "names": data}
         if self._has_shown:  # it is executed again, with the names of those before it
-            return
-        found = {"printed": _joined(self._printed), "names": data, "asked": asked}
+            found = {"shown": True}
+        found["asked"] = asked
         made = {"measured_at": measurements.now(), "commit": measurements.commit()}
         measurements.save(digests.of(asked), found | made | {"schema": measurements.SCHEMA})
-
-    def _used(self, statement: ast.stmt) -> set[str]:
-        """The names that a statement uses, also in functions of the notebook that it calls."""
-        found, todo = set(), [*_names(statement, ast.Load)]
-        while todo:
-            name = todo.pop()
-            if name not in found:
-                found.add(name)
-                todo += self._defined.get(name, ())
-        return found
-
-    def _tells(self, name: str) -> bool:
-        """Whether what has this name tells of the machine, or has no form as data."""
-        if name in self._without_form:
-            return True
-        value = self.shell.user_ns.get(name)
-        of = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
-        return not TELLING.isdisjoint({str(of), str(of).partition(".")[0]})
 
 
 def _names(of: ast.AST, context: type) -> set[str]:
@@ -271,10 +268,14 @@ class Answering(_Statements):
 
     def begins(self, number: int) -> None:
         self._at = number
+        statement, asked = self.seen[number]
+        if measurements.answered(asked) is None and not _shows(statement):
+            if any(map(self._tells, self._used(statement))):
+                self.heard()
 
     def in_its_place(self, statement: ast.stmt, number: int) -> ast.stmt:
         known = measurements.answered(self.seen[number][1])
-        return statement if known is None else _call(_SAYS, number, statement)
+        return _call(_SAYS, number, statement) if known and "shown" not in known else statement
 
     def says(self, number: int) -> None:
         """What a statement printed there is printed; its names get their data."""
@@ -301,6 +302,13 @@ class Answering(_Statements):
         display(data, raw=True)
         for id, statement in _claims(self.seen[self._at][0], self._cell):
             claims.claim(id, statement, None, not_here=f"{self.machine.label}: {why}")
+
+
+def _shows(statement: ast.stmt) -> bool:
+    """Whether a statement is an expression that may show something, other than by printing it."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    is_print = isinstance(call, ast.Call) and ast.unparse(call.func) == "print"
+    return call is not None and not is_print
 
 
 def _claims(stopped: ast.stmt, cell: list[ast.stmt]) -> Iterator[tuple[str, str]]:
