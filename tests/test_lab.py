@@ -164,7 +164,7 @@ def test_cells_say_what_they_fall_back_to_and_wait_for(
     monkeypatch.setattr(places, "LOCAL", folder / "elsewhere")
     go(tab, opened, "own.ipynb")
     cells = tab.locator(".jp-CodeCell")
-    with beside.nothing():
+    with beside.exclusive():
         idle(tab)
         tab.evaluate("() => { jupyterapp.commands.execute('runmenu:run-all'); }")  # not its end
         # In one line, above what was recorded.
