@@ -18,7 +18,7 @@ LONG_S, SHORT_S = 30, 0.3
 class Measuring:
     """A thread that measures until it may end; `begun` once it does, at once or later."""
 
-    def __init__(self, how=beside.others, at_once=True):
+    def __init__(self, how=beside.shared, at_once=True):
         self.ready, self.begun, self.may_end = (threading.Event() for _ in range(3))
         self._thread = threading.Thread(target=self._measure, args=[how])
         self._thread.start()
@@ -67,19 +67,19 @@ class Process(Measuring):
 
 
 def test_what_counts_is_measured_side_by_side():
-    first = Measuring(beside.others, at_once=True)
-    second = Measuring(beside.others, at_once=True)
+    first = Measuring(beside.shared, at_once=True)
+    second = Measuring(beside.shared, at_once=True)
     first.end()
     second.end()
 
 
-@pytest.mark.parametrize("how", [beside.others, beside.nothing])
+@pytest.mark.parametrize("how", [beside.shared, beside.exclusive])
 @pytest.mark.parametrize("build", ["", "1"])
 def test_nothing_is_measured_beside_a_clock_and_a_reader_is_told_but_no_page(
     build, how, monkeypatch, capsys
 ):
     monkeypatch.setenv("CASEBOOK_BUILD", build)
-    alone = Process(beside.nothing, at_once=True)
+    alone = Process(beside.exclusive, at_once=True)
     other = Measuring(how, at_once=False)
     alone.end()
     other.end()
@@ -87,9 +87,9 @@ def test_nothing_is_measured_beside_a_clock_and_a_reader_is_told_but_no_page(
 
 
 def test_who_waits_to_be_alone_is_not_overtaken():
-    first = Measuring(beside.others, at_once=True)
-    alone = Measuring(beside.nothing, at_once=False)
-    later = Measuring(beside.others, at_once=False)
+    first = Measuring(beside.shared, at_once=True)
+    alone = Measuring(beside.exclusive, at_once=False)
+    later = Measuring(beside.shared, at_once=False)
     first.end()
     assert alone.begun.wait(LONG_S)
     assert not later.begun.wait(SHORT_S)
@@ -98,21 +98,21 @@ def test_who_waits_to_be_alone_is_not_overtaken():
 
 
 def test_the_rounds_of_a_clock_do_not_wait_for_each_other():
-    with beside.nothing(), beside.others(), beside.nothing():
-        other = Process(beside.others, at_once=False)
+    with beside.exclusive(), beside.shared(), beside.exclusive():
+        other = Process(beside.shared, at_once=False)
     other.end()
 
 
 def test_a_thread_of_what_is_alone_does_not_wait_for_it():
-    with beside.nothing():
-        first = Measuring(beside.others, at_once=True)
+    with beside.exclusive():
+        first = Measuring(beside.shared, at_once=True)
         first.end()
     # It is still alone until the last of its threads is done.
     ended = threading.Event()
 
     def alone_with_a_guest():
-        with beside.nothing():
-            guests.append(Measuring(beside.others, at_once=True))
+        with beside.exclusive():
+            guests.append(Measuring(beside.shared, at_once=True))
         ended.set()
 
     guests: list[Measuring] = []

@@ -272,7 +272,7 @@ def test_nothing_is_divided_by_a_count_of_zero():
 
 
 def test_only_one_says_how_many_rounds_are_taken():
-    @rounds.decidable
+    @rounds.takes_until
     def take(first="a", repeats=1):
         numbers = rounds.numbers(repeats)
         return pd.DataFrame({"stack": first, "repeat": numbers, "wall_s": 1.0})

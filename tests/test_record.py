@@ -12,7 +12,7 @@ from casebook.cases.fetching import analysis, modes, observations, verdicts_unde
 from casebook.charts import picture
 from casebook.errors import UsageError
 from casebook.laboratory import measurements, reference, rounds
-from casebook.laboratory.rounds import several
+from casebook.laboratory.rounds import as_list
 
 FOLDER = places.DATA / "reference"
 
@@ -32,8 +32,8 @@ def needed(names) -> set[str]:
 
 def test_every_run_that_is_planned_is_recorded():
     for names, asked in reference_run.plan():
-        schemes = several(asked.get("scheme", "https"))
-        for name, scheme, client in product(names, schemes, several(asked.get("client"))):
+        schemes = as_list(asked.get("scheme", "https"))
+        for name, scheme, client in product(names, schemes, as_list(asked.get("client"))):
             wanted = {"stack": name, "client": client or stacks.get(name).client, "scheme": scheme}
             wanted |= {"trust": asked.get("trust", "authority")}
             wanted |= {"delay_s": asked.get("delay_s", modes.FULL.delay_s)}

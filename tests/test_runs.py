@@ -140,7 +140,7 @@ def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(
     second = taken()
     assert second["value"] == 1 and second["key"] == "key-again"
     assert taken() == second  # and that stands
-    with beside.nothing():
+    with beside.exclusive():
         assert taken() == first
     monkeypatch.delenv(again.VARIABLE)
     assert taken() == first

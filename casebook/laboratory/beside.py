@@ -33,12 +33,12 @@ class _Alone:
     guests = 0
 
 
-def others() -> contextlib.AbstractContextManager[None]:
+def shared() -> contextlib.AbstractContextManager[None]:
     """Context manager: measure while others may measure, too."""
     return _others()
 
 
-def nothing() -> contextlib.AbstractContextManager[None]:
+def exclusive() -> contextlib.AbstractContextManager[None]:
     """Context manager: measure while nobody else does. What is measured inside does not wait."""
     return _held(fcntl.LOCK_EX)
 

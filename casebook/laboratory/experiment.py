@@ -23,7 +23,7 @@ from casebook import stacks
 from casebook.errors import EnvironmentFailed, MissingInterpreter
 from casebook.laboratory import machines, measurements, reference, rounds, scripts
 from casebook.laboratory.progress import Progress
-from casebook.laboratory.rounds import in_turns, several
+from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import Stack, digests, environments
 from casebook.words import LIVE, ON, REFERENCE
 
@@ -52,7 +52,7 @@ class Experiment:
     made_of: tuple[Path | measurements.Using, ...] = ()
     lacks: Callable[[], str] = str
 
-    @rounds.decidable
+    @rounds.takes_until
     def measure(
         self,
         names: str | Iterable[str],
@@ -75,7 +75,7 @@ class Experiment:
         which. Of a round after the first that no machine took, there is no row. Raises RunFailed,
         UsageError, and where no machine was asked the same, what environments.ensure raises.
         """
-        those = [stacks.get(name) for name in dict.fromkeys(several(names))]
+        those = [stacks.get(name) for name in dict.fromkeys(as_list(names))]
         ways = list(product(those, asked))
         numbers = rounds.numbers(1 if repeats is None else repeats)
         for stack in those:

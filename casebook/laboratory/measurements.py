@@ -159,7 +159,7 @@ def new(measure: Callable[[], dict[str, Any]], key: str = "") -> dict[str, Any]:
     book is written from a machine file."""
     if _answers is not None:
         raise NotInFile("its machine file has no answer to this")
-    with beside.others(), _counted():
+    with beside.shared(), _counted():
         found = machine.watched(measure)
     return {"measured_at": now()} | found | {"commit": commit(), "schema": SCHEMA, "key": key}
 

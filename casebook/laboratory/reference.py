@@ -57,57 +57,61 @@ def machine() -> dict[str, Any]:
     return json.loads((_folder() / "machine.json").read_text())
 
 
-def stand_in(
+def select_recorded(
     known: pd.DataFrame,
-    exactly: Mapping[str, object],
-    nearly: Mapping[str, Collection[Any]] | None = None,
+    match: Mapping[str, object],
+    nearest: Mapping[str, Collection[Any]] | None = None,
 ) -> pd.DataFrame:
-    """The recorded rows that stand in for what was asked, of one machine; empty where none do.
+    """Select the recorded rows of one machine that stand in for what was asked.
 
-    known: of `rows`, or of elsewhere.rows. exactly: columns and the value that they must have, None
-    for an empty cell. nearly: numeric columns and the values that were asked for; where none of
-    them was recorded, the nearest that was is taken, and `instead` says "n = 10 instead of 7".
+    Parameters:
+        known: of `rows`, or of elsewhere.rows.
+        match: columns, and the value that each must have; None for an empty cell.
+        nearest: numeric columns, and the values that were asked for. Where none of them was
+            recorded, the nearest one is taken, and `instead` says "n = 10 instead of 7".
+
+    Returns rows with `source` and `instead`; none where nothing matches.
     """
     instead = []
     if "machine" in known:
-        known, its = _of_nearest(known, exactly, nearly or {})
+        known, its = _of_nearest(known, match, nearest or {})
         instead = [f"{ON}{its}"] if its else []
-    rows = _with(known, exactly)
-    for name, wanted in (nearly or {}).items():
+    rows = _with(known, match)
+    for name, wanted in (nearest or {}).items():
         if rows.empty:
             break
         if not rows[name].isin(wanted).any():
-            nearest = min(rows[name].unique(), key=lambda there: _farness(there, wanted))
+            closest = min(rows[name].unique(), key=lambda there: _farness(there, wanted))
             said = ", ".join(f"{each:g}" for each in wanted)
-            instead.append(f"{_WORDS.get(name, name)} {nearest:g} instead of {said}")
-            wanted = [nearest]
+            instead.append(f"{_WORDS.get(name, name)} {closest:g} instead of {said}")
+            wanted = [closest]
         rows = rows[rows[name].isin(wanted)]
     return rows.assign(source=REFERENCE, instead="; ".join(instead))
 
 
-def _with(rows: pd.DataFrame, exactly: Mapping[str, object]) -> pd.DataFrame:
-    for name, value in exactly.items():
+def _with(rows: pd.DataFrame, match: Mapping[str, object]) -> pd.DataFrame:
+    for name, value in match.items():
         there = rows.get(name, pd.Series(index=rows.index, dtype=object))
         rows = rows[there.isna() if value is None else there == value]
     return rows
 
 
 def _of_nearest(
-    known: pd.DataFrame, exactly: Mapping[str, object], nearly: Mapping[str, Collection[Any]]
+    known: pd.DataFrame, match: Mapping[str, object], nearest: Mapping[str, Collection[Any]]
 ) -> tuple[pd.DataFrame, str]:
     """The rows of the machine that answers, and its label (empty: the reference machine).
 
     All rounds of a question come from one machine, so that which of them are asked for decides
     nothing.
     """
-    of_any_round = {name: value for name, value in exactly.items() if name != "repeat"}
+    of_any_round = {name: value for name, value in match.items() if name != "repeat"}
     same = _with(known, of_any_round)
     exact = same
-    for name, wanted in nearly.items():
+    for name, wanted in nearest.items():
         exact = exact[exact[name].isin(wanted)] if len(exact) else exact
     answering = exact if len(exact) else same
-    nearest = min(answering["machine"].unique(), key=unlikeness, default="")
-    return known[known["machine"] == nearest], nearest
+    label = min(answering["machine"].unique(), key=unlikeness, default="")
+    return known[known["machine"] == label], label
 
 
 @lru_cache

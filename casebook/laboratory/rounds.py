@@ -18,7 +18,7 @@ from casebook.laboratory import again, beside
 from casebook.laboratory.decisions import LOOKS, OTHERWISE, UNDECIDED, Question, interval
 
 
-def several(value: object) -> list[Any]:
+def as_list(value: object) -> list[Any]:
     """A value as a list: itself where it is several, else a list of one. A string is one."""
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
@@ -41,7 +41,7 @@ def in_turns(ways: Iterable[Any], repeats: int | range) -> Iterator[tuple[int, A
             yield repeat, way
 
 
-def decidable(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+def takes_until(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
     """Decorator: add `until` and `looks` to a function that measures `repeats` rounds.
 
     The parameters that are added:
@@ -61,7 +61,7 @@ def decidable(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFram
         looks: Iterable[int] = LOOKS,
         **how: Any,
     ) -> pd.DataFrame:
-        if questions := several(() if until is None else until):
+        if questions := as_list(() if until is None else until):
             if its.bind_partial(*args, **how).arguments.get("repeats") is not None:
                 raise UsageError(
                     "until= takes as many rounds as its questions need, and repeats= says how "
@@ -112,7 +112,7 @@ def until_decided(
             return pd.DataFrame()  # the machine of that file took no more rounds
 
     interval([])  # loads its library, while others may still measure
-    with beside.nothing():
+    with beside.exclusive():
         for look in looks:
             more = take(range(done + 1, look + 1))
             so_far, done = pd.concat([so_far, more], ignore_index=True), look

@@ -26,7 +26,7 @@ from casebook.cases.fetching.server import relay
 from casebook.errors import UsageError
 from casebook.laboratory import elsewhere, measurements, reference, rounds
 from casebook.laboratory.progress import Progress
-from casebook.laboratory.rounds import in_turns, several
+from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import Stack, environments
 from casebook.words import REFERENCE
 
@@ -76,7 +76,7 @@ RECORDED: list[dict] = [
 ]
 
 
-@rounds.decidable
+@rounds.takes_until
 def visit(
     clients: str | Iterable[str],
     repeats: int | range | None = None,
@@ -186,7 +186,7 @@ def _needed(client: str, engine: str, target) -> list[Stack]:
 def _recorded(visit: Visit) -> list[dict]:
     """The recorded visit of this kind and repeat, where there is one."""
     known = elsewhere.rows(VISITS)
-    rows = known if known.empty else reference.stand_in(known, asdict(visit))
+    rows = known if known.empty else reference.select_recorded(known, asdict(visit))
     return [row | {"arrivals": json.loads(row["arrivals"])} for row in rows.to_dict("records")]
 
 
@@ -209,7 +209,7 @@ def plan(
     """
     if repeats is None:
         repeats = 1 if modes.current().name == "quick" else 3
-    sizes, distances = several(n), several(latency_s)
+    sizes, distances = as_list(n), as_list(latency_s)
     for what, values, unit, least, most in (
         ("n", sizes, "", 1, stock.SIZE),
         ("the latency", distances, " s", 0, relay.LONGEST_S),
@@ -218,13 +218,13 @@ def plan(
         for value in values:
             if not least <= value <= most:
                 raise UsageError(f"{what} is {value}{unit}; choose {least} to {most:g}")
-    manners = [readers.manner(*each) for each in product(several(clients), several(order))]
+    manners = [readers.manner(*each) for each in product(as_list(clients), as_list(order))]
     in_words = "; ".join(f"{book}: {wait_s:g} s" for book, wait_s in (slow or {}).items())
     answers: dict[str, Any] = {"delay_s": delay_s, "slow": in_words}
     kinds = [
         # Always a float: 0 and 0.0 are the same distance, and the same measurement.
         Visit(**asdict(how), n=size, engine=on, latency_ms=round(float(far) * 1000, 3), **answers)
-        for far, size, on, how in product(distances, sizes, several(engine), manners)
+        for far, size, on, how in product(distances, sizes, as_list(engine), manners)
     ]
     return [replace(kind, repeat=repeat) for repeat, kind in in_turns(kinds, repeats)]
 

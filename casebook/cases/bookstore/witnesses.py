@@ -97,7 +97,7 @@ def h2load(store, n: int | None = None, protocol: str = "h2") -> dict | None:
     }
 
 
-@rounds.decidable
+@rounds.takes_until
 def h2load_visits(n: int, repeats: int | range = 1) -> pd.DataFrame:
     """What n books cost the server when h2load asks for them: a row a visit, columns VISIT_COLUMNS.
 

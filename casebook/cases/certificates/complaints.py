@@ -18,7 +18,7 @@ from casebook.cases.certificates.hosts import Hosts
 from casebook.cases.fetching import trust
 from casebook.errors import UsageError
 from casebook.laboratory import measurements, scripts
-from casebook.laboratory.rounds import several
+from casebook.laboratory.rounds import as_list
 from casebook.stacks import digests, environments
 
 PROBE = Path(__file__).parent / "probes" / "complaints.py"
@@ -101,7 +101,7 @@ def measure(
             f"the size is {size}, the rounds are {rounds}; choose at least 1 of each, and at most "
             f"{MOST} of both together"
         )
-    rows = [row for name in several(names) for row in _rows(name, complaint, size, rounds)]
+    rows = [row for name in as_list(names) for row in _rows(name, complaint, size, rounds)]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

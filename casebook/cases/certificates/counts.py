@@ -24,7 +24,7 @@ from casebook import stacks
 from casebook.cases.fetching import modes, trust
 from casebook.errors import RunFailed
 from casebook.laboratory import measurements, reference
-from casebook.laboratory.rounds import several
+from casebook.laboratory.rounds import as_list
 from casebook.stacks import commands, digests, environments
 from casebook.stacks.environments import Environment
 from casebook.words import LIVE, join
@@ -50,9 +50,9 @@ def instructions(names: str | Iterable[str] = RECORDED) -> pd.DataFrame:
     One row a stack, columns COLUMNS. Raises RunFailed, also where nothing can be counted and
     nothing was recorded; MissingInterpreter and EnvironmentFailed.
     """
-    names, known = several(names), reference.rows("instructions")
+    names, known = as_list(names), reference.rows("instructions")
     here, quick = shutil.which("valgrind") is not None, modes.current() is modes.QUICK
-    given = reference.stand_in(known, {}).to_dict("records") if quick or not here else []
+    given = reference.select_recorded(known, {}).to_dict("records") if quick or not here else []
     rows = {row["stack"]: row for row in given}
     todo = [name for name in names if name not in rows]
     if todo and not here:

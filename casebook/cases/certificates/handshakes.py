@@ -17,7 +17,7 @@ from casebook.cases.fetching import server, trust
 from casebook.cases.fetching.bench import lab_server
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, reference, scripts
-from casebook.laboratory.rounds import in_turns, several
+from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import digests, environments
 from casebook.stacks.environments import Environment
 
@@ -44,11 +44,11 @@ def measure(n: int | Iterable[int] = 20, repeats: int = 1) -> pd.DataFrame:
 
     Raises UsageError, RunFailed when a response is wrong, and EnvironmentFailed.
     """
-    sizes = several(n)
+    sizes = as_list(n)
     if not all(1 <= size <= 1000 for size in sizes) or not 1 <= repeats <= 1000:
         raise UsageError(f"n is {n} and repeats {repeats}; choose 1 to 1000 of each")
     if platform.system() != "Linux":
-        rows = reference.stand_in(reference.rows("handshakes"), {}, {"n": sizes})
+        rows = reference.select_recorded(reference.rows("handshakes"), {}, {"n": sizes})
         return rows.reindex(columns=COLUMNS)
     environment = environments.ensure(stacks.get(STACK))
     code = [Path(__file__), *digests.executed(_PROBE, beside=[places.PROBES]), *server.MADE_OF]

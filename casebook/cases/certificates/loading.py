@@ -25,7 +25,7 @@ from casebook.cases.fetching.measure import can_run
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import elsewhere, measurements, reference, rounds, scripts
 from casebook.laboratory.progress import Progress
-from casebook.laboratory.rounds import in_turns, several
+from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import Stack, commands, digests, environments
 from casebook.stacks.environments import Environment
 
@@ -140,7 +140,7 @@ COLUMNS = [
 ]
 
 
-@rounds.decidable
+@rounds.takes_until
 def measure(
     names: str | Iterable[str],
     tasks: Task | Iterable[Task] | Mapping[str, Iterable[Task]],
@@ -166,10 +166,10 @@ def measure(
     repeats = rounds.numbers(repeats)
     if not 1 <= len(repeats) <= 1000:
         raise UsageError(f"repeats is {len(repeats)}; choose 1 to 1000")
-    its = tasks if isinstance(tasks, Mapping) else dict.fromkeys(several(names), several(tasks))
+    its = tasks if isinstance(tasks, Mapping) else dict.fromkeys(as_list(names), as_list(tasks))
     processes = [
         _Process(stacks.get(name), those, preload)
-        for name in several(names)
+        for name in as_list(names)
         for preload in PRELOADS
         if (those := [task for task in its[name] if task.preload == preload])
     ]
@@ -201,7 +201,7 @@ class _Process:
         for task in self.tasks:
             same = {"stack": self.stack.name, "asked": task.certificates}
             same |= {each: getattr(task, each) for each in _SAME}
-            wanted.append(reference.stand_in(known, same))
+            wanted.append(reference.select_recorded(known, same))
         rows = pd.concat(wanted)
         if rows.empty:
             environments.ensure(self.stack)  # raises where it is missing

@@ -17,7 +17,7 @@ from casebook import places, stacks
 from casebook.cases.certificates.loading import Task
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, scripts
-from casebook.laboratory.rounds import several
+from casebook.laboratory.rounds import as_list
 from casebook.stacks import digests, environments
 from casebook.words import LIVE
 
@@ -53,14 +53,14 @@ def measure(
     in_use_kib and free_kib of malloc (missing where `not_here` says why; all are elsewhere than on
     Linux). Raises UsageError, RunFailed, MissingInterpreter.
     """
-    if not all(1 <= each <= 1000 for each in several(contexts)) or not 0 <= loads <= 1000:
+    if not all(1 <= each <= 1000 for each in as_list(contexts)) or not 0 <= loads <= 1000:
         raise UsageError(f"choose 1 to 1000 contexts and 0 to 1000 loads: {contexts}, {loads}")
-    sizes = [certificates] if certificates is None else several(certificates)
+    sizes = [certificates] if certificates is None else as_list(certificates)
     asked = [
         (name, Task(certificates=size), many)
-        for name in several(names)
+        for name in as_list(names)
         for size in sizes
-        for many in several(contexts)
+        for many in as_list(contexts)
     ]
     ask = _rows if platform.system() == "Linux" else _nothing
     rows = [row for each in asked for row in ask(*each, loads)]

@@ -29,7 +29,7 @@ def by_python(n: int = 30) -> pd.DataFrame:
     return _frame([_ask(python, n) for python in _pythons().values()]).drop(columns="overlaps")
 
 
-@rounds.decidable
+@rounds.takes_until
 def overlaps(repeats: int | range = 1) -> pd.DataFrame:
     """Two functions that take equally long, beside each other in two threads, under one cProfile.
 

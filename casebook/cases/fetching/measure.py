@@ -19,7 +19,7 @@ from casebook.errors import UsageError
 from casebook.laboratory import elsewhere, reference, rounds
 from casebook.laboratory.experiment import can_run as can_run
 from casebook.laboratory.progress import Progress
-from casebook.laboratory.rounds import in_turns, several
+from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import Stack, environments
 
 MAX_N = 5000
@@ -75,7 +75,7 @@ def recorded(
     exactly = {"stack": stack, "client": _client(stacks.get(stack), client)}
     exactly |= {"scheme": scheme, "trust": trust}
     nearly = {} if delay_s is None else {"delay_s": [delay_s]}
-    rows = reference.stand_in(
+    rows = reference.select_recorded(
         elsewhere.rows(run_record.RUNS), exactly, nearly | {"n": list(ns)}
     ).reindex(columns=[*run_record.FRAME_COLUMNS, "instead"])
     return rows if repeats is None else rows[rows["repeat"].isin(rounds.numbers(repeats))]
@@ -103,7 +103,7 @@ def measure_runs(
     further = mode.ns_if_concurrent if n is None else ()
     delay_s = mode.delay_s if delay_s is None else delay_s
     repeats = rounds.numbers(mode.repeats if repeats is None else repeats)
-    clients_, schemes, trusted = several(client), several(scheme), several(trust)
+    clients_, schemes, trusted = as_list(client), as_list(scheme), as_list(trust)
     for each in product(clients_, schemes, trusted):
         check_parameters(sizes, delay_s, len(repeats), *each)
     those = [stacks.get(name) for name in dict.fromkeys(names)]
@@ -145,7 +145,7 @@ def _client(stack: Stack, client: str | None) -> str:
     return clients.name_of(client or stack.client)
 
 
-@rounds.decidable
+@rounds.takes_until
 def measure(
     names: str | Iterable[str],
     n: int | Iterable[int] | None = None,
@@ -170,8 +170,8 @@ def measure(
     Raises UsageError for parameters out of range, RunFailed when a response is wrong, and what
     environments.ensure raises when there is nothing recorded to fall back to.
     """
-    names, mode = list(dict.fromkeys(several(names))), modes.current()
-    sizes = None if n is None else several(n)
+    names, mode = list(dict.fromkeys(as_list(names))), modes.current()
+    sizes = None if n is None else as_list(n)
     delay_s = mode.delay_s if delay_s is None else delay_s
     here = [name for name in names if can_run(stacks.get(name))]
     measured = measure_runs(here, sizes, delay_s, repeats, client, scheme, trust)
@@ -183,7 +183,7 @@ def measure(
             continue
         ways = dict.fromkeys(
             (_client(stacks.get(name), who), over, trusting)
-            for who, over, trusting in product(several(client), several(scheme), several(trust))
+            for who, over, trusting in product(as_list(client), as_list(scheme), as_list(trust))
         )
         found = (recorded(name, sizes or mode.ns, *each, delay_s, repeats) for each in ways)
         parts.append(pd.concat(found))

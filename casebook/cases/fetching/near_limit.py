@@ -24,7 +24,7 @@ from casebook.cases.fetching.measure import check_parameters
 from casebook.cases.fetching.run_record import Run
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
 from casebook.laboratory import measurements, reference, rounds
-from casebook.laboratory.rounds import in_turns, several
+from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import commands, digests, environments
 
 #: What its runs are called in the columns `stack` and `client`.
@@ -69,7 +69,7 @@ def build() -> Path:
     return program
 
 
-@rounds.decidable
+@rounds.takes_until
 def measure(
     n: int | Iterable[int],
     delay_s: float = 1.0,
@@ -84,7 +84,7 @@ def measure(
     reference machine's. Raises as measure.measure; RunFailed also where a response was not over a
     connection of its own.
     """
-    sizes, repeats = several(n), rounds.numbers(repeats)
+    sizes, repeats = as_list(n), rounds.numbers(repeats)
     check_parameters(sizes, delay_s, len(repeats), client=None, scheme="https")
     here, known = is_here(), recorded(sizes)
     if here or known.empty:
@@ -108,7 +108,7 @@ def measure(
 def recorded(ns: Iterable[int]) -> pd.DataFrame:
     """The reference machine's runs of the near-limit at these sizes, or at the nearest where none
     of them was recorded: columns run_record.FRAME_COLUMNS, and `instead`."""
-    return reference.stand_in(reference.rows("runs"), {"stack": GO}, {"n": list(ns)})
+    return reference.select_recorded(reference.rows("runs"), {"stack": GO}, {"n": list(ns)})
 
 
 def _run(**parameters: Any) -> Run:

@@ -123,7 +123,7 @@ def recorded(
     Where it had another n or delay, `instead` says so.
     """
     exactly = {"stack": stack, "kind": kind, "steps": " ".join(steps)}
-    rows = reference.stand_in(
+    rows = reference.select_recorded(
         reference.rows("observations"), exactly, {"n": [n], "delay_s": [delay_s]}
     )
     if rows.empty:

@@ -41,7 +41,7 @@ def can_pin() -> bool:
     return hasattr(os, "sched_setaffinity")
 
 
-@rounds.decidable
+@rounds.takes_until
 def of_programs(
     names: Iterable[str], n: int = 30, one_core: bool = False, repeats: int | range = 1
 ) -> pd.DataFrame:
@@ -59,7 +59,7 @@ def of_programs(
     return _programs(names, repeats, client="threads", n=n, one_core=one_core, sample=False)
 
 
-@rounds.decidable
+@rounds.takes_until
 def by_part(names: Iterable[str], n: int = 100, repeats: int | range = 1) -> pd.DataFrame:
     """What n requests by grequests spend processor time on, without imports. Parameters as for
     `of_programs`.

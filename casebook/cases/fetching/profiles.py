@@ -16,7 +16,7 @@ from casebook.cases.fetching.observations import COUNTS, Observation
 from casebook.cases.fetching.observations import folder as folder
 from casebook.errors import UsageError
 from casebook.laboratory import rounds
-from casebook.laboratory.rounds import in_turns, several
+from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import environments
 
 #: What reads a response through pyOpenSSL: on Python 2, and on Python 3.
@@ -72,7 +72,7 @@ def callers(
             "by_itself": (its_file, at, caller) == (row["file"], row["line"], row["function"]),
         }
         for row in observation.answer["profile"]
-        if row["function"] in several(function) and file in row["file"]
+        if row["function"] in as_list(function) and file in row["file"]
         for its_file, at, caller, _, calls, _, cumtime_s in row["callers"]
     ]
     if not rows:
@@ -160,7 +160,7 @@ def waited(seen: Observation) -> dict[str, float]:
     }
 
 
-@rounds.decidable
+@rounds.takes_until
 def in_rounds(
     name: str,
     figures: Callable[[Observation], dict[str, float]],

@@ -13,7 +13,7 @@ from casebook.cases.handshakes import server
 from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements
-from casebook.laboratory.rounds import in_turns, several
+from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import commands, digests, environments
 from casebook.stacks.environments import Environment
 
@@ -41,7 +41,7 @@ def measure(names: str | Iterable[str], threads: int = 8, wraps: int = 500) -> p
     """
     if not (1 <= threads <= 100 and 1 <= wraps <= 10_000):
         raise UsageError(f"choose 1 to 100 threads and 1 to 10000 wraps, not {threads}, {wraps}")
-    its = [environments.ensure(stacks.get(name)) for name in several(names)]
+    its = [environments.ensure(stacks.get(name)) for name in as_list(names)]
     made_by = [
         Path(__file__),
         *digests.executed(_PROBE, beside=[places.PROBES]),

@@ -21,7 +21,7 @@ from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, rounds, scripts
 from casebook.laboratory.progress import Progress
-from casebook.laboratory.rounds import in_turns, several
+from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import digests, environments
 from casebook.stacks.environments import Environment
 
@@ -61,7 +61,7 @@ def verdict(n: int, peak: int) -> str:
     return SERIAL if peak <= 1 else CONCURRENT if peak > n / 2 else BETWEEN
 
 
-@rounds.decidable
+@rounds.takes_until
 def measure(
     names: str | Iterable[str],
     ways: str | Iterable[str] = "shared",
@@ -83,13 +83,13 @@ def measure(
 
     Raises UsageError, RunFailed when a reply is wrong or missing, and EnvironmentFailed.
     """
-    sizes, places_ = several(n), several(waits_in)
-    _check(several(ways), sizes, delay_s, places_)
-    its = [environments.ensure(stacks.get(name)) for name in several(names)]
+    sizes, places_ = as_list(n), as_list(waits_in)
+    _check(as_list(ways), sizes, delay_s, places_)
+    its = [environments.ensure(stacks.get(name)) for name in as_list(names)]
     asked = [
         (environment, way, size, place)
         for environment in its
-        for way in several(ways)
+        for way in as_list(ways)
         for size in sizes
         for place in places_
     ]
@@ -144,7 +144,7 @@ def after_patching(
     the first exception, "" for none), message, peak_handshakes, truststore, source, measured_at.
     Here a failure is what is asked for, and no time is told. Raises UsageError, RunFailed.
     """
-    ways = several(ways)
+    ways = as_list(ways)
     _check(ways, [n], 0.1, [IN_HANDSHAKE])
     environment = environments.ensure(stacks.get(name))
 

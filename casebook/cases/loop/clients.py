@@ -20,7 +20,7 @@ from casebook.cases.fetching.bench import lab_server
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, rounds, scripts
 from casebook.laboratory.progress import Progress
-from casebook.laboratory.rounds import in_turns, several
+from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import digests, environments
 
 STACK = "on-the-loop-today"
@@ -46,7 +46,7 @@ COLUMNS = [
 ]
 
 
-@rounds.decidable
+@rounds.takes_until
 def measure(
     ways: str | Iterable[str],
     n: int | Iterable[int] = 10,
@@ -65,7 +65,7 @@ def measure(
     many there were until all was fetched. Raises UsageError, RunFailed when a reply is wrong, and
     EnvironmentFailed.
     """
-    asked = [(way, size) for way in several(ways) for size in several(n)]
+    asked = [(way, size) for way in as_list(ways) for size in as_list(n)]
     for way, size in asked:
         _check(way, size, delay_s)
     numbers, rows = rounds.numbers(repeats), []

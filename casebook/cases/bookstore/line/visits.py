@@ -24,7 +24,7 @@ from casebook.cases.bookstore.line import ends, wire
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.laboratory import measurements, rounds
 from casebook.laboratory.experiment import Experiment
-from casebook.laboratory.rounds import several
+from casebook.laboratory.rounds import as_list
 from casebook.stacks import digests, environments
 
 #: Both ends run in it: it has Twisted, and h2 for the client.
@@ -72,7 +72,7 @@ def not_here() -> str:
     return why
 
 
-@rounds.decidable
+@rounds.takes_until
 def visit(
     clients: str | Iterable[str],
     n: int | Iterable[int] = 13,
@@ -166,18 +166,18 @@ def _round(
 ):
     """One round: (what each visit was, its answer)."""
     loses = [dict(lose)] if isinstance(lose, Mapping) or not lose else [dict(each) for each in lose]
-    hows = [readers.manner(client) for client in several(clients)]
+    hows = [readers.manner(client) for client in as_list(clients)]
     for how in hows:
         if how.client not in ("pipes", "bare-h2"):
             raise UsageError(f"{how.client} does not visit over a line: choose pipes or bare-h2")
-    if not all(1 <= size <= stock.SIZE for size in several(n)):
+    if not all(1 <= size <= stock.SIZE for size in as_list(n)):
         raise UsageError(f"n is {n}; choose 1 to {stock.SIZE:,}")
     if not 0 <= mbit <= wire.MOST_MBIT:
         raise UsageError(f"the bandwidth is {mbit:g} Mbit/s; choose up to {wire.MOST_MBIT}, or 0")
-    for far_s in several(latency_s):
+    for far_s in as_list(latency_s):
         if not 0 <= far_s <= wire.LONGEST_S:
             raise UsageError(f"the latency is {far_s:g} s; choose 0 to {wire.LONGEST_S:g}")
-    kinds = list(product(several(latency_s), loses, several(n), hows))
+    kinds = list(product(as_list(latency_s), loses, as_list(n), hows))
     if repeat % 2 == 0:
         kinds.reverse()
     visits = [
