@@ -14,7 +14,6 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -101,31 +100,33 @@ def source(
 
     name: such as `wait_for_socket` or `WrappedSocket.recv`; "": the module itself. lines: only
     these, 1 is the first line of the definition, decorators included. mark: lines that hold this
-    text are marked. Where the stack's Python is missing, or its environment cannot be made, the
-    listing says so. Raises UsageError
-    where there is no such module, it has no such name, or there are more than LONGEST lines.
+    text are marked. Where the stack's Python is missing, its environment cannot be made, or the
+    book is that of a machine file, the listing says so. Raises UsageError where there is no such
+    module, it has no such name, or there are more than LONGEST lines.
     """
     try:
         environment = environments.ensure(stacks.get(stack))
     except (MissingInterpreter, EnvironmentFailed) as missing:
         whole, why = f"{module}.{name}".rstrip("."), str(missing).partition("\n")[0].rstrip(":.")
         return _listing([], "none.py", f"Not shown here, {whole}: {why}.")
-    key = measurements.key_of([Path(__file__)], environment.stack, module, name, lines)
-    quoted = partial(_quoted, environment, module, name, lines)
-    found = measurements.stored_or_new(key, quoted)
-    first, chosen, shown = found["first"], found["code"], found["path"]
-    last = first + len(chosen) - 1
-    caption = f"{found['version']}: {shown}, lines {first} to {last}."
+    asked = (module, name, lines)
+    key = measurements.key_of([Path(__file__)], environment.stack, *asked)
+    found = measurements.stored_or_new(key, lambda: _quoted(environment, *asked)[0])
+    caption = f"{found['version']}: {found['path']}, lines {found['first']} to {found['last']}."
+    if environments.is_another_machine():  # its file says where, and holds nobody else's code
+        chosen, caption = [], f"Not shown in the book of a machine file. {caption}"
+    else:
+        chosen = _quoted(environment, *asked)[1]
     marked = [at for at, line in enumerate(chosen, 1) if mark and mark in line]
-    listing = _listing(chosen, Path(shown).name, caption, marked)
-    return replace(listing, path=shown, first=first, last=last)
+    listing = _listing(chosen, Path(found["path"]).name, caption, marked)
+    return replace(listing, path=found["path"], first=found["first"], last=found["last"])
 
 
 def _quoted(
     environment: Environment, module: str, name: str, lines: tuple[int, int] | None
-) -> dict[str, Any]:
-    """What an installed package says: its version, the file's path in it, the number of the first
-    line, and the lines. Raises UsageError as `source`."""
+) -> tuple[dict[str, Any], list[str]]:
+    """What an installed package says: its version, the file's path in it and the numbers of the
+    first and the last line; and these lines. Raises UsageError as `source`."""
     folder, path = _file_of(environment, module)
     shown = path.relative_to(folder)
     code = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -136,12 +137,14 @@ def _quoted(
     if len(chosen) > LONGEST:
         many = f"{name or module} has {len(chosen)} lines"
         raise UsageError(f"{many}; quote up to {LONGEST}: lines=(1, 20)")
-    return {
+    first += lines[0] - 1 if lines else 0
+    where = {
         "version": _version(environment, folder, shown),
         "path": shown.as_posix(),
-        "first": first + (lines[0] - 1 if lines else 0),
-        "code": textwrap.dedent("\n".join(chosen)).splitlines(),
+        "first": first,
+        "last": first + len(chosen) - 1,
     }
+    return where, textwrap.dedent("\n".join(chosen)).splitlines()
 
 
 def printed(text: str, caption: str, name: str) -> "Printed":

@@ -70,6 +70,11 @@ def of_another_machine(pythons: Iterable[str]) -> None:
     _of_another = frozenset(pythons)
 
 
+def is_another_machine() -> bool:
+    """Whether environments are those of another machine, whose files nobody can read here."""
+    return _of_another is not None
+
+
 def ensure(stack: Stack, progress: Callable[[str], None] = say, again: bool = False) -> Environment:
     """The environment of a stack, made now if there is none that can be believed.
 
