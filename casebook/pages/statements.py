@@ -290,7 +290,12 @@ class Answering(_Statements):
     def _not_in_file(
         self, shell: Any, kind: type, error: BaseException, where: Any, tb_offset: Any = None
     ) -> None:
-        """A cell cannot go on: say why, and of its further findings that they are not here."""
+        """A cell cannot go on: say why, and of its further findings that they are not here.
+
+        What it gave a name to before is taken back, so that nothing is concluded from a half.
+        """
+        for name in (each for part in self._cell for each in _names(part, ast.Store)):
+            shell.user_ns.pop(name, None)
         why = "its file has no answer to this"
         if not isinstance(error, NotInFile | NameError):
             why = f"what its file holds cannot be shown: {kind.__name__}"
