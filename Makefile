@@ -7,7 +7,6 @@
 #   make fresh    the same, and measure everything again
 #   make test     the tests (ARGS="-k book" selects), which also look at the built book
 #   make test-all the same and what takes minutes; make test-nightly: everything there is
-#   make test-again  what failed in the last of these, alone, one after the other
 #   make pythons  Python 2.7 and 3.7 into .casebook/, for the cells that show a recorded run without
 #   make lab      JupyterLab on the notebooks
 #   make record   the reference run into data/ (long: full mode)
@@ -32,7 +31,7 @@ TESTS := .venv/tests.stamp
 # since real sizes are built there.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: book fresh test test-all test-nightly test-again lab record pythons lint \
+.PHONY: book fresh test test-all test-nightly lab record pythons lint \
 	publish-check archive teacher dist lock clean distclean
 
 book: $(BOOK)
@@ -50,9 +49,6 @@ test-all: $(TESTS)
 
 test-nightly: $(TESTS)
 	@$(PYTEST) -n 0 -m "" $(ARGS)
-
-test-again: $(TESTS)
-	@$(PYTEST) -n 0 -m "" --last-failed --last-failed-no-failures none $(ARGS)
 
 lab: $(BOOK)
 	@$(BIN)/python -m jupyterlab --notebook-dir=. start.ipynb $(ARGS)

@@ -134,7 +134,11 @@ def test_frames_come_back_as_they_were():
     assert math.isnan(plain.meant(plain.said(math.nan)))
 
 
-@pytest.mark.parametrize("value", [print, object(), json, [lambda: 1], "x" * 200_000], ids=str)
+@pytest.mark.parametrize(
+    "value",
+    [print, object(), json, [lambda: 1], "x" * 200_000],
+    ids=["function", "object", "module", "list of a function", "too long"],
+)
 def test_what_is_no_data_has_no_form(value):
     with pytest.raises(plain.NoForm):
         plain.said(value)
