@@ -40,7 +40,7 @@ def opened(
 ) -> Iterator[str]:
     """The address that `make lab` has a browser open; its server is gone afterwards."""
     own, said = tmp_path_factory.mktemp("jupyter"), folder / "opened"
-    command = shlex.split(run("make", "--dry-run", "lab").stdout.splitlines()[-1])
+    command = shlex.split(run("make", "--dry-run", "--no-print-directory", "lab").stdout.splitlines()[-1])
     assert command[:3] == [".venv/bin/python", "-m", "jupyterlab"]
     command[0] = sys.executable
     show = own / "browser"  # which only says what it was to open
