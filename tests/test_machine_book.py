@@ -169,7 +169,8 @@ ONE = [
 #: Waits while a file of the test is there, so that it can be interrupted.
 TWO = [
     "import os, time\nfrom casebook import claim",
-    "os.close(os.open('../measuring', os.O_CREAT))\nwhile os.path.exists('../wait'):\n    time.sleep(0.1)",
+    "os.close(os.open('../measuring', os.O_CREAT))\n"
+    "while os.path.exists('../wait'):\n    time.sleep(0.1)",
     "claim('two-is', 'It is {value}.', 2, holds=True)",
 ]
 
