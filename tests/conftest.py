@@ -2,6 +2,7 @@
 
 import cProfile
 import json
+import os
 import shutil
 import ssl
 from pathlib import Path
@@ -18,6 +19,11 @@ from casebook.cases.bookstore.store import ENGINES, open_store
 from casebook.cases.certificates.hosts import Handler
 from casebook.cases.fetching import server
 from casebook.stacks import environments, interpreters
+
+# make, which may have started the suite, hands its own options and variables down in these; a make
+# that a test runs is a reader's, who has set none.
+for inherited in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "ARGS"):
+    os.environ.pop(inherited, None)
 
 #: How Chromium may be called.
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")

@@ -128,7 +128,7 @@ def test_a_quick_build_measures_some_and_a_full_one_all(monkeypatch):
 
 def test_what_is_recorded_stands_in_and_says_so(monkeypatch, shown):
     monkeypatch.setattr(case, "measured", lambda todo: [timeline(*each) for each in todo])
-    monkeypatch.setattr(case.measure, "can_run", lambda each: each.python == "today")
+    monkeypatch.setattr(case, "can_run", lambda each: each.python == "today")
     recorded = [replace(each, source="reference") for each in shown]
     monkeypatch.setattr(case, "recorded", lambda: recorded)
     sources = {}

@@ -21,10 +21,11 @@ import pandas as pd
 from casebook import stacks
 from casebook.cases.bookstore import readers, stock, store
 from casebook.cases.bookstore.visiting import Host, Visit
-from casebook.cases.fetching import measure, modes
+from casebook.cases.fetching import modes
 from casebook.cases.fetching.server import relay
 from casebook.errors import UsageError
 from casebook.laboratory import elsewhere, measurements, reference, rounds
+from casebook.laboratory.experiment import can_run
 from casebook.laboratory.progress import Progress
 from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import Stack, environments
@@ -161,7 +162,7 @@ def records(
         engine, delay_s, slow = target.engine, target.delay_s, target.slow
     planned = plan(clients, repeats, engine=engine, delay_s=delay_s, slow=slow, **asked)
     pairs = {(each.client, each.engine) for each in planned}
-    here = {pair for pair in pairs if all(map(measure.can_run, _needed(*pair, target)))}
+    here = {pair for pair in pairs if all(map(can_run, _needed(*pair, target)))}
     found: list[dict] = []
     progress = Progress(len(planned), "visiting the bookstore", "visit")
     with Host(delay_s, slow, target) as host, progress:

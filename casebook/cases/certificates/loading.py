@@ -21,9 +21,9 @@ import pandas as pd
 
 from casebook import places, stacks
 from casebook.cases.fetching import trust
-from casebook.cases.fetching.measure import can_run
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import elsewhere, measurements, reference, rounds, scripts
+from casebook.laboratory.experiment import can_run
 from casebook.laboratory.progress import Progress
 from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import Stack, commands, digests, environments

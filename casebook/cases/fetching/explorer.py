@@ -13,10 +13,11 @@ from itertools import product
 import pandas as pd
 
 from casebook import stacks
-from casebook.cases.fetching import analysis, measure, modes, phases, trust
+from casebook.cases.fetching import analysis, modes, phases, trust
 from casebook.cases.fetching.bench import Bench
 from casebook.cases.fetching.observations import Observation
 from casebook.laboratory import measurements, reference
+from casebook.laboratory.experiment import can_run
 from casebook.laboratory.progress import Progress
 from casebook.stacks import environments
 from casebook.words import REFERENCE, is_of_file, join
@@ -141,7 +142,7 @@ def timelines() -> list[Timeline]:
     it can be. Raises as measure.observe.
     """
     shown = {_choice(each): each for each in recorded()}
-    here = {each for each in COMBINATIONS if measure.can_run(each.as_stack())}
+    here = {each for each in COMBINATIONS if can_run(each.as_stack())}
     choices = everything()
     todo = [each for each in choices if each[0] in here and (is_live(each[2]) or each not in shown)]
     shown |= {_choice(each): each for each in measured(todo)}

@@ -17,7 +17,7 @@ from casebook.cases.fetching.observations import Observation
 from casebook.cases.fetching.run_record import Run
 from casebook.errors import UsageError
 from casebook.laboratory import elsewhere, reference, rounds
-from casebook.laboratory.experiment import can_run as can_run
+from casebook.laboratory.experiment import can_run
 from casebook.laboratory.progress import Progress
 from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import Stack, environments

@@ -20,6 +20,7 @@ from casebook import places, stacks, words
 from casebook.cases.fetching import analysis, clients, measure, server, trust
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, scripts
+from casebook.laboratory.experiment import can_run
 from casebook.stacks import commands, environments
 
 HERE = Path(__file__).parent
@@ -104,7 +105,7 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
         if name not in known:
             raise UsageError(f"there is no patient {name!r}; there are: {', '.join(known)}")
     chosen = [known[name] for name in names or known]
-    rows = [_row(patient) for patient in chosen if measure.can_run(stacks.get(patient.stack))]
+    rows = [_row(patient) for patient in chosen if can_run(stacks.get(patient.stack))]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

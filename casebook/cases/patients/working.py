@@ -17,10 +17,11 @@ import certifi
 import pandas as pd
 
 from casebook import places, stacks, words
-from casebook.cases.fetching import measure, server
+from casebook.cases.fetching import server
 from casebook.cases.fetching.server import relay
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements
+from casebook.laboratory.experiment import can_run
 from casebook.stacks import commands, environments
 
 HERE = Path(__file__).parent
@@ -112,7 +113,7 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
         if name not in known:
             raise UsageError(f"there is no job {name!r}; there are: {', '.join(known)}")
     chosen = [known[name] for name in names or known]
-    rows = [_row(job) for job in chosen if measure.can_run(stacks.get(job.stack))]
+    rows = [_row(job) for job in chosen if can_run(stacks.get(job.stack))]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
