@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import nbformat
 import psutil
 import pytest
 from here import eventually, run
 from playwright.sync_api import Browser, Page, expect
 
 from casebook import places
+from casebook.laboratory import beside
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -137,3 +139,65 @@ def test_a_chapter_opens_as_a_reader_expects(opened: str, tab: Page) -> None:
     # Nothing of the markup is left to be read.
     text = tab.locator(".jp-Notebook").inner_text()
     assert "```" not in text.partition("grequests alone")[0] and "{cite" not in text
+
+
+def run_in(opened: str, tab: Page, folder: Path, name: str, *cells: str) -> None:
+    """Open a notebook of a reader's own with these cells, and run all of them."""
+    written = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    written.metadata = nbformat.read(places.ROOT / "start.ipynb", as_version=4).metadata
+    nbformat.write(written, folder / f"{name}.ipynb")
+    go(tab, opened, f"{name}.ipynb")
+    # The indicator is idle before there is a kernel, too.
+    expect(tab.get_by_role("button", name=re.compile(r"\| Idle$"))).to_be_visible()
+    tab.evaluate("() => { jupyterapp.commands.execute('notebook:run-all-cells') }")
+
+
+def test_a_picture_can_be_stepped_through(opened: str, tab: Page, folder: Path) -> None:
+    run_in(
+        opened, tab, folder, "turns",
+        "from casebook import charts, observe",
+        'seen = observe("stage-2-injected-today", "turns", n=3, delay_s=0.1)\n'
+        'charts.turns({"injected": seen})',
+    )  # fmt: skip
+    slider = tab.get_by_role("slider", name="Turn")
+    expect(slider).to_be_visible()
+    first = slider.get_attribute("aria-valuetext")
+    tab.get_by_role("button", name="One turn on").click()
+    expect(slider).not_to_have_attribute("aria-valuetext", first)
+    slider.focus()
+    tab.keyboard.press("ArrowLeft")
+    expect(slider).to_have_attribute("aria-valuetext", first)
+
+
+def test_a_cell_that_falls_back_says_so_in_one_line(
+    opened: str, tab: Page, folder: Path, tmp_path: Path
+) -> None:
+    run_in(
+        opened, tab, folder, "fallback",
+        "import os\n"
+        "from casebook.stacks import interpreters\n"
+        f'os.environ.update(PATH="/nowhere", HOME={str(tmp_path)!r})\n'
+        'for name in ("PYENV_ROOT", "MAMBA_ROOT_PREFIX", "CONDA_PREFIX", "CASEBOOK_REQUIRE"):\n'
+        "    os.environ.pop(name, None)\n"
+        "interpreters.SYSTEM_CONDA = ()",
+        "from casebook import analysis, measure, tables\n"
+        'tables.show(analysis.summary(measure("stage-1-py37", n=10, repeats=1)), "Ten pages")',
+    )  # fmt: skip
+    output = tab.locator(".jp-OutputArea-output", has_text="Ten pages")
+    expect(output).to_be_visible()
+    assert output.inner_text().count("Recorded") == 1
+    assert not tab.locator(".jp-OutputArea-output[data-mime-type*=error]").count()
+
+
+def test_a_cell_that_waits_for_anothers_measurement_says_so(
+    opened: str, tab: Page, folder: Path
+) -> None:
+    with beside.exclusive():
+        run_in(
+            opened, tab, folder, "waits",
+            "from casebook import measure",
+            'len(measure("stage-1-today", n=2, repeats=1))',
+        )  # fmt: skip
+        said = tab.get_by_text("waiting: something else is being measured here")
+        expect(said).to_be_visible()
+    expect(tab.locator(".jp-OutputArea-executeResult", has_text="1")).to_be_visible()

@@ -11,6 +11,8 @@
     const told = figure.querySelector('script[type="application/json"]');
     if (!told) continue;
     figure.classList.add('tn-alive');
+    // JupyterLab takes arrow keys for itself, even those of a slider: no shortcut of its own here...
+    figure.dataset.lmSuppressShortcuts = 'true';
     const { states, runs } = JSON.parse(told.textContent);
     const drawn = [...figure.querySelectorAll('.tn-run')];
     let run = 0, step = runs[0].first, timer = 0;
@@ -41,6 +43,18 @@
     slider.min = 0;
     slider.setAttribute('aria-label', 'Turn');
     slider.addEventListener('input', () => { stop(); show(Number(slider.value)); });
+    // ...and a slider's own answer to a key is prevented there, too.
+    slider.addEventListener('keydown', event => {
+      const last = runs[run].steps.length - 1;
+      const wanted = {
+        ArrowLeft: step - 1, ArrowDown: step - 1, ArrowRight: step + 1, ArrowUp: step + 1,
+        Home: 0, End: last,
+      }[event.key];
+      if (wanted === undefined) return;
+      event.preventDefault();
+      stop();
+      show(wanted);
+    });
     desk.append(slider);
     control('›', 'One turn on', () => { stop(); show(step + 1); });
     const at = make('span', 'tn-at');
