@@ -30,6 +30,12 @@ from casebook.stacks import digests, environments
 #: Both ends run in it: it has Twisted, and h2 for the client.
 STACK = "twisted-today"
 
+#: And where a client has a library around the protocol, in this one, which has the libraries too.
+WITH_LIBRARIES = "line-libraries-today"
+
+#: Who can visit over a line: without a library around the protocol, and with one.
+BARE, LIBRARIES = ("pipes", "bare-h2"), ("requests", "httpx-h1", "httpx-h2", "aiohttp")
+
 #: What CASEBOOK_REQUIRE calls a line.
 LINE = "line"
 
@@ -88,11 +94,12 @@ def visit(
 ) -> pd.DataFrame:
     """Visit the store over a line, once in each of the ways, in turns: columns COLUMNS.
 
-    clients: as visits.visit takes them, of "pipes" and "bare-h2". latency_s: each way. body_bytes:
-    of each book at least. lose: what is lost of what the server sends (wire.py says how), {} for
-    nothing; one or several. window_bytes: of HTTP/2, on each stream and in all, 0 for its own
-    65,535. delays_small: whether the client of HTTP/2 leaves Nagle's algorithm on. congestion:
-    TCP's. mbit: bandwidth of both directions, 0 for none. until, looks: laboratory/rounds.py.
+    clients: as visits.visit takes them, of BARE and LIBRARIES. latency_s: each way. body_bytes: of
+    each book at least. lose: what is lost of what the server sends (wire.py says how), {} for
+    nothing; one or several; a share without a seed is drawn anew in each round. window_bytes: of
+    HTTP/2, on each stream and in all, 0 for its own 65,535. delays_small: whether the client of
+    HTTP/2 leaves Nagle's algorithm on; neither is for LIBRARIES. congestion: TCP's. mbit: bandwidth
+    of both directions, 0 for none. until, looks: laboratory/rounds.py.
 
     round_trips: wall_s in round trips of the line; packets, bytes, dropped and again (came a second
     time) are of what the server sent. repair_ms: of the first packet that was lost, from when it
@@ -168,8 +175,10 @@ def _round(
     loses = [dict(lose)] if isinstance(lose, Mapping) or not lose else [dict(each) for each in lose]
     hows = [readers.manner(client) for client in as_list(clients)]
     for how in hows:
-        if how.client not in ("pipes", "bare-h2"):
-            raise UsageError(f"{how.client} does not visit over a line: choose pipes or bare-h2")
+        if how.client not in (*BARE, *LIBRARIES):
+            raise UsageError(
+                f"{how.client} does not visit over a line: choose {', '.join((*BARE, *LIBRARIES))}"
+            )
     if not all(1 <= size <= stock.SIZE for size in as_list(n)):
         raise UsageError(f"n is {n}; choose 1 to {stock.SIZE:,}")
     if not 0 <= mbit <= wire.MOST_MBIT:
@@ -185,14 +194,17 @@ def _round(
             **{"script": how.reader.script, "protocol": how.reader.protocol, "n": size},
             **{"at_once": how.at_once, "connections": how.connections, "order": "completed"},
             "there": {"latency_s": float(far_s), "mbit": mbit},
-            "back": {"latency_s": float(far_s), "mbit": mbit, "lose": losing},
+            "back": {"latency_s": float(far_s), "mbit": mbit, "lose": _drawn(losing, repeat)},
             **{"window_bytes": window, "delays_small": small},
-            "records": records or bool(losing),
+            "records": records or "byte" in losing,
         }
         for far_s, losing, size, how in kinds
     ]
     asked = {"way": "", "congestion": congestion, "least_bytes": body_bytes, "visits": visits}
-    found = _OVER.measure(STACK, [asked], repeats=range(repeat, repeat + 1))
+    stack = STACK if all(how.client in BARE for how in hows) else WITH_LIBRARIES
+    found = _OVER.measure(stack, [asked], repeats=range(repeat, repeat + 1))
+    if found.empty:
+        return  # a later round, which the machine that stands in did not take
     [row] = found.to_dict("records")
     same = {name: row.get(name) for name in ("stack", "repeat", "source", "instead", "measured_at")}
     same |= {name: row.get(name) for name in measurements.COLUMNS}
@@ -206,6 +218,11 @@ def _round(
         its |= {"opened": len(answer["opened"])}
         its |= {"round_trips": answer["wall_s"] / (2 * far_s) if far_s else float("nan")}
         yield same | its, answer
+
+
+def _drawn(losing: dict[str, Any], repeat: int) -> dict[str, Any]:
+    """What is lost in a round: each has a lot of its own, which is the same for all its ways."""
+    return {"seed": repeat, **losing} if "share" in losing else losing
 
 
 def _figures(asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
@@ -234,8 +251,11 @@ _OVER = Experiment(
     made_of=(
         *digests.executed(opening.SERVING / "twisted_store.py"),
         *digests.executed(readers.VISIT),
-        *digests.executed(readers.SCRIPTS / "with_h2.py"),
-        *digests.executed(readers.SCRIPTS / "pipes.py"),
+        *(
+            file
+            for script in ("with_h2", "pipes", "with_requests", "with_httpx", "with_aiohttp")
+            for file in digests.executed(readers.SCRIPTS / f"{script}.py")
+        ),
         stock.FILE,
     ),
     lacks=not_here,
