@@ -13,7 +13,8 @@ from test_pages import inaccessible, too_wide, troubles
 
 from casebook import charts, places
 from casebook.cases.bookstore.line import law
-from casebook.charts.calculator import by_law, placed
+from casebook.cases.bookstore.line.situations import placed
+from casebook.charts.calculator import by_law
 from casebook.errors import UsageError
 
 

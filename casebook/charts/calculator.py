@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from casebook import words
 from casebook.cases.bookstore.line import law
+from casebook.cases.bookstore.line.situations import SMALL, placed
 from casebook.charts import figure as page
 from casebook.charts.figure import Chart, key_mark
 from casebook.charts.origins import origin
@@ -27,7 +28,7 @@ _JS = Path(__file__).with_suffix(".js")
 
 #: What the sliders can be set to: ms each way, bytes of a book, books, and the share that is lost.
 DISTANCES = (0.5, 1, 2, 4, 7, 10, 20, 35, 70, 150)
-BODIES = (109, 1_000, 3_000, 10_000, 27_000, 100_000)
+BODIES = (SMALL, 1_000, 3_000, 10_000, 27_000, 100_000)
 BOOKS = (1, 3, 7, 13, 30, 60, 100, 200)
 LOSSES = (0.0, 0.001, 0.005, 0.01, 0.02)
 #: So many lots are drawn where packets are lost.
@@ -85,15 +86,6 @@ def calculator(
     return replace(still, html=html.removesuffix("</figure>") + alive)
 
 
-def placed(visits: pd.DataFrame) -> pd.DataFrame:
-    """The visits that the law knows: with way (of law.WAYS), body (bytes), loss (a share)."""
-    rows = visits[visits["congestion"] == "reno"]
-    ways = [_way(each) for each in rows.itertuples()]
-    losses = [_loss(each) for each in rows["lose"]]
-    rows = rows.assign(way=ways, loss=losses, body=rows["body_bytes"].replace(0, BODIES[0]))
-    return rows[rows["way"].ne("") & rows["loss"].notna()]
-
-
 def as_data(shown: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
     """What calculator.js is given: the ways, the sliders' values, the first setting, and points,
     each [way's number, ms each way, n, body, loss, median, smallest, largest, runs]."""
@@ -128,20 +120,6 @@ def by_law(way: str, ms: float, n: int, body: int, loss: float) -> tuple[float, 
     walls = sorted(law.seconds(way, n, body, ms / 500, loss, i) for i in range(draws))
     low, middle, high = (walls[int(share * (draws - 1))] for share in (0.1, 0.5, 0.9))
     return middle, low, high
-
-
-def _way(visit: Any) -> str:
-    if visit.client == "bare-h2" and visit.at_once > 1:
-        return "streams, wide window" if visit.window_bytes >= 1 << 24 else "streams, own window"
-    if visit.client != "pipes":
-        return ""
-    known = {1: "one connection", 6: "six connections"}
-    return known.get(visit.connections, "a connection for each" * (visit.connections >= visit.n))
-
-
-def _loss(lose: str) -> float | None:
-    asked = json.loads(lose or "{}")
-    return asked.get("share", None if asked else 0.0)
 
 
 def _is(rows: pd.DataFrame, setting: dict[str, Any]) -> pd.Series:
