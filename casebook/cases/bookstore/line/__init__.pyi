@@ -1,5 +1,6 @@
 from casebook.cases.bookstore.line.situations import by_law as by_law
 from casebook.cases.bookstore.line.situations import cells as cells
+from casebook.cases.bookstore.line.situations import controls as controls
 from casebook.cases.bookstore.line.situations import matrix as matrix
 from casebook.cases.bookstore.line.situations import standings as standings
 from casebook.cases.bookstore.line.visits import LINE as LINE

@@ -21,7 +21,7 @@ import pandas as pd
 
 from casebook.cases.bookstore import opening, readers, stock
 from casebook.cases.bookstore.line import ends, wire
-from casebook.errors import MissingInterpreter, RunFailed, UsageError
+from casebook.errors import MissingInterpreter, NotInFile, RunFailed, UsageError
 from casebook.laboratory import measurements, rounds
 from casebook.laboratory.experiment import Experiment
 from casebook.laboratory.rounds import as_list
@@ -41,6 +41,9 @@ LINE = "line"
 
 _HERE = Path(__file__).parent
 
+#: Of what ends.Ends says where a congestion control cannot be chosen.
+_NO_CONTROL = "does not let a namespace choose"
+
 #: What a client can be made to do otherwise, and how it is called then: columns of `visit`.
 _NOT_SO = {"window_bytes": 0, "delays_small": False}
 
@@ -48,12 +51,16 @@ COLUMNS = [
     *("stack", "client", "label", "protocol", "connections", "at_once", "n", "body_bytes"),
     *("latency_ms", *_NOT_SO, "lose", "congestion", "way", "repeat"),
     *("wall_s", "round_trips", "opened", "packets", "bytes", "dropped", "again"),
-    *("repair_ms", "behind"),
+    *("repair_ms", "next_ms", "behind"),
     *("late_ms", "most_late_ms", "tries"),
     *("source", "instead", "measured_at", *measurements.COLUMNS),
 ]
 
 PACKET_COLUMNS = ["t_s", "direction", "connection", "seq", "bytes", "is_again", "dropped"]
+
+
+class NoControl(RunFailed):
+    """There is no such congestion control to be had here."""
 
 
 def lost(byte: int, count: int = 1, connection: int = 0) -> dict[str, int]:
@@ -103,9 +110,11 @@ def visit(
 
     round_trips: wall_s in round trips of the line; packets, bytes, dropped and again (came a second
     time) are of what the server sent. repair_ms: of the first packet that was lost, from when it
-    left the server to when it left once more; behind: how many packets with new data the server
-    sent on that connection meanwhile, none of which the client may read before. Both are missing
-    where nothing was lost, or nobody missed it. Raises UsageError, MissingInterpreter, RunFailed.
+    left the server to when it left once more; next_ms: to when the next packet with new data left
+    on that connection, missing where there was none before the repair: before it nobody can miss
+    the lost one; behind: how many of these the server sent meanwhile, none of which the client may
+    read before. All are missing where nothing was lost, or nobody missed it. Raises UsageError,
+    MissingInterpreter, RunFailed.
     """
     rows = []
     for repeat in rounds.numbers(1 if repeats is None else repeats):
@@ -118,6 +127,20 @@ def visit(
             rows[-1]["dropped"] = sum(way["dropped"] for way in answer["counts"].values())
             rows[-1] |= _repair(_packets(answer))
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def with_controls(
+    controls: Iterable[str], clients: str | Iterable[str], **asked: Any
+) -> tuple[pd.DataFrame, list[str]]:
+    """The same with each of TCP's congestion controls that can be had, and those that cannot: this
+    kernel has none of that name, or lets no namespace choose it. Raises as `visit`."""
+    found, missing = [], []
+    for control in controls:
+        try:
+            found.append(visit(clients, congestion=control, **asked))
+        except (NoControl, NotInFile):
+            missing.append(control)
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(), missing
 
 
 def packets(clients: str | Iterable[str], n: int = 13, **asked: Any) -> pd.DataFrame:
@@ -162,10 +185,9 @@ def _repair(packets: list[dict[str, Any]]) -> dict[str, float]:
     again = next(covers, None)
     if again is None:
         return {}
-    return {
-        "repair_ms": 1000 * (later[again]["t_s"] - lost["t_s"]),
-        "behind": sum(not each["is_again"] for each in later[:again]),
-    }
+    behind = [each for each in later[:again] if not each["is_again"]]
+    found = {"repair_ms": 1000 * (later[again]["t_s"] - lost["t_s"]), "behind": len(behind)}
+    return found | ({"next_ms": 1000 * (behind[0]["t_s"] - lost["t_s"])} if behind else {})
 
 
 def _round(
@@ -227,7 +249,8 @@ def _drawn(losing: dict[str, Any], repeat: int) -> dict[str, Any]:
 
 def _figures(asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     if "failed" in answer:
-        raise RunFailed(
+        # As ends._settings says it, in the script's own process.
+        raise (NoControl if _NO_CONTROL in answer["failed"] else RunFailed)(
             f"over the line: {answer['failed']}. Nothing was recorded; try it on a quieter machine."
         )
     books = stock.books()
