@@ -321,7 +321,7 @@ def test_packets_of_a_visit_are_rows():
 
 def test_what_cannot_be_asked_is_refused():
     for odd in (
-        dict(clients="requests"), dict(clients="bare-h2", n=0),
+        dict(clients="niquests"), dict(clients="bare-h2", n=0),
         dict(clients="bare-h2", latency_s=3), dict(clients="bare-h2", mbit=1e4),
     ):  # fmt: skip
         with pytest.raises(UsageError, match="choose"):

@@ -6,7 +6,7 @@ a stack, in a process that ends with the measurement: nothing of them is left. `
 a visit takes, without any.
 
 What chapters use: visit, packets, lost and not_here (of `visits`); standings, cells, by_law, matrix
-and controls (of `situations`).
+and controls (of `situations`); greet and unchecked (of `greetings`, whose script is `greet`).
 """
 
 from casebook import face
