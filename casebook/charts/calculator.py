@@ -67,7 +67,7 @@ def calculator(
         finding=_said(first),
         reading="The lines are the law: the time on the way, without any computing. A dot is the "
         "median of what was measured there, a stroke goes from the smallest to the largest; what "
-        "is above its line is computing. Logarithmic: both scales.",
+        "is above its line, where nothing is lost, is computing. Logarithmic: both scales.",
         source=origin(shown),
         data=drawn(shown, "way", "latency_ms", "n", "body", "loss", "wall_s"),
         alts=[f"{title}. {_said(first)}"],
