@@ -129,6 +129,17 @@ LOADS = pd.concat(
 )
 
 
+#: Literal visits over a line, in two ways.
+OVER_A_LINE = measured(
+    [
+        {"client": client, "connections": 6, "latency_ms": ms, "wall_s": 0.02 * ms + 0.1}
+        for client in ("pipes", "bare-h2")
+        for ms in (4.0, 35.0)
+    ],
+    {"at_once": 100, "window_bytes": 0, "n": 13, "body_bytes": 0, "lose": "", "congestion": "reno"},
+)
+
+
 def arrived(order: str, times, slow="b3: 1 s") -> pd.DataFrame:
     """Literal arrivals of books b1, b2, ... at some times."""
     visit = {"client": "bare-h2", "order": order, "repeat": 1, "slow": slow}
@@ -211,6 +222,7 @@ def every_chart() -> dict[str, str]:
         "trace": charts.trace(TRACE).html,
         "provenance": charts.provenance(PROVENANCE).html,
         "turns": charts.turns({"one": TURNS}).html,
+        "calculator": charts.calculator(OVER_A_LINE).html,
     }
 
 

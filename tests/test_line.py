@@ -299,6 +299,9 @@ def test_books_come_over_it_and_the_lost_one_is_counted():
     lost = frame[frame["dropped"] == 1]
     assert (lost["again"] >= 1).all()
     assert (lost["repair_ms"] >= 20).all() and frame["repair_ms"].count() == 2
+    # From the packet behind it the server learns of the loss, and not before.
+    heard_ms = lost.set_index("client")["repair_ms"] - lost.set_index("client")["next_ms"]
+    assert heard_ms["bare-h2"] >= 18 and heard_ms.isna()["pipes"]
     # The streams go on behind the gap; a connection of HTTP/1.1 waits for its answer.
     assert dict(zip(lost["client"], lost["behind"] > 0, strict=True)) == {
         "pipes": False, "bare-h2": True
@@ -318,11 +321,31 @@ def test_packets_of_a_visit_are_rows():
 
 def test_what_cannot_be_asked_is_refused():
     for odd in (
-        dict(clients="requests"), dict(clients="bare-h2", n=0),
+        dict(clients="niquests"), dict(clients="bare-h2", n=0),
         dict(clients="bare-h2", latency_s=3), dict(clients="bare-h2", mbit=1e4),
     ):  # fmt: skip
         with pytest.raises(UsageError, match="choose"):
             line.visit(**odd)
+
+
+def test_each_round_draws_a_lot_of_its_own_that_is_the_same_for_its_ways():
+    assert visits._drawn({"share": 0.02}, 3) == {"share": 0.02, "seed": 3}
+    assert visits._drawn({"share": 0.02, "seed": 7}, 3)["seed"] == 7
+    assert visits._drawn({"connection": 0, "byte": 5}, 3) == {"connection": 0, "byte": 5}
+
+
+def test_a_library_visits_over_it():
+    here.environment(visits.WITH_LIBRARIES)
+    frame = line.visit(["httpx-h2:100", "aiohttp:6", "requests"], n=7, latency_s=0.002)
+    assert set(frame["stack"]) == {visits.WITH_LIBRARIES}
+    assert list(frame["opened"]) == [1, 6, 1] and (frame["packets"] > 20).all()
+
+
+def test_a_control_that_the_kernel_lacks_is_named():
+    here.environment(visits.STACK)
+    asked = {"n": 2, "latency_s": 0.002}
+    frame, missing = visits.with_controls(["reno", "nobodys"], "bare-h2", **asked)
+    assert set(frame["congestion"]) == {"reno"} and missing == ["nobodys"]
 
 
 def test_a_wrong_answer_is_no_measurement():

@@ -1,10 +1,12 @@
 """A line of the book's own: real packets, real TCP, and a distance that can lose some of them.
 
 One direction inside: `ends` (two network namespaces), `wire` (what carries packets between them),
-`over` (the script that visits a store over it), `visits`. The first three run inside a stack, in a
-process that ends with the measurement: nothing of them is left.
+`over` (the script that visits a store over it), `visits`, `situations`. The first three run inside
+a stack, in a process that ends with the measurement: nothing of them is left. `law` says how long
+a visit takes, without any.
 
-What chapters use: visit, packets, lost and not_here (of `visits`).
+What chapters use: visit, packets, lost and not_here (of `visits`); standings, cells, by_law, matrix
+and controls (of `situations`); greet and unchecked (of `greetings`, whose script is `greet`).
 """
 
 from casebook import face

@@ -21,7 +21,7 @@ import pandas as pd
 
 from casebook.cases.bookstore import opening, readers, stock
 from casebook.cases.bookstore.line import ends, wire
-from casebook.errors import MissingInterpreter, RunFailed, UsageError
+from casebook.errors import MissingInterpreter, NotInFile, RunFailed, UsageError
 from casebook.laboratory import measurements, rounds
 from casebook.laboratory.experiment import Experiment
 from casebook.laboratory.rounds import as_list
@@ -30,10 +30,19 @@ from casebook.stacks import digests, environments
 #: Both ends run in it: it has Twisted, and h2 for the client.
 STACK = "twisted-today"
 
+#: And where a client has a library around the protocol, in this one, which has the libraries too.
+WITH_LIBRARIES = "line-libraries-today"
+
+#: Who can visit over a line: without a library around the protocol, and with one.
+BARE, LIBRARIES = ("pipes", "bare-h2"), ("requests", "httpx-h1", "httpx-h2", "aiohttp")
+
 #: What CASEBOOK_REQUIRE calls a line.
 LINE = "line"
 
 _HERE = Path(__file__).parent
+
+#: Of what ends.Ends says where a congestion control cannot be chosen.
+_NO_CONTROL = "does not let a namespace choose"
 
 #: What a client can be made to do otherwise, and how it is called then: columns of `visit`.
 _NOT_SO = {"window_bytes": 0, "delays_small": False}
@@ -42,12 +51,16 @@ COLUMNS = [
     *("stack", "client", "label", "protocol", "connections", "at_once", "n", "body_bytes"),
     *("latency_ms", *_NOT_SO, "lose", "congestion", "way", "repeat"),
     *("wall_s", "round_trips", "opened", "packets", "bytes", "dropped", "again"),
-    *("repair_ms", "behind"),
+    *("repair_ms", "next_ms", "behind"),
     *("late_ms", "most_late_ms", "tries"),
     *("source", "instead", "measured_at", *measurements.COLUMNS),
 ]
 
 PACKET_COLUMNS = ["t_s", "direction", "connection", "seq", "bytes", "is_again", "dropped"]
+
+
+class NoControl(RunFailed):
+    """There is no such congestion control to be had here."""
 
 
 def lost(byte: int, count: int = 1, connection: int = 0) -> dict[str, int]:
@@ -88,17 +101,20 @@ def visit(
 ) -> pd.DataFrame:
     """Visit the store over a line, once in each of the ways, in turns: columns COLUMNS.
 
-    clients: as visits.visit takes them, of "pipes" and "bare-h2". latency_s: each way. body_bytes:
-    of each book at least. lose: what is lost of what the server sends (wire.py says how), {} for
-    nothing; one or several. window_bytes: of HTTP/2, on each stream and in all, 0 for its own
-    65,535. delays_small: whether the client of HTTP/2 leaves Nagle's algorithm on. congestion:
-    TCP's. mbit: bandwidth of both directions, 0 for none. until, looks: laboratory/rounds.py.
+    clients: as visits.visit takes them, of BARE and LIBRARIES. latency_s: each way. body_bytes: of
+    each book at least. lose: what is lost of what the server sends (wire.py says how), {} for
+    nothing; one or several; a share without a seed is drawn anew in each round. window_bytes: of
+    HTTP/2, on each stream and in all, 0 for its own 65,535. delays_small: whether the client of
+    HTTP/2 leaves Nagle's algorithm on; neither is for LIBRARIES. congestion: TCP's. mbit: bandwidth
+    of both directions, 0 for none. until, looks: laboratory/rounds.py.
 
     round_trips: wall_s in round trips of the line; packets, bytes, dropped and again (came a second
     time) are of what the server sent. repair_ms: of the first packet that was lost, from when it
-    left the server to when it left once more; behind: how many packets with new data the server
-    sent on that connection meanwhile, none of which the client may read before. Both are missing
-    where nothing was lost, or nobody missed it. Raises UsageError, MissingInterpreter, RunFailed.
+    left the server to when it left once more; next_ms: to when the next packet with new data left
+    on that connection, missing where there was none before the repair: before it nobody can miss
+    the lost one; behind: how many of these the server sent meanwhile, none of which the client may
+    read before. All are missing where nothing was lost, or nobody missed it. Raises UsageError,
+    MissingInterpreter, RunFailed.
     """
     rows = []
     for repeat in rounds.numbers(1 if repeats is None else repeats):
@@ -111,6 +127,20 @@ def visit(
             rows[-1]["dropped"] = sum(way["dropped"] for way in answer["counts"].values())
             rows[-1] |= _repair(_packets(answer))
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def with_controls(
+    controls: Iterable[str], clients: str | Iterable[str], **asked: Any
+) -> tuple[pd.DataFrame, list[str]]:
+    """The same with each of TCP's congestion controls that can be had, and those that cannot: this
+    kernel has none of that name, or lets no namespace choose it. Raises as `visit`."""
+    found, missing = [], []
+    for control in controls:
+        try:
+            found.append(visit(clients, congestion=control, **asked))
+        except (NoControl, NotInFile):
+            missing.append(control)
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(), missing
 
 
 def packets(clients: str | Iterable[str], n: int = 13, **asked: Any) -> pd.DataFrame:
@@ -155,10 +185,9 @@ def _repair(packets: list[dict[str, Any]]) -> dict[str, float]:
     again = next(covers, None)
     if again is None:
         return {}
-    return {
-        "repair_ms": 1000 * (later[again]["t_s"] - lost["t_s"]),
-        "behind": sum(not each["is_again"] for each in later[:again]),
-    }
+    behind = [each for each in later[:again] if not each["is_again"]]
+    found = {"repair_ms": 1000 * (later[again]["t_s"] - lost["t_s"]), "behind": len(behind)}
+    return found | ({"next_ms": 1000 * (behind[0]["t_s"] - lost["t_s"])} if behind else {})
 
 
 def _round(
@@ -168,8 +197,10 @@ def _round(
     loses = [dict(lose)] if isinstance(lose, Mapping) or not lose else [dict(each) for each in lose]
     hows = [readers.manner(client) for client in as_list(clients)]
     for how in hows:
-        if how.client not in ("pipes", "bare-h2"):
-            raise UsageError(f"{how.client} does not visit over a line: choose pipes or bare-h2")
+        if how.client not in (*BARE, *LIBRARIES):
+            raise UsageError(
+                f"{how.client} does not visit over a line: choose {', '.join((*BARE, *LIBRARIES))}"
+            )
     if not all(1 <= size <= stock.SIZE for size in as_list(n)):
         raise UsageError(f"n is {n}; choose 1 to {stock.SIZE:,}")
     if not 0 <= mbit <= wire.MOST_MBIT:
@@ -185,14 +216,17 @@ def _round(
             **{"script": how.reader.script, "protocol": how.reader.protocol, "n": size},
             **{"at_once": how.at_once, "connections": how.connections, "order": "completed"},
             "there": {"latency_s": float(far_s), "mbit": mbit},
-            "back": {"latency_s": float(far_s), "mbit": mbit, "lose": losing},
+            "back": {"latency_s": float(far_s), "mbit": mbit, "lose": _drawn(losing, repeat)},
             **{"window_bytes": window, "delays_small": small},
-            "records": records or bool(losing),
+            "records": records or "byte" in losing,
         }
         for far_s, losing, size, how in kinds
     ]
     asked = {"way": "", "congestion": congestion, "least_bytes": body_bytes, "visits": visits}
-    found = _OVER.measure(STACK, [asked], repeats=range(repeat, repeat + 1))
+    stack = STACK if all(how.client in BARE for how in hows) else WITH_LIBRARIES
+    found = _OVER.measure(stack, [asked], repeats=range(repeat, repeat + 1))
+    if found.empty:
+        return  # a later round, which the machine that stands in did not take
     [row] = found.to_dict("records")
     same = {name: row.get(name) for name in ("stack", "repeat", "source", "instead", "measured_at")}
     same |= {name: row.get(name) for name in measurements.COLUMNS}
@@ -208,9 +242,15 @@ def _round(
         yield same | its, answer
 
 
+def _drawn(losing: dict[str, Any], repeat: int) -> dict[str, Any]:
+    """What is lost in a round: each has a lot of its own, which is the same for all its ways."""
+    return {"seed": repeat, **losing} if "share" in losing else losing
+
+
 def _figures(asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     if "failed" in answer:
-        raise RunFailed(
+        # As ends._settings says it, in the script's own process.
+        raise (NoControl if _NO_CONTROL in answer["failed"] else RunFailed)(
             f"over the line: {answer['failed']}. Nothing was recorded; try it on a quieter machine."
         )
     books = stock.books()
@@ -234,8 +274,11 @@ _OVER = Experiment(
     made_of=(
         *digests.executed(opening.SERVING / "twisted_store.py"),
         *digests.executed(readers.VISIT),
-        *digests.executed(readers.SCRIPTS / "with_h2.py"),
-        *digests.executed(readers.SCRIPTS / "pipes.py"),
+        *(
+            file
+            for script in ("with_h2", "pipes", "with_requests", "with_httpx", "with_aiohttp")
+            for file in digests.executed(readers.SCRIPTS / f"{script}.py")
+        ),
         stock.FILE,
     ),
     lacks=not_here,

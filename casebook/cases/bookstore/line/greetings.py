@@ -1,0 +1,101 @@
+"""Handshakes of TLS over a line, whole and resumed: round trips, bytes, processor time.
+
+    frame = greet(latency_s=0.01, repeats=8)
+
+The server is Python's own ssl; each connection brings one small answer and is closed. A certificate
+of an elliptic curve, as the bookstore's.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from casebook.cases.bookstore.line.visits import WITH_LIBRARIES, not_here
+from casebook.errors import RunFailed, UsageError
+from casebook.laboratory import rounds
+from casebook.laboratory.experiment import Experiment
+
+#: What is compared: who connects, with which TLS, and whether with a session of before.
+KINDS = {
+    "TLS 1.2": {"client": "ssl", "tls": "1.2", "resumes": False},
+    "TLS 1.2, resumed": {"client": "ssl", "tls": "1.2", "resumes": True},
+    "TLS 1.3": {"client": "ssl", "tls": "1.3", "resumes": False},
+    "TLS 1.3, resumed": {"client": "ssl", "tls": "1.3", "resumes": True},
+    "requests": {"client": "requests", "tls": "1.3", "resumes": False},
+}
+
+#: By the law: TCP, TLS, and the answer.
+ROUND_TRIPS = dict(zip(KINDS, (4, 3, 3, 3, 3), strict=True))
+
+_FIGURES = ("resumed", "server_resumed", "bytes", "client_cpu_s", "server_cpu_s")
+
+
+@rounds.takes_until
+def greet(latency_s: float = 0.01, n: int = 6, repeats: int | range | None = None) -> pd.DataFrame:
+    """Connect n times in each way of KINDS over a line: one row a kind and round.
+
+    latency_s: each way. until, looks: laboratory/rounds.py. Columns: kind, law (round trips), n,
+    latency_ms, repeat, wall_s (the median of the n connections, with the answer), round_trips (the
+    same in those of the line), resumed and server_resumed (connections, as the client and the
+    server saw it; the client requests does not say), bytes (of IP packets in both directions),
+    client_cpu_s and server_cpu_s (a connection), source, instead, measured_at and
+    measurements.COLUMNS. Raises UsageError, MissingInterpreter, RunFailed.
+    """
+    if not 0 < latency_s <= 1 or not 1 <= n <= 100:
+        raise UsageError(f"{n} connections from {latency_s:g} s away: choose 1 to 100, up to 1 s")
+    asked = {
+        "way": "",
+        "latency_s": float(latency_s),
+        "n": n,
+        "kinds": [*KINDS.values()],
+        "checks": [],
+    }
+    found = _GREET.measure(WITH_LIBRARIES, [asked], repeats=1 if repeats is None else repeats)
+    rows = []
+    for row in found.to_dict("records"):
+        answers = row.pop("answers")
+        same = {name: value for name, value in row.items() if name not in (*asked, "found")}
+        same |= {"n": n}
+        for kind, answer in zip(KINDS, answers, strict=True):
+            wall_s = float(pd.Series(answer["walls_s"]).median())
+            its = {"kind": kind, "law": ROUND_TRIPS[kind], "latency_ms": 1000 * latency_s}
+            its |= {"wall_s": wall_s, "round_trips": wall_s / (2 * latency_s)}
+            rows.append(same | its | {name: answer[name] for name in _FIGURES})
+    return pd.DataFrame(rows)
+
+
+def unchecked() -> pd.DataFrame:
+    """What a resumed connection leaves unchecked: one row a kind of TLS and connection that should
+    not pass, with `passes`. Columns: tls, connection (greet.py's `check` says which), passes,
+    source, instead, measured_at and measurements.COLUMNS. Raises as `greet`."""
+    asked = {"way": "", "latency_s": 0.001, "n": 1, "kinds": [], "checks": ["1.2", "1.3"]}
+    [row] = _GREET.measure(WITH_LIBRARIES, [asked]).to_dict("records")
+    found = row.pop("found")
+    same = {name: value for name, value in row.items() if name not in (*asked, "answers")}
+    return pd.DataFrame(
+        [
+            same | {"tls": tls, "connection": connection, "passes": passes}
+            for tls, each in found.items()
+            for connection, passes in each.items()
+        ]
+    )
+
+
+def _figures(asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    if "failed" in answer:
+        raise RunFailed(
+            f"over the line: {answer['failed']}. Nothing was recorded; try it on a quieter machine."
+        )
+    for seen in answer["kinds"]:
+        wanted = asked["n"] + 1
+        if seen["connections"] != wanted or len(seen["walls_s"]) != asked["n"]:
+            raise RunFailed(
+                f"over the line: {seen['connections']} connections in the place of {wanted}. "
+                "Nothing was recorded."
+            )
+    return {"answers": answer["kinds"], "found": answer["checks"]}
+
+
+_GREET = Experiment(Path(__file__).parent / "greet.py", _figures, within_s=120, lacks=not_here)

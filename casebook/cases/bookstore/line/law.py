@@ -1,0 +1,142 @@
+"""How long a visit takes over a line, by a law: round trips, flights of packets, and what is lost.
+
+    seconds("six connections", n=13, body=27_000, trip_s=0.07)
+    [seconds("streams, wide window", n=13, body=27_000, trip_s=0.07, loss=0.01, seed=i)
+     for i in range(100)]
+
+The law knows packets and no processor: what a visit takes beyond it is computing. Chapter 17
+derives it, and the calculator of the last chapter of its part draws it: casebook/charts/
+calculator.js says the same once more, and tests/test_calculator.py holds both equal.
+
+- TCP's handshake takes a round trip, TLS 1.3's another one, and then comes the list of books.
+- A sender sends ten packets at first (RFC 6928), and with each round trip in which none is lost
+  twice as many as before, as long as it has so many to send (RFC 5681, slow start).
+- Over connections, the others open when the list is in; a book goes to whichever is free first.
+- As streams, all books are one long answer; HTTP/2's window is a second limit.
+- A packet that is lost, with others behind it, costs a round trip, and halves what may be sent at a
+  time; from then on it grows by one packet a round trip (reno). The last of several costs one round
+  trip more (the probe of RFC 8985), and one that was alone 200 ms besides: Linux's shortest timer.
+  Of TCP's handshake it is a second (RFC 6298).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+#: Bytes of data in a packet: 1,500, less the heads of IP and TCP.
+PACKET = 1_448
+#: So many packets leave at first.
+FIRST = 10
+#: What a book of 109 bytes comes to, with all that is around it; and the list of books.
+AROUND, LIST = 61, 27_000
+#: HTTP/2's own window, in bytes, and how many streams the store allows at a time.
+OWN_WINDOW, STREAMS = 65_535, 100
+#: Seconds: Linux's shortest timer, and the timer of a handshake that was not answered.
+SHORTEST_S, HANDSHAKE_S = 0.2, 1.0
+
+#: The ways to fetch: how many connections (0: one for each book), and the window of streams in
+#: bytes (0: no streams).
+WAYS = {
+    "one connection": (1, 0),
+    "six connections": (6, 0),
+    "a connection for each": (0, 0),
+    "streams, own window": (1, OWN_WINDOW),
+    "streams, wide window": (1, 1 << 24),
+}
+
+
+def seconds(
+    way: str, n: int, body: int, trip_s: float, loss: float = 0.0, seed: int = 0, tls: int = 1
+) -> float:
+    """How long a visit takes, by the law.
+
+    way: of WAYS. n: books, at least 1; body: bytes of each; trip_s: there and back. loss: the
+    share of the server's packets that is lost, by a lot that the seed decides. tls: round trips of
+    the handshake of TLS, 2 for a whole one of TLS 1.2.
+    """
+    connections, window = WAYS[way]
+    lot = _lot(seed) if loss else iter(())
+    line = _Line(trip_s, loss, lot)
+    first = _Sender(line)
+    began = first.shake_hands(tls) + first.send(LIST)
+    each = body + AROUND
+    if window:
+        first.most = max(1, window // PACKET)
+        waits = -(-n // STREAMS) * trip_s
+        return began + max(waits, first.send(n * each))
+    senders, free = [first], [began]
+    for _ in range(min(connections or n, n) - 1):
+        senders.append(_Sender(line))
+        free.append(began + senders[-1].shake_hands(tls))
+    for _ in range(n):
+        at = free.index(min(free))
+        free[at] += senders[at].send(each)
+    return max(free)
+
+
+def round_trips(way: str, n: int, body: int, tls: int = 1) -> float:
+    """The same in round trips, where nothing is lost."""
+    return seconds(way, n, body, 1.0, tls=tls)
+
+
+@dataclass
+class _Line:
+    trip_s: float
+    loss: float
+    lot: Iterator[float]
+
+    def drops(self) -> bool:
+        """Whether the next packet is lost."""
+        return self.loss > 0 and next(self.lot) < self.loss
+
+
+@dataclass
+class _Sender:
+    """The server's end of one connection: how many packets it may send at a time."""
+
+    line: _Line
+    may: int = FIRST
+    calm: int = field(default=1 << 30)  # up to so many it doubles
+    most: int = 1 << 30
+
+    def shake_hands(self, tls: int) -> float:
+        took_s, timer_s = self.line.trip_s, HANDSHAKE_S
+        while self.line.drops():
+            took_s, timer_s = took_s + timer_s, 2 * timer_s
+        for _ in range(tls):
+            took_s += self._flight(1)[0]
+        return took_s
+
+    def send(self, size: int) -> float:
+        left, took_s = -(-size // PACKET), 0.0
+        while left:
+            its_s, came = self._flight(min(left, self.may, self.most))
+            took_s, left = took_s + its_s, left - came
+        return took_s
+
+    def _flight(self, packets: int) -> tuple[float, int]:
+        """Send some packets at once: seconds until the sender knows what came, and how many did."""
+        gone = [self.line.drops() for _ in range(packets)] if self.line.loss else []
+        lost = sum(gone)
+        if not lost:
+            if self.may < self.calm:
+                self.may = max(self.may, min(2 * packets, self.calm))
+            elif packets >= self.may:
+                self.may += 1
+            return self.line.trip_s, packets
+        self.calm = self.may = max(2, self.may // 2)
+        took_s = self.line.trip_s
+        if lost == packets:
+            took_s += SHORTEST_S
+        elif gone[-1]:
+            took_s += self.line.trip_s
+        return took_s, packets - lost
+
+
+def _lot(seed: int) -> Iterator[float]:
+    """Numbers from 0 to 1, the same in every language that has 32 bits: mulberry32."""
+    state = (seed * 0x9E3779B9) & 0xFFFFFFFF
+    while True:
+        state = (state + 0x6D2B79F5) & 0xFFFFFFFF
+        mixed = ((state ^ state >> 15) * (1 | state)) & 0xFFFFFFFF
+        mixed = (mixed + (((mixed ^ mixed >> 7) * (61 | mixed)) & 0xFFFFFFFF)) & 0xFFFFFFFF ^ mixed
+        yield ((mixed ^ mixed >> 14) & 0xFFFFFFFF) / 4294967296

@@ -1,0 +1,155 @@
+"""Who comes first over the line, situation by situation, each decided by rounds.
+
+table = standings(visits, ["where", "bodies"])
+cells(table, ["where", "bodies"])
+"""
+
+import json
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import pandas as pd
+
+from casebook.cases.bookstore.line import law
+from casebook.cases.bookstore.line.visits import visit, with_controls
+from casebook.cases.fetching import modes
+from casebook.laboratory.decisions import HOLDS, OTHERWISE, decide, window
+
+#: From so many times as long as the best on, a way is slower; below, it is as good.
+SLOWER = 1.1
+
+BEST, AS_GOOD, LONGER, UNDECIDED = "best", "as good", "longer", "undecided"
+
+COLUMNS = ["way", "wall_s", "times", "low", "high", "rounds", "outcome"]
+
+
+def standings(visits: pd.DataFrame, situation: Sequence[str], way: str = "label") -> pd.DataFrame:
+    """One row for each situation and way: the columns of the situation, and COLUMNS.
+
+    visits: columns `repeat`, `wall_s`, way and those of situation; of each way at most one visit a
+    round. times: as long as the best way of that situation, the median of the rounds, with its
+    interval from low to high (decisions.interval; NaN where there are too few rounds). outcome:
+    BEST for the way with the smallest median; LONGER where the whole interval is above SLOWER,
+    AS_GOOD where it is below, else UNDECIDED.
+    """
+    rows = []
+    for its, here in visits.groupby(list(situation), sort=False):
+        walls = here.pivot_table("wall_s", "repeat", way, sort=False)
+        first = walls.median().idxmin()
+        for each in walls:
+            told = dict(zip(situation, its, strict=True)) | {"way": each}
+            told["wall_s"] = float(walls[each].median())
+            rows.append(told | _beside(walls, each, first))
+    return pd.DataFrame(rows, columns=[*situation, *COLUMNS])
+
+
+def _beside(walls: pd.DataFrame, way: Any, first: Any) -> dict[str, Any]:
+    times = (walls[way] / walls[first]).dropna()
+    decided = decide(times, window(above=SLOWER))
+    outcome = {HOLDS: LONGER, OTHERWISE: AS_GOOD}.get(decided.outcome, UNDECIDED)
+    return {
+        **{"times": decided.value, "low": decided.low, "high": decided.high},
+        **{"rounds": decided.rounds, "outcome": BEST if way == first else outcome},
+    }
+
+
+def cells(table: pd.DataFrame, situation: Sequence[str]) -> pd.DataFrame:
+    """Standings as a table to read: a row for each situation, a column for each way, in words.
+
+    What was not measured in a situation is empty.
+    """
+    rows: dict[tuple[Any, ...], dict[str, str]] = {}
+    for each in table.to_dict("records"):
+        its = rows.setdefault(tuple(each[name] for name in situation), {})
+        its[each["way"]] = _said(each)
+    told = [dict(zip(situation, its, strict=True)) | said for its, said in rows.items()]
+    return pd.DataFrame(told, columns=[*situation, *dict.fromkeys(table["way"])]).fillna("")
+
+
+def _said(row: dict[str, Any]) -> str:
+    if row["outcome"] == BEST:
+        return "best, {wall_s:.2f} s".format(**row)
+    if row["outcome"] == UNDECIDED:
+        return "undecided: {times:.1f} ({low:.1f} to {high:.1f})".format(**row)
+    return "{outcome}: {times:.1f}".format(**row)
+
+
+#: Bytes of a book as the store has it, in the middle.
+SMALL = 109
+
+
+def placed(visits: pd.DataFrame) -> pd.DataFrame:
+    """The visits that the law knows: those in a way of law.WAYS, with reno, that lose nothing or a
+    share of all packets. With further columns: way, body (bytes), loss (a share)."""
+    rows = visits[visits["congestion"] == "reno"]
+    ways = [_way(each) for each in rows.itertuples()]
+    losses = [_loss(each) for each in rows["lose"]]
+    rows = rows.assign(way=ways, loss=losses, body=rows["body_bytes"].replace(0, SMALL))
+    return rows[rows["way"].ne("") & rows["loss"].notna()]
+
+
+def by_law(visits: pd.DataFrame) -> pd.DataFrame:
+    """The same, of visits that lost nothing, and law_s: seconds by the law."""
+    rows = placed(visits)
+    rows = rows[rows["loss"] == 0]
+    seconds = [
+        law.seconds(each.way, each.n, each.body, each.latency_ms / 500)
+        for each in rows.itertuples()
+    ]
+    return rows.assign(law_s=seconds)
+
+
+def _way(visit: Any) -> str:
+    if visit.client == "bare-h2" and visit.at_once > 1:
+        return "streams, wide window" if visit.window_bytes >= 1 << 24 else "streams, own window"
+    if visit.client != "pipes":
+        return ""
+    known = {1: "one connection", 6: "six connections"}
+    return known.get(visit.connections, "a connection for each" * (visit.connections >= visit.n))
+
+
+def _loss(lose: str) -> float | None:
+    asked = json.loads(lose or "{}")
+    return asked.get("share", None if asked else 0.0)
+
+
+def matrix() -> pd.DataFrame:
+    """What a full build takes beside the quick one, eight rounds each, as `visit` gives it.
+
+    13 books and 200, from 4, 35 and 150 ms away, in all sizes; and 13 of 27 kB with 0.1, 1 and 2 %
+    of the packets lost. In quick mode no rows: it takes an hour or two. Raises as `visit`.
+    """
+    if modes.current() != modes.FULL:
+        return pd.DataFrame()
+    bare, far = ["pipes:6", "pipes:100", "bare-h2"], (0.004, 0.035, 0.15)
+    asked: list[dict[str, Any]] = [
+        {"n": n, "latency_s": far_s, "body_bytes": body, "window_bytes": window}
+        for n, far_s, body, window in product((13, 200), far, (0, 3_000, 27_000, 100_000), _WINDOWS)
+    ]
+    asked += [
+        {"n": 13, "latency_s": far_s, "body_bytes": 27_000, "window_bytes": _WINDOWS[1]}
+        | {"lose": {"share": share}}
+        for far_s, share in product(far[:2], (0.001, 0.01, 0.02))
+    ]
+    found = [visit(bare, **each, repeats=8) for each in asked]
+    with_all = ["pipes:1", "httpx-h2:100", "aiohttp:6", "requests"]
+    found.append(visit(with_all, n=13, latency_s=far, repeats=8))
+    return pd.concat(found, ignore_index=True)
+
+
+#: HTTP/2's own window, and one that limits nothing.
+_WINDOWS = (0, 1 << 24)
+
+
+def controls() -> tuple[pd.DataFrame, list[str]]:
+    """In full mode, eight rounds with each of TCP's congestion controls that this kernel has, and
+    those that it lacks: 13 books of 27 kB with 1 and 2 % of the packets lost, from 4 and 35 ms
+    away, over 13 connections and as streams. In quick mode no rows. Raises as `visit`."""
+    if modes.current() != modes.FULL:
+        return pd.DataFrame(), []
+    return with_controls(
+        ("reno", "cubic", "bbr"), ["pipes:13", "bare-h2"], n=13, body_bytes=27_000,
+        latency_s=[0.004, 0.035], lose=[{"share": 0.01}, {"share": 0.02}],
+        window_bytes=_WINDOWS[1], repeats=8,
+    )  # fmt: skip

@@ -1,0 +1,178 @@
+"""The calculator: how long a visit takes by the law, and what was measured, to be set by a reader.
+
+A reader sets distance, body, books and loss with casebook/charts/calculator.js, which comes with
+the picture, so that it works in the book, from a folder and in JupyterLab. Without it, the picture
+shows the setting of which most was measured.
+"""
+
+import json
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from casebook import words
+from casebook.cases.bookstore.line import law
+from casebook.cases.bookstore.line.situations import SMALL, placed
+from casebook.charts import figure as page
+from casebook.charts.figure import Chart, key_mark
+from casebook.charts.origins import origin
+from casebook.charts.series import columns, drawn
+from casebook.colours import sentinel, style
+from casebook.errors import UsageError
+
+_JS = Path(__file__).with_suffix(".js")
+
+#: What the sliders can be set to: ms each way, bytes of a book, books, and the share that is lost.
+DISTANCES = (0.5, 1, 2, 4, 7, 10, 20, 35, 70, 150)
+BODIES = (SMALL, 1_000, 3_000, 10_000, 27_000, 100_000)
+BOOKS = (1, 3, 7, 13, 30, 60, 100, 200)
+LOSSES = (0.0, 0.001, 0.005, 0.01, 0.02)
+#: So many lots are drawn where packets are lost.
+DRAWS = 40
+
+_COLOURS = ("stage-2", "stage-1", "stage-4", "stage-3", "indigo")
+
+_NEEDED = (
+    *("client", "connections", "window_bytes", "n", "body_bytes", "latency_ms", "lose"),
+    *("at_once", "congestion", "wall_s", "source"),
+)
+
+
+def calculator(
+    visits: pd.DataFrame, *, title: str = "What takes how long, and where", name: str = "calculator"
+) -> Chart:
+    """The law for every way of casebook.cases.bookstore.line.law.WAYS, at any setting, and the
+    medians of visits that were made at such a setting.
+
+    visits: as bookstore.line.visit gives them; those of other ways, with other losses than a share
+    of all packets, or not with reno, are left out. Raises UsageError where none is left.
+    """
+    columns(visits, *_NEEDED)
+    shown = placed(visits)
+    if shown.empty:
+        raise UsageError("none of these visits was made in a way that the law knows")
+    settings = shown.groupby(["n", "body", "loss"])["latency_ms"].agg(["nunique", "size"])
+    least = settings[settings.index.get_level_values("loss") == shown["loss"].min()]
+    n, body, loss = least.sort_values(["nunique", "size"]).index[-1]
+    first = {"n": int(n), "body": int(body), "loss": float(loss)}
+    first["ms"] = float(shown[_is(shown, first)]["latency_ms"].max())
+    still = page.chart(
+        name,
+        _drawing(shown[_is(shown, first)], first),
+        title=title,
+        finding=_said(first),
+        reading="The lines are the law: the time on the way, without any computing. A dot is the "
+        "median of what was measured there, a stroke goes from the smallest to the largest; what "
+        "is above its line, where nothing is lost, is computing. Logarithmic: both scales.",
+        source=origin(shown),
+        data=drawn(shown, "way", "latency_ms", "n", "body", "loss", "wall_s"),
+        alts=[f"{title}. {_said(first)}"],
+        key=[
+            (key_mark('<rect y="6" width="26" height="4"/>', colour), way)
+            for way, colour in zip(law.WAYS, _COLOURS, strict=True)
+        ],
+    )
+    told = json.dumps(as_data(shown, first), separators=(",", ":")).replace("</", "<\\/")
+    alive = (
+        f'<script type="application/json">{told}</script>'
+        f"<script>{_JS.read_text(encoding='utf-8')}</script></figure>"
+    )
+    html = still.html.replace("cb-figure", "cb-figure cb-calculator", 1)
+    html = html.replace(style("figure"), style("figure", "calculator"))
+    return replace(still, html=html.removesuffix("</figure>") + alive)
+
+
+def as_data(shown: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
+    """What calculator.js is given: the ways, the sliders' values, the first setting, and points,
+    each [way's number, ms each way, n, body, loss, median, smallest, largest, runs]."""
+    told = [*("way", "latency_ms", "n", "body", "loss")]
+    ways = list(law.WAYS)
+    points = [
+        [ways.index(way), ms, n, body, loss, *(round(f(walls), 4) for f in _FIGURES), len(walls)]
+        for (way, ms, n, body, loss), walls in shown.groupby(told, sort=False)["wall_s"]
+    ]
+    return {
+        "ways": [
+            {"label": way, "colour": colour, "connections": its[0], "window": its[1]}
+            for (way, its), colour in zip(law.WAYS.items(), _COLOURS, strict=True)
+        ],
+        "distances": DISTANCES,
+        "bodies": BODIES,
+        "books": BOOKS,
+        "losses": LOSSES,
+        "draws": DRAWS,
+        "first": first,
+        "points": points,
+    }
+
+
+_FIGURES = statistics.median, min, max
+
+
+def by_law(way: str, ms: float, n: int, body: int, loss: float) -> tuple[float, float, float]:
+    """Seconds by the law: the median of DRAWS lots, and the ends of the middle eight tenths; three
+    times the same where nothing is lost."""
+    draws = DRAWS if loss else 1
+    walls = sorted(law.seconds(way, n, body, ms / 500, loss, i) for i in range(draws))
+    low, middle, high = (walls[int(share * (draws - 1))] for share in (0.1, 0.5, 0.9))
+    return middle, low, high
+
+
+def _is(rows: pd.DataFrame, setting: dict[str, Any]) -> pd.Series:
+    """Which rows are of a setting, whatever the distance."""
+    its = [rows[name].eq(setting[name]) for name in ("n", "body", "loss")]
+    return its[0] & its[1] & its[2]
+
+
+def _said(setting: dict[str, Any]) -> str:
+    """What the law says of a setting, in a sentence."""
+    ms, rest = setting["ms"], {name: setting[name] for name in ("n", "body", "loss")}
+    took = sorted((by_law(way, ms, **rest)[0], way) for way in law.WAYS)
+    told = "; ".join(f"{way} {words.seconds(s)}" for s, way in took)
+    size = f"{rest['body'] / 1000:.3g} kB"
+    lost = f", {100 * rest['loss']:g} % of the packets lost" if rest["loss"] else ""
+    return f"By the law, {rest['n']} books of {size} from {ms:g} ms away{lost}: {told}."
+
+
+def _drawing(rows: pd.DataFrame, setting: dict[str, Any]) -> Figure:
+    rest = {name: setting[name] for name in ("n", "body", "loss")}
+    rows = rows.assign(trips=rows["wall_s"] / (rows["latency_ms"] / 500))
+    with page.drawing(page.WIDTH, 262) as figure:
+        axes = figure.add_subplot()
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        every = list(rows["trips"])
+        for i, (way, colour) in enumerate(zip(law.WAYS, _COLOURS, strict=True)):
+            # In round trips: so the lines are level where nothing is lost, and apart.
+            trips = [by_law(way, ms, **rest)[0] / (ms / 500) for ms in DISTANCES]
+            axes.plot(DISTANCES, trips, color=sentinel(colour), linewidth=1.6)
+            every += trips
+            its = rows[rows["way"] == way].groupby("latency_ms")["trips"]
+            seen = its.agg(["median", "min", "max"]).reset_index()
+            at = list(seen["latency_ms"] * 1.05 ** (i - 2))  # side by side
+            axes.vlines(at, seen["min"], seen["max"], color=sentinel(colour), linewidth=1.2)
+            how = {"marker": "o", "markersize": 6, "source": rows["source"].iloc[0]}
+            page.marks(axes, at, list(seen["median"]), colour, **how)
+        low, high = min(every) / 1.2, max(every) * 1.2
+        axes.set_xlim(DISTANCES[0] / 1.1, DISTANCES[-1] * 1.1)
+        axes.set_ylim(low, high)
+        axes.grid(True)
+        page.set_ticks(axes.xaxis, [0.5, 1, 4, 10, 35, 150])
+        page.set_ticks(axes.yaxis, _ticks(low, high))
+        axes.set_xlabel("latency each way, ms", fontsize=page.TEXT)
+        said = "wall time, in round trips"
+        figure.text(2 / page.WIDTH, 1, said, fontsize=page.TEXT, va="top")
+        numbers = (label.get_window_extent().width for label in axes.get_yticklabels())
+        page.place(axes, 6 + max(numbers, default=0), 36, 12, 24)
+    return figure
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers of round trips, closer than those of a scale of several decades."""
+    steps = [m * 10.0**e for e in range(5) for m in (1, 2, 3, 5, 7)]
+    shown = [step for step in steps if low <= step <= high]
+    return shown if len(shown) <= 9 else page.decades(low, high, 9)

@@ -1,0 +1,65 @@
+"""Who comes first over the line: decided by rounds, and said in words."""
+
+import pandas as pd
+import pytest
+
+from casebook.cases.bookstore import line
+from casebook.cases.fetching import modes
+
+WALLS = {
+    "fast": [1.0, 1.1, 1.0, 1.0, 1.1, 1.0, 1.0, 1.1],
+    "slow": [2.0, 2.1, 2.2, 2.0, 2.1, 2.3, 2.0, 2.2],
+    "alike": [1.05, 1.15, 1.04, 1.05, 1.14, 1.05, 1.05, 1.15],
+    "noisy": [0.9, 3.0, 1.0, 2.5, 0.8, 4.0, 1.1, 2.0],
+}
+
+
+def visits(rounds: int = 8) -> pd.DataFrame:
+    rows = [
+        {"where": where, "label": way, "repeat": i + 1, "wall_s": wall}
+        for where in ("near", "far")
+        for way, walls in WALLS.items()
+        for i, wall in enumerate(walls[:rounds])
+        if not (where == "far" and way == "slow")
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_each_cell_is_decided_by_its_rounds():
+    table = line.standings(visits(), ["where"])
+    assert list(table["where"]) == ["near"] * 4 + ["far"] * 3
+    near = table[table["where"] == "near"].set_index("way")
+    assert dict(near["outcome"]) == {
+        "fast": "best", "slow": "longer", "alike": "as good", "noisy": "undecided"
+    }  # fmt: skip
+    assert set(table["rounds"]) == {8}
+    assert near.loc["slow", "low"] > 1.1 and near.loc["alike", "high"] < 1.1
+
+
+def test_few_rounds_decide_nothing_but_who_has_the_smallest_median():
+    table = line.standings(visits(rounds=3), ["where"])
+    assert set(table["outcome"]) == {"best", "undecided"}
+
+
+def test_what_was_not_measured_is_empty():
+    told = line.cells(line.standings(visits(), ["where"]), ["where"])
+    assert list(told["where"]) == ["near", "far"]
+    assert told["slow"].iloc[0].startswith("longer: 2.") and told["slow"].iloc[1] == ""
+    assert list(told["fast"]) == ["best, 1.00 s"] * 2
+    assert told["noisy"].str.startswith("undecided: ").all()
+
+
+def test_the_law_is_said_of_the_visits_that_it_knows():
+    rows = [
+        {"client": "pipes", "connections": k, "at_once": 1, "window_bytes": 0, "n": 13}
+        | {"body_bytes": 0, "latency_ms": 50.0, "lose": lose, "congestion": "reno", "wall_s": 2.0}
+        for k, lose in ((1, ""), (6, ""), (13, ""), (7, ""), (6, '{"share": 0.01}'))
+    ]
+    found = line.by_law(pd.DataFrame(rows))
+    assert list(found["connections"]) == [1, 6, 13]
+    assert list(found["law_s"]) == pytest.approx([1.7, 0.8, 0.7])
+
+
+def test_a_quick_build_takes_no_matrix(monkeypatch):
+    monkeypatch.delenv("CASEBOOK_MODE", raising=False)
+    assert modes.current() == modes.QUICK and line.matrix().empty
