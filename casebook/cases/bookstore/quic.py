@@ -72,7 +72,7 @@ _OF_A_BOOK = {readers.H1: 268, readers.H2: 186, readers.H3: 132}
 
 
 def lost(books: int) -> dict[str, int]:
-    """What `lose` takes: of what the store sends on the client's first connection, one packet, once.
+    """What `lose` takes: one packet of what the store sends on the client's first connection, once.
     It is that which has the byte that is sent when about so many books are. A negative number is
     counted back from the first book, into the list."""
     return {"behind_books": books}
@@ -144,7 +144,7 @@ def sessions(
     session, and was asked before its handshake's end; of a library how many of all its connections
     did, as the store counts. Raises UsageError, MissingInterpreter, RunFailed.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     for repeat in rounds.numbers(1 if repeats is None else repeats):
         visits = [_session(client) for client in as_list(clients)]
         for row in _again(visits, "again", latency_s, repeat):

@@ -76,7 +76,7 @@ READERS = {
 #: The two loops of loops.py, of which the order chooses one: for at most a hundred books.
 LOOPS = {"two-loops": Reader("two loops", "h2-today", "two_loops", "h2", H2, 100, 100)}
 
-#: Those that speak HTTP/3, which a store on a port of TCP does not: they visit over a line (quic.py).
+#: Those that speak HTTP/3, as only a store of QUIC does: they visit over a line (quic.py).
 OVER_QUIC = {
     "bare-h3": Reader(
         "bare h3", "quic-today", "with_aioquic", "aioquic", H3, 100, orders=("completed",)

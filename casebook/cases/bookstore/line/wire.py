@@ -54,9 +54,9 @@ class Wire:
     `packets`: those seen so far, each {"t_s" (when it arrived here, since the beginning),
     "direction", "connection" (the number of its TCP connection or of its pair of UDP ports, from
     0), "seq" (of its first byte of data, the connection's first being 0), "bytes" (of data),
-    "is_again" (all of its data had been seen before), "dropped"}. A datagram of UDP has no number of
-    its own: its seq is how many bytes of data came before it, and nobody can see whether it brings
-    something again.
+    "is_again" (all of its data had been seen before), "dropped"}. A datagram of UDP has no
+    number of its own: its seq is how many bytes of data came before it, and nobody can see whether
+    it brings something again.
     """
 
     def __init__(self, near, far, there, back):
