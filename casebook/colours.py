@@ -71,6 +71,9 @@ _OF_CLIENT = {
     "httpx-h1": "httpx",
     "httpx-h2": "httpx-each",
     "bare-h2": "go",
+    "bare-h3": "olive",
+    "curl-h3": "curl_cffi",
+    "niquests-h3": "niquests",
     "pipes": "steel",
 }
 _OF_VALUE = {

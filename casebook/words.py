@@ -91,6 +91,9 @@ CLIENTS = {
     "httpx-h1": "httpx, HTTP/1.1",
     "httpx-h2": "httpx, HTTP/2",
     "bare-h2": "bare h2",
+    "bare-h3": "bare h3",
+    "curl-h3": "curl, HTTP/3",
+    "niquests-h3": "niquests, HTTP/3",
     "pipes": "http.client",
 }
 
@@ -105,7 +108,7 @@ VALUES: dict[str, dict] = {
         "off-hidden": "verify=False, no default bundle",
     },
     "scheme": {"http": "plain HTTP", "https": "HTTPS"},
-    "protocol": {"h2": "HTTP/2", "http/1.1": "HTTP/1.1"},
+    "protocol": {"h3": "HTTP/3", "h2": "HTTP/2", "http/1.1": "HTTP/1.1"},
     "engine": {"twisted": "Twisted", "twisted-16.3": "Twisted 16.3", "granian": "Granian"},
     "order": {"completed": "as completed", "asked": "in the order asked", "chunks": "in chunks"},
     "connections": {1: "1 connection"},

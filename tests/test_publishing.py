@@ -262,6 +262,17 @@ def test_a_page_that_moved_leads_on(root: Path, site: Path, browser) -> None:
         tab.wait_for_url("**/notebooks/two.html#here")
 
 
+def test_what_was_on_a_page_that_moved_is_led_to_as_well(root: Path, site: Path, browser) -> None:
+    (site / "notebooks" / "one.html").rename(site / "notebooks" / "two.html")
+    listed = root / permanent.LIST
+    moved = listed.read_text().replace(f"{ONE}\n", f"{ONE} -> notebooks/two.html\n")
+    listed.write_text(moved.replace(f"{ONE}#here\n", f"{ONE}#here -> notebooks/two.html#here\n"))
+    permanent.lead_on(root, site)
+    with browser.new_page() as tab:
+        tab.goto((site / ONE).as_uri() + "#here")
+        tab.wait_for_url("**/notebooks/two.html#here")
+
+
 def test_what_moved_to_another_page_has_a_link_where_it_was(root: Path, site: Path) -> None:
     edit(ONE, 'id="here"', 'id="there"')(site)
     edit(ONE, 'href="#here"', 'href="#there"')(site)

@@ -22,7 +22,11 @@ LIST = Path("book", "permanent.txt")
 _CITED = re.compile(r"(claim|figure)-[\w-]+")
 _LEADS_ON = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Moved</title>
-<meta http-equiv="refresh" content="0; url={0}"></head>
+<meta http-equiv="refresh" content="0; url={0}">
+<script>
+const line = document.getElementById(location.hash.slice(1));  // what stood there may be elsewhere
+if (line) location.replace(line.querySelector("a").href);
+</script></head>
 <body><main><a href="{0}">This page has moved.</a></main></body></html>
 """
 
@@ -36,8 +40,9 @@ def listed(root: Path) -> dict[str, str]:
 
 
 def lead_on(root: Path, site: Path) -> None:
-    """Have what has moved lead to where it is now: a page that is gone goes there by itself; what
-    is gone from a page that is still there has a line with a link at that page's end."""
+    """Have what has moved lead to where it is now: a page that is gone goes there by itself, and so
+    does what was on it; what is gone from a page that is still there has a line with a link at that
+    page's end."""
     for old, new in listed(root).items():
         page, _, anchor = old.partition("#")
         file = site / page
@@ -46,7 +51,7 @@ def lead_on(root: Path, site: Path) -> None:
         to = escape(relpath(new, Path(page).parent))
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(_LEADS_ON.format(to), encoding="utf-8")
+            file.write_text(_LEADS_ON.replace("{0}", to), encoding="utf-8")
         elif anchor:
             text = file.read_text(encoding="utf-8")
             line = f'<p id="{escape(anchor)}"><a href="{to}">What was here has moved.</a></p>'

@@ -5,8 +5,8 @@ the environments of the servers, `clients` those that run inside the environment
 one of them, `bare_h2`, also here, to greet a store and to record frames.
 
 What chapters use: visit, arrivals, one_slow, cpu_of_both, from_reference (of `visits`), open_store
-(of `store`), and the modules calls, frames, hello, line, loops, readers, stock, store, visits
-and witnesses.
+(of `store`), and the modules calls, frames, hello, line, loops, quic, readers, stock, store,
+visits and witnesses.
 """
 
 from casebook import face

@@ -3,6 +3,7 @@ from casebook.cases.bookstore import frames as frames
 from casebook.cases.bookstore import hello as hello
 from casebook.cases.bookstore import line as line
 from casebook.cases.bookstore import loops as loops
+from casebook.cases.bookstore import quic as quic
 from casebook.cases.bookstore import readers as readers
 from casebook.cases.bookstore import stock as stock
 from casebook.cases.bookstore import store as store

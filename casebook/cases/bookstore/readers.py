@@ -23,7 +23,7 @@ MOST_AT_ONCE = 1000
 #: in chunks, each when it is complete, and the next chunk is asked for when one is in as a whole.
 ORDERS = ("completed", "asked", "chunks")
 
-H1, H2 = "http/1.1", "h2"
+H1, H2, H3 = "http/1.1", "h2", "h3"
 
 #: Seconds without a book after which a visit is ended.
 PATIENCE_S = 20.0
@@ -76,12 +76,26 @@ READERS = {
 #: The two loops of loops.py, of which the order chooses one: for at most a hundred books.
 LOOPS = {"two-loops": Reader("two loops", "h2-today", "two_loops", "h2", H2, 100, 100)}
 
+#: Those that speak HTTP/3, as only a store of QUIC does: they visit over a line (quic.py).
+OVER_QUIC = {
+    "bare-h3": Reader(
+        "bare h3", "quic-today", "with_aioquic", "aioquic", H3, 100, orders=("completed",)
+    ),
+    "curl-h3": Reader(
+        "curl, HTTP/3", "quic-today", "with_curl_h3", "curl_cffi", H3, 20, orders=("completed",)
+    ),
+    "niquests-h3": Reader(
+        "niquests, HTTP/3", "quic-today", "with_niquests_h3", "niquests", H3, 100, orders=("asked",)
+    ),
+}
+
 
 def get(client: str) -> Reader:
-    """A client by name, of READERS or LOOPS. Raises UsageError for an unknown one."""
-    if client not in READERS | LOOPS:
+    """A client by name, of READERS, LOOPS or OVER_QUIC. Raises UsageError for an unknown one."""
+    known = READERS | LOOPS | OVER_QUIC
+    if client not in known:
         raise UsageError(f"there is no client {client!r}; choose: {', '.join(READERS)}")
-    return (READERS | LOOPS)[client]
+    return known[client]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +118,7 @@ class Manner:
         title, many = self.reader.title, max(self.at_once, self.connections)
         if self.reader.most == 1:
             return title
-        if self.reader.protocol == H2:
+        if self.reader.protocol != H1:
             return f"{title}, {f'{many} at once' if many > 1 else 'one at a time'}"
         return f"{title}, {many} connection{'s' if many > 1 else ''}"
 
@@ -120,7 +134,7 @@ def manner(client: str, order: str | None = None) -> Manner:
     if colon and not number.isdigit():
         raise UsageError(f"{client!r}: after the colon stands a whole number")
     many = int(number) if colon else reader.many
-    what = "at_once" if reader.protocol == H2 else "connections"
+    what = "connections" if reader.protocol == H1 else "at_once"
     if not 1 <= many <= reader.most:
         raise UsageError(f"{name}: {what} is {many}; choose 1 to {reader.most}")
     if order is not None and order not in reader.orders:

@@ -57,13 +57,14 @@ def answer(asked):
 
 
 @contextlib.contextmanager
-def store(ends, asked, folder):
+def store(ends, asked, folder, script=_STORE):
     """The store at the far end: a function that asks it, its port and the file to trust."""
     certificate = certify(folder)
     options = {"folder": folder, "books": _BOOKS, "least_bytes": asked["least_bytes"]}
     options.update(interface=ADDRESSES["far"], port=0, backlog=1024, http1_only=False, lacks="")
     options.update(delay_s=0, slow={}, chain_file=certificate, key_file=certificate)
-    command = [sys.executable, _STORE, json.dumps(options)]
+    options.update(tickets=asked.get("tickets", ""))
+    command = [sys.executable, script, json.dumps(options)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     process = ends.start("far", command, dies=False, bufsize=0, **pipes)
     try:

@@ -53,8 +53,10 @@ class Wire:
 
     `packets`: those seen so far, each {"t_s" (when it arrived here, since the beginning),
     "direction", "connection" (the number of its TCP connection or of its pair of UDP ports, from
-    0), "seq" (of its first byte of data, the connection's first being 0; None over UDP), "bytes"
-    (of data), "is_again" (all of its data had been seen before), "dropped"}.
+    0), "seq" (of its first byte of data, the connection's first being 0), "bytes" (of data),
+    "is_again" (all of its data had been seen before), "dropped"}. A datagram of UDP has no
+    number of its own: its seq is how many bytes of data came before it, and nobody can see whether
+    it brings something again.
     """
 
     def __init__(self, near, far, there, back):
@@ -200,9 +202,11 @@ class _Direction:
         ports = ports[0], int.from_bytes(ports[1], "big")
         key = (protocol, *(ports if self.name == THERE else ports[::-1]))
         if protocol == _UDP:
-            return {
-                **seen, "connection": self._wire.number(key, True), "bytes": len(packet) - head - 8
-            }  # fmt: skip
+            begins = self.name == THERE  # and never what a store still says to who has gone
+            seen.update(connection=self._wire.number(key, begins), bytes=len(packet) - head - 8)
+            seen["seq"] = self._seen.get(key, 0)
+            self._seen[key] = seen["seq"] + seen["bytes"]
+            return seen
         flags, began = packet[head + 13], int.from_bytes(packet[head + 4 : head + 8], "big")
         # What began before this wire, and is only being closed, has no number.
         begins = bool(flags & _SYN)

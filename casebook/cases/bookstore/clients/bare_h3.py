@@ -1,0 +1,112 @@
+"""HTTP/3 with aioquic alone: many requests at once over one connection, each on a stream of QUIC.
+
+    async with connected(url, ca_file) as connection:
+        reply = await connection.ask("/")
+
+aioquic knows QUIC and HTTP/3, and lends asyncio's loop for what arrives and for its timers.
+https://aioquic.readthedocs.io/en/stable/asyncio.html
+"""
+
+import asyncio
+import contextlib
+from urllib.parse import urlsplit
+
+from aioquic.asyncio import QuicConnectionProtocol
+from aioquic.h3.connection import H3_ALPN, H3Connection
+from aioquic.h3.events import DataReceived, HeadersReceived
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.connection import QuicConnection
+from aioquic.quic.events import ConnectionTerminated, HandshakeCompleted, StreamReset
+
+
+class Broken(Exception):
+    """The connection, or one stream of it, ended before its response did."""
+
+
+class Reply:
+    """What has arrived of one response."""
+
+    def __init__(self, whole):
+        self.headers, self.body, self.whole = {}, b"", whole
+
+
+class Connection(QuicConnectionProtocol):
+    """A connection that speaks HTTP/3. `resumed`, `early`: whether its handshake took up an earlier
+    session, and whether the server took what was asked before the handshake's end (None before
+    that)."""
+
+    def __init__(self, authority, quic):
+        super().__init__(quic)
+        self._authority, self._replies = authority, {}
+        self._http = H3Connection(quic)
+        self.protocol = self.resumed = self.early = None
+
+    async def ask(self, path):
+        """The reply to a request, once it is whole."""
+        stream = self._quic.get_next_available_stream_id()
+        reply = self._replies[stream] = Reply(self._loop.create_future())
+        where = {"method": "GET", "scheme": "https", "authority": self._authority, "path": path}
+        headers = [(b":" + name.encode(), value.encode()) for name, value in where.items()]
+        self._http.send_headers(stream, headers, end_stream=True)
+        # Requests that are made in one turn of the loop leave together.
+        self._transmit_soon()
+        await reply.whole
+        return reply
+
+    def quic_event_received(self, event):
+        if isinstance(event, HandshakeCompleted):
+            self.protocol = event.alpn_protocol
+            self.resumed, self.early = event.session_resumed, event.early_data_accepted
+        elif isinstance(event, StreamReset):
+            self._break({event.stream_id}, f"the server reset a stream: {event.error_code:#x}")
+        elif isinstance(event, ConnectionTerminated):
+            why = event.reason_phrase or f"error {event.error_code:#x}"
+            self._break(set(self._replies), f"the connection ended: {why}")
+        for meant in self._http.handle_event(event):
+            reply = self._replies.get(meant.stream_id)
+            if reply is None:
+                continue
+            if isinstance(meant, HeadersReceived):
+                reply.headers.update((name.decode(), text.decode()) for name, text in meant.headers)
+            elif isinstance(meant, DataReceived):
+                reply.body += meant.data
+            if meant.stream_ended:
+                del self._replies[meant.stream_id]
+                reply.whole.set_result(None)
+
+    def _break(self, streams, why):
+        for stream in streams & set(self._replies):
+            self._replies.pop(stream).whole.set_exception(Broken(why))
+
+
+@contextlib.asynccontextmanager
+async def connected(url, ca_file, window_bytes=0, ticket=None, kept=None, early=False):
+    """A connection to a server of HTTP/3, closed at the end of the block.
+
+    window_bytes: so much the server may send ahead of our acknowledgement, on each stream and in
+    all; 0 for aioquic's own, a million. ticket: of an earlier session, to take it up; kept: is
+    called with each ticket that the server gives. early: hand the connection out before its
+    handshake has begun, so that the first request leaves with it (0-RTT, where the ticket allows
+    it). Raises Broken where no handshake comes to its end.
+    """
+    where, loop = urlsplit(url), asyncio.get_running_loop()
+    made = QuicConfiguration(alpn_protocols=H3_ALPN, server_name=where.hostname)
+    made.load_verify_locations(ca_file)
+    made.session_ticket = ticket
+    if window_bytes:
+        made.max_data = made.max_stream_data = window_bytes
+    quic = QuicConnection(configuration=made, session_ticket_handler=kept)
+    transport, connection = await loop.create_datagram_endpoint(
+        lambda: Connection(where.netloc, quic), local_addr=("0.0.0.0", 0)
+    )
+    connection.connect((where.hostname, where.port), transmit=not early)
+    try:
+        if not early:
+            try:
+                await connection.wait_connected()
+            except ConnectionError as error:
+                raise Broken("the handshake did not come to its end") from error
+        yield connection
+    finally:
+        connection.close()
+        transport.close()

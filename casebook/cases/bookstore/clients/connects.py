@@ -1,0 +1,72 @@
+"""A session of a library, in which each book comes over a connection of its own: one JSON object in
+(standard input), one out.
+
+In: {"library": "curl" or "niquests", "url", "ca_file", "path" (of the book), "times"}.
+Out: {"steps": [{"step": "fresh" or "next", "wall_s", "body" (text)}], "failure": null or words}.
+"""
+
+import json
+import sys
+import time
+from urllib.parse import urlsplit
+
+
+def of_curl(spec):
+    """A function that fetches the book with curl_cffi, which closes each connection after use. It
+    is told that the first request may leave with the handshake, where the server allows that."""
+    from curl_cffi import CurlHttpVersion, CurlOpt, requests
+
+    may_be_early = 1 << 6  # CURLSSLOPT_EARLYDATA, curl/curl.h
+    session = requests.Session(
+        verify=spec["ca_file"],
+        http_version=CurlHttpVersion.V3ONLY,
+        curl_options={CurlOpt.FORBID_REUSE: 1, CurlOpt.SSL_OPTIONS: may_be_early},
+    )
+
+    def fetch():
+        response = session.get(spec["url"] + spec["path"])
+        return response.http_version == CurlHttpVersion.V3, response.status_code, response.content
+
+    return fetch
+
+
+def of_niquests(spec):
+    """A function that fetches the book with niquests, and then closes the session's connections."""
+    import niquests
+
+    where = urlsplit(spec["url"])
+    known = niquests.structures.QuicSharedCache(max_size=1)
+    known[(where.hostname, where.port)] = (where.hostname, where.port)
+    session = niquests.Session(quic_cache_layer=known)
+    session.verify = spec["ca_file"]
+
+    def fetch():
+        response = session.get(spec["url"] + spec["path"])
+        seen = response.raw.version == 30, response.status_code, response.content
+        for adapter in session.adapters.values():
+            adapter.close()
+        return seen
+
+    return fetch
+
+
+def visit(spec):
+    fetch = {"curl": of_curl, "niquests": of_niquests}[spec["library"]](spec)
+    steps = []
+    for i in range(spec["times"]):
+        began = time.perf_counter()
+        is_http3, status, body = fetch()
+        wall_s = time.perf_counter() - began
+        if not is_http3 or status != 200:
+            raise ValueError(f"status {status}, over HTTP/3: {is_http3}")
+        step = "next" if i else "fresh"
+        steps.append({"step": step, "wall_s": round(wall_s, 6), "body": body.decode("utf-8")})
+    return steps
+
+
+if __name__ == "__main__":
+    asked = json.load(sys.stdin)
+    try:
+        print(json.dumps({"steps": visit(asked), "failure": None}))
+    except Exception as error:  # whatever a library raises is said, and refused by who asked
+        print(json.dumps({"steps": [], "failure": f"{type(error).__name__}: {error}"}))

@@ -1,0 +1,101 @@
+"""Connections to a store of HTTP/3, one after the other, each for one book: one JSON object in
+(standard input), one out.
+
+In: {"url", "ca_file", "path" (of the book), "steps": ["fresh", "resumed", "early", "replayed"],
+"pause_s" (before and after what is replayed)}.
+
+fresh       a connection that knows nothing of an earlier one
+resumed     it shows the ticket of the connection before, and asks when its handshake is done
+early       it shows the ticket, and its request leaves with its first datagrams (0-RTT)
+replayed    no connection: the datagrams that the last one had sent before it heard anything are
+            sent once more, as they were, from another port; whoever saw them could do that
+
+Out: {"steps": [{"step", "wall_s" (until the book is in), "resumed", "early" (whether the server
+agreed), "tickets" (how many it gave), "body" (text)}, or {"step", "datagrams"} of what was
+replayed], "failure": null or words}.
+"""
+
+import asyncio
+import json
+import socket
+import sys
+import time
+from urllib.parse import urlsplit
+
+import bare_h3
+
+
+class Overheard:
+    """Sends what the transport would, and keeps what leaves before anything has arrived."""
+
+    def __init__(self, connection):
+        self.datagrams, self._connection = [], connection
+        self._transport, connection._transport = connection._transport, self
+
+    def sendto(self, data, address):
+        if self._connection.heard == 0:
+            self.datagrams.append(data)
+        self._transport.sendto(data, address)
+
+
+class Connection(bare_h3.Connection):
+    """A connection that counts the datagrams that it got."""
+
+    heard = 0
+
+    def connection_made(self, transport):
+        super().connection_made(transport)
+        self.overheard = Overheard(self)
+
+    def datagram_received(self, data, address):
+        self.heard += 1
+        super().datagram_received(data, address)
+
+
+async def one(spec, step, ticket):
+    """A step with a connection: what it was, its ticket, and its first datagrams."""
+    kept = []
+    if step == "resumed":
+        ticket.max_early_data_size = None  # as if the server had not allowed it
+    began = time.perf_counter()
+    async with bare_h3.connected(
+        spec["url"],
+        spec["ca_file"],
+        ticket=None if step == "fresh" else ticket,
+        kept=kept.append,
+        early=step == "early",
+    ) as connection:
+        reply = await connection.ask(spec["path"])
+        wall_s = time.perf_counter() - began
+        while connection.protocol is None or not kept:  # the ticket may be behind the book
+            await asyncio.sleep(0.001)
+        seen = {"step": step, "wall_s": round(wall_s, 6), "tickets": len(kept)}
+        seen.update(resumed=connection.resumed, early=connection.early)
+        seen["body"] = reply.body.decode("utf-8")
+        return seen, kept[-1], connection.overheard.datagrams
+
+
+async def visit(spec):
+    steps, ticket, datagrams = [], None, []
+    for step in spec["steps"]:
+        if step == "replayed":
+            await asyncio.sleep(spec["pause_s"])
+            where = urlsplit(spec["url"])
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as once_more:
+                for each in datagrams:
+                    once_more.sendto(each, (where.hostname, where.port))
+                await asyncio.sleep(spec["pause_s"])
+            steps.append({"step": step, "datagrams": len(datagrams)})
+            continue
+        seen, ticket, datagrams = await asyncio.wait_for(one(spec, step, ticket), 20)
+        steps.append(seen)
+    return steps
+
+
+if __name__ == "__main__":
+    bare_h3.Connection = Connection
+    asked = json.load(sys.stdin)
+    try:
+        print(json.dumps({"steps": asyncio.run(visit(asked)), "failure": None}))
+    except (bare_h3.Broken, OSError, TimeoutError) as error:
+        print(json.dumps({"steps": [], "failure": f"{type(error).__name__}: {error}"}))

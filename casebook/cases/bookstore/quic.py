@@ -1,0 +1,342 @@
+"""Visits over a line with three protocols: HTTP/3 over QUIC, beside HTTP/2 and HTTP/1.1 over TCP.
+
+    frame = visit(["pipes:6", "bare-h2", "bare-h3"], lose=[{}, lost(30)])
+    books = arrivals(["bare-h2", "bare-h3"], lose=[{}, lost(30)])
+    frame = sessions()
+
+One environment has both stores, Twisted's for TCP and aioquic's for QUIC, and all clients. The
+congestion control is reno on all three, the kernel's and aioquic's, which start with ten packets.
+Each book is compared.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from casebook.cases.bookstore import opening, readers, stock
+from casebook.cases.bookstore.line import ends, visits, wire
+from casebook.errors import RunFailed, UsageError
+from casebook.laboratory import measurements, rounds
+from casebook.laboratory.experiment import Experiment
+from casebook.laboratory.rounds import as_list
+from casebook.stacks import digests
+
+#: Both ends run in it.
+STACK = "quic-today"
+
+#: Who can visit.
+CLIENTS = ("pipes", "bare-h2", *readers.OVER_QUIC)
+
+COLUMNS = [
+    *("stack", "client", "label", "protocol", "connections", "at_once", "n", "body_bytes"),
+    *("latency_ms", "lose", "congestion", "way", "repeat"),
+    *("wall_s", "half_s", "round_trips", "cpu_s", "server_cpu_s", "opened"),
+    *("packets", "bytes", "dropped", "did_not_wait", "late_ms", "most_late_ms", "tries"),
+    *("source", "instead", "measured_at", *measurements.COLUMNS),
+]
+
+#: Of a connection of `sessions`.
+SESSION_COLUMNS = [
+    *("stack", "client", "step", "latency_ms", "repeat", "wall_s", "round_trips"),
+    *("bytes_there", "bytes_back", "resumed", "early"),
+    *("source", "instead", "measured_at", *measurements.COLUMNS),
+]
+
+#: Of `replayed`.
+REPLAY_COLUMNS = [
+    *("stack", "tickets", "wanted", "answered", "early", "datagrams"),
+    *("source", "instead", "measured_at", *measurements.COLUMNS),
+]
+
+#: What a store can do with a ticket that is shown: take it again and again, or once.
+TICKETS = AGAIN, ONCE = "again", "once"
+
+#: Libraries that speak HTTP/3, whose sessions can be looked at.
+LIBRARIES = ("curl", "niquests")
+
+#: HTTP/2's window here: what aioquic allows a server ahead of acknowledgements.
+WINDOW_BYTES = 1 << 20
+
+_LINE = Path(ends.__file__).parent
+
+
+#: So many bytes of data a store has sent on a connection when the list of books is through: its
+#: part of the handshake, and the list. And so many it sends for a small book. With QUIC the data
+#: are those of its datagrams.
+_LIST_ENDS = {readers.H1: 28_300, readers.H2: 28_140, readers.H3: 29_320}
+_OF_A_BOOK = {readers.H1: 268, readers.H2: 186, readers.H3: 132}
+
+
+def lost(books: int) -> dict[str, int]:
+    """What `lose` takes: one packet of what the store sends on the client's first connection, once.
+    It is that which has the byte that is sent when about so many books are. A negative number is
+    counted back from the first book, into the list."""
+    return {"behind_books": books}
+
+
+@rounds.takes_until
+def visit(
+    clients: str | Iterable[str],
+    n: int | Iterable[int] = 60,
+    latency_s: float | Iterable[float] = 0.035,
+    body_bytes: int = 0,
+    lose: Mapping[str, Any] | Iterable[Mapping[str, Any]] = (),
+    repeats: int | range | None = None,
+) -> pd.DataFrame:
+    """Visit the stores over a line, once in each of the ways, in turns: columns COLUMNS.
+
+    clients: of CLIENTS, with a number as readers.manner takes them. latency_s: each way.
+    body_bytes: of each book at least. lose: {} for nothing, `lost(30)`, or {"share": 0.01}: by
+    lot, in both directions, drawn anew for each round; one or several. until, looks:
+    laboratory/rounds.py.
+
+    half_s: when half of the books were in. round_trips: wall_s in round trips of the line. cpu_s:
+    the client's CPU seconds, user and system, from the first connection to the last book;
+    server_cpu_s: its store's. opened: connections that asked for something; packets, bytes: of IP,
+    both ways. did_not_wait: where something was lost, how many books were in before the first of it
+    could have come a second time, which is a round trip later; else it is missing. Raises
+    UsageError, MissingInterpreter, RunFailed.
+    """
+    rows = []
+    for repeat in rounds.numbers(1 if repeats is None else repeats):
+        for row, _ in _round(clients, n, latency_s, body_bytes, lose, repeat):
+            rows.append(row)
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def arrivals(
+    clients: str | Iterable[str],
+    n: int = 60,
+    latency_s: float | Iterable[float] = 0.035,
+    body_bytes: int = 0,
+    lose: Mapping[str, Any] | Iterable[Mapping[str, Any]] = (),
+    repeats: int | range = 1,
+) -> pd.DataFrame:
+    """As `visit`, one row a book: COLUMNS, and book, at_s (seconds since the visit began), arrived
+    (its place in the order of arrival) and slow (False, as charts.arrivals takes it)."""
+    rows: list[dict[str, Any]] = []
+    for repeat in rounds.numbers(repeats):
+        for row, answer in _round(clients, n, latency_s, body_bytes, lose, repeat):
+            for place, (book, at_s) in enumerate(answer["arrivals"], 1):
+                rows.append(row | {"book": book, "at_s": at_s, "arrived": place, "slow": False})
+    return pd.DataFrame(rows, columns=[*COLUMNS, "book", "at_s", "arrived", "slow"])
+
+
+@rounds.takes_until
+def sessions(
+    clients: str | Iterable[str] = "aioquic",
+    latency_s: float = 0.035,
+    repeats: int | range | None = None,
+) -> pd.DataFrame:
+    """One book over each of three connections, one after the other: columns SESSION_COLUMNS.
+
+    clients: "aioquic", which is told what to do (step: fresh; resumed: with the ticket that the
+    store gave; early: the request leaves with it); "curl" and "niquests", which do what they do by
+    themselves in one session (step: fresh, next, next). latency_s: each way. until, looks:
+    laboratory/rounds.py.
+
+    round_trips: until the book was in, in round trips of the line; bytes_there, bytes_back: of IP,
+    the connection's end included. resumed, early: of aioquic whether this connection took up the
+    session, and was asked before its handshake's end; of a library how many of all its connections
+    did, as the store counts. Raises UsageError, MissingInterpreter, RunFailed.
+    """
+    rows: list[dict[str, Any]] = []
+    for repeat in rounds.numbers(1 if repeats is None else repeats):
+        visits = [_session(client) for client in as_list(clients)]
+        for row in _again(visits, "again", latency_s, repeat):
+            rows += _session_rows(row, latency_s)
+    return pd.DataFrame(rows, columns=SESSION_COLUMNS)
+
+
+def replayed(tickets: str | Iterable[str] = TICKETS, latency_s: float = 0.035) -> pd.DataFrame:
+    """A session taken up with an early request, whose datagrams are then sent once more, from
+    another port: one row for each of `tickets`, columns REPLAY_COLUMNS.
+
+    tickets: what the store does with a ticket that it gave out: "again" (takes it as often as it
+    is shown) or "once". wanted: requests that the client made in its connections; answered: those
+    that the store answered; early: its connections that were asked before their handshake's end;
+    datagrams: how many were sent again. Raises as `sessions`.
+    """
+    rows = []
+    # A connection that is closed is remembered for three timeouts (RFC 9000, section 10.2).
+    pause_s = 0.5 + 12 * _far(latency_s)
+    steps = ["fresh", "early", "replayed"]
+    for kept in as_list(tickets):
+        visit = {"script": "sessions", "steps": steps, "pause_s": pause_s}
+        for row in _again([visit], kept, latency_s, 1):
+            [answer] = row["answers"]
+            server, told = answer["server"], answer["steps"]
+            its = {"wanted": len(told) - 1, "answered": server["requests"]}
+            its |= {"early": server["early"], "datagrams": told[-1]["datagrams"]}
+            rows.append({name: row.get(name) for name in REPLAY_COLUMNS} | its)
+    return pd.DataFrame(rows, columns=REPLAY_COLUMNS)
+
+
+def _session(client: str) -> dict[str, Any]:
+    if client == "aioquic":
+        steps = ["fresh", "resumed", "early"]
+        return {"script": "sessions", "steps": steps, "pause_s": 0}
+    if client in LIBRARIES:
+        return {"script": "connects", "library": client, "times": 3}
+    raise UsageError(f"no sessions of {client!r} here: choose aioquic, {', '.join(LIBRARIES)}")
+
+
+def _again(
+    visits: list[dict[str, Any]], tickets: str, latency_s: float, repeat: int
+) -> list[dict[str, Any]]:
+    """The rows of a round of again.py; none where no other machine took it."""
+    if tickets not in TICKETS:
+        raise UsageError(f"a store does not keep tickets {tickets!r}: choose {', '.join(TICKETS)}")
+    far = {"latency_s": _far(latency_s)}
+    asked = {"way": "", "congestion": ends.CONGESTION, "least_bytes": 0, "tickets": tickets}
+    asked |= {"there": far, "back": far, "visits": visits}
+    found = _AGAIN.measure(STACK, [asked], repeats=range(repeat, repeat + 1))
+    return found.to_dict("records")
+
+
+def _session_rows(row: dict[str, Any], latency_s: float) -> Iterable[dict[str, Any]]:
+    names = ("stack", "repeat", "source", "instead", "measured_at", *measurements.COLUMNS)
+    same = {name: row.get(name) for name in names}
+    same["latency_ms"] = round(1000 * latency_s, 3)
+    for visit, answer in zip(row["visits"], row["answers"], strict=True):
+        server = answer["server"]
+        for step, carried in zip(answer["steps"], answer["connections"], strict=False):
+            its = {"client": visit.get("library", "aioquic"), "step": step["step"]}
+            its |= {"wall_s": step["wall_s"], "round_trips": step["wall_s"] / (2 * latency_s)}
+            its |= {"bytes_there": carried[wire.THERE], "bytes_back": carried[wire.BACK]}
+            its |= {name: int(step.get(name, server[name])) for name in ("resumed", "early")}
+            yield same | its
+
+
+def _far(latency_s: float) -> float:
+    if not 0 < latency_s <= wire.LONGEST_S:
+        raise UsageError(f"the latency is {latency_s:g} s; choose up to {wire.LONGEST_S:g}")
+    return float(latency_s)
+
+
+def _round(clients, n, latency_s, body_bytes, lose, repeat):
+    """One round: (what each visit was, its answer)."""
+    loses = [dict(lose)] if isinstance(lose, Mapping) or not lose else [dict(each) for each in lose]
+    hows = [readers.manner(client) for client in as_list(clients)]
+    for how in hows:
+        if how.client not in CLIENTS:
+            raise UsageError(
+                f"{how.client} does not visit over this line: choose {', '.join(CLIENTS)}"
+            )
+    if not all(1 <= size <= stock.SIZE for size in as_list(n)):
+        raise UsageError(f"n is {n}; choose 1 to {stock.SIZE:,}")
+    for far_s in as_list(latency_s):
+        if not 0 <= far_s <= wire.LONGEST_S:
+            raise UsageError(f"the latency is {far_s:g} s; choose 0 to {wire.LONGEST_S:g}")
+    kinds = list(product(as_list(latency_s), loses, as_list(n), hows))
+    if repeat % 2 == 0:
+        kinds.reverse()
+    asked = {
+        "way": "",
+        "congestion": ends.CONGESTION,
+        "least_bytes": body_bytes,
+        "visits": [_visit(*kind, repeat) for kind in kinds],
+    }
+    found = _OVER.measure(STACK, [asked], repeats=range(repeat, repeat + 1))
+    for row in found.to_dict("records"):
+        same = {name: row.get(name) for name in ("stack", "repeat", "source", "instead")}
+        same |= {name: row.get(name) for name in ("measured_at", *measurements.COLUMNS)}
+        same |= {"congestion": ends.CONGESTION, "body_bytes": body_bytes, "way": row["took"]}
+        for kind, answer in zip(kinds, row["answers"], strict=True):
+            yield same | _row(*kind, answer), answer
+
+
+def _visit(far_s, losing, size, how, repeat) -> dict[str, Any]:
+    """What is asked of over_quic.py for one visit."""
+    there: dict[str, Any] = {}
+    if "behind_books" in losing:
+        losing = visits.lost(_byte(how, losing["behind_books"]))
+    elif "share" in losing:
+        losing, there = losing | {"seed": 2 * repeat}, losing | {"seed": 2 * repeat + 1}
+    return {
+        **{"script": how.reader.script, "protocol": how.reader.protocol, "n": size},
+        **{"at_once": how.at_once, "connections": how.connections, "order": how.order},
+        "there": {"latency_s": float(far_s), "mbit": 0, "lose": there},
+        "back": {"latency_s": float(far_s), "mbit": 0, "lose": losing},
+        **{"window_bytes": WINDOW_BYTES, "delays_small": False, "records": False},
+    }
+
+
+def _byte(how: readers.Manner, books: int) -> int:
+    """Of the first connection's data, the byte that is sent when so many books are, in all."""
+    protocol = how.reader.protocol
+    return _LIST_ENDS[protocol] + _OF_A_BOOK[protocol] * books // how.connections
+
+
+def _row(far_s, losing, size, how, answer) -> dict[str, Any]:
+    its = {"client": how.client, "label": how.label, "protocol": how.reader.protocol}
+    its |= {"connections": how.connections, "at_once": how.at_once, "n": size}
+    its |= {"latency_ms": round(1000 * float(far_s), 3)}
+    its |= {"lose": json.dumps(losing) if losing else ""}
+    its |= {name: answer[name] for name in ("wall_s", "server_cpu_s")}
+    its |= {"cpu_s": answer["user_s"] + answer["sys_s"]}
+    its |= {name: answer[name] for name in ("late_ms", "most_late_ms", "tries")}
+    its |= {"round_trips": answer["wall_s"] / (2 * far_s) if far_s else float("nan")}
+    its |= {"opened": answer["server"]["connections"]}
+    times = sorted(at_s for _, at_s in answer["arrivals"])
+    its["half_s"] = times[(len(times) - 1) // 2]
+    if answer["lost_at_s"] is not None:
+        # To the client, to the store, and to the client again.
+        again_s = answer["lost_at_s"] + 3 * far_s
+        its["did_not_wait"] = sum(at_s < again_s for at_s in times)
+    for name in ("packets", "bytes", "dropped"):
+        its[name] = sum(way[name] for way in answer["counts"].values())
+    return its
+
+
+def _session_figures(asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    if "failed" in answer:
+        raise RunFailed(
+            f"over the line: {answer['failed']}. Nothing was recorded; try it on a quieter machine."
+        )
+    wanted = stock.books()[stock.ids()[0]]
+    for visit in answer["visits"]:
+        bodies = [json.loads(step["body"]) for step in visit["steps"] if "body" in step]
+        if not bodies or any(body != wanted for body in bodies):
+            raise RunFailed("over the line: the book came as another. Nothing was recorded.")
+    return {"took": answer["way"], "answers": answer["visits"]}
+
+
+_SERVING = [
+    *digests.executed(opening.SERVING / "twisted_store.py"),
+    *digests.executed(opening.SERVING / "quic_store.py"),
+]
+
+_OVER = Experiment(
+    _LINE / "over_quic.py",
+    visits._figures,
+    within_s=300,
+    made_of=(
+        *_SERVING,
+        *digests.executed(readers.VISIT),
+        *(
+            path
+            for client in CLIENTS
+            for path in digests.executed(readers.SCRIPTS / f"{readers.get(client).script}.py")
+        ),
+        stock.FILE,
+    ),
+    lacks=visits.not_here,
+)
+
+_AGAIN = Experiment(
+    _LINE / "again.py",
+    _session_figures,
+    within_s=300,
+    made_of=(
+        *_SERVING,
+        *digests.executed(readers.SCRIPTS / "sessions.py"),
+        *digests.executed(readers.SCRIPTS / "connects.py"),
+        stock.FILE,
+    ),
+    lacks=visits.not_here,
+)

@@ -1,0 +1,125 @@
+"""The store over HTTP/3, on aioquic: python quic_store.py OPTIONS (JSON).
+
+The same answers as on Twisted. QUIC is UDP, and its handshake is TLS 1.3's.
+
+Beside the options of every store: "interface"; "tickets", what becomes of the tickets with which a
+client can take up an earlier session: "" (it gives out none), "once" (each is good for one
+connection), "again" (as often as it is shown, which lets anybody send a recorded one again).
+"""
+
+import asyncio
+import json
+import sys
+from urllib.parse import parse_qs, urlsplit
+
+import owner
+from aioquic.asyncio import QuicConnectionProtocol
+from aioquic.asyncio.server import QuicServer
+from aioquic.h3.connection import H3_ALPN, H3Connection
+from aioquic.h3.events import HeadersReceived
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.events import ConnectionTerminated, HandshakeCompleted
+from books import Books, Counters
+
+options = json.loads(sys.argv[1])
+books = Books(options)
+
+
+class Handshakes(Counters):
+    """Counts connections too whose handshake came to its end: how many, how many of them took up
+    a session, and how many had a first request accepted before it."""
+
+    def reset(self):
+        super().reset()
+        self._handshakes = {"handshakes": 0, "resumed": 0, "early": 0}
+
+    def handshake(self, resumed, early):
+        for name, counts in (("handshakes", True), ("resumed", resumed), ("early", early)):
+            self._handshakes[name] += bool(counts)
+
+    def report(self):
+        return dict(super().report(), **self._handshakes)
+
+
+class Visitor(QuicConnectionProtocol):
+    """One client's connection."""
+
+    def __init__(self, *args, **more):
+        super().__init__(*args, **more)
+        self._http, self._open, self._later = H3Connection(self._quic), set(), set()
+
+    def quic_event_received(self, event):
+        if isinstance(event, HandshakeCompleted):
+            counters.handshake(event.session_resumed, event.early_data_accepted)
+        elif isinstance(event, ConnectionTerminated):
+            for each in self._later:
+                each.cancel()
+        for meant in self._http.handle_event(event):
+            if isinstance(meant, HeadersReceived):
+                self._asked(meant.stream_id, dict(meant.headers))
+
+    def _asked(self, stream, headers):
+        self._open.add(stream)
+        counters.request(id(self), "HTTP/3", len(self._open))
+        where = urlsplit(headers[b":path"].decode("ascii"))
+        status, body, wait_s = page(headers[b":method"], where)
+        if wait_s:
+            later = self._loop.call_later(wait_s, self._answer, stream, status, body, True)
+            self._later.add(later)
+        else:
+            # What is sent leaves when this datagram has been read as a whole.
+            self._answer(stream, status, body)
+
+    def _answer(self, stream, status, body, late=False):
+        self._open.discard(stream)
+        headers = [
+            (b":status", str(status).encode("ascii")),
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode("ascii")),
+        ]
+        self._http.send_headers(stream, headers)
+        self._http.send_data(stream, body, end_stream=True)
+        if late:
+            self.transmit()
+
+
+def page(method, where):
+    """A status, a body, and seconds before they are sent."""
+    if where.path not in ("/", "/book"):
+        return 404, b"", 0
+    if method != b"GET":
+        return 405, b"", 0
+    if where.path == "/":
+        return 200, books.index(), 0
+    number = books.find(parse_qs(where.query, keep_blank_values=True).get("id", []))
+    if number is None:
+        return 404, b"", 0
+    return 200, books.book(number), books.wait_s(number)
+
+
+def tickets(kept):
+    """What a server does with tickets: keeps one, and gives it out when it is shown."""
+    if not kept:
+        return {}
+    store = {}
+    taken = store.pop if kept == "once" else store.get
+    return {
+        "session_ticket_handler": lambda ticket: store.update({ticket.ticket: ticket}),
+        "session_ticket_fetcher": lambda label: taken(label, None),
+    }
+
+
+async def main():
+    owner.attend(options["folder"], counters)
+    made = QuicConfiguration(alpn_protocols=H3_ALPN, is_client=False)
+    made.load_cert_chain(options["chain_file"], options["key_file"])
+    serves = {"configuration": made, "create_protocol": Visitor, **tickets(options["tickets"])}
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+        lambda: QuicServer(**serves), local_addr=(options["interface"], options["port"])
+    )
+    owner.say(port=transport.get_extra_info("sockname")[1])
+    await asyncio.Event().wait()
+
+
+counters = Handshakes()
+asyncio.run(main())
