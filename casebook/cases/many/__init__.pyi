@@ -1,0 +1,3 @@
+from casebook.cases.many import capacity as capacity
+from casebook.cases.many import costs as costs
+from casebook.cases.many import jobs as jobs
