@@ -2,7 +2,9 @@
 
 import json
 import subprocess
+from dataclasses import asdict
 
+import pandas as pd
 import pytest
 from here import environment, needs, run
 
@@ -140,23 +142,51 @@ def test_a_doubled_or_a_wrong_page_is_no_measurement():
             jobs._of_job({"pages": 5}, its | damage)
 
 
-COSTS = capacity.Costs(1, 10, 20, 1, 0.5, 2, 100)
+COSTS = capacity.Costs(
+    page_ms=1, task_ms=8, connection_ms=2, handshake_ms=1, load_ms=20,
+    server_page_ms=0.5, server_batch_ms=2, memory_mib=100,
+)  # fmt: skip
 
 
 def test_the_model_is_the_longest_of_three_times():
     assert COSTS.cpu_ms(10) == 2 and COSTS.cpu_ms(10, cured=False) == 4
+    assert COSTS.cpu_ms(100, kept=1) == pytest.approx(3.08)
     by_cores = capacity.seconds(COSTS, 1000, size=10, workers=4, threads=8)
-    assert by_cores == pytest.approx((2 + 0.7) / 2)
+    assert by_cores == pytest.approx(1000 * (2 + 0.7) / 1000 / 2)
     by_waiting = capacity.seconds(COSTS, 1000, size=10, workers=2, threads=5, delay_s=0.1)
-    assert by_waiting == pytest.approx((100 + 2.7) / 10)
+    assert by_waiting == pytest.approx(100 * (0.1 + 0.0027))
     assert capacity.seconds(COSTS, 1000, size=10, workers=1, cores=8) == pytest.approx(2.7)
+    # The eleventh batch of ten threads is alone, and takes as long as the ten before it.
+    alone = capacity.seconds(COSTS, 110, size=10, workers=2, threads=5, delay_s=0.1)
+    assert alone == pytest.approx(2 * 10 * (0.1 + 0.0027))
 
 
-def test_a_million_functions_and_a_billion():
-    found = capacity.at_scale(COSTS, [1e9], size=10, hours=10, cores=10, dollars_per_core_hour=1)
+def test_the_costs_are_those_that_the_runs_were_made_of():
+    sizes, batch = pd.Series([1, 10, 100]), COSTS.task_ms + COSTS.connection_ms
+    curve = pd.DataFrame({
+        "size": sizes, "pages": 800, "batches": 800 // sizes, "repeat": 1, "peak_rss_mib": 100,
+        "all_ms": COSTS.page_ms + batch / sizes,
+        "server_cpu_ms": COSTS.server_page_ms + COSTS.server_batch_ms / sizes,
+    })  # fmt: skip
+    cases = {"requests-stock, new": (25, 2), "requests-cured, new": (5, 1)}
+    cases |= {"requests-cured, kept": (3, 0)}
+    pages = pd.DataFrame(
+        [{"case": case, "cpu_ms": ms, "handshake_ms": h} for case, (ms, h) in cases.items()]
+    )
+    found = capacity.fitted(curve, pages)
+    assert asdict(found) == pytest.approx(asdict(COSTS))
+    assert jobs.follows_the_law(above=0).values(curve).loc[1] == pytest.approx(1)
+    with pytest.raises(UsageError, match="two sizes"):
+        capacity.fitted(curve[:1], pages)
+
+
+def test_a_billion_pages_and_a_million_in_functions():
+    found = capacity.at_scale(
+        COSTS, [1e9], size=10, kept=10, hours=10, cores=10, dollars_per_core_hour=1
+    )
     assert list(found["machines"]) == [12, 6]  # 1,111 and 556 core hours
     assert list(found["dollars"]) == pytest.approx([1e9 * ms / 3.6e6 for ms in (4, 2)])
-    two = capacity.functions(COSTS, 1e6, size=10)
+    two = capacity.functions(COSTS, 1e6, size=10, kept=10)
     assert list(two["pages_each"]) == [225_000, 450_000] and list(two["functions"]) == [5, 3]
 
 

@@ -2,11 +2,11 @@
 
     costs = fitted(curve, pages)
     seconds(costs, 10_000, size=25, workers=2)          # of a job on this machine
-    at_scale(costs, [1e6, 1e8, 1e9], size=100, hours=24)
+    at_scale(costs, [1e6, 1e8, 1e9], hours=24)
 
-The law: a page costs `page_ms` of CPU, and each batch, which is a connection, `batch_ms` more: its
-connection, its task, its file. Stock requests adds `load_ms` to each connection. The time is that
-of whatever is busiest: the cores, the workers, or the waiting.
+The law: a page costs `page_ms` of CPU, a batch `task_ms` more, which its pages share, and a
+connection `connection_ms`; stock requests adds `load_ms` to each connection. The time is that of
+whatever is busiest: the cores, the workers, or the waiting.
 """
 
 import math
@@ -24,24 +24,27 @@ class Costs:
 
     Fields:
         page_ms: of the workers and the engine for a page, whatever the batch.
-        batch_ms: the same for a batch and its connection.
+        task_ms: the same for a batch: the task, its messages, its file.
+        connection_ms: a connection of requests, one context; of it, handshake_ms are the client's
+            part of the TLS handshake.
         load_ms: a load of all certificates, which stock requests adds to each connection.
-        handshake_ms: of batch_ms, the client's part of a TLS handshake.
         server_page_ms, server_batch_ms: what the server here adds, on the same cores.
         memory_mib: of the largest worker process.
     """
 
     page_ms: float
-    batch_ms: float
-    load_ms: float
+    task_ms: float
+    connection_ms: float
     handshake_ms: float
+    load_ms: float
     server_page_ms: float
     server_batch_ms: float
     memory_mib: float
 
-    def cpu_ms(self, size: float, cured: bool = True) -> float:
-        """For a page, where `size` pages share a connection."""
-        return self.page_ms + (self.batch_ms + (0 if cured else self.load_ms)) / size
+    def cpu_ms(self, size: float, cured: bool = True, kept: float = 0) -> float:
+        """For a page, where `size` pages share a batch and `kept` a connection (0: as many)."""
+        connection_ms = self.connection_ms + (0 if cured else self.load_ms)
+        return self.page_ms + self.task_ms / size + connection_ms / (kept or size)
 
     def server_cpu_ms(self, size: float) -> float:
         """For a page, of the server here."""
@@ -53,24 +56,30 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame) -> Costs:
 
     curve: of jobs.measure, cured, with the smallest and the largest `size` that are used here; what
     lies between is for the test of the law. pages: of costs.measure, with requests stock and cured
-    over new connections. Medians of all rounds. Raises UsageError where a size is missing.
+    over new connections, and cured over a kept one. Medians of all rounds. Raises UsageError where
+    a size is missing.
     """
-    by_size = curve.assign(own=curve["cpu_ms"] + curve["engine_cpu_ms"]).groupby("size")
-    own, server = by_size["own"].median(), by_size["server_cpu_ms"].median()
-    # A round is not what was asked for: the pages of a host may not fill their last batch.
+    by_size = curve.groupby("size")
+    own, server = by_size["all_ms"].median(), by_size["server_cpu_ms"].median()
+    # A batch may be smaller than was asked for: the pages of a host need not fill its last one.
     filled = by_size["pages"].first() / by_size["batches"].first()
     if len(own) < 2:
         raise UsageError("a law of two costs needs jobs with two sizes of batches")
     few, many = own.index.min(), own.index.max()
     apart = 1 / filled[few] - 1 / filled[many]
-    new = pages[~pages["kept"]].groupby("way")[["cpu_ms", "handshake_ms"]].median()
+    of_case = pages.groupby("case")[["cpu_ms", "handshake_ms"]].median()
+    stock, cured, kept = (
+        f"requests-{each}" for each in ("stock, new", "cured, new", "cured, kept")
+    )
+    connection_ms = of_case.loc[cured, "cpu_ms"] - of_case.loc[kept, "cpu_ms"]
     batch_ms = (own[few] - own[many]) / apart
     server_ms = (server[few] - server[many]) / apart
     return Costs(
         page_ms=float(own[many] - batch_ms / filled[many]),
-        batch_ms=float(batch_ms),
-        load_ms=float(new.loc["requests-stock", "cpu_ms"] - new.loc["requests-cured", "cpu_ms"]),
-        handshake_ms=float(new.loc["requests-cured", "handshake_ms"]),
+        task_ms=float(max(0, batch_ms - connection_ms)),
+        connection_ms=float(connection_ms),
+        handshake_ms=float(of_case.loc[cured, "handshake_ms"]),
+        load_ms=float(of_case.loc[stock, "cpu_ms"] - of_case.loc[cured, "cpu_ms"]),
         server_page_ms=float(server[many] - server_ms / filled[many]),
         server_batch_ms=float(server_ms),
         memory_mib=float(curve["peak_rss_mib"].max()),
@@ -82,25 +91,29 @@ def seconds(
     workers: int = 2, threads: int = 1, cores: int = 2,
 ) -> float:  # fmt: skip
     """How long a job takes on one machine, whose server runs on the same cores: the longest of
-    what the cores, the workers (a process of Python uses one core) and the waiting take."""
+    what the cores, the workers (a process of Python uses one core) and the waiting take. A batch is
+    a connection, and its pages wait one after the other; so many batches wait side by side as
+    there are threads, and the last of them may be alone."""
     own, server = costs.cpu_ms(size, cured), costs.server_cpu_ms(size)
-    lanes = workers * threads
-    return (pages / 1000) * max(
-        (own + server) / cores,
-        own / workers,
-        (1000 * delay_s + own + server) / lanes,
+    turns = math.ceil(pages / size / (workers * threads))
+    in_turn_s = size * (delay_s + (own + server) / 1000)
+    return max(
+        pages * (own + server) / 1000 / cores,
+        pages * own / 1000 / workers,
+        turns * in_turn_s,
     )
 
 
 def at_scale(
-    costs: Costs, pages: Iterable[float], *, size: float = 100, hours: float = 24,
-    cores: int = 16, dollars_per_core_hour: float = 0.0, other_ms: float = 0.0,
+    costs: Costs, pages: Iterable[float], *, size: float = 100, kept: float = 1,
+    hours: float = 24, cores: int = 16, dollars_per_core_hour: float = 0.0, other_ms: float = 0.0,
 ) -> pd.DataFrame:  # fmt: skip
     """Machines and money for jobs that this machine cannot run, stock and cured.
 
-    hours: within which it has to be done; cores: of each machine, all of them busy; other_ms: CPU
-    for a page that is none of ours, such as parsing. The servers are somebody else's, and so is
-    the network: where it is the limit, it takes more machines than this.
+    size: pages of a batch; kept: pages of a connection. hours: within which it has to be done;
+    cores: of each machine, all of them busy; other_ms: CPU for a page that is none of ours, such as
+    parsing. The servers are somebody else's, and so is the network: where it is the limit, it takes
+    more machines than this.
 
     Returns one row per size of the job and cure: pages, way, cpu_ms of a page, core_hours,
     machines, dollars, memory_gib of a machine with a worker on each core.
@@ -108,11 +121,10 @@ def at_scale(
     rows = []
     for each in pages:
         for cured in (False, True):
-            ms = costs.cpu_ms(size, cured) + other_ms
+            ms = costs.cpu_ms(size, cured, kept) + other_ms
             core_hours = each * ms / 1000 / 3600
             rows.append({
-                "pages": each, "way": "one context" if cured else "a load for each connection",
-                "cpu_ms": ms, "core_hours": core_hours,
+                "pages": each, "way": WAYS[cured], "cpu_ms": ms, "core_hours": core_hours,
                 "machines": math.ceil(core_hours / hours / cores),
                 "dollars": core_hours * dollars_per_core_hour,
                 "memory_gib": cores * costs.memory_mib / 1024,
@@ -120,27 +132,31 @@ def at_scale(
     return pd.DataFrame(rows)
 
 
+#: How the two are called, by whether they are cured.
+WAYS = {False: "a load for each connection", True: "one context"}
+
+
 def functions(
-    costs: Costs, pages: float, *, size: float, within_s: float = 900, at_once: int = 1000,
-    delay_s: float = 0.1,
+    costs: Costs, pages: float, *, size: float = 100, kept: float = 1, within_s: float = 900,
+    at_once: int = 1000, delay_s: float = 0.1,
 ) -> pd.DataFrame:  # fmt: skip
     """How many functions, stopped after `within_s` seconds, a job takes, with one core and as many
     connections as keep it busy each; and how long, where `at_once` of them may run.
 
-    Returns rows stock and cured: way, pages_each, functions, turns, minutes; connections, how many
-    each has to wait on at once.
+    Returns rows stock and cured: way, pages_each (until it is stopped), functions, turns, minutes;
+    connections, how many each has to wait on at once; one_by_one, pages with a single connection.
     """
     rows = []
     for cured in (False, True):
-        ms = costs.cpu_ms(size, cured)
+        ms = costs.cpu_ms(size, cured, kept)
         each = int(within_s * 1000 / ms)
         needed = math.ceil(pages / each)
-        turns = math.ceil(needed / at_once)
         rows.append({
-            "way": "one context" if cured else "a load for each connection",
-            "pages_each": each, "functions": needed, "turns": turns,
+            "way": WAYS[cured], "pages_each": each, "functions": needed,
+            "turns": math.ceil(needed / at_once),
             "minutes": pages * ms / 60_000 / min(needed, at_once),
             "connections": math.ceil((1000 * delay_s + ms) / ms),
+            "one_by_one": int(within_s * 1000 / (1000 * delay_s + ms)),
         })  # fmt: skip
     return pd.DataFrame(rows)
 

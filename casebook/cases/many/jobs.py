@@ -15,6 +15,7 @@ import pandas as pd
 from casebook import places
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import rounds
+from casebook.laboratory.decisions import Question, window
 from casebook.laboratory.experiment import Asked, Experiment
 
 STACK = "many-today"
@@ -48,9 +49,9 @@ def measure(
     failed, killed (pages whose batch killed its workers), rows, twice, content (a digest of all
     that was written), stopped; requests, again, connections, peak_connections, peak_per_s by the
     server's count (of fetches; of the host that had most); wall_s; cpu_ms of the workers,
-    engine_cpu_ms of scheduler and client, server_cpu_ms, each for a page (NaN where a worker was
-    killed, with which its count is lost); loads of certificates; peak_rss_mib of the largest
-    worker; source, instead, measured_at and measurements.COLUMNS.
+    engine_cpu_ms of scheduler and client, all_ms of both, server_cpu_ms, each for a page (NaN where
+    a worker was killed, with which its count is lost); loads of certificates; peak_rss_mib of the
+    largest worker; source, instead, measured_at and measurements.COLUMNS.
     Raises UsageError, RunFailed where a page that counts as good is not exactly that page, or
     one stands twice, and what Experiment.measure raises.
     """
@@ -73,6 +74,29 @@ def measure(
             for name, its in zip(order, each["figures"], strict=True):
                 rows.append({"job": name, **dict(jobs[name]), **made, **its})
     return pd.DataFrame(rows)
+
+
+def follows_the_law(**ends: Any) -> Question:
+    """Ask of jobs with three sizes of batches how far the middle one is from the law of the other
+    two: CPU of workers and engine for a page is a + b / size. The value is what was measured,
+    divided by what the law says, in each round.
+
+    ends: of the window: above=, below=, or between=(low, high).
+    """
+
+    def values(frame: pd.DataFrame) -> pd.Series:
+        return frame.groupby("repeat").apply(_off_the_law, include_groups=False)
+
+    return Question(values, window(**ends))
+
+
+def _off_the_law(its: pd.DataFrame) -> float:
+    its = its.assign(filled=its["pages"] / its["batches"]).sort_values("filled")
+    if len(its) != 3:
+        raise UsageError(f"the law is tried on three sizes of batches, not {len(its)}")
+    (few, middle, many), ms = 1 / its["filled"].to_numpy(), its["all_ms"].to_numpy()
+    of_a_batch = (ms[0] - ms[2]) / (few - many)
+    return ms[1] / (ms[2] + of_a_batch * (middle - many))
 
 
 def named(frame: pd.DataFrame) -> pd.DataFrame:
@@ -116,6 +140,7 @@ def _of_job(job: dict[str, Any], its: dict[str, Any]) -> dict[str, Any]:
         "connections": server["connections"], "peak_connections": server["peak_connections"],
         "peak_per_s": server["peak_per_s"], "wall_s": its["wall_s"],
         "cpu_ms": each_ms(its["cpu_s"]), "engine_cpu_ms": each_ms(its["engine_cpu_s"]),
+        "all_ms": each_ms(None if its["cpu_s"] is None else its["cpu_s"] + its["engine_cpu_s"]),
         "server_cpu_ms": each_ms(server["cpu_s"]), "loads": its["loads"],
         "peak_rss_mib": its["peak_rss_kib"] / 1024, "killed_a_worker": its["killed_a_worker"],
     }  # fmt: skip

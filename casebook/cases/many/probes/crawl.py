@@ -168,7 +168,7 @@ def fetch_batch(number, urls, folder, check, manners, patience):
             except PageFailed as error:
                 row |= {"status": type(error).__name__, "message": str(error), "body": b""}
                 # Whoever does not answer three times will not answer the next hundred pages.
-                gone = str(error) if isinstance(error, Unreachable) else None
+                gone = (gone or str(error)) if isinstance(error, Unreachable) else None
     failed = [[r["url"], r["status"], r["message"]] for r in rows if r["status"] != "good"]
     report = {"batch": number, "pages": len(rows), "good": len(rows) - len(failed),
               "failed": failed, "requests": asked}  # fmt: skip

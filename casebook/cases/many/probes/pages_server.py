@@ -7,7 +7,7 @@
     /page/17?delay=0.1      page 17, after 0.1 s
     /page/17?fault=wrong    page 17 as a crawler may meet it: one of FAULTS
 
-It runs in a process of its own, on Python 3.10 and newer, with trustme. Where the system has only one
+It runs in a process of its own, on Python 3.10 and newer, with trustme. Where the system has one
 loopback address (macOS), the hosts are ports of it.
 """
 
