@@ -17,7 +17,7 @@ stages(frame)                    the emblem: n against wall time, Python by Pyth
 verdict_matrix(frame)            a row for each stage, a column for each Python
 timeline(observations)           when each request waited, and when nothing moved
 explorer(timelines)              the preface's, to choose among
-calculator(costs, price, title)  machines and money for a job, by a model
+capacity(costs, price, title)    machines and money for a job, by a model
 turns(runs)                      who holds the thread, to step through
 arrivals(frame)                  when each of some books came
 frames(frame)                    HTTP/2 frames, an arrow each
@@ -37,7 +37,7 @@ caption, and `name` is how a page takes a chart up. Where rows say their `source
 
 from casebook.charts.against import against
 from casebook.charts.arrivals import arrivals
-from casebook.charts.calculator import calculator
+from casebook.charts.capacity import capacity
 from casebook.charts.dots import dots
 from casebook.charts.explorer import explorer
 from casebook.charts.frames import frames
@@ -54,7 +54,7 @@ __all__ = [
     "ProfilePage",
     "against",
     "arrivals",
-    "calculator",
+    "capacity",
     "cures",
     "dots",
     "effective_concurrency",

@@ -1,6 +1,6 @@
 """A calculator on the page: machines and money for a job, by the model of casebook.cases.many.
 
-The page's sliders are made by book/_static/calculator.js; without JavaScript, and in JupyterLab,
+The page's sliders are made by book/_static/capacity.js; without JavaScript, and in JupyterLab,
 the table stays as it is here.
 """
 
@@ -8,7 +8,7 @@ import json
 from dataclasses import asdict
 from html import escape
 
-from casebook.cases.many import capacity
+from casebook.cases.many import capacity as model
 from casebook.charts.tables import Table
 from casebook.colours import style
 
@@ -19,14 +19,14 @@ FIRST = {"pages": 1e9, "kept": 1, "hours": 24, "cores": 16, "other_ms": 0}
 SIZE = 100
 
 
-def calculator(costs: capacity.Costs, dollars_per_core_hour: float, title: str) -> Table:
+def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Table:
     """Machines and money, stock and cured, for what the reader chooses: pages, how many of them
     share a connection, hours, cores of a machine, CPU for a page that is none of ours.
 
-    costs: as capacity.fitted gives them; dollars_per_core_hour: what a core costs. title: the
-    caption. As capacity.at_scale, of which the still is one case.
+    costs: as model.fitted gives them; dollars_per_core_hour: what a core costs. title: the
+    caption. As model.at_scale, of which the still is one case.
     """
-    first = capacity.at_scale(
+    first = model.at_scale(
         costs, [FIRST["pages"]], size=SIZE, kept=FIRST["kept"], hours=FIRST["hours"],
         cores=int(FIRST["cores"]), dollars_per_core_hour=dollars_per_core_hour,
     )  # fmt: skip
@@ -36,7 +36,7 @@ def calculator(costs: capacity.Costs, dollars_per_core_hour: float, title: str) 
         f"machines of {FIRST['cores']} cores, and nothing but fetching"
     )
     rows = "".join(
-        f'<tr data-cured="{int(row.way == capacity.WAYS[True])}"><th scope="row">{row.way}</th>'
+        f'<tr data-cured="{int(row.way == model.WAYS[True])}"><th scope="row">{row.way}</th>'
         f"<td>{row.cpu_ms:.1f}</td><td>{1000 * FIRST['cores'] / row.cpu_ms:,.0f}</td>"
         f"<td>{row.machines:,}</td><td>{row.dollars:,.0f}</td></tr>"
         for row in first.itertuples()
@@ -46,8 +46,8 @@ def calculator(costs: capacity.Costs, dollars_per_core_hour: float, title: str) 
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     html = (
         f"{style()}"
-        f'<div class="cb calculator" data-costs="{escape(json.dumps(given))}">'
-        f'<p class="calculator-said">{said}:</p><div class="calculator-table" tabindex="0" '
+        f'<div class="cb capacity" data-costs="{escape(json.dumps(given))}">'
+        f'<p class="capacity-said">{said}:</p><div class="capacity-table" tabindex="0" '
         f'role="region" aria-label="{escape(title)}"><table><caption>{escape(title)}</caption>'
         f"<thead><tr>{head}</tr></thead>"
         f"<tbody>{rows}</tbody></table></div></div>"

@@ -55,7 +55,7 @@
   function start(root) {
     const costs = JSON.parse(root.dataset.costs), chosen = {...costs.first};
     const panel = document.createElement("div");
-    panel.className = "calculator-panel";
+    panel.className = "capacity-panel";
 
     function show() {
       for (const row of root.querySelectorAll("tr[data-cured]")) {
@@ -83,11 +83,11 @@
       label.append(`${choice.label}: `, output, input);
       panel.append(label);
     }
-    root.querySelector(".calculator-said").replaceWith(panel);
+    root.querySelector(".capacity-said").replaceWith(panel);
     show();
   }
 
   document.addEventListener("DOMContentLoaded", () => {
-    document.querySelectorAll(".calculator[data-costs]").forEach(start);
+    document.querySelectorAll(".capacity[data-costs]").forEach(start);
   });
 })();

@@ -6,7 +6,7 @@ import pytest
 
 from casebook import places
 from casebook.cases.many import capacity
-from casebook.charts import calculator as drawn
+from casebook.charts import capacity as drawn
 
 STATIC = places.ROOT / "book" / "_static"
 COSTS = capacity.Costs(
@@ -26,8 +26,8 @@ def shown(browser, tmp_path: Path):
     page = tmp_path / "page.html"
     page.write_text(
         f"<!DOCTYPE html><html><head><meta charset='utf-8'><title>x</title><style>"
-        f"{(STATIC / 'calculator.css').read_text()}</style><script>"
-        f"{(STATIC / 'calculator.js').read_text()}</script></head><body>{html}</body></html>"
+        f"{(STATIC / 'capacity.css').read_text()}</style><script>"
+        f"{(STATIC / 'capacity.js').read_text()}</script></head><body>{html}</body></html>"
     )
     context = browser.new_context(offline=True, viewport={"width": 390, "height": 800})
     tab, errors = context.new_page(), []
@@ -70,7 +70,7 @@ def test_a_slider_changes_what_the_model_would_change(shown) -> None:
 
 def test_it_fits_a_phone_and_loads_nothing(shown) -> None:
     assert shown.evaluate("document.documentElement.scrollWidth") <= 390
-    for name in ("calculator.js", "calculator.css"):
+    for name in ("capacity.js", "capacity.css"):
         assert "http" not in (STATIC / name).read_text()
 
 
