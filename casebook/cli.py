@@ -68,7 +68,61 @@ def _stacks(options: Namespace) -> None:
         print(f"{'':<{width}}  {state['about']}")
 
 
+def _keys(options: Namespace) -> Any:
+    from casebook.cases.many import machines
+
+    return machines.keys_of(options.tls_ca, options.tls_cert, options.tls_key)
+
+
+def _measure_on(options: Namespace) -> None:
+    """Each stack on each worker: what one of them cannot run is named, and the rest comes."""
+    from casebook.cases.many import machines
+
+    if options.url or options.ca_file:
+        raise UsageError("--on measures each worker against servers of its own: leave out --url")
+    more = ["--scheme", options.scheme, "--trust", options.trust]
+    for name in ("delay", "repeats", "client"):
+        if (value := getattr(options, name)) is not None:
+            more += [f"--{name}", str(value)]
+    if options.n:
+        sizes = options.n if isinstance(options.n, list | tuple) else [options.n]
+        more += ["--n", ",".join(map(str, sizes))]
+    more += ["--json"] if options.json else []
+    failed = []
+    asked = [["measure", stack, *more] for stack in options.stack]
+    for answer in machines.ask(options.on, _keys(options), asked):
+        if answer.failed:
+            failed.append(f"{answer.worker}, {' '.join(answer.command[1:2])}: {answer.failed}")
+        elif options.json:
+            for line in answer.out.splitlines():
+                print(json.dumps({"worker": answer.worker, **json.loads(line)}), flush=True)
+        else:
+            print(f"{answer.worker}:\n{answer.out}", flush=True)
+    machines.all_came(failed)
+
+
+def _cluster_scheduler(options: Namespace) -> None:
+    from casebook.cases.many import machines
+
+    _ended(machines.scheduler(options.host, options.port, _keys(options)))
+
+
+def _cluster_worker(options: Namespace) -> None:
+    from casebook.cases.many import machines
+
+    _ended(machines.worker(options.address, _keys(options), options.host))
+
+
+def _ended(code: int) -> None:
+    from casebook.errors import ServerFailed
+
+    if code:
+        raise ServerFailed(f"it ended with exit code {code}; the lines above say why")
+
+
 def _measure(options: Namespace) -> None:
+    if options.on:
+        return _measure_on(options)
     from casebook.cases.fetching import analysis, server
     from casebook.cases.fetching.measure import measure_runs
     from casebook.cases.fetching.run_record import frame
@@ -140,12 +194,26 @@ def _machine_save(options: Namespace) -> None:
 
     if not options.file.name.endswith(machines.SUFFIX):
         raise UsageError(f"{options.file.name}: a machine file's name ends in {machines.SUFFIX}")
+    if options.on:
+        return _machine_save_on(options)
     machine = _this_machine()
     size = machines.save(machine, options.file)
     print(
         f"{options.file}: {machine.label}; {len(machine.answers):,} answers, "
         f"{len(machine.findings)} findings, {size:,} bytes"
     )
+
+
+def _machine_save_on(options: Namespace) -> None:
+    from casebook.cases.many import machines
+
+    failed = []
+    for worker, file, said in machines.save(options.on, _keys(options), options.file):
+        if file is None:
+            failed.append(f"{worker}: {said}")
+        else:
+            print(f"{file}: {said}", flush=True)
+    machines.all_came(failed)
 
 
 def _machine_compare(options: Namespace) -> None:
@@ -272,12 +340,14 @@ def _parser() -> ArgumentParser:
     add("--url", help="another server that has a /delay/ endpoint")
     add("--ca-file", type=Path, help="the certificate authority of --url, as PEM")
     add("--json", **switch, help="one JSON object per run")
+    _add_cluster(add)
 
     machine = commands.add_parser("machine", help="what a machine measured, as a file")
     its = machine.add_subparsers(required=True, metavar="save|compare")
     saving = its.add_parser("save", help="write what this machine measured in its builds")
     saving.set_defaults(do=_machine_save)
     saving.add_argument("file", type=Path, metavar="FILE", help="its name ends in .jsonl.xz")
+    _add_cluster(saving.add_argument)
     comparing = its.add_parser("compare", help="lay machines side by side, the differences first")
     comparing.set_defaults(do=_machine_compare)
     those = "files; `here`, `reference`, or names of machines in data/machines"
@@ -285,6 +355,20 @@ def _parser() -> ArgumentParser:
     printed = "write a sheet to print: what a class measured"
     comparing.add_argument("--page", type=Path, metavar="HTML", help=printed)
     comparing.add_argument("--title", default="What our class measured", help="of that sheet")
+
+    cluster = commands.add_parser("cluster", help="machines that measure together, on Dask")
+    its = cluster.add_subparsers(required=True, metavar="scheduler|worker")
+    mine = "the address to listen at; another than the loopback needs the three keys"
+    made = its.add_parser("scheduler", help="run a scheduler, until Ctrl-C")
+    made.set_defaults(do=_cluster_scheduler)
+    made.add_argument("--host", default="127.0.0.1", help=mine)
+    made.add_argument("--port", type=int, default=8786)
+    _add_keys(made.add_argument)
+    made = its.add_parser("worker", help="let this machine measure for a scheduler, until Ctrl-C")
+    made.set_defaults(do=_cluster_worker)
+    made.add_argument("address", metavar="ADDRESS", help="such as tcp://127.0.0.1:8786")
+    made.add_argument("--host", default="127.0.0.1", help=mine)
+    _add_keys(made.add_argument)
 
     add = command("grade", _grade, "grade what was handed in for a lab: points, measured, hints")
     add("lab", metavar="LAB", help="a folder of classroom/labs")
@@ -330,6 +414,17 @@ def _parser() -> ArgumentParser:
     add = command("rests", _rests, "the sentences of the built book that rest on findings")
     add("--marked", **switch, help="only those whose finding did not hold on this machine")
     return parser
+
+
+def _add_cluster(add: Callable[..., Any]) -> None:
+    add("--on", metavar="ADDRESS", help="on each worker of a cluster: tcp://127.0.0.1:8786")
+    _add_keys(add)
+
+
+def _add_keys(add: Callable[..., Any]) -> None:
+    add("--tls-ca", type=Path, metavar="PEM", help="the authority that a cluster's machines trust")
+    add("--tls-cert", type=Path, metavar="PEM", help="what this machine shows of itself")
+    add("--tls-key", type=Path, metavar="PEM", help="and its key")
 
 
 def _reader_has_left() -> bool:

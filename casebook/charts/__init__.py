@@ -17,6 +17,7 @@ stages(frame)                    the emblem: n against wall time, Python by Pyth
 verdict_matrix(frame)            a row for each stage, a column for each Python
 timeline(observations)           when each request waited, and when nothing moved
 explorer(timelines)              the preface's, to choose among
+capacity(costs, price, title)    machines and money for a job, by a model
 turns(runs)                      who holds the thread, to step through
 calculator(visits)               how long a visit takes by the law, and what was measured
 arrivals(frame)                  when each of some books came
@@ -38,6 +39,7 @@ caption, and `name` is how a page takes a chart up. Where rows say their `source
 from casebook.charts.against import against
 from casebook.charts.arrivals import arrivals
 from casebook.charts.calculator import calculator
+from casebook.charts.capacity import capacity
 from casebook.charts.dots import dots
 from casebook.charts.explorer import explorer
 from casebook.charts.frames import frames
@@ -55,6 +57,7 @@ __all__ = [
     "against",
     "arrivals",
     "calculator",
+    "capacity",
     "cures",
     "dots",
     "effective_concurrency",

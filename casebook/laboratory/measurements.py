@@ -40,6 +40,13 @@ def commit() -> str:
         return "unknown"
 
 
+@cache
+def code() -> str:
+    """What this checkout is: its commit, and a digest of what runs in it. Another machine that says
+    the same measures the same."""
+    return f"{commit()} {digests.of([places.PACKAGE, places.ENV])}"
+
+
 @dataclass(frozen=True)
 class Using:
     """Something beside code and stacks that makes a measurement what it is, such as a tool.

@@ -1,0 +1,9 @@
+"""The first case's job on many machines: a crawl on Dask, what a page of it costs, and a model.
+
+One direction inside: costs and jobs, then capacity. What chapters use: `jobs.measure`,
+`costs.measure`, and `capacity`.
+"""
+
+from casebook import face
+
+__getattr__, __dir__ = face.of(__name__, __file__)

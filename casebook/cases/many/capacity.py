@@ -1,0 +1,202 @@
+"""How many machines a job takes: a model of four costs, each measured, and what others published.
+
+    costs = fitted(curve, pages)
+    seconds(costs, 10_000, size=25, workers=2)          # of a job on this machine
+    at_scale(costs, [1e6, 1e8, 1e9], hours=24)
+
+The law: a page costs `page_ms` of CPU, a batch `task_ms` more, which its pages share, and a
+connection `connection_ms`; stock requests adds `load_ms` to each connection. The time is that of
+whatever is busiest: the cores, the workers, or the waiting.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pandas as pd
+
+from casebook.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What was measured, in milliseconds of CPU unless it says otherwise.
+
+    Fields:
+        page_ms: of the workers and the engine for a page, whatever the batch.
+        task_ms: the same for a batch: the task, its messages, its file.
+        connection_ms: a connection of requests, one context; of it, handshake_ms are the client's
+            part of the TLS handshake.
+        load_ms: a load of all certificates, which stock requests adds to each connection.
+        server_page_ms, server_batch_ms: what the server here adds, on the same cores.
+        memory_mib: of the largest worker process.
+    """
+
+    page_ms: float
+    task_ms: float
+    connection_ms: float
+    handshake_ms: float
+    load_ms: float
+    server_page_ms: float
+    server_batch_ms: float
+    memory_mib: float
+
+    def cpu_ms(self, size: float, cured: bool = True, kept: float = 0) -> float:
+        """For a page, where `size` pages share a batch and `kept` a connection (0: as many)."""
+        connection_ms = self.connection_ms + (0 if cured else self.load_ms)
+        return self.page_ms + self.task_ms / size + connection_ms / (kept or size)
+
+    def server_cpu_ms(self, size: float) -> float:
+        """For a page, of the server here."""
+        return self.server_page_ms + self.server_batch_ms / size
+
+
+def fitted(curve: pd.DataFrame, pages: pd.DataFrame) -> Costs:
+    """The costs of the law, from its two ends.
+
+    curve: of jobs.measure, cured, with the smallest and the largest `size` that are used here; what
+    lies between is for the test of the law. pages: of costs.measure, with requests stock and cured
+    over new connections, and cured over a kept one. Medians of all rounds. Raises UsageError where
+    a size is missing.
+    """
+    by_size = curve.groupby("size")
+    own, server = by_size["all_ms"].median(), by_size["server_cpu_ms"].median()
+    # A batch may be smaller than was asked for: the pages of a host need not fill its last one.
+    filled = by_size["pages"].first() / by_size["batches"].first()
+    if len(own) < 2:
+        raise UsageError("a law of two costs needs jobs with two sizes of batches")
+    few, many = own.index.min(), own.index.max()
+    apart = 1 / filled[few] - 1 / filled[many]
+    of_case = pages.groupby("case")[["cpu_ms", "handshake_ms"]].median()
+    stock, cured, kept = (
+        f"requests-{each}" for each in ("stock, new", "cured, new", "cured, kept")
+    )
+    connection_ms = of_case.loc[cured, "cpu_ms"] - of_case.loc[kept, "cpu_ms"]
+    batch_ms = (own[few] - own[many]) / apart
+    server_ms = (server[few] - server[many]) / apart
+    return Costs(
+        page_ms=float(own[many] - batch_ms / filled[many]),
+        task_ms=float(max(0, batch_ms - connection_ms)),
+        connection_ms=float(connection_ms),
+        handshake_ms=float(of_case.loc[cured, "handshake_ms"]),
+        load_ms=float(of_case.loc[stock, "cpu_ms"] - of_case.loc[cured, "cpu_ms"]),
+        server_page_ms=float(server[many] - server_ms / filled[many]),
+        server_batch_ms=float(server_ms),
+        memory_mib=float(curve["peak_rss_mib"].max()),
+    )
+
+
+def seconds(
+    costs: Costs, pages: float, *, size: float = 100, cured: bool = True, delay_s: float = 0.0,
+    workers: int = 2, threads: int = 1, cores: int = 2,
+) -> float:  # fmt: skip
+    """How long a job takes on one machine, whose server runs on the same cores: the longest of
+    what the cores, the workers (a process of Python uses one core) and the waiting take. A batch is
+    a connection, and its pages wait one after the other; so many batches wait side by side as
+    there are threads, and the last of them may be alone."""
+    own, server = costs.cpu_ms(size, cured), costs.server_cpu_ms(size)
+    turns = math.ceil(pages / size / (workers * threads))
+    in_turn_s = size * (delay_s + (own + server) / 1000)
+    return max(
+        pages * (own + server) / 1000 / cores,
+        pages * own / 1000 / workers,
+        turns * in_turn_s,
+    )
+
+
+def at_scale(
+    costs: Costs, pages: Iterable[float], *, size: float = 100, kept: float = 1,
+    hours: float = 24, cores: int = 16, dollars_per_core_hour: float = 0.0, other_ms: float = 0.0,
+) -> pd.DataFrame:  # fmt: skip
+    """Machines and money for jobs that this machine cannot run, stock and cured.
+
+    size: pages of a batch; kept: pages of a connection. hours: within which it has to be done;
+    cores: of each machine, all of them busy; other_ms: CPU for a page that is none of ours, such as
+    parsing. The servers are somebody else's, and so is the network: where it is the limit, it takes
+    more machines than this.
+
+    Returns one row per size of the job and cure: pages, way, cpu_ms of a page, core_hours,
+    machines, dollars, memory_gib of a machine with a worker on each core.
+    """
+    rows = []
+    for each in pages:
+        for cured in (False, True):
+            ms = costs.cpu_ms(size, cured, kept) + other_ms
+            core_hours = each * ms / 1000 / 3600
+            rows.append({
+                "pages": each, "way": WAYS[cured], "cpu_ms": ms, "core_hours": core_hours,
+                "machines": math.ceil(core_hours / hours / cores),
+                "dollars": core_hours * dollars_per_core_hour,
+                "memory_gib": cores * costs.memory_mib / 1024,
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+#: How the two are called, by whether they are cured.
+WAYS = {False: "a load for each connection", True: "one context"}
+
+
+def functions(
+    costs: Costs, pages: float, *, size: float = 100, kept: float = 1, within_s: float = 900,
+    at_once: int = 1000, delay_s: float = 0.1,
+) -> pd.DataFrame:  # fmt: skip
+    """How many functions, stopped after `within_s` seconds, a job takes, with one core and as many
+    connections as keep it busy each; and how long, where `at_once` of them may run.
+
+    Returns rows stock and cured: way, pages_each (until it is stopped), functions, turns, minutes;
+    connections, how many each has to wait on at once; one_by_one, pages with a single connection.
+    """
+    rows = []
+    for cured in (False, True):
+        ms = costs.cpu_ms(size, cured, kept)
+        each = int(within_s * 1000 / ms)
+        needed = math.ceil(pages / each)
+        rows.append({
+            "way": WAYS[cured], "pages_each": each, "functions": needed,
+            "turns": math.ceil(needed / at_once),
+            "minutes": pages * ms / 60_000 / min(needed, at_once),
+            "connections": math.ceil((1000 * delay_s + ms) / ms),
+            "one_by_one": int(within_s * 1000 / (1000 * delay_s + ms)),
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What others say of a job of theirs. cores: of a machine, as sold (0: not said); dollars: NaN
+    where not said; source: its entry in the bibliography."""
+
+    name: str
+    source: str
+    pages: float
+    hours: float
+    machines: int
+    cores: int
+    dollars: float
+
+    @property
+    def per_s(self) -> float:
+        """Pages a second, on each machine."""
+        return self.pages / self.hours / 3600 / self.machines
+
+
+#: As their authors say; nothing of it was measured here.
+PUBLISHED = (
+    Published("a billion pages, 2025", "chan2025", 1.005e9, 25.5, 12, 16, 462),
+    Published("img2dataset", "img2dataset", 100e6, 20, 1, 0, math.nan),
+)
+
+#: The share of CPU time in handshakes, and who says so: the first of PUBLISHED.
+HANDSHAKES = 0.25
+
+
+def core_ms(job: Published) -> float:
+    """What a page had of a core, in milliseconds, all cores taken for busy. NaN: not said."""
+    if not job.cores:
+        return math.nan
+    return 1000 * job.hours * 3600 * job.machines * job.cores / job.pages
+
+
+def core_hour(job: Published) -> float:
+    """What a core cost by the hour, in dollars. NaN: not said."""
+    return job.dollars / (job.hours * job.machines * job.cores) if job.cores else math.nan

@@ -1,0 +1,85 @@
+"""What a page costs one process, in CPU, and what of it are loads of certificates and handshakes.
+
+frame = measure(["requests-stock", "requests-cured"], kept=[True, False], n=60)
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from casebook import places
+from casebook.cases.many.jobs import STACK
+from casebook.errors import RunFailed, UsageError
+from casebook.laboratory import rounds
+from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.rounds import as_list
+
+#: What fetches, as the probe calls it -> as pages do.
+WAYS = {
+    "requests-stock": "requests",
+    "requests-cured": "requests, one context",
+    "aiohttp": "aiohttp, one context",
+}
+KEPT, NEW = "one connection for all pages", "a new connection for each page"
+
+
+@rounds.takes_until
+def measure(
+    ways: str | Iterable[str] = tuple(WAYS),
+    kept: bool | Iterable[bool] = (True, False),
+    n: int = 60,
+    repeats: int | range | None = None,
+) -> pd.DataFrame:
+    """Fetch n pages one after the other, in turns. The page itself costs the server, whose CPU is
+    counted apart.
+
+    ways: of WAYS. kept: over one connection (True), over one each (False), or both. until, looks:
+    what is to be decided (casebook/laboratory/rounds.py).
+
+    Returns one row per way, kept and round: way, kept, case ("way, kept" or "way, new"), how and
+    over (for readers), n, repeat; in milliseconds of CPU for a page cpu_ms and its parts load_ms,
+    handshake_ms and rest_ms, server_cpu_ms; loads, handshakes, connections (by the server's count),
+    openssl, source, instead, measured_at and measurements.COLUMNS. Raises UsageError, RunFailed
+    where a page is not the right one, and what Experiment.measure raises.
+    """
+    asked = [{"way": way, "kept": each, "n": n} for way in as_list(ways) for each in as_list(kept)]
+    for each in asked:
+        if each["way"] not in WAYS or not 1 <= n <= 100_000:
+            raise UsageError(f"choose of {', '.join(WAYS)} and 1 to 100,000 pages, not {each}")
+    frame = _PAGES.measure(STACK, asked, repeats=repeats)
+    if frame.empty:
+        return frame
+    frame["how"] = frame["way"].map(WAYS)
+    frame["over"] = frame["kept"].map({True: KEPT, False: NEW})
+    frame["case"] = frame["way"] + frame["kept"].map({True: ", kept", False: ", new"})
+    return frame
+
+
+def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+    n, server = asked["n"], answer["server"]
+    expected = 1 if asked["kept"] else n
+    if answer["right"] != n or server["requests"] != n or server["connections"] != expected:
+        raise RunFailed(
+            f"{asked['way']}: {answer['right']} of {n} pages were right, in {server['requests']} "
+            f"requests over {server['connections']} connections instead of {expected}. Nothing "
+            "was recorded."
+        )
+    ms = {name: 1000 * answer[f"{name}_s"] / n for name in ("cpu", "load", "handshake", "wall")}
+    return {
+        "cpu_ms": ms["cpu"], "load_ms": ms["load"], "handshake_ms": ms["handshake"],
+        "rest_ms": ms["cpu"] - ms["load"] - ms["handshake"], "wall_ms": ms["wall"],
+        "server_cpu_ms": 1000 * server["cpu_s"] / n, "loads": answer["loads"],
+        "handshakes": answer["handshakes"], "connections": server["connections"],
+        "openssl": answer["openssl"],
+    }  # fmt: skip
+
+
+_PROBES = Path(__file__).parent / "probes"
+_PAGES = Experiment(
+    _PROBES / "page_costs.py",
+    figures=_figures,
+    within_s=600,
+    made_of=(places.CURE, _PROBES / "pages_server.py"),
+)

@@ -1,0 +1,359 @@
+"""Crawl many pages with many workers, on Dask: a script to carry away.
+
+    python crawl.py URLS.txt FOLDER                          # workers of its own, on this machine
+    python crawl.py URLS.txt FOLDER tls://scheduler:8786     # those of a cluster; FOLDER is shared
+
+- A batch is some pages of one host, over one connection. It ends as one Parquet file, written under
+  another name and renamed: a batch that is run again replaces its file, and never doubles it.
+- Each worker process has one client, made by a WorkerPlugin, and with shared_context.py loads the
+  trusted certificates once.
+- Each page is checked. What fails is tried again, then named; the rest goes on.
+- At most so many connections and requests per second for each host, and so many batches submitted.
+- Run it again: the batches whose files are there are not fetched again.
+
+It runs on Python 3.10 and newer. The workers need requests and pyarrow; this file and
+shared_context.py, which lies beside it, are sent to them.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import errno
+import glob
+import hashlib
+import json
+import os
+import sys
+import time
+import uuid
+from urllib.parse import urlsplit
+
+import pyarrow
+import pyarrow.parquet
+import requests
+from distributed import Client, KilledWorker, WorkerPlugin, as_completed, get_worker
+
+
+@dataclasses.dataclass(frozen=True)
+class Manners:
+    """What each host is asked for at most: connections at a time, and requests per second (0: as
+    many as it answers)."""
+
+    connections: int = 2
+    requests_per_s: float = 0
+
+    @property
+    def pause_s(self):
+        """From the beginning of one request to that of the next, on each connection."""
+        return self.connections / self.requests_per_s if self.requests_per_s else 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Patience:
+    """How long a page may take in seconds, how large it may be, and how often it is tried."""
+
+    connect_s: float = 5
+    silence_s: float = 30
+    page_s: float = 60
+    max_bytes: int = 10_000_000
+    tries: int = 3
+    between_tries_s: float = 0.2
+
+
+# ------------------------------------------------------------------------- what may be wrong
+
+
+class PageFailed(Exception):
+    """A page that did not come. Its class is the name under which it is reported."""
+
+    again = True
+
+
+class Unreachable(PageFailed):
+    """Nobody answers at this host: refused, unknown, silent, or not to be trusted."""
+
+
+class BadStatus(PageFailed):
+    """Another status than 200."""
+
+
+class CutShort(PageFailed):
+    """The connection ended before the page did."""
+
+
+class TooSlow(PageFailed):
+    """It took longer than we wait."""
+
+
+class EndlessBody(PageFailed):
+    """Larger than any page we want."""
+
+    again = False
+
+
+class WrongPage(PageFailed):
+    """Status 200, and not the page that was asked for."""
+
+    again = False
+
+
+class NotWritten(Exception):
+    """The result of a batch could not be written: a full disk, a folder without permission."""
+
+
+# ------------------------------------------------------------------------- in a worker
+
+
+class OneClient(WorkerPlugin):
+    """Gives each worker process, new ones too, one client: the trust and the adapters.
+
+    cured: share the contexts (shared_context.py); else as requests does it. kept: keep a connection
+    for the pages of a batch. verify: as in requests.
+    """
+
+    name = "one-client"
+
+    def __init__(self, cured=True, kept=True, verify=True):
+        self.cured, self.kept, self.verify = cured, kept, verify
+
+    def setup(self, worker):
+        worker.one_client = self
+        self.adapter = requests.adapters.HTTPAdapter
+        if self.cured:
+            import shared_context
+
+            self.adapter = shared_context.SharedContextAdapter
+
+    def connection(self):
+        """A session for one batch: its connection ends with it, the worker's context stays."""
+        session = requests.Session()
+        session.verify = self.verify
+        session.mount("https://", self.adapter(pool_connections=1, pool_maxsize=1))
+        if not self.kept:
+            session.headers["Connection"] = "close"
+        return session
+
+
+def fetch_batch(number, urls, folder, check, manners, patience):
+    """Fetch the pages of one host over one connection, and write what came of each: a report.
+
+    Returns {"batch", "pages", "good", "failed": [[url, name, message]], "requests"}. Raises
+    NotWritten.
+    """
+    path = os.path.join(folder, f"batch-{number:06d}.parquet")
+    if (written := report_of(path, urls)) is not None:
+        return written
+    rows, asked, gone = [], 0, None
+    with get_worker().one_client.connection() as session:
+        for url in urls:
+            row = {"url": url, "status": "", "message": "", "body": b"", "tries": 0}
+            rows.append(row)
+            try:
+                if gone:
+                    raise Unreachable(f"not asked: {gone}")
+                for row["tries"] in range(1, patience.tries + 1):
+                    asked += 1
+                    begun = time.monotonic()
+                    try:
+                        row["body"] = get(session, url, patience)
+                        check(url, row["body"])
+                        break
+                    except PageFailed as error:
+                        if not error.again or row["tries"] == patience.tries:
+                            raise
+                        time.sleep(patience.between_tries_s * 2 ** (row["tries"] - 1))
+                    finally:
+                        time.sleep(max(0, begun + manners.pause_s - time.monotonic()))
+                row["status"] = "good"
+            except PageFailed as error:
+                row |= {"status": type(error).__name__, "message": str(error), "body": b""}
+                # Whoever does not answer three times will not answer the next hundred pages.
+                gone = (gone or str(error)) if isinstance(error, Unreachable) else None
+    failed = [[r["url"], r["status"], r["message"]] for r in rows if r["status"] != "good"]
+    report = {"batch": number, "pages": len(rows), "good": len(rows) - len(failed),
+              "failed": failed, "requests": asked}  # fmt: skip
+    write(path, rows, report)
+    return report
+
+
+def get(session, url, patience):
+    """The body of a page, or PageFailed."""
+    deadline, body = time.monotonic() + patience.page_s, bytearray()
+    try:
+        limits = (patience.connect_s, patience.silence_s)
+        with session.get(url, stream=True, timeout=limits, allow_redirects=False) as reply:
+            for piece in reply.iter_content(65_536):
+                body += piece
+                if len(body) > patience.max_bytes:
+                    raise EndlessBody(f"more than {patience.max_bytes} bytes")
+                if time.monotonic() > deadline:
+                    raise TooSlow(f"not complete after {patience.page_s:g} s")
+            if reply.status_code != 200:
+                raise BadStatus(f"status {reply.status_code}")
+            return bytes(body)
+    except requests.exceptions.ReadTimeout:
+        raise TooSlow(f"no byte for {patience.silence_s:g} s") from None
+    except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError) as error:
+        kind = CutShort if "Connection broken" in str(error) or body else Unreachable
+        kind = CutShort if "Connection aborted" in str(error) else kind
+        raise kind(innermost(error)) from None
+    except requests.RequestException as error:
+        raise PageFailed(innermost(error)) from None
+
+
+def innermost(error):
+    """The exception at the bottom, in its words: requests and urllib3 wrap it."""
+    for _ in range(10):
+        inside = [getattr(error, "reason", None), error.__cause__, error.__context__, *error.args]
+        inside = [each for each in inside if isinstance(each, Exception)]
+        if not inside:
+            break
+        error = inside[0]
+    return f"{type(error).__name__}: {error}"
+
+
+def write(path, rows, report):
+    """The rows as a Parquet file, whole or not at all."""
+    folder, name = os.path.split(path)
+    draft = os.path.join(folder, f".{name}.{uuid.uuid4().hex}.part")
+    try:
+        table = pyarrow.Table.from_pylist(rows, schema=SCHEMA)
+        notes = {"report": json.dumps(report), "urls": digest_of(r["url"] for r in rows)}
+        pyarrow.parquet.write_table(table.replace_schema_metadata(notes), draft)
+        os.replace(draft, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        why = os.strerror(error.errno) if error.errno else str(error)
+        full = " Make room and run it again." if error.errno == errno.ENOSPC else ""
+        raise NotWritten(f"{name}: {why}.{full}") from None
+
+
+def report_of(path, urls):
+    """The report of a batch that is there, for exactly these URLs; else None."""
+    try:
+        notes = pyarrow.parquet.read_schema(path).metadata
+        same = notes[b"urls"].decode() == digest_of(urls)
+        return json.loads(notes[b"report"]) if same else None
+    except (OSError, pyarrow.ArrowException, KeyError):
+        return None
+
+
+def digest_of(urls):
+    return hashlib.sha256("\n".join(urls).encode()).hexdigest()
+
+
+SCHEMA = pyarrow.schema({
+    "url": pyarrow.string(), "status": pyarrow.string(), "message": pyarrow.string(),
+    "body": pyarrow.binary(), "tries": pyarrow.int32(),
+})  # fmt: skip
+
+
+def any_page(url, body):
+    """The check of a crawler that knows nothing about its pages: there is something."""
+    if not body:
+        raise WrongPage("an empty page")
+
+
+# ------------------------------------------------------------------------- who hands it out
+
+
+def batches_of(urls, size):
+    """Batches by host: {host: deque of (number, URLs)}. The same URLs give the same batches."""
+    by_host, number = collections.defaultdict(list), 0
+    for url in urls:
+        by_host[urlsplit(url).netloc].append(url)
+    found = {}
+    for host, its in by_host.items():
+        parts = [its[at : at + size] for at in range(0, len(its), size)]
+        found[host] = collections.deque(enumerate(parts, number))
+        number += len(parts)
+    return found
+
+
+def crawl(
+    client, urls, folder, *, size=100, check=any_page, manners=None, patience=None,
+    cured=True, kept=True, verify=True, waiting=2, tell=lambda done: None,
+):  # fmt: skip
+    """Fetch all pages into a folder that all workers see: what came of it.
+
+    client: of a Dask cluster. size: pages of a batch. waiting: how many batches are submitted at a
+    time for each thread of the cluster. tell: called after each batch with the result so far.
+
+    Returns {"pages", "good", "failed": [[url, name, message]], "requests", "batches", "killed":
+    [[batch, its first URL, its pages]] that killed their workers, "stopped": why it ended early, or
+    nothing}.
+    """
+    manners, patience = manners or Manners(), patience or Patience()
+    for left in glob.glob(os.path.join(glob.escape(folder), ".batch-*.part")):
+        os.unlink(left)  # of workers that were killed while they wrote
+    client.register_plugin(OneClient(cured, kept, verify))
+    todo = batches_of(urls, size)
+    done = {"pages": 0, "good": 0, "failed": [], "requests": 0, "batches": 0, "killed": [],
+            "stopped": ""}  # fmt: skip
+    suspects, running, at_host = [], {}, collections.Counter()
+    results = as_completed()
+    run = uuid.uuid4().hex[:8]
+
+    def submit(host, batch, attempt="first"):
+        number, its = batch
+        future = client.submit(
+            fetch_batch, number, its, folder, check, manners, patience,
+            key=f"batch-{number:06d}-{attempt}-{run}", pure=False,
+        )  # fmt: skip
+        running[future] = (host, batch, attempt)
+        at_host[host] += 1
+        results.add(future)
+
+    def hand_out():
+        """As many as may wait; of each host as many as it may have connections."""
+        most = waiting * max(1, sum(client.nthreads().values()))
+        for host in sorted(todo, key=at_host.__getitem__):
+            while todo[host] and at_host[host] < manners.connections and len(running) < most:
+                submit(host, todo[host].popleft())
+        if not running and suspects:
+            submit(*suspects.pop(0), attempt="alone")
+
+    hand_out()
+    while running:
+        future = next(results)
+        host, batch, attempt = running.pop(future)
+        at_host[host] -= 1
+        if future.status == "finished":
+            report = future.result()
+            for name in ("pages", "good", "failed", "requests"):
+                done[name] += report[name]
+            done["batches"] += 1
+        elif future.cancelled():
+            done["stopped"] = "the scheduler is gone. What has arrived stays: run it again."
+        else:
+            error = future.exception()
+            if isinstance(error, KilledWorker) and attempt == "first":
+                suspects.append((host, batch))  # or a neighbour killed it: once more, alone
+            elif isinstance(error, KilledWorker):
+                done["killed"].append([batch[0], batch[1][0], len(batch[1])])
+            else:
+                done["stopped"] = f"{type(error).__name__}: {error}"
+        if done["stopped"]:
+            todo, suspects = {}, []
+        tell(done)
+        hand_out()
+    return done
+
+
+def main(urls, folder, address=None):
+    os.makedirs(folder, exist_ok=True)
+    with open(urls) as lines:
+        wanted = [line.strip() for line in lines if line.strip()]
+    with Client(address) if address else Client(processes=True, dashboard_address=None) as client:
+        here = os.path.dirname(os.path.abspath(__file__))
+        for name in (__file__, os.path.join(here, "shared_context.py")):
+            client.upload_file(name)
+        shown = lambda done: print(f"\r{done['pages']} of {len(wanted)} pages", end="")  # noqa: E731
+        done = crawl(client, wanted, os.path.abspath(folder), check=any_page, tell=shown)
+    print(json.dumps(done, indent=1))
+    return 1 if done["stopped"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,149 @@
+"""Asks each worker of a Dask cluster to run commands of casebook on its own machine.
+
+It runs on Python 3.10 and newer. One JSON object in: {"address", "keys": {"ca", "cert", "key"} or
+null, "code": what the workers' checkouts have to be, "commands": [arguments of casebook],
+"each_machine": one worker of each machine rather than every worker, "file": whether a command
+writes a file, whose path is put in the place of "FILE", "wait_s": for the scheduler}.
+
+A line of JSON out for each result, as it comes: {"worker": its name, "command", "code", "out",
+"said": the last line on standard error, "status", "file": base64 or null}, or with "failed" in the
+place of the last five. A line {"error"} where nothing can be asked at all.
+"""
+
+import json
+import os
+import sys
+import time
+
+#: Seconds between two looks at who is still there.
+LOOK_S = 0.5
+
+
+def here(command, code, wants_file):
+    """In a worker: run a command of the checkout that it was started from, alone on its machine."""
+    import base64
+    import fcntl
+    import os
+    import subprocess
+    import tempfile
+
+    root, python = os.environ["CASEBOOK_ROOT"], os.environ["CASEBOOK_PYTHON"]
+
+    def run(*arguments):
+        return subprocess.run([python, *arguments], cwd=root, capture_output=True, text=True)
+
+    asked = "from casebook.laboratory import measurements; print(measurements.code())"
+    own = run("-c", asked).stdout.strip()
+    if own != code:
+        return {"code": own, "status": None}
+    lock = os.path.join(tempfile.gettempdir(), "casebook-measures-%d.lock" % os.getuid())
+    handle = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "w") as alone, tempfile.TemporaryDirectory() as folder:
+        fcntl.flock(alone, fcntl.LOCK_EX)  # other workers of this machine wait
+        path = os.path.join(folder, "saved.jsonl.xz")
+        done = run("-m", "casebook", *[path if each == "FILE" else each for each in command])
+        packed = None
+        if wants_file and os.path.exists(path):
+            with open(path, "rb") as file:
+                packed = base64.b64encode(file.read()).decode()
+    said = (done.stderr.strip().splitlines() or [""])[-1]
+    return {"code": own, "status": done.returncode, "out": done.stdout, "said": said,
+            "file": packed}  # fmt: skip
+
+
+def machine():
+    """In a worker: what tells its machine from others, and what it is started with."""
+    import os
+    import platform
+    import sys
+    import uuid
+
+    import distributed
+
+    known = [
+        open(path).read().strip()
+        for path in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id")
+        if os.path.exists(path)
+    ]
+    return {
+        "machine": "|".join([platform.node(), *(known or [str(uuid.getnode())])]),
+        "versions": [distributed.__version__, "%d.%d" % sys.version_info[:2]],
+        "ready": {"CASEBOOK_ROOT", "CASEBOOK_PYTHON"} <= set(os.environ),
+    }
+
+
+def tell(**content):
+    print(json.dumps(content), file=OUT, flush=True)
+
+
+def asked_of(client, spec):
+    """The workers to be asked, by address; those who cannot be are told of."""
+    ours, machines, those = machine()["versions"], set(), {}
+    found = client.run(machine, on_error="return")
+    for address, its in sorted(found.items()):
+        name = str(client.scheduler_info(n_workers=-1)["workers"][address]["name"])
+        if isinstance(its, BaseException):
+            tell(worker=name, command=[], failed="does not answer: %s" % its)
+        elif its["versions"] != ours:
+            words = [
+                "distributed %s on Python %s" % tuple(each) for each in (its["versions"], ours)
+            ]
+            tell(worker=name, command=[], failed="it has %s, and here is %s. Make both the same: "
+                 "`python -m casebook stacks --make`" % tuple(words))  # fmt: skip
+        elif not its["ready"]:
+            tell(worker=name, command=[], failed="it knows no checkout: start it with "
+                 "`python -m casebook cluster worker`")  # fmt: skip
+        elif not (spec["each_machine"] and its["machine"] in machines):
+            machines.add(its["machine"])
+            those[address] = name
+    return those
+
+
+def run(spec):
+    from distributed import Client
+    from distributed.security import Security
+
+    keys = spec["keys"]
+    secure = keys and Security(
+        require_encryption=True, tls_ca_file=keys["ca"], tls_client_cert=keys["cert"],
+        tls_client_key=keys["key"],
+    )  # fmt: skip
+    try:
+        client = Client(spec["address"], security=secure or None, timeout=spec["wait_s"])
+    except Exception as error:
+        tell(error="no scheduler answers at %s (%s)" % (spec["address"], error or type(error)))
+        return
+    with client:
+        those = asked_of(client, spec)
+        if not those:
+            tell(error="no worker at %s can be asked" % spec["address"])
+            return
+        waiting = {}
+        for address, name in those.items():
+            for command in spec["commands"]:
+                future = client.submit(
+                    here, command, spec["code"], spec["file"], workers=[address],
+                    allow_other_workers=False, pure=False, retries=0,
+                )  # fmt: skip
+                waiting[future] = (address, name, command)
+        while waiting:
+            time.sleep(LOOK_S)
+            try:
+                there = client.scheduler_info(n_workers=-1)["workers"]
+            except Exception:
+                there = {}
+            for future, (address, name, command) in list(waiting.items()):
+                if future.status == "finished":
+                    tell(worker=name, command=command, **future.result())
+                elif future.status in ("error", "cancelled", "lost") or address not in there:
+                    why = "it died" if future.status != "error" else repr(future.exception())
+                    tell(worker=name, command=command, failed="%s before it had answered" % why)
+                else:
+                    continue
+                del waiting[future]
+
+
+if __name__ == "__main__":
+    OUT = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    run(json.load(sys.stdin))

@@ -1,0 +1,130 @@
+"""What fetching a page costs one process, and where the time goes: one JSON object in, one out.
+
+It runs on Python 3.10 and newer.
+
+In: {"way": of WAYS, "n": pages, "kept": whether over one connection}. The trust is certifi's bundle
+with the server's authority, as a file.
+
+Out: CPU seconds of the process for all n pages, {"cpu_s", of these "load_s" in loads of
+certificates and "handshake_s" in handshakes}, {"loads", "handshakes"} how many, "right": pages that
+were exactly the right ones, "server": its counters, "openssl"}. A page before them, which is not
+counted, imports what there is to import.
+"""
+
+import asyncio
+import os
+import ssl
+import sys
+import tempfile
+import time
+
+import pages_server
+
+spent, calls = {"load": 0.0, "handshake": 0.0}, {"load": 0, "handshake": 0}
+
+
+def timed(owner, name, what):
+    """Note the CPU time of each call, and that it was."""
+    function = getattr(owner, name)
+
+    def noted(*args, **more):
+        begun = time.thread_time()
+        try:
+            result = function(*args, **more)
+            calls[what] += 1  # asyncio asks again and again until the handshake is complete
+            return result
+        finally:
+            spent[what] += time.thread_time() - begun
+
+    setattr(owner, name, noted)
+
+
+def with_requests(urls, bundle, kept, adapter):
+    import requests
+
+    with requests.Session() as session:
+        session.verify = bundle
+        session.mount("https://", adapter())
+        if not kept:
+            session.headers["Connection"] = "close"
+        return [session.get(url, timeout=60).content for url in urls]
+
+
+def requests_stock(urls, bundle, kept):
+    """requests as it is: a load for each connection."""
+    import requests
+
+    return with_requests(urls, bundle, kept, requests.adapters.HTTPAdapter)
+
+
+def requests_cured(urls, bundle, kept):
+    """requests with shared_context.py: a load for the process."""
+    root = os.path.abspath(__file__)
+    for _ in ("probes", "many", "cases", "casebook"):
+        root = os.path.dirname(root)
+    sys.path.append(root)
+    try:
+        import shared_context
+    finally:
+        sys.path.remove(root)
+    return with_requests(urls, bundle, kept, shared_context.SharedContextAdapter)
+
+
+def aiohttp_one(urls, bundle, kept):
+    """aiohttp, one session with one context, a page after the other."""
+    import aiohttp
+
+    async def all_of_them():
+        context = ssl.create_default_context(cafile=bundle)
+        connector = aiohttp.TCPConnector(ssl=context, force_close=not kept)
+        async with aiohttp.ClientSession(connector=connector) as session:
+            bodies = []
+            for url in urls:
+                async with session.get(url) as reply:
+                    bodies.append(await reply.read())
+            return bodies
+
+    return asyncio.run(all_of_them())
+
+
+WAYS = {
+    "requests-stock": requests_stock,
+    "requests-cured": requests_cured,
+    "aiohttp": aiohttp_one,
+}
+
+
+def run(spec):
+    import certifi
+
+    way, kept = WAYS[spec["way"]], spec["kept"]
+    timed(ssl.SSLContext, "load_verify_locations", "load")
+    timed(ssl.SSLSocket, "do_handshake", "handshake")
+    timed(ssl.SSLObject, "do_handshake", "handshake")
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder, pages_server.Pages() as server:
+        bundle = os.path.join(folder, "bundle.pem")
+        with open(bundle, "w") as file:
+            for part in (certifi.where(), server.ca_file):
+                with open(part) as certificates:
+                    file.write(certificates.read())
+        urls = ["https://%s/page/%d" % (server.hosts[0], number) for number in range(spec["n"])]
+        way(urls[:1], bundle, kept)
+        server.reset()
+        for counted in (spent, calls):
+            counted.update(dict.fromkeys(counted, 0))
+        begun, wall = time.process_time(), time.perf_counter()
+        bodies = way(urls, bundle, kept)
+        cpu_s, wall_s = time.process_time() - begun, time.perf_counter() - wall
+        seen = server.counters()
+    right = sum(body == pages_server.page(number) for number, body in enumerate(bodies))
+    return {
+        "cpu_s": cpu_s, "wall_s": wall_s, "load_s": spent["load"], "loads": calls["load"],
+        "handshake_s": spent["handshake"], "handshakes": calls["handshake"], "right": right,
+        "server": seen, "openssl": ssl.OPENSSL_VERSION,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    import json
+
+    print(json.dumps(run(json.load(sys.stdin))))

@@ -1,0 +1,59 @@
+"""A calculator on the page: machines and money for a job, by the model of casebook.cases.many.
+
+The page's sliders are made by book/_static/capacity.js; without JavaScript, and in JupyterLab,
+the table stays as it is here.
+"""
+
+import json
+from dataclasses import asdict
+from html import escape
+
+from casebook.cases.many import capacity as model
+from casebook.charts.tables import Table
+from casebook.colours import style
+
+#: What can be chosen, as it is at first: what the still shows.
+FIRST = {"pages": 1e9, "kept": 1, "hours": 24, "cores": 16, "other_ms": 0}
+
+#: Pages of a batch, which cannot be chosen: with so many the engine costs next to nothing.
+SIZE = 100
+
+
+def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Table:
+    """Machines and money, stock and cured, for what the reader chooses: pages, how many of them
+    share a connection, hours, cores of a machine, CPU for a page that is none of ours.
+
+    costs: as model.fitted gives them; dollars_per_core_hour: what a core costs. title: the
+    caption. As model.at_scale, of which the still is one case.
+    """
+    first = model.at_scale(
+        costs, [FIRST["pages"]], size=SIZE, kept=FIRST["kept"], hours=FIRST["hours"],
+        cores=int(FIRST["cores"]), dollars_per_core_hour=dollars_per_core_hour,
+    )  # fmt: skip
+    given = {**asdict(costs), "size": SIZE, "dollars": dollars_per_core_hour, "first": FIRST}
+    said = (
+        f"{FIRST['pages']:,.0f} pages in {FIRST['hours']} hours, a new connection for each, on "
+        f"machines of {FIRST['cores']} cores, and nothing but fetching"
+    )
+    rows = "".join(
+        f'<tr data-cured="{int(row.way == model.WAYS[True])}"><th scope="row">{row.way}</th>'
+        f"<td>{row.cpu_ms:.1f}</td><td>{1000 * FIRST['cores'] / row.cpu_ms:,.0f}</td>"
+        f"<td>{row.machines:,}</td><td>{row.dollars:,.0f}</td></tr>"
+        for row in first.itertuples()
+    )
+    heads = ("certificates", "CPU for a page, ms", "pages a second on a machine", "machines",
+             "dollars")  # fmt: skip
+    head = "".join(f'<th scope="col">{name}</th>' for name in heads)
+    html = (
+        f"{style()}"
+        f'<div class="cb capacity" data-costs="{escape(json.dumps(given))}">'
+        f'<p class="capacity-said">{said}:</p><div class="capacity-table" tabindex="0" '
+        f'role="region" aria-label="{escape(title)}"><table><caption>{escape(title)}</caption>'
+        f"<thead><tr>{head}</tr></thead>"
+        f"<tbody>{rows}</tbody></table></div></div>"
+    )
+    text = "\n".join(
+        f"{row.way}: {row.machines:,} machines, {row.dollars:,.0f} dollars"
+        for row in first.itertuples()
+    )
+    return Table(html, f"{title}. {said}:\n{text}")

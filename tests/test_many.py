@@ -1,0 +1,212 @@
+"""The crawl on Dask: workers die, pages go wrong, disks are full; nothing is lost or doubled."""
+
+import json
+import subprocess
+from dataclasses import asdict
+
+import pandas as pd
+import pytest
+from here import environment, needs, run
+
+from casebook import places
+from casebook.cases.many import capacity, costs, jobs
+from casebook.errors import RunFailed, UsageError
+from casebook.stacks import environments
+
+PROBES = places.PACKAGE / "cases" / "many" / "probes"
+WHOLE = {"pages": 600, "size": 25}
+
+
+@pytest.fixture(scope="module")
+def crawls():
+    """The same job, quiet and with a worker killed in its middle, one after the other."""
+    environment(jobs.STACK)
+    killed = WHOLE | {"kill_after": 0.5}
+    return jobs.measure({"quiet": WHOLE, "killed": killed}, threads=2).set_index("job")
+
+
+def test_a_worker_is_killed_and_nothing_is_lost_or_doubled(crawls):
+    quiet, killed = crawls.loc["quiet"], crawls.loc["killed"]
+    assert (quiet["killed_a_worker"], killed["killed_a_worker"]) == (0, 1)
+    assert quiet["good"] == killed["good"] == WHOLE["pages"]
+    assert quiet["content"] == killed["content"] and not killed["twice"]
+
+
+def test_what_was_fetched_twice_is_counted_at_the_server(crawls):
+    quiet, killed = crawls.loc["quiet"], crawls.loc["killed"]
+    assert quiet["again"] == 0 and quiet["requests"] == WHOLE["pages"]
+    assert killed["requests"] == WHOLE["pages"] + killed["again"]
+    # At most the batches that the dead worker had in hand: one for each of its threads.
+    assert killed["again"] <= 2 * WHOLE["size"]
+
+
+def test_a_batch_is_a_connection_and_a_process_loads_once(crawls):
+    assert crawls.loc["quiet", "connections"] == crawls.loc["quiet", "batches"]
+    assert crawls.loc["quiet", "loads"] == 2
+
+
+FAULTS = {"1": "endless", "2": "wrong", "3": "once", "4": "never", "5": "cut", "6": "nobody",
+          "14": "nobody", "7": "kills"}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def attacked():
+    environment(jobs.STACK)
+    job = {"pages": 160, "size": 10, "faults": FAULTS}
+    return jobs.measure({"attacked": job}, failures=1)
+
+
+def test_each_attacker_ends_in_its_name_and_the_rest_in_place(attacked):
+    names = jobs.named(attacked).set_index("page")["name"].to_dict()
+    assert names == {
+        "1?fault=endless": "EndlessBody",
+        "2?fault=wrong": "WrongPage",
+        "4?fault=never": "BadStatus",
+        "5?fault=cut": "CutShort",
+        "6": "Unreachable",
+        "14": "Unreachable",
+    }
+    row = attacked.iloc[0]
+    assert row["killed"] == 10  # the batch of the page that kills who looks at it, and no other
+    assert row["good"] == 160 - row["failed"] - row["killed"] and not row["stopped"]
+
+
+def test_connections_and_requests_of_a_host_stay_within_bounds():
+    environment(jobs.STACK)
+    job = {"pages": 120, "hosts": 2, "size": 10, "connections": 2, "requests_per_s": 40}
+    row = jobs.measure({"polite": job}, threads=8).iloc[0]
+    assert row["peak_connections"] <= 2
+    assert row["peak_per_s"] <= 40 + 2  # each connection may begin its second with a request
+
+
+@needs("unshare")
+def test_a_full_disk_has_its_name_and_what_is_written_is_whole(tmp_path):
+    python = environment(jobs.STACK).python
+    job = {"pages": 400, "size": 20, "folder": str(tmp_path)}
+    spec = json.dumps({"workers": 2, "threads": 1, "jobs": [job]})
+    mounted = f"mount -t tmpfs -o size=64k none {tmp_path}"
+    if run("unshare", "-Urm", "sh", "-c", mounted).returncode:
+        pytest.skip("this system lets nobody mount a small file system")
+    command = f"{mounted} && exec {python} {PROBES / 'crawling.py'}"
+    done = subprocess.run(
+        ["unshare", "-Urm", "sh", "-c", command], input=spec, capture_output=True, text=True,
+        timeout=120, env=environments.clean_environ(environment(jobs.STACK)),
+    )  # fmt: skip
+    its = json.loads(done.stdout)["jobs"][0]
+    assert "No space left on device. Make room" in its["done"]["stopped"]
+    assert its["rows"] == its["right"] == its["done"]["good"] < 400 and its["rows"]
+
+
+def test_a_crawl_that_is_run_again_fetches_only_what_is_missing(tmp_path):
+    environment(jobs.STACK)
+    job = {"pages": 200, "size": 25, "folder": str(tmp_path), "hosts": 1}
+    twice = jobs.measure({"first": job, "again": job}, workers=1)
+    assert list(twice["requests"]) == [200, 0] and list(twice["good"]) == [200, 200]
+    (tmp_path / "batch-000003.parquet").write_bytes(b"half a file")
+    # Another server has another port, so all is fetched anew: the files say for which URLs.
+    assert jobs.measure({"mended": job}, workers=1).iloc[0]["requests"] == 200
+
+
+@pytest.fixture(scope="module")
+def pages():
+    environment(jobs.STACK)
+    return costs.measure(n=10).set_index("case")
+
+
+def test_stock_loads_for_each_connection_and_cured_not_at_all(pages):
+    loads, connections = pages["loads"], pages["connections"]
+    assert loads["requests-stock, new"] == connections["requests-stock, new"] == 10
+    assert loads["requests-cured, new"] == 0 and connections["requests-cured, new"] == 10
+    assert list(pages[pages["kept"]]["connections"]) == [1, 1, 1]
+
+
+def test_the_parts_of_a_page_are_parts(pages):
+    parts = pages[["load_ms", "handshake_ms", "rest_ms"]]
+    assert (parts >= 0).all(axis=None)
+    assert parts.sum(axis=1).to_numpy() == pytest.approx(pages["cpu_ms"].to_numpy())
+
+
+def test_wrong_questions_are_refused_before_anything_runs():
+    for wrong in ({"pages": 0}, {"pages": 10, "colour": "red"}):
+        with pytest.raises(UsageError):
+            jobs.measure({"wrong": wrong})
+    with pytest.raises(UsageError):
+        costs.measure("wget")
+
+
+def test_a_doubled_or_a_wrong_page_is_no_measurement():
+    its = {"done": {"good": 5, "pages": 5, "killed": [], "failed": [], "stopped": ""},
+           "server": {}, "rows": 5, "twice": 0, "right": 5}  # fmt: skip
+    for damage in ({"twice": 1}, {"right": 4}, {"rows": 6}):
+        with pytest.raises(RunFailed, match="Nothing was recorded"):
+            jobs._of_job({"pages": 5}, its | damage)
+
+
+COSTS = capacity.Costs(
+    page_ms=1, task_ms=8, connection_ms=2, handshake_ms=1, load_ms=20,
+    server_page_ms=0.5, server_batch_ms=2, memory_mib=100,
+)  # fmt: skip
+
+
+def test_the_model_is_the_longest_of_three_times():
+    assert COSTS.cpu_ms(10) == 2 and COSTS.cpu_ms(10, cured=False) == 4
+    assert COSTS.cpu_ms(100, kept=1) == pytest.approx(3.08)
+    by_cores = capacity.seconds(COSTS, 1000, size=10, workers=4, threads=8)
+    assert by_cores == pytest.approx(1000 * (2 + 0.7) / 1000 / 2)
+    by_waiting = capacity.seconds(COSTS, 1000, size=10, workers=2, threads=5, delay_s=0.1)
+    assert by_waiting == pytest.approx(100 * (0.1 + 0.0027))
+    assert capacity.seconds(COSTS, 1000, size=10, workers=1, cores=8) == pytest.approx(2.7)
+    # The eleventh batch of ten threads is alone, and takes as long as the ten before it.
+    alone = capacity.seconds(COSTS, 110, size=10, workers=2, threads=5, delay_s=0.1)
+    assert alone == pytest.approx(2 * 10 * (0.1 + 0.0027))
+
+
+def test_the_costs_are_those_that_the_runs_were_made_of():
+    sizes, batch = pd.Series([1, 10, 100]), COSTS.task_ms + COSTS.connection_ms
+    curve = pd.DataFrame({
+        "size": sizes, "pages": 800, "batches": 800 // sizes, "repeat": 1, "peak_rss_mib": 100,
+        "all_ms": COSTS.page_ms + batch / sizes,
+        "server_cpu_ms": COSTS.server_page_ms + COSTS.server_batch_ms / sizes,
+    })  # fmt: skip
+    cases = {"requests-stock, new": (25, 2), "requests-cured, new": (5, 1)}
+    cases |= {"requests-cured, kept": (3, 0)}
+    pages = pd.DataFrame(
+        [{"case": case, "cpu_ms": ms, "handshake_ms": h} for case, (ms, h) in cases.items()]
+    )
+    found = capacity.fitted(curve, pages)
+    assert asdict(found) == pytest.approx(asdict(COSTS))
+    assert jobs.follows_the_law(above=0).values(curve).loc[1] == pytest.approx(1)
+    with pytest.raises(UsageError, match="two sizes"):
+        capacity.fitted(curve[:1], pages)
+
+
+def test_a_billion_pages_and_a_million_in_functions():
+    found = capacity.at_scale(
+        COSTS, [1e9], size=10, kept=10, hours=10, cores=10, dollars_per_core_hour=1
+    )
+    assert list(found["machines"]) == [12, 6]  # 1,111 and 556 core hours
+    assert list(found["dollars"]) == pytest.approx([1e9 * ms / 3.6e6 for ms in (4, 2)])
+    two = capacity.functions(COSTS, 1e6, size=10, kept=10)
+    assert list(two["pages_each"]) == [225_000, 450_000] and list(two["functions"]) == [5, 3]
+
+
+def test_the_published_figures_say_what_they_say():
+    chan = capacity.PUBLISHED[0]
+    assert round(chan.per_s) == 912 and round(capacity.core_ms(chan), 1) == 17.5
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_a_hundred_thousand_pages_in_bounded_memory():
+    few = jobs.measure({"few": {"pages": 2_000}}).iloc[0]
+    many = jobs.measure({"many": {"pages": 100_000}}).iloc[0]
+    assert many["good"] == 100_000 and not many["twice"]
+    assert many["peak_rss_mib"] < few["peak_rss_mib"] + 100
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_twenty_thousand_pages_and_a_worker_killed_in_their_middle():
+    job = {"pages": 20_000}
+    both = jobs.measure({"quiet": job, "killed": job | {"kill_after": 0.5}}, workers=3)
+    assert both["content"].nunique() == 1 and not both["twice"].any()
