@@ -110,4 +110,5 @@ PATIENCE_S = 90
 def defaults():
     spec = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
     spec.update(run=False, module=False, python=None, github=False, fail_on=sorted(FAILS))
+    spec.update(again=False, changes=[])
     return dict(spec, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))
