@@ -1268,7 +1268,7 @@ def counted(events):
             row_of(who)["connections"] += 1
             under_way[pid] = under_way.get(pid, 0) + 1
             total["peak"] = max(total["peak"], under_way[pid])
-            opened[pid] = max(opened.get(pid, 0), event["open"])
+            opened[pid] = max(opened.get(pid, 0), event.get("open", 1))
             if event["since"] is not None:
                 span = {name: event[name] for name in ("since", "t", "thread", "by")}
                 began[pid, event["h"]] = dict(span, end=None)
