@@ -144,13 +144,13 @@ def run_again(report, run):
     for name in ("loads", "cpu_ms"):
         found[name] = [report["counts"][name], second["counts"][name]]
     found["event loop"] = [each["verdicts"]["event loop"] for each in (report, second)]
-    now = {}
-    for row in second["counts"]["clients"]:
-        loads, needed = now.get(row["client"], (0, 0))
-        now[row["client"]] = loads + row["loads"], needed + row["needed"]
+    before, now = by_client(report), by_client(second)
+    # The context of urllib3's pools is made for them, as by the program.
+    own = max(0, now.get(None, (0, 0))[0] - before.get(None, (0, 0))[0])
     for client, tried in sorted(report.get("tried", {}).items()):
         if client in changes:
             loads, needed = now.get(client, (0, 0))
+            loads += own if client == "urllib3" else 0
             promised = max(tried["then"]["loads"], needed)
             row = {"client": client, "promised": promised, "loads": loads}
             found["promises"].append(row)
@@ -159,6 +159,15 @@ def run_again(report, run):
     good = not (second["ended"]["raised"] or second["ended"]["why"] or second["ended"]["status"])
     why = None if good else "with the change it did not come to a good end"
     return dict(found, changes=changes, why=why)
+
+
+def by_client(report):
+    """{client: (loads, needed)} of a run."""
+    found = {}
+    for row in report["counts"]["clients"]:
+        loads, needed = found.get(row["client"], (0, 0))
+        found[row["client"]] = loads + row["loads"], needed + row["needed"]
+    return found
 
 
 def again_lines(again):
