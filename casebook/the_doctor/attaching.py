@@ -117,7 +117,11 @@ def kind_of(thread, loop):
     line = readable(linecache.getline(frames[0]["filename"], frames[0]["line"]))
     if any(name in line for name in LOADS) or "load_default_certs" in line:
         return "loading"
-    reads = frames[0]["name"] in READS and is_standard(files[0]) and not thread.get("active")
+    reads = (
+        frames[0]["name"].rpartition(".")[2] in READS
+        and is_standard(files[0])
+        and not thread.get("active")
+    )
     if reads and in_greenlet(frames, files, loop):
         return "not patched"
     waits = files[0].endswith("urllib3/util/wait.py")
