@@ -2906,7 +2906,7 @@ def in_greenlet(frames, files, loop):
     if "/eventlet/" in files[-1]:
         return True
     in_thread = files[-1].endswith(("/threading.py", "gevent/threadpool.py"))
-    begins = frames[-1]["name"] == "<module>" or files[-1].startswith("<")
+    begins = frames[-1]["name"] == "<module>"
     return bool(loop) and not in_thread and not begins
 
 
