@@ -180,7 +180,7 @@ def _drawn(counts: dict[str, float], clients: list[str]) -> list[str]:
     own = "your program (from its report)"
     ours = 10 * counts["loads"] / counts["connections"]
     rows.insert(0, {"program": own, "loads": min(ours, MOST), "share": counts["share"]})
-    frame = pd.DataFrame(rows).assign(colour=["requests"] + ["control"] * (len(rows) - 1))
+    frame = pd.DataFrame(rows)
     drawn = []
     for column, what, title in (
         ("loads", "loads for ten connections", "Certificate loads"),
