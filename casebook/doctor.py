@@ -24,6 +24,8 @@ that patches when it starts (gunicorn), call `doctor.inside()` there.
 
 options:
   --json             one JSON object instead of the text, and nothing else on standard output
+  --again            a run's program runs a second time, with what can be changed from outside, and
+                     what was promised is laid beside what came out. (It sends again what it sends.)
   --github           annotations for GitHub's pages, beside the text
   --fail-on WHAT     what exits with 1: blocked, loads, loop-loads, handshakes, contexts, or several
                      with a comma (default: all)
@@ -59,8 +61,8 @@ a report, without its first lines:
     exit status 1
 
 Nothing is sent but what --url asks for and what your program sends: the checks use a TLS server of
-the doctor's own on the loopback interface, which ends with it. The program runs once. Nothing stays
-on disk. One file, the standard library only, Python 2.7 to 3.14.
+the doctor's own on the loopback interface, which ends with it. The program runs once, and
+with --again twice. Nothing stays on disk. One file, the standard library only, Python 2.7 to 3.14.
 """
 
 from __future__ import division, print_function
@@ -142,7 +144,7 @@ MOST_REQUESTS = 20
 
 BLOCKED, FREE, UNPATCHED = "blocked", "free", "not patched"
 CANNOT_TELL, DOES_NOT_APPLY = "cannot tell", "does not apply"
-VERSION = "1.0.0"
+VERSION = "1.1.0"
 
 #: Of loads: the same certificates again and again; not so; imports alone cannot tell; and nothing
 #: was seen that could load any.
@@ -196,6 +198,7 @@ PATIENCE_S = 90
 def defaults():
     spec = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
     spec.update(run=False, module=False, python=None, github=False, fail_on=sorted(FAILS))
+    spec.update(again=False, changes=[])
     return dict(spec, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))
 
 
@@ -1184,29 +1187,34 @@ KEPT_CONTEXTS_FROM = 100
 def counted(events):
     """The counts of a run, a dictionary, from what `Probes` noted, in the order of time.
 
-    processes (that used TLS), cpu_ms (of all); contexts, sessions (of requests), loads, load_ms;
+    processes (that used TLS), cpu_ms (of all); contexts, loads, load_ms;
     needed: one load for each client, process and set of certificates; spare_ms: what the others
     took; connections (of clients that began a handshake), handshakes (that came through), failed,
     peak (handshakes under way at once in one process), under_loop (connections made under a
-    running asyncio loop); blocked: of such loops, {"times", "s", "waiting_s" (while others
-    waited), "clients", "at"}; on_loop: of loads under such a loop, {"loads", "spare",
-    "waiting" (while others waited), "ms", "at"}; queue: of the handshakes of one context in one
-    process, where they waited longest for each other from when their sockets were connected, {"by"
-    (the module of its sockets' class), "wanted" and "peak" (at once), "handshakes", "waited_s",
-    "behind_s" (while one of another thread was under way)} or None; alive (contexts with the same
-    certificates at once, in one process), context_mib (by which memory grew during loads); clients:
-    a row of {"client", "through", "contexts", "loads", "needed", "connections", "requests" (None
-    where nobody tells), "load_ms", "spare_ms", "kept", "alive", "at", "trusts"} for each client and
-    each library that called it, the one with the most loads first. kept: its connections are, for
-    several requests each.
+    running loop of asyncio or trio); blocked: of such loops, {"by" (asyncio or trio), "times",
+    "s", "waiting_s" (while others waited), "clients", "at"}; on_loop: of loads under such a loop,
+    {"loads", "spare", "waiting" (while others waited), "ms", "at"}; stood: of the loops of
+    greenlets, {"fetched" (whether greenlets did), "waits" (that were long), "times" and "s"
+    (through which the loop stood still), "clients", "at"}; sessions (of requests) and pools (of
+    urllib3) that were made; open (connections at once, each process at its most); queue: of the
+    handshakes of one context in one process, where they waited longest for each other from when
+    their sockets were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at
+    once), "handshakes", "waited_s", "behind_s" (while one of another thread was under way)} or
+    None; alive (contexts with the same certificates at once, in one process), context_mib (by
+    which memory grew during loads); clients: a row of {"client", "through", "contexts", "loads",
+    "needed", "connections", "requests" (None where nobody tells), "load_ms", "spare_ms", "kept",
+    "alive", "at", "trusts"} for each client and each library that called it, the one with the most
+    loads first. kept: its connections are, for several requests each, or each beside the others.
     """
     rows, made, began, first, seen = {}, {}, {}, {}, set()
-    cpu, started, trial_ms, under_way, shaken = {}, {}, 0, {}, {}
+    cpu, started, trial_ms, under_way, shaken, opened = {}, {}, 0, {}, {}, {}
     total = dict(
         processes=0, cpu_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
-        blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": []}, clients=[],
-        sessions=0, uncounted=[], unprobed=[], alive=0, context_mib=0,
+        clients=[],
+        blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": [], "by": "asyncio"},
+        sessions=0, pools=0, uncounted=[], unprobed=[], alive=0, context_mib=0,
+        stood={"fetched": False, "waits": 0, "times": 0, "s": 0, "clients": [], "at": []},
         on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "at": []},
     )  # fmt: skip
 
@@ -1260,6 +1268,7 @@ def counted(events):
             row_of(who)["connections"] += 1
             under_way[pid] = under_way.get(pid, 0) + 1
             total["peak"] = max(total["peak"], under_way[pid])
+            opened[pid] = max(opened.get(pid, 0), event.get("open", 1))
             if event["since"] is not None:
                 span = {name: event[name] for name in ("since", "t", "thread", "by")}
                 began[pid, event["h"]] = dict(span, end=None)
@@ -1268,23 +1277,34 @@ def counted(events):
             began.pop((pid, event["h"]))["end"] = event["t"]
             total["handshakes" if event["ok"] else "failed"] += 1
             under_way[pid] -= 1
-        elif what == "session":
-            total["sessions"] += 1
+        elif what in ("session", "pool"):
+            total[what + "s"] += 1
         elif what == "request" and (of in made or event["c"] in first):
             row = row_of(made.get(of) or first[event["c"]])
             row["requests"] = 1 + (row["requests"] or 0)
         elif what == "block":
             blocked = total["blocked"]
             blocked["times"] += 1
+            blocked["by"] = event["by"]
             blocked["s"] = round(blocked["s"] + event["s"], 4)
             blocked["waiting_s"] = round(blocked["waiting_s"] + event["waiting"] * event["s"], 4)
             note_place(blocked["clients"], event["who"]["client"])
             note_place(blocked["at"], event["who"]["at"])
+        elif what == "greenlet":
+            total["stood"]["fetched"] = True
+        elif what == "wait":
+            stood = total["stood"]
+            stood["waits"] += 1
+            if event["stood"]:
+                stood["times"] += 1
+                stood["s"] = round(stood["s"] + event["s"], 4)
+                note_place(stood["clients"], event["who"]["client"])
+                note_place(stood["at"], event["who"]["at"])
         elif what == "injection":
             total["injections"].append(event["where"])
         elif what in ("uncounted", "unprobed"):
             total[what].append(event["why"])
-    total["queue"] = longest_queue(shaken)
+    total["queue"], total["open"] = longest_queue(shaken), sum(opened.values())
     total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | set(started))
     total["cpu_ms"] = sum(cpu[pid] - started.get(pid, 0) for pid in cpu) - trial_ms
     total["clients"] = sorted(rows.values(), key=lambda row: (-row["loads"], -row["connections"]))
@@ -1296,10 +1316,18 @@ def counted(events):
     total["share"] = round(100 * total["spare_ms"] / whole_ms, 1)
     for row in total["clients"]:
         row["kept"] = bool(row["requests"]) and row["requests"] >= KEPT_FROM * row["connections"]
+        if is_shared(row, total) and row["connections"] <= total["open"]:
+            row["kept"] = True  # each was made beside the others
     ill = [row for row in total["clients"] if not row["kept"]]
     total["again"] = sum(row["loads"] - row["needed"] for row in ill)
     total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
     return total
+
+
+def is_shared(row, total):
+    """Whether connections of requests or urllib3 are those of far fewer sessions or pools."""
+    made = {"requests": total["sessions"], "urllib3": total["pools"]}.get(row["client"], 0)
+    return 0 < 2 * made <= row["connections"]
 
 
 def longest_queue(handshakes):
@@ -1419,7 +1447,10 @@ class Probes(object):
         self.give, self.numbers, self.count = note, {}, 0
         self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
         self.undo, self.held, self.kinds = [], {}, set()
-        self.connected, self.asked = {}, {}
+        self.connected, self.asked, self.open = {}, {}, {}
+        self.turns, self.fetches, self.changes = {}, False, {}
+        threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
+        self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
 
     # ------------------------------------------------------------------ what is noted, and of what
 
@@ -1600,8 +1631,20 @@ class Probes(object):
             values = dict(c=None if context is None else self.number(context), who=who)
             values.update(loop=running_loop() is not None, since=since, t=clock())
             values.update(thread=ident(), by=type(connection).__module__)
-            self.note("begin", h=number, **values)
+            self.note("begin", h=number, open=self.opened(connection, number), **values)
         return number
+
+    def opened(self, connection, number):
+        """How many connections of clients are open in this process now, with this one."""
+        try:
+            self.open[number] = weakref.ref(connection), os.getpid()
+        except TypeError:
+            return 1
+        for each, (alive, pid) in list(self.open.items()):
+            there = alive()
+            if there is None or pid != os.getpid() or descriptor(there) == -1:
+                self.open.pop(each, None)
+        return len(self.open)
 
     def ended(self, connection, number, ok):
         self.under_way.pop(number, None)
@@ -1630,26 +1673,54 @@ class Probes(object):
         function, probes = getattr(kind, name), self
 
         def wait(*args, **kwargs):
-            loop = running_loop()
-            thread = "wait", ident()
-            if loop is None or not probes.active or thread in probes.busy:
+            loop, turns, thread = running_loop(), probes.turns_of_greenlets(), current()
+            if (loop is None and turns is None) or not probes.active or thread in probes.busy:
                 return function(*args, **kwargs)
             allowed = getattr(args[0], "gettimeout", None)
             if allowed and allowed() == 0:  # it asks, and does not wait
                 return function(*args, **kwargs)
             probes.busy.add(thread)
+            if loop is None and not probes.fetches and greenlets_wait():
+                probes.fetches = True
+                probes.note("greenlet")
             started, busy_ms = clock(), thread_ms()
             try:
                 return function(*args, **kwargs)
             finally:
                 waited_s = clock() - started - (thread_ms() - busy_ms) / 1000
                 probes.busy.discard(thread)
+                # Of greenlets: the loop has taken no turn meanwhile.
+                stood = loop is not None or turns == probes.turns_of_greenlets()
                 if waited_s >= BLOCKS_FROM_S:
                     who = probes.callers(sys._getframe(1))
-                    others = others_wait(loop)
-                    probes.note("block", s=round(waited_s, 4), waiting=others, who=who)
+                    if loop is not None:
+                        others = others_wait(loop)
+                        kind = type(loop).__module__.partition(".")[0]
+                        values = dict(s=round(waited_s, 4), waiting=others, who=who)
+                        probes.note("block", by="trio" if kind == "trio" else "asyncio", **values)
+                    else:
+                        probes.note("wait", s=round(waited_s, 4), stood=stood, who=who)
 
         self.put(kind, name, named(wait, function))
+
+    def turns_of_greenlets(self):
+        """How many turns the loop of gevent or eventlet has taken in this thread; None where there
+        is none, or where what asks is the loop itself."""
+        hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
+        hub = hub_of and hub_of()
+        if hub is not None and hub.loop is not None:
+            return None if current_greenlet() is hub else hub.loop.iteration
+        return self.turns.get(self.thread())
+
+    def count_turns(self, kind):
+        """Count the turns that a class of eventlet's hubs takes."""
+        function, probes = kind.fire_timers, self
+
+        def fire_timers(hub, *args, **kwargs):
+            probes.turns[probes.thread()] = probes.turns.get(probes.thread(), 0) + 1
+            return function(hub, *args, **kwargs)
+
+        self.put(kind, "fire_timers", named(fire_timers, function))
 
     # ------------------------------------------------------------------------ when they are put in
 
@@ -1671,7 +1742,7 @@ class Probes(object):
 
     def install(self):
         """Put the probes into what is imported already, and into the rest when it comes."""
-        for name in PROBED:
+        for name in set(PROBED) | set(self.changes):
             if sys.modules.get(name) is not None:
                 self.probe(name, sys.modules[name])
         sys.meta_path.insert(0, self)
@@ -1679,13 +1750,16 @@ class Probes(object):
 
     def probe(self, name, module):
         try:
-            PROBED[name](self, module)
+            if name in PROBED:
+                PROBED[name](self, module)
+            if name in self.changes:
+                self.changes[name](module)
         except Exception as error:  # a module that only has the name of the one that is meant
             self.note("unprobed", module=name, why=readable(error))
 
     def find_spec(self, name, path=None, target=None):
         """The spec of a module that is to be probed once it is imported; of others, none."""
-        if name not in PROBED:
+        if name not in PROBED and name not in self.changes:
             return None
         for finder in list(sys.meta_path):
             if finder is self or not hasattr(finder, "find_spec"):
@@ -1715,7 +1789,8 @@ class Probes(object):
     if PY2:
 
         def find_module(self, name, path=None):
-            return self if name in PROBED and ("import", name) not in self.busy else None
+            known = name in PROBED or name in self.changes
+            return self if known and ("import", name) not in self.busy else None
 
         def load_module(self, name):
             self.busy.add(("import", name))
@@ -1804,8 +1879,23 @@ def probe_sessions(probes, module):
     probes.put(module.Session, "__init__", named(__init__, make))
 
 
+def probe_pools(probes, module):
+    make = module.PoolManager.__init__
+
+    def __init__(pool, *args, **kwargs):
+        make(pool, *args, **kwargs)
+        if probes.active and probes.callers(sys._getframe(1))["client"] in (None, "urllib3"):
+            probes.note("pool")
+
+    probes.put(module.PoolManager, "__init__", named(__init__, make))
+
+
 def probe_loop(probes, module):
     probes.note("loop", name=module.__name__.partition(".")[0])
+
+
+def probe_eventlet(probes, module):
+    probes.count_turns(module.BaseHub)
 
 
 def probe_injection(probes, module):
@@ -1838,7 +1928,9 @@ PROBED = {
     "ssl": probe_ssl, "socket": probe_socket, "OpenSSL.SSL": probe_pyopenssl,
     "http.client": probe_http, "httplib": probe_http,
     "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
-    "requests.sessions": probe_sessions, "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
+    "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
+    "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
+    "eventlet.hubs.hub": probe_eventlet,
     "urllib3.contrib.pyopenssl": probe_injection,
     "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
 }  # fmt: skip
@@ -1882,14 +1974,20 @@ def is_server(connection):
 
 
 def running_loop():
+    """The loop of asyncio that runs in this thread, or trio's; None where there is none."""
     running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
-    return running and running()
+    trio = getattr(sys.modules.get("trio._core._run"), "GLOBAL_RUN_CONTEXT", None)
+    return (running and running()) or getattr(trio, "runner", None)
 
 
 def others_wait(loop):
-    """Whether anything else waits for an asyncio loop now: a callback, a timer that is due, or a
-    socket. Of a loop that does not tell: whether there are other tasks than one and its awaiter."""
+    """Whether anything else waits for a loop now: a callback, a timer that is due, or a socket (of
+    trio, a task or a timer). Of a loop that does not tell: whether there are other tasks than one
+    and its awaiter."""
     try:
+        if hasattr(loop, "deadlines"):
+            due = loop.deadlines.next_deadline() <= loop.clock.current_time()
+            return due or any(task._next_send_fn is not None for task in loop.tasks)
         timers = loop._scheduled
         due = bool(timers) and timers[0].when() <= loop.time()
         return bool(loop._ready) or due or bool(loop._selector.select(0))
@@ -1915,6 +2013,26 @@ def resident_kib():
             os.close(handle)
     except Exception:
         return most_kib()
+
+
+def current_greenlet():
+    now = getattr(sys.modules.get("greenlet"), "getcurrent", None)
+    return now and now()
+
+
+def greenlets_wait():
+    """Whether a greenlet asks, or the main program while greenlets of the same thread wait."""
+    now = current_greenlet()
+    if getattr(now, "parent", None) is not None:
+        return True
+    hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
+    hub = hub_of and hub_of()
+    return bool(hub is not None and hub.loop is not None and hub.loop.activecnt > 0)
+
+
+def current():
+    """What tells this greenlet, or this thread where there are none, from others."""
+    return "wait", ident(), id(current_greenlet())
 
 
 def ident():
@@ -2074,8 +2192,8 @@ ADVICE = {
     "trap": (1, 8, "", "", "%(package)s",
         "google-auth's adapter for client certificates injects pyOpenSSL for the whole process. "
         "The doctor made one to see it."),
-    "asyncio": (1, 2, "", "reply = await asyncio.to_thread(...), or a client that awaits", "",
-        "%(clients)s waited in the thread of the running asyncio loop, %(places)s, and nothing "
+    "asyncio": (1, 2, "", "reply = await %(to_thread)s(...), or a client that awaits", "",
+        "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
     "lock": (4, 20, "", "%(line)s", "%(package)s",
         "%(wanted)d handshakes were wanted at once, and never two were under way: the context "
@@ -2219,7 +2337,9 @@ def advice_on_asyncio(found):
     blocked = found["counts"]["blocked"]
     clients = " and ".join(name or "a client" for name, _ in blocked["clients"])
     places = ", ".join(place for place, _ in blocked["at"][:3]) or "in code that cannot be named"
-    return advise("asyncio", clients=clients, places="called at " + places)
+    names = dict(by=blocked["by"], clients=clients, places="called at " + places)
+    known = {"trio": "trio.to_thread.run_sync"}
+    return advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)
 
 
 def advice_on_others(found, verdicts):
@@ -2257,9 +2377,8 @@ def advice_on_counts(found, verdict):
         rows = [row for row in rows if not row["kept"]]
     loads_late = any(each["by"] == "truststore" for each in found["provides"])
     for row in rows:
-        sessions = found["counts"]["sessions"]
-        if row["client"] == "requests" and 0 < 2 * sessions <= row["connections"]:
-            continue  # they are kept already
+        if row["client"] == "requests" and is_shared(row, found["counts"]):
+            continue
         line, sentence = KEEP.get(row["client"], _OTHERS)
         if loads_late:
             sentence += " (truststore loads the system's once more in each handshake.)"
@@ -2320,7 +2439,10 @@ def judge(found, spec):
     Only a run has "counts"; without, the loads are advice, and the exit status says nothing of
     them.
     """
-    counts, advice = found.get("counts"), advice_on_loop(found)
+    counts = found.get("counts")
+    if counts:
+        found = dict(found, clients=[seen_at_work(row, counts) for row in found["clients"]])
+    advice = advice_on_loop(found)
     found = dict(found, known_to_the_doctor=sorted(set(KNOWN.values())))
     if counts:
         loop = worst([judge_loop(found), judge_asyncio(counts)])
@@ -2349,6 +2471,13 @@ def judge(found, spec):
         found, verdicts=verdicts, advice=advice + advice_on_http(found),
         share_stated=spec["share"], exit_status=status,
     )  # fmt: skip
+
+
+def seen_at_work(row, counts):
+    """A row of `check_way` after a run: where nothing is patched, and its connections were all
+    made by threads, there were no greenlets to wait for them."""
+    seen = counts["connections"] and not PY2 and not counts["stood"]["fetched"]
+    return dict(row, verdict=DOES_NOT_APPLY) if seen and row["verdict"] == UNPATCHED else row
 
 
 def judge_loop(found):
@@ -2435,6 +2564,7 @@ def text_of(report, colour):
     providers = ["  %(name)-24s %(by)s" % row for row in report["provides"]]
     injections = [wrapped(injected_by(each) + ".") for each in report["injections"]]
     to_change = "What to change" if report["advice"] else "Nothing to change."
+    again = [report["again"]] if "again" in report else []
     others = [
         (
             question("%d. %s" % (number, QUESTIONS[about]), about),
@@ -2458,6 +2588,9 @@ def text_of(report, colour):
         + [
             (bold("%d. Which HTTP?" % (3 + len(others))), http_lines(report["http"])),
             (bold(to_change), advice_lines(report["advice"])),
+        ]
+        + [(bold("Again, with the change"), again_lines(each)) for each in again]
+        + [
             ("exit status %d" % report["exit_status"], []),
         ]
     )
@@ -2481,6 +2614,9 @@ def loop_lines(report):
     if counts and (counts["under_loop"] or counts["blocked"]["times"]):
         for line in asyncio_lines(counts):
             yield line
+    elif counts and counts["stood"]["waits"]:
+        for line in greenlet_lines(counts["stood"]):
+            yield line
     elif report["loop"] is None:
         text = NO_LOOP
         if not report["program"]:
@@ -2501,19 +2637,36 @@ def loop_lines(report):
         text = "%s was loaded, and could not be tried: %s. In a worker, call doctor.inside()."
         yield wrapped(text % (report["loop"]["name"], report["untried"]))
     elif report["loop"] and report["verdicts"]["event loop"] == DOES_NOT_APPLY:
-        yield wrapped("%s has patched nothing here." % report["loop"]["name"])
+        text = "%s has patched nothing here." % report["loop"]["name"]
+        if counts and counts["connections"]:
+            text += " No greenlet waited for a client: the connections were made in threads."
+        yield wrapped(text)
 
 
 def asyncio_lines(counts):
     blocked = counts["blocked"]
-    connections = several(counts["under_loop"], "connection")
-    yield wrapped("asyncio: %s made under a running loop" % connections)
+    by, connections = blocked["by"], several(counts["under_loop"], "connection")
+    yield wrapped("%s: %s made under a running loop" % (by, connections))
     if blocked["times"]:
-        text = "asyncio: its loop was blocked %s by a client that does not await, for %.2f s, and "
+        text = by + ": its loop was blocked %s by a client that does not await, for %.2f s, and "
         text += "others waited for %.2f s of that"
         yield wrapped(text % (times(blocked["times"]), blocked["s"], blocked["waiting_s"]))
         for place, number in blocked["at"][:5]:
             yield wrapped("%s, %s" % (place, times(number)), "    ")
+
+
+def greenlet_lines(stood):
+    """What the loop of a program's greenlets was kept from while the program ran."""
+    waits = several(stood["waits"], "wait")
+    if not stood["times"]:
+        yield wrapped("While the program ran, its loop went on through %s for replies." % waits)
+        return
+    clients = " and ".join(name or "a client" for name, _ in stood["clients"])
+    text = "While the program ran, its loop stood still through %d of %s for replies, %.2f s in "
+    text += "all, in %s"
+    yield wrapped(text % (stood["times"], waits, stood["s"], clients))
+    for place, number in stood["at"][:5]:
+        yield wrapped("%s, %s" % (place, times(number)), "    ")
 
 
 def count_lines(report):
@@ -2628,12 +2781,16 @@ def escaped(text):
 # ------------------------------------------------------------------------------- a running process
 
 
+#: Where the standard library waits for a reply or a handshake.
+READS = ("read", "recv", "recv_into", "readinto", "do_handshake")
 WAIT = "in urllib3's own wait for pyOpenSSL"
 #: What a look at a running process can find: (what, chapter, in words).
 SIGHTS = (
     ("blocked", 7, "a greenlet " + WAIT + ", and the loop with it: %d looks"),
     ("perhaps blocked", 7, "the main program " + WAIT + ": %d looks. If greenlets run beside it, "
      "they stand still"),
+    ("not patched", 3, "a greenlet in a read of the standard library's, and the loop with it: %d "
+     "looks"),
     ("loading", 12, "a load of certificates: %d looks"),
 )  # fmt: skip
 
@@ -2659,13 +2816,15 @@ def attach(pid, seconds, share):
             break  # it has ended meanwhile
         if threads is None:
             raise Trouble("there is no process %d" % pid)
-        looks.append(dict((kind_of(each["frames"], loop), each["frames"]) for each in threads))
+        looks.append(dict((kind_of(each, loop), each["frames"]) for each in threads))
         busy += any(each.get("active") for each in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
     seen = dict((what, sum(what in look for look in looks)) for what, _, _ in SIGHTS)
     status = 2 if seen["perhaps blocked"] >= 2 else 0
     loading = 100.0 * seen["loading"] / max(busy, seen["loading"], 1)
-    if seen["blocked"] >= 2 or (seen["loading"] >= 3 and loading > max(share, LOADING_FROM)):
+    if max(seen["blocked"], seen["not patched"]) >= 2 or (
+        seen["loading"] >= 3 and loading > max(share, LOADING_FROM)
+    ):
         status = 1  # one look alone may have met a wait of a millisecond
     shown = [look[what] for what, _, _ in SIGHTS for look in looks if what in look] or [[]]
     stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in shown[0]]
@@ -2713,24 +2872,49 @@ def has_gevent(pid):
         return None
 
 
-def kind_of(frames, loop):
-    """What a stack (innermost first) is caught at, as in SIGHTS, or None.
+def kind_of(thread, loop):
+    """What a thread's stack (its "frames", innermost first) is caught at, as in SIGHTS, or None.
 
     A greenlet's stack begins with its own function. One that begins with a module is the main
     program, and no greenlet perhaps; one that begins in `threading` blocks its own thread only.
     """
+    frames = thread["frames"]
     files = [frame["filename"].replace("\\", "/") for frame in frames]
     if not files:
         return None
     line = readable(linecache.getline(frames[0]["filename"], frames[0]["line"]))
     if any(name in line for name in LOADS) or "load_default_certs" in line:
         return "loading"
+    reads = (
+        frames[0]["name"].rpartition(".")[2] in READS
+        and is_standard(files[0])
+        and not thread.get("active")
+    )
+    if reads and in_greenlet(frames, files, loop):
+        return "not patched"
     waits = files[0].endswith("urllib3/util/wait.py")
     in_thread = files[-1].endswith(("/threading.py", "gevent/threadpool.py"))
     below = any(name.endswith("urllib3/contrib/pyopenssl.py") for name in files)
     if not (waits and below) or in_thread or loop is False:
         return None
     return "blocked" if loop and frames[-1]["name"] != "<module>" else "perhaps blocked"
+
+
+def in_greenlet(frames, files, loop):
+    """Whether a stack is that of a greenlet: eventlet's begin in its own files, gevent's, which are
+    compiled there, with the function that was spawned."""
+    if "/eventlet/" in files[-1]:
+        return True
+    in_thread = files[-1].endswith(("/threading.py", "gevent/threadpool.py"))
+    begins = frames[-1]["name"] == "<module>"
+    return bool(loop) and not in_thread and not begins
+
+
+def is_standard(path):
+    """Whether a file is the standard library's ssl.py or socket.py, and none of a package."""
+    packages = ("site-packages", "dist-packages", "/gevent/", "/eventlet/")
+    ours = path.endswith(("/ssl.py", "/socket.py"))
+    return ours and not any(each in path for each in packages)
 
 
 def attach_text(found):
@@ -3153,6 +3337,189 @@ def bundle(trust, folder):
     return path
 
 
+# -------------------------------------------------------------- the program again, with the change
+
+
+# What is applied stands in for a line of the program: it does what the line would do, from outside.
+
+
+def keep_connections(module):
+    """Sessions of requests share one pool of connections, as one that is kept would have it. An
+    adapter of the program's own stays as it is."""
+    adapter, kept = module.HTTPAdapter, {}
+    make, leave = adapter.init_poolmanager, adapter.close
+
+    def init_poolmanager(self, *args, **kwargs):
+        make(self, *args, **kwargs)
+        if type(self) is adapter:
+            key = os.getpid(), args, tuple(sorted(kwargs.items()))  # no child takes ours
+            self.poolmanager = kept.setdefault(key, self.poolmanager)
+
+    def close(self):
+        if type(self) is not adapter:
+            leave(self)
+
+    adapter.init_poolmanager, adapter.close = init_poolmanager, close
+
+
+def one_of_each(function):
+    """A function that makes a context once for each set of arguments and each process."""
+    made, lock = {}, {}
+
+    def make(*args, **kwargs):
+        import threading  # not before the program has the chance to patch it
+
+        key = os.getpid(), args, tuple(sorted(kwargs.items()))
+        try:
+            hash(key)
+        except TypeError:  # what cannot be compared
+            return function(*args, **kwargs)
+        with lock.setdefault(os.getpid(), threading.Lock()):
+            if key not in made:
+                made[key] = function(*args, **kwargs)
+            return made[key]
+
+    return make
+
+
+def one_context_of_httpx(module):
+    module.create_ssl_context = one_of_each(module.create_ssl_context)
+
+
+def one_context_of_ssl(module):
+    module._create_default_https_context = one_of_each(module._create_default_https_context)
+
+
+def one_context_of_pools(module):
+    """Pools that the program makes by itself get one context for each file of certificates."""
+    import ssl
+
+    context = one_of_each(ssl.create_default_context)
+    needs = "ssl_context cert_reqs cert_file ca_cert_dir ca_cert_data ssl_version".split()
+
+    def with_context(kind):
+        make = kind.__init__
+
+        def __init__(self, *args, **options):
+            caller = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
+            if caller not in ("requests", "urllib3") and not set(needs) & set(options):
+                options["ssl_context"] = context(cafile=options.pop("ca_certs", None))
+            make(self, *args, **options)
+
+        kind.__init__ = __init__
+
+    with_context(module.PoolManager)
+    with_context(module.HTTPSConnectionPool)
+
+
+def no_injection(module):
+    module.inject_into_urllib3 = lambda: None
+
+
+#: What can be applied: its module, when that has been imported.
+APPLIED = {
+    "requests": {"requests.adapters": keep_connections},
+    "httpx": {"httpx._config": one_context_of_httpx},
+    "http.client": {"ssl": one_context_of_ssl},
+    "urlopen": {"ssl": one_context_of_ssl},
+    "urllib3": {"urllib3.poolmanager": one_context_of_pools},
+    "injected": {
+        "urllib3.contrib.pyopenssl": no_injection,
+        "requests.packages.urllib3.contrib.pyopenssl": no_injection,
+    },
+}
+
+
+def to_apply(changes):
+    """{module: function that changes it} of the names of some changes."""
+    return dict(each for name in changes for each in APPLIED.get(name, {}).items())
+
+
+def apply_first(changes):
+    """Do what has to come before the program: a loop's patch."""
+    for name in changes:
+        if name in PATCHES:
+            exec(PATCHES[name], {})
+
+
+def changes_in(report):
+    """The names of the changes that a report asks for and that can be applied: clients, "injected",
+    and loops that are to patch."""
+    ids = [each["id"] for each in report["advice"]]
+    changes = [row["client"] for row in report["counts"]["clients"] if not row["kept"]]
+    changes = [name for name in changes if name in APPLIED] if "keep-one" in ids else []
+    if "injected" in ids:
+        changes.append("injected")
+    elif report["loop"] and {"patch", "patch-first", "patch-everything"} & set(ids):
+        changes.append(report["loop"]["name"])
+    return sorted(set(changes))
+
+
+def run_again(report, run):
+    """What came out when the program ran again with what its report asks for, beside what was
+    promised: {"changes", "why" (nothing ran, or None), "loads", "cpu_ms" and "event loop" (before,
+    and now), "promises": rows of {"client", "promised", "loads"}, "kept" (None: none was made)}.
+
+    run: a function of the changes that makes the second report.
+    """
+    found, changes = {"changes": [], "why": None, "promises": [], "kept": None}, changes_in(report)
+    ended = report["ended"]
+    if ended["why"] or ended["raised"] or ended["status"]:
+        return dict(found, why="it did not come to a good end the first time")
+    if not changes:
+        asked = "keep-one" in [each["id"] for each in report["advice"]]
+        why = "the doctor cannot make this change from outside: make it, and run the doctor again"
+        return dict(found, why=why if asked or report["advice"] else "nothing is to be changed")
+    say("running the program again, with the change (%s)" % ", ".join(changes))
+    second = run(changes)
+    for name in ("loads", "cpu_ms"):
+        found[name] = [report["counts"][name], second["counts"][name]]
+    found["event loop"] = [each["verdicts"]["event loop"] for each in (report, second)]
+    before, now = by_client(report), by_client(second)
+    # The context of urllib3's pools is made for them, as by the program.
+    own = max(0, now.get(None, (0, 0))[0] - before.get(None, (0, 0))[0])
+    for client, tried in sorted(report.get("tried", {}).items()):
+        if client in changes:
+            loads, needed = now.get(client, (0, 0))
+            loads += own if client == "urllib3" else 0
+            promised = max(tried["then"]["loads"], needed)
+            row = {"client": client, "promised": promised, "loads": loads}
+            found["promises"].append(row)
+    if found["promises"]:
+        found["kept"] = all(row["loads"] <= row["promised"] for row in found["promises"])
+    good = not (second["ended"]["raised"] or second["ended"]["why"] or second["ended"]["status"])
+    why = None if good else "with the change it did not come to a good end"
+    return dict(found, changes=changes, why=why)
+
+
+def by_client(report):
+    """{client: (loads, needed)} of a run."""
+    found = {}
+    for row in report["counts"]["clients"]:
+        loads, needed = found.get(row["client"], (0, 0))
+        found[row["client"]] = loads + row["loads"], needed + row["needed"]
+    return found
+
+
+def again_lines(again):
+    if not again["changes"]:
+        yield wrapped("The program was not run again: %s." % again["why"])
+        return
+    yield wrapped("applied from outside: %s" % ", ".join(again["changes"]))
+    if again["why"]:
+        yield wrapped("But %s." % again["why"])
+    numbers = [several(each, "load") for each in again["loads"]]
+    yield wrapped("%s before, %s now" % tuple(numbers))
+    yield wrapped("%.0f ms of CPU before, %.0f ms now" % tuple(again["cpu_ms"]))
+    if again["event loop"][0] != DOES_NOT_APPLY:
+        yield wrapped("event loop: %s before, %s now" % tuple(again["event loop"]))
+    for row in again["promises"]:
+        text = "%(client)s: at most %(promised)d promised, and %(loads)d came out"
+        yield wrapped(text % row)
+    if again["kept"] is not None:
+        yield wrapped("The promise was %skept." % ("" if again["kept"] else "not "))
+
+
 # ---------------------------------------- a run: the program as its user starts it, and its counts
 
 
@@ -3177,7 +3544,7 @@ except ImportError:
 sys.path.insert(0, {folder!r})
 try:
     import tls_doctor_in_child
-    tls_doctor_in_child.count_here({events!r})
+    tls_doctor_in_child.count_here({events!r}, {changes!r})
 except Exception:
     pass
 finally:
@@ -3187,6 +3554,7 @@ finally:
 
 def run_apart(spec):
     """Run the program in a process of its own, as its user would: what was found. Raises Trouble.
+    With "changes" in what is asked, these are applied to it, as `again` has them.
 
     What it prints goes to standard error: standard output is the report's.
     """
@@ -3196,7 +3564,7 @@ def run_apart(spec):
     try:
         path = os.path.join(folder, "spec")
         with open(path, "w") as file:
-            children = in_children(folder, events)
+            children = in_children(folder, events, [str(each) for each in spec["changes"]])
             file.write(json.dumps(dict(spec, server=address, events=events, children=children)))
         environ = dict(os.environ)
         program = begin("--run", path, environ=environ, stdout=2)
@@ -3210,7 +3578,8 @@ def run_apart(spec):
             raise Trouble(INTERRUPTED, 128 + number)
         found = found_in(last, spec, program.returncode, ended)
         found["ended"]["signal"] = number
-        if address["https"] and verdict_on(found["counts"], spec["share"]) == REPEATED:
+        wanted = address["https"] and not spec["changes"]
+        if wanted and verdict_on(found["counts"], spec["share"]) == REPEATED:
             found["tried"] = try_changes(found["counts"], address)
         return found
     finally:
@@ -3223,14 +3592,14 @@ def run_apart(spec):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def in_children(folder, events):
+def in_children(folder, events, changes):
     """Make what has the Pythons counted that the program starts: the PYTHONPATH that does it."""
     import shutil
 
     place = os.path.join(folder, "children")
     os.mkdir(place)
     with open(os.path.join(place, "sitecustomize.py"), "w") as file:
-        file.write(SITE.format(folder=place, events=events))
+        file.write(SITE.format(folder=place, events=events, changes=changes))
     shutil.copy(OWN_FILE, os.path.join(place, "tls_doctor_in_child.py"))
     return os.pathsep.join([place] + [each for each in [os.environ.get("PYTHONPATH")] if each])
 
@@ -3362,9 +3731,10 @@ def writer(path):
     return write
 
 
-def count_here(path):
-    """Count in this process from now on: its probes."""
+def count_here(path, changes=()):
+    """Count in this process from now on, with these changes: its probes."""
     probes = Probes(writer(path))
+    probes.changes = to_apply(changes)
     atexit.register(probes.note, "exit")
     probes.note("process")
     leave = os._exit
@@ -3381,7 +3751,7 @@ def run_program(path):
     """The process of the program: run it, and then look at its event loop, if it has one."""
     with open(path) as file:
         spec = json.loads(file.read())
-    probes, pid = count_here(spec["events"]), os.getpid()
+    probes, pid = count_here(spec["events"], spec["changes"]), os.getpid()
     status = 0
     try:
         run = prepared(spec)
@@ -3391,6 +3761,7 @@ def run_program(path):
     os.environ["PYTHONPATH"] = str(spec["children"])
     probes.note("start")
     try:
+        apply_first(spec["changes"])
         run()
     except SystemExit as error:
         status = error.code
@@ -3565,8 +3936,8 @@ def console_script(name):
 
 #: Numbers of `counted`.
 COUNTS = (
-    "processes contexts sessions loads needed connections handshakes failed peak under_loop again "
-    "cpu_ms load_ms spare_ms share again_share alive context_mib"
+    "processes contexts sessions pools open loads needed connections handshakes failed peak "
+    "under_loop again cpu_ms load_ms spare_ms share again_share alive context_mib"
 ).split()
 
 
@@ -3594,16 +3965,24 @@ def schema():
         package=text, saves=text, chapter=text,
     )  # fmt: skip
     blocked = thing(["times", "s", "waiting_s"], times=number, s=number, waiting_s=number)
+    stood = thing(["fetched", "waits", "times", "s"], fetched={"type": "boolean"}, waits=number,
+                  times=number, s=number)  # fmt: skip
     names = ("contexts", "loads", "needed", "connections", "load_ms", "spare_ms")
     client = thing(
         ["client", "through", "kept", "requests"] + list(names), client=either, through=either,
         kept={"type": "boolean"}, requests={"type": ["number", "null"]},
         **dict.fromkeys(names, number)
     )  # fmt: skip
-    counts = dict(dict.fromkeys(COUNTS, number), blocked=blocked, clients=rows(client))
+    counts = dict(dict.fromkeys(COUNTS, number), blocked=blocked, stood=stood, clients=rows(client))
     ended = thing(["status", "why", "raised", "signal"], why=either, raised=either)
     trouble = thing(["trouble", "exit_status", "version"], trouble=text, version=text)
     looked = thing(["pid", "looks", "seen", "exit_status"], pid=number, looks=number)
+    two = {"type": "array", "minItems": 2, "maxItems": 2}
+    promise = thing(["client", "promised", "loads"], client=text, promised=number, loads=number)
+    again = thing(
+        ["changes", "why", "promises", "kept"], changes=rows(text), why=either,
+        promises=rows(promise), kept={"type": ["boolean", "null"]}, loads=two, cpu_ms=two,
+    )  # fmt: skip
     report = thing(
         ["verdicts", "advice", "exit_status", "version", "program", "python", "openssl"],
         verdicts=thing(
@@ -3611,8 +3990,8 @@ def schema():
             **verdicts
         ),
         advice=rows(advice), program=either, python=text, version=text, ended=ended,
-        counts=thing(COUNTS + ["blocked", "clients"], **counts),
-        exit_status={"enum": [0, 1, 2, 129, 130, 143]},
+        counts=thing(COUNTS + ["blocked", "stood", "clients"], **counts),
+        exit_status={"enum": [0, 1, 2, 129, 130, 143]}, again=again,
     )  # fmt: skip
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -3649,7 +4028,7 @@ def parse(arguments):
             raise Trouble("attach needs the number of a process: doctor.py attach PID")
         spec["attach"], own = int(own[1]), own[2:]
     try:
-        names = ["json", "github", "url=", "fail-on="] + [name + "=" for name in NUMBERS]
+        names = ["json", "github", "again", "url=", "fail-on="] + [name + "=" for name in NUMBERS]
         given, rest = getopt.getopt(own, "", names)
     except getopt.GetoptError as error:
         raise Trouble(str(error))
@@ -3667,7 +4046,7 @@ def parse(arguments):
                 name, value = "fail_on", text.split(",")
                 value = set(value) <= set(FAILS) and value
             else:
-                value = name in ("json", "github") or (
+                value = name in ("json", "github", "again") or (
                     text.startswith(("https://", "http://")) and parts_of(text)[0] and text
                 )
         except ValueError:
@@ -3675,6 +4054,8 @@ def parse(arguments):
         if not value:
             raise Trouble("%s takes %s" % (option, wants))
         spec[name] = value
+    if spec["again"] and not spec["run"]:
+        raise Trouble("--again is for a run: doctor.py run --again -- program.py")
     return spec
 
 
@@ -3739,6 +4120,9 @@ def main(arguments):
             os.execv(python, [python, OWN_FILE, "--chosen"] + list(arguments))
         if spec["attach"] is None:
             report = judge((run_apart if spec["run"] else examine_apart)(spec), spec)
+            if spec["again"]:
+                run = lambda changes: judge(run_apart(dict(spec, changes=changes)), spec)  # noqa: E731
+                report["again"] = run_again(report, run)
             plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
             text = text_of(report, sys.stdout.isatty() and not plain)
         else:

@@ -569,6 +569,50 @@ def test_a_running_process_is_seen_to_stand_in_the_wait():
     assert report["seen"]["blocked"] == report["seen"]["perhaps blocked"] == 0
 
 
+UNPATCHED = """
+import sys, {loop}
+{patch}
+import requests
+def fetch(_): assert requests.get(sys.argv[1], verify=False).ok
+while True:
+    {fetch}
+    print("fetched", flush=True)
+"""
+IN_LOOPS = {
+    "stage-1-today": {
+        "loop": "gevent, gevent.pool, gevent.monkey",
+        "fetch": "gevent.pool.Pool(3).map(fetch, range(3))",
+        "patch": "gevent.monkey.patch_all()",
+    },
+    "eventlet-today": {
+        "loop": "eventlet",
+        "fetch": "list(eventlet.GreenPool(3).imap(fetch, range(3)))",
+        "patch": "eventlet.monkey_patch()",
+    },
+}
+
+
+@pytest.mark.parametrize("name", IN_LOOPS)
+def test_a_running_process_that_has_patched_nothing_is_seen(name):
+    spy = {"PATH": f"{environment('py-spy-today').python.parent}:{os.defpath}"}
+    seen = {}
+    with server.start() as lab:
+        for patch in ("", IN_LOOPS[name]["patch"]):
+            program = UNPATCHED.format(**IN_LOOPS[name] | {"patch": patch})
+            command = ["-W", "ignore", "-c", program, f"{lab.url}/delay/0.5"]
+            with running_in(name, *command) as running:
+                assert running.stdout.readline() == "fetched\n"
+                options = ["--seconds", "1.5", "--json"]
+                done = run("attach", running.pid, *options, env=spy)
+            report = json.loads(done.stdout)
+            if "may need root" in report.get("trouble", ""):
+                pytest.skip("this machine does not let one process read another")
+            seen[patch] = report["seen"]["not patched"], report["looks"], done.returncode
+    (blocked, looks, status), (patched, _, _) = seen.values()
+    assert blocked > looks / 4 and status == 1  # it also loads certificates
+    assert patched <= 1  # one look alone may have met a read of a millisecond
+
+
 def test_without_py_spy_the_command_is_named():
     done = run("attach", os.getpid(), env={"PATH": "/nonexistent"})
     assert done.returncode == 2

@@ -379,6 +379,123 @@ def test_the_event_loop_is_tried_when_the_program_has_done_its_work(site, tmp_pa
     assert verdict("") == ("blocked", 1)
 
 
+def test_what_the_loop_of_greenlets_was_kept_from(site, tmp_path):
+    def counted(patch):
+        (tmp_path / "program.py").write_text(START + GREENLETS.format(patch))
+        report, _ = doctor(site, tmp_path, "--", "program.py")
+        return report["counts"]["stood"]
+
+    kept = counted("")
+    assert kept["fetched"] and kept["times"] == kept["waits"] >= 2 and kept["s"] >= 0.2
+    assert (kept["clients"][0][0], kept["at"]) == ("requests", [])  # greenlets have no line of ours
+    ran_on = counted("from gevent import monkey; monkey.patch_all()")
+    assert ran_on["waits"] >= 2 and ran_on["times"] == ran_on["s"] == 0
+
+
+IN_THREADS = """
+import gevent, requests
+from gevent.threadpool import ThreadPool
+session = requests.Session()
+fetched = ThreadPool(3).map(lambda _: session.get(SITE + "/0.2").ok, range(3))
+assert fetched == [True] * 3
+"""
+IN_TRIO = """
+import trio, requests
+session = requests.Session()
+def fetch(): assert session.get(SITE + "/0.1").ok
+async def one(): {}
+async def main():
+    async with trio.open_nursery() as nursery:
+        for _ in range(3): nursery.start_soon(one)
+trio.run(main)
+"""
+
+
+def test_gevents_threads_block_nobody_and_a_session_that_they_share_is_kept(site, tmp_path):
+    """Each thread has its connection, and each connection its load: no more come, however long."""
+    (tmp_path / "program.py").write_text(START + IN_THREADS)
+    report, _ = doctor(site, tmp_path, "--", "program.py")
+    assert (report["counts"]["loads"], report["counts"]["open"]) == (3, 3)
+    assert report["verdicts"]["event loop"] == "does not apply"
+    assert (report["exit_status"], report["advice"]) == (0, [])
+
+
+def test_trios_loop_is_blocked_as_asyncios_is(site, tmp_path):
+    python = environment("libraries-today").python
+    for how, verdict, status in (
+        ("fetch()", "blocked", 1),
+        ("await trio.to_thread.run_sync(fetch)", "does not apply", 0),
+    ):
+        (tmp_path / "program.py").write_text(START + IN_TRIO.format(how))
+        report, _ = doctor(site, tmp_path, "--", "program.py", python=python)
+        assert (report["verdicts"]["event loop"], report["exit_status"]) == (verdict, status), how
+        assert [each["add"].split("(")[0] for each in report["advice"]] == (
+            ["reply = await trio.to_thread.run_sync"] if status else []
+        )
+
+
+# ----------------------------------------------------------------------------- the program, again
+
+
+@pytest.mark.parametrize("name", ["requests.get", "httpx.get", "urllib3, a pool for each",
+                                  "http.client"])  # fmt: skip
+def test_again_lays_what_was_promised_beside_what_came_out(name, site, tmp_path):
+    (tmp_path / "program.py").write_text(START + ILL[name])
+    before = Counting.made
+    report, done = doctor(site, tmp_path, "--again", "--", "program.py")
+    again, counts = report["again"], report["counts"]
+    assert counts["connections"] < Counting.made - before <= 12  # it ran twice
+    [row] = again["promises"]
+    assert (again["kept"], again["why"], again["loads"]) == (True, None, [6, 1])
+    assert (row["promised"], row["loads"]) == (1, 1)
+    assert report["exit_status"] == 1  # of the program as it is
+    assert "running the program again" in done.stderr
+    jsonschema.validate(report, doctor_file.schema())
+
+
+def test_again_frees_the_loop(site, tmp_path):
+    (tmp_path / "program.py").write_text(START + GREENLETS.format(""))
+    report, _ = doctor(site, tmp_path, "--again", "--", "program.py")
+    assert report["again"]["changes"] == ["gevent"]
+    assert report["again"]["event loop"] == ["blocked", "free"]
+
+
+HALF = """
+import requests, ssl
+context = ssl.create_default_context()
+class Adapter(requests.adapters.HTTPAdapter):
+    def init_poolmanager(self, *args, **options):
+        super().init_poolmanager(*args, ssl_context=context, **options)
+for _ in range(6):
+    session = requests.Session()
+    session.mount("https://", Adapter())
+    assert session.get(SITE).ok
+"""
+
+
+def test_a_promise_that_is_not_kept_is_told(site, tmp_path):
+    """The program mounts an adapter of its own, which stays as it is."""
+    (tmp_path / "program.py").write_text(START + HALF)
+    report, _ = doctor(site, tmp_path, "--again", "--", "program.py")
+    assert report["again"]["kept"] is False
+    assert report["again"]["promises"][0]["loads"] > report["again"]["promises"][0]["promised"]
+
+
+def test_again_runs_nothing_where_there_is_nothing_to_apply(site, tmp_path):
+    for text, why in (
+        (WELL["requests.get"], "nothing is to be changed"),
+        (ILL["ssl alone"], "cannot make this change"),
+        (ILL["requests.get"] + "1 / 0\n", "did not come to a good end"),
+    ):
+        (tmp_path / "program.py").write_text(START + text)
+        before = Counting.made
+        report, _ = doctor(site, tmp_path, "--again", "--", "program.py")
+        assert Counting.made - before == report["counts"]["connections"]  # once
+        assert why in report["again"]["why"] and report["again"]["changes"] == []
+    done = here.run(sys.executable, places.DOCTOR, "--again", "--", "requests")
+    assert done.returncode == 2 and "doctor.py run --again" in done.stderr
+
+
 # ------------------------------------------------------------------------- what it cannot tell
 
 
@@ -619,9 +736,20 @@ def test_a_job_and_its_twin_come_out_as_they_are_measured():
 
 
 @pytest.mark.slow
+def test_jobs_on_a_loop_are_told_from_jobs_beside_it():
+    names = [job.name for job in working.JOBS if job.question == working.LOOP]
+    jobs = working.table(names)
+    assert len(jobs) == 5 and set(jobs["wrong"]) == {""}
+    assert list(jobs["doctor"]) == ["blocked", "free", "free", "blocked", "free"]
+    told = working.accuracy(jobs.head(0), jobs).set_index("question")
+    assert told.loc["event loop", ["programs", "right"]].to_list() == [5, 5]
+
+
+@pytest.mark.slow
 def test_the_fourth_cases_illnesses_are_named_and_not_in_their_twins():
     """On counts alone: loads on the loop, handshakes under way at once, contexts alive at once."""
-    names = [job.name for job in working.JOBS if job.question != working.LOADS]
+    apart = (working.LOADS, working.LOOP)
+    names = [job.name for job in working.JOBS if job.question not in apart]
     jobs = working.table(names).set_index("job")
     assert len(jobs) == len(names) == 6
     assert set(jobs["wrong"]) == {""} and "cannot tell" not in set(jobs["doctor"])

@@ -13,7 +13,7 @@ COUNTS = {name: 8 for name in program.COUNTED} | {"needed": 1, "share": 41.5}
 REPORT = {
     "program": "report.py", "python": "3.11.7", "counts": COUNTS, "exit_status": 1,
     "verdicts": {"event loop": "does not apply", "certificate loads": "repeated"},
-    "advice": [{"what": "requests loaded 8 times"}],
+    "advice": [{"what": "requests loaded 8 times", "add": "s = Session()", "saves": "7 loads"}],
 }  # fmt: skip
 
 
@@ -36,7 +36,21 @@ def test_it_has_the_counts_the_charts_and_the_chapters_in_order(tmp_path):
 
 
 def test_a_healthy_program_is_told_so(tmp_path):
-    assert "found nothing ill" in page_of(tmp_path, verdicts={}, advice=[])
+    well = {"certificate loads": "not repeated"}
+    assert "found nothing ill" in page_of(tmp_path, verdicts=well, advice=[])
+
+
+def test_a_program_of_which_nothing_was_seen_is_not_called_healthy(tmp_path):
+    unseen = {"certificate loads": "nothing seen", "event loop": "does not apply"}
+    page = page_of(tmp_path, verdicts=unseen, advice=[])
+    assert "could not tell" in page and "nothing ill" not in page
+
+
+def test_what_to_change_stands_there_with_its_line_and_what_it_saves(tmp_path):
+    page = page_of(tmp_path)
+    assert "<br>add: <code>s = Session()</code><br>saves: 7 loads</li>" in page
+    evil = {"what": "", "add": "</code><script>alert(1)</script>", "saves": 3, "package": ["x"]}
+    assert "<script" not in page_of(tmp_path, advice=[evil])
 
 
 def test_the_next_build_without_a_report_shows_none(tmp_path):
@@ -83,6 +97,11 @@ def test_the_command_line_says_so_before_anything_is_built(tmp_path, capsys):
 
 
 def test_what_the_book_has_measured_stands_beside_it(tmp_path, monkeypatch):
-    row = dict.fromkeys(working.COLUMNS, 6) | {"job": "requests, each", "question": working.LOADS}
-    monkeypatch.setattr(working.measurements, "load", lambda key: row)
-    assert "requests, each" in page_of(tmp_path)
+    row = dict.fromkeys(working.COLUMNS, 6) | {"question": working.LOADS}
+    rows = iter([row | {"job": job.name} for job in working.JOBS] * 2)
+    monkeypatch.setattr(working.measurements, "load", lambda key: next(rows))
+    httpx = page_of(tmp_path, counts=COUNTS | {"clients": [{"client": "httpx"}, {"client": None}]})
+    assert "httpx, each" in httpx and "requests, each" not in httpx
+    page = page_of(tmp_path)
+    assert "requests, each" in page and "httpx, each" not in page
+    assert page.index("your program (from its report)") < page.index("requests, each")

@@ -38,6 +38,11 @@ MATTERS = (
     ("certificate loads", "repeated", 12, "one context for all connections ends that"),
     ("event loop", "blocked", 7, "these changes let the loop run on"),
 )
+#: What the doctor says of each thing to change; all but the first stand below it, with their names.
+ADVISED = ("what", "remove", "add", "package", "saves")
+CODE = ("remove", "add")
+#: Verdicts on something that was seen.
+WELL = {"not repeated", "free", "at once", "few"}
 COUNTED = {
     "connections": "TLS connections", "handshakes": "handshakes", "peak": "handshakes at once",
     "contexts": "contexts made", "loads": "certificate loads", "needed": "loads needed",
@@ -65,9 +70,10 @@ def page(root: Path) -> str:
         return NONE_GIVEN
     found = json.loads(kept.read_text(encoding="utf-8"))
     parts = [_raw(_counts(found)), "## What matters to you\n", _chapters(found["verdicts"])]
-    parts += [_raw(each) for each in _drawn(found["counts"])]
     if found["advice"]:
         parts += ["## What the doctor would change\n", _raw(_advice(found["advice"]))]
+    if drawn := _drawn(found["counts"], found["clients"]):
+        parts += ["## Beside programs of the book\n", *map(_raw, drawn)]
     return "\n".join(parts)
 
 
@@ -84,12 +90,16 @@ def _read(path: Path) -> dict[str, Any]:
             raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
         report = json.loads(text)
         counts, verdicts = report["counts"], report["verdicts"]
-        advice = [each["what"] for each in report["advice"]][:MOST_ROWS]
+        advice = [
+            {name: _text(each.get(name, ""), 3 * LONGEST) for name in ADVISED}
+            for each in report["advice"][:MOST_ROWS]
+        ]
         return {
             "program": _text(report["program"]), "python": _text(report["python"]),
             "counts": {name: _number(counts[name]) for name in COUNTED},
+            "clients": [_text(each["client"]) for each in counts.get("clients", [])[:MOST_ROWS]],
             "verdicts": {each[0]: _text(verdicts.get(each[0], "")) for each in MATTERS},
-            "advice": [_text(each, 3 * LONGEST) for each in advice],
+            "advice": advice,
         }  # fmt: skip
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
@@ -135,6 +145,11 @@ def _counts(found: dict[str, Any]) -> str:
 
 def _chapters(verdicts: dict[str, str]) -> str:
     told = [each for each in MATTERS if verdicts[each[0]] == each[1]][:3]
+    if not told and not set(verdicts.values()) & WELL:
+        return (
+            "The doctor could not tell: it saw no TLS connection in this run, or could not try "
+            "your event loop. [Its page](../notebooks/a_doctor.ipynb) says what it cannot see.\n"
+        )
     if not told:
         return (
             "The doctor found nothing ill that it looks for. "
@@ -147,12 +162,16 @@ def _chapters(verdicts: dict[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _drawn(counts: dict[str, float]) -> list[str]:
-    """The program's counts in the book's charts, beside the jobs that the doctor was tried on."""
+def _drawn(counts: dict[str, float], clients: list[str]) -> list[str]:
+    """The program's counts in the book's charts, above jobs with the same clients that the doctor
+    was tried on; of clients that there are none of, above those with requests."""
     if not counts["connections"]:
         return []
     jobs = working.measured()
-    jobs = jobs[jobs["question"] == working.LOADS] if len(jobs) else jobs
+    if len(jobs):
+        jobs = jobs[jobs["question"] == working.LOADS]
+        of = jobs["job"].str.partition(",")[0]
+        jobs = jobs[of.isin(clients) if of.isin(clients).any() else of == "requests"]
     rows = [
         {"program": job["job"], "loads": 10 * job["loads_doctor"] / job["connections_doctor"],
          "share": job["share_doctor"]}
@@ -160,7 +179,7 @@ def _drawn(counts: dict[str, float]) -> list[str]:
     ]  # fmt: skip
     own = "your program (from its report)"
     ours = 10 * counts["loads"] / counts["connections"]
-    rows.append({"program": own, "loads": min(ours, MOST), "share": counts["share"]})
+    rows.insert(0, {"program": own, "loads": min(ours, MOST), "share": counts["share"]})
     frame = pd.DataFrame(rows)
     drawn = []
     for column, what, title in (
@@ -175,5 +194,12 @@ def _drawn(counts: dict[str, float]) -> list[str]:
     return drawn
 
 
-def _advice(advice: list[str]) -> str:
-    return "<ol>" + "".join(f"<li>{html.escape(each)}</li>" for each in advice) + "</ol>"
+def _advice(advice: list[dict[str, str]]) -> str:
+    items = []
+    for each in advice:
+        lines = [html.escape(each["what"])]
+        for name in ADVISED[1:]:
+            if said := html.escape(each[name]):
+                lines.append(f"{name}: " + (f"<code>{said}</code>" if name in CODE else said))
+        items.append(f"<li>{'<br>'.join(lines)}</li>")
+    return f"<ol>{''.join(items)}</ol>"

@@ -21,6 +21,8 @@ that patches when it starts (gunicorn), call `doctor.inside()` there.
 
 options:
   --json             one JSON object instead of the text, and nothing else on standard output
+  --again            a run's program runs a second time, with what can be changed from outside, and
+                     what was promised is laid beside what came out. (It sends again what it sends.)
   --github           annotations for GitHub's pages, beside the text
   --fail-on WHAT     what exits with 1: blocked, loads, loop-loads, handshakes, contexts, or several
                      with a comma (default: all)
@@ -56,6 +58,6 @@ a report, without its first lines:
     exit status 1
 
 Nothing is sent but what --url asks for and what your program sends: the checks use a TLS server of
-the doctor's own on the loopback interface, which ends with it. The program runs once. Nothing stays
-on disk. One file, the standard library only, Python 2.7 to 3.14.
+the doctor's own on the loopback interface, which ends with it. The program runs once, and
+with --again twice. Nothing stays on disk. One file, the standard library only, Python 2.7 to 3.14.
 """

@@ -16,6 +16,7 @@ from .basis import (
     UNPATCHED,
 )
 from .blocking import PATCHES
+from .counts import is_shared
 from .loads import judged_rows
 from .words import readable, several, times
 
@@ -59,8 +60,8 @@ ADVICE = {
     "trap": (1, 8, "", "", "%(package)s",
         "google-auth's adapter for client certificates injects pyOpenSSL for the whole process. "
         "The doctor made one to see it."),
-    "asyncio": (1, 2, "", "reply = await asyncio.to_thread(...), or a client that awaits", "",
-        "%(clients)s waited in the thread of the running asyncio loop, %(places)s, and nothing "
+    "asyncio": (1, 2, "", "reply = await %(to_thread)s(...), or a client that awaits", "",
+        "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
     "lock": (4, 20, "", "%(line)s", "%(package)s",
         "%(wanted)d handshakes were wanted at once, and never two were under way: the context "
@@ -204,7 +205,9 @@ def advice_on_asyncio(found):
     blocked = found["counts"]["blocked"]
     clients = " and ".join(name or "a client" for name, _ in blocked["clients"])
     places = ", ".join(place for place, _ in blocked["at"][:3]) or "in code that cannot be named"
-    return advise("asyncio", clients=clients, places="called at " + places)
+    names = dict(by=blocked["by"], clients=clients, places="called at " + places)
+    known = {"trio": "trio.to_thread.run_sync"}
+    return advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)
 
 
 def advice_on_others(found, verdicts):
@@ -242,9 +245,8 @@ def advice_on_counts(found, verdict):
         rows = [row for row in rows if not row["kept"]]
     loads_late = any(each["by"] == "truststore" for each in found["provides"])
     for row in rows:
-        sessions = found["counts"]["sessions"]
-        if row["client"] == "requests" and 0 < 2 * sessions <= row["connections"]:
-            continue  # they are kept already
+        if row["client"] == "requests" and is_shared(row, found["counts"]):
+            continue
         line, sentence = KEEP.get(row["client"], _OTHERS)
         if loads_late:
             sentence += " (truststore loads the system's once more in each handshake.)"

@@ -13,12 +13,16 @@ from .basis import Trouble, clock
 from .loads import LOADS
 from .words import readable, short, wrapped
 
+#: Where the standard library waits for a reply or a handshake.
+READS = ("read", "recv", "recv_into", "readinto", "do_handshake")
 WAIT = "in urllib3's own wait for pyOpenSSL"
 #: What a look at a running process can find: (what, chapter, in words).
 SIGHTS = (
     ("blocked", 7, "a greenlet " + WAIT + ", and the loop with it: %d looks"),
     ("perhaps blocked", 7, "the main program " + WAIT + ": %d looks. If greenlets run beside it, "
      "they stand still"),
+    ("not patched", 3, "a greenlet in a read of the standard library's, and the loop with it: %d "
+     "looks"),
     ("loading", 12, "a load of certificates: %d looks"),
 )  # fmt: skip
 
@@ -44,13 +48,15 @@ def attach(pid, seconds, share):
             break  # it has ended meanwhile
         if threads is None:
             raise Trouble("there is no process %d" % pid)
-        looks.append(dict((kind_of(each["frames"], loop), each["frames"]) for each in threads))
+        looks.append(dict((kind_of(each, loop), each["frames"]) for each in threads))
         busy += any(each.get("active") for each in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
     seen = dict((what, sum(what in look for look in looks)) for what, _, _ in SIGHTS)
     status = 2 if seen["perhaps blocked"] >= 2 else 0
     loading = 100.0 * seen["loading"] / max(busy, seen["loading"], 1)
-    if seen["blocked"] >= 2 or (seen["loading"] >= 3 and loading > max(share, LOADING_FROM)):
+    if max(seen["blocked"], seen["not patched"]) >= 2 or (
+        seen["loading"] >= 3 and loading > max(share, LOADING_FROM)
+    ):
         status = 1  # one look alone may have met a wait of a millisecond
     shown = [look[what] for what, _, _ in SIGHTS for look in looks if what in look] or [[]]
     stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in shown[0]]
@@ -98,24 +104,49 @@ def has_gevent(pid):
         return None
 
 
-def kind_of(frames, loop):
-    """What a stack (innermost first) is caught at, as in SIGHTS, or None.
+def kind_of(thread, loop):
+    """What a thread's stack (its "frames", innermost first) is caught at, as in SIGHTS, or None.
 
     A greenlet's stack begins with its own function. One that begins with a module is the main
     program, and no greenlet perhaps; one that begins in `threading` blocks its own thread only.
     """
+    frames = thread["frames"]
     files = [frame["filename"].replace("\\", "/") for frame in frames]
     if not files:
         return None
     line = readable(linecache.getline(frames[0]["filename"], frames[0]["line"]))
     if any(name in line for name in LOADS) or "load_default_certs" in line:
         return "loading"
+    reads = (
+        frames[0]["name"].rpartition(".")[2] in READS
+        and is_standard(files[0])
+        and not thread.get("active")
+    )
+    if reads and in_greenlet(frames, files, loop):
+        return "not patched"
     waits = files[0].endswith("urllib3/util/wait.py")
     in_thread = files[-1].endswith(("/threading.py", "gevent/threadpool.py"))
     below = any(name.endswith("urllib3/contrib/pyopenssl.py") for name in files)
     if not (waits and below) or in_thread or loop is False:
         return None
     return "blocked" if loop and frames[-1]["name"] != "<module>" else "perhaps blocked"
+
+
+def in_greenlet(frames, files, loop):
+    """Whether a stack is that of a greenlet: eventlet's begin in its own files, gevent's, which are
+    compiled there, with the function that was spawned."""
+    if "/eventlet/" in files[-1]:
+        return True
+    in_thread = files[-1].endswith(("/threading.py", "gevent/threadpool.py"))
+    begins = frames[-1]["name"] == "<module>"
+    return bool(loop) and not in_thread and not begins
+
+
+def is_standard(path):
+    """Whether a file is the standard library's ssl.py or socket.py, and none of a package."""
+    packages = ("site-packages", "dist-packages", "/gevent/", "/eventlet/")
+    ours = path.endswith(("/ssl.py", "/socket.py"))
+    return ours and not any(each in path for each in packages)
 
 
 def attach_text(found):

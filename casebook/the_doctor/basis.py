@@ -56,7 +56,7 @@ MOST_REQUESTS = 20
 
 BLOCKED, FREE, UNPATCHED = "blocked", "free", "not patched"
 CANNOT_TELL, DOES_NOT_APPLY = "cannot tell", "does not apply"
-VERSION = "1.0.0"
+VERSION = "1.1.0"
 
 #: Of loads: the same certificates again and again; not so; imports alone cannot tell; and nothing
 #: was seen that could load any.
@@ -110,4 +110,5 @@ PATIENCE_S = 90
 def defaults():
     spec = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
     spec.update(run=False, module=False, python=None, github=False, fail_on=sorted(FAILS))
+    spec.update(again=False, changes=[])
     return dict(spec, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))

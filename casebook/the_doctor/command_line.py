@@ -7,6 +7,7 @@ import os
 import re
 import sys
 
+from .again import run_again
 from .attaching import attach, attach_text
 from .basis import FAILS, NUMBERS, OWN_FILE, VERSION, Trouble, defaults
 from .examination import examine, examine_apart
@@ -44,7 +45,7 @@ def parse(arguments):
             raise Trouble("attach needs the number of a process: doctor.py attach PID")
         spec["attach"], own = int(own[1]), own[2:]
     try:
-        names = ["json", "github", "url=", "fail-on="] + [name + "=" for name in NUMBERS]
+        names = ["json", "github", "again", "url=", "fail-on="] + [name + "=" for name in NUMBERS]
         given, rest = getopt.getopt(own, "", names)
     except getopt.GetoptError as error:
         raise Trouble(str(error))
@@ -62,7 +63,7 @@ def parse(arguments):
                 name, value = "fail_on", text.split(",")
                 value = set(value) <= set(FAILS) and value
             else:
-                value = name in ("json", "github") or (
+                value = name in ("json", "github", "again") or (
                     text.startswith(("https://", "http://")) and parts_of(text)[0] and text
                 )
         except ValueError:
@@ -70,6 +71,8 @@ def parse(arguments):
         if not value:
             raise Trouble("%s takes %s" % (option, wants))
         spec[name] = value
+    if spec["again"] and not spec["run"]:
+        raise Trouble("--again is for a run: doctor.py run --again -- program.py")
     return spec
 
 
@@ -134,6 +137,9 @@ def main(arguments):
             os.execv(python, [python, OWN_FILE, "--chosen"] + list(arguments))
         if spec["attach"] is None:
             report = judge((run_apart if spec["run"] else examine_apart)(spec), spec)
+            if spec["again"]:
+                run = lambda changes: judge(run_apart(dict(spec, changes=changes)), spec)  # noqa: E731
+                report["again"] = run_again(report, run)
             plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
             text = text_of(report, sys.stdout.isatty() and not plain)
         else:

@@ -35,29 +35,34 @@ KEPT_CONTEXTS_FROM = 100
 def counted(events):
     """The counts of a run, a dictionary, from what `Probes` noted, in the order of time.
 
-    processes (that used TLS), cpu_ms (of all); contexts, sessions (of requests), loads, load_ms;
+    processes (that used TLS), cpu_ms (of all); contexts, loads, load_ms;
     needed: one load for each client, process and set of certificates; spare_ms: what the others
     took; connections (of clients that began a handshake), handshakes (that came through), failed,
     peak (handshakes under way at once in one process), under_loop (connections made under a
-    running asyncio loop); blocked: of such loops, {"times", "s", "waiting_s" (while others
-    waited), "clients", "at"}; on_loop: of loads under such a loop, {"loads", "spare",
-    "waiting" (while others waited), "ms", "at"}; queue: of the handshakes of one context in one
-    process, where they waited longest for each other from when their sockets were connected, {"by"
-    (the module of its sockets' class), "wanted" and "peak" (at once), "handshakes", "waited_s",
-    "behind_s" (while one of another thread was under way)} or None; alive (contexts with the same
-    certificates at once, in one process), context_mib (by which memory grew during loads); clients:
-    a row of {"client", "through", "contexts", "loads", "needed", "connections", "requests" (None
-    where nobody tells), "load_ms", "spare_ms", "kept", "alive", "at", "trusts"} for each client and
-    each library that called it, the one with the most loads first. kept: its connections are, for
-    several requests each.
+    running loop of asyncio or trio); blocked: of such loops, {"by" (asyncio or trio), "times",
+    "s", "waiting_s" (while others waited), "clients", "at"}; on_loop: of loads under such a loop,
+    {"loads", "spare", "waiting" (while others waited), "ms", "at"}; stood: of the loops of
+    greenlets, {"fetched" (whether greenlets did), "waits" (that were long), "times" and "s"
+    (through which the loop stood still), "clients", "at"}; sessions (of requests) and pools (of
+    urllib3) that were made; open (connections at once, each process at its most); queue: of the
+    handshakes of one context in one process, where they waited longest for each other from when
+    their sockets were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at
+    once), "handshakes", "waited_s", "behind_s" (while one of another thread was under way)} or
+    None; alive (contexts with the same certificates at once, in one process), context_mib (by
+    which memory grew during loads); clients: a row of {"client", "through", "contexts", "loads",
+    "needed", "connections", "requests" (None where nobody tells), "load_ms", "spare_ms", "kept",
+    "alive", "at", "trusts"} for each client and each library that called it, the one with the most
+    loads first. kept: its connections are, for several requests each, or each beside the others.
     """
     rows, made, began, first, seen = {}, {}, {}, {}, set()
-    cpu, started, trial_ms, under_way, shaken = {}, {}, 0, {}, {}
+    cpu, started, trial_ms, under_way, shaken, opened = {}, {}, 0, {}, {}, {}
     total = dict(
         processes=0, cpu_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
-        blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": []}, clients=[],
-        sessions=0, uncounted=[], unprobed=[], alive=0, context_mib=0,
+        clients=[],
+        blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": [], "by": "asyncio"},
+        sessions=0, pools=0, uncounted=[], unprobed=[], alive=0, context_mib=0,
+        stood={"fetched": False, "waits": 0, "times": 0, "s": 0, "clients": [], "at": []},
         on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "at": []},
     )  # fmt: skip
 
@@ -111,6 +116,7 @@ def counted(events):
             row_of(who)["connections"] += 1
             under_way[pid] = under_way.get(pid, 0) + 1
             total["peak"] = max(total["peak"], under_way[pid])
+            opened[pid] = max(opened.get(pid, 0), event.get("open", 1))
             if event["since"] is not None:
                 span = {name: event[name] for name in ("since", "t", "thread", "by")}
                 began[pid, event["h"]] = dict(span, end=None)
@@ -119,23 +125,34 @@ def counted(events):
             began.pop((pid, event["h"]))["end"] = event["t"]
             total["handshakes" if event["ok"] else "failed"] += 1
             under_way[pid] -= 1
-        elif what == "session":
-            total["sessions"] += 1
+        elif what in ("session", "pool"):
+            total[what + "s"] += 1
         elif what == "request" and (of in made or event["c"] in first):
             row = row_of(made.get(of) or first[event["c"]])
             row["requests"] = 1 + (row["requests"] or 0)
         elif what == "block":
             blocked = total["blocked"]
             blocked["times"] += 1
+            blocked["by"] = event["by"]
             blocked["s"] = round(blocked["s"] + event["s"], 4)
             blocked["waiting_s"] = round(blocked["waiting_s"] + event["waiting"] * event["s"], 4)
             note_place(blocked["clients"], event["who"]["client"])
             note_place(blocked["at"], event["who"]["at"])
+        elif what == "greenlet":
+            total["stood"]["fetched"] = True
+        elif what == "wait":
+            stood = total["stood"]
+            stood["waits"] += 1
+            if event["stood"]:
+                stood["times"] += 1
+                stood["s"] = round(stood["s"] + event["s"], 4)
+                note_place(stood["clients"], event["who"]["client"])
+                note_place(stood["at"], event["who"]["at"])
         elif what == "injection":
             total["injections"].append(event["where"])
         elif what in ("uncounted", "unprobed"):
             total[what].append(event["why"])
-    total["queue"] = longest_queue(shaken)
+    total["queue"], total["open"] = longest_queue(shaken), sum(opened.values())
     total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | set(started))
     total["cpu_ms"] = sum(cpu[pid] - started.get(pid, 0) for pid in cpu) - trial_ms
     total["clients"] = sorted(rows.values(), key=lambda row: (-row["loads"], -row["connections"]))
@@ -147,10 +164,18 @@ def counted(events):
     total["share"] = round(100 * total["spare_ms"] / whole_ms, 1)
     for row in total["clients"]:
         row["kept"] = bool(row["requests"]) and row["requests"] >= KEPT_FROM * row["connections"]
+        if is_shared(row, total) and row["connections"] <= total["open"]:
+            row["kept"] = True  # each was made beside the others
     ill = [row for row in total["clients"] if not row["kept"]]
     total["again"] = sum(row["loads"] - row["needed"] for row in ill)
     total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
     return total
+
+
+def is_shared(row, total):
+    """Whether connections of requests or urllib3 are those of far fewer sessions or pools."""
+    made = {"requests": total["sessions"], "urllib3": total["pools"]}.get(row["client"], 0)
+    return 0 < 2 * made <= row["connections"]
 
 
 def longest_queue(handshakes):

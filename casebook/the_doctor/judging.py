@@ -17,6 +17,7 @@ from .basis import (
     FAILS,
     FREE,
     ONCE,
+    PY2,
     REPEATED,
     STATUS,
     UNCOUNTED,
@@ -36,7 +37,10 @@ def judge(found, spec):
     Only a run has "counts"; without, the loads are advice, and the exit status says nothing of
     them.
     """
-    counts, advice = found.get("counts"), advice_on_loop(found)
+    counts = found.get("counts")
+    if counts:
+        found = dict(found, clients=[seen_at_work(row, counts) for row in found["clients"]])
+    advice = advice_on_loop(found)
     found = dict(found, known_to_the_doctor=sorted(set(KNOWN.values())))
     if counts:
         loop = worst([judge_loop(found), judge_asyncio(counts)])
@@ -65,6 +69,13 @@ def judge(found, spec):
         found, verdicts=verdicts, advice=advice + advice_on_http(found),
         share_stated=spec["share"], exit_status=status,
     )  # fmt: skip
+
+
+def seen_at_work(row, counts):
+    """A row of `check_way` after a run: where nothing is patched, and its connections were all
+    made by threads, there were no greenlets to wait for them."""
+    seen = counts["connections"] and not PY2 and not counts["stood"]["fetched"]
+    return dict(row, verdict=DOES_NOT_APPLY) if seen and row["verdict"] == UNPATCHED else row
 
 
 def judge_loop(found):

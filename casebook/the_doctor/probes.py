@@ -7,7 +7,9 @@ without.
 
 Events, by "is": process (it begins), context (c), load (c, ms, kib, alive, loop, waiting, trust,
 who), begin and end of a handshake (h, c, ok, loop, t, since, thread, by), request (c, where
-http.client tells), session (of requests), block (s, waiting, who), injection (where), loop (name).
+http.client tells), session (of requests), pool (a PoolManager that is not of requests), block (s,
+waiting, who, by), wait (of a greenlet: s, stood, who), greenlet (one waits for a client, the first
+time), injection (where), loop (name).
 c and h are numbers of contexts and connections; who is what `callers` tells; t, and since, from
 when it was wanted, are seconds; by is the module of its class. Each has the "pid" of its process,
 and "cpu", the milliseconds that this has used.
@@ -55,7 +57,10 @@ class Probes(object):
         self.give, self.numbers, self.count = note, {}, 0
         self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
         self.undo, self.held, self.kinds = [], {}, set()
-        self.connected, self.asked = {}, {}
+        self.connected, self.asked, self.open = {}, {}, {}
+        self.turns, self.fetches, self.changes = {}, False, {}
+        threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
+        self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
 
     # ------------------------------------------------------------------ what is noted, and of what
 
@@ -236,8 +241,20 @@ class Probes(object):
             values = dict(c=None if context is None else self.number(context), who=who)
             values.update(loop=running_loop() is not None, since=since, t=clock())
             values.update(thread=ident(), by=type(connection).__module__)
-            self.note("begin", h=number, **values)
+            self.note("begin", h=number, open=self.opened(connection, number), **values)
         return number
+
+    def opened(self, connection, number):
+        """How many connections of clients are open in this process now, with this one."""
+        try:
+            self.open[number] = weakref.ref(connection), os.getpid()
+        except TypeError:
+            return 1
+        for each, (alive, pid) in list(self.open.items()):
+            there = alive()
+            if there is None or pid != os.getpid() or descriptor(there) == -1:
+                self.open.pop(each, None)
+        return len(self.open)
 
     def ended(self, connection, number, ok):
         self.under_way.pop(number, None)
@@ -266,26 +283,54 @@ class Probes(object):
         function, probes = getattr(kind, name), self
 
         def wait(*args, **kwargs):
-            loop = running_loop()
-            thread = "wait", ident()
-            if loop is None or not probes.active or thread in probes.busy:
+            loop, turns, thread = running_loop(), probes.turns_of_greenlets(), current()
+            if (loop is None and turns is None) or not probes.active or thread in probes.busy:
                 return function(*args, **kwargs)
             allowed = getattr(args[0], "gettimeout", None)
             if allowed and allowed() == 0:  # it asks, and does not wait
                 return function(*args, **kwargs)
             probes.busy.add(thread)
+            if loop is None and not probes.fetches and greenlets_wait():
+                probes.fetches = True
+                probes.note("greenlet")
             started, busy_ms = clock(), thread_ms()
             try:
                 return function(*args, **kwargs)
             finally:
                 waited_s = clock() - started - (thread_ms() - busy_ms) / 1000
                 probes.busy.discard(thread)
+                # Of greenlets: the loop has taken no turn meanwhile.
+                stood = loop is not None or turns == probes.turns_of_greenlets()
                 if waited_s >= BLOCKS_FROM_S:
                     who = probes.callers(sys._getframe(1))
-                    others = others_wait(loop)
-                    probes.note("block", s=round(waited_s, 4), waiting=others, who=who)
+                    if loop is not None:
+                        others = others_wait(loop)
+                        kind = type(loop).__module__.partition(".")[0]
+                        values = dict(s=round(waited_s, 4), waiting=others, who=who)
+                        probes.note("block", by="trio" if kind == "trio" else "asyncio", **values)
+                    else:
+                        probes.note("wait", s=round(waited_s, 4), stood=stood, who=who)
 
         self.put(kind, name, named(wait, function))
+
+    def turns_of_greenlets(self):
+        """How many turns the loop of gevent or eventlet has taken in this thread; None where there
+        is none, or where what asks is the loop itself."""
+        hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
+        hub = hub_of and hub_of()
+        if hub is not None and hub.loop is not None:
+            return None if current_greenlet() is hub else hub.loop.iteration
+        return self.turns.get(self.thread())
+
+    def count_turns(self, kind):
+        """Count the turns that a class of eventlet's hubs takes."""
+        function, probes = kind.fire_timers, self
+
+        def fire_timers(hub, *args, **kwargs):
+            probes.turns[probes.thread()] = probes.turns.get(probes.thread(), 0) + 1
+            return function(hub, *args, **kwargs)
+
+        self.put(kind, "fire_timers", named(fire_timers, function))
 
     # ------------------------------------------------------------------------ when they are put in
 
@@ -307,7 +352,7 @@ class Probes(object):
 
     def install(self):
         """Put the probes into what is imported already, and into the rest when it comes."""
-        for name in PROBED:
+        for name in set(PROBED) | set(self.changes):
             if sys.modules.get(name) is not None:
                 self.probe(name, sys.modules[name])
         sys.meta_path.insert(0, self)
@@ -315,13 +360,16 @@ class Probes(object):
 
     def probe(self, name, module):
         try:
-            PROBED[name](self, module)
+            if name in PROBED:
+                PROBED[name](self, module)
+            if name in self.changes:
+                self.changes[name](module)
         except Exception as error:  # a module that only has the name of the one that is meant
             self.note("unprobed", module=name, why=readable(error))
 
     def find_spec(self, name, path=None, target=None):
         """The spec of a module that is to be probed once it is imported; of others, none."""
-        if name not in PROBED:
+        if name not in PROBED and name not in self.changes:
             return None
         for finder in list(sys.meta_path):
             if finder is self or not hasattr(finder, "find_spec"):
@@ -351,7 +399,8 @@ class Probes(object):
     if PY2:
 
         def find_module(self, name, path=None):
-            return self if name in PROBED and ("import", name) not in self.busy else None
+            known = name in PROBED or name in self.changes
+            return self if known and ("import", name) not in self.busy else None
 
         def load_module(self, name):
             self.busy.add(("import", name))
@@ -440,8 +489,23 @@ def probe_sessions(probes, module):
     probes.put(module.Session, "__init__", named(__init__, make))
 
 
+def probe_pools(probes, module):
+    make = module.PoolManager.__init__
+
+    def __init__(pool, *args, **kwargs):
+        make(pool, *args, **kwargs)
+        if probes.active and probes.callers(sys._getframe(1))["client"] in (None, "urllib3"):
+            probes.note("pool")
+
+    probes.put(module.PoolManager, "__init__", named(__init__, make))
+
+
 def probe_loop(probes, module):
     probes.note("loop", name=module.__name__.partition(".")[0])
+
+
+def probe_eventlet(probes, module):
+    probes.count_turns(module.BaseHub)
 
 
 def probe_injection(probes, module):
@@ -474,7 +538,9 @@ PROBED = {
     "ssl": probe_ssl, "socket": probe_socket, "OpenSSL.SSL": probe_pyopenssl,
     "http.client": probe_http, "httplib": probe_http,
     "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
-    "requests.sessions": probe_sessions, "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
+    "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
+    "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
+    "eventlet.hubs.hub": probe_eventlet,
     "urllib3.contrib.pyopenssl": probe_injection,
     "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
 }  # fmt: skip
@@ -518,14 +584,20 @@ def is_server(connection):
 
 
 def running_loop():
+    """The loop of asyncio that runs in this thread, or trio's; None where there is none."""
     running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
-    return running and running()
+    trio = getattr(sys.modules.get("trio._core._run"), "GLOBAL_RUN_CONTEXT", None)
+    return (running and running()) or getattr(trio, "runner", None)
 
 
 def others_wait(loop):
-    """Whether anything else waits for an asyncio loop now: a callback, a timer that is due, or a
-    socket. Of a loop that does not tell: whether there are other tasks than one and its awaiter."""
+    """Whether anything else waits for a loop now: a callback, a timer that is due, or a socket (of
+    trio, a task or a timer). Of a loop that does not tell: whether there are other tasks than one
+    and its awaiter."""
     try:
+        if hasattr(loop, "deadlines"):
+            due = loop.deadlines.next_deadline() <= loop.clock.current_time()
+            return due or any(task._next_send_fn is not None for task in loop.tasks)
         timers = loop._scheduled
         due = bool(timers) and timers[0].when() <= loop.time()
         return bool(loop._ready) or due or bool(loop._selector.select(0))
@@ -551,6 +623,26 @@ def resident_kib():
             os.close(handle)
     except Exception:
         return most_kib()
+
+
+def current_greenlet():
+    now = getattr(sys.modules.get("greenlet"), "getcurrent", None)
+    return now and now()
+
+
+def greenlets_wait():
+    """Whether a greenlet asks, or the main program while greenlets of the same thread wait."""
+    now = current_greenlet()
+    if getattr(now, "parent", None) is not None:
+        return True
+    hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
+    hub = hub_of and hub_of()
+    return bool(hub is not None and hub.loop is not None and hub.loop.activecnt > 0)
+
+
+def current():
+    """What tells this greenlet, or this thread where there are none, from others."""
+    return "wait", ident(), id(current_greenlet())
 
 
 def ident():

@@ -5,6 +5,7 @@ from __future__ import division, print_function
 import re
 
 from .advice import injected_by
+from .again import again_lines
 from .basis import (
     BLOCKED,
     DOES_NOT_APPLY,
@@ -72,6 +73,7 @@ def text_of(report, colour):
     providers = ["  %(name)-24s %(by)s" % row for row in report["provides"]]
     injections = [wrapped(injected_by(each) + ".") for each in report["injections"]]
     to_change = "What to change" if report["advice"] else "Nothing to change."
+    again = [report["again"]] if "again" in report else []
     others = [
         (
             question("%d. %s" % (number, QUESTIONS[about]), about),
@@ -95,6 +97,9 @@ def text_of(report, colour):
         + [
             (bold("%d. Which HTTP?" % (3 + len(others))), http_lines(report["http"])),
             (bold(to_change), advice_lines(report["advice"])),
+        ]
+        + [(bold("Again, with the change"), again_lines(each)) for each in again]
+        + [
             ("exit status %d" % report["exit_status"], []),
         ]
     )
@@ -118,6 +123,9 @@ def loop_lines(report):
     if counts and (counts["under_loop"] or counts["blocked"]["times"]):
         for line in asyncio_lines(counts):
             yield line
+    elif counts and counts["stood"]["waits"]:
+        for line in greenlet_lines(counts["stood"]):
+            yield line
     elif report["loop"] is None:
         text = NO_LOOP
         if not report["program"]:
@@ -138,19 +146,36 @@ def loop_lines(report):
         text = "%s was loaded, and could not be tried: %s. In a worker, call doctor.inside()."
         yield wrapped(text % (report["loop"]["name"], report["untried"]))
     elif report["loop"] and report["verdicts"]["event loop"] == DOES_NOT_APPLY:
-        yield wrapped("%s has patched nothing here." % report["loop"]["name"])
+        text = "%s has patched nothing here." % report["loop"]["name"]
+        if counts and counts["connections"]:
+            text += " No greenlet waited for a client: the connections were made in threads."
+        yield wrapped(text)
 
 
 def asyncio_lines(counts):
     blocked = counts["blocked"]
-    connections = several(counts["under_loop"], "connection")
-    yield wrapped("asyncio: %s made under a running loop" % connections)
+    by, connections = blocked["by"], several(counts["under_loop"], "connection")
+    yield wrapped("%s: %s made under a running loop" % (by, connections))
     if blocked["times"]:
-        text = "asyncio: its loop was blocked %s by a client that does not await, for %.2f s, and "
+        text = by + ": its loop was blocked %s by a client that does not await, for %.2f s, and "
         text += "others waited for %.2f s of that"
         yield wrapped(text % (times(blocked["times"]), blocked["s"], blocked["waiting_s"]))
         for place, number in blocked["at"][:5]:
             yield wrapped("%s, %s" % (place, times(number)), "    ")
+
+
+def greenlet_lines(stood):
+    """What the loop of a program's greenlets was kept from while the program ran."""
+    waits = several(stood["waits"], "wait")
+    if not stood["times"]:
+        yield wrapped("While the program ran, its loop went on through %s for replies." % waits)
+        return
+    clients = " and ".join(name or "a client" for name, _ in stood["clients"])
+    text = "While the program ran, its loop stood still through %d of %s for replies, %.2f s in "
+    text += "all, in %s"
+    yield wrapped(text % (stood["times"], waits, stood["s"], clients))
+    for place, number in stood["at"][:5]:
+        yield wrapped("%s, %s" % (place, times(number)), "    ")
 
 
 def count_lines(report):

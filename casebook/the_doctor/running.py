@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 
+from .again import apply_first, to_apply
 from .basis import OWN_FILE, PY2, REPEATED, Trouble, clock
 from .counts import counted, verdict_on
 from .examination import look_after
@@ -40,7 +41,7 @@ except ImportError:
 sys.path.insert(0, {folder!r})
 try:
     import tls_doctor_in_child
-    tls_doctor_in_child.count_here({events!r})
+    tls_doctor_in_child.count_here({events!r}, {changes!r})
 except Exception:
     pass
 finally:
@@ -50,6 +51,7 @@ finally:
 
 def run_apart(spec):
     """Run the program in a process of its own, as its user would: what was found. Raises Trouble.
+    With "changes" in what is asked, these are applied to it, as `again` has them.
 
     What it prints goes to standard error: standard output is the report's.
     """
@@ -59,7 +61,7 @@ def run_apart(spec):
     try:
         path = os.path.join(folder, "spec")
         with open(path, "w") as file:
-            children = in_children(folder, events)
+            children = in_children(folder, events, [str(each) for each in spec["changes"]])
             file.write(json.dumps(dict(spec, server=address, events=events, children=children)))
         environ = dict(os.environ)
         program = begin("--run", path, environ=environ, stdout=2)
@@ -73,7 +75,8 @@ def run_apart(spec):
             raise Trouble(INTERRUPTED, 128 + number)
         found = found_in(last, spec, program.returncode, ended)
         found["ended"]["signal"] = number
-        if address["https"] and verdict_on(found["counts"], spec["share"]) == REPEATED:
+        wanted = address["https"] and not spec["changes"]
+        if wanted and verdict_on(found["counts"], spec["share"]) == REPEATED:
             found["tried"] = try_changes(found["counts"], address)
         return found
     finally:
@@ -86,14 +89,14 @@ def run_apart(spec):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def in_children(folder, events):
+def in_children(folder, events, changes):
     """Make what has the Pythons counted that the program starts: the PYTHONPATH that does it."""
     import shutil
 
     place = os.path.join(folder, "children")
     os.mkdir(place)
     with open(os.path.join(place, "sitecustomize.py"), "w") as file:
-        file.write(SITE.format(folder=place, events=events))
+        file.write(SITE.format(folder=place, events=events, changes=changes))
     shutil.copy(OWN_FILE, os.path.join(place, "tls_doctor_in_child.py"))
     return os.pathsep.join([place] + [each for each in [os.environ.get("PYTHONPATH")] if each])
 
@@ -225,9 +228,10 @@ def writer(path):
     return write
 
 
-def count_here(path):
-    """Count in this process from now on: its probes."""
+def count_here(path, changes=()):
+    """Count in this process from now on, with these changes: its probes."""
     probes = Probes(writer(path))
+    probes.changes = to_apply(changes)
     atexit.register(probes.note, "exit")
     probes.note("process")
     leave = os._exit
@@ -244,7 +248,7 @@ def run_program(path):
     """The process of the program: run it, and then look at its event loop, if it has one."""
     with open(path) as file:
         spec = json.loads(file.read())
-    probes, pid = count_here(spec["events"]), os.getpid()
+    probes, pid = count_here(spec["events"], spec["changes"]), os.getpid()
     status = 0
     try:
         run = prepared(spec)
@@ -254,6 +258,7 @@ def run_program(path):
     os.environ["PYTHONPATH"] = str(spec["children"])
     probes.note("start")
     try:
+        apply_first(spec["changes"])
         run()
     except SystemExit as error:
         status = error.code

@@ -22,8 +22,8 @@ from .basis import (
 
 #: Numbers of `counted`.
 COUNTS = (
-    "processes contexts sessions loads needed connections handshakes failed peak under_loop again "
-    "cpu_ms load_ms spare_ms share again_share alive context_mib"
+    "processes contexts sessions pools open loads needed connections handshakes failed peak "
+    "under_loop again cpu_ms load_ms spare_ms share again_share alive context_mib"
 ).split()
 
 
@@ -51,16 +51,24 @@ def schema():
         package=text, saves=text, chapter=text,
     )  # fmt: skip
     blocked = thing(["times", "s", "waiting_s"], times=number, s=number, waiting_s=number)
+    stood = thing(["fetched", "waits", "times", "s"], fetched={"type": "boolean"}, waits=number,
+                  times=number, s=number)  # fmt: skip
     names = ("contexts", "loads", "needed", "connections", "load_ms", "spare_ms")
     client = thing(
         ["client", "through", "kept", "requests"] + list(names), client=either, through=either,
         kept={"type": "boolean"}, requests={"type": ["number", "null"]},
         **dict.fromkeys(names, number)
     )  # fmt: skip
-    counts = dict(dict.fromkeys(COUNTS, number), blocked=blocked, clients=rows(client))
+    counts = dict(dict.fromkeys(COUNTS, number), blocked=blocked, stood=stood, clients=rows(client))
     ended = thing(["status", "why", "raised", "signal"], why=either, raised=either)
     trouble = thing(["trouble", "exit_status", "version"], trouble=text, version=text)
     looked = thing(["pid", "looks", "seen", "exit_status"], pid=number, looks=number)
+    two = {"type": "array", "minItems": 2, "maxItems": 2}
+    promise = thing(["client", "promised", "loads"], client=text, promised=number, loads=number)
+    again = thing(
+        ["changes", "why", "promises", "kept"], changes=rows(text), why=either,
+        promises=rows(promise), kept={"type": ["boolean", "null"]}, loads=two, cpu_ms=two,
+    )  # fmt: skip
     report = thing(
         ["verdicts", "advice", "exit_status", "version", "program", "python", "openssl"],
         verdicts=thing(
@@ -68,8 +76,8 @@ def schema():
             **verdicts
         ),
         advice=rows(advice), program=either, python=text, version=text, ended=ended,
-        counts=thing(COUNTS + ["blocked", "clients"], **counts),
-        exit_status={"enum": [0, 1, 2, 129, 130, 143]},
+        counts=thing(COUNTS + ["blocked", "stood", "clients"], **counts),
+        exit_status={"enum": [0, 1, 2, 129, 130, 143]}, again=again,
     )  # fmt: skip
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

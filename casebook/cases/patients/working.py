@@ -29,10 +29,11 @@ COUNTER = HERE / "counted_job.py"
 
 CANNOT_TELL = "cannot tell"
 #: What a job is asked, and the doctor's verdicts: on an ill one, on a healthy one.
-LOADS, ON_LOOP = "certificate loads", "loads on the loop"
+LOADS, ON_LOOP, LOOP = "certificate loads", "loads on the loop", "event loop"
 HANDSHAKES, CONTEXTS = "handshakes", "contexts"
 VERDICTS = {
     LOADS: ("repeated", "not repeated"),
+    LOOP: ("blocked", "free"),
     ON_LOOP: ("held up", "free"),
     HANDSHAKES: ("one at a time", "at once"),
     CONTEXTS: ("one for each client", "few"),
@@ -69,6 +70,8 @@ JOBS = (
     Job("requests, kept", "stage-1-today", "with_requests.py", "kept"),
     Job("requests, threads", "stage-1-today", "with_requests.py", "in_threads"),
     Job("requests, one for threads", "stage-1-today", "with_requests.py", "shared_by_threads"),
+    Job("requests, one at once", "stage-1-today", "with_requests.py", "at_once"),
+    Job("requests, half a cure", "stage-1-today", "with_requests.py", "half_a_cure"),
     Job("urllib3, each", "stage-1-today", "with_urllib3.py", "each"),
     Job("urllib3, one context", "stage-1-today", "with_urllib3.py", "own_context"),
     Job("httpx, each", "httpx-today", "with_httpx.py", "each"),
@@ -88,7 +91,14 @@ JOBS = (
     Job("boto3, kept", "libraries-today", "with_boto3.py", "kept"),
     Job("openai, each", "libraries-today", "with_openai.py", "each"),
     Job("openai, kept", "libraries-today", "with_openai.py", "kept"),
+    Job("asyncio's streams, each", "stage-1-today", "with_streams.py", "each"),
+    Job("asyncio's streams, one context", "stage-1-today", "with_streams.py", "own_context"),
     Job("stripe", "libraries-today", "with_stripe.py", "kept"),
+    Job("gevent, not patched", "stage-1-today", "with_gevent.py", "unpatched", LOOP),
+    Job("gevent, patched", "stage-1-today", "with_gevent.py", "patched", LOOP),
+    Job("gevent's threads", "stage-1-today", "with_gevent.py", "in_threads", LOOP),
+    Job("trio, on the loop", "libraries-today", "with_trio.py", "on_the_loop", LOOP),
+    Job("trio, in threads", "libraries-today", "with_trio.py", "in_threads", LOOP),
     Job("httpx on a loop, each", "httpx-today", "with_httpx.py", "each_async", ON_LOOP),
     Job("httpx on a loop, kept", "httpx-today", "with_httpx.py", "kept_async", ON_LOOP),
     Job("threads, truststore", *_LOCK, "with_the_lock", HANDSHAKES),
@@ -127,8 +137,10 @@ def accuracy(loops: pd.DataFrame, loads: pd.DataFrame) -> pd.DataFrame:
     """How often verdicts are right, of `patients.table` and of `table`: question, programs, right,
     miss, false alarm, cannot tell."""
     rows = []
-    asked = [(question, loads[loads["question"] == question]) for question in VERDICTS]
-    for question, told in [("event loop", loops), *asked]:
+    asked = {question: loads[loads["question"] == question] for question in VERDICTS}
+    asked[LOOP] = pd.concat([loops, asked[LOOP]]) if not asked[LOOP].empty else loops
+    for question in (LOOP, *(each for each in VERDICTS if each != LOOP)):
+        told = asked[question]
         if told.empty:
             continue
         unknown = told["doctor"] == CANNOT_TELL
@@ -154,15 +166,18 @@ def _key_of(job: Job) -> str:
 
 def _measured_row(job: Job) -> dict:
     report, _ = _run(job, True)
-    found, connections = _run(job, False)
+    found, counters = _run(job, False)
     ill, well = VERDICTS[job.question]
     said = report["verdicts"][job.question]
+    said = well if said == "does not apply" else said  # there was no greenlet, or no loop
     said = said if said in (ill, well) else CANNOT_TELL
     is_ill = found["loads"] > LOADED_ONCE_TO
     if job.question == HANDSHAKES:
         is_ill = found["peak"] == 1
     elif job.question == CONTEXTS:
         is_ill = found["alive"] > LOADED_ONCE_TO
+    elif job.question == LOOP:
+        is_ill = counters["peak_in_flight"] == 1
     measured = ill if is_ill else well
     wrong = "false alarm" if said == ill else "miss"
     return {
@@ -171,15 +186,15 @@ def _measured_row(job: Job) -> dict:
         "wrong": "" if said in (measured, CANNOT_TELL) else wrong,
         "loads_doctor": report["counts"]["loads"], "loads_measured": found["loads"],
         "connections_doctor": report["counts"]["handshakes"],
-        "connections_measured": connections,
+        "connections_measured": counters["handshakes"],
         "share_doctor": report["counts"]["share"],
         "exit_status": report["exit_status"], "source": words.LIVE,
     }  # fmt: skip
 
 
-def _run(job: Job, examined: bool) -> tuple[dict, int]:
-    """The doctor's report, or {"loads": N, "peak": N} and what else the job tells; and how many
-    connections the server saw."""
+def _run(job: Job, examined: bool) -> tuple[dict, dict]:
+    """The doctor's report, or {"loads": N, "peak": N} and what else the job tells; and what the
+    server counted."""
     environment = environments.ensure(stacks.get(job.stack))
     path = HERE / "jobs" / job.file
     command = [environment.python, COUNTER, path]
@@ -197,12 +212,12 @@ def _run(job: Job, examined: bool) -> tuple[dict, int]:
         environ = environments.clean_environ(environment) | dict.fromkeys(names, str(bundle))
         environ |= {"SITE": f"{url}/get", "JOB": job.function, "PYTHONDONTWRITEBYTECODE": "1"}
         done = commands.run(command, job.name, _WITHIN_S, environ, folder=Path(folder))
-        connections = (lab.counters() or {})["handshakes"]
+        counters = lab.counters() or {}
     try:
         told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         found = {name: value for each in told for name, value in each.items()}
         if examined:
             found["verdicts"]
-        return found, connections
+        return found, counters
     except (ValueError, KeyError):
         raise RunFailed(f"{job.name} came to nothing: {commands.last_line(done)}") from None

@@ -1,9 +1,11 @@
 """Six pages with requests."""
 
 import os
+import ssl
 from concurrent.futures import ThreadPoolExecutor
 
 import requests
+from requests.adapters import HTTPAdapter
 
 SITE = os.environ["SITE"]
 
@@ -27,6 +29,27 @@ def kept():
 def shared_by_threads():
     with requests.Session() as session, ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda _: session.get(SITE).raise_for_status(), range(30)))
+
+
+def at_once():
+    """One Session, and a thread for each of its three connections."""
+    slow = SITE.replace("/get", "/delay/0.2")
+    with requests.Session() as session, ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda _: session.get(slow).raise_for_status(), range(3)))
+
+
+def half_a_cure():
+    """One context for all pools, into which cert_verify has each connection load once more."""
+    context = ssl.create_default_context()
+
+    class Adapter(HTTPAdapter):
+        def init_poolmanager(self, *args, **options):
+            super().init_poolmanager(*args, ssl_context=context, **options)
+
+    for _ in range(6):
+        with requests.Session() as session:
+            session.mount("https://", Adapter())
+            session.get(SITE).raise_for_status()
 
 
 if __name__ == "__main__":

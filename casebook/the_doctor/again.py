@@ -1,0 +1,189 @@
+"""The program again, with the change."""
+
+from __future__ import division, print_function
+
+import os
+import sys
+
+from .basis import DOES_NOT_APPLY
+from .blocking import PATCHES
+from .words import say, several, wrapped
+
+# What is applied stands in for a line of the program: it does what the line would do, from outside.
+
+
+def keep_connections(module):
+    """Sessions of requests share one pool of connections, as one that is kept would have it. An
+    adapter of the program's own stays as it is."""
+    adapter, kept = module.HTTPAdapter, {}
+    make, leave = adapter.init_poolmanager, adapter.close
+
+    def init_poolmanager(self, *args, **kwargs):
+        make(self, *args, **kwargs)
+        if type(self) is adapter:
+            key = os.getpid(), args, tuple(sorted(kwargs.items()))  # no child takes ours
+            self.poolmanager = kept.setdefault(key, self.poolmanager)
+
+    def close(self):
+        if type(self) is not adapter:
+            leave(self)
+
+    adapter.init_poolmanager, adapter.close = init_poolmanager, close
+
+
+def one_of_each(function):
+    """A function that makes a context once for each set of arguments and each process."""
+    made, lock = {}, {}
+
+    def make(*args, **kwargs):
+        import threading  # not before the program has the chance to patch it
+
+        key = os.getpid(), args, tuple(sorted(kwargs.items()))
+        try:
+            hash(key)
+        except TypeError:  # what cannot be compared
+            return function(*args, **kwargs)
+        with lock.setdefault(os.getpid(), threading.Lock()):
+            if key not in made:
+                made[key] = function(*args, **kwargs)
+            return made[key]
+
+    return make
+
+
+def one_context_of_httpx(module):
+    module.create_ssl_context = one_of_each(module.create_ssl_context)
+
+
+def one_context_of_ssl(module):
+    module._create_default_https_context = one_of_each(module._create_default_https_context)
+
+
+def one_context_of_pools(module):
+    """Pools that the program makes by itself get one context for each file of certificates."""
+    import ssl
+
+    context = one_of_each(ssl.create_default_context)
+    needs = "ssl_context cert_reqs cert_file ca_cert_dir ca_cert_data ssl_version".split()
+
+    def with_context(kind):
+        make = kind.__init__
+
+        def __init__(self, *args, **options):
+            caller = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
+            if caller not in ("requests", "urllib3") and not set(needs) & set(options):
+                options["ssl_context"] = context(cafile=options.pop("ca_certs", None))
+            make(self, *args, **options)
+
+        kind.__init__ = __init__
+
+    with_context(module.PoolManager)
+    with_context(module.HTTPSConnectionPool)
+
+
+def no_injection(module):
+    module.inject_into_urllib3 = lambda: None
+
+
+#: What can be applied: its module, when that has been imported.
+APPLIED = {
+    "requests": {"requests.adapters": keep_connections},
+    "httpx": {"httpx._config": one_context_of_httpx},
+    "http.client": {"ssl": one_context_of_ssl},
+    "urlopen": {"ssl": one_context_of_ssl},
+    "urllib3": {"urllib3.poolmanager": one_context_of_pools},
+    "injected": {
+        "urllib3.contrib.pyopenssl": no_injection,
+        "requests.packages.urllib3.contrib.pyopenssl": no_injection,
+    },
+}
+
+
+def to_apply(changes):
+    """{module: function that changes it} of the names of some changes."""
+    return dict(each for name in changes for each in APPLIED.get(name, {}).items())
+
+
+def apply_first(changes):
+    """Do what has to come before the program: a loop's patch."""
+    for name in changes:
+        if name in PATCHES:
+            exec(PATCHES[name], {})
+
+
+def changes_in(report):
+    """The names of the changes that a report asks for and that can be applied: clients, "injected",
+    and loops that are to patch."""
+    ids = [each["id"] for each in report["advice"]]
+    changes = [row["client"] for row in report["counts"]["clients"] if not row["kept"]]
+    changes = [name for name in changes if name in APPLIED] if "keep-one" in ids else []
+    if "injected" in ids:
+        changes.append("injected")
+    elif report["loop"] and {"patch", "patch-first", "patch-everything"} & set(ids):
+        changes.append(report["loop"]["name"])
+    return sorted(set(changes))
+
+
+def run_again(report, run):
+    """What came out when the program ran again with what its report asks for, beside what was
+    promised: {"changes", "why" (nothing ran, or None), "loads", "cpu_ms" and "event loop" (before,
+    and now), "promises": rows of {"client", "promised", "loads"}, "kept" (None: none was made)}.
+
+    run: a function of the changes that makes the second report.
+    """
+    found, changes = {"changes": [], "why": None, "promises": [], "kept": None}, changes_in(report)
+    ended = report["ended"]
+    if ended["why"] or ended["raised"] or ended["status"]:
+        return dict(found, why="it did not come to a good end the first time")
+    if not changes:
+        asked = "keep-one" in [each["id"] for each in report["advice"]]
+        why = "the doctor cannot make this change from outside: make it, and run the doctor again"
+        return dict(found, why=why if asked or report["advice"] else "nothing is to be changed")
+    say("running the program again, with the change (%s)" % ", ".join(changes))
+    second = run(changes)
+    for name in ("loads", "cpu_ms"):
+        found[name] = [report["counts"][name], second["counts"][name]]
+    found["event loop"] = [each["verdicts"]["event loop"] for each in (report, second)]
+    before, now = by_client(report), by_client(second)
+    # The context of urllib3's pools is made for them, as by the program.
+    own = max(0, now.get(None, (0, 0))[0] - before.get(None, (0, 0))[0])
+    for client, tried in sorted(report.get("tried", {}).items()):
+        if client in changes:
+            loads, needed = now.get(client, (0, 0))
+            loads += own if client == "urllib3" else 0
+            promised = max(tried["then"]["loads"], needed)
+            row = {"client": client, "promised": promised, "loads": loads}
+            found["promises"].append(row)
+    if found["promises"]:
+        found["kept"] = all(row["loads"] <= row["promised"] for row in found["promises"])
+    good = not (second["ended"]["raised"] or second["ended"]["why"] or second["ended"]["status"])
+    why = None if good else "with the change it did not come to a good end"
+    return dict(found, changes=changes, why=why)
+
+
+def by_client(report):
+    """{client: (loads, needed)} of a run."""
+    found = {}
+    for row in report["counts"]["clients"]:
+        loads, needed = found.get(row["client"], (0, 0))
+        found[row["client"]] = loads + row["loads"], needed + row["needed"]
+    return found
+
+
+def again_lines(again):
+    if not again["changes"]:
+        yield wrapped("The program was not run again: %s." % again["why"])
+        return
+    yield wrapped("applied from outside: %s" % ", ".join(again["changes"]))
+    if again["why"]:
+        yield wrapped("But %s." % again["why"])
+    numbers = [several(each, "load") for each in again["loads"]]
+    yield wrapped("%s before, %s now" % tuple(numbers))
+    yield wrapped("%.0f ms of CPU before, %.0f ms now" % tuple(again["cpu_ms"]))
+    if again["event loop"][0] != DOES_NOT_APPLY:
+        yield wrapped("event loop: %s before, %s now" % tuple(again["event loop"]))
+    for row in again["promises"]:
+        text = "%(client)s: at most %(promised)d promised, and %(loads)d came out"
+        yield wrapped(text % row)
+    if again["kept"] is not None:
+        yield wrapped("The promise was %skept." % ("" if again["kept"] else "not "))
