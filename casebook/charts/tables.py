@@ -166,7 +166,7 @@ def table(
     said += f' <span class="cb-source">{marked(source)}</span>' if source else ""
     html = (
         f'<figure class="cb cb-table {"cb-wide" if wide else kind and f"cb-{kind}"}">'
-        f'{style("table", kind)}'
+        f"{style('table', kind)}"
         f'<figcaption>{said}</figcaption><div class="cb-scroll" role="group" tabindex="0" '
         f'aria-label="{title}"><table><caption>{title}</caption><thead><tr>'
         + "".join(f'<th scope="col"{c}>{breakable(text)}</th>' for c, text in head)
