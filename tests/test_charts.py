@@ -515,6 +515,15 @@ def test_a_table_says_its_source_in_words_and_aligns_its_numbers():
     assert "a/<wbr>b.<wbr>py:9(<wbr>do_<wbr>poll)</th>" in named.html and ">1.50<" in named.html
 
 
+def test_a_table_too_wide_for_a_phone_names_each_cell_for_its_cards():
+    names = ["job", "question", "verdict", "measured", "certificates", "connections", "status"]
+    wide = tables.show(pd.DataFrame([dict.fromkeys(names, "not applicable")]), "Wide").html
+    assert "cb-wide" in wide.partition("<style>")[0]
+    assert '<td data-title="certificates">' in wide and '<th scope="row">' in wide
+    few = tables.show(pd.DataFrame([dict.fromkeys(names[:3], "not applicable")]), "Few").html
+    assert "cb-wide" not in few.partition("<style>")[0] and "data-title=" not in few
+
+
 def test_what_is_the_same_in_all_rows_is_said_once_and_what_came_out_stays_in_its_column():
     frame = pd.concat([runs(), runs("stage-2-py27", SLOW)])
     frame = frame[["stack", "n", "verdict", "source"]].assign(verdict="serial", client="threads")

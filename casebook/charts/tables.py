@@ -41,6 +41,10 @@ HEADERS = {
     "counters_longest_stall_s": "event loop stood still, s",
 }
 
+#: What a phone has room for and, since this is a rough count, a narrow column more; and what a
+#: letter and a column take of it there (style.css, 30rem).
+_PHONE_PX, _LETTER_PX, _PADDING_PX = 358 + 50, 6.6, 6.4
+
 #: Columns that say how something was measured, not what came out.
 SETTINGS = ("source", "python", "client", "scheme", "trust", "n", "delay_s")
 
@@ -138,13 +142,20 @@ def table(
 
     numbers: positions of the columns of numbers. finding, source: what the caption says after
     the title. kind: a section of style.css beside that of tables, which is a class too.
+
+    Where the columns are too wide for a phone, each row is a card there. Else a reader would have
+    to find out that there is more to the right, and it may be what matters.
     """
+    rows = [list(row) for row in rows]
+    named = [""] * len(titles)
+    if wide := not kind and _least_px(titles, rows, numbers) > _PHONE_PX:
+        named = [f' data-title="{escape(title)}"' for title in titles]
     css = [' class="cb-number"' * (i in numbers) for i in range(len(titles))]
     head = zip(css, titles, strict=True)
     body, texts = "", [list(titles)]
     for row in rows:
         texts.append([plain(cell) for cell in row])
-        shown = [f"<td{c}>{cell}</td>" for c, cell in zip(css, row, strict=True)]
+        shown = [f"<td{c}{n}>{cell}</td>" for c, n, cell in zip(css, named, row, strict=True)]
         shown[0] = f'<th scope="row"{css[0]}>{row[0]}</th>'
         body += f"<tr>{''.join(shown)}</tr>"
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
@@ -154,13 +165,27 @@ def table(
     said += f" {escape(finding)}" if finding else ""
     said += f' <span class="cb-source">{marked(source)}</span>' if source else ""
     html = (
-        f'<figure class="cb cb-table {kind and f"cb-{kind}"}">{style("table", kind)}'
+        f'<figure class="cb cb-table {"cb-wide" if wide else kind and f"cb-{kind}"}">'
+        f"{style('table', kind)}"
         f'<figcaption>{said}</figcaption><div class="cb-scroll" role="group" tabindex="0" '
         f'aria-label="{title}"><table><caption>{title}</caption><thead><tr>'
         + "".join(f'<th scope="col"{c}>{breakable(text)}</th>' for c, text in head)
         + f"</tr></thead><tbody>{body}</tbody></table></div></figure>"
     )
     return Table(html, "\n".join([caption, *lines, *([source] if source else [])]))
+
+
+def _least_px(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[int]
+) -> float:
+    """About the least width of a table on a phone: in each column, the longest piece of text in
+    which a line cannot break. (A number stays in one line.)"""
+    longest = [max(len(word) for word in re.split(r"\s|<wbr>", breakable(t))) for t in titles]
+    for row in rows:
+        for i, cell in enumerate(row):
+            pieces = [cell] if i in numbers else re.split(r"<wbr>|\s(?![^<]*>)", cell)
+            longest[i] = max(longest[i], *(len(plain(piece)) for piece in pieces))
+    return sum(_LETTER_PX * letters + _PADDING_PX for letters in longest)
 
 
 def header(name: str) -> str:

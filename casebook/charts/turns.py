@@ -59,14 +59,14 @@ def turns(
     data = json.dumps(told, separators=(",", ":")).replace("</", "<\\/")
     name = slug(name or title)
     finding = " ".join(each.finding() for each in shown[:2])
+    own = "" if all(each.has_loop for each in shown) else ", or a request in a thread of its own"
     reading = (
         "A row for each request, and one for the event loop. Solid: has the thread and runs. "
         "Hatched: keeps it while the operating system waits for one socket. Light: the loop, which "
-        "waits for all sockets at once, or a request in a thread of its own. The line of code is "
-        "where a row gave the thread away, or waits; turns under a fifth of a millisecond are left "
-        "out."
+        f"waits for all sockets at once{own}. The line of code is where a row gave the thread "
+        "away, or waits; turns under a fifth of a millisecond are left out."
     )
-    source = " ".join(dict.fromkeys(origin_of(each.seen) for each in shown))
+    source = origin_of(*(each.seen for each in shown))
     body = "".join(each.html() for each in shown)
     html = (
         f'<figure class="cb cb-figure cb-turns" id="figure-{name}">{style("figure", "turns")}'
