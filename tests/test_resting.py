@@ -19,7 +19,7 @@ from casebook.pages import build, resting
 from casebook.pages.contents import Book
 from casebook.pages.folding import CHECKS
 
-#: Four findings, one of each outcome, and a fifth that holds.
+#: Four findings, one of each outcome, a fifth that holds, and one that lacks what another lacks.
 MADE = (
     FINDINGS
     + """
@@ -29,6 +29,7 @@ claim('good', 'Two is {value}.', 2, True)
 claim('bad', 'Apart they take {value:.0%} of `it`.', decide([1.1, 1.11, 1.12] * 6, asked))
 claim('unsure', 'It is {value:.2f} times.', decide([0.7, 0.9] * 4, asked), unit='times')
 claim('gone', 'It is {value}.', None, not_here='no Python 2.7')
+claim('lost', 'It was {value}.', None, not_here='no Python 2.7')
 """
 )
 PROSE = """
@@ -38,7 +39,7 @@ A glued {glue:text}`unsure:.1f` stands in `code` too.
 
 - It is [the locks](#claim-bad "otherwise: Here it is not `the locks`. undecided: Who knows?"), no.
 - [So](#claim-unsure "otherwise: It is not so.") be it. **Lead-in.** Not [measured](#claim-gone).
-- Glued: {glue:text}`gone:.1f`.
+- Glued: {glue:text}`gone:.1f`. Neither [here](#claim-gone), nor [here](#claim-lost).
 
 | if | take |
 |---|---|
@@ -80,13 +81,16 @@ def test_what_rests_on_a_finding_that_did_not_hold_says_so(book: Book) -> None:
         f"Here it is not the locks. (otherwise here: {BAD})",
         f"Undecided here: So be it. ({UNSURE}) Lead-in. "
         "Not measured here: Not measured. (no Python 2.7)",
-        "Not measured here: Glued: …. (no Python 2.7)",
+        "Not measured here: Glued: …. (no Python 2.7) "
+        "Not measured here: Neither here, nor here. (no Python 2.7)",
         f"Not so here: the one, and more ({BAD}) (undecided here: {UNSURE})",
         "the other",
     ):
         assert said in told.text
     assert "It is the locks" not in told.text and "never" not in told.text
-    assert set(told.links) == {f"#claim-{name}" for name in ("good", "bad", "unsure", "gone")}
+    assert set(told.links) == {
+        f"#claim-{name}" for name in ("good", "bad", "unsure", "gone", "lost")
+    }
 
 
 def test_also_on_pages_that_run_nothing(book: Book) -> None:
@@ -130,7 +134,7 @@ def test_all_of_them_are_listed(
     book: Book, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     found = resting.listed(book)
-    assert len(found) == 12 and [each.page for each in found[:3]] == ["book/preface"] * 3
+    assert len(found) == 13 and [each.page for each in found[:3]] == ["book/preface"] * 3
     assert found[1].text == "You save 111%, and it is over there."
     assert found[1].claims == ["bad"] and found[1].shown.startswith("You save nothing. (")
     assert [each.text for each in found if not each.shown] == [
@@ -140,10 +144,10 @@ def test_all_of_them_are_listed(
     ]
     monkeypatch.setattr(places, "ROOT", book.root)
     assert cli.main(["rests"]) == 0
-    assert capsys.readouterr().out.count("    rests on ") == 12
+    assert capsys.readouterr().out.count("    rests on ") == 13
     assert cli.main(["rests", "--marked"]) == 0
     printed = capsys.readouterr().out
-    assert printed.count("    rests on ") == printed.count("    shown here: ") == 9
+    assert printed.count("    rests on ") == printed.count("    shown here: ") == 10
     assert "book/preface: You save 111%, and it is over there.\n    rests on bad\n" in printed
 
 

@@ -97,8 +97,8 @@ TURNED = {"version": "0.10.8", "still": False, "counts": "8 of 8", "turned": "0.
 def test_the_page_has_the_release_in_which_a_verdict_turned() -> None:
     asked = answered(TRUE, TURNED)
     text = pages.page(asked)
-    assert "| 0.10.5 (not of 0.10.4) | 0.10.6 | 0.10.6 | still true: 1 of 8 |" in text
-    assert "| 0.10.6 | 0.10.8 | **no longer true**, since 0.10.7: 8 of 8 |" in text
+    assert "| 0.10.5 (not of 0.10.4), to 0.10.6 | 0.10.6, still true: 1 of 8 |" in text
+    assert ", to 0.10.6 | 0.10.8, **no longer true**, since 0.10.7: 8 of 8 |" in text
     assert "Asked on 2026-11-23" in text and "ipynb" not in text
     assert f"../notebooks/{TRUSTSTORE.chapter}.ipynb#claim-" in pages.page(asked, "../notebooks/")
 

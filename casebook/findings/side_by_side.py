@@ -90,8 +90,11 @@ def _rank(outcomes: list[str]) -> int:
     return NOT_ON_ALL if len(distinct) > 1 else ALIKE
 
 
-def outcome(found: dict[str, Any] | None) -> str:
-    """What came out on one machine, in a few words: "otherwise, 1.10 (1.04 to 1.15)"."""
+def outcome(found: dict[str, Any] | None, window: str = "") -> str:
+    """What came out on one machine, in a few words: "otherwise, 1.10 (1.04 to 1.15)".
+
+    window: what is asked today; where that machine's book asked something else, it says so.
+    """
     if not found:
         return "not in its file"
     said = found.get("outcome", "?").replace("-", " ")
@@ -102,6 +105,8 @@ def outcome(found: dict[str, Any] | None) -> str:
         said += f", {words.amount(value)}{' ' + found['unit'] if found.get('unit') else ''}"
     if len(interval) == 2:
         said += " ({} to {})".format(*(words.number(end) for end in interval))
+    if window and found.get("window", window) not in ("", window):
+        said += f", asked: {found['window']}"
     if others := [each.replace("-", " ") for each in found.get("others", [])]:
         if set(others) != {found.get("outcome", "?").replace("-", " ")}:
             said += f"; in further builds {words.join(others)}"
@@ -111,7 +116,7 @@ def outcome(found: dict[str, Any] | None) -> str:
 def in_words(row: Row, machines: Sequence[Machine]) -> str:
     """A difference as a sentence: which machine has which outcome."""
     said = (
-        f"{called(machine, machines)}: {outcome(found)}"
+        f"{called(machine, machines)}: {outcome(found, row.window)}"
         for machine, found in zip(machines, row.each, strict=True)
         if found
     )

@@ -152,7 +152,7 @@ def machines_page(machines: Sequence[Machine]) -> str:
     lines += ["", side_by_side.how_many(rows), ""]
     lines += [f"- {in_cell(side_by_side.in_words(row, machines))}" for row in differing]
     cells = [
-        (_finding(row), *(in_cell(side_by_side.outcome(found)) for found in row.each))
+        (_finding(row), *(in_cell(side_by_side.outcome(found, row.window)) for found in row.each))
         for row in rows
     ]
     return "\n".join([*lines, "", _table("machines", ("Finding", *heads), cells)])

@@ -190,10 +190,13 @@ class MarkSentences(SphinxTransform):
             marked += _inline(" ".join(instead))
         else:
             marked += [nodes.strong("", f"{MARKS[gravest][0]}:"), nodes.Text(" "), *sentence]
+        figures: dict[str, Record] = {}  # two findings may lack the same thing: said once
         for record in failed:
             figure = claims.figure(record)
             if instead or record["outcome"] != gravest:
                 figure = f"{MARKS[record['outcome']][1]}: {figure}"
+            figures.setdefault(figure, record)
+        for figure, record in figures.items():
             link = self._reference(record, *_inline(figure))
             parts = [nodes.Text(" ("), link, nodes.Text(")")]
             marked += nodes.inline("", "", *parts, classes=["cb-why"])

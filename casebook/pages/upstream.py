@@ -28,8 +28,8 @@ def page(asked: Asked, chapters: str = "") -> str:
     lines = [
         f"Asked on {asked['asked']}.",
         "",
-        "| Package | The book says | True from | To | Asked | Answer |",
-        "|---|---|---|---|---|---|",
+        "| The book says | True from … to | Asked |",
+        "|---|---|---|",
     ]
     for verdict in asked["verdicts"]:
         says, from_ = verdict["says"], verdict["true_from"]
@@ -38,8 +38,8 @@ def page(asked: Asked, chapters: str = "") -> str:
         from_ += f" (not of {verdict['before']})" if verdict["before"] else " or earlier"
         true_of = [each["version"] for each in verdict["answers"] if each["still"]]
         to = (true_of or [verdict["true_to"]])[-1]
-        told = f"| {verdict['package']} | {says} | {from_} | {to} |"
-        lines += [f"{told} {each['version']} | {_said(each)} |" for each in verdict["answers"]]
+        told = f"| **{verdict['package']}**: {says} | {from_}, to {to} |"
+        lines += [f"{told} {each['version']}, {_said(each)} |" for each in verdict["answers"]]
     return "\n".join(lines) + "\n"
 
 
