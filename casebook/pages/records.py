@@ -63,11 +63,12 @@ def _machines(
     """The machine of this book as its claims came out, and those that come with the book."""
     if machine is None:
         about = {name: said for name, said in machines.describe().items() if name != "commit"}
-        here = machines.Machine("this machine", about, [], machines.findings_of(claims))
-        return [here, *machines.all_recorded()]
-    its = machines.findings_of({**claim, "source": LIVE} for claim in claims)
-    others = (each for each in machines.all_recorded() if each.name != machine.name)
-    return [machines.Machine(machine.name, machine.about, [], its), *others]
+        first = machines.Machine("this machine", about, [], machines.findings_of(claims))
+    else:
+        its = machines.findings_of({**claim, "source": LIVE} for claim in claims)
+        first = machines.Machine(machine.name, machine.about, [], its)
+    recorded = (each for each in machines.all_recorded() if each.name != first.name)
+    return [first, *(each for each in recorded if each.findings)]  # the reference run has none
 
 
 def _unique(chapters: Sequence[Chapter], mime: str, kind: str) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from casebook import places
+from casebook.cases.fetching import profiles
 from casebook.charts import snakeviz
 from casebook.errors import BookFailed
 from casebook.pages import execution, links, staleness
@@ -72,8 +73,8 @@ def render(
     (site / "index.html").write_text(FIRST_PAGE.format(html.escape(first), "\n".join(card)))
     shutil.copy(book.included / "claims.json", site)
     for each in found.profiles:
-        if (profile := book.root / each["file"]).exists():
-            snakeviz.write(profile, site / "profiles", each["name"], each["title"])
+        profile = profiles.recorded(each["name"])
+        snakeviz.write(profile, site / "profiles", each["name"], each["title"])
     broken = links.problems(site)
     if broken and is_whole and not failures:
         problems.append("The pages have broken links:\n" + "\n".join(broken))

@@ -23,7 +23,7 @@ from casebook.cases.fetching.bench import Bench, lab_server
 from casebook.cases.fetching.measure import check_parameters
 from casebook.cases.fetching.run_record import Run
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
-from casebook.laboratory import measurements, reference, rounds
+from casebook.laboratory import elsewhere, measurements, reference, rounds
 from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import commands, digests, environments
 
@@ -38,6 +38,14 @@ _OFFLINE = {
 }  # fmt: skip
 _PASSED_ON = ("PATH", "HOME", "TMPDIR", "GOROOT", "GOCACHE", "XDG_CACHE_HOME")
 _BUILT_WITHIN_S = 600
+
+
+def _limits(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    return run_record.RUNS.of_answer(answer) if answer.get("stack") == GO else []
+
+
+#: Runs of the near-limit as machine files have them.
+LIMITS = elsewhere.Kind("near_limit", _limits, run_record.RUNS.numbers, others=(GO,))
 
 
 def is_here() -> bool:
@@ -106,9 +114,12 @@ def measure(
 
 
 def recorded(ns: Iterable[int]) -> pd.DataFrame:
-    """The reference machine's runs of the near-limit at these sizes, or at the nearest where none
-    of them was recorded: columns run_record.FRAME_COLUMNS, and `instead`."""
-    return reference.select_recorded(reference.rows("runs"), {"stack": GO}, {"n": list(ns)})
+    """Read the recorded runs of the near-limit at these sizes, or at the nearest where none of them
+    was recorded: columns run_record.FRAME_COLUMNS, and `instead`."""
+    known = elsewhere.rows(LIMITS)
+    return reference.select_recorded(known, {"stack": GO}, {"n": list(ns)}).reindex(
+        columns=[*run_record.FRAME_COLUMNS, "instead"]
+    )
 
 
 def _run(**parameters: Any) -> Run:
