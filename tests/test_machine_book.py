@@ -17,7 +17,7 @@ from here import eventually, run
 from test_book import write_model
 
 from casebook import places
-from casebook.laboratory import machines
+from casebook.laboratory import machines, measurements
 from casebook.pages import plain
 from casebook.pages.contents import Book
 
@@ -42,7 +42,18 @@ CELLS = [
     LISTENS, "port = here.getsockname()[1]", "print('port', port)",
     "seen = []\ndef look():\n    seen.append(socket.gethostbyname('127.0.0.1'))", "look()",
     "print('seen', seen)",
+    # urllib3 binds a socket when it is imported: that is not the work of the line before.
+    "from textwrap import dedent\nimport urllib3", "print(dedent('  dedented'))",
+    "ADAPTER = socket.SocketIO", "print('called', ADAPTER.__name__)",
+    "import asyncio\nasync def pause():\n    await asyncio.sleep(0)", "print(pause.__name__)",
 ]  # fmt: skip
+#: A measurement that ends in an error, which is what it shows.
+FAILS = [
+    "from casebook import measure\nfrom casebook.errors import RunFailed",
+    "try:\n    measure('requests-first-today', n=3, repeats=1)\n"
+    "except RunFailed as error:\n    refusal = str(error)",
+    "print('failed:', refusal)",
+]
 
 
 def in_a_shell(folder: Path, cells: list[str], file: Path | None = None) -> str:
@@ -79,6 +90,30 @@ def test_what_statements_saw_is_said_again_and_the_rest_is_worked_out(kept, tmp_
     # The bytes "42\n" that the program printed, as 43: all that follows is worked out from them.
     other = in_a_shell(tmp_path, CELLS, file_of(folder, tmp_path, ("NDIK", "NDMK")))
     assert "it said 43" in other and "twice 86" in other
+
+
+def test_a_measurement_that_failed_fails_again_and_is_never_taken_for_one(tmp_path):
+    folder = tmp_path / "runs"
+    printed = in_a_shell(folder, FAILS)
+    assert "failed: requests-first-today: RecursionError at page 0" in printed
+    [stored] = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    assert stored["failed"][0] == "RunFailed" and "wall_s" not in stored
+    assert in_a_shell(tmp_path, FAILS, file_of(folder, tmp_path)) == printed
+    assert in_a_shell(folder, FAILS) == printed  # measured again: the newer one is kept
+    [again] = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    assert again["measured_at"] > stored["measured_at"]
+    for lie in (["SystemExit", "x"], ["RunFailed"], "RunFailed", {"RunFailed": "x"}, [[], {}]):
+        assert measurements._failure_of({"failed": lie}) is None
+
+
+def test_what_gives_a_name_to_code_is_not_refused_and_what_reads_the_machine_is(kept, tmp_path):
+    cells = [
+        "import ssl, socket", "OTHER = ssl.SSLSocket", "OPENSSL = ssl.OPENSSL_VERSION",
+        "print('and', 'OTHER' in globals(), 'OPENSSL' in globals())", "print(OTHER.__name__)",
+    ]  # fmt: skip
+    said = in_a_shell(tmp_path, cells, file_of(kept[0], tmp_path)).splitlines()
+    not_here = "Not here: its file has no answer to this."
+    assert [line for line in said if line] == [not_here, "and True False", not_here]
 
 
 def test_where_the_file_has_no_answer_the_cell_and_its_claims_are_not_here(kept, tmp_path):
@@ -136,7 +171,7 @@ def test_frames_come_back_as_they_were():
 
 @pytest.mark.parametrize(
     "value",
-    [print, object(), json, [lambda: 1], "x" * 200_000],
+    [print, object(), json, [lambda: 1], "x" * 2_000_000],
     ids=["function", "object", "module", "list of a function", "too long"],
 )
 def test_what_is_no_data_has_no_form(value):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from casebook import places
-from casebook.errors import NotInFile, RunFailed
+from casebook.errors import CasebookError, NotInFile, RunFailed, ServerFailed, VisitFailed
 from casebook.laboratory import again, beside, machine, progress, scripts
 from casebook.stacks import Stack, commands, digests, environments
 from casebook.words import LIVE
@@ -23,6 +23,12 @@ SCHEMA = 2
 #: What each measurement says of how it was made: columns of every frame of measurements.
 #: commit: of this project; schema: SCHEMA; key: the name in the store ("" when not stored).
 COLUMNS = (*machine.COLUMNS, "commit", "schema", "key")
+
+
+#: The errors that say what became of a measurement: a wrong response is an answer, too.
+ANSWERS = (RunFailed, VisitFailed, ServerFailed)
+#: Where an answer has the name of such an error and its message.
+FAILED = "failed"
 
 
 def now() -> str:
@@ -171,17 +177,35 @@ def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, 
     measurement, it is made once more, and the first stays beside it.
     """
     if _answers is not None and isinstance(key, Key) and (there := answered(key.asked)):
+        if failure := _failure_of(there):
+            raise failure
         return there
     name = f"{key}-again" if again.wanted(key) else str(key)
     found = load(name)
     if found is None:
         if isinstance(key, Key) and name == key:
             progress.tell_changed(changed_since(key))
-        found = new(measure, name)
+        try:
+            found = new(measure, name)
+        except ANSWERS as error:
+            if isinstance(key, Key) and name == key:
+                # For a machine file: a chapter may show the error. Here it is always tried again.
+                failed = {FAILED: [type(error).__name__, str(error)], "measured_at": now()}
+                save(name, failed | {"commit": commit(), "schema": SCHEMA}, key)
+            raise
         # Another chapter may have measured the same meanwhile: the book shows one of the two.
         found = load(name) or found
         save(name, found, key if isinstance(key, Key) else None)
     return found
+
+
+def _failure_of(answer: dict[str, Any]) -> CasebookError | None:
+    """The error that a measurement of a machine file ended in; None where it has an answer."""
+    failed = answer.get(FAILED)
+    if not isinstance(failed, list) or len(failed) != 2:
+        return None
+    name, message = map(str, failed)
+    return next((kind(message) for kind in ANSWERS if kind.__name__ == name), None)
 
 
 def changed_since(key: Key) -> list[str]:
@@ -215,8 +239,11 @@ def of_class(kind: type, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(key: str) -> dict[str, Any] | None:
-    """The stored object. None where there is none that can be read, and for a reader's cell, which
-    measures anew: stored measurements count in a build only."""
+    """Read the stored object.
+
+    None where there is none that can be read, where the measurement failed, and for a reader's
+    cell, which measures anew: stored measurements count in a build only.
+    """
     if os.environ.get("CASEBOOK_BUILD") != "1":
         return None
     try:
@@ -224,7 +251,7 @@ def load(key: str) -> dict[str, Any] | None:
     except (FileNotFoundError, ValueError):
         return None
     found.pop("asked", None)
-    return found
+    return None if FAILED in found else found
 
 
 def save(name: str, value: dict[str, Any], key: Key | None = None) -> None:

@@ -26,7 +26,7 @@ from casebook.stacks.environments import Environment
 #: The records of ours that have a form.
 RECORDS: dict[str, type] = {each.__name__: each for each in (Observation, Watch)}
 #: A value whose text is longer has none.
-LONGEST = 100_000
+LONGEST = 1_000_000
 
 
 class NoForm(Exception):

@@ -58,9 +58,16 @@ _FINDING_OUT = (
     "laboratory/measurements.py", "platform.py",
 )  # fmt: skip
 
+#: Statements that only say what code there is: they are always executed, and never kept.
+_DEFINITIONS = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom,
+)  # fmt: skip
+
 #: By this name a cell's code tells us that a statement begins.
 _BEGINS = "__casebook_begins__"
 _SAYS = "__casebook_says__"
+#: In place of a number: what begins is one of _DEFINITIONS.
+_DEFINITION = -1
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -95,9 +102,13 @@ class _Statements(ast.NodeTransformer):
         assert isinstance(cell, ast.Module)
         body: list[ast.stmt] = []
         for statement in cell.body:
-            if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 self._defined[statement.name] = _names(statement, ast.Load)
-            if not isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.Import):
+            if isinstance(statement, _DEFINITIONS):
+                # What an import does, such as asking for IPv6, is not the work of the one before.
+                if getattr(statement, "module", "") != "__future__":
+                    body.append(_call(_BEGINS, _DEFINITION, statement))
+            else:
                 lines = self._lines[statement.lineno - 1 : statement.end_lineno]
                 text = digests.of(" ".join(" ".join(lines).split()))
                 self._times[text] = again = self._times.get(text, 0) + 1
@@ -112,7 +123,7 @@ class _Statements(ast.NodeTransformer):
         return statement
 
     def begins(self, number: int) -> None:
-        """Statement `number` begins."""
+        """Note that statement `number` begins, or one of _DEFINITIONS."""
 
     def heard(self) -> None:
         """A process begins, or a connection, that is no measurement of the store."""
@@ -192,7 +203,8 @@ class Keeping(_Statements):
 
     def begins(self, number: int) -> None:
         self._end()
-        self._now, self._has_heard, self._has_shown, self._printed = number, False, False, []
+        self._now = None if number == _DEFINITION else number
+        self._has_heard, self._has_shown, self._printed = False, False, []
 
     def _cell_ends(self, result: Any) -> None:
         if result.success:
@@ -267,15 +279,38 @@ class Answering(_Statements):
         raise NotInFile("its machine file has no answer to this")
 
     def begins(self, number: int) -> None:
+        if number == _DEFINITION:
+            return
         self._at = number
         statement, asked = self.seen[number]
         if measurements.answered(asked) is None and not _shows(statement):
-            if any(map(self._tells, self._used(statement))):
+            if any(map(self._tells, self._used(statement))) and not self._names_code(statement):
                 self.heard()
 
     def in_its_place(self, statement: ast.stmt, number: int) -> ast.stmt:
         known = measurements.answered(self.seen[number][1])
-        return _call(_SAYS, number, statement) if known and "shown" not in known else statement
+        if not known or "shown" in known:
+            return statement
+        if _looks_up(statement) and not _names(statement, ast.Store) <= set(known.get("names", ())):
+            return statement  # another name for a class or a module, which no file can hold
+        return _call(_SAYS, number, statement)
+
+    def _names_code(self, statement: ast.stmt) -> bool:
+        """Whether a statement only gives another name to something that is no data, like a class.
+
+        Such a name tells nothing of this machine; what is done with it later may.
+        """
+        if not isinstance(statement, ast.Assign) or not _looks_up(statement):
+            return False
+        code = compile(ast.Expression(statement.value), "<lookup>", "eval")
+        try:
+            plain.said(eval(code, dict(self.shell.user_ns)))  # a lookup: no call is in it
+        except plain.NoForm:
+            self._without_form |= _names(statement, ast.Store)
+            return True
+        except Exception:
+            pass  # the statement itself will say what is wrong
+        return False
 
     def says(self, number: int) -> None:
         """What a statement printed there is printed; its names get their data."""
@@ -307,6 +342,15 @@ class Answering(_Statements):
         display(data, raw=True)
         for id, statement in _claims(self.seen[self._at][0], self._cell):
             claims.claim(id, statement, None, not_here=f"{self.machine.label}: {why}")
+
+
+def _looks_up(statement: ast.stmt) -> bool:
+    """Whether a statement gives names to attributes of names, and calls nothing."""
+    allowed = (ast.Name, ast.Attribute, ast.Tuple, ast.expr_context)
+    return isinstance(statement, ast.Assign) and all(
+        isinstance(each, allowed) for part in (statement.value, *statement.targets)
+        for each in ast.walk(part)
+    )  # fmt: skip
 
 
 def _shows(statement: ast.stmt) -> bool:
