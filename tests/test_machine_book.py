@@ -23,12 +23,21 @@ from casebook.pages.contents import Book
 
 #: Runs cells, read from standard input, in a shell whose store is a folder of the test.
 SHELL = """
-import json, pathlib, sys
+import json, os, pathlib, sys
+from IPython.core.displayhook import DisplayHook
 from IPython.core.interactiveshell import InteractiveShell
+
+class Kernels(DisplayHook):  # a kernel's does not print what a cell shows, either
+    def write_output_prompt(self): pass
+    def finish_displayhook(self): pass
+    def write_format_data(self, formats, metadata=None):
+        sys.stdout.flush()
+        os.write(1, f"shown: {formats['text/plain']}\\n".encode())
+
 from casebook import places
 places.RUNS = pathlib.Path(sys.argv[1])
 from casebook.pages import statements
-shell = InteractiveShell.instance()
+shell = InteractiveShell.instance(displayhook_class=Kernels)
 statements.load_ipython_extension(shell)
 for cell in json.load(sys.stdin):
     shell.run_cell(cell)
@@ -45,6 +54,16 @@ CELLS = [
     # urllib3 binds a socket when it is imported: that is not the work of the line before.
     "from textwrap import dedent\nimport urllib3", "print(dedent('  dedented'))",
     "ADAPTER = socket.SocketIO", "print('called', ADAPTER.__name__)",
+    # A value that a cell shows, a frame that gets a column, a file, a server.
+    "import threading\nten = 10", "threading.active_count() * 0 + ten",
+    "import pandas as pd\nframe = pd.DataFrame({'a': [1, 2]})",
+    "frame['b'] = [threading.active_count() * 0 + each for each in (3, 4)]",
+    "print('sum', frame['b'].sum())",
+    "from pathlib import Path\nfile = Path(sys.argv[1]).absolute() / 'some.txt'",
+    "size = file.write_text('in a file')", "text = file.read_text()", "print('text', text)",
+    "from casebook.cases.fetching import server\nlab = server.start('http')",
+    "def ask(url=lab.url):\n    return url.partition(':')[0]", "print(ask())",
+    "counted = lab.counters()['requests']\nlab.stop()", "print('counted', counted)",
     "import asyncio\nasync def pause():\n    await asyncio.sleep(0)", "print(pause.__name__)",
 ]  # fmt: skip
 #: A measurement that ends in an error, which is what it shows.
