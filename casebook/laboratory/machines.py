@@ -53,6 +53,7 @@ ABOUT: dict[str, type | tuple[type, ...]] = {
 FINDING: dict[str, type | tuple[type, ...]] = {
     "id": str, "statement": str, "outcome": str, "value": (int, float, str, bool), "unit": str,
     "interval": list, "window": str, "n": int, "stack": str, "chapter": str, "others": list,
+    "because": str,
 }  # fmt: skip
 #: The longest text of a head or a finding.
 LONGEST = 1000
@@ -123,6 +124,14 @@ def of_this_machine(claims: Iterable[dict[str, Any]] = ()) -> Machine:
     are kept. Of two answers to one question the newer one is kept. Raises UsageError where nothing
     was measured yet.
     """
+    answers = stored_answers()
+    if not answers:
+        raise UsageError("this machine has measured nothing yet: `make book` does, and stores it")
+    return Machine("here", describe() | steadiness(answers), answers, findings_of(claims))
+
+
+def stored_answers() -> list[dict[str, Any]]:
+    """Read what this machine measured, the oldest first; of two answers to a question the newer."""
     newest: dict[str, dict[str, Any]] = {}
     for path in sorted(places.RUNS.glob("*.json")):
         try:
@@ -133,10 +142,7 @@ def of_this_machine(claims: Iterable[dict[str, Any]] = ()) -> Machine:
         before = newest.get(question)
         if before is None or before.get("measured_at", "") <= answer.get("measured_at", ""):
             newest[question] = answer
-    if not newest:
-        raise UsageError("this machine has measured nothing yet: `make book` does, and stores it")
-    answers = sorted(newest.values(), key=lambda each: each.get("measured_at", ""))
-    return Machine("here", describe() | steadiness(answers), answers, findings_of(claims))
+    return sorted(newest.values(), key=lambda each: each.get("measured_at", ""))
 
 
 def findings_of(claims: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
