@@ -238,6 +238,8 @@ def project(tmp_path_factory) -> Path:
     shutil.copytree(places.PACKAGE, root / "casebook", dirs_exist_ok=True, ignore=left_out)
     (root / "env").mkdir()
     (root / "env" / "stacks.toml").write_text("stack = []\n")
+    building = root / "casebook" / "pages" / "building.py"  # the first pages, after one chapter
+    building.write_text(building.read_text().replace("\nFIRST = 3\n", "\nFIRST = 1\n"))
     for name, cells in (("one", ONE), ("two", TWO)):
         notebook = nbformat.v4.new_notebook()
         notebook.cells = [nbformat.v4.new_markdown_cell(f"# Chapter {name}\n\nIt begins.")]
@@ -289,7 +291,8 @@ def test_a_book_is_there_at_once_and_survives_an_interrupt(project):
         assert eventually((project / "measuring").exists, 600)
         assert all("another machine" in text for text in pages(project).values())
         building.send_signal(signal.SIGTERM)
-        building.communicate(timeout=600)
+        said = building.communicate(timeout=600)[1]
+        assert "the first 1 chapters can be read" in said
     assert building.returncode == 130
     assert all("another machine" in text for text in pages(project).values())
     assert "Chapter two" in pages(project)["two"] and (Book(project).html / "index.html").exists()

@@ -17,6 +17,9 @@ from casebook.pages.contents import Book
 from casebook.pages.refreshing import Refreshing
 from casebook.stacks import environments, pythons
 
+#: So many chapters are written before the first pages are, on a fresh clone.
+FIRST = 3
+
 
 def build(
     root: Path = places.ROOT,
@@ -40,10 +43,11 @@ def build(
     if fresh:
         for folder in (book.executed, root / places.LOCAL_NAME / places.RUNS.name):
             shutil.rmtree(folder, ignore_errors=True)
-    at_once = None if strict or (book.html / "index.html").exists() else _most_alike(book)
+    is_there = (book.html / "index.html").exists() and not _is_being_written(book)
+    at_once = None if strict or is_there else _most_alike(book)
     if at_once:  # a strict build is for nobody who waits to read
         try:
-            _write_from(book, at_once)
+            _write_from(book, at_once, first=FIRST)
         except CasebookError as error:  # this machine's own is still to come
             print(f"casebook: {error}", file=sys.stderr, flush=True)
         print("now this machine is measured: a page shows it when it is loaded again",
@@ -75,11 +79,31 @@ def build(
     return first_page
 
 
-def _write_from(book: Book, file: Path) -> Path:
-    """Write the book of a machine file. Raises MachineFileRefused, and BookFailed as `build`."""
+def _is_being_written(book: Book) -> bool:
+    """Say whether the last build was interrupted before all chapters had their numbers."""
+    return any(map(book.is_waiting, book.notebooks()))
+
+
+def _write_from(book: Book, file: Path, first: int | None = None) -> Path:
+    """Write the book of a machine file.
+
+    Parameters:
+        book: where it is written.
+        file: of the machine.
+        first: after so many chapters, write the pages once, for whoever waits to read.
+
+    Returns the first page. Raises MachineFileRefused, and BookFailed as `build`.
+    """
     machine = machines.read(file)
     print(f"writing the book of {machine.label}, from {file.name}: this measures nothing",
           file=sys.stderr, flush=True)  # fmt: skip
+    if first and not (book.html / "index.html").exists():
+        begun = execution.execute(book, file, first=first)
+        first_page, _ = rendering.render(
+            book, begun, records.collect(book, begun, machine), is_last=False
+        )
+        print(f"the first {first} chapters can be read: {first_page.relative_to(book.root)}; the "
+              "others follow", file=sys.stderr, flush=True)  # fmt: skip
     chapters = execution.execute(book, file)
     found = records.collect(book, chapters, machine)
     first_page, problems = rendering.render(book, chapters, found)

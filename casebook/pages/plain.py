@@ -106,7 +106,7 @@ def _forms() -> tuple[tuple[str, bool, _Form], ...]:
             lambda p: subprocess.CompletedProcess([], *p),
         )),
         ("server", True, (
-            lambda v: isinstance(v, Server),
+            lambda v: type(v) is Server,
             lambda v: [v.url, Path(v.ca_file) if v.ca_file else None],
             lambda p: Server(*p),
         )),

@@ -25,7 +25,7 @@ SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks", "casebook", "requirem
 #: Jupyter Book has no `python -m`. -P keeps the folder that it runs in off the import path.
 JUPYTER_BOOK = (sys.executable, "-P", "-c", "from jupyter_book.cli.main import main; main()")
 #: Where a figure of a chapter that stopped before it would be.
-NO_FIGURE = "<p><em>A figure is missing here: its chapter stopped before it.</em></p>\n"
+NO_FIGURE = "<p><em>A figure is missing here: its chapter has not got so far.</em></p>\n"
 #: index.html leads to the first page of the book, also where scripts are off.
 FIRST_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>To the first page</title>
@@ -62,7 +62,7 @@ def render(
         return first_page, failures
     if is_last:
         print("writing the pages", file=sys.stderr, flush=True)
-    if failures or not is_whole:
+    if failures or not is_whole or not is_last:
         _stand_in_for_figures(book)
     # What a chapter that stopped has not stated is missing on other pages: no fault of theirs.
     problems, site = _run_jupyter_book(book, is_whole and not failures and is_last, is_last)

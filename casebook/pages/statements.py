@@ -147,7 +147,8 @@ class _Statements(ast.NodeTransformer):
             return True
         value = self.shell.user_ns.get(name)
         if isinstance(value, Path):  # a file of this machine
-            return value.is_absolute() and not value.is_relative_to(places.ROOT)
+            is_ours = value.is_relative_to(places.ROOT) and not value.is_relative_to(places.LOCAL)
+            return value.is_absolute() and not is_ours
         of = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
         parts = str(of).split(".")
         return not TELLING.isdisjoint(".".join(parts[: i + 1]) for i in range(len(parts)))
@@ -303,7 +304,7 @@ class Answering(_Statements):
         self.machine = machine
         setattr(builtins, _SAYS, self.says)
         setattr(builtins, _SHOWN, self.shown)
-        setattr(builtins, _REFUSED, NotInFile)
+        setattr(builtins, _REFUSED, (NotInFile, NameError))
         shell.set_custom_exc((Exception,), self._not_in_file)
 
     def visit(self, cell: ast.AST) -> ast.AST:
@@ -329,18 +330,17 @@ class Answering(_Statements):
         if "shown" in known:
             return _checked(statement, number)
         lacks = isinstance(statement, ast.Assign) and not (
-            _names(statement, ast.Store) <= set(known.get("names", ()))
+            _given(statement) <= set(known.get("names", ()))
         )
-        if lacks and _looks_up(statement):
-            return statement  # another name for a class or a module, which no file can hold
         if lacks and not known.get("printed"):
             return self._tried(statement, number)
         return _call(_SAYS, number, statement)
 
     def _tried(self, statement: ast.stmt, number: int) -> ast.stmt:
         """A statement whose value the file does not have, made again where its answers allow that;
-        else what it said there."""
-        used = ", ".join(map(repr, sorted(self._used(statement))))
+        else what it said there. What only looks up a class or a module tells nothing yet."""
+        names = set() if _looks_up(statement) else self._used(statement)
+        used = ", ".join(map(repr, sorted(names)))
         code = (
             f"try:\n    {_SHOWN}.__self__.untold({used})\n    pass\n"
             f"except {_REFUSED}:\n    {_SAYS}({number})"
@@ -351,9 +351,10 @@ class Answering(_Statements):
         return ast.fix_missing_locations(ast.copy_location(attempt, statement))
 
     def untold(self, *names: str) -> None:
-        """Raise NotInFile where one of these names tells of this machine."""
-        if any(map(self._tells, names)):
-            self.heard()
+        """Raise NotInFile where one of these names tells of this machine, or is not to be had."""
+        for name in names:
+            if self._tells(name) or not (name in self.shell.user_ns or hasattr(builtins, name)):
+                self.heard()
 
     def shown(self, number: int, value: Any) -> Any:
         """Let a statement show a value that is drawn from data, and no data of this machine."""
