@@ -161,14 +161,11 @@ def _record(options: Namespace) -> None:
 
 def _machine_of(name: str) -> Any:
     """The machine of a file, of one that comes with the book, or `here`: this one."""
-    from casebook.cases import reference_run
-    from casebook.laboratory import machines
+    from casebook.laboratory import machines, reference
 
     if name == "here":
         return _this_machine()
-    if name == "reference":
-        return reference_run.reference_machine()
-    return machines.read(_file_of(name))
+    return machines.read(reference.file() if name == "reference" else _file_of(name))
 
 
 def _file_of(name: str) -> Path:

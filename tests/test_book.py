@@ -18,7 +18,17 @@ from casebook import places
 from casebook.cases.fetching import trust
 from casebook.errors import BookFailed, FindingsOtherwise
 from casebook.findings import media
-from casebook.pages import build, execution, links, rendering, sphinx_site, staleness, upstream
+from casebook.pages import (
+    build,
+    execution,
+    links,
+    records,
+    rendering,
+    sphinx_site,
+    staleness,
+    upstream,
+    whose,
+)
 from casebook.pages.contents import Book
 from casebook.pages.costs import Costs
 from casebook.pages.records import Records
@@ -202,6 +212,23 @@ def test_a_failing_cell_is_named_and_leaves_no_old_result(scratch: Book) -> None
     module(scratch, "ANSWER = 'forty-two'\n")
     execution.execute(scratch)
     assert ran(scratch) == ["one", "two"]
+
+
+def test_a_chapter_whose_turn_is_to_come_has_a_page_that_says_so(scratch: Book) -> None:
+    shutil.rmtree(scratch.build)
+    ran(scratch)
+    begun = execution.execute(scratch, first=1)
+    one, two = scratch.notebooks()
+    assert ran(scratch) == ["one"] and [*map(scratch.is_waiting, (one, two))] == [False, True]
+    rendering.render(scratch, begun, records.collect(scratch, begun), is_last=False)
+    assert "turn has not come" in page(scratch, "two")
+    assert "turn has not come" not in page(scratch, "one")
+    assert not any(cell.get("outputs") for cell in begun[1].notebook.cells)
+    assert "1 of its 2 chapters have no numbers" in whose.of_the_book(scratch)
+    # An interrupted build goes on from there, and nothing waits when it is done.
+    build(scratch.root)
+    assert "turn has not come" not in page(scratch, "two") and not scratch.is_waiting(two)
+    assert ran(scratch) == ["two"]
 
 
 @pytest.mark.parametrize("text", ["[]", '{"one": []}', '{"one": "x"}', "{"])

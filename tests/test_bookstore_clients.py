@@ -1,15 +1,15 @@
 """The clients of the bookstore and its independent witnesses, against real stores."""
 
 import json
-import shutil
 from dataclasses import replace
 
 import pytest
 from bookstore_asking import IDS, needs
 
-from casebook import places, stacks
+from casebook import stacks
 from casebook.cases.bookstore import readers, stock, store, visiting, visits, witnesses
 from casebook.errors import MissingInterpreter, UsageError, VisitFailed
+from casebook.laboratory import machines, reference
 from casebook.laboratory.decisions import LOOKS, ratio
 from casebook.stacks import environments
 
@@ -231,16 +231,14 @@ def test_in_a_build_a_visit_is_made_once(monkeypatch):
 
 
 def test_without_python_37_recorded_visits_stand_in_and_say_so(tmp_path, monkeypatch, request):
-    (tmp_path / "reference").mkdir()
     with store.open_store() as running:
         asked = {"clients": "pipes:1", "n": 4, "repeats": 2, "target": running}
         records = [
             record | {"client": "hyper", "at_once": 100, "order": "asked"}
             for record in visits.records(**asked)
         ]
-    visits.save(records, tmp_path / "reference")
-    shutil.copy(places.DATA / "reference" / "machine.json", tmp_path / "reference")
-    monkeypatch.setattr(places, "DATA", tmp_path)
+    monkeypatch.setattr(machines, "folder", lambda: tmp_path)
+    machines.save(machines.Machine(reference.NAME, {"cores": 2}, records), reference.file())
     request.getfixturevalue("no_old_pythons")
     frame = visits.visit(["hyper", "pipes"], n=4, repeats=2)
     assert list(frame["client"] + " " + frame["source"]) == [

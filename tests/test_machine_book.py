@@ -17,18 +17,27 @@ from here import eventually, run
 from test_book import write_model
 
 from casebook import places
-from casebook.laboratory import machines
+from casebook.laboratory import machines, measurements
 from casebook.pages import plain
 from casebook.pages.contents import Book
 
 #: Runs cells, read from standard input, in a shell whose store is a folder of the test.
 SHELL = """
-import json, pathlib, sys
+import json, os, pathlib, sys
+from IPython.core.displayhook import DisplayHook
 from IPython.core.interactiveshell import InteractiveShell
+
+class Kernels(DisplayHook):  # a kernel's does not print what a cell shows, either
+    def write_output_prompt(self): pass
+    def finish_displayhook(self): pass
+    def write_format_data(self, formats, metadata=None):
+        sys.stdout.flush()
+        os.write(1, f"shown: {formats['text/plain']}\\n".encode())
+
 from casebook import places
 places.RUNS = pathlib.Path(sys.argv[1])
 from casebook.pages import statements
-shell = InteractiveShell.instance()
+shell = InteractiveShell.instance(displayhook_class=Kernels)
 statements.load_ipython_extension(shell)
 for cell in json.load(sys.stdin):
     shell.run_cell(cell)
@@ -42,7 +51,28 @@ CELLS = [
     LISTENS, "port = here.getsockname()[1]", "print('port', port)",
     "seen = []\ndef look():\n    seen.append(socket.gethostbyname('127.0.0.1'))", "look()",
     "print('seen', seen)",
+    # urllib3 binds a socket when it is imported: that is not the work of the line before.
+    "from textwrap import dedent\nimport urllib3", "print(dedent('  dedented'))",
+    "ADAPTER = socket.SocketIO", "print('called', ADAPTER.__name__)",
+    # A value that a cell shows, a frame that gets a column, a file, a server.
+    "import threading\nten = 10", "threading.active_count() * 0 + ten",
+    "import pandas as pd\nframe = pd.DataFrame({'a': [1, 2]})",
+    "frame['b'] = [threading.active_count() * 0 + each for each in (3, 4)]",
+    "print('sum', frame['b'].sum())",
+    "from pathlib import Path\nfile = Path(sys.argv[1]).absolute() / 'some.txt'",
+    "size = file.write_text('in a file')", "text = file.read_text()", "print('text', text)",
+    "from casebook.cases.fetching import server\nlab = server.start('http')",
+    "def ask(url=lab.url):\n    return url.partition(':')[0]", "print(ask())",
+    "counted = lab.counters()['requests']\nlab.stop()", "print('counted', counted)",
+    "import asyncio\nasync def pause():\n    await asyncio.sleep(0)", "print(pause.__name__)",
 ]  # fmt: skip
+#: A measurement that ends in an error, which is what it shows.
+FAILS = [
+    "from casebook import measure\nfrom casebook.errors import RunFailed",
+    "try:\n    measure('requests-first-today', n=3, repeats=1)\n"
+    "except RunFailed as error:\n    refusal = str(error)",
+    "print('failed:', refusal)",
+]
 
 
 def in_a_shell(folder: Path, cells: list[str], file: Path | None = None) -> str:
@@ -79,6 +109,30 @@ def test_what_statements_saw_is_said_again_and_the_rest_is_worked_out(kept, tmp_
     # The bytes "42\n" that the program printed, as 43: all that follows is worked out from them.
     other = in_a_shell(tmp_path, CELLS, file_of(folder, tmp_path, ("NDIK", "NDMK")))
     assert "it said 43" in other and "twice 86" in other
+
+
+def test_a_measurement_that_failed_fails_again_and_is_never_taken_for_one(tmp_path):
+    folder = tmp_path / "runs"
+    printed = in_a_shell(folder, FAILS)
+    assert "failed: requests-first-today: RecursionError at page 0" in printed
+    [stored] = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    assert stored["failed"][0] == "RunFailed" and "wall_s" not in stored
+    assert in_a_shell(tmp_path, FAILS, file_of(folder, tmp_path)) == printed
+    assert in_a_shell(folder, FAILS) == printed  # measured again: the newer one is kept
+    [again] = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    assert again["measured_at"] > stored["measured_at"]
+    for lie in (["SystemExit", "x"], ["RunFailed"], "RunFailed", {"RunFailed": "x"}, [[], {}]):
+        assert measurements._failure_of({"failed": lie}) is None
+
+
+def test_what_gives_a_name_to_code_is_not_refused_and_what_reads_the_machine_is(kept, tmp_path):
+    cells = [
+        "import ssl, socket", "OTHER = ssl.SSLSocket", "OPENSSL = ssl.OPENSSL_VERSION",
+        "print('and', 'OTHER' in globals(), 'OPENSSL' in globals())", "print(OTHER.__name__)",
+    ]  # fmt: skip
+    said = in_a_shell(tmp_path, cells, file_of(kept[0], tmp_path)).splitlines()
+    not_here = "Not here: its file has no answer to this."
+    assert [line for line in said if line] == [not_here, "and True False", not_here]
 
 
 def test_where_the_file_has_no_answer_the_cell_and_its_claims_are_not_here(kept, tmp_path):
@@ -136,7 +190,7 @@ def test_frames_come_back_as_they_were():
 
 @pytest.mark.parametrize(
     "value",
-    [print, object(), json, [lambda: 1], "x" * 200_000],
+    [print, object(), json, [lambda: 1], "x" * 2_000_000],
     ids=["function", "object", "module", "list of a function", "too long"],
 )
 def test_what_is_no_data_has_no_form(value):
@@ -184,6 +238,8 @@ def project(tmp_path_factory) -> Path:
     shutil.copytree(places.PACKAGE, root / "casebook", dirs_exist_ok=True, ignore=left_out)
     (root / "env").mkdir()
     (root / "env" / "stacks.toml").write_text("stack = []\n")
+    building = root / "casebook" / "pages" / "building.py"  # the first pages, after one chapter
+    building.write_text(building.read_text().replace("\nFIRST = 3\n", "\nFIRST = 1\n"))
     for name, cells in (("one", ONE), ("two", TWO)):
         notebook = nbformat.v4.new_notebook()
         notebook.cells = [nbformat.v4.new_markdown_cell(f"# Chapter {name}\n\nIt begins.")]
@@ -235,7 +291,8 @@ def test_a_book_is_there_at_once_and_survives_an_interrupt(project):
         assert eventually((project / "measuring").exists, 600)
         assert all("another machine" in text for text in pages(project).values())
         building.send_signal(signal.SIGTERM)
-        building.communicate(timeout=600)
+        said = building.communicate(timeout=600)[1]
+        assert "the first 1 chapters can be read" in said
     assert building.returncode == 130
     assert all("another machine" in text for text in pages(project).values())
     assert "Chapter two" in pages(project)["two"] and (Book(project).html / "index.html").exists()

@@ -1,9 +1,12 @@
 """Machine files: what is written, what is refused, and how machines stand side by side."""
 
+import base64
+import io
 import json
 import lzma
 import math
 import re
+import shutil
 import tracemalloc
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
-from casebook import cli, places
+from casebook import charts, cli, places
 from casebook.cases.bookstore.visits import VISITS
 from casebook.cases.certificates.loading import LOADS
 from casebook.cases.fetching import measure
@@ -157,8 +160,8 @@ def test_text_of_a_stranger_stays_text(file):
     page = MarkdownIt("commonmark").enable("table").render(ledger.machines_page(pair))
     assert "<script" not in page and page.count("&lt;script&gt;alert(1)") > 3
     assert "<h1" not in page and "\x1b" not in side_by_side.text(pair)
-    assert set(re.findall(r"<(\w+)", page)) <= {"ul", "li", "p", "br", "a", "table", "div"} | {
-        "thead", "tbody", "tr", "th", "td"
+    assert set(re.findall(r"<(\w+)", page)) <= {"h2", "ul", "li", "strong", "p", "br", "a"} | {
+        "table", "div", "thead", "tbody", "tr", "th", "td"
     }  # fmt: skip
 
 
@@ -218,7 +221,7 @@ def test_differences_come_first_and_in_words():
     assert [row.differs for row in rows] == [True, True, True, False]
     assert side_by_side.how_many(rows).startswith("Of 4 findings that several machines have, 3 ")
     assert side_by_side.in_words(rows[0], [a, b]) == (
-        "Locks cost. (asked: below 0.85). A, 2 cores: holds, 1.10; "
+        "Locks cost (asked: below 0.85). A, 2 cores: holds, 1.10; "
         "B, 2 cores: otherwise, 1.10 (1.04 to 1.15)."
     )
     a.findings["opposed"]["window"] = "below 1.2"
@@ -230,6 +233,42 @@ def test_differences_come_first_and_in_words():
     assert "Processor: A / B." in side_by_side.reasons([a, b])
 
 
+def test_the_same_work_is_drawn_for_each_machine_that_did_it():
+    def machine(name, *walls):
+        stacks = ("stage-1-py37", "stage-2-py37")
+        answers = [
+            RUN | {"n": 10, "stack": stack, "wall_s": wall_s}
+            for stack, wall_s in zip(stacks, walls, strict=False)
+        ]
+        return Machine(name, {}, answers)
+
+    fast, slow, half = machine("fast", 0.2, 1.1), machine("slow", 0.4, 2.2), machine("half", 0.3)
+    [chart] = charts.of_machines([fast, slow, half], here="fast")
+    assert "On both machines, + pyOpenSSL takes the most wall time" in chart.caption
+    assert "5.50 on fast and 5.50 on slow" in chart.caption
+    rows = pd.read_csv(io.BytesIO(base64.b64decode(chart.html.split("base64,")[1].split('"')[0])))
+    assert rows[["machine", "source"]].values.tolist() == [["fast", "live"], ["slow", "reference"]]
+    [other] = charts.of_machines([fast, machine("odd", 2.0, 1.0)])
+    assert "The machines differ in which way takes the least" in other.caption
+    assert charts.of_machines([fast, half]) == []
+
+
+def test_a_difference_comes_with_the_reason_that_a_chapter_gives():
+    because = side_by_side.reasons_given(places.ROOT)
+    assert because["load-threads-locks-apart"].startswith("On this machine it is not")
+    a = Machine("a", {}, [], {"one-thing": FINDING | {"statement": "Locks cost."}})
+    b = Machine("b", {}, [], {"one-thing": FINDING | {"outcome": "otherwise", "statement": "…"}})
+    [row] = side_by_side.findings([b, a])
+    said = side_by_side.in_words(row, [b, a], {"one-thing": "It is not the locks."})
+    assert said.endswith("Where it is otherwise: It is not the locks.")
+    there = {"outcome": "not-here", "because": "valgrind is missing", "statement": "… locks."}
+    [row] = side_by_side.findings([Machine("c", {}, [], {"one-thing": FINDING | there}), a])
+    assert row.said == "Locks cost." and "not here, 0.500 (valgrind is missing)" in (
+        side_by_side.in_words(row, [b, a], {"one-thing": "It is not the locks."})
+    )
+    assert "It is not the locks" not in side_by_side.in_words(row, [b, a], {"one-thing": "It"})
+
+
 @pytest.mark.parametrize("path", machines.files(), ids=lambda path: path.name)
 def test_each_machine_of_the_book_is_whole_and_anonymous(path):
     machine = machines.read(path)
@@ -238,10 +277,11 @@ def test_each_machine_of_the_book_is_whole_and_anonymous(path):
     assert known <= set(machine.about)
     for line in lzma.decompress(path.read_bytes()).decode().splitlines():
         assert not machines._names_a_place(line)
-    assert len(machine.answers) > 100 and len(machine.findings) > 100
+    assert len(machine.answers) > 100
+    assert len(machine.findings) > 100 or machine.name == reference.NAME
     for kind in (RUNS, VISITS, LOADS):
         frame = elsewhere.of_machine(machine, kind)
-        assert len(frame) > 100 and set(frame["source"]) == {"reference"}, kind.name
+        assert len(frame) > 40 and set(frame["source"]) == {"reference"}, kind.name
     published = {"stage-2-py27": "serial", "stage-3-py27": "concurrent", "stage-3-py37": "serial"}
     found = side_by_side.verdicts([machine])[machine.name]
     assert {name: found[name, "grequests", "https"] for name in published} == published
@@ -251,6 +291,7 @@ def test_exactly_the_same_question_is_answered_by_the_machine_that_has_it(
     file, monkeypatch, no_old_pythons
 ):
     """The reference machine never recorded n = 7; another one did, and the row says so."""
+    shutil.copy(reference.file(), file.parent)
     monkeypatch.setattr(machines, "folder", lambda: file.parent)
     before = measure.measure("stage-1-py37", n=7, delay_s=0.1, repeats=1)
     assert before["instead"].unique().tolist() == ["n = 5 instead of 7"]

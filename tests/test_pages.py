@@ -562,8 +562,6 @@ def test_no_page_of_the_book_states_what_its_own_finding_denies(
         nbformat.write(chapter, book.executed / path.name)
         chapters.append(Chapter(path.stem, chapter))
     found = records.collect(book, chapters)
-    for profile in found.profiles:
-        profile["file"] = str(places.ROOT / profile["file"])  # stays where it is
     _, problems = rendering.render(book, chapters, found)
     assert problems == []
 

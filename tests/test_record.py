@@ -1,6 +1,6 @@
 """The reference run as it is committed: whole, anonymous, and what the README shows."""
 
-import json
+import re
 from itertools import product
 
 import pytest
@@ -8,18 +8,23 @@ from here import environment
 
 from casebook import places, stacks
 from casebook.cases import reference_run
-from casebook.cases.fetching import analysis, modes, observations, verdicts_under_load
+from casebook.cases.bookstore.visits import VISITS
+from casebook.cases.fetching import (
+    analysis,
+    modes,
+    observations,
+    run_record,
+    verdicts_under_load,
+)
 from casebook.charts import picture
 from casebook.errors import UsageError
-from casebook.laboratory import measurements, reference, rounds
+from casebook.laboratory import elsewhere, machines, measurements, reference, rounds
 from casebook.laboratory.rounds import as_list
-
-FOLDER = places.DATA / "reference"
 
 
 def rows(**wanted):
     """The reference runs with these values in these columns."""
-    frame = reference.rows("runs")
+    frame = elsewhere.of_reference(run_record.RUNS)
     for column, value in wanted.items():
         frame = frame[frame[column] == value]
     return frame
@@ -80,25 +85,27 @@ def test_everything_that_chapters_look_at_in_old_stacks_is_recorded():
 
 def test_the_machine_is_described():
     machine = reference.machine()
-    assert {"recorded_at", "processor", "cores", "kernel", "python", "openssl"} <= set(machine)
+    assert {"measured_to", "processor", "cores", "kernel", "python", "openssl"} <= set(machine)
 
 
-@pytest.mark.parametrize("name, package", [("stage-2-py27", "pyopenssl"), ("hyper-py37", "hyper")])
-def test_the_reference_run_had_the_packages_of_the_locks(name, package):
-    installed = environment(name).versions
-    assert reference.machine()["stacks"][name][package] == installed[package]
+def test_the_reference_run_had_the_packages_of_the_locks():
+    [machine] = [each for each in machines.all_recorded() if each.name == reference.NAME]
+    recorded = {each["stack"]: each["versions"] for each in machine.answers if "versions" in each}
+    for name in ("stage-2-py27", "stage-3-py37"):
+        assert recorded[name].items() >= environment(name).versions.items()
+    hyper = elsewhere.of_reference(VISITS).query("stack == 'hyper-py37'")
+    assert set(hyper["version"]) == {environment("hyper-py37").versions["hyper"]}
 
 
-def test_the_reference_run_is_small_and_nothing_in_it_names_a_place_on_its_machine():
-    size = 0
-    for path in FOLDER.rglob("*"):
-        if path.is_file():
-            content = path.read_bytes()
-            size += len(content)
-            for place in (str(places.ROOT), "/home/", "/root/"):
-                assert place.encode() not in content, path.name
-    assert size < 5_000_000
-    json.loads((FOLDER / "machine.json").read_text())
+def test_nothing_that_is_read_from_data_can_be_a_program():
+    """Machine files, and text: no marshal, no pickle, no archive."""
+    found = {"".join(path.suffixes) for path in places.DATA.rglob("*") if path.is_file()}
+    assert found == {machines.SUFFIX, ".csv", ".json"}
+    loading = re.compile(r"(marshal|pickle|dill|joblib|shelve)\.(load|loads|open)\b|read_pickle")
+    allowed = {"casebook/doctor.py"}
+    for path in places.PACKAGE.rglob("*.py"):
+        name = path.relative_to(places.ROOT).as_posix()
+        assert name in allowed or not loading.search(path.read_text()), name
 
 
 def test_the_readme_shows_the_reference_run():
@@ -107,7 +114,7 @@ def test_the_readme_shows_the_reference_run():
 
 
 def test_each_row_names_the_clean_commit_and_the_day_that_made_it():
-    frame = reference.rows("runs")
+    frame = rows()
     assert set(frame["schema"]) == {measurements.SCHEMA}
     for column in ("commit", "measured_at", "process_cpu_s", "unit_ms", "cores"):
         assert frame[column].notna().all(), column
@@ -125,7 +132,9 @@ def test_runs_with_a_known_answer_come_out_so_in_their_smallest_size():
         for known in ("serial", "concurrent")
     }
     assert ((frame["counters_peak_in_flight"] == 1) == (frame["known"] == "serial")).all()
-    assert list(reference.rows("verdicts")) == verdicts_under_load.COLUMNS
+    recorded = verdicts_under_load.recorded()
+    assert list(recorded) == [*verdicts_under_load.COLUMNS, "source"]
+    assert len(recorded) == 400 and recorded.notna().all(axis=None)
 
 
 def test_a_tree_that_differs_from_its_commit_is_not_recorded(monkeypatch):

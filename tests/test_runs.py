@@ -5,13 +5,12 @@ import pstats
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import pandas as pd
 import pytest
 
 from casebook import places, stacks
 from casebook.cases.fetching import analysis, observations, run_record, trust
 from casebook.errors import RunFailed
-from casebook.laboratory import again, beside, measurements, progress, reference
+from casebook.laboratory import again, beside, machines, measurements, progress, reference
 from casebook.stacks import digests, environments
 
 ASKED = dict(
@@ -159,19 +158,25 @@ def test_a_profile_survives_the_way_into_a_dump_and_back(tmp_path, monkeypatch):
         stack="s", kind="profile", n=10, delay_s=1.0, python="2.7.18", steps="grequests",
         measured_at="2026-01-01T00:00:00Z", source="live", answer={"profile": rows},
     )  # fmt: skip
-    monkeypatch.setattr(places, "DATA", tmp_path)
-    folder = observations.folder()
-    row = observations.kept(seen, folder)
-    reference.save(pd.DataFrame([row]), folder.with_suffix(".jsonl"))
-    assert "profile" not in row["answer"]
-    back = observations.recorded("s", "profile", ["grequests"], n=10, delay_s=1.0)
+    how = {"client": "grequests", "trust": "authority", "gather": "profile"}
+    asked = ["fetch", ["stage-0", "grequests"], {"n": 10, "delay_s": 1.0} | how, "https"]
+    monkeypatch.setattr(machines, "folder", lambda: tmp_path)
+    answer = vars(seen) | {"asked": asked, "stack": "stage-0"}
+    machines.save(machines.Machine(reference.NAME, {"cores": 2}, [answer]), reference.file())
+    back = observations.recorded("stage-0", "profile", ["grequests"], n=10, delay_s=1.0)
     assert back.source == "reference" and back.instead == ""
-    other = observations.recorded("s", "profile", ["grequests"], n=10, delay_s=0.1)
+    other = observations.recorded("stage-0", "profile", ["grequests"], n=10, delay_s=0.1)
     assert other.instead == "a delay in seconds of 1 instead of 0.1"
+    assert observations.recorded("stage-0", "profile", ["grequests"], 10, 1.0, "loop") is None
     assert back.answer["profile"] == rows
     assert back.frame["function"].tolist() == ["g", "f"]
+    broken = [{"function": "f"}, rows[0] | {"callers": [["b.py"]]}, rows[0] | {"tt": "long"}]
+    for row in broken:
+        lie = answer | {"answer": {"profile": [row]}}
+        assert observations.OBSERVATIONS.of_answer(lie) == []
 
-    stats = pstats.Stats(str(folder / "s.prof"))
+    observations.dump_profile(back, tmp_path / "s.prof")
+    stats = pstats.Stats(str(tmp_path / "s.prof"))
     assert stats.stats["a.py", 1, "f"][:2] == (10, 20)  # primitive calls, then all calls
     assert stats.stats["a.py", 1, "f"][4] == {("b.py", 2, "g"): (20, 10, 0.5, 1.5)}
 

@@ -1,30 +1,22 @@
-"""The reference run: everything measured in full mode on one machine, kept under data/."""
+"""The reference run: what no quick build asks, measured in full mode, as a machine file."""
 
-import json
-import shutil
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from casebook import places, stacks
+from casebook import stacks
 from casebook.cases.bookstore import visits
 from casebook.cases.certificates import counts, handshakes, loading
 from casebook.cases.fetching import (
     explorer,
     modes,
     near_limit,
-    observations,
-    run_record,
     trust,
     verdicts_under_load,
 )
 from casebook.cases.fetching.measure import measure_runs, observe
 from casebook.errors import UsageError
 from casebook.laboratory import decisions, machines, measurements, reference
-from casebook.stacks import digests, environments
+from casebook.stacks import digests
 from casebook.words import LIVE
 
 STAGES_2019 = [f"stage-{stage}-{python}" for python in ("py27", "py37") for stage in (1, 2, 3, 4)]
@@ -82,14 +74,14 @@ NOT_RECORDED = {
 #: has rows of its own.
 REPEATS = 3
 
-#: The stacks of the bookstore's recorded clients and stores.
-_OF_THE_BOOKSTORE = (
-    *("hyper-py37", "twisted-16.3-py37", "requests-2.10.0-py37", "requests-2.31.0-py37"),
+#: What the file of the reference machine says of itself.
+NOTE = (
+    "The reference run, in full mode: its answers stand in for what cannot be measured elsewhere."
 )
 
 
-def _loading(folder: Path) -> None:
-    """What of chapter 10 has to stand in where a Python, a C compiler, valgrind or Linux is
+def _loading() -> None:
+    """Measure what of chapter 10 has to stand in where a Python, a C compiler, valgrind or Linux is
     missing."""
     frames = {
         "loads": loading.measure(list(loading.RECORDED), loading.RECORDED, decisions.LOOKS[0]),
@@ -99,15 +91,14 @@ def _loading(folder: Path) -> None:
     for kind, rows in frames.items():
         if set(rows["source"]) != {LIVE}:
             raise UsageError(f"{kind} cannot be recorded here: some would be read, not measured.")
-        reference.save(rows, folder / f"{kind}.csv")
 
 
-#: What is recorded into files of its own: name -> what writes them into a folder.
-APART: dict[str, Callable[[Path], None]] = {
+#: What is measured beside the runs and observations: name -> what measures it.
+APART: dict[str, Callable[[], object]] = {
     "loading": _loading,
     "bookstore": visits.record,
     "verdicts": verdicts_under_load.record,
-    "explorer": lambda folder: reference.save(explorer.record(), folder / "explorer.jsonl"),
+    "explorer": lambda: explorer.measured(explorer.everything()),
 }
 
 
@@ -155,83 +146,54 @@ def plan() -> list[tuple[list[str], dict[str, Any]]]:
     ]
 
 
-def describe_machine(versions: dict[str, dict]) -> dict[str, Any]:
-    """What has to be known of the machine and the stacks to read the figures.
-
-    versions: stack name -> package versions.
-    """
-    return machines.describe() | {"recorded_at": measurements.now(), "stacks": versions}
-
-
 def record(only: list[str] | None = None) -> None:
-    """Make the reference run; it replaces what data/reference/ held when all of it is done.
+    """Make the reference run, and write its machine file when all of it is done.
 
-    only: the names of stacks, of APART, and `go` (the near-limit) to record; what the others
-    recorded is then kept, with the commit and the date that each row bears.
-    Takes about half an hour. Raises UsageError when files differ from the commit that each row will
-    name, and as measure.measure.
+    Parameters:
+        only: the names of stacks, of APART, and `go` (the near-limit) to record; what the others
+            recorded is then kept, with the commit and the date that each answer bears.
+
+    Takes about half an hour. Raises UsageError when files differ from the commit that each answer
+    will name, and as measure.measure.
     """
     if measurements.commit() == "unknown" or measurements.commit().endswith("-dirty"):
         raise UsageError(
             "the reference run names the commit that made it, and this tree differs from its "
             "commit (or git is missing): commit first, then record."
         )
-    apart = [name for name in APART if not only or name in only]
-    chosen = [name for name in only or [*stacks.load(), near_limit.GO] if name not in APART]
+    chosen = [*(only or [*stacks.load(), near_limit.GO, *APART])]
     for name in chosen:
-        if name != near_limit.GO:
+        if name not in (near_limit.GO, *APART):
             stacks.get(name)  # refuses a name that is none, before anything is measured
-    table, versions = _measured(chosen)
+    began = measurements.now()
+    _measure(chosen)
+    new = machines.of_this_machine()
+    answers = [each for each in new.answers if each.get("measured_at", "") >= began]
+    answers = [visits.without_many_arrivals(each) for each in answers]
     if only:
-        versions = reference.machine()["stacks"] | versions
-
-    def and_others(kind: str, rows: pd.DataFrame) -> pd.DataFrame:
-        before = reference.rows(kind) if only else pd.DataFrame()
-        others = before[~before["stack"].isin(chosen)] if len(before) else before
-        return pd.concat([each for each in (others, rows) if len(each)], ignore_index=True)
-
-    with tempfile.TemporaryDirectory(prefix="casebook-") as draft:
-        new, dumps = Path(draft), Path(draft, observations.folder().name)
-        those = (observe(**what) for what in OBSERVED if what["name"] in chosen)
-        seen = pd.DataFrame([observations.kept(each, dumps) for each in those])
-        reference.save(and_others("observations", seen), new / "observations.jsonl")
-        reference.save(and_others("runs", table), new / "runs.csv")
-        machine = json.dumps(describe_machine(versions), indent=1, sort_keys=True)
-        (new / "machine.json").write_text(machine + "\n")
-        for name in apart:
-            APART[name](new)
-        if not only:
-            shutil.rmtree(observations.folder(), ignore_errors=True)
-        shutil.copytree(new, places.DATA / "reference", dirs_exist_ok=True)
+        answers = [*_kept(answers), *answers]
+    about = new.about | machines.steadiness(answers) | {"mode": modes.FULL.name, "note": NOTE}
+    machines.save(machines.Machine(reference.NAME, about, answers), reference.file())
 
 
-def _measured(chosen: list[str]) -> tuple[pd.DataFrame, dict[str, dict]]:
-    """What is planned of these names: the runs, and the versions of each stack's packages."""
-    measured = []
+def _kept(new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The answers of the reference machine to what was not asked again."""
+    asked = {digests.of(each.get("asked")) for each in new}
+    before = machines.read(reference.file()).answers if reference.file().exists() else []
+    return [each for each in before if digests.of(each.get("asked")) not in asked]
+
+
+def _measure(chosen: list[str]) -> None:
+    """Measure what is planned of these names; the store keeps each answer."""
     for names, how in plan():
         if those := [name for name in names if name in chosen]:
-            measured += measure_runs(those, mode=modes.FULL, **how)
-    versions = {run.stack: run.versions for run in measured}
-    versions |= {name: environments.ensure(stacks.get(name)).versions for name in _OF_THE_BOOKSTORE}
-    table = run_record.frame(measured)
+            measure_runs(those, mode=modes.FULL, **how)
+    for what in OBSERVED:
+        if what["name"] in chosen:
+            observe(**what)
     if near_limit.GO in chosen:
         near_limit.build()  # raises where there is no Go: here, nothing may stand in
-        limit = near_limit.measure(modes.FULL.crowd_ns).drop(columns="instead")
-        table = pd.concat([table, limit]) if measured else limit
-        versions[near_limit.GO] = {"go": digests.tool("go")}
-    return table.assign(key=""), versions
-
-
-def reference_machine() -> machines.Machine:
-    """The reference machine (data/reference/) as one like the others: its runs, and no findings,
-    because it recorded none."""
-    counted = [f"counters_{name}" for name in run_record.COUNTERS]
-    known = reference.rows("runs")
-    plain = known.astype(object).where(known.notna(), None).to_dict("records")
-    answers = [
-        {name: value for name, value in row.items() if name not in counted}
-        | {"counters": {name: row[f"counters_{name}"] for name in run_record.COUNTERS}}
-        for row in plain
-    ]
-    about = {name: said for name, said in reference.machine().items() if name in machines.ABOUT}
-    return machines.Machine("reference", about | machines.steadiness(answers), answers)
+        near_limit.measure(modes.FULL.crowd_ns)
+    for name, measure in APART.items():
+        if name in chosen:
+            measure()

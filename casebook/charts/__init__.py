@@ -23,9 +23,10 @@ calculator(visits)               how long a visit takes by the law, and what was
 arrivals(frame)                  when each of some books came
 frames(frame)                    HTTP/2 frames, an arrow each
 packets(frame)                   the packets around one that is lost, and what could be read
+of_machines(machines)            the same work on several machines, a chart for each case
 profile_rows                     the lines of a profile with the largest times
 trace, provenance                what an observation saw, its telling line marked
-ProfilePage(dump)                a profile in SnakeViz
+ProfilePage(observation)         a profile in SnakeViz
 
 A quantity is a numeric column, `"wall_s"`, or says what it is called, `{"cpu_ms": "processor
 time"}`, with its unit after a comma where the column's name does not end in it. `by` is the
@@ -45,6 +46,7 @@ from casebook.charts.explorer import explorer
 from casebook.charts.frames import frames
 from casebook.charts.matrix import verdict_matrix
 from casebook.charts.multiples import stages
+from casebook.charts.of_machines import of_machines
 from casebook.charts.packets import packets
 from casebook.charts.presets import cures, effective_concurrency, n_against_wall
 from casebook.charts.snakeviz import ProfilePage
@@ -64,6 +66,7 @@ __all__ = [
     "explorer",
     "frames",
     "n_against_wall",
+    "of_machines",
     "packets",
     "profile_rows",
     "provenance",

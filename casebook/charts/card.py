@@ -57,7 +57,7 @@ def drawn(title: str) -> Card:
         for page, rows in each.frame.groupby("page"):
             first_s, last_s = rows["start_s"].min(), rows["end_s"].max()
             axes.barh(page, last_s - first_s, 0.62, left=first_s, color=COLOURS[colour][0])
-    machine = reference.machine()["processor"]
+    machine = reference.machine().get("processor", "the reference machine")
     said = f"Python {_PYTHON}. Recorded on {machine}, {day(shown[0][0].measured_at)}."
     figure.text(0.05, 0.05, said, fontsize=15, color=faint, va="center")
     told = ", ".join(f"{called} {each.wall_s:.2f} s" for each, called, _ in shown)

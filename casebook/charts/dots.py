@@ -76,7 +76,7 @@ def dots(
     shown = "Each dot is one run, the upright stroke their median"
     return page.chart(
         name,
-        _drawing(parts, ends, limits or {}, axis or Quantity("", called, unit).title, log),
+        drawing(parts, ends, limits or {}, axis or Quantity("", called, unit).title, log),
         title=title,
         finding=finding or " ".join(findings),
         reading=series.reading(shown, parts, "logarithmic scale" * log),
@@ -116,14 +116,14 @@ def _said(asked: Quantity, parts: Sequence[Part]) -> tuple[str, str]:
     return f"{words.capital(asked.called)}: {' '.join(shared)}", each
 
 
-def _drawing(
+def drawing(
     parts: Sequence[Part],
     ends: Sequence[Mapping[str, str]],
     limits: Mapping[str, float],
     axis: str,
     log: bool,
 ) -> Figure:
-    """A row for each part, in it a line of dots for each column of its `ends`."""
+    """Draw a row for each part, and in it a line of dots for each column of its `ends`."""
     every = [number for part in parts for column in ends[0] for number in part.rows[column]]
     crowded = max(len(part.rows) for part in parts) > _MANY
     height = (_FANNED_ROW if crowded else _ROW) + _LINE * (len(ends[0]) - 1)

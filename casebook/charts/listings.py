@@ -212,7 +212,9 @@ def _file_of(environment: Environment, module: str) -> tuple[Path, Path]:
 def files_of(environment: Environment, names: Iterable[str]) -> dict[str, tuple[list[str], str]]:
     """Files as a stack's packages have them, by their names on its search path
     ("urllib3/util/wait.py"): their lines, and whose they are ("urllib3 2.8.0"). Those that are not
-    there are left out."""
+    there are left out; in the book of a machine file, all: it holds nobody else's code."""
+    if environments.is_another_machine():
+        return {}
     folders, found = _search_path(environment), {}
     for name in names:
         for folder in folders:

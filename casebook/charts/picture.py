@@ -3,25 +3,26 @@
 import re
 
 from casebook import charts, places
+from casebook.cases.fetching import run_record
 from casebook.errors import CasebookError
 from casebook.findings import published
-from casebook.laboratory import reference
+from casebook.laboratory import elsewhere
 
 PICTURE = places.ROOT / "book" / "_static" / "stages.svg"
 MARGIN = 8
 
 
 def drawn() -> str:
-    """The picture as an SVG of its own, on white, from data/reference/runs.csv.
+    """The picture as an SVG of its own, on white, from the reference machine's runs.
 
     Raises CasebookError when there is no reference run.
     """
-    frame = reference.rows("runs")
+    frame = elsewhere.of_reference(run_record.RUNS)
     stages = [f"stage-{stage}-{python}" for stage in (1, 2, 3, 4) for python in ("py27", "py37")]
-    frame = frame[frame["stack"].isin(stages) & (frame["client"] == "grequests")]
-    frame = frame[frame["delay_s"] == 1]
     if frame.empty:
         raise CasebookError("there is no reference run to draw: `make record` makes one")
+    frame = frame[frame["stack"].isin(stages) & (frame["client"] == "grequests")]
+    frame = frame[frame["delay_s"] == 1]
     laptop = published.series("talk-grequests")
     html = charts.stages(frame[frame["n"] <= 30], laptop, name="readme").html
     svg = html[html.index("<svg") : html.index("</svg>")] + "</svg>"

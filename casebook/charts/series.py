@@ -21,7 +21,7 @@ _TELLING = (
 )  # fmt: skip
 
 #: Lines that would share a colour get these, in this order.
-_SPARE = ("stage-2", "indigo", "stage-4", "magenta", "olive", "stage-3", "steel", "brown", "plum")
+SPARE = ("stage-2", "indigo", "stage-4", "magenta", "olive", "stage-3", "steel", "brown", "plum")
 
 #: So many parts are spelled out in a caption; of more, it names the ends.
 SPELLED = 4
@@ -234,7 +234,7 @@ def told_apart(parts: Sequence[Part], given: dict[str, str]) -> list:
     given: the colours of names that have one, to which those of the others are added.
     """
     for part in parts:
-        ways = [taken(part.colour), *_SPARE, *COLOURS]
+        ways = [taken(part.colour), *SPARE, *COLOURS]
         may_share = part.colour == "control" or part.source == words.PUBLISHED
         free = (colour for colour in ways if may_share or colour not in given.values())
         given.setdefault(part.name, next(free, ways[0]))

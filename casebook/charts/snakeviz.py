@@ -20,9 +20,9 @@ from typing import Any
 from snakeviz.stats import json_stats, table_rows
 from tornado.template import Template
 
-from casebook import places
+from casebook.cases.fetching.observations import Observation, as_stats
 from casebook.colours import rules
-from casebook.errors import BookFailed, UsageError
+from casebook.errors import BookFailed
 from casebook.findings import media
 
 #: A line of a profile: file, line, function.
@@ -44,39 +44,30 @@ TORN = (
 
 @dataclass(frozen=True)
 class ProfilePage:
-    """A profile to look into: in the book a link to its page, in JupyterLab the page itself.
+    """A recorded profile to look into: in the book a link to its page, in JupyterLab the page.
 
-    profile: a cProfile dump inside this project. Raises UsageError when it is not there.
+    Parameters:
+        profile: of the reference machine (profiles.recorded), which the build finds again by the
+            name of its stack.
+        title: what the page and the link to it are called.
     """
 
-    profile: Path
+    profile: Observation
     title: str
 
-    def __post_init__(self) -> None:
-        if not self.profile.exists():
-            raise UsageError(f"No profile {self.file}; `make record` makes those of data/.")
-
-    @property
-    def file(self) -> str:
-        """The dump's path from the root of the project."""
-        return self.profile.resolve().relative_to(places.ROOT).as_posix()
-
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict:
-        name, title = self.profile.stem, html.escape(self.title)
+        name, title = self.profile.stack, html.escape(self.title)
         if os.environ.get("CASEBOOK_BUILD"):
             shown = f'<p><a href="../profiles/{name}.html">{title}: open in SnakeViz</a></p>'
         else:
             page = html.escape(page_html(self.profile, self.title))
-            shown = (
-                f'<iframe srcdoc="{page}" title="{title}" width="100%" height="700"></iframe>'
-                f"<p>The same in a terminal: <code>snakeviz {self.file}</code></p>"
-            )
-        record = {"name": name, "title": self.title, "file": self.file}
+            shown = f'<iframe srcdoc="{page}" title="{title}" width="100%" height="700"></iframe>'
+        record = {"name": name, "title": self.title}
         return {"text/html": shown, "text/plain": self.title, media.PROFILE: record}
 
 
-def write(profile: Path, folder: Path, name: str, title: str) -> Path:
-    """Write the page of a cProfile dump as folder/name.html. Raises BookFailed."""
+def write(profile: Path | Observation, folder: Path, name: str, title: str) -> Path:
+    """Write the page of a profile as folder/name.html. Raises BookFailed as `page_html`."""
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / f"{name}.html"
     back = '<p><a href="../index.html">Back to the book</a></p>'
@@ -84,14 +75,29 @@ def write(profile: Path, folder: Path, name: str, title: str) -> Path:
     return page
 
 
-def page_html(profile: Path, title: str, top: str = "") -> str:
-    """SnakeViz's page for a cProfile dump, with all it needs inside and no absolute path.
+class _Observed:
+    """What pstats.Stats takes in the place of a profiler that is running."""
 
-    top: HTML to begin with. Raises BookFailed when the dump cannot be read or SnakeViz's page is
-    not the one known here.
+    def __init__(self, observation: Observation):
+        self.stats = as_stats(observation)
+
+    def create_stats(self) -> None:
+        """It has them."""
+
+
+def page_html(profile: Path | Observation, title: str, top: str = "") -> str:
+    """Fill in SnakeViz's page for a profile, with all it needs inside and no absolute path.
+
+    Parameters:
+        profile: an observed one, or a cProfile dump of the reader's own.
+        title: of the page.
+        top: HTML to begin with.
+
+    Raises BookFailed when a dump cannot be read or SnakeViz's page is not the one known here.
     """
     try:
-        stats: Any = Stats(str(profile))  # its tables have no stubs
+        read: Any = str(profile) if isinstance(profile, Path) else _Observed(profile)
+        stats: Any = Stats(read)  # its tables have no stubs
     except (OSError, ValueError, EOFError, TypeError) as error:
         raise BookFailed(f"The profile {profile} cannot be read: {error}") from error
     _shorten_paths(stats)

@@ -20,7 +20,7 @@ COMPARISON = "application/vnd.casebook.comparison+json"
 #: {name, html}: a figure that another page may include as _build/included/<name>.html
 FIGURE = "application/vnd.casebook.figure+json"
 
-#: {name, title, file}: a cProfile dump, by its path from the root, shown as profiles/<name>.html
+#: {name, title}: the recorded profile of the stack of that name, shown as profiles/<name>.html
 PROFILE = "application/vnd.casebook.profile+json"
 
 

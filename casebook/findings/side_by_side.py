@@ -5,13 +5,16 @@ conditions that only a chapter knows. A verdict, serial or concurrent, follows f
 and the code of today says it for all machines alike.
 """
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from casebook import words
+from casebook import places, words
 from casebook.cases.fetching import analysis, run_record
 from casebook.laboratory import elsewhere
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
@@ -40,6 +43,10 @@ UNSTEADY_FROM = 1.5
 OPPOSED, DECIDED_ON_ONE, NOT_ON_ALL, ALIKE = 3, 2, 1, 0
 
 
+#: A link to a finding whose title is the sentence for the case that it does not hold.
+_LINK = re.compile(r'#claim-([a-z0-9-]+)\s+"([^"]+)"\)')
+
+
 @dataclass(frozen=True)
 class Row:
     """One finding on several machines. said: the statement, or the id where no machine has it.
@@ -64,7 +71,9 @@ def findings(machines: Sequence[Machine]) -> list[Row]:
     for id in ids:
         each = [machine.findings.get(id) for machine in machines]
         there = [found for found in each if found]
-        said = next((found["statement"] for found in there if found.get("statement")), id)
+        # Where it was not measured, its sentence has gaps in the place of numbers.
+        measured = sorted(there, key=lambda found: found.get("outcome") == NOT_HERE)
+        said = next((found["statement"] for found in measured if found.get("statement")), id)
         window = next((found["window"] for found in there if found.get("window")), "")
         rows.append(Row(id, said, window, each, _rank([f.get("outcome", "") for f in there])))
     return sorted(rows, key=lambda row: -row.rank)
@@ -107,20 +116,51 @@ def outcome(found: dict[str, Any] | None, window: str = "") -> str:
         said += " ({} to {})".format(*(words.number(end) for end in interval))
     if window and found.get("window", window) not in ("", window):
         said += f", asked: {found['window']}"
+    if found.get("outcome") == NOT_HERE and found.get("because"):
+        said += f" ({found['because']})"
     if others := [each.replace("-", " ") for each in found.get("others", [])]:
         if set(others) != {found.get("outcome", "?").replace("-", " ")}:
             said += f"; in further builds {words.join(others)}"
     return said
 
 
-def in_words(row: Row, machines: Sequence[Machine]) -> str:
-    """A difference as a sentence: which machine has which outcome."""
+def in_words(
+    row: Row, machines: Sequence[Machine], because: Mapping[str, str] | None = None
+) -> str:
+    """Put a difference in words: which machine has which outcome, and why, if a chapter says it.
+
+    Parameters:
+        row: a finding on these machines.
+        machines: in the order of `row.each`.
+        because: of `reasons_given`.
+    """
     said = (
         f"{called(machine, machines)}: {outcome(found, row.window)}"
         for machine, found in zip(machines, row.each, strict=True)
         if found
     )
-    return f"{row.said}{f' (asked: {row.window})' if row.window else ''}. {'; '.join(said)}."
+    said_all = f"{row.said.rstrip('.')}{f' (asked: {row.window})' if row.window else ''}."
+    reason = (because or {}).get(row.id) if row.rank in (OPPOSED, DECIDED_ON_ONE) else None
+    why = f" Where it is otherwise: {reason}" if reason else ""
+    return f"{said_all} {'; '.join(said)}.{why}"
+
+
+def reasons_given(root: Path) -> dict[str, str]:
+    """Collect what the chapters say where a finding comes out otherwise, or cannot be decided.
+
+    Parameters:
+        root: of the book. A link to a finding has such a sentence as its title (CONTRIBUTING.md).
+
+    Returns the sentences by the finding's id.
+    """
+    found: dict[str, str] = {}
+    for path in sorted((root / "notebooks").glob("*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            for id, title in _LINK.findall("".join(cell["source"])):
+                said = re.search(rf"{OTHERWISE}: *(.*?)(?= *{UNDECIDED}:|$)", title)
+                if said and cell["cell_type"] == "markdown":
+                    found.setdefault(id, said[1])
+    return found
 
 
 def called(machine: Machine, machines: Sequence[Machine]) -> str:
@@ -176,12 +216,12 @@ def text(machines: Sequence[Machine]) -> str:
     lines = [f"{machine.name}: {machine.label}" for machine in machines]
     if notes := [f"{each.name}: {each.about['note']}" for each in machines if "note" in each.about]:
         lines += notes
-    rows = findings(machines)
-    differing = [row for row in rows if row.differs]
-    lines += ["", *reasons(machines), ""]
-    lines.append(how_many(rows))
-    for row in differing:
-        lines += [f"  {row.id}", f"    {in_words(row, machines)}"]
+    rows, because = findings(machines), reasons_given(places.ROOT)
+    lines += ["", how_many(rows)]
+    for row in rows:
+        if row.differs:
+            lines += [f"  {row.id}", f"    {in_words(row, machines, because)}"]
+    lines += ["", "How the machines differ:", *(f"  {each}" for each in reasons(machines))]
     frame = verdicts(machines)
     if len(frame):
         differ = frame[frame.nunique(axis=1) > 1]

@@ -59,8 +59,14 @@ class Window:
         return f"{'between' if lower_end else 'below'} {lower_end}{self.high:g}"
 
     def outcome(self, low: float, high: float) -> str:
-        """What an interval says: inside the window it holds, outside it came out otherwise; one
-        that straddles an end, or is none (NaN), leaves it undecided."""
+        """Compare an interval with the window.
+
+        Parameters:
+            low, high: the interval; NaN if there is none.
+
+        Returns HOLDS for an interval inside the window, OTHERWISE for one outside, UNDECIDED for
+        one that straddles an end, or for none.
+        """
         if self.low < low and high < self.high:
             return HOLDS
         return OTHERWISE if high <= self.low or low >= self.high else UNDECIDED
@@ -94,8 +100,8 @@ class Decision:
 
     @property
     def says_more(self) -> bool:
-        """Whether the interval lies so far inside a window with one end, beyond twice the end or
-        below half of it, that the window alone says little of it."""
+        """Check whether the interval lies so far inside a window with one end (beyond twice the
+        end, or below half of it) that the window alone says little of it."""
         if math.isinf(self.window.high):
             return 0 <= 2 * self.window.low < self.low
         return math.isinf(self.window.low) and self.high < self.window.high / 2
@@ -125,11 +131,14 @@ class Question:
     window: Window
 
     def decide(self, frame: pd.DataFrame) -> Decision:
-        """The decision from these runs: of one machine that has all that is compared, this one
-        first. Where only two machines together have it, the outcome is not-here. Of runs with a
-        second attempt (rounds.until_decided), all decide; where the first alone came out otherwise,
-        the decision says so. Raises UsageError where a side is missing, or a round has several
-        values: those of one round are no rounds.
+        """Decide from runs of one machine, this one first.
+
+        Parameters:
+            frame: the runs, one row each. After a second attempt (rounds.until_decided) all of
+                them decide, and the decision says if the first alone came out otherwise.
+
+        Returns not-here if no machine alone has everything that is compared. Raises UsageError if
+        a side is missing, or if a round has several values.
         """
         found = self._of_one_machine(frame)
         if "attempt" in frame and (frame["attempt"] == 2).any():
@@ -173,7 +182,12 @@ def _machines(frame: pd.DataFrame) -> pd.Series:
 
 
 def decide(values: Iterable[float], window: Window) -> Decision:
-    """The decision from one value per round, in the order of the rounds."""
+    """Decide from one value per round.
+
+    Parameters:
+        values: in the order of the rounds.
+        window: where their median has to lie.
+    """
     each = pd.Series([float(value) for value in values])
     low, high = interval(each)
     outcome, alike = window.outcome(low, high), correlation(each)
@@ -181,8 +195,11 @@ def decide(values: Iterable[float], window: Window) -> Decision:
 
 
 def correlation(values: pd.Series) -> float:
-    """How far each round's value goes with that of the next, from -1 to 1: 0 where the rounds have
-    nothing to do with each other. NaN for fewer than eight, or where all are the same."""
+    """Correlate each round's value with that of the next.
+
+    Returns -1 to 1, and 0 if the rounds are independent; NaN for fewer than eight, or if all are
+    the same.
+    """
     if len(values) < LOOKS[0] or values.nunique() < 2:
         return math.nan
     off = (values - values.mean()).to_numpy()
@@ -190,7 +207,7 @@ def correlation(values: pd.Series) -> float:
 
 
 def interval(values: Iterable[float]) -> tuple[float, float]:
-    """The interval of a median at one look; two NaN where there are fewer values than eight.
+    """Compute the interval of a median at one look; two NaN for fewer than eight values.
 
     As scipy.stats.quantile_test has it, which takes two seconds to import.
     """
@@ -206,7 +223,14 @@ def interval(values: Iterable[float]) -> tuple[float, float]:
 def window(
     above: float = -math.inf, below: float = math.inf, between: tuple[float, float] | None = None
 ) -> Window:
-    """A window from what is said of it; above and below may come together. Raises UsageError."""
+    """Make a window.
+
+    Parameters:
+        above, below: its ends, one of them or both.
+        between: both ends.
+
+    Raises UsageError if there is no end, or if the lower one is not the first.
+    """
     low, high = between or (above, below)
     return Window(float(low), float(high))
 
@@ -258,7 +282,7 @@ def _figures(
     column: str | Callable[[pd.DataFrame], pd.Series],
     where: Mapping[str, object],
 ) -> pd.Series:
-    """One figure a round, by `repeat`, of the rows with these values."""
+    """Select the rows with these values, and return their figures by `repeat`, one a round."""
     for name, value in where.items():
         frame = frame[frame[name] == value]
     said = ", ".join(f"{name} {value}" for name, value in where.items()) or "any run"

@@ -1,4 +1,4 @@
-"""What other machines recorded, as rows that stand in like those of the reference machine."""
+"""Recorded answers as rows: those of the reference machine, and those of other machine files."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -9,61 +9,90 @@ from typing import Any
 import pandas as pd
 
 from casebook import stacks
-from casebook.laboratory import machines, reference
+from casebook.laboratory import machines, measurements, reference
 from casebook.words import REFERENCE
 
-#: Of a stored answer, the rows that it makes: none where it is no answer of this kind.
+#: From a stored answer to the rows that it makes: none where it is no answer of this kind.
 Rows = Callable[[dict[str, Any]], list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of recorded rows; a case says which it has.
+    """One kind of recorded rows. A case says which kinds it has.
 
-    name: as reference.rows knows it. of_answer: from an answer of a machine file to its rows, by
-    the code of today. numbers: the columns that must be finite numbers.
+    Parameters:
+        name: what it is called in errors and tests.
+        of_answer: from an answer of a machine file to its rows, by the code of today.
+        numbers: the columns that must be finite numbers.
+        parts: the columns that may hold lists and tables; of_answer has checked them.
+        others: what the column `stack` may say beside names of stacks.
     """
 
     name: str
     of_answer: Rows
     numbers: tuple[str, ...]
+    parts: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
 
 def rows(kind: Kind) -> pd.DataFrame:
-    """What was recorded of a kind: reference.rows, and what the machines of data/machines/ have.
+    """Read what all machines of data/machines/ recorded of a kind.
 
-    One column more, `machine`: empty for the reference machine, else a label. In this order: the
-    reference machine's, then the others by their names.
+    Returns the rows of `of_machine`, and one column more, `machine`: the name of the file, empty
+    for the reference machine. The reference machine comes first, then the others by their names.
     """
-    own, files = reference.rows(kind.name), machines.files()
-    others = _others(kind, tuple((path, path.stat().st_mtime_ns) for path in files))
-    found = [each for each in (own.assign(machine=""), others) if len(each)]
-    return pd.concat(found, ignore_index=True) if found else own
+    return _rows(kind, tuple((path, path.stat().st_mtime_ns) for path in machines.files())).copy()
+
+
+def of_reference(kind: Kind) -> pd.DataFrame:
+    """Read what the reference machine recorded of a kind, as `of_machine` has it."""
+    known = rows(kind)
+    return known[known["machine"] == ""].drop(columns="machine") if len(known) else known
 
 
 @lru_cache
-def _others(kind: Kind, changed: tuple[tuple[Path, int], ...]) -> pd.DataFrame:
-    found = [of_machine(each, kind).assign(machine=each.label) for each in machines.all_recorded()]
+def _rows(kind: Kind, changed: tuple[tuple[Path, int], ...]) -> pd.DataFrame:
+    recorded = sorted(machines.all_recorded(), key=lambda each: each.name != reference.NAME)
+    found = [
+        frame.assign(machine="" if each.name == reference.NAME else each.name)
+        for each in recorded
+        if len(frame := of_machine(each, kind))
+    ]
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 
 def of_machine(machine: machines.Machine, kind: Kind) -> pd.DataFrame:
-    """The rows of a kind that a machine file holds, as reference.rows has them.
+    """Read the rows of a kind from a machine file: what of_answer gives, `source` and `instead`.
 
     An answer that lacks what a row needs, has text where a number belongs, or is of a stack that is
     not ours, gives none.
     """
+    of_stacks = {*stacks.load(), *kind.others}
     found = []
     for answer in machine.answers:
         for row in kind.of_answer(answer):
-            if _is_row(row, kind.numbers) and row.get("stack") in stacks.load():
+            if _is_row(row, kind) and row.get("stack") in of_stacks:
                 found.append(row | {"source": REFERENCE, "instead": ""})
     return pd.DataFrame(found)
 
 
-def _is_row(row: dict[str, Any], numbers: Collection[str]) -> bool:
-    """Whether these columns are finite numbers, and all others a plain value."""
-    if not all(machines.is_number(row.get(name)) for name in numbers):
+def _is_row(row: dict[str, Any], kind: Kind) -> bool:
+    """Whether the numbers of a row are finite numbers, and all other values are plain."""
+    if not all(machines.is_number(row.get(name)) for name in kind.numbers):
         return False
-    plain = (str, int, float, bool, type(None))
-    return all(isinstance(value, plain) for name, value in row.items() if name != "asked")
+    plain, may_differ = (str, int, float, bool, type(None)), {"asked", *kind.parts}
+    return all(isinstance(value, plain) for name, value in row.items() if name not in may_differ)
+
+
+def plain_rows(answer: dict[str, Any], having: Collection[str]) -> list[dict[str, Any]]:
+    """Read the rows of an answer that the store keeps as rows (measurements.rows).
+
+    Parameters:
+        answer: of a machine file.
+        having: columns by which rows of this kind are known; rows without them are left out.
+    """
+    its = answer.get("rows")
+    if not isinstance(its, list):
+        return []
+    made = {name: answer.get(name) for name in ("measured_at", *measurements.COLUMNS)}
+    return [row | made for row in its if isinstance(row, dict) and set(having) <= row.keys()]

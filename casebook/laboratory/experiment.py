@@ -156,15 +156,15 @@ def _say_once(of: str, line: str) -> None:
 def _recorded(question: list[Any]) -> dict[str, Any] | None:
     """The answer of the machine most like this one that was asked the same; None: nobody was."""
     found = [
-        (machine.label, answer)
+        (machine, answer)
         for machine in machines.all_recorded()
         for answer in machine.answers
         if answer.get("asked") == question and isinstance(answer.get("answer"), dict)
     ]
     if not found:
         return None
-    label, answer = min(found, key=lambda each: reference.unlikeness(each[0]))
-    return answer | {"source": REFERENCE, "instead": f"{ON}{label}"}
+    machine, answer = min(found, key=lambda each: reference.unlikeness(each[0].name))
+    return answer | {"source": REFERENCE, "instead": f"{ON}{machine.label}"}
 
 
 def _missing(stack: Stack) -> dict[str, Any]:

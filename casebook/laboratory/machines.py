@@ -53,6 +53,7 @@ ABOUT: dict[str, type | tuple[type, ...]] = {
 FINDING: dict[str, type | tuple[type, ...]] = {
     "id": str, "statement": str, "outcome": str, "value": (int, float, str, bool), "unit": str,
     "interval": list, "window": str, "n": int, "stack": str, "chapter": str, "others": list,
+    "because": str,
 }  # fmt: skip
 #: The longest text of a head or a finding.
 LONGEST = 1000
@@ -63,9 +64,14 @@ _PLACES = re.compile(r"(?:/home/|/Users/|/root\b|/tmp/|/var/folders/|[A-Za-z]:\\
 
 @dataclass(frozen=True)
 class Machine:
-    """What a machine file holds. name: the file's, without its suffix. about: fields of ABOUT.
-    answers: as the store keeps them, with `asked`. findings: how the book that the machine built
-    came out, by id, fields of FINDING."""
+    """The contents of a machine file.
+
+    Parameters:
+        name: of the file, without its suffix.
+        about: what the machine is, in fields of ABOUT.
+        answers: raw, as the store keeps them, each with the question as `asked`.
+        findings: how the findings came out in the book built there, by id, in fields of FINDING.
+    """
 
     name: str
     about: dict[str, Any]
@@ -74,12 +80,16 @@ class Machine:
 
     @property
     def label(self) -> str:
-        """The machine in a few words: "AMD EPYC, 2 cores, OpenSSL 3.0.19"."""
+        """Describe the machine in a few words: "AMD EPYC, 2 cores, OpenSSL 3.0.19"."""
         return label(self.about) or self.name
 
 
 def label(about: dict[str, Any]) -> str:
-    """A machine in a few words, of what is known of it."""
+    """Describe a machine in a few words.
+
+    Parameters:
+        about: fields of ABOUT, any of which may be missing.
+    """
     cores, openssl = about.get("cores"), about.get("openssl", "")
     said = (
         about.get("processor", ""),
@@ -90,7 +100,7 @@ def label(about: dict[str, Any]) -> str:
 
 
 def describe() -> dict[str, Any]:
-    """What this machine is, in fields of ABOUT."""
+    """Describe this machine in fields of ABOUT."""
     found = {version: interpreters.find(version) for version in PYTHONS if version[0].isdigit()}
     return {
         "processor": processor(),
@@ -106,7 +116,7 @@ def describe() -> dict[str, Any]:
 
 
 def processor() -> str:
-    """What this machine's processor is called."""
+    """Return the name of this machine's processor."""
     cpuinfo = Path("/proc/cpuinfo")
     text = cpuinfo.read_text() if cpuinfo.exists() else ""
     found = re.search(r"^model name\s*: (.+)", text, re.M)
@@ -117,12 +127,22 @@ def processor() -> str:
 
 
 def of_this_machine(claims: Iterable[dict[str, Any]] = ()) -> Machine:
-    """All that this machine measured in its builds, and how their claims came out.
+    """Gather everything that this machine has measured in its builds.
 
-    claims: records of the last build (claims.json); only those that rest on runs of this machine
-    are kept. Of two answers to one question the newer one is kept. Raises UsageError where nothing
-    was measured yet.
+    Parameters:
+        claims: records of the last build (claims.json). Those that rest on runs of this machine
+            become findings.
+
+    Raises UsageError if nothing has been measured yet.
     """
+    answers = stored_answers()
+    if not answers:
+        raise UsageError("this machine has measured nothing yet: `make book` does, and stores it")
+    return Machine("here", describe() | steadiness(answers), answers, findings_of(claims))
+
+
+def stored_answers() -> list[dict[str, Any]]:
+    """Read what this machine measured, the oldest first; of two answers to a question the newer."""
     newest: dict[str, dict[str, Any]] = {}
     for path in sorted(places.RUNS.glob("*.json")):
         try:
@@ -133,15 +153,17 @@ def of_this_machine(claims: Iterable[dict[str, Any]] = ()) -> Machine:
         before = newest.get(question)
         if before is None or before.get("measured_at", "") <= answer.get("measured_at", ""):
             newest[question] = answer
-    if not newest:
-        raise UsageError("this machine has measured nothing yet: `make book` does, and stores it")
-    answers = sorted(newest.values(), key=lambda each: each.get("measured_at", ""))
-    return Machine("here", describe() | steadiness(answers), answers, findings_of(claims))
+    return sorted(newest.values(), key=lambda each: each.get("measured_at", ""))
 
 
 def findings_of(claims: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Of the records of some claims, those that rest on runs of this machine, in fields of FINDING,
-    by id."""
+    """Select the claims that rest on runs of this machine.
+
+    Parameters:
+        claims: records as in claims.json.
+
+    Returns findings by id, in fields of FINDING.
+    """
     return {
         claim["id"]: {name: claim[name] for name in FINDING if claim.get(name) not in (None, "")}
         for claim in claims
@@ -150,11 +172,14 @@ def findings_of(claims: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def steadiness(answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """When some answers were measured, and how steady the machine was meanwhile: fields of ABOUT.
+    """Summarise when answers were measured, and how steady the machine was meanwhile.
 
-    unit_ms: how long the unit of work took (laboratory/machine.py), ms: a tenth of the times
-    were shorter than the first number, a half than the second, and a tenth longer than the third.
-    steal_s: what the host took, in all.
+    Parameters:
+        answers: with measured_at and the columns of laboratory/machine.py.
+
+    Returns fields of ABOUT: saved_at; measured_from and measured_to; unit_ms, the first, the fifth
+    and the ninth decile of the time that the unit of work took, in ms; steal_s, the seconds that
+    the host took in all.
     """
     answers = list(answers)
     units = [each["unit_ms"] for each in answers if is_number(each.get("unit_ms"))]
@@ -172,11 +197,17 @@ def steadiness(answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def save(machine: Machine, path: Path) -> int:
-    """Write a machine's file; its size in bytes.
+    """Write a machine file.
 
-    No path, user or host of the machine that runs this is in it: what begins with one of its
-    folders keeps the name of the file alone. Raises UsageError, and writes nothing, where one is
-    left over, or where the file would be larger than what `read` takes.
+    Paths in this machine's folders are cut to the name of the file, so that the file names no
+    path, user or host.
+
+    Parameters:
+        machine: what is written.
+        path: where to.
+
+    Returns the size of the file in bytes. Raises UsageError, and writes nothing, if such a name is
+    left over, or if the file would be too large for `read`.
     """
     head = {"format": FORMAT, "version": VERSION, "about": machine.about}
     lines = [head, *({"finding": each} for each in machine.findings.values())]
@@ -195,7 +226,7 @@ def save(machine: Machine, path: Path) -> int:
 
 
 def _anonymous(value: Any) -> Any:
-    """A value without this machine's folders: a path in it keeps its last part alone."""
+    """Cut the paths in a value that lie in this machine's folders to their last parts."""
     if isinstance(value, dict):
         return {_anonymous(name): _anonymous(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -217,8 +248,7 @@ def _own_folders() -> str:
 
 
 def _names_a_place(line: str) -> str:
-    """What a line says of the machine that runs this: a folder, its name, or its user's; else
-    empty."""
+    """Find a folder, the host's name or the user's name in a line; empty if there is none."""
     if found := _PLACES.search(line):
         return line[found.start() : found.start() + 40]
     with_names = {socket.gethostname(), platform.node()}
@@ -237,7 +267,7 @@ def _names_a_place(line: str) -> str:
 
 
 def read(path: Path) -> Machine:
-    """The machine of a file. Raises MachineFileRefused, which says why, for what is none."""
+    """Read a machine file. Raises MachineFileRefused, which says why, if it is none."""
     try:
         size = path.stat().st_size
         if size > MOST_PACKED:
@@ -268,7 +298,7 @@ def read(path: Path) -> Machine:
 
 
 def _lines(packed: bytes, name: str) -> Iterator[bytes]:
-    """The lines of compressed text, unpacked a piece at a time and no further than the bounds."""
+    """Unpack compressed text piece by piece, within the bounds, and yield its lines."""
     try:
         unpacking = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_MEMORY)
         unpacked = lines = 0
@@ -310,8 +340,14 @@ def _object(line: bytes, name: str, number: int) -> dict[str, Any]:
 
 
 def _checked(said: Any, known: dict[str, type | tuple[type, ...]]) -> dict[str, Any]:
-    """Of what is said, the fields that are known and of their types; text in one line, not
-    longer than LONGEST."""
+    """Select the fields that are known and have the right types.
+
+    Parameters:
+        said: of a file, whatever it is.
+        known: name of a field -> its type or types.
+
+    Returns them with text on one line, not longer than LONGEST.
+    """
     if not isinstance(said, dict):
         return {}
     found = {}
@@ -325,7 +361,7 @@ def _checked(said: Any, known: dict[str, type | tuple[type, ...]]) -> dict[str, 
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether this is text, a finite number, or a short list or table of such."""
+    """Check whether a value is text, a finite number, or a short list or table of such."""
     if isinstance(value, int | float):
         return isinstance(value, bool) or is_number(value)
     if isinstance(value, dict):
@@ -344,7 +380,7 @@ def _one_line(value: Any) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """Whether this is a finite number that a float can hold."""
+    """Check whether a value is a finite number that a float can hold. A bool is none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:
@@ -354,7 +390,7 @@ def is_number(value: Any) -> bool:
 
 
 def unlikeness(about: Mapping[str, Any]) -> tuple[bool, bool, float]:
-    """How far a machine is from this one, to be compared: architecture, OpenSSL, cores."""
+    """Compare a machine with this one, for sorting: architecture, then OpenSSL, then cores."""
     here = describe()
     openssl = [" ".join(each.get("openssl", "").split()[:2]) for each in (about, here)]
     return (
@@ -365,17 +401,17 @@ def unlikeness(about: Mapping[str, Any]) -> tuple[bool, bool, float]:
 
 
 def folder() -> Path:
-    """Where the machines are that come with the book."""
+    """Return the folder of the machine files that come with the book."""
     return places.DATA / "machines"
 
 
 def files() -> list[Path]:
-    """The files of the machines that come with the book, in the order of their names."""
+    """List the machine files that come with the book, sorted by name."""
     return sorted(folder().glob(f"*{SUFFIX}")) if folder().is_dir() else []
 
 
 def all_recorded() -> list[Machine]:
-    """The machines that come with the book, in the order of their files' names."""
+    """Read the machines that come with the book, sorted by the names of their files."""
     return [_read(path, path.stat().st_mtime_ns) for path in files()]
 
 

@@ -1,4 +1,4 @@
-"""What this machine measured: each answer in a file named by the digest of all that made it."""
+"""The store of measurements: each answer in a file named by the digest of all that made it."""
 
 import contextlib
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from casebook import places
-from casebook.errors import NotInFile, RunFailed
+from casebook.errors import CasebookError, NotInFile, RunFailed, ServerFailed, VisitFailed
 from casebook.laboratory import again, beside, machine, progress, scripts
 from casebook.stacks import Stack, commands, digests, environments
 from casebook.words import LIVE
@@ -25,14 +25,20 @@ SCHEMA = 2
 COLUMNS = (*machine.COLUMNS, "commit", "schema", "key")
 
 
+#: The errors that say what became of a measurement: a wrong response is an answer, too.
+ANSWERS = (RunFailed, VisitFailed, ServerFailed)
+#: Where an answer has the name of such an error and its message.
+FAILED = "failed"
+
+
 def now() -> str:
-    """The time, UTC, ISO 8601 to the second."""
+    """Return the time: UTC, ISO 8601, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @cache
 def commit() -> str:
-    """This project's commit, with "-dirty" where files differ from it; "unknown" without git."""
+    """Return the commit of this project, with "-dirty" if files differ; "unknown" without git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         return commands.output(command, "git", 60, os.environ, folder=places.ROOT).strip()
@@ -49,9 +55,11 @@ def code() -> str:
 
 @dataclass(frozen=True)
 class Using:
-    """Something beside code and stacks that makes a measurement what it is, such as a tool.
+    """Something beside code and stacks that a measurement depends on, such as a tool.
 
-    name: what it is called where it has changed. value: its version or digest, that JSON knows.
+    Parameters:
+        name: what to call it in a message when it has changed.
+        value: its version or digest, as JSON.
     """
 
     name: str
@@ -59,11 +67,12 @@ class Using:
 
 
 class Key(str):
-    """The name of a measurement in the store, which also says what it is made of.
+    """The name of a measurement in the store.
 
-    asked: what was asked, in values that JSON knows: the first file that is executed, names of
-    stacks and their steps, and the other values. The same question has the same `asked` on any
-    machine, whatever answers it there. made_of: name -> digest of all else that made it.
+    Attributes:
+        asked: the question, as JSON: the first file that is executed, the names of stacks with
+            their steps, and the other values. It is the same on every machine.
+        made_of: name -> digest of everything else that the answer depends on.
     """
 
     asked: list[Any]
@@ -71,7 +80,7 @@ class Key(str):
 
     @property
     def question(self) -> str:
-        """A digest of what was asked."""
+        """Return a digest of the question."""
         return digests.of(self.asked)
 
 
@@ -81,13 +90,17 @@ _answers: dict[str, dict[str, Any]] | None = None
 
 
 def answer_from(answers: Iterable[dict[str, Any]]) -> None:
-    """From now on in this process, answer from these, of a machine file, and measure nothing."""
+    """From now on, answer questions in this process from a machine file, and measure nothing.
+
+    Parameters:
+        answers: of the file.
+    """
     global _answers
     _answers = {digests.of(each["asked"]): each for each in answers if "asked" in each}
 
 
 def answered(asked: list[Any]) -> dict[str, Any] | None:
-    """What the machine file answers to a question; None where it has no answer."""
+    """Look up a question in the machine file. Returns a copy of the answer; None if it has none."""
     found = (_answers or {}).get(digests.of(asked))
     if found is None:
         return None
@@ -96,11 +109,13 @@ def answered(asked: list[Any]) -> dict[str, Any] | None:
 
 
 def key_of(made_by: Iterable[Path], *of: Any) -> Key:
-    """The name of a measurement in the store: a digest of everything that makes it what it is.
+    """Compute the name of a measurement in the store: a digest of everything it depends on.
 
-    made_by: the files that it executes, the first of which gives the kind of question its name;
-    those with which every script is run come by themselves. of: stacks, whose environments, steps
-    and declared variables count, Using, and values that JSON knows.
+    Parameters:
+        made_by: the files that it executes. The first names the kind of question; the files that
+            run every script are added.
+        of: stacks, which count with their environments, steps and variables; Using; JSON values.
+
     Raises MissingInterpreter.
     """
     first, *others = made_by
@@ -128,7 +143,7 @@ def key_of(made_by: Iterable[Path], *of: Any) -> Key:
 
 
 def asked_of(first: Path, *of: Any) -> list[Any]:
-    """What is asked, whatever answers it: parameters as of `key_of`. No Python is needed to say."""
+    """Return the question alone, as in Key.asked. Parameters as for `key_of`; needs no Python."""
     asked = [
         [each.name, *each.steps] if isinstance(each, Stack) else each
         for each in of
@@ -147,7 +162,7 @@ _under_way = 0
 
 
 def is_under_way() -> bool:
-    """Whether this process is measuring something that the store will have."""
+    """Check whether this process is measuring something that will be stored."""
     return _under_way > 0
 
 
@@ -162,8 +177,15 @@ def _counted() -> Iterator[None]:
 
 
 def new(measure: Callable[[], dict[str, Any]], key: str = "") -> dict[str, Any]:
-    """A new measurement, with COLUMNS and the moment as `measured_at`. Raises NotInFile where a
-    book is written from a machine file."""
+    """Measure now.
+
+    Parameters:
+        measure: what is called.
+        key: the name under which the result will be stored, if it will.
+
+    Returns the result with COLUMNS and `measured_at`. Raises NotInFile while a book is written
+    from a machine file.
+    """
     if _answers is not None:
         raise NotInFile("its machine file has no answer to this")
     with beside.shared(), _counted():
@@ -172,28 +194,54 @@ def new(measure: Callable[[], dict[str, Any]], key: str = "") -> dict[str, Any]:
 
 
 def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """A stored measurement in a build of the book; otherwise a new one, stored. As `new`.
+    """Return a stored measurement, or measure now and store the result.
 
-    key: see `key_of`. Where the build takes a chapter again because of this
-    measurement, it is made once more, and the first stays beside it.
+    Parameters:
+        key: of `key_of`.
+        measure: what is called where nothing is stored.
+
+    Only a build reads the store. When it executes a chapter again because of this measurement, it
+    is made once more, and the first stays beside it. A measurement that fails with one of ANSWERS
+    is stored as a failure, for machine files, and is always tried again. Raises as `new`, and what
+    `measure` raises.
     """
     if _answers is not None and isinstance(key, Key) and (there := answered(key.asked)):
+        if failure := _failure_of(there):
+            raise failure
         return there
     name = f"{key}-again" if again.wanted(key) else str(key)
     found = load(name)
     if found is None:
         if isinstance(key, Key) and name == key:
             progress.tell_changed(changed_since(key))
-        found = new(measure, name)
+        try:
+            found = new(measure, name)
+        except ANSWERS as error:
+            if isinstance(key, Key) and name == key:
+                # For a machine file: a chapter may show the error. Here it is always tried again.
+                failed = {FAILED: [type(error).__name__, str(error)], "measured_at": now()}
+                save(name, failed | {"commit": commit(), "schema": SCHEMA}, key)
+            raise
         # Another chapter may have measured the same meanwhile: the book shows one of the two.
         found = load(name) or found
         save(name, found, key if isinstance(key, Key) else None)
     return found
 
 
+def _failure_of(answer: dict[str, Any]) -> CasebookError | None:
+    """The error that a measurement of a machine file ended in; None where it has an answer."""
+    failed = answer.get(FAILED)
+    if not isinstance(failed, list) or len(failed) != 2:
+        return None
+    name, message = map(str, failed)
+    return next((kind(message) for kind in ANSWERS if kind.__name__ == name), None)
+
+
 def changed_since(key: Key) -> list[str]:
-    """What has changed, by name, since the same question was answered the last time here; empty
-    where it never was, or where the answer is simply gone."""
+    """Name what has changed since the same question was last answered here.
+
+    Returns nothing if it never was, or if only the answer is gone.
+    """
     try:
         before = json.loads(_note_of(key).read_text())
     except (OSError, ValueError):
@@ -203,27 +251,37 @@ def changed_since(key: Key) -> list[str]:
 
 
 def _note_of(key: Key) -> Path:
-    """What made the newest answer to a question."""
+    """Return the file that says what the newest answer to a question was made of."""
     return places.RUNS / "made_of" / f"{key.question}.json"
 
 
 def rows(measure: Callable[[], list[dict[str, Any]]], key: str) -> list[dict[str, Any]]:
-    """The rows of one measurement, stored or new, each with `source`, `instead` (nothing),
-    `measured_at` and COLUMNS. As `stored_or_new`."""
+    """Return the rows of a measurement, stored or new.
+
+    Parameters:
+        measure: returns the rows.
+        key: of `key_of`.
+
+    Each row gets `source`, an empty `instead`, `measured_at` and COLUMNS. Raises as
+    `stored_or_new`.
+    """
     found = stored_or_new(key, lambda: {"rows": measure()})
     made = {name: found.get(name) for name in ("measured_at", *COLUMNS)}
     return [row | made | {"source": LIVE, "instead": ""} for row in found["rows"]]
 
 
 def of_class(kind: type, found: dict[str, Any]) -> dict[str, Any]:
-    """Of what is stored, the fields of a dataclass."""
+    """Select the fields of a dataclass from what is stored."""
     names = {field.name for field in fields(kind)}
     return {name: value for name, value in found.items() if name in names}
 
 
 def load(key: str) -> dict[str, Any] | None:
-    """The stored object. None where there is none that can be read, and for a reader's cell, which
-    measures anew: stored measurements count in a build only."""
+    """Read the stored object.
+
+    None where there is none that can be read, where the measurement failed, and for a reader's
+    cell, which measures anew: stored measurements count in a build only.
+    """
     if os.environ.get("CASEBOOK_BUILD") != "1":
         return None
     try:
@@ -231,14 +289,16 @@ def load(key: str) -> dict[str, Any] | None:
     except (FileNotFoundError, ValueError):
         return None
     found.pop("asked", None)
-    return found
+    return None if FAILED in found else found
 
 
 def save(name: str, value: dict[str, Any], key: Key | None = None) -> None:
-    """Store an object; a reader never sees a half-written one.
+    """Store an object. A reader never sees half of one.
 
-    key: says what was asked, which is kept beside it, and what it is made of, which is kept for
-    `changed_since`.
+    Parameters:
+        name: of the file, without its suffix.
+        value: as JSON.
+        key: the question is stored with the object, and what it is made of for `changed_since`.
     """
     _write(places.RUNS / f"{name}.json", value | ({"asked": key.asked} if key else {}))
     if key:

@@ -1,4 +1,4 @@
-"""Tells what is being measured or prepared, and how much of it is left.
+"""Shows what is being measured or prepared, and how much of it is left.
 
 In a terminal and in JupyterLab that is a bar of tqdm. While the book is built, a chapter's kernel
 has no terminal: it writes one line into the file that CASEBOOK_PROGRESS names, which the build
@@ -17,7 +17,13 @@ VARIABLE = "CASEBOOK_PROGRESS"
 
 
 class Progress:
-    """So many steps of something; a context manager. label: what is done, in words."""
+    """A progress bar; a context manager.
+
+    Parameters:
+        total: the number of steps.
+        label: what is done, in words.
+        unit: what a step is called.
+    """
 
     def __init__(self, total: int, label: str, unit: str = "run"):
         self._label, self._total, self._done = label, total, 0
@@ -26,13 +32,13 @@ class Progress:
         self._tell()
 
     def step(self) -> None:
-        """One step is done."""
+        """Advance by one step."""
         self._done += 1
         self._bar.update()
         self._tell()
 
     def say(self, line: str) -> None:
-        """A line above the bar; on standard error where there is no bar."""
+        """Print a line above the bar, or on standard error if there is no bar."""
         tqdm.write(line, file=sys.stderr)
 
     def __enter__(self) -> "Progress":
@@ -47,19 +53,23 @@ class Progress:
 
 
 def tell_changed(names: Iterable[str]) -> None:
-    """Tell the build why something is measured again: the names of what has changed since."""
+    """Tell the build why something is measured again.
+
+    Parameters:
+        names: of what has changed since the last measurement.
+    """
     if (file := os.environ.get(VARIABLE)) and (lines := "".join(f"{name}\n" for name in names)):
         with changes_file(Path(file)).open("a") as said:
             said.write(lines)
 
 
 def changes_file(progress: Path) -> Path:
-    """Where a kernel writes what has changed, beside the file of its progress."""
+    """Return the file in which a kernel notes what has changed, beside that of its progress."""
     return progress.with_name(f"{progress.name}-changed")
 
 
 def tell_build(line: str) -> None:
-    """Show a line beside the chapter that is being built; nothing elsewhere."""
+    """Show a line beside the chapter that is being built. Outside a build, do nothing."""
     file = os.environ.get(VARIABLE)
     if file:
         draft = Path(f"{file}.{os.getpid()}.{threading.get_ident()}")  # two may measure at once

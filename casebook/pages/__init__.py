@@ -12,22 +12,9 @@
    `resting` marks the sentences whose findings did not hold.
 """
 
-import shutil
-import sys
 from pathlib import Path
-from typing import Any
 
-from casebook import places, stacks
-from casebook.cases.bookstore import line
-from casebook.errors import BookFailed, CasebookError, FindingsOtherwise
-from casebook.findings import published
-from casebook.laboratory import machines
-from casebook.laboratory.decisions import OTHERWISE, UNDECIDED
-from casebook.laboratory.progress import Progress
-from casebook.pages import execution, ledger, records, rendering, resting, statements
-from casebook.pages.contents import Book
-from casebook.pages.refreshing import Refreshing
-from casebook.stacks import environments, pythons
+from casebook import places
 
 
 def build(
@@ -36,152 +23,8 @@ def build(
     fresh: bool = False,
     file: Path | None = None,
 ) -> Path:
-    """Bring the book under `root` up to date; returns the first page.
+    """Bring the book under `root` up to date: see casebook.pages.building.build."""
+    # Each chapter's kernel imports this room, and needs neither Sphinx nor what else builds.
+    from casebook.pages import building
 
-    strict: raise FindingsOtherwise when a finding came out otherwise. fresh: measure everything
-    again, whatever is stored. file: write the book of this machine file, and measure nothing.
-
-    The pages are written in any case. Then BookFailed is raised if a chapter did not run to its
-    end, a page is not as it should be, or a row of data/published.csv is compared with in no
-    chapter. Tells its progress on standard error.
-    """
-    book = Book(root)
-    if file:
-        return _write_from(book, file)
-    _check_required()
-    if fresh:
-        for folder in (book.executed, root / places.LOCAL_NAME / places.RUNS.name):
-            shutil.rmtree(folder, ignore_errors=True)
-    at_once = None if strict or (book.html / "index.html").exists() else _most_alike(book)
-    if at_once:  # a strict build is for nobody who waits to read
-        try:
-            _write_from(book, at_once)
-        except CasebookError as error:  # this machine's own is still to come
-            print(f"casebook: {error}", file=sys.stderr, flush=True)
-        print("now this machine is measured: a page shows it when it is loaded again",
-              file=sys.stderr, flush=True)  # fmt: skip
-    if root == places.ROOT:
-        _prepare()
-    with Refreshing(book) as pages:
-        chapters = execution.execute(book, done=pages.chapter_done)
-    found = records.collect(book, chapters)
-    first_page, problems = rendering.render(book, chapters, found)
-    if not problems:  # the page of comparisons is where an author sees what is missing
-        compared = {record["id"] for record in found.comparisons}
-        if missing := [row for row in book.published() if row not in compared]:
-            problems = [
-                "No chapter compares itself with these rows of data/published.csv: "
-                f"{', '.join(missing)}. Call published.compare for each, at least to say why not."
-            ]
-    _summarise(book, found, first_page)
-    if problems:
-        raise BookFailed(
-            "\n".join(problems) + "\nThe pages are there all the same. `make book` tries again "
-            "what failed; `make fresh` measures all of it again."
-        )
-    if strict and (lines := _otherwise(found)):
-        raise FindingsOtherwise(
-            f"{len(lines)} findings came out otherwise:\n" + "\n".join(lines) + "\n"
-            "`make fresh STRICT=1` measures all of it again."
-        )
-    return first_page
-
-
-def _write_from(book: Book, file: Path) -> Path:
-    """Write the book of a machine file. Raises MachineFileRefused, and BookFailed as `build`."""
-    machine = machines.read(file)
-    print(f"writing the book of {machine.label}, from {file.name}: this measures nothing",
-          file=sys.stderr, flush=True)  # fmt: skip
-    chapters = execution.execute(book, file)
-    found = records.collect(book, chapters, machine)
-    first_page, problems = rendering.render(book, chapters, found)
-    _summarise(book, found, first_page)
-    if missing := sum(len(execution.not_in_file(each.notebook)) for each in chapters):
-        print(f"cells that {file.name} has no answer to, and that say so: {missing}",
-              file=sys.stderr, flush=True)  # fmt: skip
-    if problems:
-        raise BookFailed("\n".join(problems) + "\nThe pages are there all the same.")
-    return first_page
-
-
-def _most_alike(book: Book) -> Path | None:
-    """Of the machines that come with the book, the file of the one that is most like this one; one
-    that also says what statements of chapters saw is better than one of before that was kept."""
-    files = sorted((book.root / "data" / "machines").glob(f"*{machines.SUFFIX}"))
-
-    def rank(path: Path) -> tuple[Any, ...]:
-        machine = machines.read(path)
-        asked = (each.get("asked") or [""] for each in machine.answers)
-        return (
-            all(each[0] != statements.KIND for each in asked),
-            machines.unlikeness(machine.about),
-        )
-
-    return min(files, key=rank, default=None)
-
-
-def _otherwise(found: records.Records) -> list[str]:
-    """The findings of this machine that a strict build does not let pass, a line each."""
-    claims = execution.otherwise(found.claims)
-    rows = [each for each in found.comparisons if published.UNEXPLAINED in each["why"]]
-    return [
-        *(f"{each['id']} ({each['chapter']}): {each['statement']}" for each in claims),
-        *(f"{each['id']} ({each['chapter']}): published {each['published']}, here "
-          f"{each['measured_text']}, and no reason is given" for each in rows),
-    ]  # fmt: skip
-
-
-def _check_required() -> None:
-    """Raise BookFailed when something that CASEBOOK_REQUIRE names is not on this machine; for a
-    line, MissingInterpreter."""
-    required = environments.required()
-    if line.LINE in required:
-        line.not_here()
-    missing = [
-        name
-        for name in sorted(required - {line.LINE})
-        if not (environments.find_interpreter if name[0].isdigit() else shutil.which)(name)
-    ]
-    if missing:
-        raise BookFailed(
-            f"CASEBOOK_REQUIRE asks for {', '.join(missing)}, which this machine does not have. "
-            "Install it, or leave it out of CASEBOOK_REQUIRE."
-        )
-
-
-def _prepare() -> None:
-    """Make the environments of all stacks that can run here, side by side."""
-    done = ("ready", "no interpreter")
-    if line := pythons.offer():
-        print(line, file=sys.stderr, flush=True)
-    every = stacks.load().values()
-    todo = [stack for stack in every if environments.status(stack)["state"] not in done]
-    if not todo:
-        return
-    with Progress(len(todo), "making environments", "environment") as progress:
-        try:
-            environments.ensure_all(todo, progress.say, progress.step)
-        except CasebookError as error:
-            # The chapters that need it will say so; the others can go on.
-            print(f"casebook: {error}", file=sys.stderr, flush=True)
-
-
-def _summarise(book: Book, found: records.Records, first_page: Path) -> None:
-    """The last lines of a build: how findings came out, and where those are that do not hold."""
-    lines = []
-    for claim in found.claims:
-        if claim["outcome"] in (OTHERWISE, UNDECIDED):
-            page = f"{book.html.relative_to(book.root)}/notebooks/{claim['chapter']}.html"
-            lines.append(f"  {claim['outcome']}: {page}#claim-{claim['id']}")
-    if found.claims:
-        said = ledger.came_out(claim["outcome"] for claim in found.claims)
-        lines.append(f"of {len(found.claims)} findings, {said}")
-    # Sphinx may have ended before it wrote the list; that is among the problems then.
-    listed = resting.listed(book) if (book.html / resting.LISTED).exists() else []
-    if marked := sum(bool(each.shown) for each in listed):
-        lines.append(
-            f"sentences that rest on what did not hold, and say so: {marked} "
-            "(`python -m casebook rests --marked` lists them)"
-        )
-    lines.append(f"the book is ready: {first_page.relative_to(book.root)}")
-    print("\n".join(lines), file=sys.stderr)
+    return building.build(root, strict, fresh, file)

@@ -12,6 +12,8 @@ from casebook.errors import BookFailed
 
 #: In the metadata of an executed notebook: the machine whose file all its answers come from.
 MACHINE = "casebook_machine"
+#: In the metadata of a notebook that is kept before it was executed: its turn is still to come.
+WAITING = "casebook_waiting"
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Book:
         """Keep an executed notebook; without a stamp where it did not run to its end."""
         self._stamp_of(path).unlink(missing_ok=True)  # first: nothing old passes for new
         its, note = executed.metadata.get(MACHINE, ""), self._note_of(path)
+        if executed.metadata.get(WAITING):
+            self._waiting_of(path).touch()
         if its:  # before the notebook: nothing of another machine is ever without its name
             note.write_text(its, encoding="utf-8")
         draft = self.executed / f"{path.name}.part"
@@ -71,6 +75,8 @@ class Book:
         draft.replace(self.executed / path.name)  # pages may be written meanwhile
         if not its:
             note.unlink(missing_ok=True)
+        if not executed.metadata.get(WAITING):
+            self._waiting_of(path).unlink(missing_ok=True)
         if stamp:
             self._stamp_of(path).write_text(stamp)
 
@@ -79,6 +85,13 @@ class Book:
         where this one was measured, and for a notebook that was not executed."""
         note = self._note_of(path)
         return note.read_text(encoding="utf-8") if note.exists() else ""
+
+    def is_waiting(self, path: Path) -> bool:
+        """Say whether a notebook has pages before it was ever executed."""
+        return self._waiting_of(path).exists()
+
+    def _waiting_of(self, path: Path) -> Path:
+        return self.executed / f"{path.stem}.waiting"
 
     def _note_of(self, path: Path) -> Path:
         return self.executed / f"{path.stem}.machine"

@@ -46,14 +46,23 @@ class Chapter:
 
 
 def execute(
-    book: Book, file: Path | None = None, done: Callable[[], None] = lambda: None
+    book: Book,
+    file: Path | None = None,
+    done: Callable[[], None] = lambda: None,
+    first: int | None = None,
 ) -> list[Chapter]:
-    """Bring every notebook of the book up to date and return them executed, in reading order.
+    """Bring every notebook of the book up to date.
 
-    file: the machine file that all answers come from; None: this machine is measured. done: called
-    after each chapter, in its thread. Raises BookFailed only for what is no notebook, or changed
-    while the book was being built; a chapter that raises, takes longer than kernel.CELL_TIMEOUT_S
-    or ends its kernel says so.
+    Parameters:
+        book: where the results are kept.
+        file: the machine file that all answers come from; None: this machine is measured.
+        done: called after each chapter, in its thread.
+        first: execute only so many, from the front; the others wait for their turn, with pages
+            that say so.
+
+    Returns all chapters, in reading order. Raises BookFailed only for what is no notebook, or
+    changed while the book was being built; a chapter that raises, takes longer than
+    kernel.CELL_TIMEOUT_S or ends its kernel says so.
     """
     by_file = staleness.of_machine_file
     surroundings = by_file(book, file) if file else staleness.of_surroundings(book)
@@ -62,8 +71,21 @@ def execute(
     }
     book.executed.mkdir(parents=True, exist_ok=True)
     stale = {path: stamp for path, stamp in stamps.items() if not book.has_run(path, stamp)}
+    if first is not None:
+        for path in book.notebooks()[first:]:
+            if stale.pop(path, None) and not book.machine_of(path):
+                _let_wait(book, path)
     failures = _execute_all(book, stale, file, done)
     return chapters(book, failures)
+
+
+def _let_wait(book: Book, path: Path) -> None:
+    """Keep a notebook as it is, for a page that says that its turn is still to come."""
+    notebook = contents.read(path)
+    for cell in contents.code_cells(notebook):
+        cell.outputs, cell.execution_count = [], None
+    notebook.metadata[contents.WAITING] = True
+    book.keep(path, notebook, "")
 
 
 def chapters(book: Book, failures: Mapping[Path, str] | None = None) -> list[Chapter]:
@@ -85,7 +107,8 @@ def _execute_all(
     By turns from the front and from the back: neighbours measure the same stacks, and the later
     takes from the store what the earlier has measured.
     """
-    order = dict.fromkeys(itertools.chain(*zip(stamps, reversed(stamps), strict=True)))
+    by_turns = itertools.chain(*zip(stamps, reversed(stamps), strict=True))
+    order = dict.fromkeys(stamps if file else by_turns)  # a file has been measured already
     stop = threading.Event()
 
     def one(path: Path) -> str:

@@ -4,7 +4,7 @@ import html
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -133,29 +133,38 @@ def _outcome(claim: Record) -> str:
     return said
 
 
-def machines_page(machines: Sequence[Machine]) -> str:
-    """The findings of machines side by side, for book/your_machine.md to include.
+def machines_page(
+    machines: Sequence[Machine],
+    because: Mapping[str, str] | None = None,
+    drawn: Iterable[str] = (),
+) -> str:
+    """Write the findings of machines side by side, for book/your_machine.md to include.
 
-    machines: this one first. All their text is escaped: a file may be a stranger's.
+    Parameters:
+        machines: this one first. All their text is escaped: a file may be a stranger's.
+        because: what the chapters say where a finding is otherwise, by its id.
+        drawn: charts of these machines, as HTML.
     """
     rows = side_by_side.findings(machines)
     if not rows:
         return "No chapter has made a claim yet."
-    differing = [row for row in rows if row.differs]
     heads = [in_cell(side_by_side.called(machine, machines)) for machine in machines]
-    lines = [f"- {in_cell(said)}" for said in side_by_side.reasons(machines)]
-    lines += [
-        f"- {head}: {in_cell(machine.about['note'])}"
-        for head, machine in zip(heads, machines, strict=True)
-        if "note" in machine.about
-    ]
-    lines += ["", side_by_side.how_many(rows), ""]
-    lines += [f"- {in_cell(side_by_side.in_words(row, machines))}" for row in differing]
+    said = (side_by_side.in_words(row, machines, because) for row in rows if row.differs)
+    lines = ["## What came out differently", "", side_by_side.how_many(rows), ""]
+    lines += [f"- {in_cell(each)}" for each in said]
+    lines += ["", "## How the machines differ", ""]
+    lines += [f"- {in_cell(each)}" for each in side_by_side.reasons(machines)]
+    for machine in machines:
+        note = f" {in_cell(machine.about['note'])}" if "note" in machine.about else ""
+        lines.append(f"- **{in_cell(machine.name)}**: {in_cell(machine.label)}.{note}")
+    if drawn := [f"```{{raw}} html\n{chart}\n```\n" for chart in drawn]:
+        lines += ["", "## The same work on each machine", "", *drawn]
     cells = [
         (_finding(row), *(in_cell(side_by_side.outcome(found, row.window)) for found in row.each))
         for row in rows
     ]
-    return "\n".join([*lines, "", _table("machines", ("Finding", *heads), cells)])
+    lines += ["", "## Finding by finding", ""]
+    return "\n".join([*lines, _table("machines", ("Finding", *heads), cells)])
 
 
 def _finding(row: side_by_side.Row) -> str:

@@ -20,13 +20,14 @@ import pandas as pd
 from casebook import stacks
 from casebook.cases.fetching.detector import Watch
 from casebook.cases.fetching.observations import Observation
+from casebook.cases.fetching.server import Server
 from casebook.errors import CasebookError
 from casebook.stacks.environments import Environment
 
 #: The records of ours that have a form.
 RECORDS: dict[str, type] = {each.__name__: each for each in (Observation, Watch)}
 #: A value whose text is longer has none.
-LONGEST = 100_000
+LONGEST = 1_000_000
 
 
 class NoForm(Exception):
@@ -103,6 +104,11 @@ def _forms() -> tuple[tuple[str, bool, _Form], ...]:
             lambda v: isinstance(v, subprocess.CompletedProcess),
             lambda v: [v.returncode, v.stdout, v.stderr],
             lambda p: subprocess.CompletedProcess([], *p),
+        )),
+        ("server", True, (
+            lambda v: type(v) is Server,
+            lambda v: [v.url, Path(v.ca_file) if v.ca_file else None],
+            lambda p: Server(*p),
         )),
         ("environment", True, (
             lambda v: isinstance(v, Environment),

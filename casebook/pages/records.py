@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from casebook import charts
 from casebook.errors import BookFailed
-from casebook.findings import media
+from casebook.findings import media, side_by_side
 from casebook.laboratory import machines
 from casebook.pages import ledger, program, upstream
 from casebook.pages.contents import Book
@@ -45,7 +46,7 @@ def collect(
         "claims.json": ledger.claims_json(found.claims),
         "claims.md": ledger.claims_page(found.claims),
         "published.md": ledger.published_page(book.published(), found.comparisons),
-        "machines.md": ledger.machines_page(_machines(found.claims, machine)),
+        "machines.md": _side_by_side(book, found.claims, machine),
         "upstream.md": upstream.page(upstream.kept(book.root), "../notebooks/"),
         "program.md": program.page(book.root),
     }
@@ -57,17 +58,29 @@ def collect(
     return found
 
 
+def _side_by_side(
+    book: Book, claims: list[dict[str, Any]], machine: machines.Machine | None
+) -> str:
+    """Write the page *Your machine*: this machine, or that of the file, and those of the book."""
+    first, others = _machines(claims, machine)
+    with_findings = [first, *(each for each in others if each.findings)]
+    drawn = charts.of_machines([first, *others], here="" if machine else first.name)
+    because = side_by_side.reasons_given(book.root)
+    return ledger.machines_page(with_findings, because, [each.html for each in drawn])
+
+
 def _machines(
     claims: list[dict[str, Any]], machine: machines.Machine | None
-) -> list[machines.Machine]:
+) -> tuple[machines.Machine, list[machines.Machine]]:
     """The machine of this book as its claims came out, and those that come with the book."""
     if machine is None:
         about = {name: said for name, said in machines.describe().items() if name != "commit"}
-        here = machines.Machine("this machine", about, [], machines.findings_of(claims))
-        return [here, *machines.all_recorded()]
-    its = machines.findings_of({**claim, "source": LIVE} for claim in claims)
-    others = (each for each in machines.all_recorded() if each.name != machine.name)
-    return [machines.Machine(machine.name, machine.about, [], its), *others]
+        answers = machines.stored_answers()
+        first = machines.Machine("this machine", about, answers, machines.findings_of(claims))
+    else:
+        its = machines.findings_of({**claim, "source": LIVE} for claim in claims)
+        first = machines.Machine(machine.name, machine.about, machine.answers, its)
+    return first, [each for each in machines.all_recorded() if each.name != first.name]
 
 
 def _unique(chapters: Sequence[Chapter], mime: str, kind: str) -> list[dict[str, Any]]:

@@ -50,7 +50,7 @@ class Refreshing:
             try:
                 chapters = execution.chapters(self._book)
                 found = records.collect(self._book, chapters)
-                rendering.render(self._book, chapters, found, is_last=False)
+                rendering.render(self._book, chapters, found, is_last=False, gently=True)
             except CasebookError:
                 pass  # the last one, after all chapters, says what is wrong
             took_s = time.monotonic() - began

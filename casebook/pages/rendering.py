@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from casebook import places
+from casebook.cases.fetching import profiles
 from casebook.charts import snakeviz
 from casebook.errors import BookFailed
 from casebook.pages import execution, links, staleness
@@ -24,7 +25,7 @@ SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks", "casebook", "requirem
 #: Jupyter Book has no `python -m`. -P keeps the folder that it runs in off the import path.
 JUPYTER_BOOK = (sys.executable, "-P", "-c", "from jupyter_book.cli.main import main; main()")
 #: Where a figure of a chapter that stopped before it would be.
-NO_FIGURE = "<p><em>A figure is missing here: its chapter stopped before it.</em></p>\n"
+NO_FIGURE = "<p><em>A figure is missing here: its chapter has not got so far.</em></p>\n"
 #: index.html leads to the first page of the book, also where scripts are off.
 FIRST_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>To the first page</title>
@@ -38,12 +39,20 @@ CARD = r'<link rel="canonical" [^>]*>|<meta (?:property="og:|name="twitter:)[^>]
 
 
 def render(
-    book: Book, chapters: Sequence[Chapter], found: Records, is_last: bool = True
+    book: Book,
+    chapters: Sequence[Chapter],
+    found: Records,
+    is_last: bool = True,
+    gently: bool = False,
 ) -> tuple[Path, list[str]]:
     """Write `book.html` anew when anything it is made of has changed.
 
-    is_last: whether no chapter is still being measured. Before that, what is wrong does not matter
-    yet, and the machine has better things to do.
+    Parameters:
+        book: where it is written.
+        chapters: as they were executed last.
+        found: what they said.
+        is_last: whether no chapter is still to come. Before that, what is wrong does not matter.
+        gently: leave the processors to what is measured meanwhile.
 
     Returns the first page, and what is wrong with the site, in words: chapters that did not run to
     their end, warnings of Sphinx (a missing reference or glue key is one), links between pages that
@@ -61,10 +70,10 @@ def render(
         return first_page, failures
     if is_last:
         print("writing the pages", file=sys.stderr, flush=True)
-    if failures or not is_whole:
+    if failures or not is_whole or not is_last:
         _stand_in_for_figures(book)
     # What a chapter that stopped has not stated is missing on other pages: no fault of theirs.
-    problems, site = _run_jupyter_book(book, is_whole and not failures and is_last, is_last)
+    problems, site = _run_jupyter_book(book, is_whole and not failures and is_last, gently)
     problems = failures + problems
     first = f"{book.page_names()[0]}.html"
     # Whoever shares the address of the book shows the card of its first page.
@@ -72,8 +81,8 @@ def render(
     (site / "index.html").write_text(FIRST_PAGE.format(html.escape(first), "\n".join(card)))
     shutil.copy(book.included / "claims.json", site)
     for each in found.profiles:
-        if (profile := book.root / each["file"]).exists():
-            snakeviz.write(profile, site / "profiles", each["name"], each["title"])
+        profile = profiles.recorded(each["name"])
+        snakeviz.write(profile, site / "profiles", each["name"], each["title"])
     broken = links.problems(site)
     if broken and is_whole and not failures:
         problems.append("The pages have broken links:\n" + "\n".join(broken))
@@ -102,7 +111,7 @@ def _stand_in_for_figures(book: Book) -> None:
                 (book.included / name).write_text(NO_FIGURE)
 
 
-def _run_jupyter_book(book: Book, strict: bool, at_once: bool) -> tuple[list[str], Path]:
+def _run_jupyter_book(book: Book, strict: bool, gently: bool) -> tuple[list[str], Path]:
     """Have the pages written, beside those that are there: what Sphinx complains of, if it is
     strict, and the folder that they are in. Raises BookFailed when it wrote none."""
     # Always from nothing: glue of an earlier build would be taken for what a key means now.
@@ -112,7 +121,7 @@ def _run_jupyter_book(book: Book, strict: bool, at_once: bool) -> tuple[list[str
     command = [*JUPYTER_BOOK, "build", str(book.root), "--path-output", str(place)]
     command += ["--all", "--keep-going", "-q"]
     command += ["-W", "-n"] if strict else []
-    if not at_once and (nice := shutil.which("nice")):
+    if gently and (nice := shutil.which("nice")):
         command = [nice, "-n", "19", *command]
     done = subprocess.run(
         command, cwd=book.root, text=True, stdin=subprocess.DEVNULL,

@@ -26,7 +26,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
-from casebook import words
+from casebook import places, words
 from casebook.errors import NotInFile
 from casebook.findings import claims, media
 from casebook.laboratory import machines, measurements
@@ -55,12 +55,22 @@ EVENTS = (
 #: Of ours, what may start a process to find its way about, and measures nothing by it.
 _FINDING_OUT = (
     "stacks/interpreters.py", "stacks/digests.py", "stacks/installation.py",
-    "laboratory/measurements.py", "platform.py",
+    "laboratory/measurements.py", "bookstore/line/visits.py", "platform.py",
+)  # fmt: skip
+
+#: Statements that only say what code there is: they are always executed, and never kept.
+_DEFINITIONS = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom,
 )  # fmt: skip
 
 #: By this name a cell's code tells us that a statement begins.
 _BEGINS = "__casebook_begins__"
 _SAYS = "__casebook_says__"
+_SHOWN, _REFUSED = "__casebook_shown__", "__casebook_refused__"
+#: Whose calls show data, and look at nothing themselves.
+_DRAWING = ("casebook.charts", "casebook.findings", "IPython")
+#: In place of a number: what begins is one of _DEFINITIONS.
+_DEFINITION = -1
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -95,9 +105,13 @@ class _Statements(ast.NodeTransformer):
         assert isinstance(cell, ast.Module)
         body: list[ast.stmt] = []
         for statement in cell.body:
-            if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 self._defined[statement.name] = _names(statement, ast.Load)
-            if not isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.Import):
+            if isinstance(statement, _DEFINITIONS):
+                # What an import does, such as asking for IPv6, is not the work of the one before.
+                if getattr(statement, "module", "") != "__future__":
+                    body.append(_call(_BEGINS, _DEFINITION, statement))
+            else:
                 lines = self._lines[statement.lineno - 1 : statement.end_lineno]
                 text = digests.of(" ".join(" ".join(lines).split()))
                 self._times[text] = again = self._times.get(text, 0) + 1
@@ -112,7 +126,7 @@ class _Statements(ast.NodeTransformer):
         return statement
 
     def begins(self, number: int) -> None:
-        """Statement `number` begins."""
+        """Note that statement `number` begins, or one of _DEFINITIONS."""
 
     def heard(self) -> None:
         """A process begins, or a connection, that is no measurement of the store."""
@@ -132,8 +146,12 @@ class _Statements(ast.NodeTransformer):
         if name in self._without_form:
             return True
         value = self.shell.user_ns.get(name)
+        if isinstance(value, Path):  # a file of this machine
+            is_ours = value.is_relative_to(places.ROOT) and not value.is_relative_to(places.LOCAL)
+            return value.is_absolute() and not is_ours
         of = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
-        return not TELLING.isdisjoint({str(of), str(of).partition(".")[0]})
+        parts = str(of).split(".")
+        return not TELLING.isdisjoint(".".join(parts[: i + 1]) for i in range(len(parts)))
 
     def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in EVENTS and not measurements.is_under_way() and not _finds_out():
@@ -166,6 +184,7 @@ class Keeping(_Statements):
         super().__init__(shell, chapter)
         self._now: int | None = None
         self._has_heard = self._has_shown = False
+        self._value: Any = None
         self._printed: list[list[str]] = []
         for stream in (sys.stdout, sys.stderr):
             self._listen(stream)
@@ -192,11 +211,12 @@ class Keeping(_Statements):
 
     def begins(self, number: int) -> None:
         self._end()
-        self._now, self._has_heard, self._has_shown, self._printed = number, False, False, []
+        self._now = None if number == _DEFINITION else number
+        self._has_heard, self._has_shown, self._value, self._printed = False, False, None, []
 
     def _cell_ends(self, result: Any) -> None:
         if result.success:
-            self._has_shown |= result.result is not None
+            self._value = result.result
             self._end()
         self._now = None
 
@@ -205,7 +225,7 @@ class Keeping(_Statements):
         if self._now is None:
             return
         statement, asked = self.seen[self._now]
-        used, bound = self._used(statement), _names(statement, ast.Store)
+        used, bound = self._used(statement), _assigned(statement)
         sees = self._has_heard or any(map(self._tells, used))
         self._without_form -= bound
         if not sees:
@@ -218,6 +238,11 @@ class Keeping(_Statements):
             except plain.NoForm:
                 self._without_form |= {name} & bound
         found: dict[str, Any] = {"printed": _joined(self._printed), "names": data}
+        if self._value is not None:
+            try:
+                found["value"] = plain.said(self._value)
+            except plain.NoForm:
+                self._has_shown = True
         if self._has_shown:  # it is executed again, with the names of those before it
             found = {"shown": True}
         found["asked"] = asked
@@ -229,6 +254,27 @@ def _names(of: ast.AST, context: type) -> set[str]:
     return {
         each.id for each in ast.walk(of) if isinstance(each, ast.Name) and type(each.ctx) is context
     }
+
+
+def _assigned(statement: ast.stmt) -> set[str]:
+    """The names that a statement gives, or whose parts it replaces: frame in `frame["x"] = 1`."""
+    parts = (
+        each.value
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Subscript | ast.Attribute) and isinstance(each.ctx, ast.Store)
+    )
+    bases = {each.id for each in parts if isinstance(each, ast.Name)}
+    return _names(statement, ast.Store) | bases
+
+
+def _given(part: ast.AST) -> set[str]:
+    """The names that a part of a cell gives in the notebook, and not within a function."""
+    if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {part.name}
+    if isinstance(part, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        return set()
+    own = {part.id} if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) else set()
+    return own.union(*map(_given, ast.iter_child_nodes(part)))
 
 
 def _joined(printed: Iterable[list[str]]) -> list[list[str]]:
@@ -257,6 +303,8 @@ class Answering(_Statements):
         words.of_machine(machine.label)
         self.machine = machine
         setattr(builtins, _SAYS, self.says)
+        setattr(builtins, _SHOWN, self.shown)
+        setattr(builtins, _REFUSED, (NotInFile, NameError))
         shell.set_custom_exc((Exception,), self._not_in_file)
 
     def visit(self, cell: ast.AST) -> ast.AST:
@@ -267,18 +315,90 @@ class Answering(_Statements):
         raise NotInFile("its machine file has no answer to this")
 
     def begins(self, number: int) -> None:
+        if number == _DEFINITION:
+            return
         self._at = number
         statement, asked = self.seen[number]
-        if measurements.answered(asked) is None and not _shows(statement):
-            if any(map(self._tells, self._used(statement))):
+        if measurements.answered(asked) is None and not self._draws(statement):
+            if any(map(self._tells, self._used(statement))) and not self._names_code(statement):
                 self.heard()
 
     def in_its_place(self, statement: ast.stmt, number: int) -> ast.stmt:
         known = measurements.answered(self.seen[number][1])
-        return _call(_SAYS, number, statement) if known and "shown" not in known else statement
+        if known is None:
+            return statement
+        if "shown" in known:
+            return _checked(statement, number)
+        lacks = isinstance(statement, ast.Assign) and not (
+            _given(statement) <= set(known.get("names", ()))
+        )
+        if lacks and not known.get("printed"):
+            return self._tried(statement, number)
+        return _call(_SAYS, number, statement)
 
-    def says(self, number: int) -> None:
-        """What a statement printed there is printed; its names get their data."""
+    def _tried(self, statement: ast.stmt, number: int) -> ast.stmt:
+        """A statement whose value the file does not have, made again where its answers allow that;
+        else what it said there. What only looks up a class or a module tells nothing yet."""
+        names = set() if _looks_up(statement) else self._used(statement)
+        used = ", ".join(map(repr, sorted(names)))
+        code = (
+            f"try:\n    {_SHOWN}.__self__.untold({used})\n    pass\n"
+            f"except {_REFUSED}:\n    {_SAYS}({number})"
+        )
+        [attempt] = ast.parse(code).body
+        assert isinstance(attempt, ast.Try)
+        attempt.body[1] = statement
+        return ast.fix_missing_locations(ast.copy_location(attempt, statement))
+
+    def untold(self, *names: str) -> None:
+        """Raise NotInFile where one of these names tells of this machine, or is not to be had."""
+        for name in names:
+            if self._tells(name) or not (name in self.shell.user_ns or hasattr(builtins, name)):
+                self.heard()
+
+    def shown(self, number: int, value: Any) -> Any:
+        """Let a statement show a value that is drawn from data, and no data of this machine."""
+        if any(map(self._tells, self._used(self.seen[number][0]))):
+            try:
+                plain.said(value)
+            except plain.NoForm:
+                return value
+            if value is not None:
+                self.heard()
+        return value
+
+    def _draws(self, statement: ast.stmt) -> bool:
+        """Whether a statement is a call that shows data: one of our charts, tables or claims."""
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if not isinstance(call, ast.Call):
+            return False
+        root: ast.expr = call.func
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        value = self.shell.user_ns.get(root.id) if isinstance(root, ast.Name) else None
+        of = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+        return str(of).startswith(_DRAWING)
+
+    def _names_code(self, statement: ast.stmt) -> bool:
+        """Whether a statement only gives another name to something that is no data, like a class.
+
+        Such a name tells nothing of this machine; what is done with it later may.
+        """
+        if not isinstance(statement, ast.Assign) or not _looks_up(statement):
+            return False
+        code = compile(ast.Expression(statement.value), "<lookup>", "eval")
+        try:
+            plain.said(eval(code, dict(self.shell.user_ns)))  # a lookup: no call is in it
+        except plain.NoForm:
+            self._without_form |= _names(statement, ast.Store)
+            return True
+        except Exception:
+            pass  # the statement itself will say what is wrong
+        return False
+
+    def says(self, number: int) -> Any:
+        """Print what a statement printed there, and give its names their data. Returns the value
+        that it showed; None where it showed none."""
         there = measurements.answered(self.seen[number][1]) or {}
         for name, text in there.get("printed", ()):
             print(text, end="", file=sys.stderr if name == "stderr" else sys.stdout)
@@ -286,6 +406,7 @@ class Answering(_Statements):
         for name, form in there.get("names", {}).items():
             if name in bound and not name.startswith("_"):
                 self.shell.user_ns[name] = plain.meant(form)
+        return plain.meant(there["value"]) if "value" in there else None
 
     def _not_in_file(
         self, shell: Any, kind: type, error: BaseException, where: Any, tb_offset: Any = None
@@ -294,7 +415,7 @@ class Answering(_Statements):
 
         What it gave a name to before is taken back, so that nothing is concluded from a half.
         """
-        for name in (each for part in self._cell for each in _names(part, ast.Store)):
+        for name in (each for part in self._cell for each in _given(part)):
             shell.user_ns.pop(name, None)
         why = "its file has no answer to this"
         if not isinstance(error, NotInFile | NameError):
@@ -309,11 +430,23 @@ class Answering(_Statements):
             claims.claim(id, statement, None, not_here=f"{self.machine.label}: {why}")
 
 
-def _shows(statement: ast.stmt) -> bool:
-    """Whether a statement is an expression that may show something, other than by printing it."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    is_print = isinstance(call, ast.Call) and ast.unparse(call.func) == "print"
-    return call is not None and not is_print
+def _looks_up(statement: ast.stmt) -> bool:
+    """Whether a statement gives names to attributes of names, and calls nothing."""
+    allowed = (ast.Name, ast.Attribute, ast.Tuple, ast.expr_context)
+    return isinstance(statement, ast.Assign) and all(
+        isinstance(each, allowed) for part in (statement.value, *statement.targets)
+        for each in ast.walk(part)
+    )  # fmt: skip
+
+
+def _checked(statement: ast.stmt, number: int) -> ast.stmt:
+    """A statement whose value, if it is an expression, passes through Answering.shown."""
+    if not isinstance(statement, ast.Expr):
+        return statement
+    code = ast.parse(f"{_SHOWN}({number}, None)").body[0]
+    assert isinstance(code, ast.Expr) and isinstance(code.value, ast.Call)
+    code.value.args[1] = statement.value
+    return ast.fix_missing_locations(ast.copy_location(code, statement))
 
 
 def _claims(stopped: ast.stmt, cell: list[ast.stmt]) -> Iterator[tuple[str, str]]:

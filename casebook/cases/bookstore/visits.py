@@ -6,14 +6,13 @@
 
 Each visit is a process of its own in the client's environment: it fetches the list of ids, then
 the books. One that brought less, or anything else, raises VisitFailed with the book and the cause.
-Without the Python 3.7 of the old clients, data/reference/visits.csv stands in.
+Without the Python 3.7 of the old clients, visits of the machines in data/machines/ stand in.
 """
 
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -24,12 +23,11 @@ from casebook.cases.bookstore.visiting import Host, Visit
 from casebook.cases.fetching import modes
 from casebook.cases.fetching.server import relay
 from casebook.errors import UsageError
-from casebook.laboratory import elsewhere, measurements, reference, rounds
+from casebook.laboratory import elsewhere, machines, measurements, reference, rounds
 from casebook.laboratory.experiment import can_run
 from casebook.laboratory.progress import Progress
 from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import Stack, environments
-from casebook.words import REFERENCE
 
 #: The columns of `visit`. Times in seconds.
 #:
@@ -126,17 +124,16 @@ def from_reference(
     return pd.DataFrame(found, columns=COLUMNS)
 
 
-def record(into: Path) -> None:
-    """Make the reference visits, and keep them in a folder. Takes minutes. Raises as `visit`."""
-    save([each for asked in RECORDED for each in records(**asked)], into)
+def record() -> None:
+    """Make the visits of the reference run. Takes minutes. Raises as `visit`."""
+    for asked in RECORDED:
+        records(**asked)
 
 
-def save(records: list[dict], into: Path) -> None:
-    """Keep visits as those of the reference machine: into/visits.csv, a row a visit."""
-    frame = pd.DataFrame(records).assign(source=REFERENCE)
-    kept = frame["arrivals"].where(frame["n"] <= FEW, "").map(list)
-    frame["arrivals"] = kept.map(lambda each: json.dumps(each, separators=(",", ":")))
-    frame.to_csv(into / "visits.csv", index=False)
+def without_many_arrivals(answer: dict[str, Any]) -> dict[str, Any]:
+    """Drop the arrivals of a visit to more than FEW books; any other answer stays as it is."""
+    is_long = "arrivals" in answer and machines.is_number(answer.get("n")) and answer["n"] > FEW
+    return answer | {"arrivals": []} if is_long else answer
 
 
 def records(

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import certifi
 import pandas as pd
@@ -23,7 +24,7 @@ import pandas as pd
 from casebook import stacks
 from casebook.cases.fetching import modes, trust
 from casebook.errors import RunFailed
-from casebook.laboratory import measurements, reference
+from casebook.laboratory import elsewhere, measurements, reference
 from casebook.laboratory.rounds import as_list
 from casebook.stacks import commands, digests, environments
 from casebook.stacks.environments import Environment
@@ -50,7 +51,7 @@ def instructions(names: str | Iterable[str] = RECORDED) -> pd.DataFrame:
     One row a stack, columns COLUMNS. Raises RunFailed, also where nothing can be counted and
     nothing was recorded; MissingInterpreter and EnvironmentFailed.
     """
-    names, known = as_list(names), reference.rows("instructions")
+    names, known = as_list(names), elsewhere.of_reference(INSTRUCTIONS)
     here, quick = shutil.which("valgrind") is not None, modes.current() is modes.QUICK
     given = reference.select_recorded(known, {}).to_dict("records") if quick or not here else []
     rows = {row["stack"]: row for row in given}
@@ -70,14 +71,33 @@ def record() -> pd.DataFrame:
     return pd.DataFrame([_counted(name) for name in RECORDED], columns=COLUMNS)
 
 
+def _instructions(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    asked, openssl = answer.get("asked"), answer.get("openssl")
+    try:
+        stack = asked[1][0]  # type: ignore[index]
+    except (TypeError, LookupError):
+        return []
+    if not isinstance(openssl, str) or "instructions" not in answer:
+        return []
+    return [_row(stack, {name: each for name, each in answer.items() if name != "asked"})]
+
+
+#: Counted instructions as machine files have them.
+INSTRUCTIONS = elsewhere.Kind("instructions", _instructions, ("instructions",))
+
+
+def _row(stack: str, answer: dict[str, Any]) -> dict[str, Any]:
+    release = " ".join(answer["openssl"].split()[:2])
+    return {"stack": stack, "release": release, "source": LIVE, "instead": ""} | answer
+
+
 def _counted(name: str) -> dict:
     environment = environments.ensure(stacks.get(name))
     code = [Path(__file__), _PROBE]
     valgrind = measurements.Using("valgrind", digests.tool("valgrind"))
     key = measurements.key_of(code, environment.stack, valgrind, trust.known())
     answer = measurements.stored_or_new(key, lambda: _under_valgrind(environment))
-    release = " ".join(answer["openssl"].split()[:2])
-    return {"stack": name, "release": release, "source": LIVE, "instead": ""} | answer
+    return _row(name, answer)
 
 
 def _under_valgrind(environment: Environment) -> dict:

@@ -7,6 +7,7 @@ authority. The standard library loads them once, into the context; truststore at
 import platform
 import tempfile
 from collections.abc import Iterable
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from casebook import places, stacks
 from casebook.cases.fetching import server, trust
 from casebook.cases.fetching.bench import lab_server
 from casebook.errors import RunFailed, UsageError
-from casebook.laboratory import measurements, reference, scripts
+from casebook.laboratory import elsewhere, measurements, reference, scripts
 from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import digests, environments
 from casebook.stacks.environments import Environment
@@ -48,7 +49,7 @@ def measure(n: int | Iterable[int] = 20, repeats: int = 1) -> pd.DataFrame:
     if not all(1 <= size <= 1000 for size in sizes) or not 1 <= repeats <= 1000:
         raise UsageError(f"n is {n} and repeats {repeats}; choose 1 to 1000 of each")
     if platform.system() != "Linux":
-        rows = reference.select_recorded(reference.rows("handshakes"), {}, {"n": sizes})
+        rows = reference.select_recorded(elsewhere.of_reference(HANDSHAKES), {}, {"n": sizes})
         return rows.reindex(columns=COLUMNS)
     environment = environments.ensure(stacks.get(STACK))
     code = [Path(__file__), *digests.executed(_PROBE, beside=[places.PROBES]), *server.MADE_OF]
@@ -89,3 +90,11 @@ def _figures(answer: dict, counted: dict) -> dict:
         "cpu_ms": connecting["cpu_s"] * 1000 / n,
         "openssl": answer["openssl"],
     }
+
+
+#: Handshakes as machine files have them.
+HANDSHAKES = elsewhere.Kind(
+    "handshakes",
+    partial(elsewhere.plain_rows, having=("context", "making_ms")),
+    ("repeat", "n", "handshakes", "loads_before", "loads", "making_ms", "wall_ms", "cpu_ms"),
+)

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -299,13 +300,9 @@ def _figures(task: Task, result: dict) -> dict:
     }
 
 
-def _loads(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    its = answer.get("rows")
-    if not isinstance(its, list):
-        return []
-    made = {name: answer.get(name) for name in ("measured_at", *measurements.COLUMNS)}
-    return [row | made for row in its if isinstance(row, dict) and "certificates" in row]
-
-
 #: Loads as machine files have them.
-LOADS = elsewhere.Kind("loads", _loads, ("repeat", "certificates", "loads", "wall_ms", "cpu_ms"))
+LOADS = elsewhere.Kind(
+    "loads",
+    partial(elsewhere.plain_rows, having=("certificates", "preload")),
+    ("repeat", "certificates", "loads", "wall_ms", "cpu_ms"),
+)

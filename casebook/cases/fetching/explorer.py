@@ -13,10 +13,10 @@ from itertools import product
 import pandas as pd
 
 from casebook import stacks
-from casebook.cases.fetching import analysis, modes, phases, trust
+from casebook.cases.fetching import analysis, modes, observations, phases, trust
 from casebook.cases.fetching.bench import Bench
 from casebook.cases.fetching.observations import Observation
-from casebook.laboratory import measurements, reference
+from casebook.laboratory import elsewhere, measurements
 from casebook.laboratory.experiment import can_run
 from casebook.laboratory.progress import Progress
 from casebook.stacks import environments
@@ -183,23 +183,17 @@ def overview(shown: Iterable[Timeline]) -> pd.DataFrame:
 def recorded() -> list[Timeline]:
     """The timelines of the reference machine: of stacks and steps that are still combined."""
     known = {(each.stack, " ".join(each.as_stack().steps)): each for each in COMBINATIONS}
-    return [
-        Timeline(**row, combination=known[row["stack"], row["steps"]])
-        for row in reference.rows("explorer").to_dict("records")
-        if (row["stack"], row["steps"]) in known
-    ]
-
-
-def record() -> pd.DataFrame:
-    """Every timeline, measured now, as the rows that `recorded` reads."""
-    rows = []
-    for each in measured(everything()):
-        events = each.frame.round(4).to_numpy().tolist()
-        beats = [ms / 1000 for ms in each.heartbeats_ms]
-        answer = {"wall_s": each.wall_s, "timeline": events, "heartbeats": beats}
-        answer["commit"] = measurements.commit()
-        rows.append(vars(each) | {"answer": answer})
-    return pd.DataFrame(rows).drop(columns="combination")
+    shown = {"kind": "timeline", "delay_s": DELAY_S, "trust": trust.AUTHORITY}
+    rows = elsewhere.of_reference(observations.OBSERVATIONS)
+    for name, value in shown.items():
+        rows = rows[rows[name] == value] if len(rows) else rows
+    found = []
+    for row in rows.to_dict("records"):
+        which = known.get((row["stack"], row["steps"]))
+        if which and row["n"] in SIZES and row["client"] == which.as_stack().client:
+            its = measurements.of_class(Observation, row)
+            found.append(Timeline(**its, combination=which, scheme=row["scheme"]))
+    return found
 
 
 def measured(choices: list[Choice]) -> list[Timeline]:

@@ -36,7 +36,7 @@ def check_parameters(
     scheme: str,
     trust: str = trusts.AUTHORITY,
 ) -> None:
-    """Raise UsageError when a parameter is out of range, naming the range."""
+    """Raise UsageError, which names the range, if a parameter is out of range."""
     for what, value, unit, least, most in (
         *(("n", each, "", 1, MAX_N) for each in n),
         ("the delay", delay_s, " s", 0, server.MAX_DELAY_S),
@@ -65,12 +65,18 @@ def recorded(
     delay_s: float | None = None,
     repeats: int | range | None = None,
 ) -> pd.DataFrame:
-    """The reference machine's rows of a stack. Columns run_record.FRAME_COLUMNS, and `instead`.
+    """Read what other machines recorded of a stack.
 
-    ns, delay_s: where none of these sizes, or not this delay, was recorded, the nearest that was
-    is given and `instead` says so; delay_s=None takes whatever was recorded. client: None means
-    the stack's own. repeats: only these (a number: the first so many). Empty where nothing like
-    it was recorded.
+    Parameters:
+        stack: its name.
+        ns: sizes. If none of them was recorded, the nearest one is taken, and `instead` says so.
+        client: None for the stack's own.
+        scheme, trust: as for `measure`.
+        delay_s: as ns; None takes whatever was recorded.
+        repeats: only these rounds; a number takes the first so many.
+
+    Returns the rows of one machine, the reference machine among equals: columns
+    run_record.FRAME_COLUMNS, and `instead`. Empty if nothing like it was recorded.
     """
     exactly = {"stack": stack, "client": _client(stacks.get(stack), client)}
     exactly |= {"scheme": scheme, "trust": trust}
@@ -92,11 +98,15 @@ def measure_runs(
     target: server.Server | None = None,
     mode: modes.Mode | None = None,
 ) -> list[Run]:
-    """Measure stacks here and now: the runs, stack by stack.
+    """Measure stacks here and now.
 
-    Parameters as for `measure`; target: another server than the lab's own; mode: in place of
-    the current one. Raises UsageError for parameters out of range, RunFailed when a response
-    is wrong, MissingInterpreter when a stack cannot run here.
+    Parameters:
+        names, n, delay_s, repeats, client, scheme, trust: as for `measure`.
+        target: a server to ask in place of the lab's own.
+        mode: in place of the current one.
+
+    Returns the runs, stack by stack. Raises UsageError for parameters out of range, RunFailed if a
+    response is wrong, MissingInterpreter if a stack cannot run here.
     """
     mode = mode or modes.current()
     sizes = list(mode.ns if n is None else n)
@@ -136,7 +146,8 @@ def measure_runs(
 
 
 def _client(stack: Stack, client: str | None) -> str:
-    """Who fetches: the one asked for, else the stack's own. UsageError where there is none."""
+    """Return the client that was asked for, else the stack's own. Raises UsageError if there is
+    none."""
     if not (client or stack.client):
         raise UsageError(
             f"{stack.name} is an environment for another experiment, and fetches nothing from "
@@ -155,20 +166,25 @@ def measure(
     scheme: str | Iterable[str] = "https",
     trust: str | Iterable[str] = trusts.AUTHORITY,
 ) -> pd.DataFrame:
-    """Measure stacks in turns; what is not said comes from the current mode.
+    """Measure stacks in turns. Defaults come from the current mode.
 
-    names, n, client, scheme, trust: one or several of each; every combination is run. n: pages
-    per run. delay_s: seconds the server waits before each response. repeats: rounds, in each of
-    which everything is run once. client: of fetching/clients; None: the stack's own, mostly
-    grequests. trust: of casebook/cases/fetching/trust.py. until, looks: what is to be decided
-    (casebook/laboratory/rounds.py).
+    Parameters:
+        names: of stacks, one or several. So for n, client, scheme and trust: every combination is
+            run.
+        n: pages per run.
+        delay_s: seconds that the server waits before each response.
+        repeats: rounds, in each of which everything is run once.
+        client: of fetching/clients; None for the stack's own, mostly grequests.
+        scheme: "https" or "http".
+        trust: a name of casebook/cases/fetching/trust.py.
+        until, looks: what is to be decided (casebook/laboratory/rounds.py).
 
-    Returns one row a run, columns run_record.FRAME_COLUMNS and `instead`. Where a stack's
-    interpreter is missing, or its environment cannot be made, the rows are those of the reference
-    machine, and `source` says so.
+    Returns one row a run, columns run_record.FRAME_COLUMNS and `instead`. If a stack's interpreter
+    is missing, or its environment cannot be made, the rows are those of another machine, and
+    `source` and `instead` say so.
 
-    Raises UsageError for parameters out of range, RunFailed when a response is wrong, and what
-    environments.ensure raises when there is nothing recorded to fall back to.
+    Raises UsageError for parameters out of range, RunFailed if a response is wrong, and what
+    environments.ensure raises if nothing was recorded either.
     """
     names, mode = list(dict.fromkeys(as_list(names))), modes.current()
     sizes = None if n is None else as_list(n)
@@ -203,12 +219,16 @@ def observe(
     steps: Iterable[str] | None = None,
     trust: str = trusts.AUTHORITY,
 ) -> Observation:
-    """Run a stack once with an instrument in it; what comes back is no timing.
+    """Run a stack once with an instrument in it. The result is no timing.
 
-    kind: profile, trace, timeline, turns or provenance. steps: in place of the stack's own; with
-    n = 0 only the steps are taken and nothing is fetched (for provenance).
+    Parameters:
+        name: of the stack.
+        kind: profile, trace, timeline, turns or provenance.
+        n: pages. With 0, only the steps are taken and nothing is fetched (for provenance).
+        delay_s, client, scheme, trust: as for `measure`.
+        steps: in place of the stack's own.
 
-    Where the stack cannot run, the reference machine's observation is given, with source
+    If the stack cannot run, another machine's observation of the same is returned, with source
     `reference`. Raises as `measure`.
     """
     if kind not in observations.KINDS:
@@ -220,10 +240,8 @@ def observe(
     if steps is not None:
         stack = dataclasses.replace(stack, steps=tuple(steps))
     if not can_run(stack):
-        # What was recorded was fetched by the stack's own client.
-        as_recorded = (stack.client, "https", trusts.AUTHORITY)
-        if (asked["client"], scheme, trust) == as_recorded and (
-            found := observations.recorded(name, kind, stack.steps, n, delay_s)
-        ):
+        who = _client(stack, client)
+        steps = stack.steps
+        if found := observations.recorded(name, kind, steps, n, delay_s, who, scheme, trust):
             return found
     return Bench(scheme).observation(environments.ensure(stack), kind, **asked)

@@ -23,7 +23,7 @@ from casebook.cases.fetching.bench import Bench, lab_server
 from casebook.cases.fetching.measure import check_parameters
 from casebook.cases.fetching.run_record import Run
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
-from casebook.laboratory import measurements, reference, rounds
+from casebook.laboratory import elsewhere, measurements, reference, rounds
 from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import commands, digests, environments
 
@@ -40,9 +40,18 @@ _PASSED_ON = ("PATH", "HOME", "TMPDIR", "GOROOT", "GOCACHE", "XDG_CACHE_HOME")
 _BUILT_WITHIN_S = 600
 
 
+def _limits(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    return run_record.RUNS.of_answer(answer) if answer.get("stack") == GO else []
+
+
+#: Runs of the near-limit as machine files have them.
+LIMITS = elsewhere.Kind("near_limit", _limits, run_record.RUNS.numbers, others=(GO,))
+
+
 def is_here() -> bool:
-    """Whether this machine can measure it. Nothing is built."""
-    return shutil.which(GO) is not None
+    """Say whether the near-limit can be measured here, or is answered by the machine file that the
+    book is written from. Nothing is built."""
+    return environments.is_another_machine() or shutil.which(GO) is not None
 
 
 def build() -> Path:
@@ -87,7 +96,7 @@ def measure(
     sizes, repeats = as_list(n), rounds.numbers(repeats)
     check_parameters(sizes, delay_s, len(repeats), client=None, scheme="https")
     here, known = is_here(), recorded(sizes)
-    if here or known.empty:
+    if (here or known.empty) and not environments.is_another_machine():
         build()  # raises where there is no Go
     ready = [environments.ensure(stacks.get(name)) for name in beside]
     ways = product(sizes, [None, *ready] if here else ready)
@@ -106,9 +115,12 @@ def measure(
 
 
 def recorded(ns: Iterable[int]) -> pd.DataFrame:
-    """The reference machine's runs of the near-limit at these sizes, or at the nearest where none
-    of them was recorded: columns run_record.FRAME_COLUMNS, and `instead`."""
-    return reference.select_recorded(reference.rows("runs"), {"stack": GO}, {"n": list(ns)})
+    """Read the recorded runs of the near-limit at these sizes, or at the nearest where none of them
+    was recorded: columns run_record.FRAME_COLUMNS, and `instead`."""
+    known = elsewhere.rows(LIMITS)
+    return reference.select_recorded(known, {"stack": GO}, {"n": list(ns)}).reindex(
+        columns=[*run_record.FRAME_COLUMNS, "instead"]
+    )
 
 
 def _run(**parameters: Any) -> Run:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from casebook import places
-from casebook.laboratory import reference
+from casebook.cases.fetching import trust as trusts
+from casebook.errors import UsageError
+from casebook.laboratory import elsewhere, machines, measurements, reference
 
 _COLUMNS = {
     "profile": ["file", "line", "function", "calls", "tottime_s", "cumtime_s", "pcalls"],
@@ -72,12 +73,8 @@ class Observation:
         return pd.Series(self.answer.get("heartbeats") or [], name="t_s", dtype=float)
 
 
-def dump_profile(observation: Observation, path: Path) -> Path:
-    """Write an observed profile as a cProfile dump that pstats and SnakeViz read.
-
-    Whatever Python made the profile, the dump is in the format of the running one: Python 3
-    cannot read Python 2.7's dumps as they are.
-    """
+def as_stats(observation: Observation) -> dict[tuple[str, int, str], tuple]:
+    """Convert an observed profile to the table that pstats keeps in `Stats.stats`."""
     stats = {}
     for row in observation.answer["profile"]:
         callers = {
@@ -86,49 +83,79 @@ def dump_profile(observation: Observation, path: Path) -> Path:
         }
         key = (row["file"], row["line"], row["function"])
         stats[key] = (row["cc"], row["nc"], row["tt"], row["ct"], callers)
+    return stats
+
+
+def dump_profile(observation: Observation, path: Path) -> Path:
+    """Write an observed profile as a cProfile dump that pstats and SnakeViz read.
+
+    Whatever Python made the profile, the dump is in the format of the running one: Python 3
+    cannot read Python 2.7's dumps as they are. Nothing of this project reads one back.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(marshal.dumps(stats))
+    path.write_bytes(marshal.dumps(as_stats(observation)))
     return path
 
 
-def _rows_of_dump(path: Path) -> list[dict[str, Any]]:
-    """A dump as `dump_profile` writes it, as the rows that it was made of."""
-    names = ("file", "line", "function", "cc", "nc", "tt", "ct", "callers")
-    rows = []
-    for key, (*counts, callers) in marshal.loads(path.read_bytes()).items():
-        its = [[*caller, cc, nc, tt, ct] for caller, (nc, cc, tt, ct) in callers.items()]
-        rows.append(dict(zip(names, (*key, *counts, its), strict=True)))
-    return rows
+def _observations(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """An answer of a machine file as an observation, if it is one that can be shown."""
+    try:
+        _, (_, *_), parameters, scheme = answer["asked"]
+        its = measurements.of_class(Observation, answer | {"key": "", "instead": ""})
+        seen = Observation(**its)
+        if seen.kind != parameters["gather"] or not _can_be_shown(seen):
+            return []
+        asked = {name: parameters[name] for name in ("client", "trust")}
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return []
+    return [vars(seen) | asked | {"scheme": scheme}]
 
 
-def folder() -> Path:
-    """Where the dumps of the reference machine's profiles are."""
-    return places.DATA / "reference" / "observations"
+def _can_be_shown(seen: Observation) -> bool:
+    """Whether an observation has the rows of its kind, with numbers where numbers belong."""
+    frame, numbers = seen.frame, {"profile": _COLUMNS["profile"][3:], "timeline": ["start_s"]}
+    beats = seen.answer.get("heartbeats") or []
+    texts = (seen.stack, seen.python, seen.steps, seen.measured_at)
+    if seen.kind == "profile":
+        as_stats(seen)
+    return (
+        all(isinstance(each, str) for each in texts)
+        and all(map(machines.is_number, beats))
+        and all(pd.api.types.is_numeric_dtype(frame[name]) for name in numbers.get(seen.kind, ()))
+    )
 
 
-def kept(observation: Observation, into: Path) -> dict[str, Any]:
-    """An observation as a row that `recorded` reads; a profile goes into a dump, in a folder."""
-    names = {observation.kind, "versions", "openssl", "heartbeats"} - {"profile"}
-    if observation.kind == "profile":
-        dump_profile(observation, into / f"{observation.stack}.prof")
-    answer = {name: observation.answer.get(name) for name in sorted(names)}
-    return vars(observation) | {"answer": answer}
+#: Observations as machine files have them.
+OBSERVATIONS = elsewhere.Kind("observations", _observations, ("n", "delay_s"), parts=("answer",))
 
 
 def recorded(
-    stack: str, kind: str, steps: Iterable[str], n: int, delay_s: float
+    stack: str,
+    kind: str,
+    steps: Iterable[str],
+    n: int,
+    delay_s: float,
+    client: str = "grequests",
+    scheme: str = "https",
+    trust: str = trusts.AUTHORITY,
 ) -> Observation | None:
-    """What the reference machine observed of a stack after these steps, or None.
+    """Find what a machine of data/machines/ observed of a stack after these steps; None: nothing.
 
-    Where it had another n or delay, `instead` says so.
+    Where it had another n or delay, or was not the reference machine, `instead` says so.
     """
-    exactly = {"stack": stack, "kind": kind, "steps": " ".join(steps)}
-    rows = reference.select_recorded(
-        reference.rows("observations"), exactly, {"n": [n], "delay_s": [delay_s]}
-    )
+    match = {"stack": stack, "kind": kind, "steps": " ".join(steps)}
+    match |= {"client": client, "scheme": scheme, "trust": trust}
+    known = elsewhere.rows(OBSERVATIONS)
+    rows = reference.select_recorded(known, match, {"n": [n], "delay_s": [delay_s]})
     if rows.empty:
         return None
-    found = Observation(**rows.to_dict("records")[0])
-    if kind == "profile":
-        found.answer["profile"] = _rows_of_dump(folder() / f"{stack}.prof")
-    return found
+    return Observation(**measurements.of_class(Observation, rows.to_dict("records")[0]))
+
+
+def recorded_profile(stack: str) -> Observation:
+    """Find the profile that the reference machine recorded of a stack. Raises UsageError."""
+    known = elsewhere.of_reference(OBSERVATIONS)
+    found = known[(known["stack"] == stack) & (known["kind"] == "profile")] if len(known) else known
+    if found.empty:
+        raise UsageError(f"No profile of {stack} is recorded; `make record` makes one.")
+    return Observation(**measurements.of_class(Observation, found.to_dict("records")[0]))

@@ -12,12 +12,14 @@ import pandas as pd
 from casebook import stacks, words
 from casebook.cases.fetching import trust
 from casebook.cases.fetching.bench import Bench
-from casebook.cases.fetching.observations import COUNTS, Observation
-from casebook.cases.fetching.observations import folder as folder
+from casebook.cases.fetching.observations import COUNTS, Observation, recorded_profile
 from casebook.errors import UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import environments
+
+#: The profile that the reference machine recorded of a stack, by its name.
+recorded = recorded_profile
 
 #: What reads a response through pyOpenSSL: on Python 2, and on Python 3.
 _READING = ("recv", "recv_into")

@@ -10,12 +10,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from casebook.cases.fetching import analysis, run_record, server
 from casebook.cases.fetching.measure import measure_runs
 from casebook.cases.fetching.modes import QUICK
+from casebook.laboratory import elsewhere, machines, measurements
 from casebook.laboratory.rounds import in_turns
 
 KNOWN = {"stage-2-py37": analysis.SERIAL, "stage-1-py37": analysis.CONCURRENT}
@@ -25,6 +27,8 @@ N = 10
 #: What is recorded of them.
 COLUMNS = ["known", "busy", "delay_s", "n", "effective_concurrency", "wall_s"]
 COLUMNS += ["counters_peak_in_flight", "verdict"]
+#: What is stored of them. The rest follows.
+_STORED = ["stack", "busy", "delay_s", "n", "wall_s", "counters_peak_in_flight"]
 
 
 @contextlib.contextmanager
@@ -57,6 +61,35 @@ def measure(runs_per_cell: int = 20, tried: int = 100) -> pd.DataFrame:
     return frame.assign(known=frame["stack"].map(KNOWN))
 
 
-def record(into: Path) -> None:
-    """Keep these runs as those of the reference machine: into/verdicts.csv. Takes minutes."""
-    measure()[COLUMNS].round(4).to_csv(into / "verdicts.csv", index=False)
+def record() -> None:
+    """Measure them for the reference run, and store them. Takes minutes."""
+    asked = measurements.key_of([Path(__file__)])
+    measured = measurements.new(
+        lambda: {"rows": measure()[_STORED].round(4).to_dict("records")}, asked
+    )
+    measurements.save(asked, measured, asked)
+
+
+def recorded() -> pd.DataFrame:
+    """The runs of the reference machine, a row a run: COLUMNS and `source`."""
+    return elsewhere.of_reference(UNDER_LOAD).reindex(columns=[*COLUMNS, "source"])
+
+
+def _under_load(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    found = []
+    for row in elsewhere.plain_rows(answer, _STORED):
+        figures = [row[name] for name in ("n", "delay_s", "wall_s", "counters_peak_in_flight")]
+        if row["stack"] in KNOWN and all(map(machines.is_number, figures)) and figures[2] > 0:
+            derived = {
+                "known": KNOWN[row["stack"]],
+                "effective_concurrency": analysis.effective_concurrency(*figures[:3]),
+                "verdict": analysis.verdict(*figures),
+            }
+            found.append(row | derived)
+    return found
+
+
+#: These runs as machine files have them.
+UNDER_LOAD = elsewhere.Kind(
+    "verdicts", _under_load, ("n", "delay_s", "wall_s", "counters_peak_in_flight")
+)

@@ -1,0 +1,166 @@
+"""Machines side by side: what each of the first three cases costs on each of them, a chart a case.
+
+A row is a machine and a mark a way of doing the same work, so that a reader sees first whether the
+ways differ alike everywhere, and then how fast each machine is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any
+
+import pandas as pd
+
+from casebook import words
+from casebook.cases.bookstore.visits import VISITS
+from casebook.cases.certificates.loading import LOADS
+from casebook.cases.fetching.run_record import RUNS
+from casebook.charts import figure as page
+from casebook.charts.dots import MARKERS, drawing
+from casebook.charts.figure import Chart, key_mark
+from casebook.charts.series import SPARE, Part
+from casebook.laboratory.elsewhere import Kind, of_machine
+from casebook.laboratory.machines import Machine
+from casebook.words import LIVE, REFERENCE
+
+#: So many rounds of each way are drawn.
+_ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class _Case:
+    """What is drawn of a case: a column of one kind of rows, for two or three ways.
+
+    same: what all rows have in common. ways: what a mark is called -> what its rows have.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    column: str
+    called: str
+    unit: str
+    same: dict[str, Any]
+    ways: dict[str, dict[str, Any]]
+
+
+_ASKED_ONCE = {"engine": "twisted", "latency_ms": 0, "n": 200, "delay_s": 0, "slow": ""}
+CASES = (
+    _Case(
+        "machines-fetching",
+        "Ten requests at once, 0.1 s each, Python 3.7",
+        RUNS,
+        "wall_s",
+        "wall time",
+        "s",
+        {"n": 10, "delay_s": 0.1, "scheme": "https", "trust": "authority", "client": "grequests"},
+        {"grequests": {"stack": "stage-1-py37"}, "+ pyOpenSSL": {"stack": "stage-2-py37"}},
+    ),
+    _Case(
+        "machines-loads",
+        "One load of all certificates",
+        LOADS,
+        "cpu_ms",
+        "processor time",
+        "ms",
+        {"way": "file", "copies": 1, "threads": 1, "processes": 1, "preload": "", "watched": False}
+        | {"asked": None},
+        {f"OpenSSL {each}": {"stack": f"openssl-{each}-today"} for each in ("1.1.1", "3.0", "4.0")},
+    ),
+    _Case(
+        "machines-bookstore",
+        "Two hundred books from a server nearby",
+        VISITS,
+        "wall_s",
+        "wall time",
+        "s",
+        _ASKED_ONCE,
+        {
+            "requests, one after the other": {"client": "requests"},
+            "six connections": {"client": "pipes", "connections": 6},
+            "HTTP/2, all at once": {"client": "bare-h2", "at_once": 100},
+        },
+    ),
+)
+
+
+class _OfMachine(Part):
+    """The rows of a machine, which is called by its name, wherever it was measured."""
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+
+def of_machines(machines: Sequence[Machine], here: str = "") -> list[Chart]:
+    """Draw a chart for each case in which at least two machines were asked the same.
+
+    Parameters:
+        machines: with names that differ.
+        here: the name of the one that this build measured; its dots are filled.
+    """
+    charts = []
+    for case in CASES:
+        parts = []
+        for machine, colour in zip(machines, cycle(SPARE), strict=False):
+            rows = _rounds(of_machine(machine, case.kind), case)
+            if len(rows):
+                source = LIVE if machine.name == here else REFERENCE
+                parts.append(_OfMachine(machine.name, colour, rows.assign(source=source)))
+        if len(parts) > 1:
+            charts.append(_chart(case, parts))
+    return charts
+
+
+def _rounds(rows: pd.DataFrame, case: _Case) -> pd.DataFrame:
+    """The rounds that all ways of a case have: a column for each way. Empty where one has none."""
+    if rows.empty:
+        return rows
+    columns = {}
+    for way, its in case.ways.items():
+        chosen = rows
+        for name, value in (case.same | its).items():
+            there = chosen.get(name, pd.Series(index=chosen.index, dtype=object))
+            chosen = chosen[there.isna() if value is None else there == value]
+        columns[way] = chosen.groupby("repeat")[case.column].median()
+    return pd.DataFrame(columns).dropna().head(_ROUNDS)
+
+
+def _chart(case: _Case, parts: Sequence[Part]) -> Chart:
+    ways = list(case.ways)
+    ends = [{way: words.amount(each.rows[way].median(), case.unit) for way in ways}
+            for each in parts]  # fmt: skip
+    every = [number for each in parts for way in ways for number in each.rows[way]]
+    log = max(every) >= 10 * min(every)
+    finding = _finding(case, parts)
+    drawn = [each.rows.assign(machine=each.name) for each in parts]
+    key = [(key_mark(MARKERS[mark], "ink"), way) for mark, way in zip(MARKERS, ways, strict=False)]
+    reading = "Each mark is one round, the upright stroke their median"
+    return page.chart(
+        case.name,
+        drawing(parts, ends, {}, f"{case.called}, {case.unit}", log),
+        title=case.title,
+        finding=finding,
+        reading=f"{reading}{', on a logarithmic scale' * log}.",
+        source="Filled: measured where this book was made. Half-filled: from the machine's file.",
+        data=pd.concat(drawn, ignore_index=True),
+        alts=[f"{case.title}. {finding}"],
+        key=key,
+    )
+
+
+def _finding(case: _Case, parts: Sequence[Part]) -> str:
+    """How the ways compare on each machine: "+ pyOpenSSL takes 8.2 times as long as …"."""
+    medians = {each.label: each.rows[list(case.ways)].median() for each in parts}
+    slowest = {medians[label].idxmax() for label in medians}
+    fastest = {medians[label].idxmin() for label in medians}
+    times = {label: its.max() / its.min() for label, its in medians.items()}
+    said = words.join(f"{words.number(each)} on {label}" for label, each in times.items())
+    if len(slowest) == len(fastest) == 1:
+        every = "both" if len(parts) == 2 else f"all {len(parts)}"
+        return (
+            f"On {every} machines, {slowest.pop()} takes the most {case.called} and "
+            f"{fastest.pop()} the least; times as much: {said}."
+        )
+    order = "; ".join(f"on {label} {its.idxmin()}" for label, its in medians.items())
+    return f"The machines differ in which way takes the least {case.called}: {order}."
