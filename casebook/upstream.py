@@ -113,7 +113,7 @@ def _at_import(stack: str) -> Found:
     return its["at_import"] > 0 and not its["loads"], said
 
 
-_LOCK, _LOOP = "20_the_lock_around_the_handshake", "21_the_loop_that_loads"
+_LOCK, _LOOP = "21_the_lock_around_the_handshake", "22_the_loop_that_loads"
 _OUT_THERE, _INJECTED = "08_still_out_there", "stage-2-injected-today"
 VERDICTS = [
     Verdict(

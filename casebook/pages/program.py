@@ -153,7 +153,7 @@ def _chapters(verdicts: dict[str, str]) -> str:
     if not told:
         return (
             "The doctor found nothing ill that it looks for. "
-            "[What to take with you](../notebooks/19_what_to_take.ipynb) is the chapter to read.\n"
+            "[What to take with you](../notebooks/20_what_to_take.ipynb) is the chapter to read.\n"
         )
     lines = []
     for place, (_, _, number, why) in enumerate(told, 1):

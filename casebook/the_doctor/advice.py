@@ -26,9 +26,9 @@ CHAPTERS = {
     8: ("08_still_out_there", "Is it still out there?"),
     10: ("10_what_one_load_costs", "What one load costs"), 12: ("12_the_cure", "The cure"),
     17: ("17_distance", "Distance"),
-    20: ("20_the_lock_around_the_handshake", "The lock around the handshake"),
-    21: ("21_the_loop_that_loads", "The loop that loads"),
-    22: ("22_the_memory_that_nobody_frees", "The memory that nobody frees"),
+    21: ("21_the_lock_around_the_handshake", "The lock around the handshake"),
+    22: ("22_the_loop_that_loads", "The loop that loads"),
+    23: ("23_the_memory_that_nobody_frees", "The memory that nobody frees"),
 }  # fmt: skip
 #: What to change: (case, chapter that explains it, line to remove, line to add, package to get,
 #: sentence).
@@ -63,15 +63,15 @@ ADVICE = {
     "asyncio": (1, 2, "", "reply = await %(to_thread)s(...), or a client that awaits", "",
         "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
-    "lock": (4, 20, "", "%(line)s", "%(package)s",
+    "lock": (4, 21, "", "%(line)s", "%(package)s",
         "%(wanted)d handshakes were wanted at once, and never two were under way: the context "
         "holds a lock through each handshake (its sockets are those of %(by)s), so they waited "
         "%(behind_s).2f s for each other.%(whose)s"),
-    "loop-loads": (4, 21, "", "%(line)s", "",
+    "loop-loads": (4, 22, "", "%(line)s", "",
         "%(loads)s of certificates happened in the thread of the running asyncio loop%(where)s: "
         "for %(ms).0f ms of CPU nothing else could run. Make one client or one context before the "
         "work begins, and hand it to all."),
-    "share-contexts": (4, 22, "", "%(line)s", "",
+    "share-contexts": (4, 23, "", "%(line)s", "",
         "%(alive)d contexts with the same certificates were alive at once, made by %(client)s"
         "%(where)s. While they were loaded, memory grew by %(mib).0f MiB. One context serves all "
         "clients."),
