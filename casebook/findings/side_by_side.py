@@ -142,7 +142,9 @@ def in_words(
     said_all = f"{row.said.rstrip('.')}{f' (asked: {row.window})' if row.window else ''}."
     reason = (because or {}).get(row.id) if row.rank in (OPPOSED, DECIDED_ON_ONE) else None
     why = f" Where it is otherwise: {reason}" if reason else ""
-    return f"{said_all} {'; '.join(said)}.{why}"
+    # A file's name stays as it is written.
+    each = re.sub("^this machine", "This machine", "; ".join(said))
+    return f"{said_all} {each}.{why}"
 
 
 def reasons_given(root: Path) -> dict[str, str]:
