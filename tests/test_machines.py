@@ -227,7 +227,7 @@ def test_differences_come_first_and_in_words():
     a.findings["opposed"]["window"] = "below 1.2"
     [opposed, *_] = side_by_side.findings([a, b])
     assert side_by_side.in_words(opposed, [a, b]) == (
-        "Locks cost. (asked: below 1.2). A, 2 cores: holds, 1.10; "
+        "Locks cost (asked: below 1.2). A, 2 cores: holds, 1.10; "
         "B, 2 cores: otherwise, 1.10 (1.04 to 1.15), asked: below 0.85."
     )
     assert "Processor: A / B." in side_by_side.reasons([a, b])
