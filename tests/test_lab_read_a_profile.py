@@ -61,7 +61,7 @@ WRONG = {
         WAIT,
         "the line is ~:0(<method 'poll'",
     ),
-    "ten calls": ((RETURNS, RETURNS.replace("counts[1]", "10")), LOADS, ", 10]"),
+    "a thousand calls": ((RETURNS, RETURNS.replace("counts[1]", "1000")), LOADS, ", 1000]"),
     "a time in the place of a count": (
         (RETURNS, RETURNS.replace("counts[1]", "counts[2]")),
         LOADS,

@@ -119,8 +119,14 @@ def address(site: Path) -> Iterator[str]:
 
 
 def pages_of(site: Path) -> list[str]:
+    """The pages by their names, but for those that only lead on to where a page is today."""
+    moved = {
+        line.partition(" -> ")[0]
+        for line in (places.ROOT / permanent.LIST).read_text().splitlines()
+        if "->" in line
+    }
     found = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
-    return [name for name in found if not name.startswith("_static/")]
+    return [name for name in found if not name.startswith("_static/") and name not in moved]
 
 
 def chapters_of(site: Path) -> list[tuple[Path, Path]]:
@@ -481,6 +487,7 @@ COUNTED = {
     "both-curl-cffi-loads": COUNTS,
     "slow-streams-do-not-wait": "frames of one connection, in the order in which they came",
     "slow-place": WHO_CAME_FIRST,
+    "quic-ends": "frames of one visit, in the order in which they came",
     "slow-control": "each book in the place in which it was asked for",
     "method-verdicts-wrong": TRIED,
     "method-serial-bound": TRIED,

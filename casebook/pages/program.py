@@ -31,10 +31,10 @@ make book PROGRAM=report.json
 #: why they matter). The first three that apply are told.
 MATTERS = (
     ("event loop", "blocked", 2, "while one request waits, all others of your program do"),
-    ("handshakes", "one at a time", 20, "its handshakes waited for each other, behind a lock"),
-    ("loads on the loop", "held up", 21, "certificates were loaded while its event loop waited"),
+    ("handshakes", "one at a time", 21, "its handshakes waited for each other, behind a lock"),
+    ("loads on the loop", "held up", 22, "certificates were loaded while its event loop waited"),
     ("certificate loads", "repeated", 10, "it loaded the same certificates again and again"),
-    ("contexts", "one for each client", 22, "it kept many contexts with the same certificates"),
+    ("contexts", "one for each client", 23, "it kept many contexts with the same certificates"),
     ("certificate loads", "repeated", 12, "one context for all connections ends that"),
     ("event loop", "blocked", 7, "these changes let the loop run on"),
 )

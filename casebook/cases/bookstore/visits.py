@@ -61,18 +61,23 @@ FEW = 300
 
 _PAIR = ["requests-2.10-py37", "hyper"]
 
-#: The visits that need a Python 3.7 on one side: arguments of `visit`. With these a machine
-#: without it can still build the book. Of those that decide something there are sixteen rounds:
-#: the chapters look after eight, and after sixteen where that was not enough.
-RECORDED: list[dict] = [
-    dict(clients=_PAIR, engine="twisted-16.3", repeats=3),
-    dict(
-        clients=[*_PAIR, "requests-2.31-py37", "hyper:1"], n=200, engine="twisted-16.3", repeats=16
-    ),
-    dict(clients=_PAIR, n=200, repeats=16),
-    dict(clients="hyper", n=100, slow=one_slow(), repeats=3),
-    dict(clients="hyper:10", n=30, slow=dict.fromkeys(stock.ids()[9:50:10], 0.15), repeats=3),
-]
+
+def recorded() -> list[dict]:
+    """The visits that need a Python 3.7 on one side: arguments of `visit`. With these a machine
+    without it can still build the book. Of those that decide something there are sixteen rounds:
+    the chapters look after eight, and after sixteen where that was not enough."""
+    return [
+        dict(clients=_PAIR, engine="twisted-16.3", repeats=3),
+        dict(
+            clients=[*_PAIR, "requests-2.31-py37", "hyper:1"],
+            n=200,
+            engine="twisted-16.3",
+            repeats=16,
+        ),
+        dict(clients=_PAIR, n=200, repeats=16),
+        dict(clients="hyper", n=100, slow=one_slow(), repeats=3),
+        dict(clients="hyper:10", n=30, slow=dict.fromkeys(stock.ids()[9:50:10], 0.15), repeats=3),
+    ]
 
 
 @rounds.takes_until
@@ -115,7 +120,7 @@ def from_reference(
 ) -> pd.DataFrame:
     """Visits that the reference machine made, columns COLUMNS; never measured here.
 
-    Of those that were recorded (RECORDED). Raises UsageError where there are none of this kind.
+    Of those that were recorded (`recorded`). Raises UsageError where there are none of this kind.
     """
     planned = plan(clients, repeats, n=n, engine=engine)
     found = [record for each in planned for record in _recorded(each)]
@@ -126,7 +131,7 @@ def from_reference(
 
 def record() -> None:
     """Make the visits of the reference run. Takes minutes. Raises as `visit`."""
-    for asked in RECORDED:
+    for asked in recorded():
         records(**asked)
 
 
@@ -166,8 +171,8 @@ def records(
         for each in planned:
             if (each.client, each.engine) in here:
                 found.append(host.visit(each, patience_s))
-            elif recorded := _recorded(each):
-                found += recorded
+            elif kept := _recorded(each):
+                found += kept
             elif each.repeat == 1:  # of later rounds, nothing may be recorded
                 for stack in _needed(each.client, each.engine, target):
                     environments.ensure(stack)  # raises, and says what is missing
