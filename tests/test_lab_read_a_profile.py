@@ -52,7 +52,7 @@ LOADS, WAIT = "a new dump: loads of a bundle", "a new dump: pyOpenSSL's wait"
 WRONG = {
     "a hard-coded verdict": ((RETURNS, 'return ["waits", place[2], counts[1]]'), LOADS, "'waits'"),
     "the answer stands in the file's name": (
-        (RETURNS, 'return ["computes" if "b.prof" in path else "waits", place[2], counts[1]]'),
+        (RETURNS, 'return ["computes" if "/b.prof" in path else "waits", place[2], counts[1]]'),
         LOADS,
         "'waits'",
     ),
