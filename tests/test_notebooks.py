@@ -31,8 +31,6 @@ BOUNDS = {
     "published rows compared in the text": (0, 0),
     "words outside the exercises": (0, 1600),
 }
-#: What has more words: two laws, over a relay and over TCP with its handshakes.
-LONGER = {"17_distance": 2000}
 
 
 @cache
@@ -174,11 +172,10 @@ def words_of(markdown: str) -> list[str]:
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_the_story_comes_first(path: Path) -> None:
     found = seen(path)
-    longest = {"words outside the exercises": LONGER.get(path.stem, 0)}
     wrong = {
         what: found[what]
         for what, (least, most) in BOUNDS.items()
-        if not least <= found[what] <= max(most, longest.get(what, 0))
+        if not least <= found[what] <= most
     }
     assert wrong == {}, f"bounds: {BOUNDS}"
 

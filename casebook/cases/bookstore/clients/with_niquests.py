@@ -7,15 +7,21 @@ https://niquests.readthedocs.io/en/latest/user/quickstart.html#multiplexed-conne
 import niquests
 from shelf import About, chunks, path
 
+#: What it calls the versions of HTTP.
+VERSIONS = {30: "h3", 20: "h2", 11: "http/1.1", 10: "http/1.0"}
+
 
 def visit(spec, shelf):
     """Fetch the list of books, then the books in chunks."""
-    with niquests.Session(
-        multiplexed=True, disable_http3=True, verify=spec["ca_file"], timeout=None
-    ) as session:
+    fetch(spec, shelf, disable_http3=True)
+
+
+def fetch(spec, shelf, **how):
+    """The same, with what else a Session is told."""
+    with niquests.Session(multiplexed=True, verify=spec["ca_file"], timeout=None, **how) as session:
 
         def seen(response):
-            shelf.speaks({20: "h2", 11: "http/1.1", 10: "http/1.0"}[response.raw.version])
+            shelf.speaks(VERSIONS[response.raw.version])
             return response.status_code, response.content, response.headers.get("Content-Length")
 
         listed = session.get(spec["url"] + "/")

@@ -12,16 +12,15 @@ Out: {"way", "book" (its id), "visits": [what the script answers; "server" (the 
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
 import over
 from ends import ADDRESSES, Ends, NoLine
 from over_quic import QUIC_STORE
-from wire import BACK, THERE, TooMuch, Wire
+from wire import BACK, THERE
 
-_CLIENTS = os.path.dirname(over._VISIT)
+_CLIENTS = os.path.dirname(over.VISIT)
 
 
 def answer(asked):
@@ -37,30 +36,16 @@ def answer(asked):
 
 
 def visited(ends, serving, asked, visit, book):
-    """One script, as often as it takes until the line kept up."""
+    """What a script answered, and what each of its connections carried."""
     ask, port, certificate = serving
     spec = dict(visit, url="https://{}:{}".format(ADDRESSES["far"], port), ca_file=certificate)
     spec["path"] = "/book?id=" + book
-    command = [sys.executable, os.path.join(_CLIENTS, visit["script"] + ".py")]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    for tries in range(1, over._TRIES + 1):
-        ask("reset")
-        with Wire(ends.near, ends.far, asked["there"], asked["back"]) as wire:
-            process = ends.start("near", command, **pipes)
-            said, _ = process.communicate(json.dumps(spec).encode())
-        try:
-            kept = wire.kept_up()
-        except TooMuch as error:
-            too_much = error
-            continue
-        seen = json.loads(said or b'{"failure": "it said nothing"}')
-        if seen["failure"]:
-            raise over.Failed("{} failed: {}".format(visit["script"], seen["failure"]))
-        counts = wire.counts()
-        both = zip(*(counts[way]["by_connection"] for way in (THERE, BACK)), strict=False)
-        carried = [{THERE: there["bytes"], BACK: back["bytes"]} for there, back in both]
-        return dict(seen, server=ask("counters"), connections=carried, tries=tries, **kept)
-    raise over.Failed(f"the line could not keep up, {over._TRIES} times: {too_much}")
+    script = os.path.join(_CLIENTS, visit["script"] + ".py")
+    seen, wire, told, _ = over.carried(ends, ask, asked, script, spec)
+    counts = wire.counts()
+    both = zip(*(counts[way]["by_connection"] for way in (THERE, BACK)), strict=False)
+    carried = [{THERE: there["bytes"], BACK: back["bytes"]} for there, back in both]
+    return dict(seen, server=ask("counters"), connections=carried, **told)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from wire import TooMuch, Wire
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _STORE = os.path.join(os.path.dirname(_HERE), "serving", "twisted_store.py")
-_VISIT = os.path.join(os.path.dirname(_HERE), "clients", "visit.py")
+VISIT = os.path.join(os.path.dirname(_HERE), "clients", "visit.py")
 _BOOKS = os.path.join(_HERE, *[os.pardir] * 4, "data", "books.json")
 
 #: The columns of a packet in the answer.
@@ -110,31 +110,51 @@ def certify(folder):
 
 
 def visited(ends, serving, asked):
-    """One visit, as often as it takes until the line kept up."""
+    """One visit."""
+    return with_wire(ends, serving, asked)[0]
+
+
+def with_wire(ends, serving, asked):
+    """One visit: its answer, the wire that it went over, and the CPU seconds of the store."""
     ask, port, certificate = serving
     with open(_BOOKS) as file:
         ids = list(json.load(file))[: asked["n"]]
     spec = dict(asked, url="https://{}:{}".format(ADDRESSES["far"], port), ca_file=certificate)
     spec.update(ids=ids, timeout_s=_PATIENCE_S, started_at=0)
+    seen, wire, told, used_s = carried(ends, ask, asked, VISIT, spec)
+    found = dict(
+        summed_up(seen), counts=wire.counts(), server=ask("counters"),
+        packets=[[each[name] for name in _PACKET] for each in wire.packets * asked["records"]],
+        **told,
+    )  # fmt: skip
+    return found, wire, used_s
+
+
+def carried(ends, ask, asked, script, spec):
+    """Run a client at the near end, as often as it takes until the line kept up.
+
+    ask: of the store; asked: has "there" and "back", as Wire takes them; script: the client's path;
+    spec: what it reads. Gives what the client answered, the wire, {"tries", and what
+    Wire.kept_up says}, and the CPU seconds that the store took.
+    """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     for tries in range(1, _TRIES + 1):
         ask("reset")
+        before_s = ask("cpu")["cpu_s"]
         with Wire(ends.near, ends.far, asked["there"], asked["back"]) as wire:
-            process = ends.start("near", [sys.executable, _VISIT], **pipes)
+            process = ends.start("near", [sys.executable, script], **pipes)
             said, _ = process.communicate(json.dumps(spec).encode())
+            used_s = ask("cpu")["cpu_s"] - before_s
         try:
             kept = wire.kept_up()
         except TooMuch as error:
             too_much = error
             continue
-        seen = json.loads(said or b"{}")
-        if not seen or seen["failure"]:
-            raise Failed("a visit with {} failed: {}".format(asked["script"], seen.get("failure")))
-        return dict(
-            summed_up(seen), counts=wire.counts(), tries=tries, server=ask("counters"),
-            packets=[[each[name] for name in _PACKET] for each in wire.packets * asked["records"]],
-            **kept,
-        )  # fmt: skip
+        seen = json.loads(said or b'{"failure": "it said nothing"}')
+        if seen["failure"]:
+            who = spec.get("script", os.path.basename(script))
+            raise Failed("a visit with {} failed: {}".format(who, seen["failure"]))
+        return seen, wire, dict(kept, tries=tries), used_s
     raise Failed(f"the line could not keep up, {_TRIES} times: {too_much}")
 
 

@@ -8,13 +8,11 @@ since the client's first did (null: none was lost).
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
 import over
-from ends import ADDRESSES, Ends, NoLine
-from wire import TooMuch, Wire
+from ends import Ends, NoLine
 
 QUIC_STORE = os.path.join(os.path.dirname(over._STORE), "quic_store.py")
 
@@ -38,37 +36,9 @@ def answer(asked):
 
 
 def visited(ends, serving, asked):
-    """One visit, as often as it takes until the line kept up."""
-    ask, port, certificate = serving
-    with open(over._BOOKS) as file:
-        ids = list(json.load(file))[: asked["n"]]
-    spec = dict(asked, url="https://{}:{}".format(ADDRESSES["far"], port), ca_file=certificate)
-    spec.update(ids=ids, timeout_s=over._PATIENCE_S, started_at=0)
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    for tries in range(1, over._TRIES + 1):
-        ask("reset")
-        before_s = ask("cpu")["cpu_s"]
-        with Wire(ends.near, ends.far, asked["there"], asked["back"]) as wire:
-            process = ends.start("near", [sys.executable, over._VISIT], **pipes)
-            said, _ = process.communicate(json.dumps(spec).encode())
-            used_s = ask("cpu")["cpu_s"] - before_s
-        try:
-            kept = wire.kept_up()
-        except TooMuch as error:
-            too_much = error
-            continue
-        seen = json.loads(said or b"{}")
-        if not seen or seen["failure"]:
-            raise over.Failed(
-                "a visit with {} failed: {}".format(asked["script"], seen.get("failure"))
-            )
-        rows = wire.packets * asked["records"]
-        return dict(
-            over.summed_up(seen), counts=wire.counts(), tries=tries, server=ask("counters"),
-            packets=[[each[name] for name in over._PACKET] for each in rows],
-            server_cpu_s=round(used_s, 6), lost_at_s=lost_at(wire.packets), **kept,
-        )  # fmt: skip
-    raise over.Failed(f"the line could not keep up, {over._TRIES} times: {too_much}")
+    """One visit, with what the store's CPU did, and when the first loss was."""
+    found, wire, used_s = over.with_wire(ends, serving, asked)
+    return dict(found, server_cpu_s=round(used_s, 6), lost_at_s=lost_at(wire.packets))
 
 
 def lost_at(packets):
