@@ -9,10 +9,10 @@ from collections import Counter
 #: What a machine may lack, as the tests say it.
 MAY_LACK = (
     r"(h2load|curl|go-httpbin) is not installed",
-    r"(actionlint|bash|git|timeout|curl|cc|valgrind|go|strace) is not on the PATH",
+    r"(actionlint|bash|git|timeout|curl|cc|valgrind|go|strace|npm|unshare) is not on the PATH",
     r"no Chromium here",
     r"a stack needs Python (2\.7|3\.7), which is not on the PATH",
-    r"no Python (2\.7|3\.7) here|\S+ needs a Python that is not on this machine",
+    r"no Python (2\.7|3\.7|2\.7 and 3\.7) here|\S+ needs a Python that is not on this machine",
     r"no Python 3\.(8|9|10|11|13|14) here",
     r"no pyenv here|neither micromamba nor conda here",
     r"unshare\(1\) cannot|no control group can be made here|this machine does not let one process",

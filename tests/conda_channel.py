@@ -44,7 +44,7 @@ def served(folder: Path) -> Iterator[str]:
     if missing := [each for each, place in found.items() if not place]:
         if environments.required().intersection(missing):
             pytest.fail(f"CASEBOOK_REQUIRE asks for Python {missing}")
-        pytest.skip(f"no Python {missing} here to make packages of")
+        pytest.skip(f"no Python {' and '.join(missing)} here to make packages of")
     write(folder, {each: place.path for each, place in found.items()})
     with serving(partial(Channel, directory=str(folder))) as url:
         yield url

@@ -195,13 +195,28 @@ def test_the_published_figures_say_what_they_say():
     assert round(chan.per_s) == 912 and round(capacity.core_ms(chan), 1) == 17.5
 
 
+@needs("go")
+def test_go_fetches_the_same_pages_and_its_own_time_is_counted():
+    kept, new = (costs.measure("go", kept=each, n=20).iloc[0] for each in (True, False))
+    assert (kept["connections"], kept["handshakes"], kept["loads"]) == (1, 1, 1)
+    assert (new["connections"], new["handshakes"], new["loads"]) == (20, 20, 1)
+    assert kept["openssl"] is None and 0 < kept["cpu_ms"] < new["cpu_ms"]
+    with pytest.raises(UsageError, match="ask Go alone"):
+        costs.measure(["go", "aiohttp"], n=1)
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_a_hundred_thousand_pages_in_bounded_memory():
     few = jobs.measure({"few": {"pages": 2_000}}).iloc[0]
-    many = jobs.measure({"many": {"pages": 100_000}}).iloc[0]
+    many = jobs.measure({"many": {"pages": 100_000, "size": 50}}).iloc[0]
     assert many["good"] == 100_000 and not many["twice"]
     assert many["peak_rss_mib"] < few["peak_rss_mib"] + 100
+    # What it cost was said before, from batches of other sizes and from pages without a cluster.
+    ends = {str(size): {"pages": 8 * size, "size": size} for size in (5, 100)}
+    curve = jobs.measure(ends, repeats=3)
+    found = capacity.fitted(curve, costs.measure(["requests-stock", "requests-cured"], repeats=3))
+    assert 1 / 1.3 < many["all_ms"] / found.cpu_ms(50) < 1.3
 
 
 @pytest.mark.nightly

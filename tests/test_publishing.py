@@ -415,6 +415,8 @@ def test_a_script_does_and_shows_what_the_notebook_does(tmp_path: Path) -> None:
     script = tmp_path / "chapter.py"
     script.write_text(scripts.script_of(notebook, tmp_path / "chapter.ipynb"))
     ipython = Path(sys.executable).with_name("ipython")
-    done = run(ipython, "--quick", "--no-banner", script, env=os.environ | {"HOME": str(tmp_path)})
+    # Unbuffered, so that a pipe gets the lines in the order in which a terminal would.
+    env = os.environ | {"HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    done = run(ipython, "--quick", "--no-banner", script, env=env)
     said = [line for line in done.stdout.splitlines() if line]
     assert said == ["42", "only once", "as it is: shell", "7", "'1.50'"], done.stderr

@@ -44,6 +44,8 @@ class Experiment:
             when it has changed. Modules beside the script that it imports count by themselves.
         lacks: says what this machine lacks for it beside stacks, and how to get it; empty where
             nothing.
+        tells: gives what the script has to be told beside what was asked, such as where a program
+            lies. It is no part of the question, and is not stored.
     """
 
     script: Path
@@ -51,6 +53,7 @@ class Experiment:
     within_s: float = 60
     made_of: tuple[Path | measurements.Using, ...] = ()
     lacks: Callable[[], str] = str
+    tells: Callable[[], Asked] = dict
 
     @rounds.takes_until
     def measure(
@@ -107,7 +110,8 @@ class Experiment:
         environment = environments.ensure(stack)
 
         def ask() -> dict[str, Any]:
-            answer = scripts.ask(environment, self.script, dict(its), self.within_s)
+            told = {**its, **self.tells()}
+            answer = scripts.ask(environment, self.script, told, self.within_s)
             self.figures(its, answer)  # a wrong one is not stored
             return {"answer": answer}
 

@@ -54,23 +54,23 @@ def is_here() -> bool:
     return environments.is_another_machine() or shutil.which(GO) is not None
 
 
-def build() -> Path:
-    """The Go client's program, built now if this source has not been built by this Go yet.
+def build(source: Path = SOURCE) -> Path:
+    """The program of a Go source, built now if this source has not been built by this Go yet.
 
     Raises MissingInterpreter where there is no `go`, EnvironmentFailed with the compiler's words
     when it cannot be built.
     """
     if not is_here():
         raise MissingInterpreter("the near-limit needs Go (https://go.dev/dl/) on the PATH.")
-    program = places.LOCAL / "near_limit" / digests.of(SOURCE, digests.tool(GO)) / "near_limit"
+    program = places.LOCAL / source.stem / digests.of(source, digests.tool(GO)) / source.stem
     if not program.exists():
-        environments.say("building casebook/cases/fetching/near_limit.go")
+        environments.say(f"building {source.relative_to(places.ROOT)}")
         program.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:
-            draft = Path(folder) / "near_limit"
+            draft = Path(folder) / source.stem
             environ = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
             commands.output(
-                [GO, "build", "-trimpath", "-o", draft, SOURCE],
+                [GO, "build", "-trimpath", "-o", draft, source],
                 "`go build` (without go on the PATH, the reference run stands in)",
                 _BUILT_WITHIN_S, environ | _OFFLINE, failed=EnvironmentFailed,
             )  # fmt: skip

@@ -4,30 +4,38 @@ frame = measure(["requests-stock", "requests-cured"], kept=[True, False], n=60)
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from casebook import places
+from casebook.cases.fetching import near_limit
+from casebook.cases.fetching.near_limit import GO
 from casebook.cases.many.jobs import STACK
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.measurements import Using
 from casebook.laboratory.rounds import as_list
+from casebook.stacks import digests
 
 #: What fetches, as the probe calls it -> as pages do.
 WAYS = {
     "requests-stock": "requests",
     "requests-cured": "requests, one context",
     "aiohttp": "aiohttp, one context",
+    GO: "Go, one set of certificates",
 }
+#: Those of Python, which need nothing but the stack.
+OF_PYTHON = tuple(way for way in WAYS if way != GO)
 KEPT, NEW = "one connection for all pages", "a new connection for each page"
 
 
 @rounds.takes_until
 def measure(
-    ways: str | Iterable[str] = tuple(WAYS),
+    ways: str | Iterable[str] = OF_PYTHON,
     kept: bool | Iterable[bool] = (True, False),
     n: int = 60,
     repeats: int | range | None = None,
@@ -35,7 +43,8 @@ def measure(
     """Fetch n pages one after the other, in turns. The page itself costs the server, whose CPU is
     counted apart.
 
-    ways: of WAYS. kept: over one connection (True), over one each (False), or both. until, looks:
+    ways: of WAYS, `go` alone: where there is no Go on the PATH, a machine that had it stands in.
+    kept: over one connection (True), over one each (False), or both. until, looks:
     what is to be decided (casebook/laboratory/rounds.py).
 
     Returns one row per way, kept and round: way, kept, case ("way, kept" or "way, new"), how and
@@ -48,7 +57,10 @@ def measure(
     for each in asked:
         if each["way"] not in WAYS or not 1 <= n <= 100_000:
             raise UsageError(f"choose of {', '.join(WAYS)} and 1 to 100,000 pages, not {each}")
-    frame = _PAGES.measure(STACK, asked, repeats=repeats)
+    of_go = {each["way"] == GO for each in asked}
+    if len(of_go) > 1:
+        raise UsageError("ask Go alone: another machine may have to answer")
+    frame = (_go() if of_go == {True} else _PAGES).measure(STACK, asked, repeats=repeats)
     if frame.empty:
         return frame
     frame["how"] = frame["way"].map(WAYS)
@@ -83,3 +95,15 @@ _PAGES = Experiment(
     within_s=600,
     made_of=(places.CURE, _PROBES / "pages_server.py"),
 )
+_GO_SOURCE = Path(__file__).with_name("page_costs.go")
+
+
+def _go() -> Experiment:
+    """The same by Go, which is looked for when it is needed."""
+    lacks = "" if near_limit.is_here() else "what Go needs for a page needs Go (https://go.dev/dl/)"
+    return replace(
+        _PAGES,
+        made_of=(*_PAGES.made_of, _GO_SOURCE, Using(GO, digests.tool(GO))),
+        lacks=lambda: lacks,
+        tells=lambda: {"program": near_limit.build(_GO_SOURCE)},
+    )

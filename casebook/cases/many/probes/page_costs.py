@@ -2,18 +2,22 @@
 
 It runs on Python 3.10 and newer.
 
-In: {"way": of WAYS, "n": pages, "kept": whether over one connection}. The trust is certifi's bundle
-with the server's authority, as a file.
+In: {"way": of WAYS, or "go", "n": pages, "kept": whether over one connection; with "go" its
+"program" too, page_costs.go built}. The trust is certifi's bundle with the server's authority, as a
+file.
 
-Out: CPU seconds of the process for all n pages, {"cpu_s", of these "load_s" in loads of
+Out: CPU seconds of the client's process for all n pages, {"cpu_s", of these "load_s" in loads of
 certificates and "handshake_s" in handshakes}, {"loads", "handshakes"} how many, "right": pages that
 were exactly the right ones, "server": its counters, "openssl"}. A page before them, which is not
 counted, imports what there is to import.
 """
 
 import asyncio
+import hashlib
+import json
 import os
 import ssl
+import subprocess
 import sys
 import tempfile
 import time
@@ -97,7 +101,6 @@ WAYS = {
 def run(spec):
     import certifi
 
-    way, kept = WAYS[spec["way"]], spec["kept"]
     timed(ssl.SSLContext, "load_verify_locations", "load")
     timed(ssl.SSLSocket, "do_handshake", "handshake")
     timed(ssl.SSLObject, "do_handshake", "handshake")
@@ -108,23 +111,48 @@ def run(spec):
                 with open(part) as certificates:
                     file.write(certificates.read())
         urls = ["https://%s/page/%d" % (server.hosts[0], number) for number in range(spec["n"])]
-        way(urls[:1], bundle, kept)
-        server.reset()
-        for counted in (spent, calls):
-            counted.update(dict.fromkeys(counted, 0))
-        begun, wall = time.process_time(), time.perf_counter()
-        bodies = way(urls, bundle, kept)
-        cpu_s, wall_s = time.process_time() - begun, time.perf_counter() - wall
-        seen = server.counters()
+        if spec["way"] == "go":
+            answer = by_go(spec["program"], urls, bundle, spec["kept"], server.reset)
+        else:
+            answer = by_python(WAYS[spec["way"]], urls, bundle, spec["kept"], server.reset)
+        return answer | {"server": server.counters()}
+
+
+def by_python(way, urls, bundle, kept, reset):
+    way(urls[:1], bundle, kept)
+    reset()
+    for counted in (spent, calls):
+        counted.update(dict.fromkeys(counted, 0))
+    begun, wall = time.process_time(), time.perf_counter()
+    bodies = way(urls, bundle, kept)
+    cpu_s, wall_s = time.process_time() - begun, time.perf_counter() - wall
     right = sum(body == pages_server.page(number) for number, body in enumerate(bodies))
     return {
         "cpu_s": cpu_s, "wall_s": wall_s, "load_s": spent["load"], "loads": calls["load"],
         "handshake_s": spent["handshake"], "handshakes": calls["handshake"], "right": right,
-        "server": seen, "openssl": ssl.OPENSSL_VERSION,
+        "openssl": ssl.OPENSSL_VERSION,
     }  # fmt: skip
 
 
-if __name__ == "__main__":
-    import json
+def by_go(program, urls, bundle, kept, reset):
+    """The same of page_costs.go, in a process of its own: its CPU, and not this one's."""
+    spec = {"urls": urls, "kept": kept, "trusted": bundle}
+    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with subprocess.Popen([program], env={}, **pipes) as process:
+        process.stdin.write(json.dumps(spec) + "\n")
+        process.stdin.flush()
+        if process.stdout.readline() != "ready\n":
+            raise RuntimeError("page_costs.go got no page")
+        reset()
+        answer = json.loads(process.communicate("now\n")[0])
+    digests = answer.pop("digests")
+    pages = (pages_server.page(number) for number in range(len(urls)))
+    right = sum(
+        found == hashlib.sha256(page).hexdigest()
+        for found, page in zip(digests, pages, strict=True)
+    )
+    return answer | {"right": right, "openssl": None}
 
+
+if __name__ == "__main__":
     print(json.dumps(run(json.load(sys.stdin))))
