@@ -1168,7 +1168,7 @@ def cost_of_a_load(found, watch):
 # --------------------------------------------------- what a run did, from the events of its probes
 
 
-#: So many requests for each connection, and they are kept.
+#: So many requests, or exchanges, for each connection, and they are kept.
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
@@ -1179,7 +1179,7 @@ KEPT_LOADS_FROM = 10
 WANTED_FROM = 3
 WAITED_FROM_S = 0.2
 #: So many contexts with the same certificates, alive at once in a process, are too many; so many
-#: are, where each has a connection that is kept.
+#: are, where each belongs to a connection that is kept, as requests has it.
 CONTEXTS_FROM = 10
 KEPT_CONTEXTS_FROM = 100
 
@@ -1195,18 +1195,19 @@ def counted(events):
     "s", "waiting_s" (while others waited), "clients", "at"}; on_loop: of loads under such a loop,
     {"loads", "spare", "waiting" (while others waited), "ms", "at"}; stood: of the loops of
     greenlets, {"fetched" (whether greenlets did), "waits" (that were long), "times" and "s"
-    (through which the loop stood still), "clients", "at"}; sessions (of requests) and pools (of
-    urllib3) that were made; open (connections at once, each process at its most); queue: of the
+    (through which the loop stood still), "clients", "at"}; sessions (of requests, that asked
+    by HTTPS) and pools (of urllib3) that were made; open (connections at once, each process at its most); queue: of the
     handshakes of one context in one process, where they waited longest for each other from when
     their sockets were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at
     once), "handshakes", "waited_s", "behind_s" (while one of another thread was under way)} or
     None; alive (contexts with the same certificates at once, in one process), context_mib (by
     which memory grew during loads); clients: a row of {"client", "through", "contexts", "loads",
-    "needed", "connections", "requests" (None where nobody tells), "load_ms", "spare_ms", "kept",
-    "alive", "at", "trusts"} for each client and each library that called it, the one with the most
-    loads first. kept: its connections are, for several requests each, or each beside the others.
+    "needed", "connections", "requests" (None where nobody tells), "exchanges" (of something sent
+    and an answer, so many at least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts"} for
+    each client and each library that called it, the one with the most loads first. kept: its
+    connections are, for several requests each, or each beside the others.
     """
-    rows, made, began, first, seen = {}, {}, {}, {}, set()
+    rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, trial_ms, under_way, shaken, opened = {}, {}, 0, {}, {}, {}
     total = dict(
         processes=0, cpu_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
@@ -1223,7 +1224,7 @@ def counted(events):
         if key not in rows:
             rows[key] = dict(
                 client=key[0], through=key[1], contexts=0, loads=0, needed=0, connections=0,
-                requests=None, load_ms=0, spare_ms=0, alive=0, at=[], trusts=[],
+                requests=None, exchanges=0, http=True, load_ms=0, spare_ms=0, alive=0, at=[], trusts=[],
             )  # fmt: skip
         return rows[key]
 
@@ -1265,7 +1266,9 @@ def counted(events):
             began[pid, event["h"]] = {}
             total["connections"] += 1
             total["under_loop"] += bool(event["loop"])
-            row_of(who)["connections"] += 1
+            row = spoken[pid, event["h"]] = row_of(who)
+            row["connections"] += 1
+            row["http"] = row["http"] and event["http"]
             under_way[pid] = under_way.get(pid, 0) + 1
             total["peak"] = max(total["peak"], under_way[pid])
             opened[pid] = max(opened.get(pid, 0), event.get("open", 1))
@@ -1277,6 +1280,8 @@ def counted(events):
             began.pop((pid, event["h"]))["end"] = event["t"]
             total["handshakes" if event["ok"] else "failed"] += 1
             under_way[pid] -= 1
+        elif what == "exchange" and (pid, event["h"]) in spoken:
+            spoken[pid, event["h"]]["exchanges"] += event["n"]
         elif what in ("session", "pool"):
             total[what + "s"] += 1
         elif what == "request" and (of in made or event["c"] in first):
@@ -1315,13 +1320,23 @@ def counted(events):
     whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
     total["share"] = round(100 * total["spare_ms"] / whole_ms, 1)
     for row in total["clients"]:
-        row["kept"] = bool(row["requests"]) and row["requests"] >= KEPT_FROM * row["connections"]
-        if is_shared(row, total) and row["connections"] <= total["open"]:
-            row["kept"] = True  # each was made beside the others
+        row["kept"] = is_kept(row, total)
     ill = [row for row in total["clients"] if not row["kept"]]
     total["again"] = sum(row["loads"] - row["needed"] for row in ill)
     total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
     return total
+
+
+def is_kept(row, total):
+    """Whether the connections of a row of `counted` are kept."""
+    beside = row["connections"] <= total["open"]  # each was made beside the others
+    if is_shared(row, total) and beside:
+        return True
+    several = KEPT_FROM * max(row["connections"], 1)
+    if row["requests"]:
+        return row["requests"] >= several
+    # A visit to a mailbox takes several exchanges, too, so of what is no HTTP they do not suffice.
+    return row["exchanges"] >= several and (row["http"] or beside)
 
 
 def is_shared(row, total):
@@ -1410,7 +1425,8 @@ def verdict_on_loop(counts):
 def verdict_on_contexts(counts):
     """ONE_FOR_EACH, FEW, or DOES_NOT_APPLY where no context has loaded anything."""
     for row in counts["clients"]:
-        if row["alive"] >= (KEPT_CONTEXTS_FROM if row["kept"] else CONTEXTS_FROM):
+        of_connections = row["kept"] and row["requests"]  # others could have one for all
+        if row["alive"] >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
             return ONE_FOR_EACH
     return FEW if counts["loads"] else DOES_NOT_APPLY
 
@@ -1448,7 +1464,7 @@ class Probes(object):
         self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
-        self.turns, self.fetches, self.changes = {}, False, {}
+        self.turns, self.fetches, self.changes, self.talks = {}, False, {}, {}
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
 
@@ -1460,11 +1476,15 @@ class Probes(object):
         except Exception:  # a full disk, an interpreter that ends: no business of the program's
             pass
 
+    def known(self, thing):
+        """The number of a context or connection; None where it has none yet."""
+        kept = self.numbers.get(id(thing))
+        return kept[1] if kept is not None and kept[0]() is thing else None
+
     def number(self, thing):
         """A number that no other context or connection of this process has had."""
-        kept = self.numbers.get(id(thing))
-        if kept is not None and kept[0]() is thing:
-            return kept[1]
+        if self.known(thing) is not None:
+            return self.known(thing)
         self.count += 1
         try:
             self.numbers[id(thing)] = weakref.ref(thing), self.count
@@ -1631,6 +1651,7 @@ class Probes(object):
             values = dict(c=None if context is None else self.number(context), who=who)
             values.update(loop=running_loop() is not None, since=since, t=clock())
             values.update(thread=ident(), by=type(connection).__module__)
+            values.update(http=who["client"] in KNOWN.values())
             self.note("begin", h=number, open=self.opened(connection, number), **values)
         return number
 
@@ -1652,7 +1673,43 @@ class Probes(object):
         if ok and len(self.numbers) > 10000:
             gone = [each for each, (alive, _) in list(self.numbers.items()) if alive() is None]
             for each in gone:
-                self.numbers.pop(each, None)
+                self.talks.pop(self.numbers.pop(each, (None, None))[1], None)
+
+    def exchanges(self, kind, *sending):
+        """Note how often something was sent and answered over the connections of a class, whose
+        functions that send are named: a connection that is kept has many of these."""
+        for name in sending:
+            self.put(kind, name, self.talking(getattr(kind, name), self.sent))
+        self.put(kind, "read", self.talking(kind.read, self.answered))
+
+    def talking(self, function, note):
+        probes = self
+
+        def talk(connection, *args, **kwargs):
+            done = function(connection, *args, **kwargs)
+            if done and probes.active:
+                number = probes.known(connection)
+                if number is not None:
+                    note(number, connection)
+            return done
+
+        return named(talk, function)
+
+    def sent(self, number, connection):
+        talk = self.talks.get(number)
+        if talk is None:
+            h2 = connection.selected_alpn_protocol() == "h2"  # which answers what nobody has asked
+            talk = self.talks[number] = {"answered": not h2, "number": 0, "told": 0}
+        if talk["answered"]:
+            talk["answered"], talk["number"] = False, talk["number"] + 1
+            more = talk["number"] - talk["told"]
+            if talk["number"] <= KEPT_FROM or more >= talk["told"]:  # few lines, for many
+                talk["told"] = talk["number"]
+                self.note("exchange", h=number, n=more)
+
+    def answered(self, number, connection):
+        if self.talks.get(number, {}).get("number"):
+            self.talks[number]["answered"] = True
 
     def connects(self, kind):
         """Note when the sockets of a class were connected: from then on they want a handshake."""
@@ -1837,6 +1894,9 @@ def probe_ssl(probes, ssl):
     if not hasattr(ssl, "SSLObject") or sys.version_info >= (3, 7):  # else through SSLObject too
         probes.handshakes(ssl.SSLSocket)
     if not PY2:
+        if sys.version_info >= (3, 7):
+            probes.exchanges(ssl.SSLSocket, "send", "write")
+        probes.exchanges(ssl.SSLObject, "write")
         probes.waits(ssl.SSLSocket, "read")
         probes.waits(ssl.SSLSocket, "do_handshake")
 
@@ -1869,14 +1929,16 @@ def probe_pyopenssl(probes, module):
 
 
 def probe_sessions(probes, module):
-    make = module.Session.__init__
+    choose = module.Session.get_adapter
 
-    def __init__(session, *args, **kwargs):
-        make(session, *args, **kwargs)
-        if probes.active:
+    def get_adapter(session, url):
+        first = url[:6].lower() == "https:" and probes.known(session) is None
+        if first and probes.active:
+            probes.number(session)
             probes.note("session")
+        return choose(session, url)
 
-    probes.put(module.Session, "__init__", named(__init__, make))
+    probes.put(module.Session, "get_adapter", named(get_adapter, choose))
 
 
 def probe_pools(probes, module):
@@ -2445,7 +2507,7 @@ def judge(found, spec):
     advice = advice_on_loop(found)
     found = dict(found, known_to_the_doctor=sorted(set(KNOWN.values())))
     if counts:
-        loop = worst([judge_loop(found), judge_asyncio(counts)])
+        loop = worst([judge_loop(found), judge_greenlets(found), judge_asyncio(counts)])
         loads = verdict_on(counts, spec["share"])
         if judge_asyncio(counts) == BLOCKED:
             advice.append(advice_on_asyncio(found))
@@ -2493,6 +2555,16 @@ def judge_loop(found):
         used = found["loop"] and found["loop"]["used"]
         stands_for = {UNPATCHED: BLOCKED if used else CANNOT_TELL}
     return worst([stands_for.get(verdict, verdict) for verdict in verdicts])
+
+
+def judge_greenlets(found):
+    """BLOCKED where the loop of greenlets was seen to stand still through their replies, in a
+    program that uses it, whatever client asked."""
+    stood, loop = found["counts"]["stood"], found["loop"]
+    seen = stood["fetched"] and loop and loop["used"] and not loop["patched"]
+    if seen and stood["times"] >= 2 and stood["s"] >= LOOP_BLOCKED_FROM_S:
+        return BLOCKED
+    return DOES_NOT_APPLY
 
 
 def judge_asyncio(counts):

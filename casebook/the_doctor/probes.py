@@ -6,13 +6,14 @@ module is probed when the program has imported it. What the program gets, and wh
 without.
 
 Events, by "is": process (it begins), context (c), load (c, ms, kib, alive, loop, waiting, trust,
-who), begin and end of a handshake (h, c, ok, loop, t, since, thread, by), request (c, where
-http.client tells), session (of requests), pool (a PoolManager that is not of requests), block (s,
-waiting, who, by), wait (of a greenlet: s, stood, who), greenlet (one waits for a client, the first
-time), injection (where), loop (name).
+who), begin and end of a handshake (h, c, ok, loop, t, since, thread, by, http), exchange (h, n: so
+many more, of something sent and an answer; none of HTTP/2), request (c, where http.client tells),
+session (of requests, the first time that it asks by HTTPS), pool (a PoolManager that is not of
+requests), block (s, waiting, who, by), wait (of a greenlet: s, stood, who), greenlet (one waits for
+a client, the first time), injection (where), loop (name).
 c and h are numbers of contexts and connections; who is what `callers` tells; t, and since, from
-when it was wanted, are seconds; by is the module of its class. Each has the "pid" of its process,
-and "cpu", the milliseconds that this has used.
+when it was wanted, are seconds; by is the module of its class; http: whether the client is one that
+the doctor knows. Each has the "pid" of its process, and "cpu", the milliseconds that this has used.
 """
 
 from __future__ import division, print_function
@@ -23,7 +24,7 @@ import time
 import weakref
 
 from .basis import OWN_FILE, PY2, clock
-from .counts import counted
+from .counts import KEPT_FROM, counted
 from .left_behind import is_library
 from .loads import caller
 from .words import readable, short
@@ -58,7 +59,7 @@ class Probes(object):
         self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
-        self.turns, self.fetches, self.changes = {}, False, {}
+        self.turns, self.fetches, self.changes, self.talks = {}, False, {}, {}
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
 
@@ -70,11 +71,15 @@ class Probes(object):
         except Exception:  # a full disk, an interpreter that ends: no business of the program's
             pass
 
+    def known(self, thing):
+        """The number of a context or connection; None where it has none yet."""
+        kept = self.numbers.get(id(thing))
+        return kept[1] if kept is not None and kept[0]() is thing else None
+
     def number(self, thing):
         """A number that no other context or connection of this process has had."""
-        kept = self.numbers.get(id(thing))
-        if kept is not None and kept[0]() is thing:
-            return kept[1]
+        if self.known(thing) is not None:
+            return self.known(thing)
         self.count += 1
         try:
             self.numbers[id(thing)] = weakref.ref(thing), self.count
@@ -241,6 +246,7 @@ class Probes(object):
             values = dict(c=None if context is None else self.number(context), who=who)
             values.update(loop=running_loop() is not None, since=since, t=clock())
             values.update(thread=ident(), by=type(connection).__module__)
+            values.update(http=who["client"] in KNOWN.values())
             self.note("begin", h=number, open=self.opened(connection, number), **values)
         return number
 
@@ -262,7 +268,43 @@ class Probes(object):
         if ok and len(self.numbers) > 10000:
             gone = [each for each, (alive, _) in list(self.numbers.items()) if alive() is None]
             for each in gone:
-                self.numbers.pop(each, None)
+                self.talks.pop(self.numbers.pop(each, (None, None))[1], None)
+
+    def exchanges(self, kind, *sending):
+        """Note how often something was sent and answered over the connections of a class, whose
+        functions that send are named: a connection that is kept has many of these."""
+        for name in sending:
+            self.put(kind, name, self.talking(getattr(kind, name), self.sent))
+        self.put(kind, "read", self.talking(kind.read, self.answered))
+
+    def talking(self, function, note):
+        probes = self
+
+        def talk(connection, *args, **kwargs):
+            done = function(connection, *args, **kwargs)
+            if done and probes.active:
+                number = probes.known(connection)
+                if number is not None:
+                    note(number, connection)
+            return done
+
+        return named(talk, function)
+
+    def sent(self, number, connection):
+        talk = self.talks.get(number)
+        if talk is None:
+            h2 = connection.selected_alpn_protocol() == "h2"  # which answers what nobody has asked
+            talk = self.talks[number] = {"answered": not h2, "number": 0, "told": 0}
+        if talk["answered"]:
+            talk["answered"], talk["number"] = False, talk["number"] + 1
+            more = talk["number"] - talk["told"]
+            if talk["number"] <= KEPT_FROM or more >= talk["told"]:  # few lines, for many
+                talk["told"] = talk["number"]
+                self.note("exchange", h=number, n=more)
+
+    def answered(self, number, connection):
+        if self.talks.get(number, {}).get("number"):
+            self.talks[number]["answered"] = True
 
     def connects(self, kind):
         """Note when the sockets of a class were connected: from then on they want a handshake."""
@@ -447,6 +489,9 @@ def probe_ssl(probes, ssl):
     if not hasattr(ssl, "SSLObject") or sys.version_info >= (3, 7):  # else through SSLObject too
         probes.handshakes(ssl.SSLSocket)
     if not PY2:
+        if sys.version_info >= (3, 7):
+            probes.exchanges(ssl.SSLSocket, "send", "write")
+        probes.exchanges(ssl.SSLObject, "write")
         probes.waits(ssl.SSLSocket, "read")
         probes.waits(ssl.SSLSocket, "do_handshake")
 
@@ -479,14 +524,16 @@ def probe_pyopenssl(probes, module):
 
 
 def probe_sessions(probes, module):
-    make = module.Session.__init__
+    choose = module.Session.get_adapter
 
-    def __init__(session, *args, **kwargs):
-        make(session, *args, **kwargs)
-        if probes.active:
+    def get_adapter(session, url):
+        first = url[:6].lower() == "https:" and probes.known(session) is None
+        if first and probes.active:
+            probes.number(session)
             probes.note("session")
+        return choose(session, url)
 
-    probes.put(module.Session, "__init__", named(__init__, make))
+    probes.put(module.Session, "get_adapter", named(get_adapter, choose))
 
 
 def probe_pools(probes, module):
