@@ -78,6 +78,7 @@ if __name__ == "__main__" and sys.path and "__file__" in globals():
 
 import atexit
 import gc
+import itertools
 import json
 import linecache
 import re
@@ -153,6 +154,8 @@ REPEATED, ONCE, UNCOUNTED, UNSEEN = "repeated", "not repeated", "not counted", "
 ONE_AT_A_TIME, NOT_IN_A_ROW = "one at a time", "at once"
 HELD_UP = "held up"
 ONE_FOR_EACH, FEW = "one for each client", "few"
+#: What contexts that the program makes itself are called, where others are told by their client.
+ITS_OWN = "the program's own contexts"
 #: The exit status that goes with a verdict; with all others, 0.
 STATUS = {BLOCKED: 1, REPEATED: 1, CANNOT_TELL: 2, UNSEEN: 2}
 STATUS.update({ONE_AT_A_TIME: 1, HELD_UP: 1, ONE_FOR_EACH: 1})
@@ -439,7 +442,7 @@ def server_classes():
         log_message = lambda *_: None  # noqa: E731
 
         def do_GET(self):
-            _, seconds, trial = self.path.split("/")
+            _, seconds, trial = self.path.partition("?")[0].split("/")
             count(trial, +1)
             time.sleep(float(seconds))
             body = json.dumps({"trial": trial, "peak": count(trial, -1)}).encode("ascii")
@@ -1195,17 +1198,19 @@ def counted(events):
     "s", "waiting_s" (while others waited), "clients", "at"}; on_loop: of loads under such a loop,
     {"loads", "spare", "waiting" (while others waited), "ms", "at"}; stood: of the loops of
     greenlets, {"fetched" (whether greenlets did), "waits" (that were long), "times" and "s"
-    (through which the loop stood still), "clients", "at"}; sessions (of requests, that asked
-    by HTTPS) and pools (of urllib3) that were made; open (connections at once, each process at its most); queue: of the
-    handshakes of one context in one process, where they waited longest for each other from when
-    their sockets were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at
-    once), "handshakes", "waited_s", "behind_s" (while one of another thread was under way)} or
-    None; alive (contexts with the same certificates at once, in one process), context_mib (by
-    which memory grew during loads); clients: a row of {"client", "through", "contexts", "loads",
-    "needed", "connections", "requests" (None where nobody tells), "exchanges" (of something sent
-    and an answer, so many at least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts"} for
-    each client and each library that called it, the one with the most loads first. kept: its
-    connections are, for several requests each, or each beside the others.
+    (through which the loop stood still), "clients", "at"}; sessions (of requests, that asked by
+    HTTPS) and pools (of urllib3) that were made; open (connections at once, each process at its
+    most); queue: of the handshakes of one context in one process, where they waited longest for
+    each other from when their sockets were connected, {"by" (the module of its sockets' class),
+    "wanted" and "peak" (at once), "handshakes", "waited_s", "behind_s" (while one of another thread
+    was under way)} or None; alive (contexts with the same certificates at once, in one process),
+    context_mib (by which memory grew during loads); clients: a row of {"client", "through",
+    "contexts", "default" (of these, made by create_default_context for the program's own code),
+    "loads", "needed", "connections", "http" (whether the doctor knows the client of all these),
+    "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so many at
+    least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
+    contexts' classes)} for each client and each library that called it, the one with the most loads
+    first. kept: its connections are, for several requests each, or each beside the others.
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, trial_ms, under_way, shaken, opened = {}, {}, 0, {}, {}, {}
@@ -1223,8 +1228,9 @@ def counted(events):
         key = who["client"], who["through"]
         if key not in rows:
             rows[key] = dict(
-                client=key[0], through=key[1], contexts=0, loads=0, needed=0, connections=0,
-                requests=None, exchanges=0, http=True, load_ms=0, spare_ms=0, alive=0, at=[], trusts=[],
+                client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
+                connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
+                alive=0, at=[], trusts=[], by=[],
             )  # fmt: skip
         return rows[key]
 
@@ -1239,7 +1245,9 @@ def counted(events):
         elif what == "context":
             made[of] = first[event["c"]] = event["who"]
             total["contexts"] += 1
-            row_of(event["who"])["contexts"] += 1
+            row = row_of(event["who"])
+            row["contexts"] += 1
+            row["default"] += event["default"]
         elif what == "load":
             made[of] = first[event["c"]] = event["who"]
             row, key = row_of(event["who"]), (pid, event["who"]["client"], event["trust"])
@@ -1260,6 +1268,7 @@ def counted(events):
             seen.add(key)
             note_place(row["at"], event["who"]["at"])
             note_place(row["trusts"], event["trust"])
+            note_place(row["by"], event["by"])
         elif what == "begin":
             # Made by a process that forked, or before anybody looked.
             who = made.get(of) or (of[1] and first.get(of[1])) or event["who"]
@@ -1460,7 +1469,7 @@ class Probes(object):
     """
 
     def __init__(self, note):
-        self.give, self.numbers, self.count = note, {}, 0
+        self.give, self.numbers, self.count = note, {}, itertools.count(1)
         self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
@@ -1485,12 +1494,12 @@ class Probes(object):
         """A number that no other context or connection of this process has had."""
         if self.known(thing) is not None:
             return self.known(thing)
-        self.count += 1
+        number = next(self.count)  # which no two threads get at once
         try:
-            self.numbers[id(thing)] = weakref.ref(thing), self.count
+            self.numbers[id(thing)] = weakref.ref(thing), number
         except TypeError:
-            self.numbers[id(thing)] = (lambda: thing), self.count
-        return self.count
+            self.numbers[id(thing)] = (lambda: thing), number
+        return number
 
     def callers(self, frame):
         """{"client", "through", "at"} of a call: the client that made it, the library that the
@@ -1532,8 +1541,9 @@ class Probes(object):
             context = make(cls, *args, **kwargs)
             if probes.active:
                 probes.locks(cls, kind)
-                who = probes.callers(sys._getframe(1))
-                probes.note("context", c=probes.number(context), who=who)
+                caller = sys._getframe(1)
+                values = dict(c=probes.number(context), who=probes.callers(caller))
+                probes.note("context", default=is_default(caller), **values)
             return context
 
         self.put(kind, "__new__", staticmethod(__new__))
@@ -1600,6 +1610,7 @@ class Probes(object):
             return
         values = dict(trust=trust, who=self.callers(frame), alive=self.hold(context, trust))
         values.update(loop=loop is not None, waiting=bool(loop) and others_wait(loop))
+        values.update(by=type(context).__module__)
         self.note("load", c=self.number(context), ms=round(ms, 3), kib=kib, **values)
 
     def hold(self, context, trust):
@@ -1921,7 +1932,7 @@ def probe_pyopenssl(probes, module):
         make(context, *args, **kwargs)
         if probes.active:
             who = probes.callers(sys._getframe(1))
-            probes.note("context", c=probes.number(context), who=who)
+            probes.note("context", c=probes.number(context), who=who, default=False)
 
     probes.put(kind, "__init__", __init__)
     probes.loads(kind)
@@ -2023,6 +2034,12 @@ def trust_of(name, args, kwargs):
     if values.get("cadata"):
         return "data %x" % (hash(values["cadata"]) & 0xFFFFFFFF)
     return None
+
+
+def is_default(caller):
+    """Whether a context is made by create_default_context, called by the program's own code."""
+    made = caller.f_code.co_name == "create_default_context" and caller.f_back
+    return bool(made) and not is_library(made.f_code.co_filename)
 
 
 def is_server(connection):
@@ -2450,7 +2467,9 @@ def advice_on_counts(found, verdict):
         loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
         names = dict(row, line=line, sentence=sentence, where=where, loads=loads)
         names["client"] = row["client"] or "The program"
-        tried = found.get("tried", {}).get(row["client"])
+        tried = found.get("tried", {}).get(row["client"] or ITS_OWN)
+        if verdict == REPEATED and not tried:
+            names["sentence"] += " What that saves could not be tried, so nothing is promised."
         yield advise("keep-one", saves_of(tried) if tried else "", **names)
     if rows and " 3.0." in str(found["openssl"]["loads"]):
         yield advise("another-openssl")
@@ -2465,6 +2484,8 @@ def saves_of(tried):
     numbers = (tried["connections"], several(tried["now"]["loads"], "load"), tried["now"]["cpu_ms"])
     numbers += (several(tried["then"]["loads"], "load"), tried["then"]["cpu_ms"])
     text = "tried here, against the doctor's own server: of %d requests, %s and %.0f ms of CPU; "
+    if tried["with"] == "http.client":
+        text = text.replace("tried here", "tried here with http.client")
     return (text + "with it %s and %.0f ms") % numbers
 
 
@@ -3260,6 +3281,15 @@ def kept_httpx(url, trust):
     return lambda: client.get(url).content
 
 
+def each_httpx2(url, trust):
+    return lambda: loaded("httpx2").get(url).content
+
+
+def kept_httpx2(url, trust):
+    client = loaded("httpx2").Client()
+    return lambda: client.get(url).content
+
+
 def each_urllib3(url, trust):
     options = {"cert_reqs": "CERT_REQUIRED", "ca_certs": trust}
     return lambda: loaded("urllib3").PoolManager(**options).request("GET", url).data
@@ -3300,12 +3330,6 @@ def each_http_client(url, trust):
     return with_http_client(url)
 
 
-def kept_http_client(url, trust):
-    import ssl
-
-    return with_http_client(url, context=ssl.create_default_context())
-
-
 def each_urlopen(url, trust):
     return lambda: loaded("urllib2" if PY2 else "urllib.request").urlopen(url).read()
 
@@ -3317,35 +3341,94 @@ def kept_urlopen(url, trust):
     return lambda: module.urlopen(url, context=context).read()
 
 
+def each_tornado(url, trust):
+    return with_tornado(url, ca_certs=trust)
+
+
+def kept_tornado(url, trust):
+    import ssl
+
+    return with_tornado(url, ssl_options=ssl.create_default_context(cafile=trust))
+
+
+def with_tornado(url, **options):
+    import asyncio
+
+    loop, client = asyncio.new_event_loop(), loaded("tornado.httpclient").AsyncHTTPClient
+    # As Python 2.7 has to be able to read it: without `async def`.
+    asyncio.set_event_loop(loop)
+    return lambda: loop.run_until_complete(fetched(client, url, options)).body
+
+
+def fetched(client, url, options):
+    return client().fetch(url, **options)
+
+
+def botocores(url, trust, clients={}):  # noqa: B006
+    """One client that is kept: where the server closes each connection, it loads for each. (To make
+    a client takes longer than a load, so it is made once, and priced in neither.)"""
+    place, folder, name = url.rsplit("/", 2)
+    if place not in clients:
+        config = loaded("botocore.config").Config(
+            signature_version=loaded("botocore").UNSIGNED, s3={"addressing_style": "path"}
+        )
+        options = dict(endpoint_url=place, region_name="us-east-1", verify=trust, config=config)
+        clients[place] = loaded("botocore.session").get_session().create_client("s3", **options)
+    clients[place].close()  # what it kept before; it goes on
+    return lambda: clients[place].get_object(Bucket=folder, Key=name)["Body"].read()
+
+
+def each_context(url, trust):
+    import ssl
+
+    return lambda: with_http_client(url, context=ssl.create_default_context(cafile=trust))()
+
+
+def one_context(url, trust):
+    import ssl
+
+    return with_http_client(url, context=ssl.create_default_context(cafile=trust))
+
+
+HTTP_CLIENT = "httplib" if PY2 else "http.client"
 #: Of each client: (its module, as the program does it, with the change).
 CHANGES = {
     "requests": ("requests", each_requests, kept_requests),
     "niquests": ("niquests", each_niquests, kept_niquests),
     "httpx": ("httpx", each_httpx, kept_httpx),
+    "httpx2": ("httpx2", each_httpx2, kept_httpx2),
     "urllib3": ("urllib3", each_urllib3, kept_urllib3),
     "httplib2": ("httplib2", each_httplib2, kept_httplib2),
-    "http.client": ("httplib" if PY2 else "http.client", each_http_client, kept_http_client),
+    "tornado": ("tornado.httpclient", each_tornado, kept_tornado),
+    "botocore": ("botocore.session", botocores, botocores),
+    "http.client": (HTTP_CLIENT, each_http_client, one_context),
     "urlopen": ("urllib2" if PY2 else "urllib.request", each_urlopen, kept_urlopen),
 }
+#: Of all others, whose contexts are those of `ssl`: a context for each connection, and one for all.
+CONTEXTS = (HTTP_CLIENT, each_context, one_context)
 
 
-def try_changes(counts, address):
-    """{client: what the change was seen to save} for each client that repeats its loads.
+def try_changes(found, address):
+    """{client: what the change was seen to save} for each client that repeats its loads; for
+    contexts that the program makes itself, under ITS_OWN.
 
-    A value: {"connections", "now": {"loads", "cpu_ms"}, "then": the same}. Left out is whatever
-    could not be tried.
+    A value: {"connections", "now": {"loads", "cpu_ms"}, "then": the same, "with" (the client that
+    made them: another where the doctor does not know the program's)}. Left out is whatever could
+    not be tried.
     """
     import time
 
-    tried = {}
-    for row in counts["clients"]:
+    tried, late = {}, any(each["by"] == "truststore" for each in found["provides"])
+    for row in found["counts"]["clients"]:
+        client = row["client"] or ITS_OWN
         trust = row["trusts"][0][0] if row["trusts"] else None
         n = min(MOST_AGAIN, row["connections"])
         again = row["loads"] - row["needed"] >= 2 and not row["kept"] and n >= 2
-        if not again or row["client"] not in CHANGES or row["client"] in tried:
+        known = client in CHANGES or [each for each, _ in row["by"]] == ["ssl"]
+        if not again or not known or client in tried:
             continue
         path = os.path.join(address["folder"], "trial")
-        spec = {"client": row["client"], "n": n, "trust": trust, "address": address}
+        spec = {"client": client, "n": n, "trust": trust, "address": address, "late": late}
         with open(path, "w") as file:
             file.write(json.dumps(spec))
         environ, until = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
@@ -3357,7 +3440,7 @@ def try_changes(counts, address):
             process.kill()
         if process.wait() == 0:
             with open(path) as file:
-                tried[row["client"]] = json.loads(file.read())
+                tried[client] = json.loads(file.read())
     return tried
 
 
@@ -3367,14 +3450,18 @@ def try_change(path):
         spec = json.loads(file.read())
     events = []
     probes = Probes(events.append).install()
-    module, each, kept = CHANGES[spec["client"]]
+    module, each, kept = CHANGES.get(spec["client"], CONTEXTS)
     trust = bundle(spec["trust"], spec["address"]["folder"])
     if trust is None or not bring(module):
         return 1
+    if spec["late"] and bring("truststore"):  # as in the program
+        loaded("truststore").inject_into_ssl()
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
         os.environ[name] = trust
     url = "https://%s:%d/0/last" % (HOST, spec["address"]["https"])
-    found = {"connections": spec["n"]}
+    found = {"connections": spec["n"], "with": spec["client"]}
+    if spec["client"] not in CHANGES:
+        found["with"] = "http.client"
     # The first of each is not counted: it brings what is imported late.
     for name, make, kind in (("", each, "last"), ("", kept, "kept"),
                              ("now", each, "last"), ("then", kept, "kept")):  # fmt: skip
@@ -3462,6 +3549,54 @@ def one_context_of_ssl(module):
     module._create_default_https_context = one_of_each(module._create_default_https_context)
 
 
+def one_context_of_httplib2(module):
+    module._build_ssl_context = one_of_each(module._build_ssl_context)
+
+
+def one_context_of_tornado(module):
+    """Requests that name the same certificates get one context."""
+    kind, made = module._HTTPConnection, {}
+    make = kind._get_ssl_options
+
+    def _get_ssl_options(self, scheme):
+        asked = self.request
+        if scheme != "https" or asked.ssl_options is not None:
+            return make(self, scheme)
+        key = os.getpid(), asked.validate_cert, asked.ca_certs, asked.client_cert, asked.client_key
+        if key not in made:
+            made[key] = make(self, scheme)
+        return made[key]
+
+    kind._get_ssl_options = _get_ssl_options
+
+
+def one_client_of_botocore(module):
+    """Clients with the same settings share one pool of connections, as one that is kept has it."""
+    kind, kept = module.URLLib3Session, {}
+    make = kind.__init__
+
+    def __init__(self, *args, **kwargs):
+        make(self, *args, **kwargs)
+        key = os.getpid(), repr(args), repr(sorted(kwargs.items()))
+        self._manager = kept.setdefault(key, self._manager)
+
+    kind.__init__, kind.close = __init__, lambda self: None
+
+
+def one_context_of_a_line(module):
+    """Each line of the program that makes contexts makes one, for the same arguments."""
+    make, lines = module.create_default_context, {}
+
+    def create_default_context(*args, **kwargs):
+        caller = sys._getframe(1)
+        if is_library(caller.f_code.co_filename):
+            return make(*args, **kwargs)
+        line = caller.f_code, caller.f_lineno
+        return lines.setdefault(line, one_of_each(make))(*args, **kwargs)
+
+    module.create_default_context = create_default_context
+
+
 def one_context_of_pools(module):
     """Pools that the program makes by itself get one context for each file of certificates."""
     import ssl
@@ -3492,6 +3627,11 @@ def no_injection(module):
 APPLIED = {
     "requests": {"requests.adapters": keep_connections},
     "httpx": {"httpx._config": one_context_of_httpx},
+    "httpx2": {"httpx2._config": one_context_of_httpx},
+    "httplib2": {"httplib2": one_context_of_httplib2},
+    "tornado": {"tornado.simple_httpclient": one_context_of_tornado},
+    "botocore": {"botocore.httpsession": one_client_of_botocore},
+    ITS_OWN: {"ssl": one_context_of_a_line},
     "http.client": {"ssl": one_context_of_ssl},
     "urlopen": {"ssl": one_context_of_ssl},
     "urllib3": {"urllib3.poolmanager": one_context_of_pools},
@@ -3504,7 +3644,15 @@ APPLIED = {
 
 def to_apply(changes):
     """{module: function that changes it} of the names of some changes."""
-    return dict(each for name in changes for each in APPLIED.get(name, {}).items())
+    found = {}
+    for name in changes:
+        for module, change in APPLIED.get(name, {}).items():
+            found.setdefault(module, []).append(change)
+
+    def all_of(those):
+        return lambda module: [change(module) for change in those]
+
+    return dict((module, all_of(those)) for module, those in found.items())
 
 
 def apply_first(changes):
@@ -3518,8 +3666,7 @@ def changes_in(report):
     """The names of the changes that a report asks for and that can be applied: clients, "injected",
     and loops that are to patch."""
     ids = [each["id"] for each in report["advice"]]
-    changes = [row["client"] for row in report["counts"]["clients"] if not row["kept"]]
-    changes = [name for name in changes if name in APPLIED] if "keep-one" in ids else []
+    changes = [name for name in ill_clients(report) if name in APPLIED]
     if "injected" in ids:
         changes.append("injected")
     elif report["loop"] and {"patch", "patch-first", "patch-everything"} & set(ids):
@@ -3527,14 +3674,31 @@ def changes_in(report):
     return sorted(set(changes))
 
 
+def ill_clients(report):
+    """The clients whose loads are to be changed, as `try_changes` calls them."""
+    if "keep-one" not in [each["id"] for each in report["advice"]]:
+        return []
+    rows = [row for row in report["counts"]["clients"] if not row["kept"]]
+    rows = [row for row in rows if row["loads"] > row["needed"] + 1]
+    return [row["client"] or its_own(row) for row in rows]
+
+
+def its_own(row):
+    """What contexts are called that no client makes: those that the program's own lines make, by
+    create_default_context, can be made once from outside."""
+    return ITS_OWN if row["default"] == row["contexts"] else "the program's other contexts"
+
+
 def run_again(report, run):
     """What came out when the program ran again with what its report asks for, beside what was
-    promised: {"changes", "why" (nothing ran, or None), "loads", "cpu_ms" and "event loop" (before,
-    and now), "promises": rows of {"client", "promised", "loads"}, "kept" (None: none was made)}.
+    promised: {"changes", "left" (clients that cannot be changed from outside), "why" (nothing ran,
+    or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises": rows of {"client",
+    "promised", "loads"}, "kept" (None: none was made)}.
 
     run: a function of the changes that makes the second report.
     """
     found, changes = {"changes": [], "why": None, "promises": [], "kept": None}, changes_in(report)
+    found["left"] = sorted(set(ill_clients(report)) - set(changes))
     ended = report["ended"]
     if ended["why"] or ended["raised"] or ended["status"]:
         return dict(found, why="it did not come to a good end the first time")
@@ -3549,7 +3713,7 @@ def run_again(report, run):
     found["event loop"] = [each["verdicts"]["event loop"] for each in (report, second)]
     before, now = by_client(report), by_client(second)
     # The context of urllib3's pools is made for them, as by the program.
-    own = max(0, now.get(None, (0, 0))[0] - before.get(None, (0, 0))[0])
+    own = max(0, now.get(ITS_OWN, (0, 0))[0] - before.get(ITS_OWN, (0, 0))[0])
     for client, tried in sorted(report.get("tried", {}).items()):
         if client in changes:
             loads, needed = now.get(client, (0, 0))
@@ -3565,15 +3729,19 @@ def run_again(report, run):
 
 
 def by_client(report):
-    """{client: (loads, needed)} of a run."""
+    """{client, or ITS_OWN: (loads, needed)} of a run."""
     found = {}
     for row in report["counts"]["clients"]:
-        loads, needed = found.get(row["client"], (0, 0))
-        found[row["client"]] = loads + row["loads"], needed + row["needed"]
+        name = row["client"] or ITS_OWN
+        loads, needed = found.get(name, (0, 0))
+        found[name] = loads + row["loads"], needed + row["needed"]
     return found
 
 
 def again_lines(again):
+    if again["left"] and again["changes"]:
+        text = "%s: cannot be changed from outside, so nothing is promised."
+        yield wrapped(text % ", ".join(again["left"]))
     if not again["changes"]:
         yield wrapped("The program was not run again: %s." % again["why"])
         return
@@ -3652,7 +3820,7 @@ def run_apart(spec):
         found["ended"]["signal"] = number
         wanted = address["https"] and not spec["changes"]
         if wanted and verdict_on(found["counts"], spec["share"]) == REPEATED:
-            found["tried"] = try_changes(found["counts"], address)
+            found["tried"] = try_changes(found, address)
         return found
     finally:
         if program is not None and program.poll() is None:
@@ -4052,7 +4220,7 @@ def schema():
     two = {"type": "array", "minItems": 2, "maxItems": 2}
     promise = thing(["client", "promised", "loads"], client=text, promised=number, loads=number)
     again = thing(
-        ["changes", "why", "promises", "kept"], changes=rows(text), why=either,
+        ["changes", "left", "why", "promises", "kept"], changes=rows(text), left=rows(text), why=either,
         promises=rows(promise), kept={"type": ["boolean", "null"]}, loads=two, cpu_ms=two,
     )  # fmt: skip
     report = thing(

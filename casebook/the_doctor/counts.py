@@ -43,17 +43,19 @@ def counted(events):
     "s", "waiting_s" (while others waited), "clients", "at"}; on_loop: of loads under such a loop,
     {"loads", "spare", "waiting" (while others waited), "ms", "at"}; stood: of the loops of
     greenlets, {"fetched" (whether greenlets did), "waits" (that were long), "times" and "s"
-    (through which the loop stood still), "clients", "at"}; sessions (of requests, that asked
-    by HTTPS) and pools (of urllib3) that were made; open (connections at once, each process at its most); queue: of the
-    handshakes of one context in one process, where they waited longest for each other from when
-    their sockets were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at
-    once), "handshakes", "waited_s", "behind_s" (while one of another thread was under way)} or
-    None; alive (contexts with the same certificates at once, in one process), context_mib (by
-    which memory grew during loads); clients: a row of {"client", "through", "contexts", "loads",
-    "needed", "connections", "requests" (None where nobody tells), "exchanges" (of something sent
-    and an answer, so many at least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts"} for
-    each client and each library that called it, the one with the most loads first. kept: its
-    connections are, for several requests each, or each beside the others.
+    (through which the loop stood still), "clients", "at"}; sessions (of requests, that asked by
+    HTTPS) and pools (of urllib3) that were made; open (connections at once, each process at its
+    most); queue: of the handshakes of one context in one process, where they waited longest for
+    each other from when their sockets were connected, {"by" (the module of its sockets' class),
+    "wanted" and "peak" (at once), "handshakes", "waited_s", "behind_s" (while one of another thread
+    was under way)} or None; alive (contexts with the same certificates at once, in one process),
+    context_mib (by which memory grew during loads); clients: a row of {"client", "through",
+    "contexts", "default" (of these, made by create_default_context for the program's own code),
+    "loads", "needed", "connections", "http" (whether the doctor knows the client of all these),
+    "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so many at
+    least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
+    contexts' classes)} for each client and each library that called it, the one with the most loads
+    first. kept: its connections are, for several requests each, or each beside the others.
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, trial_ms, under_way, shaken, opened = {}, {}, 0, {}, {}, {}
@@ -71,8 +73,9 @@ def counted(events):
         key = who["client"], who["through"]
         if key not in rows:
             rows[key] = dict(
-                client=key[0], through=key[1], contexts=0, loads=0, needed=0, connections=0,
-                requests=None, exchanges=0, http=True, load_ms=0, spare_ms=0, alive=0, at=[], trusts=[],
+                client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
+                connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
+                alive=0, at=[], trusts=[], by=[],
             )  # fmt: skip
         return rows[key]
 
@@ -87,7 +90,9 @@ def counted(events):
         elif what == "context":
             made[of] = first[event["c"]] = event["who"]
             total["contexts"] += 1
-            row_of(event["who"])["contexts"] += 1
+            row = row_of(event["who"])
+            row["contexts"] += 1
+            row["default"] += event["default"]
         elif what == "load":
             made[of] = first[event["c"]] = event["who"]
             row, key = row_of(event["who"]), (pid, event["who"]["client"], event["trust"])
@@ -108,6 +113,7 @@ def counted(events):
             seen.add(key)
             note_place(row["at"], event["who"]["at"])
             note_place(row["trusts"], event["trust"])
+            note_place(row["by"], event["by"])
         elif what == "begin":
             # Made by a process that forked, or before anybody looked.
             who = made.get(of) or (of[1] and first.get(of[1])) or event["who"]

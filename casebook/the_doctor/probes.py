@@ -5,19 +5,21 @@ JSON to a file, which is still there when the program is killed. Nothing is impo
 module is probed when the program has imported it. What the program gets, and what it raises, is as
 without.
 
-Events, by "is": process (it begins), context (c), load (c, ms, kib, alive, loop, waiting, trust,
-who), begin and end of a handshake (h, c, ok, loop, t, since, thread, by, http), exchange (h, n: so
-many more, of something sent and an answer; none of HTTP/2), request (c, where http.client tells),
-session (of requests, the first time that it asks by HTTPS), pool (a PoolManager that is not of
-requests), block (s, waiting, who, by), wait (of a greenlet: s, stood, who), greenlet (one waits for
-a client, the first time), injection (where), loop (name).
+Events, by "is": process (it begins), context (c, default), load (c, ms, kib, alive, loop, waiting,
+trust, by, who), begin and end of a handshake (h, c, ok, loop, t, since, thread, by, http), exchange
+(h, n: so many more, of something sent and an answer; none of HTTP/2), request (c, where http.client
+tells), session (of requests, the first time that it asks by HTTPS), pool (a PoolManager that is not
+of requests), block (s, waiting, who, by), wait (of a greenlet: s, stood, who), greenlet (one waits
+for a client, the first time), injection (where), loop (name).
 c and h are numbers of contexts and connections; who is what `callers` tells; t, and since, from
-when it was wanted, are seconds; by is the module of its class; http: whether the client is one that
-the doctor knows. Each has the "pid" of its process, and "cpu", the milliseconds that this has used.
+when it was wanted, are seconds; by is the module of its class; default: the program's own code called
+create_default_context for it; http: its client is one that the doctor knows. Each has the "pid" of
+its process, and "cpu", the milliseconds that this has used.
 """
 
 from __future__ import division, print_function
 
+import itertools
 import os
 import sys
 import time
@@ -55,7 +57,7 @@ class Probes(object):
     """
 
     def __init__(self, note):
-        self.give, self.numbers, self.count = note, {}, 0
+        self.give, self.numbers, self.count = note, {}, itertools.count(1)
         self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
@@ -80,12 +82,12 @@ class Probes(object):
         """A number that no other context or connection of this process has had."""
         if self.known(thing) is not None:
             return self.known(thing)
-        self.count += 1
+        number = next(self.count)  # which no two threads get at once
         try:
-            self.numbers[id(thing)] = weakref.ref(thing), self.count
+            self.numbers[id(thing)] = weakref.ref(thing), number
         except TypeError:
-            self.numbers[id(thing)] = (lambda: thing), self.count
-        return self.count
+            self.numbers[id(thing)] = (lambda: thing), number
+        return number
 
     def callers(self, frame):
         """{"client", "through", "at"} of a call: the client that made it, the library that the
@@ -127,8 +129,9 @@ class Probes(object):
             context = make(cls, *args, **kwargs)
             if probes.active:
                 probes.locks(cls, kind)
-                who = probes.callers(sys._getframe(1))
-                probes.note("context", c=probes.number(context), who=who)
+                caller = sys._getframe(1)
+                values = dict(c=probes.number(context), who=probes.callers(caller))
+                probes.note("context", default=is_default(caller), **values)
             return context
 
         self.put(kind, "__new__", staticmethod(__new__))
@@ -195,6 +198,7 @@ class Probes(object):
             return
         values = dict(trust=trust, who=self.callers(frame), alive=self.hold(context, trust))
         values.update(loop=loop is not None, waiting=bool(loop) and others_wait(loop))
+        values.update(by=type(context).__module__)
         self.note("load", c=self.number(context), ms=round(ms, 3), kib=kib, **values)
 
     def hold(self, context, trust):
@@ -516,7 +520,7 @@ def probe_pyopenssl(probes, module):
         make(context, *args, **kwargs)
         if probes.active:
             who = probes.callers(sys._getframe(1))
-            probes.note("context", c=probes.number(context), who=who)
+            probes.note("context", c=probes.number(context), who=who, default=False)
 
     probes.put(kind, "__init__", __init__)
     probes.loads(kind)
@@ -618,6 +622,12 @@ def trust_of(name, args, kwargs):
     if values.get("cadata"):
         return "data %x" % (hash(values["cadata"]) & 0xFFFFFFFF)
     return None
+
+
+def is_default(caller):
+    """Whether a context is made by create_default_context, called by the program's own code."""
+    made = caller.f_code.co_name == "create_default_context" and caller.f_back
+    return bool(made) and not is_library(made.f_code.co_filename)
 
 
 def is_server(connection):

@@ -66,7 +66,7 @@ def schema():
     two = {"type": "array", "minItems": 2, "maxItems": 2}
     promise = thing(["client", "promised", "loads"], client=text, promised=number, loads=number)
     again = thing(
-        ["changes", "why", "promises", "kept"], changes=rows(text), why=either,
+        ["changes", "left", "why", "promises", "kept"], changes=rows(text), left=rows(text), why=either,
         promises=rows(promise), kept={"type": ["boolean", "null"]}, loads=two, cpu_ms=two,
     )  # fmt: skip
     report = thing(
