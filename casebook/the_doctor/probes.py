@@ -12,9 +12,9 @@ tells), session (of requests, the first time that it asks by HTTPS), pool (a Poo
 of requests), block (s, waiting, who, by), wait (of a greenlet: s, stood, who), greenlet (one waits
 for a client, the first time), injection (where), loop (name).
 c and h are numbers of contexts and connections; who is what `callers` tells; t, and since, from
-when it was wanted, are seconds; by is the module of its class; default: the program's own code called
-create_default_context for it; http: its client is one that the doctor knows. Each has the "pid" of
-its process, and "cpu", the milliseconds that this has used.
+when it was wanted, are seconds; by is the module of its class; default: the program's own code
+called create_default_context for it; http: its client is one that the doctor knows. Each has the
+"pid" of its process, and "cpu", the milliseconds that this has used.
 """
 
 from __future__ import division, print_function
@@ -493,8 +493,7 @@ def probe_ssl(probes, ssl):
     if not hasattr(ssl, "SSLObject") or sys.version_info >= (3, 7):  # else through SSLObject too
         probes.handshakes(ssl.SSLSocket)
     if not PY2:
-        if sys.version_info >= (3, 7):
-            probes.exchanges(ssl.SSLSocket, "send", "write")
+        probes.exchanges(ssl.SSLSocket, "send", "write")
         probes.exchanges(ssl.SSLObject, "write")
         probes.waits(ssl.SSLSocket, "read")
         probes.waits(ssl.SSLSocket, "do_handshake")
