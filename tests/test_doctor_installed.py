@@ -51,6 +51,15 @@ def test_counted(tls, session):
     fetching.join()
     assert (tls.loads, tls.handshakes, tls.connections) == (1, 1, 1)
 
+@pytest.fixture
+def used(session):
+    assert session.get(SITE).ok
+
+def test_counted_without_fixtures(tls, used, session):
+    assert (tls.loads, tls.handshakes) == (0, 0)
+    assert session.get(SITE).ok
+    assert (tls.loads, tls.handshakes) == (0, 0)
+
 @pytest.mark.tls(loads=1)
 def test_both(tls, session):
     assert session.get(SITE).ok
@@ -147,7 +156,9 @@ def test_a_project_keeps_what_it_mended(installed, environ, tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     done = here.run(installed / "python", "-m", "pytest", "-rA", env=environ, cwd=tmp_path)
     passed = set(re.findall(r"(?m)^PASSED test_pages.py::(\w+)", done.stdout))
-    assert passed == {"test_kept", "test_counted", "test_both"}, done.stdout
+    assert passed == {"test_kept", "test_counted", "test_both", "test_counted_without_fixtures"}, (
+        done.stdout
+    )
     assert "TLS: 3 loads, 3 handshakes" in done.stdout and "at most loads=1" in done.stdout
     assert "requests loaded 3 times: test_pages.py:" in done.stdout
     assert "assert not True" in done.stdout  # its own reason, and not ours

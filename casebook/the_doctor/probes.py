@@ -122,12 +122,13 @@ class Probes(object):
     # -------------------------------------------------------------------------- contexts and loads
 
     def contexts(self, kind):
-        """Note the contexts of a class that are made."""
+        """Note the contexts of a class that are made, but for servers."""
         make, probes = kind.__new__, self
 
         def __new__(cls, *args, **kwargs):
             context = make(cls, *args, **kwargs)
-            if probes.active:
+            protocol = kwargs.get("protocol", args[0] if args else None)
+            if probes.active and getattr(protocol, "name", "") != "PROTOCOL_TLS_SERVER":
                 probes.locks(cls, kind)
                 caller = sys._getframe(1)
                 values = dict(c=probes.number(context), who=probes.callers(caller))
@@ -472,6 +473,11 @@ class counting(object):
     def __exit__(self, *_):
         self._probes.note("exit")
         self._probes.remove()
+
+    def from_now_on(self):
+        """Forget what was counted so far."""
+        del self._events[:]
+        self._probes.note("start")
 
     @property
     def counts(self):
