@@ -1700,10 +1700,12 @@ class Probes(object):
 
         def talk(connection, *args, **kwargs):
             done = function(connection, *args, **kwargs)
-            if done and probes.active:
-                number = probes.known(connection)
-                if number is not None:
+            number = probes.known(connection) if done and probes.active else None
+            if number is not None:
+                try:
                     note(number, connection)
+                except Exception:  # one that another thread has closed
+                    pass
             return done
 
         return named(talk, function)
