@@ -3673,14 +3673,16 @@ def one_context_of_pools(module):
     import ssl
 
     context = one_of_each(ssl.create_default_context)
-    needs = "ssl_context cert_reqs cert_file ca_cert_dir ca_cert_data ssl_version".split()
+    needs = "ssl_context cert_file ca_cert_dir ca_cert_data ssl_version".split()
+    verifies = (None, ssl.CERT_REQUIRED, "CERT_REQUIRED", "REQUIRED")
 
     def with_context(kind):
         make = kind.__init__
 
         def __init__(self, *args, **options):
             caller = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
-            if caller not in ("requests", "urllib3") and not set(needs) & set(options):
+            plain = options.get("cert_reqs") in verifies and not any(map(options.get, needs))
+            if caller not in ("requests", "urllib3") and plain:
                 options["ssl_context"] = context(cafile=options.pop("ca_certs", None))
             make(self, *args, **options)
 
