@@ -32,7 +32,8 @@ options:
   --share PERCENT    repeated loads above this share of the CPU are an illness (default 5)
   --url URL          also ask this URL (HEAD, at most 20 requests, each announced): which HTTP?
   --patience N       end after so many seconds (default: 90; a run takes what it takes)
-  --seconds N        how long `attach` looks (default 5)
+  --seconds N        how long `attach` looks (default 5): with what Python itself has from 3.14 on,
+                     where the process runs the same Python as the doctor, else with py-spy
   --schema           the JSON schema of what --json prints
   --version
 
@@ -78,6 +79,7 @@ if __name__ == "__main__" and sys.path and "__file__" in globals():
 
 import atexit
 import gc
+import itertools
 import json
 import linecache
 import re
@@ -153,6 +155,8 @@ REPEATED, ONCE, UNCOUNTED, UNSEEN = "repeated", "not repeated", "not counted", "
 ONE_AT_A_TIME, NOT_IN_A_ROW = "one at a time", "at once"
 HELD_UP = "held up"
 ONE_FOR_EACH, FEW = "one for each client", "few"
+#: What contexts that the program makes itself are called, where others are told by their client.
+ITS_OWN = "the program's own contexts"
 #: The exit status that goes with a verdict; with all others, 0.
 STATUS = {BLOCKED: 1, REPEATED: 1, CANNOT_TELL: 2, UNSEEN: 2}
 STATUS.update({ONE_AT_A_TIME: 1, HELD_UP: 1, ONE_FOR_EACH: 1})
@@ -439,7 +443,7 @@ def server_classes():
         log_message = lambda *_: None  # noqa: E731
 
         def do_GET(self):
-            _, seconds, trial = self.path.split("/")
+            _, seconds, trial = self.path.partition("?")[0].split("/")
             count(trial, +1)
             time.sleep(float(seconds))
             body = json.dumps({"trial": trial, "peak": count(trial, -1)}).encode("ascii")
@@ -1168,7 +1172,7 @@ def cost_of_a_load(found, watch):
 # --------------------------------------------------- what a run did, from the events of its probes
 
 
-#: So many requests for each connection, and they are kept.
+#: So many requests, or exchanges, for each connection, and they are kept.
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
@@ -1179,7 +1183,7 @@ KEPT_LOADS_FROM = 10
 WANTED_FROM = 3
 WAITED_FROM_S = 0.2
 #: So many contexts with the same certificates, alive at once in a process, are too many; so many
-#: are, where each has a connection that is kept.
+#: are, where each belongs to a connection that is kept, as requests has it.
 CONTEXTS_FROM = 10
 KEPT_CONTEXTS_FROM = 100
 
@@ -1195,18 +1199,21 @@ def counted(events):
     "s", "waiting_s" (while others waited), "clients", "at"}; on_loop: of loads under such a loop,
     {"loads", "spare", "waiting" (while others waited), "ms", "at"}; stood: of the loops of
     greenlets, {"fetched" (whether greenlets did), "waits" (that were long), "times" and "s"
-    (through which the loop stood still), "clients", "at"}; sessions (of requests) and pools (of
-    urllib3) that were made; open (connections at once, each process at its most); queue: of the
-    handshakes of one context in one process, where they waited longest for each other from when
-    their sockets were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at
-    once), "handshakes", "waited_s", "behind_s" (while one of another thread was under way)} or
-    None; alive (contexts with the same certificates at once, in one process), context_mib (by
-    which memory grew during loads); clients: a row of {"client", "through", "contexts", "loads",
-    "needed", "connections", "requests" (None where nobody tells), "load_ms", "spare_ms", "kept",
-    "alive", "at", "trusts"} for each client and each library that called it, the one with the most
-    loads first. kept: its connections are, for several requests each, or each beside the others.
+    (through which the loop stood still), "clients", "at"}; sessions (of requests, that asked by
+    HTTPS) and pools (of urllib3) that were made; open (connections at once, each process at its
+    most); queue: of the handshakes of one context in one process, where they waited longest for
+    each other from when their sockets were connected, {"by" (the module of its sockets' class),
+    "wanted" and "peak" (at once), "handshakes", "waited_s", "behind_s" (while one of another thread
+    was under way)} or None; alive (contexts with the same certificates at once, in one process),
+    context_mib (by which memory grew during loads); clients: a row of {"client", "through",
+    "contexts", "default" (of these, made by create_default_context for the program's own code),
+    "loads", "needed", "connections", "http" (whether the doctor knows the client of all these),
+    "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so many at
+    least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
+    contexts' classes)} for each client and each library that called it, the one with the most loads
+    first. kept: its connections are, for several requests each, or each beside the others.
     """
-    rows, made, began, first, seen = {}, {}, {}, {}, set()
+    rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, trial_ms, under_way, shaken, opened = {}, {}, 0, {}, {}, {}
     total = dict(
         processes=0, cpu_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
@@ -1222,8 +1229,9 @@ def counted(events):
         key = who["client"], who["through"]
         if key not in rows:
             rows[key] = dict(
-                client=key[0], through=key[1], contexts=0, loads=0, needed=0, connections=0,
-                requests=None, load_ms=0, spare_ms=0, alive=0, at=[], trusts=[],
+                client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
+                connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
+                alive=0, at=[], trusts=[], by=[],
             )  # fmt: skip
         return rows[key]
 
@@ -1238,7 +1246,9 @@ def counted(events):
         elif what == "context":
             made[of] = first[event["c"]] = event["who"]
             total["contexts"] += 1
-            row_of(event["who"])["contexts"] += 1
+            row = row_of(event["who"])
+            row["contexts"] += 1
+            row["default"] += event["default"]
         elif what == "load":
             made[of] = first[event["c"]] = event["who"]
             row, key = row_of(event["who"]), (pid, event["who"]["client"], event["trust"])
@@ -1259,13 +1269,16 @@ def counted(events):
             seen.add(key)
             note_place(row["at"], event["who"]["at"])
             note_place(row["trusts"], event["trust"])
+            note_place(row["by"], event["by"])
         elif what == "begin":
             # Made by a process that forked, or before anybody looked.
             who = made.get(of) or (of[1] and first.get(of[1])) or event["who"]
             began[pid, event["h"]] = {}
             total["connections"] += 1
             total["under_loop"] += bool(event["loop"])
-            row_of(who)["connections"] += 1
+            row = spoken[pid, event["h"]] = row_of(who)
+            row["connections"] += 1
+            row["http"] = row["http"] and event["http"]
             under_way[pid] = under_way.get(pid, 0) + 1
             total["peak"] = max(total["peak"], under_way[pid])
             opened[pid] = max(opened.get(pid, 0), event.get("open", 1))
@@ -1277,6 +1290,8 @@ def counted(events):
             began.pop((pid, event["h"]))["end"] = event["t"]
             total["handshakes" if event["ok"] else "failed"] += 1
             under_way[pid] -= 1
+        elif what == "exchange" and (pid, event["h"]) in spoken:
+            spoken[pid, event["h"]]["exchanges"] += event["n"]
         elif what in ("session", "pool"):
             total[what + "s"] += 1
         elif what == "request" and (of in made or event["c"] in first):
@@ -1315,13 +1330,23 @@ def counted(events):
     whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
     total["share"] = round(100 * total["spare_ms"] / whole_ms, 1)
     for row in total["clients"]:
-        row["kept"] = bool(row["requests"]) and row["requests"] >= KEPT_FROM * row["connections"]
-        if is_shared(row, total) and row["connections"] <= total["open"]:
-            row["kept"] = True  # each was made beside the others
+        row["kept"] = is_kept(row, total)
     ill = [row for row in total["clients"] if not row["kept"]]
     total["again"] = sum(row["loads"] - row["needed"] for row in ill)
     total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
     return total
+
+
+def is_kept(row, total):
+    """Whether the connections of a row of `counted` are kept."""
+    beside = row["connections"] <= total["open"]  # each was made beside the others
+    if is_shared(row, total) and beside:
+        return True
+    several = KEPT_FROM * max(row["connections"], 1)
+    if row["requests"]:
+        return row["requests"] >= several
+    # A visit to a mailbox takes several exchanges, too, so of what is no HTTP they do not suffice.
+    return row["exchanges"] >= several and (row["http"] or beside)
 
 
 def is_shared(row, total):
@@ -1410,7 +1435,8 @@ def verdict_on_loop(counts):
 def verdict_on_contexts(counts):
     """ONE_FOR_EACH, FEW, or DOES_NOT_APPLY where no context has loaded anything."""
     for row in counts["clients"]:
-        if row["alive"] >= (KEPT_CONTEXTS_FROM if row["kept"] else CONTEXTS_FROM):
+        of_connections = row["kept"] and row["requests"]  # others could have one for all
+        if row["alive"] >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
             return ONE_FOR_EACH
     return FEW if counts["loads"] else DOES_NOT_APPLY
 
@@ -1444,11 +1470,11 @@ class Probes(object):
     """
 
     def __init__(self, note):
-        self.give, self.numbers, self.count = note, {}, 0
+        self.give, self.numbers, self.count = note, {}, itertools.count(1)
         self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
-        self.turns, self.fetches, self.changes = {}, False, {}
+        self.turns, self.fetches, self.changes, self.talks = {}, False, {}, {}
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
 
@@ -1460,17 +1486,21 @@ class Probes(object):
         except Exception:  # a full disk, an interpreter that ends: no business of the program's
             pass
 
+    def known(self, thing):
+        """The number of a context or connection; None where it has none yet."""
+        kept = self.numbers.get(id(thing))
+        return kept[1] if kept is not None and kept[0]() is thing else None
+
     def number(self, thing):
         """A number that no other context or connection of this process has had."""
-        kept = self.numbers.get(id(thing))
-        if kept is not None and kept[0]() is thing:
-            return kept[1]
-        self.count += 1
+        if self.known(thing) is not None:
+            return self.known(thing)
+        number = next(self.count)  # which no two threads get at once
         try:
-            self.numbers[id(thing)] = weakref.ref(thing), self.count
+            self.numbers[id(thing)] = weakref.ref(thing), number
         except TypeError:
-            self.numbers[id(thing)] = (lambda: thing), self.count
-        return self.count
+            self.numbers[id(thing)] = (lambda: thing), number
+        return number
 
     def callers(self, frame):
         """{"client", "through", "at"} of a call: the client that made it, the library that the
@@ -1505,15 +1535,17 @@ class Probes(object):
     # -------------------------------------------------------------------------- contexts and loads
 
     def contexts(self, kind):
-        """Note the contexts of a class that are made."""
+        """Note the contexts of a class that are made, but for servers."""
         make, probes = kind.__new__, self
 
         def __new__(cls, *args, **kwargs):
             context = make(cls, *args, **kwargs)
-            if probes.active:
+            protocol = kwargs.get("protocol", args[0] if args else None)
+            if probes.active and getattr(protocol, "name", "") != "PROTOCOL_TLS_SERVER":
                 probes.locks(cls, kind)
-                who = probes.callers(sys._getframe(1))
-                probes.note("context", c=probes.number(context), who=who)
+                caller = sys._getframe(1)
+                values = dict(c=probes.number(context), who=probes.callers(caller))
+                probes.note("context", default=is_default(caller), **values)
             return context
 
         self.put(kind, "__new__", staticmethod(__new__))
@@ -1580,6 +1612,7 @@ class Probes(object):
             return
         values = dict(trust=trust, who=self.callers(frame), alive=self.hold(context, trust))
         values.update(loop=loop is not None, waiting=bool(loop) and others_wait(loop))
+        values.update(by=type(context).__module__)
         self.note("load", c=self.number(context), ms=round(ms, 3), kib=kib, **values)
 
     def hold(self, context, trust):
@@ -1631,6 +1664,7 @@ class Probes(object):
             values = dict(c=None if context is None else self.number(context), who=who)
             values.update(loop=running_loop() is not None, since=since, t=clock())
             values.update(thread=ident(), by=type(connection).__module__)
+            values.update(http=who["client"] in KNOWN.values())
             self.note("begin", h=number, open=self.opened(connection, number), **values)
         return number
 
@@ -1652,7 +1686,45 @@ class Probes(object):
         if ok and len(self.numbers) > 10000:
             gone = [each for each, (alive, _) in list(self.numbers.items()) if alive() is None]
             for each in gone:
-                self.numbers.pop(each, None)
+                self.talks.pop(self.numbers.pop(each, (None, None))[1], None)
+
+    def exchanges(self, kind, *sending):
+        """Note how often something was sent and answered over the connections of a class, whose
+        functions that send are named: a connection that is kept has many of these."""
+        for name in sending:
+            self.put(kind, name, self.talking(getattr(kind, name), self.sent))
+        self.put(kind, "read", self.talking(kind.read, self.answered))
+
+    def talking(self, function, note):
+        probes = self
+
+        def talk(connection, *args, **kwargs):
+            done = function(connection, *args, **kwargs)
+            number = probes.known(connection) if done and probes.active else None
+            if number is not None:
+                try:
+                    note(number, connection)
+                except Exception:  # one that another thread has closed
+                    pass
+            return done
+
+        return named(talk, function)
+
+    def sent(self, number, connection):
+        talk = self.talks.get(number)
+        if talk is None:
+            h2 = connection.selected_alpn_protocol() == "h2"  # which answers what nobody has asked
+            talk = self.talks[number] = {"answered": not h2, "number": 0, "told": 0}
+        if talk["answered"]:
+            talk["answered"], talk["number"] = False, talk["number"] + 1
+            more = talk["number"] - talk["told"]
+            if talk["number"] <= KEPT_FROM or more >= talk["told"]:  # few lines, for many
+                talk["told"] = talk["number"]
+                self.note("exchange", h=number, n=more)
+
+    def answered(self, number, connection):
+        if self.talks.get(number, {}).get("number"):
+            self.talks[number]["answered"] = True
 
     def connects(self, kind):
         """Note when the sockets of a class were connected: from then on they want a handshake."""
@@ -1817,6 +1889,11 @@ class counting(object):
         self._probes.note("exit")
         self._probes.remove()
 
+    def from_now_on(self):
+        """Forget what was counted so far."""
+        del self._events[:]
+        self._probes.note("start")
+
     @property
     def counts(self):
         return counted(list(self._events))
@@ -1837,6 +1914,8 @@ def probe_ssl(probes, ssl):
     if not hasattr(ssl, "SSLObject") or sys.version_info >= (3, 7):  # else through SSLObject too
         probes.handshakes(ssl.SSLSocket)
     if not PY2:
+        probes.exchanges(ssl.SSLSocket, "send", "write")
+        probes.exchanges(ssl.SSLObject, "write")
         probes.waits(ssl.SSLSocket, "read")
         probes.waits(ssl.SSLSocket, "do_handshake")
 
@@ -1861,7 +1940,7 @@ def probe_pyopenssl(probes, module):
         make(context, *args, **kwargs)
         if probes.active:
             who = probes.callers(sys._getframe(1))
-            probes.note("context", c=probes.number(context), who=who)
+            probes.note("context", c=probes.number(context), who=who, default=False)
 
     probes.put(kind, "__init__", __init__)
     probes.loads(kind)
@@ -1869,14 +1948,16 @@ def probe_pyopenssl(probes, module):
 
 
 def probe_sessions(probes, module):
-    make = module.Session.__init__
+    choose = module.Session.get_adapter
 
-    def __init__(session, *args, **kwargs):
-        make(session, *args, **kwargs)
-        if probes.active:
+    def get_adapter(session, url):
+        first = url[:6].lower() == "https:" and probes.known(session) is None
+        if first and probes.active:
+            probes.number(session)
             probes.note("session")
+        return choose(session, url)
 
-    probes.put(module.Session, "__init__", named(__init__, make))
+    probes.put(module.Session, "get_adapter", named(get_adapter, choose))
 
 
 def probe_pools(probes, module):
@@ -1961,6 +2042,12 @@ def trust_of(name, args, kwargs):
     if values.get("cadata"):
         return "data %x" % (hash(values["cadata"]) & 0xFFFFFFFF)
     return None
+
+
+def is_default(caller):
+    """Whether a context is made by create_default_context, called by the program's own code."""
+    made = caller.f_code.co_name == "create_default_context" and caller.f_back
+    return bool(made) and not is_library(made.f_code.co_filename)
 
 
 def is_server(connection):
@@ -2388,7 +2475,9 @@ def advice_on_counts(found, verdict):
         loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
         names = dict(row, line=line, sentence=sentence, where=where, loads=loads)
         names["client"] = row["client"] or "The program"
-        tried = found.get("tried", {}).get(row["client"])
+        tried = found.get("tried", {}).get(row["client"] or ITS_OWN)
+        if verdict == REPEATED and not tried:
+            names["sentence"] += " What that saves could not be tried, so nothing is promised."
         yield advise("keep-one", saves_of(tried) if tried else "", **names)
     if rows and " 3.0." in str(found["openssl"]["loads"]):
         yield advise("another-openssl")
@@ -2403,6 +2492,8 @@ def saves_of(tried):
     numbers = (tried["connections"], several(tried["now"]["loads"], "load"), tried["now"]["cpu_ms"])
     numbers += (several(tried["then"]["loads"], "load"), tried["then"]["cpu_ms"])
     text = "tried here, against the doctor's own server: of %d requests, %s and %.0f ms of CPU; "
+    if tried["with"] == "http.client":
+        text = text.replace("tried here", "tried here with http.client")
     return (text + "with it %s and %.0f ms") % numbers
 
 
@@ -2445,7 +2536,7 @@ def judge(found, spec):
     advice = advice_on_loop(found)
     found = dict(found, known_to_the_doctor=sorted(set(KNOWN.values())))
     if counts:
-        loop = worst([judge_loop(found), judge_asyncio(counts)])
+        loop = worst([judge_loop(found), judge_greenlets(found), judge_asyncio(counts)])
         loads = verdict_on(counts, spec["share"])
         if judge_asyncio(counts) == BLOCKED:
             advice.append(advice_on_asyncio(found))
@@ -2493,6 +2584,16 @@ def judge_loop(found):
         used = found["loop"] and found["loop"]["used"]
         stands_for = {UNPATCHED: BLOCKED if used else CANNOT_TELL}
     return worst([stands_for.get(verdict, verdict) for verdict in verdicts])
+
+
+def judge_greenlets(found):
+    """BLOCKED where the loop of greenlets was seen to stand still through their replies, in a
+    program that uses it, whatever client asked."""
+    stood, loop = found["counts"]["stood"], found["loop"]
+    seen = stood["fetched"] and loop and loop["used"] and not loop["patched"]
+    if seen and stood["times"] >= 2 and stood["s"] >= LOOP_BLOCKED_FROM_S:
+        return BLOCKED
+    return DOES_NOT_APPLY
 
 
 def judge_asyncio(counts):
@@ -2801,21 +2902,17 @@ LOADING_FROM = 20
 
 
 def attach(pid, seconds, share):
-    """Where a running process stands, by py-spy: a dictionary with the looks, how many of them
-    found a greenlet blocked or a load under way, the stack that shows it, and the exit status."""
-    program = find_py_spy()
-    if program is None:
-        raise Trouble(
-            "py-spy is not here. `pip install py-spy`, then run this again, or look yourself: "
-            "`py-spy dump --pid %d`, a few times" % pid
-        )
+    """Where a running process stands, read from outside: a dictionary with the looks, how many of
+    them found a greenlet blocked or a load under way, the stack that shows it, what read it ("by"),
+    and the exit status."""
+    if is_gone(pid):
+        raise Trouble("there is no process %d" % pid)
+    stacks, by = reader(pid)
     looks, busy, loop, until = [], 0, has_gevent(pid), clock() + seconds
     while clock() < until:
-        started, threads = clock(), stacks_of(program, pid)
-        if threads is None and looks:
-            break  # it has ended meanwhile
+        started, threads = clock(), stacks()
         if threads is None:
-            raise Trouble("there is no process %d" % pid)
+            break  # it has ended meanwhile
         looks.append(dict((kind_of(each, loop), each["frames"]) for each in threads))
         busy += any(each.get("active") for each in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
@@ -2829,9 +2926,80 @@ def attach(pid, seconds, share):
     shown = [look[what] for what, _, _ in SIGHTS for look in looks if what in look] or [[]]
     stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in shown[0]]
     return dict(
-        pid=pid, gevent=loop, looks=len(looks), busy=busy, seen=seen, share_stated=share,
+        pid=pid, by=by, gevent=loop, looks=len(looks), busy=busy, seen=seen, share_stated=share,
         stack=stack[::-1], exit_status=status,
     )  # fmt: skip
+
+
+def is_gone(pid):
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        return error.errno == 3
+    return False
+
+
+def reader(pid):
+    """(a function that tells the threads of a process, what it reads them with): Python itself,
+    from 3.14 on, where the process runs the same; else py-spy. Raises Trouble where there is none.
+
+    It tells each thread's "frames", innermost first, and whether it is "active"; None for a process
+    that is gone. Nothing is executed in the process: what sys.remote_exec sends would have to wait
+    until a thread that is blocked runs on.
+    """
+    itself = own_reader(pid)
+    if itself is not None:
+        return (lambda: own_stacks_of(itself, pid)), "Python %d.%d" % sys.version_info[:2]
+    program = find_py_spy()
+    if program is not None:
+        return (lambda: stacks_of(program, pid)), "py-spy"
+    raise Trouble(
+        "py-spy is not here. `pip install py-spy`, then run this again, or look yourself: `py-spy "
+        "dump --pid %d`, a few times. (From 3.14 on the doctor needs no py-spy, where it is run by "
+        "the Python of the process, and may read it)" % pid
+    )
+
+
+def own_reader(pid):
+    """What Python reads the stacks of a process with, tried; None where it cannot."""
+    try:
+        os.listdir("/proc/%d/task" % pid)  # which tells what is active
+        from _remote_debugging import RemoteUnwinder
+
+        unwinder = RemoteUnwinder(pid, all_threads=True)
+        return unwinder if own_stacks_of(unwinder, pid) else None
+    except Exception:  # another version, no permission, or not what it was in 3.14
+        return None
+
+
+def own_stacks_of(unwinder, pid):
+    traces = []
+    for _ in range(5):
+        try:
+            traces = unwinder.get_stack_trace()
+            break
+        except (RuntimeError, OSError, UnicodeDecodeError):  # it ran on while it was read
+            if is_gone(pid):
+                return None
+    return [
+        {
+            "active": is_active(pid, each.thread_id),
+            "frames": [
+                {"filename": frame.filename, "line": frame.lineno, "name": frame.funcname}
+                for frame in each.frame_info
+            ],
+        }
+        for each in traces
+    ]
+
+
+def is_active(pid, thread):
+    """Whether a thread runs, or would if it had a processor."""
+    try:
+        with open("/proc/%d/task/%d/stat" % (pid, thread)) as file:
+            return file.read().rpartition(") ")[2].startswith("R")
+    except EnvironmentError:  # it has ended
+        return False
 
 
 def find_py_spy():
@@ -2842,7 +3010,6 @@ def find_py_spy():
 
 
 def stacks_of(program, pid):
-    """The threads: "frames", innermost first, and "active". None for a process that is gone."""
     import subprocess
 
     command = [program, "dump", "--json", "--full-filenames", "--pid", str(pid)]
@@ -2851,11 +3018,8 @@ def stacks_of(program, pid):
     out, said = looking.communicate()
     if looking.returncode == 0:
         return json.loads(out.decode("utf-8"))
-    try:
-        os.kill(pid, 0)
-    except OSError as error:
-        if error.errno == 3:
-            return None
+    if is_gone(pid):
+        return None
     lines = [line for line in said.decode("utf-8", "replace").splitlines() if "rror:" in line]
     raise Trouble(
         "py-spy cannot read process %d (%s). It may need root: `sudo %s dump --pid %d`"
@@ -2919,7 +3083,7 @@ def is_standard(path):
 
 def attach_text(found):
     loaded = {True: "loaded", False: "not loaded", None: "nobody can see whether it is loaded"}
-    lines = ["process %d, %d looks" % (found["pid"], found["looks"])]
+    lines = ["process %(pid)d, %(looks)d looks, by %(by)s" % found]
     lines.append("  gevent: %s" % loaded[found["gevent"]])
     for what, _, words in SIGHTS:
         if found["seen"][what] or what != "perhaps blocked":
@@ -3188,6 +3352,15 @@ def kept_httpx(url, trust):
     return lambda: client.get(url).content
 
 
+def each_httpx2(url, trust):
+    return lambda: loaded("httpx2").get(url).content
+
+
+def kept_httpx2(url, trust):
+    client = loaded("httpx2").Client()
+    return lambda: client.get(url).content
+
+
 def each_urllib3(url, trust):
     options = {"cert_reqs": "CERT_REQUIRED", "ca_certs": trust}
     return lambda: loaded("urllib3").PoolManager(**options).request("GET", url).data
@@ -3228,12 +3401,6 @@ def each_http_client(url, trust):
     return with_http_client(url)
 
 
-def kept_http_client(url, trust):
-    import ssl
-
-    return with_http_client(url, context=ssl.create_default_context())
-
-
 def each_urlopen(url, trust):
     return lambda: loaded("urllib2" if PY2 else "urllib.request").urlopen(url).read()
 
@@ -3245,35 +3412,94 @@ def kept_urlopen(url, trust):
     return lambda: module.urlopen(url, context=context).read()
 
 
+def each_tornado(url, trust):
+    return with_tornado(url, ca_certs=trust)
+
+
+def kept_tornado(url, trust):
+    import ssl
+
+    return with_tornado(url, ssl_options=ssl.create_default_context(cafile=trust))
+
+
+def with_tornado(url, **options):
+    import asyncio
+
+    loop, client = asyncio.new_event_loop(), loaded("tornado.httpclient").AsyncHTTPClient
+    # As Python 2.7 has to be able to read it: without `async def`.
+    asyncio.set_event_loop(loop)
+    return lambda: loop.run_until_complete(fetched(client, url, options)).body
+
+
+def fetched(client, url, options):
+    return client().fetch(url, **options)
+
+
+def botocores(url, trust, clients={}):  # noqa: B006
+    """One client that is kept: where the server closes each connection, it loads for each. (To make
+    a client takes longer than a load, so it is made once, and priced in neither.)"""
+    place, folder, name = url.rsplit("/", 2)
+    if place not in clients:
+        config = loaded("botocore.config").Config(
+            signature_version=loaded("botocore").UNSIGNED, s3={"addressing_style": "path"}
+        )
+        options = dict(endpoint_url=place, region_name="us-east-1", verify=trust, config=config)
+        clients[place] = loaded("botocore.session").get_session().create_client("s3", **options)
+    clients[place].close()  # what it kept before; it goes on
+    return lambda: clients[place].get_object(Bucket=folder, Key=name)["Body"].read()
+
+
+def each_context(url, trust):
+    import ssl
+
+    return lambda: with_http_client(url, context=ssl.create_default_context(cafile=trust))()
+
+
+def one_context(url, trust):
+    import ssl
+
+    return with_http_client(url, context=ssl.create_default_context(cafile=trust))
+
+
+HTTP_CLIENT = "httplib" if PY2 else "http.client"
 #: Of each client: (its module, as the program does it, with the change).
 CHANGES = {
     "requests": ("requests", each_requests, kept_requests),
     "niquests": ("niquests", each_niquests, kept_niquests),
     "httpx": ("httpx", each_httpx, kept_httpx),
+    "httpx2": ("httpx2", each_httpx2, kept_httpx2),
     "urllib3": ("urllib3", each_urllib3, kept_urllib3),
     "httplib2": ("httplib2", each_httplib2, kept_httplib2),
-    "http.client": ("httplib" if PY2 else "http.client", each_http_client, kept_http_client),
+    "tornado": ("tornado.httpclient", each_tornado, kept_tornado),
+    "botocore": ("botocore.session", botocores, botocores),
+    "http.client": (HTTP_CLIENT, each_http_client, one_context),
     "urlopen": ("urllib2" if PY2 else "urllib.request", each_urlopen, kept_urlopen),
 }
+#: Of all others, whose contexts are those of `ssl`: a context for each connection, and one for all.
+CONTEXTS = (HTTP_CLIENT, each_context, one_context)
 
 
-def try_changes(counts, address):
-    """{client: what the change was seen to save} for each client that repeats its loads.
+def try_changes(found, address):
+    """{client: what the change was seen to save} for each client that repeats its loads; for
+    contexts that the program makes itself, under ITS_OWN.
 
-    A value: {"connections", "now": {"loads", "cpu_ms"}, "then": the same}. Left out is whatever
-    could not be tried.
+    A value: {"connections", "now": {"loads", "cpu_ms"}, "then": the same, "with" (the client that
+    made them: another where the doctor does not know the program's)}. Left out is whatever could
+    not be tried.
     """
     import time
 
-    tried = {}
-    for row in counts["clients"]:
+    tried, late = {}, any(each["by"] == "truststore" for each in found["provides"])
+    for row in found["counts"]["clients"]:
+        client = row["client"] or ITS_OWN
         trust = row["trusts"][0][0] if row["trusts"] else None
         n = min(MOST_AGAIN, row["connections"])
         again = row["loads"] - row["needed"] >= 2 and not row["kept"] and n >= 2
-        if not again or row["client"] not in CHANGES or row["client"] in tried:
+        known = client in CHANGES or [each for each, _ in row["by"]] == ["ssl"]
+        if not again or not known or client in tried:
             continue
         path = os.path.join(address["folder"], "trial")
-        spec = {"client": row["client"], "n": n, "trust": trust, "address": address}
+        spec = {"client": client, "n": n, "trust": trust, "address": address, "late": late}
         with open(path, "w") as file:
             file.write(json.dumps(spec))
         environ, until = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
@@ -3285,7 +3511,7 @@ def try_changes(counts, address):
             process.kill()
         if process.wait() == 0:
             with open(path) as file:
-                tried[row["client"]] = json.loads(file.read())
+                tried[client] = json.loads(file.read())
     return tried
 
 
@@ -3295,14 +3521,18 @@ def try_change(path):
         spec = json.loads(file.read())
     events = []
     probes = Probes(events.append).install()
-    module, each, kept = CHANGES[spec["client"]]
+    module, each, kept = CHANGES.get(spec["client"], CONTEXTS)
     trust = bundle(spec["trust"], spec["address"]["folder"])
     if trust is None or not bring(module):
         return 1
+    if spec["late"] and bring("truststore"):  # as in the program
+        loaded("truststore").inject_into_ssl()
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
         os.environ[name] = trust
     url = "https://%s:%d/0/last" % (HOST, spec["address"]["https"])
-    found = {"connections": spec["n"]}
+    found = {"connections": spec["n"], "with": spec["client"]}
+    if spec["client"] not in CHANGES:
+        found["with"] = "http.client"
     # The first of each is not counted: it brings what is imported late.
     for name, make, kind in (("", each, "last"), ("", kept, "kept"),
                              ("now", each, "last"), ("then", kept, "kept")):  # fmt: skip
@@ -3390,19 +3620,69 @@ def one_context_of_ssl(module):
     module._create_default_https_context = one_of_each(module._create_default_https_context)
 
 
+def one_context_of_httplib2(module):
+    module._build_ssl_context = one_of_each(module._build_ssl_context)
+
+
+def one_context_of_tornado(module):
+    """Requests that name the same certificates get one context."""
+    kind, made = module._HTTPConnection, {}
+    make = kind._get_ssl_options
+
+    def _get_ssl_options(self, scheme):
+        asked = self.request
+        if scheme != "https" or asked.ssl_options is not None:
+            return make(self, scheme)
+        key = os.getpid(), asked.validate_cert, asked.ca_certs, asked.client_cert, asked.client_key
+        if key not in made:
+            made[key] = make(self, scheme)
+        return made[key]
+
+    kind._get_ssl_options = _get_ssl_options
+
+
+def one_client_of_botocore(module):
+    """Clients with the same settings share one pool of connections, as one that is kept has it."""
+    kind, kept = module.URLLib3Session, {}
+    make = kind.__init__
+
+    def __init__(self, *args, **kwargs):
+        make(self, *args, **kwargs)
+        key = os.getpid(), repr(args), repr(sorted(kwargs.items()))
+        self._manager = kept.setdefault(key, self._manager)
+
+    kind.__init__, kind.close = __init__, lambda self: None
+
+
+def one_context_of_a_line(module):
+    """Each line of the program that makes contexts makes one, for the same arguments."""
+    make, lines = module.create_default_context, {}
+
+    def create_default_context(*args, **kwargs):
+        caller = sys._getframe(1)
+        if is_library(caller.f_code.co_filename):
+            return make(*args, **kwargs)
+        line = caller.f_code, caller.f_lineno
+        return lines.setdefault(line, one_of_each(make))(*args, **kwargs)
+
+    module.create_default_context = create_default_context
+
+
 def one_context_of_pools(module):
     """Pools that the program makes by itself get one context for each file of certificates."""
     import ssl
 
     context = one_of_each(ssl.create_default_context)
-    needs = "ssl_context cert_reqs cert_file ca_cert_dir ca_cert_data ssl_version".split()
+    needs = "ssl_context cert_file ca_cert_dir ca_cert_data ssl_version".split()
+    verifies = (None, ssl.CERT_REQUIRED, "CERT_REQUIRED", "REQUIRED")
 
     def with_context(kind):
         make = kind.__init__
 
         def __init__(self, *args, **options):
             caller = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
-            if caller not in ("requests", "urllib3") and not set(needs) & set(options):
+            plain = options.get("cert_reqs") in verifies and not any(map(options.get, needs))
+            if caller not in ("requests", "urllib3") and plain:
                 options["ssl_context"] = context(cafile=options.pop("ca_certs", None))
             make(self, *args, **options)
 
@@ -3420,6 +3700,11 @@ def no_injection(module):
 APPLIED = {
     "requests": {"requests.adapters": keep_connections},
     "httpx": {"httpx._config": one_context_of_httpx},
+    "httpx2": {"httpx2._config": one_context_of_httpx},
+    "httplib2": {"httplib2": one_context_of_httplib2},
+    "tornado": {"tornado.simple_httpclient": one_context_of_tornado},
+    "botocore": {"botocore.httpsession": one_client_of_botocore},
+    ITS_OWN: {"ssl": one_context_of_a_line},
     "http.client": {"ssl": one_context_of_ssl},
     "urlopen": {"ssl": one_context_of_ssl},
     "urllib3": {"urllib3.poolmanager": one_context_of_pools},
@@ -3432,7 +3717,15 @@ APPLIED = {
 
 def to_apply(changes):
     """{module: function that changes it} of the names of some changes."""
-    return dict(each for name in changes for each in APPLIED.get(name, {}).items())
+    found = {}
+    for name in changes:
+        for module, change in APPLIED.get(name, {}).items():
+            found.setdefault(module, []).append(change)
+
+    def all_of(those):
+        return lambda module: [change(module) for change in those]
+
+    return dict((module, all_of(those)) for module, those in found.items())
 
 
 def apply_first(changes):
@@ -3446,8 +3739,7 @@ def changes_in(report):
     """The names of the changes that a report asks for and that can be applied: clients, "injected",
     and loops that are to patch."""
     ids = [each["id"] for each in report["advice"]]
-    changes = [row["client"] for row in report["counts"]["clients"] if not row["kept"]]
-    changes = [name for name in changes if name in APPLIED] if "keep-one" in ids else []
+    changes = [name for name in ill_clients(report) if name in APPLIED]
     if "injected" in ids:
         changes.append("injected")
     elif report["loop"] and {"patch", "patch-first", "patch-everything"} & set(ids):
@@ -3455,14 +3747,31 @@ def changes_in(report):
     return sorted(set(changes))
 
 
+def ill_clients(report):
+    """The clients whose loads are to be changed, as `try_changes` calls them."""
+    if "keep-one" not in [each["id"] for each in report["advice"]]:
+        return []
+    rows = [row for row in report["counts"]["clients"] if not row["kept"]]
+    rows = [row for row in rows if row["loads"] > row["needed"] + 1]
+    return [row["client"] or its_own(row) for row in rows]
+
+
+def its_own(row):
+    """What contexts are called that no client makes: those that the program's own lines make, by
+    create_default_context, can be made once from outside."""
+    return ITS_OWN if row["default"] == row["contexts"] else "the program's other contexts"
+
+
 def run_again(report, run):
     """What came out when the program ran again with what its report asks for, beside what was
-    promised: {"changes", "why" (nothing ran, or None), "loads", "cpu_ms" and "event loop" (before,
-    and now), "promises": rows of {"client", "promised", "loads"}, "kept" (None: none was made)}.
+    promised: {"changes", "left" (clients that cannot be changed from outside), "why" (nothing ran,
+    or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises": rows of {"client",
+    "promised", "loads"}, "kept" (None: none was made)}.
 
     run: a function of the changes that makes the second report.
     """
     found, changes = {"changes": [], "why": None, "promises": [], "kept": None}, changes_in(report)
+    found["left"] = sorted(set(ill_clients(report)) - set(changes))
     ended = report["ended"]
     if ended["why"] or ended["raised"] or ended["status"]:
         return dict(found, why="it did not come to a good end the first time")
@@ -3477,7 +3786,7 @@ def run_again(report, run):
     found["event loop"] = [each["verdicts"]["event loop"] for each in (report, second)]
     before, now = by_client(report), by_client(second)
     # The context of urllib3's pools is made for them, as by the program.
-    own = max(0, now.get(None, (0, 0))[0] - before.get(None, (0, 0))[0])
+    own = max(0, now.get(ITS_OWN, (0, 0))[0] - before.get(ITS_OWN, (0, 0))[0])
     for client, tried in sorted(report.get("tried", {}).items()):
         if client in changes:
             loads, needed = now.get(client, (0, 0))
@@ -3493,15 +3802,19 @@ def run_again(report, run):
 
 
 def by_client(report):
-    """{client: (loads, needed)} of a run."""
+    """{client, or ITS_OWN: (loads, needed)} of a run."""
     found = {}
     for row in report["counts"]["clients"]:
-        loads, needed = found.get(row["client"], (0, 0))
-        found[row["client"]] = loads + row["loads"], needed + row["needed"]
+        name = row["client"] or ITS_OWN
+        loads, needed = found.get(name, (0, 0))
+        found[name] = loads + row["loads"], needed + row["needed"]
     return found
 
 
 def again_lines(again):
+    if again["left"] and again["changes"]:
+        text = "%s: cannot be changed from outside, so nothing is promised."
+        yield wrapped(text % ", ".join(again["left"]))
     if not again["changes"]:
         yield wrapped("The program was not run again: %s." % again["why"])
         return
@@ -3580,7 +3893,7 @@ def run_apart(spec):
         found["ended"]["signal"] = number
         wanted = address["https"] and not spec["changes"]
         if wanted and verdict_on(found["counts"], spec["share"]) == REPEATED:
-            found["tried"] = try_changes(found["counts"], address)
+            found["tried"] = try_changes(found, address)
         return found
     finally:
         if program is not None and program.poll() is None:
@@ -3980,8 +4293,9 @@ def schema():
     two = {"type": "array", "minItems": 2, "maxItems": 2}
     promise = thing(["client", "promised", "loads"], client=text, promised=number, loads=number)
     again = thing(
-        ["changes", "why", "promises", "kept"], changes=rows(text), why=either,
-        promises=rows(promise), kept={"type": ["boolean", "null"]}, loads=two, cpu_ms=two,
+        ["changes", "left", "why", "promises", "kept"], changes=rows(text), left=rows(text),
+        why=either, promises=rows(promise), kept={"type": ["boolean", "null"]}, loads=two,
+        cpu_ms=two,
     )  # fmt: skip
     report = thing(
         ["verdicts", "advice", "exit_status", "version", "program", "python", "openssl"],

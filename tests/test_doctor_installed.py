@@ -51,6 +51,15 @@ def test_counted(tls, session):
     fetching.join()
     assert (tls.loads, tls.handshakes, tls.connections) == (1, 1, 1)
 
+@pytest.fixture
+def used(session):
+    assert session.get(SITE).ok
+
+def test_counted_without_fixtures(tls, used, session):
+    assert (tls.loads, tls.handshakes) == (0, 0)
+    assert session.get(SITE).ok
+    assert (tls.loads, tls.handshakes) == (0, 0)
+
 @pytest.mark.tls(loads=1)
 def test_both(tls, session):
     assert session.get(SITE).ok
@@ -147,7 +156,9 @@ def test_a_project_keeps_what_it_mended(installed, environ, tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     done = here.run(installed / "python", "-m", "pytest", "-rA", env=environ, cwd=tmp_path)
     passed = set(re.findall(r"(?m)^PASSED test_pages.py::(\w+)", done.stdout))
-    assert passed == {"test_kept", "test_counted", "test_both"}, done.stdout
+    assert passed == {"test_kept", "test_counted", "test_both", "test_counted_without_fixtures"}, (
+        done.stdout
+    )
     assert "TLS: 3 loads, 3 handshakes" in done.stdout and "at most loads=1" in done.stdout
     assert "requests loaded 3 times: test_pages.py:" in done.stdout
     assert "assert not True" in done.stdout  # its own reason, and not ours
@@ -159,3 +170,32 @@ def test_the_source_distribution_holds_the_one_file_that_the_repository_has(buil
     with tarfile.open(path) as archive:
         [name] = [each for each in archive.getnames() if each.endswith("/__init__.py")]
         assert archive.extractfile(name).read() == places.DOCTOR.read_bytes()
+
+
+LOADING = """
+import ssl
+print("begun", flush=True)
+while True: ssl.create_default_context()
+"""
+
+
+def test_from_3_14_on_attach_needs_no_py_spy():
+    """Python's own reader, which works where the doctor is run by the Python of the process."""
+    python = another_python("3.14")
+    with subprocess.Popen([python, "-c", LOADING], stdout=subprocess.PIPE) as loading:
+        try:
+            assert loading.stdout.readline() == b"begun\n"
+            attach = [places.DOCTOR, "attach", loading.pid, "--json", "--seconds", "1"]
+            done = here.run(python, *attach, env={"PATH": "/nonexistent"})
+            other = here.run(
+                places.ROOT / ".venv/bin/python", *attach, env={"PATH": "/nonexistent"}
+            )
+        finally:
+            loading.kill()
+    report = json.loads(done.stdout)
+    if "by" not in report:
+        pytest.skip("this machine does not let one process read another")
+    assert (report["by"], report["exit_status"], done.returncode) == ("Python 3.14", 1, 1)
+    assert report["seen"]["loading"] > report["looks"] / 2
+    assert report["stack"][-1].startswith("ssl.py:")
+    assert "py-spy is not here" in json.loads(other.stdout)["trouble"]

@@ -38,7 +38,7 @@ class Counting(Handler):
     def do_GET(self):
         import time
 
-        time.sleep(float(self.path.partition("/")[2] or 0))
+        time.sleep(float(self.path.partition("?")[0].strip("/") or 0))
         self.answer({})
 
 
@@ -198,6 +198,52 @@ def test_an_ill_program_and_its_healthy_twin(name, site, tmp_path):
         assert bool(report["advice"]) == bool(status)
 
 
+SERVICES = """
+import httpx
+names = "users", "books", "mail"
+"""
+DRIVER = """
+import socket, ssl
+class Connection:
+    def __init__(self):
+        place = SITE[8:].split(":")
+        plain, context = socket.create_connection(place), ssl.create_default_context()
+        self.file = context.wrap_socket(plain, server_hostname=place[0]).makefile("rwb")
+    def ask(self):
+        self.file.write(b"GET / HTTP/1.1\\r\\nHost: here\\r\\n\\r\\n")
+        self.file.flush()
+        assert b" 200 " in self.file.readline()
+        lines = list(iter(self.file.readline, b"\\r\\n"))
+        self.file.read(sum(int(line[15:]) for line in lines if line.startswith(b"Content-Len")))
+"""
+#: With a context each that loads: connections that come and go, and such as are kept.
+KEPT_OR_NOT = {
+    "services": (
+        SERVICES + "for _ in range(2):\n    for each in names:\n        httpx.get(SITE)",
+        SERVICES + "clients = [httpx.Client() for each in names]\n"
+        "for _ in range(8):\n    for client in clients: client.get(SITE)",
+    ),
+    "a driver of its own": (
+        DRIVER + "for _ in range(6):\n    one = Connection()\n"
+        "    for _ in range(3): one.ask()\n    del one",
+        DRIVER + "pool = [Connection() for _ in range(3)]\n"
+        "for _ in range(4):\n    for one in pool: one.ask()",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEPT_OR_NOT)
+def test_a_load_for_each_connection_that_is_kept_is_no_illness(name, site, tmp_path):
+    """Whatever the client is: nobody but ssl tells here what goes over a connection."""
+    for text, loads, status in zip(KEPT_OR_NOT[name], (6, 3), (1, 0), strict=True):
+        (tmp_path / "program.py").write_text(START + text)
+        report, _ = doctor(site, tmp_path, "--", "program.py")
+        [row] = report["counts"]["clients"]
+        assert (row["loads"], row["requests"], report["exit_status"]) == (loads, None, status)
+        assert row["exchanges"] >= row["connections"] * (1 if name == "services" else 3)
+        assert bool(report["advice"]) == bool(status)
+
+
 CURED = """
 import sys
 sys.path.insert(0, os.environ["CURE"])
@@ -224,7 +270,7 @@ def test_the_advice_names_the_line_and_what_risks_nothing_comes_first(site, tmp_
     assert report["advice"][0]["add"] == "session = requests.Session()"
 
 
-@pytest.mark.parametrize("name", [name for name in ILL if name not in ("tornado", "ssl alone")])
+@pytest.mark.parametrize("name", ILL)
 def test_what_it_says_would_be_saved_was_tried(name, site, tmp_path):
     (tmp_path / "program.py").write_text(START + ILL[name])
     before = Counting.made
@@ -244,15 +290,13 @@ for _ in range(6): assert session.get(SITE, headers={"Connection": "close"}).ok
 
 
 def test_where_nothing_was_tried_nothing_is_promised(site, tmp_path):
-    for text, ids in (
-        (ILL["tornado"], {"keep-one", "another-openssl"}),
-        (KEPT, {"another-openssl", "share-context"}),  # a Session is kept here already
-    ):
-        (tmp_path / "program.py").write_text(START + text)
-        report, _ = doctor(site, tmp_path, "--", "program.py")
-        assert report["exit_status"] == 1
-        assert {each["id"] for each in report["advice"]} | {"another-openssl"} == ids
-        assert not any(each["saves"] for each in report["advice"])
+    """A Session is kept here already."""
+    (tmp_path / "program.py").write_text(START + KEPT)
+    report, _ = doctor(site, tmp_path, "--", "program.py")
+    assert report["exit_status"] == 1
+    ids = {each["id"] for each in report["advice"]} | {"another-openssl"}
+    assert ids == {"another-openssl", "share-context"}
+    assert not any(each["saves"] for each in report["advice"])
 
 
 # --------------------------------------------------------------------- as its user would start it
@@ -379,6 +423,27 @@ def test_the_event_loop_is_tried_when_the_program_has_done_its_work(site, tmp_pa
     assert verdict("") == ("blocked", 1)
 
 
+STANDARD = """
+{}
+import gevent, ssl, urllib.request
+context = ssl.create_default_context()
+def fetch(): assert urllib.request.urlopen(SITE + "/0.2", context=context).status == 200
+gevent.joinall([gevent.spawn(fetch) for _ in range(3)], raise_error=True)
+"""
+
+
+def test_a_client_of_the_standard_library_blocks_greenlets_too(site, tmp_path):
+    """What the trial tries is a stand-in then, so that what was seen while it ran decides."""
+    for patch, verdict, status in (
+        ("", "blocked", 1),
+        ("from gevent import monkey; monkey.patch_all()", "free", 0),
+    ):
+        (tmp_path / "program.py").write_text(START + STANDARD.format(patch))
+        report, _ = doctor(site, tmp_path, "--", "program.py")
+        assert (report["verdicts"]["event loop"], report["exit_status"]) == (verdict, status)
+        assert [each["id"] for each in report["advice"]] == ["patch"][:status]
+
+
 def test_what_the_loop_of_greenlets_was_kept_from(site, tmp_path):
     def counted(patch):
         (tmp_path / "program.py").write_text(START + GREENLETS.format(patch))
@@ -387,7 +452,7 @@ def test_what_the_loop_of_greenlets_was_kept_from(site, tmp_path):
 
     kept = counted("")
     assert kept["fetched"] and kept["times"] == kept["waits"] >= 2 and kept["s"] >= 0.2
-    assert (kept["clients"][0][0], kept["at"]) == ("requests", [])  # greenlets have no line of ours
+    assert kept["clients"][0][0] == "requests"
     ran_on = counted("from gevent import monkey; monkey.patch_all()")
     assert ran_on["waits"] >= 2 and ran_on["times"] == ran_on["s"] == 0
 
@@ -453,6 +518,39 @@ def test_again_lays_what_was_promised_beside_what_came_out(name, site, tmp_path)
     jsonschema.validate(report, doctor_file.schema())
 
 
+IN_OTHER_WAYS = """
+import asyncio, ssl
+import aiohttp, boto3, httplib2
+from botocore.config import Config
+from tornado.httpclient import AsyncHTTPClient
+for _ in range(4):
+    assert httplib2.Http(ca_certs=BUNDLE).request(SITE)[0].status == 200
+    options = dict(verify=BUNDLE, aws_access_key_id="none", aws_secret_access_key="none")
+    options.update(config=Config(retries={"total_max_attempts": 1}))
+    service = boto3.client("s3", "us-east-1", endpoint_url=SITE, **options)
+    try: service.list_buckets()
+    except Exception: pass  # the answer is not one of theirs
+async def main():
+    for _ in range(4):
+        await AsyncHTTPClient().fetch(SITE, ca_certs=BUNDLE)
+        connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=BUNDLE))
+        async with aiohttp.ClientSession(connector=connector) as session: await session.get(SITE)
+asyncio.run(main())
+"""
+
+
+def test_again_does_it_for_each_client_or_says_that_it_promises_nothing(site, tmp_path):
+    python = environment("libraries-today").python
+    (tmp_path / "program.py").write_text(START + IN_OTHER_WAYS)
+    report, _ = doctor(site, tmp_path, "--again", "--", "program.py", python=python)
+    names = {"botocore", "httplib2", "tornado", "the program's own contexts"}
+    assert {row["client"] for row in report["again"]["promises"]} == set(report["tried"]) == names
+    for each in report["tried"].values():
+        assert (each["connections"], each["now"]["loads"], each["then"]["loads"]) == (4, 4, 1)
+    assert all(row["loads"] == row["promised"] == 1 for row in report["again"]["promises"])
+    assert (report["again"]["kept"], report["again"]["left"]) == (True, [])
+
+
 def test_again_frees_the_loop(site, tmp_path):
     (tmp_path / "program.py").write_text(START + GREENLETS.format(""))
     report, _ = doctor(site, tmp_path, "--again", "--", "program.py")
@@ -481,10 +579,17 @@ def test_a_promise_that_is_not_kept_is_told(site, tmp_path):
     assert report["again"]["promises"][0]["loads"] > report["again"]["promises"][0]["promised"]
 
 
+#: A driver that fills contexts by itself, which no line makes, from memory, which nobody can try.
+FROM_MEMORY = DRIVER.replace(
+    "ssl.create_default_context()",
+    "ssl.SSLContext()\n        context.load_verify_locations(cadata=open(BUNDLE).read())",
+)
+
+
 def test_again_runs_nothing_where_there_is_nothing_to_apply(site, tmp_path):
     for text, why in (
         (WELL["requests.get"], "nothing is to be changed"),
-        (ILL["ssl alone"], "cannot make this change"),
+        (FROM_MEMORY + "for _ in range(6): Connection().ask()\n", "cannot make this change"),
         (ILL["requests.get"] + "1 / 0\n", "did not come to a good end"),
     ):
         (tmp_path / "program.py").write_text(START + text)
@@ -492,6 +597,8 @@ def test_again_runs_nothing_where_there_is_nothing_to_apply(site, tmp_path):
         report, _ = doctor(site, tmp_path, "--again", "--", "program.py")
         assert Counting.made - before == report["counts"]["connections"]  # once
         assert why in report["again"]["why"] and report["again"]["changes"] == []
+        if "cannot" in why:
+            assert "nothing is promised" in report["advice"][0]["what"] and report["tried"] == {}
     done = here.run(sys.executable, places.DOCTOR, "--again", "--", "requests")
     assert done.returncode == 2 and "doctor.py run --again" in done.stderr
 
@@ -764,7 +871,8 @@ def test_handshakes_that_wait_for_each_other_are_told_by_their_times():
         for thread, (since, begin, end) in enumerate(spans):
             who = {"client": None, "through": None, "at": None}
             begun = dict(h=thread, c=1, who=who, loop=False, since=since, t=begin)
-            events.append((begin, {"is": "begin", "thread": thread, "by": "x"} | begun))
+            begun |= {"thread": thread, "by": "x", "http": False}
+            events.append((begin, {"is": "begin"} | begun))
             events.append((end, {"is": "end", "h": thread, "ok": True, "t": end}))
         events = [each | {"pid": pid, "cpu": 0} for _, each in sorted(events, key=lambda it: it[0])]
         return doctor_file.verdict_on_handshakes(doctor_file.counted(events))

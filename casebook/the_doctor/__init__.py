@@ -29,7 +29,8 @@ options:
   --share PERCENT    repeated loads above this share of the CPU are an illness (default 5)
   --url URL          also ask this URL (HEAD, at most 20 requests, each announced): which HTTP?
   --patience N       end after so many seconds (default: 90; a run takes what it takes)
-  --seconds N        how long `attach` looks (default 5)
+  --seconds N        how long `attach` looks (default 5): with what Python itself has from 3.14 on,
+                     where the process runs the same Python as the doctor, else with py-spy
   --schema           the JSON schema of what --json prints
   --version
 

@@ -9,6 +9,7 @@ from .basis import (
     DELAYS_S,
     FREE,
     HELD_UP,
+    ITS_OWN,
     ONE_AT_A_TIME,
     ONE_FOR_EACH,
     PY2,
@@ -256,7 +257,9 @@ def advice_on_counts(found, verdict):
         loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
         names = dict(row, line=line, sentence=sentence, where=where, loads=loads)
         names["client"] = row["client"] or "The program"
-        tried = found.get("tried", {}).get(row["client"])
+        tried = found.get("tried", {}).get(row["client"] or ITS_OWN)
+        if verdict == REPEATED and not tried:
+            names["sentence"] += " What that saves could not be tried, so nothing is promised."
         yield advise("keep-one", saves_of(tried) if tried else "", **names)
     if rows and " 3.0." in str(found["openssl"]["loads"]):
         yield advise("another-openssl")
@@ -271,6 +274,8 @@ def saves_of(tried):
     numbers = (tried["connections"], several(tried["now"]["loads"], "load"), tried["now"]["cpu_ms"])
     numbers += (several(tried["then"]["loads"], "load"), tried["then"]["cpu_ms"])
     text = "tried here, against the doctor's own server: of %d requests, %s and %.0f ms of CPU; "
+    if tried["with"] == "http.client":
+        text = text.replace("tried here", "tried here with http.client")
     return (text + "with it %s and %.0f ms") % numbers
 
 

@@ -5,8 +5,9 @@ from __future__ import division, print_function
 import os
 import sys
 
-from .basis import DOES_NOT_APPLY
+from .basis import DOES_NOT_APPLY, ITS_OWN
 from .blocking import PATCHES
+from .left_behind import is_library
 from .words import say, several, wrapped
 
 # What is applied stands in for a line of the program: it does what the line would do, from outside.
@@ -59,19 +60,69 @@ def one_context_of_ssl(module):
     module._create_default_https_context = one_of_each(module._create_default_https_context)
 
 
+def one_context_of_httplib2(module):
+    module._build_ssl_context = one_of_each(module._build_ssl_context)
+
+
+def one_context_of_tornado(module):
+    """Requests that name the same certificates get one context."""
+    kind, made = module._HTTPConnection, {}
+    make = kind._get_ssl_options
+
+    def _get_ssl_options(self, scheme):
+        asked = self.request
+        if scheme != "https" or asked.ssl_options is not None:
+            return make(self, scheme)
+        key = os.getpid(), asked.validate_cert, asked.ca_certs, asked.client_cert, asked.client_key
+        if key not in made:
+            made[key] = make(self, scheme)
+        return made[key]
+
+    kind._get_ssl_options = _get_ssl_options
+
+
+def one_client_of_botocore(module):
+    """Clients with the same settings share one pool of connections, as one that is kept has it."""
+    kind, kept = module.URLLib3Session, {}
+    make = kind.__init__
+
+    def __init__(self, *args, **kwargs):
+        make(self, *args, **kwargs)
+        key = os.getpid(), repr(args), repr(sorted(kwargs.items()))
+        self._manager = kept.setdefault(key, self._manager)
+
+    kind.__init__, kind.close = __init__, lambda self: None
+
+
+def one_context_of_a_line(module):
+    """Each line of the program that makes contexts makes one, for the same arguments."""
+    make, lines = module.create_default_context, {}
+
+    def create_default_context(*args, **kwargs):
+        caller = sys._getframe(1)
+        if is_library(caller.f_code.co_filename):
+            return make(*args, **kwargs)
+        line = caller.f_code, caller.f_lineno
+        return lines.setdefault(line, one_of_each(make))(*args, **kwargs)
+
+    module.create_default_context = create_default_context
+
+
 def one_context_of_pools(module):
     """Pools that the program makes by itself get one context for each file of certificates."""
     import ssl
 
     context = one_of_each(ssl.create_default_context)
-    needs = "ssl_context cert_reqs cert_file ca_cert_dir ca_cert_data ssl_version".split()
+    needs = "ssl_context cert_file ca_cert_dir ca_cert_data ssl_version".split()
+    verifies = (None, ssl.CERT_REQUIRED, "CERT_REQUIRED", "REQUIRED")
 
     def with_context(kind):
         make = kind.__init__
 
         def __init__(self, *args, **options):
             caller = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
-            if caller not in ("requests", "urllib3") and not set(needs) & set(options):
+            plain = options.get("cert_reqs") in verifies and not any(map(options.get, needs))
+            if caller not in ("requests", "urllib3") and plain:
                 options["ssl_context"] = context(cafile=options.pop("ca_certs", None))
             make(self, *args, **options)
 
@@ -89,6 +140,11 @@ def no_injection(module):
 APPLIED = {
     "requests": {"requests.adapters": keep_connections},
     "httpx": {"httpx._config": one_context_of_httpx},
+    "httpx2": {"httpx2._config": one_context_of_httpx},
+    "httplib2": {"httplib2": one_context_of_httplib2},
+    "tornado": {"tornado.simple_httpclient": one_context_of_tornado},
+    "botocore": {"botocore.httpsession": one_client_of_botocore},
+    ITS_OWN: {"ssl": one_context_of_a_line},
     "http.client": {"ssl": one_context_of_ssl},
     "urlopen": {"ssl": one_context_of_ssl},
     "urllib3": {"urllib3.poolmanager": one_context_of_pools},
@@ -101,7 +157,15 @@ APPLIED = {
 
 def to_apply(changes):
     """{module: function that changes it} of the names of some changes."""
-    return dict(each for name in changes for each in APPLIED.get(name, {}).items())
+    found = {}
+    for name in changes:
+        for module, change in APPLIED.get(name, {}).items():
+            found.setdefault(module, []).append(change)
+
+    def all_of(those):
+        return lambda module: [change(module) for change in those]
+
+    return dict((module, all_of(those)) for module, those in found.items())
 
 
 def apply_first(changes):
@@ -115,8 +179,7 @@ def changes_in(report):
     """The names of the changes that a report asks for and that can be applied: clients, "injected",
     and loops that are to patch."""
     ids = [each["id"] for each in report["advice"]]
-    changes = [row["client"] for row in report["counts"]["clients"] if not row["kept"]]
-    changes = [name for name in changes if name in APPLIED] if "keep-one" in ids else []
+    changes = [name for name in ill_clients(report) if name in APPLIED]
     if "injected" in ids:
         changes.append("injected")
     elif report["loop"] and {"patch", "patch-first", "patch-everything"} & set(ids):
@@ -124,14 +187,31 @@ def changes_in(report):
     return sorted(set(changes))
 
 
+def ill_clients(report):
+    """The clients whose loads are to be changed, as `try_changes` calls them."""
+    if "keep-one" not in [each["id"] for each in report["advice"]]:
+        return []
+    rows = [row for row in report["counts"]["clients"] if not row["kept"]]
+    rows = [row for row in rows if row["loads"] > row["needed"] + 1]
+    return [row["client"] or its_own(row) for row in rows]
+
+
+def its_own(row):
+    """What contexts are called that no client makes: those that the program's own lines make, by
+    create_default_context, can be made once from outside."""
+    return ITS_OWN if row["default"] == row["contexts"] else "the program's other contexts"
+
+
 def run_again(report, run):
     """What came out when the program ran again with what its report asks for, beside what was
-    promised: {"changes", "why" (nothing ran, or None), "loads", "cpu_ms" and "event loop" (before,
-    and now), "promises": rows of {"client", "promised", "loads"}, "kept" (None: none was made)}.
+    promised: {"changes", "left" (clients that cannot be changed from outside), "why" (nothing ran,
+    or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises": rows of {"client",
+    "promised", "loads"}, "kept" (None: none was made)}.
 
     run: a function of the changes that makes the second report.
     """
     found, changes = {"changes": [], "why": None, "promises": [], "kept": None}, changes_in(report)
+    found["left"] = sorted(set(ill_clients(report)) - set(changes))
     ended = report["ended"]
     if ended["why"] or ended["raised"] or ended["status"]:
         return dict(found, why="it did not come to a good end the first time")
@@ -146,7 +226,7 @@ def run_again(report, run):
     found["event loop"] = [each["verdicts"]["event loop"] for each in (report, second)]
     before, now = by_client(report), by_client(second)
     # The context of urllib3's pools is made for them, as by the program.
-    own = max(0, now.get(None, (0, 0))[0] - before.get(None, (0, 0))[0])
+    own = max(0, now.get(ITS_OWN, (0, 0))[0] - before.get(ITS_OWN, (0, 0))[0])
     for client, tried in sorted(report.get("tried", {}).items()):
         if client in changes:
             loads, needed = now.get(client, (0, 0))
@@ -162,15 +242,19 @@ def run_again(report, run):
 
 
 def by_client(report):
-    """{client: (loads, needed)} of a run."""
+    """{client, or ITS_OWN: (loads, needed)} of a run."""
     found = {}
     for row in report["counts"]["clients"]:
-        loads, needed = found.get(row["client"], (0, 0))
-        found[row["client"]] = loads + row["loads"], needed + row["needed"]
+        name = row["client"] or ITS_OWN
+        loads, needed = found.get(name, (0, 0))
+        found[name] = loads + row["loads"], needed + row["needed"]
     return found
 
 
 def again_lines(again):
+    if again["left"] and again["changes"]:
+        text = "%s: cannot be changed from outside, so nothing is promised."
+        yield wrapped(text % ", ".join(again["left"]))
     if not again["changes"]:
         yield wrapped("The program was not run again: %s." % again["why"])
         return

@@ -33,21 +33,17 @@ LOADING_FROM = 20
 
 
 def attach(pid, seconds, share):
-    """Where a running process stands, by py-spy: a dictionary with the looks, how many of them
-    found a greenlet blocked or a load under way, the stack that shows it, and the exit status."""
-    program = find_py_spy()
-    if program is None:
-        raise Trouble(
-            "py-spy is not here. `pip install py-spy`, then run this again, or look yourself: "
-            "`py-spy dump --pid %d`, a few times" % pid
-        )
+    """Where a running process stands, read from outside: a dictionary with the looks, how many of
+    them found a greenlet blocked or a load under way, the stack that shows it, what read it ("by"),
+    and the exit status."""
+    if is_gone(pid):
+        raise Trouble("there is no process %d" % pid)
+    stacks, by = reader(pid)
     looks, busy, loop, until = [], 0, has_gevent(pid), clock() + seconds
     while clock() < until:
-        started, threads = clock(), stacks_of(program, pid)
-        if threads is None and looks:
-            break  # it has ended meanwhile
+        started, threads = clock(), stacks()
         if threads is None:
-            raise Trouble("there is no process %d" % pid)
+            break  # it has ended meanwhile
         looks.append(dict((kind_of(each, loop), each["frames"]) for each in threads))
         busy += any(each.get("active") for each in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
@@ -61,9 +57,80 @@ def attach(pid, seconds, share):
     shown = [look[what] for what, _, _ in SIGHTS for look in looks if what in look] or [[]]
     stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in shown[0]]
     return dict(
-        pid=pid, gevent=loop, looks=len(looks), busy=busy, seen=seen, share_stated=share,
+        pid=pid, by=by, gevent=loop, looks=len(looks), busy=busy, seen=seen, share_stated=share,
         stack=stack[::-1], exit_status=status,
     )  # fmt: skip
+
+
+def is_gone(pid):
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        return error.errno == 3
+    return False
+
+
+def reader(pid):
+    """(a function that tells the threads of a process, what it reads them with): Python itself,
+    from 3.14 on, where the process runs the same; else py-spy. Raises Trouble where there is none.
+
+    It tells each thread's "frames", innermost first, and whether it is "active"; None for a process
+    that is gone. Nothing is executed in the process: what sys.remote_exec sends would have to wait
+    until a thread that is blocked runs on.
+    """
+    itself = own_reader(pid)
+    if itself is not None:
+        return (lambda: own_stacks_of(itself, pid)), "Python %d.%d" % sys.version_info[:2]
+    program = find_py_spy()
+    if program is not None:
+        return (lambda: stacks_of(program, pid)), "py-spy"
+    raise Trouble(
+        "py-spy is not here. `pip install py-spy`, then run this again, or look yourself: `py-spy "
+        "dump --pid %d`, a few times. (From 3.14 on the doctor needs no py-spy, where it is run by "
+        "the Python of the process, and may read it)" % pid
+    )
+
+
+def own_reader(pid):
+    """What Python reads the stacks of a process with, tried; None where it cannot."""
+    try:
+        os.listdir("/proc/%d/task" % pid)  # which tells what is active
+        from _remote_debugging import RemoteUnwinder
+
+        unwinder = RemoteUnwinder(pid, all_threads=True)
+        return unwinder if own_stacks_of(unwinder, pid) else None
+    except Exception:  # another version, no permission, or not what it was in 3.14
+        return None
+
+
+def own_stacks_of(unwinder, pid):
+    traces = []
+    for _ in range(5):
+        try:
+            traces = unwinder.get_stack_trace()
+            break
+        except (RuntimeError, OSError, UnicodeDecodeError):  # it ran on while it was read
+            if is_gone(pid):
+                return None
+    return [
+        {
+            "active": is_active(pid, each.thread_id),
+            "frames": [
+                {"filename": frame.filename, "line": frame.lineno, "name": frame.funcname}
+                for frame in each.frame_info
+            ],
+        }
+        for each in traces
+    ]
+
+
+def is_active(pid, thread):
+    """Whether a thread runs, or would if it had a processor."""
+    try:
+        with open("/proc/%d/task/%d/stat" % (pid, thread)) as file:
+            return file.read().rpartition(") ")[2].startswith("R")
+    except EnvironmentError:  # it has ended
+        return False
 
 
 def find_py_spy():
@@ -74,7 +141,6 @@ def find_py_spy():
 
 
 def stacks_of(program, pid):
-    """The threads: "frames", innermost first, and "active". None for a process that is gone."""
     import subprocess
 
     command = [program, "dump", "--json", "--full-filenames", "--pid", str(pid)]
@@ -83,11 +149,8 @@ def stacks_of(program, pid):
     out, said = looking.communicate()
     if looking.returncode == 0:
         return json.loads(out.decode("utf-8"))
-    try:
-        os.kill(pid, 0)
-    except OSError as error:
-        if error.errno == 3:
-            return None
+    if is_gone(pid):
+        return None
     lines = [line for line in said.decode("utf-8", "replace").splitlines() if "rror:" in line]
     raise Trouble(
         "py-spy cannot read process %d (%s). It may need root: `sudo %s dump --pid %d`"
@@ -151,7 +214,7 @@ def is_standard(path):
 
 def attach_text(found):
     loaded = {True: "loaded", False: "not loaded", None: "nobody can see whether it is loaded"}
-    lines = ["process %d, %d looks" % (found["pid"], found["looks"])]
+    lines = ["process %(pid)d, %(looks)d looks, by %(by)s" % found]
     lines.append("  gevent: %s" % loaded[found["gevent"]])
     for what, _, words in SIGHTS:
         if found["seen"][what] or what != "perhaps blocked":

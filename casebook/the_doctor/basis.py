@@ -65,6 +65,8 @@ REPEATED, ONCE, UNCOUNTED, UNSEEN = "repeated", "not repeated", "not counted", "
 ONE_AT_A_TIME, NOT_IN_A_ROW = "one at a time", "at once"
 HELD_UP = "held up"
 ONE_FOR_EACH, FEW = "one for each client", "few"
+#: What contexts that the program makes itself are called, where others are told by their client.
+ITS_OWN = "the program's own contexts"
 #: The exit status that goes with a verdict; with all others, 0.
 STATUS = {BLOCKED: 1, REPEATED: 1, CANNOT_TELL: 2, UNSEEN: 2}
 STATUS.update({ONE_AT_A_TIME: 1, HELD_UP: 1, ONE_FOR_EACH: 1})

@@ -16,7 +16,7 @@ from .basis import (
     UNSEEN,
 )
 
-#: So many requests for each connection, and they are kept.
+#: So many requests, or exchanges, for each connection, and they are kept.
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
@@ -27,7 +27,7 @@ KEPT_LOADS_FROM = 10
 WANTED_FROM = 3
 WAITED_FROM_S = 0.2
 #: So many contexts with the same certificates, alive at once in a process, are too many; so many
-#: are, where each has a connection that is kept.
+#: are, where each belongs to a connection that is kept, as requests has it.
 CONTEXTS_FROM = 10
 KEPT_CONTEXTS_FROM = 100
 
@@ -43,18 +43,21 @@ def counted(events):
     "s", "waiting_s" (while others waited), "clients", "at"}; on_loop: of loads under such a loop,
     {"loads", "spare", "waiting" (while others waited), "ms", "at"}; stood: of the loops of
     greenlets, {"fetched" (whether greenlets did), "waits" (that were long), "times" and "s"
-    (through which the loop stood still), "clients", "at"}; sessions (of requests) and pools (of
-    urllib3) that were made; open (connections at once, each process at its most); queue: of the
-    handshakes of one context in one process, where they waited longest for each other from when
-    their sockets were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at
-    once), "handshakes", "waited_s", "behind_s" (while one of another thread was under way)} or
-    None; alive (contexts with the same certificates at once, in one process), context_mib (by
-    which memory grew during loads); clients: a row of {"client", "through", "contexts", "loads",
-    "needed", "connections", "requests" (None where nobody tells), "load_ms", "spare_ms", "kept",
-    "alive", "at", "trusts"} for each client and each library that called it, the one with the most
-    loads first. kept: its connections are, for several requests each, or each beside the others.
+    (through which the loop stood still), "clients", "at"}; sessions (of requests, that asked by
+    HTTPS) and pools (of urllib3) that were made; open (connections at once, each process at its
+    most); queue: of the handshakes of one context in one process, where they waited longest for
+    each other from when their sockets were connected, {"by" (the module of its sockets' class),
+    "wanted" and "peak" (at once), "handshakes", "waited_s", "behind_s" (while one of another thread
+    was under way)} or None; alive (contexts with the same certificates at once, in one process),
+    context_mib (by which memory grew during loads); clients: a row of {"client", "through",
+    "contexts", "default" (of these, made by create_default_context for the program's own code),
+    "loads", "needed", "connections", "http" (whether the doctor knows the client of all these),
+    "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so many at
+    least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
+    contexts' classes)} for each client and each library that called it, the one with the most loads
+    first. kept: its connections are, for several requests each, or each beside the others.
     """
-    rows, made, began, first, seen = {}, {}, {}, {}, set()
+    rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, trial_ms, under_way, shaken, opened = {}, {}, 0, {}, {}, {}
     total = dict(
         processes=0, cpu_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
@@ -70,8 +73,9 @@ def counted(events):
         key = who["client"], who["through"]
         if key not in rows:
             rows[key] = dict(
-                client=key[0], through=key[1], contexts=0, loads=0, needed=0, connections=0,
-                requests=None, load_ms=0, spare_ms=0, alive=0, at=[], trusts=[],
+                client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
+                connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
+                alive=0, at=[], trusts=[], by=[],
             )  # fmt: skip
         return rows[key]
 
@@ -86,7 +90,9 @@ def counted(events):
         elif what == "context":
             made[of] = first[event["c"]] = event["who"]
             total["contexts"] += 1
-            row_of(event["who"])["contexts"] += 1
+            row = row_of(event["who"])
+            row["contexts"] += 1
+            row["default"] += event["default"]
         elif what == "load":
             made[of] = first[event["c"]] = event["who"]
             row, key = row_of(event["who"]), (pid, event["who"]["client"], event["trust"])
@@ -107,13 +113,16 @@ def counted(events):
             seen.add(key)
             note_place(row["at"], event["who"]["at"])
             note_place(row["trusts"], event["trust"])
+            note_place(row["by"], event["by"])
         elif what == "begin":
             # Made by a process that forked, or before anybody looked.
             who = made.get(of) or (of[1] and first.get(of[1])) or event["who"]
             began[pid, event["h"]] = {}
             total["connections"] += 1
             total["under_loop"] += bool(event["loop"])
-            row_of(who)["connections"] += 1
+            row = spoken[pid, event["h"]] = row_of(who)
+            row["connections"] += 1
+            row["http"] = row["http"] and event["http"]
             under_way[pid] = under_way.get(pid, 0) + 1
             total["peak"] = max(total["peak"], under_way[pid])
             opened[pid] = max(opened.get(pid, 0), event.get("open", 1))
@@ -125,6 +134,8 @@ def counted(events):
             began.pop((pid, event["h"]))["end"] = event["t"]
             total["handshakes" if event["ok"] else "failed"] += 1
             under_way[pid] -= 1
+        elif what == "exchange" and (pid, event["h"]) in spoken:
+            spoken[pid, event["h"]]["exchanges"] += event["n"]
         elif what in ("session", "pool"):
             total[what + "s"] += 1
         elif what == "request" and (of in made or event["c"] in first):
@@ -163,13 +174,23 @@ def counted(events):
     whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
     total["share"] = round(100 * total["spare_ms"] / whole_ms, 1)
     for row in total["clients"]:
-        row["kept"] = bool(row["requests"]) and row["requests"] >= KEPT_FROM * row["connections"]
-        if is_shared(row, total) and row["connections"] <= total["open"]:
-            row["kept"] = True  # each was made beside the others
+        row["kept"] = is_kept(row, total)
     ill = [row for row in total["clients"] if not row["kept"]]
     total["again"] = sum(row["loads"] - row["needed"] for row in ill)
     total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
     return total
+
+
+def is_kept(row, total):
+    """Whether the connections of a row of `counted` are kept."""
+    beside = row["connections"] <= total["open"]  # each was made beside the others
+    if is_shared(row, total) and beside:
+        return True
+    several = KEPT_FROM * max(row["connections"], 1)
+    if row["requests"]:
+        return row["requests"] >= several
+    # A visit to a mailbox takes several exchanges, too, so of what is no HTTP they do not suffice.
+    return row["exchanges"] >= several and (row["http"] or beside)
 
 
 def is_shared(row, total):
@@ -258,6 +279,7 @@ def verdict_on_loop(counts):
 def verdict_on_contexts(counts):
     """ONE_FOR_EACH, FEW, or DOES_NOT_APPLY where no context has loaded anything."""
     for row in counts["clients"]:
-        if row["alive"] >= (KEPT_CONTEXTS_FROM if row["kept"] else CONTEXTS_FROM):
+        of_connections = row["kept"] and row["requests"]  # others could have one for all
+        if row["alive"] >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
             return ONE_FOR_EACH
     return FEW if counts["loads"] else DOES_NOT_APPLY

@@ -43,7 +43,7 @@ def judge(found, spec):
     advice = advice_on_loop(found)
     found = dict(found, known_to_the_doctor=sorted(set(KNOWN.values())))
     if counts:
-        loop = worst([judge_loop(found), judge_asyncio(counts)])
+        loop = worst([judge_loop(found), judge_greenlets(found), judge_asyncio(counts)])
         loads = verdict_on(counts, spec["share"])
         if judge_asyncio(counts) == BLOCKED:
             advice.append(advice_on_asyncio(found))
@@ -91,6 +91,16 @@ def judge_loop(found):
         used = found["loop"] and found["loop"]["used"]
         stands_for = {UNPATCHED: BLOCKED if used else CANNOT_TELL}
     return worst([stands_for.get(verdict, verdict) for verdict in verdicts])
+
+
+def judge_greenlets(found):
+    """BLOCKED where the loop of greenlets was seen to stand still through their replies, in a
+    program that uses it, whatever client asked."""
+    stood, loop = found["counts"]["stood"], found["loop"]
+    seen = stood["fetched"] and loop and loop["used"] and not loop["patched"]
+    if seen and stood["times"] >= 2 and stood["s"] >= LOOP_BLOCKED_FROM_S:
+        return BLOCKED
+    return DOES_NOT_APPLY
 
 
 def judge_asyncio(counts):

@@ -5,25 +5,28 @@ JSON to a file, which is still there when the program is killed. Nothing is impo
 module is probed when the program has imported it. What the program gets, and what it raises, is as
 without.
 
-Events, by "is": process (it begins), context (c), load (c, ms, kib, alive, loop, waiting, trust,
-who), begin and end of a handshake (h, c, ok, loop, t, since, thread, by), request (c, where
-http.client tells), session (of requests), pool (a PoolManager that is not of requests), block (s,
-waiting, who, by), wait (of a greenlet: s, stood, who), greenlet (one waits for a client, the first
-time), injection (where), loop (name).
+Events, by "is": process (it begins), context (c, default), load (c, ms, kib, alive, loop, waiting,
+trust, by, who), begin and end of a handshake (h, c, ok, loop, t, since, thread, by, http), exchange
+(h, n: so many more, of something sent and an answer; none of HTTP/2), request (c, where http.client
+tells), session (of requests, the first time that it asks by HTTPS), pool (a PoolManager that is not
+of requests), block (s, waiting, who, by), wait (of a greenlet: s, stood, who), greenlet (one waits
+for a client, the first time), injection (where), loop (name).
 c and h are numbers of contexts and connections; who is what `callers` tells; t, and since, from
-when it was wanted, are seconds; by is the module of its class. Each has the "pid" of its process,
-and "cpu", the milliseconds that this has used.
+when it was wanted, are seconds; by is the module of its class; default: the program's own code
+called create_default_context for it; http: its client is one that the doctor knows. Each has the
+"pid" of its process, and "cpu", the milliseconds that this has used.
 """
 
 from __future__ import division, print_function
 
+import itertools
 import os
 import sys
 import time
 import weakref
 
 from .basis import OWN_FILE, PY2, clock
-from .counts import counted
+from .counts import KEPT_FROM, counted
 from .left_behind import is_library
 from .loads import caller
 from .words import readable, short
@@ -54,11 +57,11 @@ class Probes(object):
     """
 
     def __init__(self, note):
-        self.give, self.numbers, self.count = note, {}, 0
+        self.give, self.numbers, self.count = note, {}, itertools.count(1)
         self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
-        self.turns, self.fetches, self.changes = {}, False, {}
+        self.turns, self.fetches, self.changes, self.talks = {}, False, {}, {}
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
 
@@ -70,17 +73,21 @@ class Probes(object):
         except Exception:  # a full disk, an interpreter that ends: no business of the program's
             pass
 
+    def known(self, thing):
+        """The number of a context or connection; None where it has none yet."""
+        kept = self.numbers.get(id(thing))
+        return kept[1] if kept is not None and kept[0]() is thing else None
+
     def number(self, thing):
         """A number that no other context or connection of this process has had."""
-        kept = self.numbers.get(id(thing))
-        if kept is not None and kept[0]() is thing:
-            return kept[1]
-        self.count += 1
+        if self.known(thing) is not None:
+            return self.known(thing)
+        number = next(self.count)  # which no two threads get at once
         try:
-            self.numbers[id(thing)] = weakref.ref(thing), self.count
+            self.numbers[id(thing)] = weakref.ref(thing), number
         except TypeError:
-            self.numbers[id(thing)] = (lambda: thing), self.count
-        return self.count
+            self.numbers[id(thing)] = (lambda: thing), number
+        return number
 
     def callers(self, frame):
         """{"client", "through", "at"} of a call: the client that made it, the library that the
@@ -115,15 +122,17 @@ class Probes(object):
     # -------------------------------------------------------------------------- contexts and loads
 
     def contexts(self, kind):
-        """Note the contexts of a class that are made."""
+        """Note the contexts of a class that are made, but for servers."""
         make, probes = kind.__new__, self
 
         def __new__(cls, *args, **kwargs):
             context = make(cls, *args, **kwargs)
-            if probes.active:
+            protocol = kwargs.get("protocol", args[0] if args else None)
+            if probes.active and getattr(protocol, "name", "") != "PROTOCOL_TLS_SERVER":
                 probes.locks(cls, kind)
-                who = probes.callers(sys._getframe(1))
-                probes.note("context", c=probes.number(context), who=who)
+                caller = sys._getframe(1)
+                values = dict(c=probes.number(context), who=probes.callers(caller))
+                probes.note("context", default=is_default(caller), **values)
             return context
 
         self.put(kind, "__new__", staticmethod(__new__))
@@ -190,6 +199,7 @@ class Probes(object):
             return
         values = dict(trust=trust, who=self.callers(frame), alive=self.hold(context, trust))
         values.update(loop=loop is not None, waiting=bool(loop) and others_wait(loop))
+        values.update(by=type(context).__module__)
         self.note("load", c=self.number(context), ms=round(ms, 3), kib=kib, **values)
 
     def hold(self, context, trust):
@@ -241,6 +251,7 @@ class Probes(object):
             values = dict(c=None if context is None else self.number(context), who=who)
             values.update(loop=running_loop() is not None, since=since, t=clock())
             values.update(thread=ident(), by=type(connection).__module__)
+            values.update(http=who["client"] in KNOWN.values())
             self.note("begin", h=number, open=self.opened(connection, number), **values)
         return number
 
@@ -262,7 +273,45 @@ class Probes(object):
         if ok and len(self.numbers) > 10000:
             gone = [each for each, (alive, _) in list(self.numbers.items()) if alive() is None]
             for each in gone:
-                self.numbers.pop(each, None)
+                self.talks.pop(self.numbers.pop(each, (None, None))[1], None)
+
+    def exchanges(self, kind, *sending):
+        """Note how often something was sent and answered over the connections of a class, whose
+        functions that send are named: a connection that is kept has many of these."""
+        for name in sending:
+            self.put(kind, name, self.talking(getattr(kind, name), self.sent))
+        self.put(kind, "read", self.talking(kind.read, self.answered))
+
+    def talking(self, function, note):
+        probes = self
+
+        def talk(connection, *args, **kwargs):
+            done = function(connection, *args, **kwargs)
+            number = probes.known(connection) if done and probes.active else None
+            if number is not None:
+                try:
+                    note(number, connection)
+                except Exception:  # one that another thread has closed
+                    pass
+            return done
+
+        return named(talk, function)
+
+    def sent(self, number, connection):
+        talk = self.talks.get(number)
+        if talk is None:
+            h2 = connection.selected_alpn_protocol() == "h2"  # which answers what nobody has asked
+            talk = self.talks[number] = {"answered": not h2, "number": 0, "told": 0}
+        if talk["answered"]:
+            talk["answered"], talk["number"] = False, talk["number"] + 1
+            more = talk["number"] - talk["told"]
+            if talk["number"] <= KEPT_FROM or more >= talk["told"]:  # few lines, for many
+                talk["told"] = talk["number"]
+                self.note("exchange", h=number, n=more)
+
+    def answered(self, number, connection):
+        if self.talks.get(number, {}).get("number"):
+            self.talks[number]["answered"] = True
 
     def connects(self, kind):
         """Note when the sockets of a class were connected: from then on they want a handshake."""
@@ -427,6 +476,11 @@ class counting(object):
         self._probes.note("exit")
         self._probes.remove()
 
+    def from_now_on(self):
+        """Forget what was counted so far."""
+        del self._events[:]
+        self._probes.note("start")
+
     @property
     def counts(self):
         return counted(list(self._events))
@@ -447,6 +501,8 @@ def probe_ssl(probes, ssl):
     if not hasattr(ssl, "SSLObject") or sys.version_info >= (3, 7):  # else through SSLObject too
         probes.handshakes(ssl.SSLSocket)
     if not PY2:
+        probes.exchanges(ssl.SSLSocket, "send", "write")
+        probes.exchanges(ssl.SSLObject, "write")
         probes.waits(ssl.SSLSocket, "read")
         probes.waits(ssl.SSLSocket, "do_handshake")
 
@@ -471,7 +527,7 @@ def probe_pyopenssl(probes, module):
         make(context, *args, **kwargs)
         if probes.active:
             who = probes.callers(sys._getframe(1))
-            probes.note("context", c=probes.number(context), who=who)
+            probes.note("context", c=probes.number(context), who=who, default=False)
 
     probes.put(kind, "__init__", __init__)
     probes.loads(kind)
@@ -479,14 +535,16 @@ def probe_pyopenssl(probes, module):
 
 
 def probe_sessions(probes, module):
-    make = module.Session.__init__
+    choose = module.Session.get_adapter
 
-    def __init__(session, *args, **kwargs):
-        make(session, *args, **kwargs)
-        if probes.active:
+    def get_adapter(session, url):
+        first = url[:6].lower() == "https:" and probes.known(session) is None
+        if first and probes.active:
+            probes.number(session)
             probes.note("session")
+        return choose(session, url)
 
-    probes.put(module.Session, "__init__", named(__init__, make))
+    probes.put(module.Session, "get_adapter", named(get_adapter, choose))
 
 
 def probe_pools(probes, module):
@@ -571,6 +629,12 @@ def trust_of(name, args, kwargs):
     if values.get("cadata"):
         return "data %x" % (hash(values["cadata"]) & 0xFFFFFFFF)
     return None
+
+
+def is_default(caller):
+    """Whether a context is made by create_default_context, called by the program's own code."""
+    made = caller.f_code.co_name == "create_default_context" and caller.f_back
+    return bool(made) and not is_library(made.f_code.co_filename)
 
 
 def is_server(connection):

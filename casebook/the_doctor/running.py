@@ -77,7 +77,7 @@ def run_apart(spec):
         found["ended"]["signal"] = number
         wanted = address["https"] and not spec["changes"]
         if wanted and verdict_on(found["counts"], spec["share"]) == REPEATED:
-            found["tried"] = try_changes(found["counts"], address)
+            found["tried"] = try_changes(found, address)
         return found
     finally:
         if program is not None and program.poll() is None:

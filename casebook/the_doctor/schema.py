@@ -66,8 +66,9 @@ def schema():
     two = {"type": "array", "minItems": 2, "maxItems": 2}
     promise = thing(["client", "promised", "loads"], client=text, promised=number, loads=number)
     again = thing(
-        ["changes", "why", "promises", "kept"], changes=rows(text), why=either,
-        promises=rows(promise), kept={"type": ["boolean", "null"]}, loads=two, cpu_ms=two,
+        ["changes", "left", "why", "promises", "kept"], changes=rows(text), left=rows(text),
+        why=either, promises=rows(promise), kept={"type": ["boolean", "null"]}, loads=two,
+        cpu_ms=two,
     )  # fmt: skip
     report = thing(
         ["verdicts", "advice", "exit_status", "version", "program", "python", "openssl"],

@@ -141,7 +141,7 @@ def server_classes():
         log_message = lambda *_: None  # noqa: E731
 
         def do_GET(self):
-            _, seconds, trial = self.path.split("/")
+            _, seconds, trial = self.path.partition("?")[0].split("/")
             count(trial, +1)
             time.sleep(float(seconds))
             body = json.dumps({"trial": trial, "peak": count(trial, -1)}).encode("ascii")

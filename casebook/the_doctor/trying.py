@@ -9,7 +9,7 @@ from __future__ import division, print_function
 import json
 import os
 
-from .basis import CERTIFICATE, HOST, PY2, clock
+from .basis import CERTIFICATE, HOST, ITS_OWN, PY2, clock
 from .left_behind import bring, loaded
 from .probes import Probes, process_ms
 from .processes import begin
@@ -44,6 +44,15 @@ def each_httpx(url, trust):
 
 def kept_httpx(url, trust):
     client = loaded("httpx").Client()
+    return lambda: client.get(url).content
+
+
+def each_httpx2(url, trust):
+    return lambda: loaded("httpx2").get(url).content
+
+
+def kept_httpx2(url, trust):
+    client = loaded("httpx2").Client()
     return lambda: client.get(url).content
 
 
@@ -87,12 +96,6 @@ def each_http_client(url, trust):
     return with_http_client(url)
 
 
-def kept_http_client(url, trust):
-    import ssl
-
-    return with_http_client(url, context=ssl.create_default_context())
-
-
 def each_urlopen(url, trust):
     return lambda: loaded("urllib2" if PY2 else "urllib.request").urlopen(url).read()
 
@@ -104,35 +107,94 @@ def kept_urlopen(url, trust):
     return lambda: module.urlopen(url, context=context).read()
 
 
+def each_tornado(url, trust):
+    return with_tornado(url, ca_certs=trust)
+
+
+def kept_tornado(url, trust):
+    import ssl
+
+    return with_tornado(url, ssl_options=ssl.create_default_context(cafile=trust))
+
+
+def with_tornado(url, **options):
+    import asyncio
+
+    loop, client = asyncio.new_event_loop(), loaded("tornado.httpclient").AsyncHTTPClient
+    # As Python 2.7 has to be able to read it: without `async def`.
+    asyncio.set_event_loop(loop)
+    return lambda: loop.run_until_complete(fetched(client, url, options)).body
+
+
+def fetched(client, url, options):
+    return client().fetch(url, **options)
+
+
+def botocores(url, trust, clients={}):  # noqa: B006
+    """One client that is kept: where the server closes each connection, it loads for each. (To make
+    a client takes longer than a load, so it is made once, and priced in neither.)"""
+    place, folder, name = url.rsplit("/", 2)
+    if place not in clients:
+        config = loaded("botocore.config").Config(
+            signature_version=loaded("botocore").UNSIGNED, s3={"addressing_style": "path"}
+        )
+        options = dict(endpoint_url=place, region_name="us-east-1", verify=trust, config=config)
+        clients[place] = loaded("botocore.session").get_session().create_client("s3", **options)
+    clients[place].close()  # what it kept before; it goes on
+    return lambda: clients[place].get_object(Bucket=folder, Key=name)["Body"].read()
+
+
+def each_context(url, trust):
+    import ssl
+
+    return lambda: with_http_client(url, context=ssl.create_default_context(cafile=trust))()
+
+
+def one_context(url, trust):
+    import ssl
+
+    return with_http_client(url, context=ssl.create_default_context(cafile=trust))
+
+
+HTTP_CLIENT = "httplib" if PY2 else "http.client"
 #: Of each client: (its module, as the program does it, with the change).
 CHANGES = {
     "requests": ("requests", each_requests, kept_requests),
     "niquests": ("niquests", each_niquests, kept_niquests),
     "httpx": ("httpx", each_httpx, kept_httpx),
+    "httpx2": ("httpx2", each_httpx2, kept_httpx2),
     "urllib3": ("urllib3", each_urllib3, kept_urllib3),
     "httplib2": ("httplib2", each_httplib2, kept_httplib2),
-    "http.client": ("httplib" if PY2 else "http.client", each_http_client, kept_http_client),
+    "tornado": ("tornado.httpclient", each_tornado, kept_tornado),
+    "botocore": ("botocore.session", botocores, botocores),
+    "http.client": (HTTP_CLIENT, each_http_client, one_context),
     "urlopen": ("urllib2" if PY2 else "urllib.request", each_urlopen, kept_urlopen),
 }
+#: Of all others, whose contexts are those of `ssl`: a context for each connection, and one for all.
+CONTEXTS = (HTTP_CLIENT, each_context, one_context)
 
 
-def try_changes(counts, address):
-    """{client: what the change was seen to save} for each client that repeats its loads.
+def try_changes(found, address):
+    """{client: what the change was seen to save} for each client that repeats its loads; for
+    contexts that the program makes itself, under ITS_OWN.
 
-    A value: {"connections", "now": {"loads", "cpu_ms"}, "then": the same}. Left out is whatever
-    could not be tried.
+    A value: {"connections", "now": {"loads", "cpu_ms"}, "then": the same, "with" (the client that
+    made them: another where the doctor does not know the program's)}. Left out is whatever could
+    not be tried.
     """
     import time
 
-    tried = {}
-    for row in counts["clients"]:
+    tried, late = {}, any(each["by"] == "truststore" for each in found["provides"])
+    for row in found["counts"]["clients"]:
+        client = row["client"] or ITS_OWN
         trust = row["trusts"][0][0] if row["trusts"] else None
         n = min(MOST_AGAIN, row["connections"])
         again = row["loads"] - row["needed"] >= 2 and not row["kept"] and n >= 2
-        if not again or row["client"] not in CHANGES or row["client"] in tried:
+        known = client in CHANGES or [each for each, _ in row["by"]] == ["ssl"]
+        if not again or not known or client in tried:
             continue
         path = os.path.join(address["folder"], "trial")
-        spec = {"client": row["client"], "n": n, "trust": trust, "address": address}
+        spec = {"client": client, "n": n, "trust": trust, "address": address, "late": late}
         with open(path, "w") as file:
             file.write(json.dumps(spec))
         environ, until = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
@@ -144,7 +206,7 @@ def try_changes(counts, address):
             process.kill()
         if process.wait() == 0:
             with open(path) as file:
-                tried[row["client"]] = json.loads(file.read())
+                tried[client] = json.loads(file.read())
     return tried
 
 
@@ -154,14 +216,18 @@ def try_change(path):
         spec = json.loads(file.read())
     events = []
     probes = Probes(events.append).install()
-    module, each, kept = CHANGES[spec["client"]]
+    module, each, kept = CHANGES.get(spec["client"], CONTEXTS)
     trust = bundle(spec["trust"], spec["address"]["folder"])
     if trust is None or not bring(module):
         return 1
+    if spec["late"] and bring("truststore"):  # as in the program
+        loaded("truststore").inject_into_ssl()
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
         os.environ[name] = trust
     url = "https://%s:%d/0/last" % (HOST, spec["address"]["https"])
-    found = {"connections": spec["n"]}
+    found = {"connections": spec["n"], "with": spec["client"]}
+    if spec["client"] not in CHANGES:
+        found["with"] = "http.client"
     # The first of each is not counted: it brings what is imported late.
     for name, make, kind in (("", each, "last"), ("", kept, "kept"),
                              ("now", each, "last"), ("then", kept, "kept")):  # fmt: skip

@@ -24,6 +24,9 @@ def pytest_configure(config):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
+    fixture = getattr(item, "funcargs", {}).get("tls")
+    if isinstance(fixture, tls_doctor.counting):
+        fixture.from_now_on()  # other fixtures may have come after it
     mark = item.get_closest_marker("tls")
     if mark is None:
         yield
@@ -40,12 +43,14 @@ def pytest_runtest_call(item):
 
 
 def told_of(found, limits):
-    lines = ["TLS: " + ", ".join("%d %s" % (getattr(found, name), name) for name in NAMES)]
+    counts = [tls_doctor.several(getattr(found, name), name[:-1]) for name in NAMES]
+    lines = ["TLS: " + ", ".join(counts)]
     lines += ["at most %s=%d" % each for each in sorted(limits.items())]
     for row in found.counts["clients"]:
         if row["loads"]:
             places = ", ".join("%s (%d)" % (place, number) for place, number in row["at"])
-            lines.append("%s loaded %d times: %s" % (row["client"], row["loads"], places))
+            told = row["client"] or "the program", tls_doctor.times(row["loads"]), places
+            lines.append("%s loaded %s: %s" % told)
     return "\n".join(lines)
 
 

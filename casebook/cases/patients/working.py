@@ -10,6 +10,7 @@ loads and of handshakes under way at once, against a server that counts connecti
 
 import json
 import tempfile
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import pandas as pd
 from casebook import places, stacks, words
 from casebook.cases.fetching import server
 from casebook.cases.fetching.server import relay
-from casebook.errors import RunFailed, UsageError
+from casebook.errors import NotInFile, RunFailed, UsageError
 from casebook.laboratory import measurements
 from casebook.laboratory.experiment import can_run
 from casebook.stacks import commands, environments
@@ -47,6 +48,10 @@ COLUMNS = [
     *("job", "question", "stack", "doctor", "measured", "wrong", "loads_doctor", "loads_measured"),
     *("connections_doctor", "connections_measured", "share_doctor", "exit_status"),
     *("source", "measured_at", "key"),
+]
+AGAIN_COLUMNS = [
+    *("job", "stack", "client", "loads_first", "promised", "loads_again"),
+    *("cpu_ms_first", "cpu_ms_again", "kept", "source", "measured_at", "key"),
 ]
 _WITHIN_S = 120.0
 
@@ -93,10 +98,16 @@ JOBS = (
     Job("openai, kept", "libraries-today", "with_openai.py", "kept"),
     Job("asyncio's streams, each", "stage-1-today", "with_streams.py", "each"),
     Job("asyncio's streams, one context", "stage-1-today", "with_streams.py", "own_context"),
+    Job("three services, each", "httpx-today", "with_services.py", "each"),
+    Job("three services, kept", "httpx-today", "with_services.py", "kept"),
+    Job("a driver, each", "stage-1-today", "with_a_driver.py", "each"),
+    Job("a driver, three kept", "stage-1-today", "with_a_driver.py", "kept"),
     Job("stripe", "libraries-today", "with_stripe.py", "kept"),
     Job("gevent, not patched", "stage-1-today", "with_gevent.py", "unpatched", LOOP),
     Job("gevent, patched", "stage-1-today", "with_gevent.py", "patched", LOOP),
     Job("gevent's threads", "stage-1-today", "with_gevent.py", "in_threads", LOOP),
+    Job("gevent, urlopen", "stage-1-today", "with_gevent_alone.py", "unpatched", LOOP),
+    Job("gevent, urlopen, patched", "stage-1-today", "with_gevent_alone.py", "patched", LOOP),
     Job("trio, on the loop", "libraries-today", "with_trio.py", "on_the_loop", LOOP),
     Job("trio, in threads", "libraries-today", "with_trio.py", "in_threads", LOOP),
     Job("httpx on a loop, each", "httpx-today", "with_httpx.py", "each_async", ON_LOOP),
@@ -106,6 +117,12 @@ JOBS = (
     Job("twelve clients", *_MANY, "a_context_each", CONTEXTS),
     Job("twelve clients, one context", *_MANY, "one_context", CONTEXTS),
 )  # fmt: skip
+
+#: An ill job with each of the clients that the doctor can change from outside.
+CHANGED = [
+    f"{name}, each"
+    for name in ("requests", "httpx", "urllib3", "httplib2", "tornado", "boto3", "a driver")
+]
 
 
 def table(names: list[str] | None = None) -> pd.DataFrame:
@@ -118,13 +135,58 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
     loads took which were not needed), exit_status. Raises UsageError for a name that
     is none.
     """
+    return _rows(_row, names, COLUMNS)
+
+
+def again(names: list[str] | None = None) -> pd.DataFrame:
+    """What `doctor.py run --again` promises of some ill jobs, and what came out when each ran a
+    second time with the change: one row each.
+
+    names: of JOBS; None: CHANGED. Columns: job, stack, client (whose loads were promised to be
+    fewer), loads_first, promised (loads at most), loads_again, cpu_ms_first and cpu_ms_again (of
+    the whole program), kept (whether the promise was), source. Raises UsageError for a name that is
+    none.
+    """
+    return _rows(_row_again, names or CHANGED, AGAIN_COLUMNS)
+
+
+def _rows(row: Callable[[Job], dict], names: list[str] | None, columns: list[str]) -> pd.DataFrame:
+    """The rows of the jobs of these names (None: all) that this machine can run, without those that
+    a machine's file does not know; it has to know one."""
     known = {job.name: job for job in JOBS}
     for name in names or ():
         if name not in known:
             raise UsageError(f"there is no job {name!r}; there are: {', '.join(known)}")
-    chosen = [known[name] for name in names or known]
-    rows = [_row(job) for job in chosen if can_run(stacks.get(job.stack))]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    rows, unknown = [], None
+    for job in (known[name] for name in names or known):
+        try:
+            if can_run(stacks.get(job.stack)):
+                rows.append(row(job))
+        except NotInFile as error:
+            unknown = error
+    if unknown is not None and not rows:
+        raise unknown
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _row_again(job: Job) -> dict:
+    """One row of `again`, stored or new."""
+    key = measurements.key_of(_made_of(job), stacks.get(job.stack), [*astuple(job), "again"])
+    return measurements.stored_or_new(key, lambda: _measured_again(job))
+
+
+def _measured_again(job: Job) -> dict:
+    report, _ = _run(job, True, "--again")
+    found = report["again"]
+    if not found["promises"]:
+        raise RunFailed(f"nothing was promised of {job.name}: {found['why']}")
+    [promise] = found["promises"]
+    return {
+        "job": job.name, "stack": job.stack, "client": promise["client"],
+        "loads_first": report["counts"]["loads"], "promised": promise["promised"],
+        "loads_again": promise["loads"], "cpu_ms_first": round(found["cpu_ms"][0]),
+        "cpu_ms_again": round(found["cpu_ms"][1]), "kept": found["kept"], "source": words.LIVE,
+    }  # fmt: skip
 
 
 def measured() -> pd.DataFrame:
@@ -160,8 +222,11 @@ def _row(job: Job) -> dict:
 
 
 def _key_of(job: Job) -> str:
-    code = [places.DOCTOR, HERE / "jobs" / job.file, COUNTER, *server.MADE_OF]
-    return measurements.key_of(code, stacks.get(job.stack), list(astuple(job)))
+    return measurements.key_of(_made_of(job), stacks.get(job.stack), list(astuple(job)))
+
+
+def _made_of(job: Job) -> list[Path]:
+    return [places.DOCTOR, HERE / "jobs" / job.file, COUNTER, *server.MADE_OF]
 
 
 def _measured_row(job: Job) -> dict:
@@ -192,14 +257,14 @@ def _measured_row(job: Job) -> dict:
     }  # fmt: skip
 
 
-def _run(job: Job, examined: bool) -> tuple[dict, dict]:
-    """The doctor's report, or {"loads": N, "peak": N} and what else the job tells; and what the
-    server counted."""
+def _run(job: Job, examined: bool, *options: str) -> tuple[dict, dict]:
+    """The doctor's report (with these options), or {"loads": N, "peak": N} and what else the job
+    tells; and what the server counted."""
     environment = environments.ensure(stacks.get(job.stack))
     path = HERE / "jobs" / job.file
     command = [environment.python, COUNTER, path]
     if examined:
-        command = [environment.python, places.DOCTOR, "run", "--json", "--", path]
+        command = [environment.python, places.DOCTOR, "run", "--json", *options, "--", path]
     latency_s = LATENCY_S if job.question == HANDSHAKES else 0
     with (
         server.start() as lab,
