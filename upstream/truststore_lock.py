@@ -1,6 +1,6 @@
 """Of eight threads that share a context, how many shake hands at once? Exits with 1 if one does.
 
-    pip install truststore==0.10.5 && python truststore_lock.py
+pip install truststore==0.10.5 && python truststore_lock.py
 """
 
 import os
