@@ -144,6 +144,9 @@ def test_no_page_keeps_an_old_number_when_a_module_changes(scratch: Book) -> Non
 def test_a_chapter_whose_verdict_has_turned_upstream_says_so_without_being_executed(
     scratch: Book,
 ) -> None:
+    write(scratch.root, "two", FINDINGS, "claim('c', 'We count {value}.', 8, True)")
+    build(scratch.root)
+    assert ran(scratch) == ["two"]
     answer = {"version": "2.1", "still": False, "counts": "8 of 8", "turned": "2.0"}
     verdict = {"package": "sheep", "claim": "c", "chapter": "two", "says": "they are counted"}
     verdict |= {"before": "", "true_from": "1.0", "true_to": "1.9", "turned": ""}

@@ -21,7 +21,7 @@ def test_the_file_to_carry_away_is_built_from_the_parts():
 )
 def test_is_this_you_has_the_doctors_own_lines(about, ill):
     page = (places.ROOT / "book" / "is_this_you.md").read_text()
-    assert f"*{doctor.QUESTIONS[about]}* {ill.upper()} |" in page
+    assert f"*{doctor.QUESTIONS[about]}* {ill.upper()}" in page
 
 
 def test_is_this_you_has_the_doctors_words_for_memory():
