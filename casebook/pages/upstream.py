@@ -66,8 +66,8 @@ def releases(asked: Asked, chapter: str) -> str:
         return ""
     return "\n".join([
         "## Of which releases", "",
-        "What this chapter says of a package is true of some releases. The newest one is [asked "
-        "each night](../book/upstream.md).", "", *lines,
+        "What this chapter says of these packages is true from one release to another. The newest "
+        "release is [asked each night](../book/upstream.md).", "", *lines,
     ])  # fmt: skip
 
 
