@@ -3,10 +3,10 @@
     python -m casebook.upstream [--keep] [FILE]
 
 Each verdict is a finding of a chapter about a package. It is asked by the same bench, in the same
-stack, in which that one package is of another release. Prints the page in Markdown, or writes it to
-FILE; --keep also writes book/upstream.json, from which the book's page is made, and what a chapter
-says when its verdict has turned. Leaves with 1 where a verdict is not as the table says. Needs the
-network, for the packages alone.
+stack, in which that one package is of another release; one that is over is not asked. Prints the
+page in Markdown, or writes it to FILE; --keep also writes book/upstream.json, from which the book's
+page is made, and what a chapter says of its verdicts. Leaves with 1 where a verdict is not as the
+table says. Needs the network, for the packages alone.
 """
 
 import json
@@ -20,10 +20,10 @@ from typing import Any
 import pandas as pd
 
 from casebook import places, stacks
-from casebook.cases import handshakes, loop
+from casebook.cases import certificates, handshakes, loop, patients
 from casebook.cases.fetching import analysis
 from casebook.cases.fetching.measure import measure
-from casebook.errors import CasebookError
+from casebook.errors import CasebookError, UsageError
 from casebook.laboratory import measurements
 from casebook.pages import upstream as pages
 from casebook.stacks import locks
@@ -40,7 +40,8 @@ class Verdict:
     claim: the finding; chapter: where it is. true_from: the oldest release of which it was asked
     and true; before: the release before that, of which it is not true, empty where none is known.
     true_to: the newest when this was written. turned: the first release of which it is no longer
-    true, once somebody knows. stack: in which ask, given its name, finds out.
+    true, once somebody knows. stack: in which ask, given its name, finds out. Without ask the
+    verdict is over: its releases are in locks, so that each build of its chapter decides it.
     """
 
     package: str
@@ -50,13 +51,13 @@ class Verdict:
     true_from: str
     true_to: str
     stack: str
-    ask: Callable[[str], Found]
+    ask: Callable[[str], Found] | None = None
     before: str = ""
     turned: str = ""
 
 
-def _handshakes(stack: str) -> Found:
-    its = handshakes.measure(stack, delay_s=0.5).iloc[0]
+def _handshakes(stack: str, way: str = "shared") -> Found:
+    its = handshakes.measure(stack, way, delay_s=0.5).iloc[0]
     peak = int(its["peak_handshakes"])
     return peak == 1, f"{peak} of {its['n']} handshakes under way at once"
 
@@ -102,19 +103,50 @@ def _twelve(stack: str, **client: str) -> pd.Series:
     return measure(stack, n=12, delay_s=0, trust="bundle", repeats=1, **client).iloc[0]
 
 
-def _clients_on_a_loop(stack: str) -> Found:
-    its = loop.measure("httpx-each", n=10, delay_s=0.1).iloc[0]
+def _of_pip(stack: str) -> Found:
+    return _handshakes(stack, "httpx-default")
+
+
+def _each_handshake(stack: str) -> Found:
+    its = certificates.handshakes.measure(n=7, repeats=1).set_index("context")
+    loads = int(its.loc["truststore", "loads"])
+    return loads == 7, f"{loads} loads for 7 connections that share a context"
+
+
+def _unpatched(stack: str) -> Found:
+    verdict, _ = patients.measured_of(patients.every()["geventhttpclient"])
+    return verdict == analysis.SERIAL, f"over HTTPS it is {verdict}"
+
+
+def _clients_on_a_loop(stack: str, way: str = "httpx-each") -> Found:
+    its = loop.measure(way, n=10, delay_s=0.1, stack=stack).iloc[0]
     return its["on_loop"] == 10, f"{its['on_loop']} loads on the loop for 10 clients"
 
 
+def _of_openai(stack: str) -> Found:
+    return _clients_on_a_loop(stack, "openai-each")
+
+
+def _in_a_thread(stack: str) -> Found:
+    its = loop.measure("aiobotocore-each", n=10, delay_s=0.1, stack=stack).iloc[0]
+    said = f"{its['loads']} loads for 10 clients, {its['on_loop']} of them on the loop"
+    return its["loads"] == 10 and not its["on_loop"], said
+
+
+def _one_client(stack: str) -> Found:
+    its = loop.measure("botocore-asked-one", n=10, stack=stack).iloc[0]
+    return its["loads"] == 10, f"{its['loads']} loads by one client for 10 requests at once"
+
+
 def _at_import(stack: str) -> Found:
-    its = loop.measure("aiohttp-each", n=10, delay_s=0.1).iloc[0]
+    its = loop.measure("aiohttp-each", n=10, delay_s=0.1, stack=stack).iloc[0]
     said = f"{its['at_import']} loads at import, {its['loads']} for 10 sessions"
     return its["at_import"] > 0 and not its["loads"], said
 
 
 _LOCK, _LOOP = "21_the_lock_around_the_handshake", "22_the_loop_that_loads"
 _OUT_THERE, _INJECTED = "08_still_out_there", "stage-2-injected-today"
+_COSTS, _TIMES = "10_what_one_load_costs", "11_a_time_machine"
 VERDICTS = [
     Verdict(
         "truststore", "lock-one-at-a-time", _LOCK,
@@ -161,6 +193,81 @@ VERDICTS = [
         "all connections of a session share one load",
         "3.21.2", "3.21.2", "niquests-today", _load_once,
     ),
+    Verdict(
+        "truststore", "load-truststore-each-handshake", _COSTS,
+        "a context that is shared loads the certificates once more for each connection",
+        "0.9.0", "0.10.5", "truststore-today", _each_handshake,
+    ),
+    Verdict(
+        "pip", "lock-pip", _LOCK,
+        "its own truststore, which pip-system-certs injects, shakes hands one at a time",
+        "26.3", "26.3", "pip-26.3-system-certs-today", _of_pip, before="26.2",
+    ),
+    Verdict(
+        "openai", "loop-openai", _LOOP,
+        "each client that is made on an event loop loads the certificates there",
+        "1.60.0", "3.54.0", "on-the-loop-today", _of_openai,
+    ),
+    Verdict(
+        "botocore", "loop-botocore-connects", _LOOP,
+        "one client loads the certificates for each of its connections",
+        "1.35.0", "1.44.5", "on-the-loop-today", _one_client,
+    ),
+    Verdict(
+        "aiobotocore", "loop-aiobotocore", _LOOP,
+        "each client loads the certificates in a thread, and none on the loop",
+        "3.8.0", "3.10.0", "aiobotocore-today", _in_a_thread, before="3.7.0",
+    ),
+    Verdict(
+        "requests-toolbelt", "today-toolbelt-leaves-no-trace", _OUT_THERE,
+        "its adapter connects through pyOpenSSL, and makes gevent serial",
+        "1.0.0", "1.0.0", "toolbelt-x509-today", _in_flight,
+    ),
+    Verdict(
+        "geventhttpclient", "today-geventhttpclient-blocks", _OUT_THERE,
+        "its HTTPS is serial where gevent has not patched everything",
+        "2.0.12", "2.6.1", "geventhttpclient-today", _unpatched,
+    ),
+    Verdict(
+        "gevent-openssl", "cures-gevent-openssl-alone", "07_cures",
+        "it does not make Python 3 concurrent where pyOpenSSL is injected",
+        "1.2", "1.2", "stage-3-today", _in_flight,
+    ),
+    # Over: what a release has mended, or begun and ended.
+    Verdict(
+        "requests", "patched-injection-by-version", "06_who_patched_whom",
+        "it injects pyOpenSSL wherever that can be imported",
+        "2.21.0", "2.23.0", "requests-2.23.0-py37", turned="2.24.0",
+    ),
+    Verdict(
+        "requests", "machine-releases-that-load", _TIMES,
+        "connections share one load", "2.32.2", "2.32.4", "requests-2.32.4-today",
+        before="2.31.0", turned="2.32.5",
+    ),
+    Verdict(
+        "requests", "machine-leaks", _TIMES,
+        "one session's client certificate is shown for others",
+        "2.32.2", "2.32.4", "requests-2.32.4-today", before="2.31.0", turned="2.32.5",
+    ),
+    Verdict(
+        "google-auth", "today-google-auth-constructor", _OUT_THERE,
+        "its adapter for client certificates injects pyOpenSSL for the whole process",
+        "2.55.1", "2.55.1", "google-auth-2.55.1-today", turned="2.55.2",
+    ),
+    Verdict(
+        "eventlet", "today-eventlet-twin", _OUT_THERE, "HTTPS is serial, and HTTP is not",
+        "0.33.3", "0.33.3", "eventlet-0.33.3-py37", turned="0.34.1",
+    ),
+    Verdict(
+        "cryptography", "load-openssl-30-slowest", _COSTS,
+        "the OpenSSL that it brings loads more slowly than all others",
+        "38.0.4", "38.0.4", "openssl-3.0-today", before="36.0.2", turned="41.0.7",
+    ),
+    Verdict(
+        "truststore", "lock-is-for-something", _LOCK,
+        "a context that is used by several threads at once can kill the process",
+        "0.10.4", "0.10.4", "truststore-0.10.4-today", turned="0.10.5",
+    ),
 ]  # fmt: skip
 
 
@@ -169,8 +276,11 @@ def ask(verdict: Verdict, version: str) -> Answer:
 
     Everything else in the stack stays as the book has it, as far as that release can live with it.
     Returns version, still (whether the verdict is true) and counts. Raises EnvironmentFailed where
-    the release cannot be had, and RunFailed where it does not do what is asked.
+    the release cannot be had, RunFailed where it does not do what is asked, and UsageError for a
+    verdict that is over.
     """
+    if not verdict.ask:
+        raise UsageError(f"{verdict.claim} is over: each build of its chapter decides it")
     table, usual = stacks.load(), stacks.get(verdict.stack)
     with TemporaryDirectory(prefix="casebook-") as folder:
         lock = Path(folder, "lock")
@@ -212,7 +322,9 @@ def since(verdict: Verdict, turned: str) -> str:
 def answers(verdict: Verdict) -> list[Answer]:
     """What the newest release says, and the newest pre-release where there is one; with `turned`,
     the first release of which the verdict is no longer true. One that cannot be asked has `still`
-    None, and counts say why."""
+    None, and counts say why. None for a verdict that is over."""
+    if not verdict.ask:
+        return []
     found: dict[str, Answer] = {}
     for prerelease in (False, True):
         version = "the newest"
@@ -231,13 +343,14 @@ def answers(verdict: Verdict) -> list[Answer]:
 def main(arguments: list[str]) -> int:
     """Ask all verdicts. Returns the exit code."""
     keep, files = "--keep" in arguments, [each for each in arguments if each != "--keep"]
-    told = ("package", "claim", "chapter", "says", "before", "true_from", "true_to")
+    told = ("package", "claim", "chapter", "says", "before", "true_from", "true_to", "turned")
     rows = []
     as_expected = True
     for verdict in VERDICTS:
         found = answers(verdict)
         as_expected &= all(each["still"] is not bool(verdict.turned) for each in found)
-        as_expected &= found[0]["still"] is not None  # a pre-release may be of another shape
+        if found:  # a pre-release may be of another shape
+            as_expected &= found[0]["still"] is not None
         rows.append({name: getattr(verdict, name) for name in told} | {"answers": found})
         for each in found:
             print(f"{verdict.package} {each['version']}: {each['counts']}", file=sys.stderr)

@@ -144,9 +144,13 @@ def test_no_page_keeps_an_old_number_when_a_module_changes(scratch: Book) -> Non
 def test_a_chapter_whose_verdict_has_turned_upstream_says_so_without_being_executed(
     scratch: Book,
 ) -> None:
+    write(scratch.root, "two", FINDINGS, "claim('c', 'We count {value}.', 8, True)")
+    build(scratch.root)
+    assert ran(scratch) == ["two"]
     answer = {"version": "2.1", "still": False, "counts": "8 of 8", "turned": "2.0"}
     verdict = {"package": "sheep", "claim": "c", "chapter": "two", "says": "they are counted"}
-    verdict |= {"before": "", "true_from": "1.0", "true_to": "1.9", "answers": [answer]}
+    verdict |= {"before": "", "true_from": "1.0", "true_to": "1.9", "turned": ""}
+    verdict |= {"answers": [answer]}
     (scratch.root / "book" / "upstream.md").write_text("# Upstream\n")
     (scratch.root / "_toc.yml").write_text(f"{TOC}- file: book/upstream\n")
     (scratch.root / upstream.KEPT).write_text(
@@ -155,6 +159,7 @@ def test_a_chapter_whose_verdict_has_turned_upstream_says_so_without_being_execu
     build(scratch.root)
     assert ran(scratch) == []
     assert "Since sheep 2.0 it is no longer true that they are counted" in page(scratch, "two")
+    assert "True from 1.0 or earlier, to 1.9 (not of 2.0)." in page(scratch, "two")
     assert "One release later" not in page(scratch, "one")
 
 

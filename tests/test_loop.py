@@ -33,6 +33,24 @@ def test_aiohttp_loads_when_imported_and_botocore_when_it_connects():
     assert list(found["loads"]) == [0, 0]
 
 
+def test_a_pair_of_clients_is_two_loads():
+    assert loop.measure("openai-pair-each", n=3, delay_s=0.1)["on_loop"].tolist() == [6]
+
+
+def test_one_client_of_a_cloud_loads_for_each_connection_and_not_on_the_loop():
+    found = loop.measure(["botocore-asked-each", "botocore-asked-one"], **QUICK)
+    assert list(found["loads"]) == [4, 4]
+    assert list(found["on_loop"]) == [0, 0]
+
+
+@pytest.mark.parametrize(("stack", "on_loop"), [("3.7.0-today", [3, 1]), ("today", [0, 0])])
+def test_aiobotocore_loads_once_for_each_client_and_in_a_thread_by_now(stack, on_loop):
+    ways = ["aiobotocore-each", "aiobotocore-one"]
+    found = loop.measure(ways, n=3, delay_s=0.1, stack=f"aiobotocore-{stack}")
+    assert list(found["loads"]) == [3, 1]
+    assert list(found["on_loop"]) == on_loop
+
+
 def test_no_beat_comes_while_the_loop_loads_and_beats_come_while_a_thread_does():
     seen = loop.timeline(["httpx-each", "httpx-thread"], **QUICK)
     during = {}

@@ -8,6 +8,7 @@ import pytest
 from here import environment
 
 from casebook import places, stacks, upstream
+from casebook.errors import UsageError
 from casebook.pages import upstream as pages
 
 TRUSTSTORE = upstream.VERDICTS[0]
@@ -40,15 +41,37 @@ def wheel(stack: str, version: str, folder: Path) -> None:
         made.writestr(f"{about}/RECORD", "")
 
 
-@pytest.mark.parametrize("verdict", upstream.VERDICTS, ids=lambda each: each.package)
+ASKED = [each for each in upstream.VERDICTS if each.ask]
+OVER = [each for each in upstream.VERDICTS if not each.ask]
+
+
+def named(verdict: upstream.Verdict) -> str:
+    return f"{verdict.package}-{verdict.claim}"
+
+
+def pinned(package: str) -> set[str]:
+    """The releases of a package that are in locks."""
+    return {each.packages.get(package, "") for each in stacks.load().values() if each.lock}
+
+
+@pytest.mark.parametrize("verdict", upstream.VERDICTS, ids=named)
 def test_a_verdict_is_a_finding_of_the_book_about_the_release_that_it_measures(verdict) -> None:
     chapter = nbformat.read(places.NOTEBOOKS / f"{verdict.chapter}.ipynb", as_version=4)
     assert any(f'claim(\n    "{verdict.claim}"' in cell.source for cell in chapter.cells)
     assert stacks.get(verdict.stack).packages[verdict.package] == verdict.true_to
 
 
+@pytest.mark.parametrize("verdict", OVER, ids=named)
+def test_a_verdict_that_is_over_has_both_its_ends_in_locks(verdict) -> None:
+    ends = {verdict.true_from, verdict.true_to, verdict.turned, verdict.before} - {""}
+    assert verdict.turned and ends <= pinned(verdict.package)
+    assert upstream.answers(verdict) == []
+    with pytest.raises(UsageError, match="over"):
+        upstream.ask(verdict, verdict.true_to)
+
+
 @pytest.mark.nightly
-@pytest.mark.parametrize("verdict", upstream.VERDICTS, ids=lambda each: each.package)
+@pytest.mark.parametrize("verdict", ASKED, ids=named)
 def test_a_verdict_is_true_from_where_it_says(verdict) -> None:
     first = upstream.ask(verdict, verdict.true_from)
     assert (first["version"], first["still"]) == (verdict.true_from, True), first
@@ -85,7 +108,7 @@ def test_a_release_that_cannot_be_had_is_said_and_fails(
 
 
 def answered(*answers: dict) -> dict:
-    names = ("package", "claim", "chapter", "says", "before", "true_from", "true_to")
+    names = ("package", "claim", "chapter", "says", "before", "true_from", "true_to", "turned")
     row = {name: getattr(TRUSTSTORE, name) for name in names}
     return {"asked": "2026-11-23", "verdicts": [row | {"answers": list(answers)}]}
 
@@ -97,8 +120,9 @@ TURNED = {"version": "0.10.8", "still": False, "counts": "8 of 8", "turned": "0.
 def test_the_page_has_the_release_in_which_a_verdict_turned() -> None:
     asked = answered(TRUE, TURNED)
     text = pages.page(asked)
-    assert "| 0.10.5 (not of 0.10.4), to 0.10.6 | 0.10.6, still true: 1 of 8 |" in text
-    assert ", to 0.10.6 | 0.10.8, **no longer true**, since 0.10.7: 8 of 8 |" in text
+    both = "| 0.10.5 (not of 0.10.4), to 0.10.6 (not of 0.10.7) |"
+    assert f"{both} 0.10.6, still true: 1 of 8 |" in text
+    assert f"{both} 0.10.8, **no longer true**, since 0.10.7: 8 of 8 |" in text
     assert "Asked on 2026-11-23" in text and "ipynb" not in text
     assert f"../notebooks/{TRUSTSTORE.chapter}.ipynb#claim-" in pages.page(asked, "../notebooks/")
 
@@ -110,7 +134,19 @@ def test_a_chapter_says_so_only_once_its_verdict_has_turned() -> None:
     assert ":class: tip\n- Since truststore 0.10.7 it is no longer true that threads" in said
 
 
+def test_a_chapter_says_of_which_releases_each_of_its_verdicts_is_true() -> None:
+    said = pages.releases(answered(TRUE), TRUSTSTORE.chapter)
+    assert "](#claim-lock-one-at-a-time). True from 0.10.5 (not of 0.10.4), to 0.10.6." in said
+    assert pages.releases(answered(TRUE), "another") == ""
+    kept = pages.kept(places.ROOT)
+    for verdict in upstream.VERDICTS:
+        said = pages.releases(kept, verdict.chapter)
+        (line,) = [line for line in said.splitlines() if f"#claim-{verdict.claim})" in line]
+        assert line.startswith(f"- **{verdict.package}**") and f"from {verdict.true_from}" in line
+        assert ", to " in line and (not verdict.turned or f"(not of {verdict.turned})" in line)
+
+
 def test_what_is_kept_is_about_the_verdicts_of_today() -> None:
     asked = pages.kept(places.ROOT)
-    claims = {each.claim: each.says for each in upstream.VERDICTS}
-    assert {each["claim"]: each["says"] for each in asked["verdicts"]} == claims
+    claims = {each.claim: (each.says, each.turned) for each in upstream.VERDICTS}
+    assert {each["claim"]: (each["says"], each["turned"]) for each in asked["verdicts"]} == claims

@@ -44,6 +44,20 @@ def test_two_sizes_agree():
     assert seven == pytest.approx(ten, rel=0.05)
 
 
+@pytest.mark.nightly
+def test_a_thousand_weigh_a_thousand_times_what_one_of_twenty_does():
+    made, short = weights.many("stage-1-today", 1000)
+    twenty, thousand = made["in_use"]
+    assert not short and thousand == pytest.approx(twenty, rel=0.05)
+
+
+def test_where_memory_is_short_many_are_not_made_and_a_sentence_says_why(monkeypatch):
+    monkeypatch.setattr(weights, "free_mib", lambda: 100.0)
+    made, short = weights.many("stage-1-today", 1000)
+    assert list(made["contexts"]) == [20]
+    assert "more than half of the 100 MiB that are free" in short
+
+
 def test_what_cannot_be_asked_is_said():
     with pytest.raises(UsageError):
         weights.measure("stage-1-today", contexts=0)

@@ -96,8 +96,9 @@ def follow_address(app: Sphinx, config: Config) -> None:
 
 
 def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
-    """Put what was executed in the place of a notebook, which has no outputs; and under its title,
-    whose answers these are, and what has changed upstream since."""
+    """Put what was executed in the place of a notebook, which has no outputs; under its title,
+    whose answers these are, and what has changed upstream since; at its end, of which releases of
+    packages its findings are true."""
     path, book = Path(app.env.doc2path(page)), Book(Path(app.srcdir))
     if path.suffix != ".ipynb":
         source[0] = with_note(source[0], whose.of_the_book(book))
@@ -108,8 +109,11 @@ def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
         raise ExtensionError(str(error)) from error
     if notebook.cells:
         notebook.cells[0].source = with_note(notebook.cells[0].source, whose.of_chapter(book, path))
-    if said := upstream.turned(upstream.kept(book.root), path.stem):
+    asked = upstream.kept(book.root)
+    if said := upstream.turned(asked, path.stem):
         notebook.cells.insert(1, nbformat.v4.new_markdown_cell(said))
+    if said := upstream.releases(asked, path.stem):
+        notebook.cells.append(nbformat.v4.new_markdown_cell(said))
     source[0] = nbformat.writes(notebook)
 
 

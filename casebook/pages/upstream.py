@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 #: What `python -m casebook.upstream --keep` writes: `asked` (the day) and `verdicts`, each with
-#: package, claim, chapter, says, before, true_from, true_to and `answers`: version, still, counts,
-#: turned (casebook/upstream.py).
+#: package, claim, chapter, says, before, true_from, true_to, turned and `answers`: version, still,
+#: counts, turned (casebook/upstream.py). One that is over has no answers.
 KEPT = Path("book", "upstream.json")
 
 Asked = dict[str, Any]
@@ -32,15 +32,43 @@ def page(asked: Asked, chapters: str = "") -> str:
         "|---|---|---|",
     ]
     for verdict in asked["verdicts"]:
-        says, from_ = verdict["says"], verdict["true_from"]
+        says = verdict["says"]
         if chapters:
             says = f"[{says}]({chapters}{verdict['chapter']}.ipynb#claim-{verdict['claim']})"
-        from_ += f" (not of {verdict['before']})" if verdict["before"] else " or earlier"
-        true_of = [each["version"] for each in verdict["answers"] if each["still"]]
-        to = (true_of or [verdict["true_to"]])[-1]
-        told = f"| **{verdict['package']}**: {says} | {from_}, to {to} |"
+        told = f"| **{verdict['package']}**: {says} | {of_releases(verdict)} |"
         lines += [f"{told} {each['version']}, {_said(each)} |" for each in verdict["answers"]]
+        if not verdict["answers"]:
+            lines.append(f"{told} over; its chapter asks, at each build |")
     return "\n".join(lines) + "\n"
+
+
+def of_releases(verdict: dict[str, Any]) -> str:
+    """Of which releases of its package a verdict is true: the oldest and the newest that we know,
+    and those beside them that it is not true of."""
+    before, turned = verdict["before"], verdict["turned"]
+    true_of = [each["version"] for each in verdict["answers"] if each["still"]]
+    turned = turned or next((e["turned"] for e in verdict["answers"] if e["still"] is False), "")
+    from_ = verdict["true_from"] + (f" (not of {before})" if before else " or earlier")
+    to = (true_of or [verdict["true_to"]])[-1]
+    return f"{from_}, to {to}" + (f" (not of {turned})" if turned else "")
+
+
+def releases(asked: Asked, chapter: str) -> str:
+    """What a chapter says below everything else: of which releases its verdicts are true. Empty
+    where it has none."""
+    lines = [
+        f"- **{each['package']}**: [{each['says']}](#claim-{each['claim']}). True from "
+        f"{of_releases(each)}."
+        for each in asked["verdicts"]
+        if each["chapter"] == chapter
+    ]
+    if not lines:
+        return ""
+    return "\n".join([
+        "## Of which releases", "",
+        "What this chapter says of these packages is true from one release to another. The newest "
+        "release is [asked each night](../book/upstream.md).", "", *lines,
+    ])  # fmt: skip
 
 
 def _said(answer: dict[str, Any]) -> str:

@@ -86,7 +86,7 @@ class Place:
     @property
     def note(self) -> Path:
         """Why it could not be made, as long as it could not."""
-        return self.folder.with_name(f"{self.name}.failed")
+        return Path(f"{self.folder}.failed")
 
     @property
     def python(self) -> Path:

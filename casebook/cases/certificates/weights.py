@@ -6,6 +6,7 @@ Two things grow when contexts are made: what OpenSSL asks malloc for, and what m
 OpenSSL has given it back. They are told apart here, on Linux with glibc 2.33 or newer.
 """
 
+import contextlib
 import platform
 import tempfile
 from collections.abc import Iterable
@@ -24,6 +25,11 @@ from casebook.words import LIVE
 _PROBE = Path(__file__).parent / "probes" / "context_weights.py"
 
 STEPS = ["before", "made", "freed", "trimmed", "one", "again"]
+
+#: Where Linux says what a container may take.
+_GROUP = Path("/sys/fs/cgroup")
+#: From so many contexts on, one is weighed first, and the machine's memory is looked at.
+MANY = 100
 
 COLUMNS = [
     *("stack", "openssl", "certificates", "contexts", "further_loads", "what", "rss_kib"),
@@ -51,7 +57,8 @@ def measure(
 
     Returns one row per stack, size and step, columns COLUMNS: what, one of STEPS; rss_kib, and
     in_use_kib and free_kib of malloc (missing where `not_here` says why; all are elsewhere than on
-    Linux). Raises UsageError, RunFailed, MissingInterpreter.
+    Linux). Raises UsageError, MissingInterpreter, and RunFailed, also where MANY contexts or more
+    would take more than half of the memory that is free.
     """
     if not all(1 <= each <= 1000 for each in as_list(contexts)) or not 0 <= loads <= 1000:
         raise UsageError(f"choose 1 to 1000 contexts and 0 to 1000 loads: {contexts}, {loads}")
@@ -75,12 +82,15 @@ def _nothing(name: str, task: Task, contexts: int, loads: int) -> list[dict]:
 
 def _rows(name: str, task: Task, contexts: int, loads: int) -> list[dict]:
     environment = environments.ensure(stacks.get(name))
+    few = _rows(name, task, 10, 0) if contexts >= MANY else []
     key = measurements.key_of(
         [Path(__file__), *digests.executed(_PROBE, beside=[places.PROBES])],
         environment.stack, task.certificates, contexts, loads,
     )  # fmt: skip
 
     def ask() -> list[dict]:
+        if few:
+            _look_for_room(contexts, each(pd.DataFrame(few))["rss"].iloc[0])
         with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
             spec = {"file": task.bundle(Path(folder)), "contexts": contexts, "loads": loads}
             answer = scripts.ask(environment, _PROBE, spec, beside=[places.PROBES])
@@ -91,6 +101,42 @@ def _rows(name: str, task: Task, contexts: int, loads: int) -> list[dict]:
         return [asked | step for step in answer["steps"]]
 
     return measurements.rows(ask, key)
+
+
+def _look_for_room(contexts: int, each_kib: float) -> None:
+    """Raise RunFailed where so many contexts would take more than half of the free memory."""
+    needed, free = contexts * each_kib / 1024, free_mib()
+    if needed > free / 2:
+        raise RunFailed(
+            f"{contexts} contexts would take about {needed:.0f} MiB, more than half of the "
+            f"{free:.0f} MiB that are free here. They were not made."
+        )
+
+
+def free_mib() -> float:
+    """How much memory a process may still take: of the machine, and of a container around it."""
+    with open("/proc/meminfo") as meminfo:
+        kib = dict(line.split(":") for line in meminfo)["MemAvailable"].split()[0]
+    free = [int(kib) / 1024]
+    with contextlib.suppress(OSError, ValueError):  # no container, or none with a limit
+        most, now = (
+            Path("/sys/fs/cgroup", f"memory.{of}").read_text() for of in ("max", "current")
+        )
+        free.append((int(most) - int(now)) / 2**20)
+    return min(free)
+
+
+def many(name: str, contexts: int) -> tuple[pd.DataFrame, str]:
+    """Make very many contexts in a process of a stack, and twenty in another one.
+
+    contexts: up to 1000. Returns rows as of `each`, of the twenty first; and why they could not be
+    made here, "" where they were: then there is the row of the twenty alone.
+    """
+    few = measure(name, contexts=20, loads=0)
+    try:
+        return each(pd.concat([few, measure(name, contexts=contexts, loads=0)])), not_here()
+    except RunFailed as error:
+        return each(few), str(error)
 
 
 def each(frame: pd.DataFrame) -> pd.DataFrame:

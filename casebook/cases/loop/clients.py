@@ -36,7 +36,12 @@ WAYS = {
     "aiohttp-each": "aiohttp, a session each",
     "aiohttp-context-each": "aiohttp, a connector with a context each",
     "openai-each": "openai, a client each",
+    "openai-pair-each": "openai, two clients each, as crewAI has them",
     "botocore-each": "botocore, a client each, nothing fetched",
+    "botocore-asked-each": "botocore, a client each, asked in a thread",
+    "botocore-asked-one": "botocore, one client, asked in threads",
+    "aiobotocore-each": "aiobotocore, a client each",
+    "aiobotocore-one": "aiobotocore, one client",
 }
 
 COLUMNS = [
@@ -53,11 +58,14 @@ def measure(
     delay_s: float = 0.2,
     scheme: str = "https",
     repeats: int | range = 1,
+    stack: str = STACK,
 ) -> pd.DataFrame:
     """Have n tasks make clients, and fetch a page each where their way fetches one.
 
     ways: of WAYS, in turns. n: one number of tasks or several. delay_s: of the server; scheme: its
-    "https" or "http". until, looks: what is to be decided (casebook/laboratory/rounds.py).
+    "https" or "http". stack: which has the library; aiobotocore is in stacks of its own, since it
+    wants a botocore of its own. until, looks: what is to be decided
+    (casebook/laboratory/rounds.py).
 
     Returns one row per way, n and repeat, columns COLUMNS: at_import, loads of certificates while
     the library was imported; loads, since then, and on_loop, how many of them in the event loop's
@@ -71,7 +79,7 @@ def measure(
     numbers, rows = rounds.numbers(repeats), []
     with Progress(len(asked) * len(numbers), "clients on a loop") as progress:
         for repeat, (way, size) in in_turns(asked, numbers):
-            found = _answer(way, size, delay_s, scheme, repeat)
+            found = _answer(stack, way, size, delay_s, scheme, repeat)
             rows.append(found | _figures(found) | {"way": way, "how": WAYS[way], "repeat": repeat})
             progress.step()
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -86,7 +94,7 @@ def timeline(ways: Iterable[str], n: int = 10, delay_s: float = 0.2) -> pd.DataF
     rows = []
     for way in ways:
         _check(way, n, delay_s)
-        found = _answer(way, n, delay_s, "https", 1)
+        found = _answer(STACK, way, n, delay_s, "https", 1)
         its = {"stack": STACK, "way": way, "how": WAYS[way]}
         its |= {name: found[name] for name in ("source", "measured_at", *measurements.COLUMNS)}
         rows += [its | {"what": "load"} | load for load in found["answer"]["loads"]]
@@ -105,9 +113,11 @@ def _check(way: str, n: int, delay_s: float) -> None:
         raise UsageError(f"choose 1 to 200 tasks and a delay up to {most} s, not {n}, {delay_s}")
 
 
-def _answer(way: str, n: int, delay_s: float, scheme: str, repeat: int) -> dict[str, Any]:
+def _answer(
+    stack: str, way: str, n: int, delay_s: float, scheme: str, repeat: int
+) -> dict[str, Any]:
     """What the probe said, stored or new, and what was asked of it."""
-    environment = environments.ensure(stacks.get(STACK))
+    environment = environments.ensure(stacks.get(stack))
     code = [Path(__file__), *digests.executed(_PROBE, beside=[places.PROBES]), *server.MADE_OF]
     key = measurements.key_of(code, environment.stack, way, n, delay_s, scheme, repeat)
 
@@ -119,7 +129,7 @@ def _answer(way: str, n: int, delay_s: float, scheme: str, repeat: int) -> dict[
             spec |= {"url": lab.url}
             answer = scripts.ask(environment, _PROBE, spec, variables=shown, beside=[places.PROBES])
         _checked(way, answer)
-        return [{"stack": STACK, "scheme": scheme, "n": n, "delay_s": delay_s, "answer": answer}]
+        return [{"stack": stack, "scheme": scheme, "n": n, "delay_s": delay_s, "answer": answer}]
 
     return measurements.rows(ask, key)[0]
 

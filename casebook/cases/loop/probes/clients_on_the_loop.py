@@ -4,6 +4,7 @@ It runs on Python 3.7 and newer; one way needs 3.9.
 
 In: {"way": how (WAYS below), "url", "n", "delay_s"}. The system's default bundle is what
 SSL_CERT_FILE names. Each of n tasks fetches a page, or makes a client and fetches nothing.
+Clients of a cloud fetch it as an object of a bucket.
 
 Out: {"openssl", "at_import": loads of certificates while the libraries were imported, "loads":
 [{"start_s", "end_s", "on_loop": whether in the thread of the event loop}] since then, "beats_s":
@@ -12,6 +13,8 @@ fetched), "failed"}. Times count from the moment in which the tasks begin.
 """
 
 import asyncio
+import concurrent.futures
+import contextlib
 import importlib
 import os
 import ssl
@@ -20,6 +23,8 @@ import time
 
 import answering
 
+#: What to import where the package itself imports nothing.
+MODULES = {"aiobotocore": "aiobotocore.session"}
 #: Seconds from one beat to the next, when nothing blocks.
 INTERVAL_S = 0.01
 
@@ -132,6 +137,21 @@ async def openai_each(urls):
     return await together(get, urls)
 
 
+async def openai_pair_each(urls):
+    """Two clients of a language model for each page: one that awaits, which asks, and one that
+    does not."""
+    import httpx
+    import openai
+
+    async def get(url):
+        how = {"api_key": "none", "base_url": url, "max_retries": 0}
+        with openai.OpenAI(**how):
+            async with openai.AsyncOpenAI(**how) as client:
+                return await client.get(url, cast_to=httpx.Response)
+
+    return await together(get, urls)
+
+
 async def botocore_each(urls):
     """A client of a cloud for each page, that asks it for nothing."""
     import botocore.session
@@ -146,6 +166,86 @@ async def botocore_each(urls):
     return await together(make, urls)
 
 
+async def botocore_asked_each(urls):
+    """A client of a cloud for each page, made on the loop, and asked in a thread."""
+    return await botocore_with(botocore_client, urls)
+
+
+async def botocore_asked_one(urls):
+    """One client of a cloud, asked in a thread for each page."""
+    one = botocore_client(urls[0])
+    return await botocore_with(lambda url: one, urls)
+
+
+async def botocore_with(client_for, urls):
+    loop = asyncio.get_running_loop()
+    with concurrent.futures.ThreadPoolExecutor(len(urls)) as threads:
+
+        async def get(url):
+            client = client_for(url)
+            return await loop.run_in_executor(threads, ask, client, url)
+
+        return await together(get, urls)
+
+
+def botocore_client(url):
+    import botocore.session
+
+    return storage_of(botocore.session.Session(), url)
+
+
+def ask(client, url):
+    reply = client.get_object(**named(url))
+    return reply["ResponseMetadata"]["HTTPStatusCode"], reply["Body"].read()
+
+
+async def aiobotocore_each(urls):
+    """A client of a cloud for each page, which awaits."""
+    return await aiobotocore_with(aiobotocore_client, urls)
+
+
+async def aiobotocore_one(urls):
+    """One client of a cloud for all pages."""
+    async with aiobotocore_client(urls[0]) as one:
+        return await aiobotocore_with(lambda url: contextlib.nullcontext(one), urls)
+
+
+async def aiobotocore_with(client_for, urls):
+    async def get(url):
+        async with client_for(url) as client:
+            reply = await client.get_object(**named(url))
+            return reply["ResponseMetadata"]["HTTPStatusCode"], await reply["Body"].read()
+
+    return await together(get, urls)
+
+
+def aiobotocore_client(url):
+    import aiobotocore.session
+
+    return storage_of(aiobotocore.session.get_session(), url)
+
+
+def storage_of(session, url):
+    """A client of a cloud's storage, which our server is."""
+    session.register("before-sign.s3.GetObject", number_page)
+    return session.create_client(
+        "s3", "eu-central-1", endpoint_url="/".join(url.split("/")[:3]),
+        verify=os.environ["SSL_CERT_FILE"],  # by itself it trusts a list of its own
+        aws_access_key_id="none", aws_secret_access_key="none",
+    )  # fmt: skip
+
+
+def named(url):
+    """A page as an object: its path is bucket and key, its number a version."""
+    bucket, key = url.partition("?")[0].split("/")[-2:]
+    return {"Bucket": bucket, "Key": key, "VersionId": url.rpartition("=")[2]}
+
+
+def number_page(request, **_):
+    """Our server knows pages, and no versions."""
+    request.url = request.url.replace("versionId=", "page=")
+
+
 async def together(get, urls):
     """What came of each, exceptions too."""
     return await asyncio.gather(*map(get, urls), return_exceptions=True)
@@ -155,7 +255,8 @@ WAYS = {
     way.__name__.replace("_", "-"): way
     for way in (
         httpx_each, httpx_unverified, httpx_one, httpx_context, httpx_thread, aiohttp_each,
-        aiohttp_context_each, openai_each, botocore_each,
+        aiohttp_context_each, openai_each, openai_pair_each, botocore_each, botocore_asked_each,
+        botocore_asked_one, aiobotocore_each, aiobotocore_one,
     )
 }  # fmt: skip
 
@@ -182,11 +283,11 @@ def run(spec):
     way, n = WAYS[spec["way"]], spec["n"]
     count_loads()
     library = spec["way"].partition("-")[0]
-    importlib.import_module(library)
+    importlib.import_module(MODULES.get(library, library))
     at_import = len(loads)
     urls = ["%s/delay/%s?page=%d" % (spec["url"], spec["delay_s"], page) for page in range(n)]
     got, beats, start, end = asyncio.run(beside_a_heartbeat(way, urls))
-    rows, failed = ([], None) if library == "botocore" else answering.pages(enumerate(got))
+    rows, failed = ([], None) if way is botocore_each else answering.pages(enumerate(got))
     return {
         "openssl": ssl.OPENSSL_VERSION,
         "at_import": at_import,
