@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
+import yaml
 from article import Article
 from coloraide import Color
 from here import Quiet, serving
@@ -208,6 +209,16 @@ def inaccessible(tab: Page) -> list[str]:
 def test_the_first_page_leads_to_the_preface(address: str, tab: Page) -> None:
     tab.goto(address)
     tab.wait_for_url("**/book/preface.html")
+
+
+def test_the_preface_says_which_chapters_each_part_has() -> None:
+    preface, number = (places.ROOT / "book" / "preface.md").read_text(), 0
+    contents = yaml.safe_load((places.ROOT / "_toc.yml").read_text())
+    for part in (part for part in contents["parts"] if part.get("numbered")):
+        first, number = number + 1, number + len(part["chapters"])
+        (told,) = re.findall(rf"\| {part['caption']} \| {first} to {number} \| (.*) \|", preface)
+        named = {int(each) for each in re.findall(r"\d+", " ".join(re.findall(r"\(.*?\)", told)))}
+        assert {first, number} <= named <= set(range(first, number + 1))
 
 
 def test_each_diagram_is_described_in_its_chapter() -> None:
