@@ -522,8 +522,10 @@ def test_a_table_too_wide_for_a_phone_names_each_cell_for_its_cards():
     wide = tables.show(pd.DataFrame([dict.fromkeys(names, "not applicable")]), "Wide").html
     assert "cb-wide" in wide.partition("<style>")[0]
     assert '<td data-title="certificates">' in wide and '<th scope="row">' in wide
+    close = tables.show(pd.DataFrame([dict.fromkeys(names[:4], "not applicable")]), "Close").html
+    assert "cb-close" in close.partition("<style>")[0] and "data-title=" in close
     few = tables.show(pd.DataFrame([dict.fromkeys(names[:3], "not applicable")]), "Few").html
-    assert "cb-wide" not in few.partition("<style>")[0] and "data-title=" not in few
+    assert 'class="cb cb-table "' in few and "data-title=" not in few
 
 
 def test_what_is_the_same_in_all_rows_is_said_once_and_what_came_out_stays_in_its_column():

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
+import yaml
 from article import Article
 from coloraide import Color
 from here import Quiet, serving
@@ -92,6 +93,20 @@ CROWDED = """(() => {
     return found;
 })()"""
 
+#: Opens all that can be opened, and names what then has to be scrolled sideways, but for code. A
+#: few pixels are left: on another machine a number may be a digit longer.
+SIDEWAYS = """(() => {
+    document.documentElement.dataset.evidence = 'on';
+    for (const fold of document.querySelectorAll('details')) fold.open = true;
+    for (const box of document.querySelectorAll('.toggle-hidden'))
+        box.classList.remove('toggle-hidden');
+    const over = node => node.scrollWidth - node.clientWidth;
+    return [...document.querySelectorAll('article *')].filter(node =>
+        node.clientWidth > 1 && over(node) > 12 && node.checkVisibility()
+        && getComputedStyle(node).overflowX !== 'visible' && !node.closest('pre, .highlight')
+    ).map(node => `${over(node)} px to scroll: ${node.textContent.trim().slice(0, 80)}`);
+})()"""
+
 #: What a browser says before and after it prints.
 PRINTED = "dispatchEvent(new Event('{}'))"
 #: The ids of some nodes.
@@ -139,7 +154,8 @@ def chapters_of(site: Path) -> list[tuple[Path, Path]]:
 @pytest.mark.parametrize("width", [WIDE, PHONE])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_page(site: Path, address: str, browser: Browser, width: int, theme: str) -> None:
-    """No sideways scrolling, no error in the console, nothing fetched elsewhere, no axe finding."""
+    """No sideways scrolling (on a phone no box and no fold has any), no error in the console,
+    nothing fetched elsewhere, no axe finding."""
     tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
     found = troubles(tab, address)
     for name in pages_of(site):
@@ -151,6 +167,8 @@ def test_every_page(site: Path, address: str, browser: Browser, width: int, them
         # that axe would take minutes for.
         if (width == WIDE) == (theme == "light") and not name.startswith("profiles/"):
             seen += inaccessible(tab)
+        if width == PHONE:
+            seen += tab.evaluate(SIDEWAYS)
         found += [f"{name}: {each}" for each in seen]
     tab.close()
     if found:
@@ -191,6 +209,16 @@ def inaccessible(tab: Page) -> list[str]:
 def test_the_first_page_leads_to_the_preface(address: str, tab: Page) -> None:
     tab.goto(address)
     tab.wait_for_url("**/book/preface.html")
+
+
+def test_the_preface_says_which_chapters_each_part_has() -> None:
+    preface, number = (places.ROOT / "book" / "preface.md").read_text(), 0
+    contents = yaml.safe_load((places.ROOT / "_toc.yml").read_text())
+    for part in (part for part in contents["parts"] if part.get("numbered")):
+        first, number = number + 1, number + len(part["chapters"])
+        (told,) = re.findall(rf"\| {part['caption']} \| {first} to {number} \| (.*) \|", preface)
+        named = {int(each) for each in re.findall(r"\d+", " ".join(re.findall(r"\(.*?\)", told)))}
+        assert {first, number} <= named <= set(range(first, number + 1))
 
 
 def test_each_diagram_is_described_in_its_chapter() -> None:

@@ -41,9 +41,10 @@ HEADERS = {
     "counters_longest_stall_s": "event loop stood still, s",
 }
 
-#: What a phone has room for and, since this is a rough count, a narrow column more; and what a
-#: letter and a column take of it there (style.css, 30rem).
-_PHONE_PX, _LETTER_PX, _PADDING_PX = 358 + 50, 6.6, 6.4
+#: What a phone has room for, on the page and inside the box of a solution; and what a letter, one
+#: of a header, a column and the first column take of it there at least (style.css, 30rem).
+_PHONE_PX, _BOXED_PX = 355, 288
+_LETTER_PX, _BOLD_PX, _PADDING_PX, _FIRST_PX = 6.6, 7.2, 6.4, 64
 
 #: Columns that say how something was measured, not what came out.
 SETTINGS = ("source", "python", "client", "scheme", "trust", "n", "delay_s")
@@ -143,13 +144,14 @@ def table(
     numbers: positions of the columns of numbers. finding, source: what the caption says after
     the title. kind: a section of style.css beside that of tables, which is a class too.
 
-    Where the columns are too wide for a phone, each row is a card there. Else a reader would have
-    to find out that there is more to the right, and it may be what matters.
+    Where the columns are too wide for a phone, or for a box of one, each row is a card there. Else
+    a reader would have to find out that there is more to the right, and it may be what matters.
     """
     rows = [list(row) for row in rows]
-    named = [""] * len(titles)
-    if wide := not kind and _least_px(titles, rows, numbers) > _PHONE_PX:
+    named, room = [""] * len(titles), ""
+    if not kind and (least_px := _least_px(titles, rows, numbers)) > _BOXED_PX:
         named = [f' data-title="{escape(title)}"' for title in titles]
+        room = "cb-wide" if least_px > _PHONE_PX else "cb-close"
     css = [' class="cb-number"' * (i in numbers) for i in range(len(titles))]
     head = zip(css, titles, strict=True)
     body, texts = "", [list(titles)]
@@ -165,7 +167,7 @@ def table(
     said += f" {escape(finding)}" if finding else ""
     said += f' <span class="cb-source">{marked(source)}</span>' if source else ""
     html = (
-        f'<figure class="cb cb-table {"cb-wide" if wide else kind and f"cb-{kind}"}">'
+        f'<figure class="cb cb-table {f"cb-{kind}" if kind else room}">'
         f"{style('table', kind)}"
         f'<figcaption>{said}</figcaption><div class="cb-scroll" role="group" tabindex="0" '
         f'aria-label="{title}"><table><caption>{title}</caption><thead><tr>'
@@ -180,12 +182,14 @@ def _least_px(
 ) -> float:
     """About the least width of a table on a phone: in each column, the longest piece of text in
     which a line cannot break. (A number stays in one line.)"""
-    longest = [max(len(word) for word in re.split(r"\s|<wbr>", breakable(t))) for t in titles]
+    heads = (re.split(r"\s|<wbr>", breakable(title)) for title in titles)
+    least = [_BOLD_PX * max(map(len, pieces)) for pieces in heads]
     for row in rows:
         for i, cell in enumerate(row):
-            pieces = [cell] if i in numbers else re.split(r"<wbr>|\s(?![^<]*>)", cell)
-            longest[i] = max(longest[i], *(len(plain(piece)) for piece in pieces))
-    return sum(_LETTER_PX * letters + _PADDING_PX for letters in longest)
+            pieces = [cell] if i in numbers else re.split(r"<wbr>|\s(?![^<]*>)|\b-\b", cell)
+            least[i] = max(least[i], *(_LETTER_PX * len(plain(piece)) for piece in pieces))
+    least[0] = max(least[0], _FIRST_PX)
+    return sum(least) + _PADDING_PX * len(least)
 
 
 def header(name: str) -> str:

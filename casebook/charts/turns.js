@@ -59,7 +59,7 @@
     control('›', 'One turn on', () => { stop(); show(step + 1); });
     const at = make('span', 'tn-at');
     desk.append(at);
-    figure.insertBefore(choices, drawn[0]);
+    figure.insertBefore(choices, figure.querySelector('.cb-key'));
     figure.insertBefore(desk, figure.querySelector('figcaption'));
     const cursors = drawn.map(one => [...one.querySelectorAll('.tn-track')].map(track => {
       const cursor = make('i', 'tn-cursor');

@@ -60,17 +60,24 @@ def turns(
     name = slug(name or title)
     finding = " ".join(each.finding() for each in shown[:2])
     own = "" if all(each.has_loop for each in shown) else ", or a request in a thread of its own"
+    line = "line of code is" if any(each.has_code for each in shown) else "file and the line are"
     reading = (
-        "A row for each request, and one for the event loop. Solid: has the thread and runs. "
-        "Hatched: keeps it while the operating system waits for one socket. Light: the loop, which "
-        f"waits for all sockets at once{own}. The line of code is where a row gave the thread "
-        "away, or waits; turns under a fifth of a millisecond are left out."
+        f"A row for each request, and one for the event loop. The {line} where a row gave the "
+        "thread away, or waits; turns under a fifth of a millisecond are left out."
+    )
+    key = "".join(
+        f'<li><i class="tn-{does}"></i>{said}</li>'
+        for does, said in (
+            (RUNS, "has the thread and runs"),
+            (KEEPS, "keeps it, and waits for one socket"),
+            (WATCHES, f"the loop waits for all sockets{own}"),
+        )
     )
     source = origin_of(*(each.seen for each in shown))
     body = "".join(each.html() for each in shown)
     html = (
         f'<figure class="cb cb-figure cb-turns" id="figure-{name}">{style("figure", "turns")}'
-        f'{body}<figcaption><p class="cb-title">{escape(title)}.</p>'
+        f'<ul class="cb-key">{key}</ul>{body}<figcaption><p class="cb-title">{escape(title)}.</p>'
         f'<p class="cb-finding-text">{escape(finding)}</p>'
         f'<p class="cb-source">{escape(f"{source} {reading}")}</p></figcaption>'
         f'<script type="application/json">{data}</script>'
@@ -96,6 +103,7 @@ class _Run:
         self._last = self.turns.groupby("greenlet")["end_s"].max()
         self._first = self.turns.groupby("greenlet")["start_s"].min()
         self._lines = _code(seen, self.turns)
+        self.has_code = any(code for _, code in self._lines)
 
     @property
     def deciding(self) -> int:

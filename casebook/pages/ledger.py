@@ -224,7 +224,12 @@ def in_cell(value: Any) -> str:
 
 
 def _table(kind: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [heads, tuple("---" for _ in heads), *rows]
+    # On a phone each row is a card, and its cells say what they are (casebook.css).
+    named = [(row[0], *map(_titled, heads[1:], row[1:])) for row in rows]
+    lines = [heads, tuple("---" for _ in heads), *named]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    # The classes give columns room on a phone; the theme lets the table scroll in its box.
     return f":::{{container}} ledger {kind}\n\n{table}\n\n:::"
+
+
+def _titled(head: str, cell: str) -> str:
+    return cell and f'<span class="title">{head}</span> {cell}'
