@@ -169,6 +169,26 @@ def test_a_book_of_a_machine_file_starts_nothing_and_connects_to_nobody(kept, tm
     assert not [*tmp_path.glob("*.json")]
 
 
+@pytest.mark.parametrize("lie", ['"names": [[1]]', '"names": 5', '"printed": 7'])
+def test_a_form_that_is_none_is_not_here_and_nothing_is_measured_instead(kept, tmp_path, lie):
+    """Else IPython would drop what answers from the file, and ask this machine."""
+    answers = [json.loads(path.read_text()) for path in sorted(kept[0].glob("*.json"))]
+    [name, value] = json.loads(f"{{{lie}}}").popitem()
+    lied = [each | {name: value} if "printed" in each else each for each in answers]
+    file = tmp_path / f"a-machine{machines.SUFFIX}"
+    machines.save(machines.Machine("m", {"processor": "A chip"}, lied), file)
+    cells = [*CELLS[:2], "import time; began = time.monotonic()", "print('after')"]
+    said = in_a_shell(tmp_path, cells, file)
+    assert said.count("Not here: ") == 3 and "it said" not in said and "after" in said
+
+
+def test_a_kernel_that_cannot_answer_from_its_file_ends(tmp_path):
+    file = tmp_path / f"none{machines.SUFFIX}"
+    environ = os.environ | {"CASEBOOK_BUILD": "1", "CASEBOOK_MACHINE": str(file)}
+    done = run(sys.executable, "-c", SHELL, tmp_path, env=environ, input='["print(1)"]')
+    assert done.returncode == 1 and not done.stdout and "MachineFileRefused" in done.stderr
+
+
 FRAME = pd.DataFrame({"n": [1, 2], "s": [0.5, math.nan], "who": ["x", None], "of": [b"a", [1]]})
 
 
