@@ -206,7 +206,9 @@ def test_all_checks_stand_folded_at_the_end(path: Path) -> None:
     )
     cells = read(path).cells
     after = cells[[cell.id for cell in cells].index(heading.id) + 1 :]
-    assert not [cell for cell in after if cell.source.startswith(("# ", "## "))]
+    assert not [cell for cell in after if cell.source.startswith(("# ", "## "))], (
+        f"## {CHECKS} is the last section, behind the exercises"
+    )
 
 
 def test_how_much_of_each_chapter_is_story(capsys: pytest.CaptureFixture) -> None:
