@@ -357,6 +357,15 @@ def test_the_caption_says_where_and_when():
     assert "+ pyOpenSSL, Python 2.7, reference" in mixed
 
 
+def test_a_strangers_column_is_called_as_one_writes_it():
+    frame = pd.DataFrame({"parser": ["json", "orjson"], "cpu_ms": [2.0, 1.0], "cpu_share": 0.5})
+    assert (
+        "CPU: json 2.00 ms; orjson 1.00 ms."
+        in charts.dots(frame, "cpu_ms", "parser", title="x").caption
+    )
+    assert "CPU share: json" in charts.dots(frame, "cpu_share", "parser", title="x").caption
+
+
 def test_published_and_reference_rows_are_drawn_differently():
     dashed = "stroke-dasharray"
     assert dashed not in charts.n_against_wall(runs()).html

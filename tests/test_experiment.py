@@ -105,6 +105,23 @@ def test_where_a_stack_cannot_run_another_machine_answers_the_same_question(pars
     assert level("took_ms", above=1).decide(frame).rounds == 1
 
 
+@pytest.mark.parametrize(
+    "said", [{}, {"sum": 44, "took_s": 1}, {"sum": 45}, {"sum": 45, "took_s": None}], ids=str
+)
+def test_what_lacks_what_is_asked_today_or_is_wrong_stands_in_for_nothing(
+    parsing, elsewhere, tmp_path, said
+):
+    stack = stacks.get("stage-1-py27")
+    asked = measurements.asked_of(parsing.script, "parsers", stack, {"size": 10}, 1)
+    lines = (
+        json.dumps(each) + "\n" for each in (HEAD, {"answer": {"asked": asked, "answer": said}})
+    )
+    other = tmp_path / "machines" / "other.jsonl.xz"
+    other.write_bytes(lzma.compress("".join(lines).encode()))
+    with pytest.raises(MissingInterpreter, match=r"Python 2\.7"):
+        parsing.measure("stage-1-py27", [{"size": 10}])
+
+
 def test_rounds_that_no_machine_took_leave_a_question_undecided(parsing, elsewhere):
     """One round is recorded; a question asks for eight, sixteen and so on."""
     asked = level("took_ms", above=1)

@@ -8,6 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -18,7 +21,7 @@ from test_book import write_model
 
 from casebook import places
 from casebook.laboratory import machines, measurements
-from casebook.pages import plain
+from casebook.pages import kernel, plain
 from casebook.pages.contents import Book
 
 #: Runs cells, read from standard input, in a shell whose store is a folder of the test.
@@ -167,6 +170,41 @@ def test_a_book_of_a_machine_file_starts_nothing_and_connects_to_nobody(kept, tm
     each = ["Not here: its file has no answer to this.", "after"] * len(LOOKING)
     assert [line for line in said.splitlines() if line] == each
     assert not [*tmp_path.glob("*.json")]
+
+
+@pytest.mark.parametrize("lie", ['"names": [[1]]', '"names": 5', '"printed": 7'])
+def test_a_form_that_is_none_is_not_here_and_nothing_is_measured_instead(kept, tmp_path, lie):
+    """Else IPython would drop what answers from the file, and ask this machine."""
+    answers = [json.loads(path.read_text()) for path in sorted(kept[0].glob("*.json"))]
+    [name, value] = json.loads(f"{{{lie}}}").popitem()
+    lied = [each | {name: value} if "printed" in each else each for each in answers]
+    file = tmp_path / f"a-machine{machines.SUFFIX}"
+    machines.save(machines.Machine("m", {"processor": "A chip"}, lied), file)
+    cells = [*CELLS[:2], "import time; began = time.monotonic()", "print('after')"]
+    said = in_a_shell(tmp_path, cells, file)
+    assert said.count("Not here: ") == 3 and "it said" not in said and "after" in said
+
+
+def test_a_kernel_that_cannot_answer_from_its_file_ends(tmp_path):
+    file = tmp_path / f"none{machines.SUFFIX}"
+    environ = os.environ | {"CASEBOOK_BUILD": "1", "CASEBOOK_MACHINE": str(file)}
+    done = run(sys.executable, "-c", SHELL, tmp_path, env=environ, input='["print(1)"]')
+    assert done.returncode == 1 and not done.stdout and "MachineFileRefused" in done.stderr
+
+
+def test_a_chapter_whose_kernel_cannot_begin_says_so_and_measures_nothing(tmp_path):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("open('was-run', 'w')")])
+    (tmp_path / "notebooks").mkdir()
+    nbformat.write(notebook, tmp_path / "notebooks" / "one.ipynb")
+    book, file = Book(tmp_path), tmp_path / f"none{machines.SUFFIX}"
+    with ThreadPoolExecutor(1) as pool, tempfile.TemporaryDirectory() as folder:
+        begun = pool.submit(
+            kernel.run, tmp_path / "notebooks" / "one.ipynb", book, Path(folder),
+            lambda *_: None, threading.Event(), {}, file,
+        )  # fmt: skip
+        kept, failure = begun.result(300)
+    assert failure.startswith("notebooks/one.ipynb: its kernel could not begin")
+    assert not kept.cells[0].outputs and not (tmp_path / "notebooks" / "was-run").exists()
 
 
 FRAME = pd.DataFrame({"n": [1, 2], "s": [0.5, math.nan], "who": ["x", None], "of": [b"a", [1]]})

@@ -19,6 +19,7 @@ from casebook.cases.bookstore.visits import VISITS
 from casebook.cases.certificates.loading import LOADS
 from casebook.cases.fetching import measure
 from casebook.cases.fetching.run_record import RUNS
+from casebook.classroom import certificate
 from casebook.errors import MachineFileRefused, UsageError
 from casebook.findings import side_by_side
 from casebook.laboratory import elsewhere, machines, reference
@@ -101,6 +102,7 @@ def test_a_bomb_is_not_unpacked(file, bomb):
             "line 2, is not JSON",
         ),
         (b"\xff\xfe\n", "line 1, is not JSON"),
+        (b'{"x": ' + b"[" * 200 + b"]" * 200 + b"}\n", "line 1, is nested deeper"),
         (json.dumps(HEAD).encode(), "does not end where its text does"),
     ],
 )
@@ -155,7 +157,7 @@ def test_text_of_a_stranger_stays_text(file):
     packed(file, HEAD | {"about": about}, {"finding": finding}, {"finding": other})
     machine = machines.read(file)
     assert machine.about["processor"] == f"{script} # x [31m"
-    assert set(machine.about) == {"processor", "unit_ms"} and set(machine.findings) == {"one-thing"}
+    assert set(machine.about) == {"processor"} and set(machine.findings) == {"one-thing"}
     pair = [machine, Machine("b", {}, [], {"one-thing": FINDING | {"outcome": "otherwise"}})]
     page = MarkdownIt("commonmark").enable("table").render(ledger.machines_page(pair))
     assert "<script" not in page and page.count("&lt;script&gt;alert(1)") > 3
@@ -163,6 +165,43 @@ def test_text_of_a_stranger_stays_text(file):
     assert set(re.findall(r"<(\w+)", page)) <= {"h2", "ul", "li", "strong", "p", "br", "a"} | {
         "table", "div", "thead", "tbody", "tr", "th", "td", "span"
     }  # fmt: skip
+
+
+SCRIPT = "<script>mark()</script>"
+#: What a stranger may write in the place of any field.
+ODD = [
+    SCRIPT, '"><img src=x onerror=mark()>', "", "x" * 5000, 10**300, -1, 0, 1e300, True, None, [],
+    [1, 2], ["a", "b"], [SCRIPT, 1, 2], [-1, 0, 1], [[1]], [{}], [None], {}, {"a": 1},
+    {"a": SCRIPT},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:20])
+def test_no_field_of_a_stranger_ends_a_comparison_or_becomes_a_part_of_a_page(file, odd):
+    """Each field in turn: in the terminal, on the page, on a class's sheet, in the choice of who
+    stands in."""
+    about = {"processor": "A chip", "cores": 2, "openssl": "OpenSSL 3.0.19", "unit_ms": [1, 2, 3]}
+    whole = FINDING | {
+        "statement": "One.",
+        "interval": [0.4, 0.6],
+        "others": ["holds", "undecided"],
+    }
+    other = Machine("b", {}, [], {"one-thing": FINDING | {"outcome": "otherwise"}})
+    heads = [(about | {name: odd}, whole) for name in machines.ABOUT]
+    for its, finding in heads + [(about, whole | {name: odd}) for name in machines.FINDING]:
+        machine = machines.read(packed(file, HEAD | {"about": its}, {"finding": finding}))
+        assert machines.unlikeness(machine.about)[2] >= 0
+        pair = [machine, other]
+        assert "a-machine: " in side_by_side.text(pair)
+        page = MarkdownIt("commonmark").enable("table").render(ledger.machines_page(pair))
+        for html in (page, certificate.page(pair, "A class")):
+            assert "<script" not in html and "<img" not in html
+
+
+def test_a_question_that_is_none_is_left_out(file):
+    odd = [{"asked": asked, "answer": {}} for asked in ("fetch", {"a": 1}, [], [[]], 5, [None, 1])]
+    lines = ({"answer": each} for each in [*odd, {"asked": ["fetch"]}, {"n": 1}])
+    assert machines.read(packed(file, HEAD, *lines)).answers == [{"asked": ["fetch"]}, {"n": 1}]
 
 
 def test_no_path_user_or_host_leaves_this_machine(file, monkeypatch):

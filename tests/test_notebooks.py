@@ -200,10 +200,15 @@ def test_all_checks_stand_folded_at_the_end(path: Path) -> None:
     assert len(headings) == 1, f"one Markdown cell begins with: ## {CHECKS}"
     heading = headings[0]
     assert heading.source.startswith(f"## {CHECKS}\n") or heading.source == f"## {CHECKS}"
-    assert heading.metadata.get("jp-MarkdownHeadingCollapsed") is True, "collapse that heading"
+    assert heading.metadata.get("jp-MarkdownHeadingCollapsed") is True, (
+        "collapse that heading in JupyterLab, which gives its cell the metadata "
+        "jp-MarkdownHeadingCollapsed = true"
+    )
     cells = read(path).cells
     after = cells[[cell.id for cell in cells].index(heading.id) + 1 :]
-    assert not [cell for cell in after if cell.source.startswith(("# ", "## "))]
+    assert not [cell for cell in after if cell.source.startswith(("# ", "## "))], (
+        f"## {CHECKS} is the last section, behind the exercises"
+    )
 
 
 def test_how_much_of_each_chapter_is_story(capsys: pytest.CaptureFixture) -> None:

@@ -137,6 +137,12 @@ def test_a_lock_that_the_table_does_not_have_is_refused(table, what):
         locks.lock_of("new-1.0", table)
 
 
+def test_a_package_without_its_exact_version_is_refused_before_anything_is_resolved():
+    row = {"lock": "new", "python": "today"}
+    with pytest.raises(SystemExit, match=r"new: orjson, six has no exact version .* orjson==1\.0"):
+        locks.lock_of("new", {"stack": [row], "packages": {"new": ["orjson", "six", "idna==3"]}})
+
+
 def test_stacks_of_one_python_differ_in_what_they_are_about_only():
     old, new = (stacks.get(f"requests-{version}-py37").packages for version in ("2.23", "2.24"))
     assert {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)} == {

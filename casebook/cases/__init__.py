@@ -1,1 +1,1 @@
-"""What only one of the three cases needs."""
+"""What only one of the cases needs, a folder for each."""

@@ -200,8 +200,13 @@ def header(name: str) -> str:
         return name
     for end, unit in (("_s", "s"), ("_ms", "ms"), ("_kib", "KiB"), ("_mb", "MB")):
         if name.endswith(end):
-            return f"{name.removesuffix(end).replace('_', ' ')}, {unit}"
-    return name.replace("_", " ")
+            return f"{_in_words(name.removesuffix(end))}, {unit}"
+    return _in_words(name)
+
+
+def _in_words(name: str) -> str:
+    """A column's name without its underscores: `cpu_beside` -> "CPU beside"."""
+    return re.sub(r"\bcpu\b", "CPU", name.replace("_", " "))
 
 
 def _said(value: Any, column: pd.Series, asked: str | Callable | None) -> str:

@@ -27,7 +27,7 @@ _ROUNDS, _TRIES = 25_000, 3
 
 
 def unit_ms() -> float:
-    """How long the unit of work takes now: processor time, ms, the least of three tries."""
+    """Measure the processor time of the unit of work, in ms: the least of three tries."""
     return 1000 * min(timeit.repeat(_work, timer=time.thread_time, number=1, repeat=_TRIES))
 
 
@@ -38,7 +38,7 @@ def _work() -> None:
 
 
 def watched(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `measure` returns, and COLUMNS beside it."""
+    """Call `measure`, and return its fields with those of COLUMNS added."""
     before_ms, stolen_s, mhz = unit_ms(), _steal_s(), psutil.cpu_freq()
     before = {
         "load_1min": round(os.getloadavg()[0], 2),
@@ -62,8 +62,10 @@ def _cores() -> float:
 
 
 def _quotas(proc: Path = Path("/proc/self")) -> Iterator[float]:
-    """How many cores' time each control group around this process may use; nothing where no group
-    says so. proc: what the system tells of the process.
+    """Yield the quota, in cores, of each control group around this process that has one.
+
+    Parameters:
+        proc: the folder in which the system describes the process.
 
     A container sees all cores of its machine, and runs on what the quota leaves it: one, on Binder.
     """
@@ -88,7 +90,8 @@ def _quotas(proc: Path = Path("/proc/self")) -> Iterator[float]:
 
 
 def _quota(group: Path) -> Iterator[float]:
-    """The quota of one control group, in cores: of either version of the kernel's interface."""
+    """Yield the quota of one control group in cores, if it has one, from either version of the
+    kernel's interface."""
     try:
         if (group / "cpu.max").exists():
             allowed, period = (group / "cpu.max").read_text().split()
@@ -102,5 +105,5 @@ def _quota(group: Path) -> Iterator[float]:
 
 
 def _steal_s() -> Any:
-    """Seconds stolen from all cores since the system began; None where the system does not say."""
+    """Return the seconds stolen from all cores since the system began; None if it does not say."""
     return getattr(psutil.cpu_times(), "steal", None)

@@ -25,7 +25,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from types import GenericAlias
+from typing import Any, NoReturn, get_args
 
 from casebook import places
 from casebook.errors import MachineFileRefused, UsageError
@@ -43,17 +44,23 @@ MOST_PACKED, MOST_UNPACKED, MOST_MEMORY = 2_000_000, 64_000_000, 64_000_000
 MOST_OF_A_LINE, MOST_LINES = 4_000_000, 20_000
 _CHUNK = 1 << 20
 
-#: What is said of a machine: field -> the type that it must have. All may be missing.
-ABOUT: dict[str, type | tuple[type, ...]] = {
+#: An answer is nested only so deep: what reads it may follow it part by part.
+DEEPEST = 100
+
+#: What a field of a head or a finding may be. Lists are of one kind, numbers or text.
+_Kind = type | tuple[type, ...] | GenericAlias
+#: What is said of a machine: field -> what it must be. All may be missing.
+ABOUT: dict[str, _Kind] = {
     "processor": str, "architecture": str, "cores": int, "system": str, "kernel": str,
     "python": str, "openssl": str, "pythons": dict, "commit": str, "mode": str, "saved_at": str,
-    "measured_from": str, "measured_to": str, "unit_ms": list, "steal_s": (int, float), "note": str,
+    "measured_from": str, "measured_to": str, "unit_ms": list[float],
+    "steal_s": (int, float), "note": str,
 }  # fmt: skip
 #: The fields of a finding, as for ABOUT.
-FINDING: dict[str, type | tuple[type, ...]] = {
+FINDING: dict[str, _Kind] = {
     "id": str, "statement": str, "outcome": str, "value": (int, float, str, bool), "unit": str,
-    "interval": list, "window": str, "n": int, "stack": str, "chapter": str, "others": list,
-    "because": str,
+    "interval": list[float], "window": str, "n": int, "stack": str, "chapter": str,
+    "others": list[str], "because": str,
 }  # fmt: skip
 #: The longest text of a head or a finding.
 LONGEST = 1000
@@ -288,7 +295,8 @@ def read(path: Path) -> Machine:
                 )
             about = _checked(said.get("about"), ABOUT)
         elif isinstance(said.get("answer"), dict):
-            answers.append(said["answer"])
+            if _is_question(said["answer"].get("asked")):
+                answers.append(said["answer"])
         elif finding := _checked(said.get("finding"), FINDING):
             if re.fullmatch(r"[a-z0-9-]{1,100}", finding.get("id", "")):
                 findings[finding["id"]] = finding
@@ -336,15 +344,31 @@ def _object(line: bytes, name: str, number: int) -> dict[str, Any]:
         raise MachineFileRefused(f"{name}, line {number}, is not JSON") from None
     if not isinstance(said, dict):
         raise MachineFileRefused(f"{name}, line {number}, is not an object")
+    if _is_deep(said):
+        raise MachineFileRefused(f"{name}, line {number}, is nested deeper than an answer is")
     return said
 
 
-def _checked(said: Any, known: dict[str, type | tuple[type, ...]]) -> dict[str, Any]:
-    """Select the fields that are known and have the right types.
+def _is_deep(value: Any) -> bool:
+    """Check whether lists and tables lie in each other deeper than DEEPEST."""
+    inside = [value]
+    for _ in range(DEEPEST):
+        parts = (each.values() if isinstance(each, dict) else each for each in inside)
+        inside = [each for its in parts for each in its if isinstance(each, dict | list)]
+    return bool(inside)
+
+
+def _is_question(asked: Any) -> bool:
+    """Check whether this can be what was asked: a list that begins with a name, or nothing."""
+    return asked is None or (isinstance(asked, list) and bool(asked) and isinstance(asked[0], str))
+
+
+def _checked(said: Any, known: dict[str, _Kind]) -> dict[str, Any]:
+    """Select the fields that are known and are what they must be.
 
     Parameters:
         said: of a file, whatever it is.
-        known: name of a field -> its type or types.
+        known: name of a field -> what it must be.
 
     Returns them with text on one line, not longer than LONGEST.
     """
@@ -355,9 +379,17 @@ def _checked(said: Any, known: dict[str, type | tuple[type, ...]]) -> dict[str, 
         value = said.get(name)
         if isinstance(value, bool) and kind is int:
             continue
-        if isinstance(value, kind) and _is_plain(value):
+        if isinstance(kind, GenericAlias):
+            is_so = isinstance(value, list) and all(_is_of(each, *get_args(kind)) for each in value)
+        else:
+            is_so = isinstance(value, kind)
+        if is_so and _is_plain(value):
             found[name] = _one_line(value)
     return found
+
+
+def _is_of(value: Any, kind: type) -> bool:
+    return is_number(value) if kind is float else isinstance(value, kind)
 
 
 def _is_plain(value: Any) -> bool:
@@ -396,7 +428,7 @@ def unlikeness(about: Mapping[str, Any]) -> tuple[bool, bool, float]:
     return (
         about.get("architecture", "x86_64") != here["architecture"],
         openssl[0] != openssl[1],
-        abs(math.log((about.get("cores") or 1) / (here["cores"] or 1))),
+        abs(math.log(max(1, about.get("cores") or 1) / (here["cores"] or 1))),
     )
 
 

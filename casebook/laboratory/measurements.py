@@ -48,8 +48,8 @@ def commit() -> str:
 
 @cache
 def code() -> str:
-    """What this checkout is: its commit, and a digest of what runs in it. Another machine that says
-    the same measures the same."""
+    """Return this checkout's commit, and a digest of what runs in it. Two machines that return the
+    same measure the same."""
     return f"{commit()} {digests.of([places.PACKAGE, places.ENV])}"
 
 

@@ -19,12 +19,12 @@ from casebook.laboratory.decisions import LOOKS, OTHERWISE, UNDECIDED, Question,
 
 
 def as_list(value: object) -> list[Any]:
-    """A value as a list: itself where it is several, else a list of one. A string is one."""
+    """Return several values as a list, and one value as a list of one. A string is one value."""
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
 def numbers(repeats: int | range) -> range:
-    """The numbers of the rounds: 3 -> 1, 2, 3; a range as it is."""
+    """Return the numbers of the rounds: 3 -> 1, 2, 3. A range is returned as it is."""
     return range(1, repeats + 1) if isinstance(repeats, int) else repeats
 
 

@@ -14,7 +14,7 @@ from casebook.stacks.environments import Environment
 def ask(
     environment: Environment, script: Path, spec: dict[str, Any], within_s: float = 300, **more: Any
 ) -> dict[str, Any]:
-    """As `ask_and_listen`: the answer alone."""
+    """Run a script as `ask_and_listen` does, and return its answer alone."""
     return ask_and_listen(environment, script, spec, within_s, **more)[0]
 
 
@@ -30,8 +30,10 @@ def ask_and_listen(
     variables: dict[str, str] | None = None,
     beside: Iterable[Path] = (),
 ) -> tuple[dict[str, Any], str]:
-    """Run a script with the environment's Python: its answer, not yet checked, and what it wrote to
-    standard error.
+    """Run a script with the environment's Python.
+
+    Returns its answer, which is not yet checked, and what it wrote to standard error. Raises
+    `failed` where there is no answer.
 
     Parameters:
         environment: of the stack whose Python runs the script.

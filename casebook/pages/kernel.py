@@ -80,6 +80,10 @@ def run(
         if stop.is_set():
             raise KeyboardInterrupt from None
         reason = "the kernel died (out of memory, or the cell ended its process)"
+    except RuntimeError as error:  # it ended before it was ready
+        if stop.is_set():
+            raise KeyboardInterrupt from None
+        return notebook, f"{path.relative_to(book.root)}: its kernel could not begin ({error})"
     number = client.code_cells_executed
     cell = cells[number - 1]
     if not any(output.output_type == "error" for output in cell.outputs):

@@ -77,7 +77,11 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     """Keep what this kernel's statements see, or answer them from a machine file."""
     chapter, file = os.environ.get(CHAPTER), os.environ.get(MACHINE)
     if file:
-        Answering(shell, chapter or "", machines.read(Path(file)))
+        try:
+            Answering(shell, chapter or "", machines.read(Path(file)))
+        except BaseException:  # IPython would go on without it, and measure this machine
+            traceback.print_exc()
+            os._exit(1)
     elif chapter and os.environ.get("CASEBOOK_BUILD") == "1":
         Keeping(shell, chapter)
 
@@ -329,9 +333,9 @@ class Answering(_Statements):
             return statement
         if "shown" in known:
             return _checked(statement, number)
-        lacks = isinstance(statement, ast.Assign) and not (
-            _given(statement) <= set(known.get("names", ()))
-        )
+        names = known.get("names")
+        given = names if isinstance(names, dict) else {}
+        lacks = isinstance(statement, ast.Assign) and not _given(statement) <= given.keys()
         if lacks and not known.get("printed"):
             return self._tried(statement, number)
         return _call(_SAYS, number, statement)

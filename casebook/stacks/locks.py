@@ -49,6 +49,9 @@ def lock_of(name: str, table: dict) -> str:
         if name not in known:
             sys.exit(f"{name}: env/stacks.toml has no {what}; a name with dots needs quotes.")
     python, wanted = pythons[name], table["packages"][name]
+    if loose := [pin for pin in wanted if "==" not in pin]:
+        sys.exit(f"{name}: {', '.join(loose)} has no exact version in env/stacks.toml. "
+                 f"Say which, as in {loose[0]}==1.0.")  # fmt: skip
     if python == "today":
         return _resolve(wanted, *_FOR_TODAY, "--overrides", held=table["overrides"].get(name, []))
     held = table["constraints"].get(name) or table["constraints"][python]
