@@ -26,7 +26,12 @@ SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks", "casebook", "requirem
 JUPYTER_BOOK = (sys.executable, "-P", "-c", "from jupyter_book.cli.main import main; main()")
 #: Where a figure of a chapter that stopped before it would be.
 NO_FIGURE = "<p><em>A figure is missing here: its chapter has not got so far.</em></p>\n"
-#: The same where its chapter has been written to its end, from a machine file.
+#: The same where its chapter was written to its end from a machine file; and the end of a page that
+#: lacks what has an address.
+FIGURE_NOT_IN_FILE = (
+    "<p><em>A figure is missing here: it is not in the machine file that this book is made of."
+    "</em></p>\n"
+)
 NOT_IN_FILE = (
     "<em>What is missing on this page is not in the machine file that this book is made of.</em>"
 )
@@ -76,7 +81,7 @@ def render(
         print("writing the pages", file=sys.stderr, flush=True)
     if failures or not is_whole or not is_last:
         stopped = failures or not is_last
-        _stand_in_for_figures(book, NO_FIGURE if stopped else f"<p>{NOT_IN_FILE}</p>\n")
+        _stand_in_for_figures(book, NO_FIGURE if stopped else FIGURE_NOT_IN_FILE)
     # What a chapter that stopped has not stated is missing on other pages: no fault of theirs.
     problems, site = _run_jupyter_book(book, is_whole and not failures and is_last, gently)
     problems = failures + problems
