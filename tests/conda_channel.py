@@ -85,7 +85,8 @@ def _files(python: Path) -> tuple[dict[str, Path], str]:
     family = version.rpartition(".")[0]
     inside = [
         Path(prefix, "bin", f"python{family}"),
-        *Path(prefix, "lib").glob("libpython*"),
+        # Its own library, and where conda made this Python, OpenSSL and the rest.
+        *Path(prefix, "lib").glob("lib*.so*"),
         *Path(prefix, "lib", f"python{family}").rglob("*"),
     ]
     names = {str(path.relative_to(prefix)): path for path in inside if path.is_file()}

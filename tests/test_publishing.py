@@ -285,6 +285,21 @@ def test_what_moved_to_another_page_has_a_link_where_it_was(root: Path, site: Pa
     assert permanent.lost(root, site) == [] == publishing.problems(site, PUBLISHED)
 
 
+def test_what_a_machine_file_has_no_answer_to_keeps_its_address(root: Path, site: Path) -> None:
+    """Also what has moved there; a page that is gone altogether stays lost."""
+    edit(ONE, 'id="here"', 'id="there"')(site)
+    listed = root / permanent.LIST
+    listed.write_text(listed.read_text() + f"book/old.html -> {ONE}#moved\nbook/gone.html\n")
+    permanent.lead_on(root, site)
+    assert len(permanent.lost(root, site)) == 3 and len(publishing.problems(site, "")) == 4
+    permanent.say_why(root, site, "Not in the file.")
+    [lost] = permanent.lost(root, site)
+    assert "book/gone.html" in lost and publishing.problems(site, "") == []
+    said = '<p><span id="here"></span><span id="moved"></span>Not in the file.</p>'
+    assert said in (site / ONE).read_text()
+    assert "Not in the file" not in (site / "book" / "preface.html").read_text()
+
+
 # As Jupyter Book writes them
 
 

@@ -1,5 +1,6 @@
 """The workflows: what actionlint does not see of them, and what their steps rely on."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -88,17 +89,85 @@ def test_each_command_of_make_is_a_target() -> None:
             assert done.returncode == 0, (file.name, target, done.stderr)
 
 
+# The words of a step, beside programs that stand for what is not here: GitHub's machine
+
+
+def step_of(workflow: str, job: str, name: str) -> dict:
+    steps = jobs_of(FOLDER / "workflows" / f"{workflow}.yml")[job]["steps"]
+    [step] = [each for each in steps if each.get("name", "").startswith(name)]
+    return step
+
+
+def program(file: Path, script: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/bash\n{script}\n")
+    file.chmod(0o755)
+
+
+def words_of(step: dict, folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run what a step says in a folder, as GitHub does, with its folder bin before the rest."""
+    environ["PATH"] = f"{folder / 'bin'}{os.pathsep}{os.defpath}"
+    bash = shutil.which("bash")
+    return run(bash, "-e", "-o", "pipefail", "-c", step["run"], cwd=folder, env=environ)
+
+
 @needs("bash")
 @pytest.mark.parametrize("machine", ["", "data/machines/a machine.jsonl.xz"])
 def test_the_book_is_made_of_the_machine_file_that_is_named(machine: str, tmp_path: Path) -> None:
-    """The step's own words, with a make that says what it was given."""
-    jobs = jobs_of(FOLDER / "workflows" / "publish.yml")
-    [step] = [each for each in jobs["build"]["steps"] if each.get("name") == "The book"]
-    (tmp_path / "make").write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
-    (tmp_path / "make").chmod(0o755)
-    environ = {"PATH": str(tmp_path), "MACHINE": machine}
-    done = run(shutil.which("bash"), "-e", "-c", step["run"], env=environ)
+    program(tmp_path / "bin" / "make", 'printf "%s\\n" "$@"')
+    done = words_of(step_of("publish", "build", "The book"), tmp_path, MACHINE=machine)
     assert done.stdout.splitlines() == ["book", *([f"MACHINE={machine}"] if machine else [])]
+
+
+@needs("bash")
+@pytest.mark.parametrize("address", ["", "https://github.com/owner/book"])
+def test_without_an_address_publishing_ends_before_the_build(address: str, tmp_path: Path) -> None:
+    program(tmp_path / "bin" / "make", "true")
+    program(
+        tmp_path / ".venv" / "bin" / "python",
+        '[ "$*" = "-m casebook.pages.address" ] && echo "$ADDRESS"',
+    )
+    done = words_of(step_of("publish", "build", "The address"), tmp_path, ADDRESS=address)
+    assert (
+        (done.returncode == 0) == bool(address) == ("::error file=_config.yml" not in done.stdout)
+    )
+    jobs = jobs_of(FOLDER / "workflows" / "publish.yml")
+    steps = [each.get("name") for each in jobs["build"]["steps"]]
+    assert steps.index("The address") < steps.index("Python 2.7 and 3.7") < steps.index("The book")
+
+
+#: Docker, where whoever has signed in is shown what is public and what is not.
+DOCKER = """
+config=$HOME/.docker
+if [ "$1" = --config ]; then config=$2; shift 2; fi
+case "$1 $2" in
+    "image inspect") echo ghcr.io/owner/book-binder@sha256:0123 ;;
+    "manifest inspect") [ -n "$PUBLIC" ] || [ -e "$config/config.json" ] ;;
+esac
+"""
+
+
+@needs("bash")
+@pytest.mark.parametrize("public", ["", "yes"])
+def test_an_image_that_needs_a_password_goes_no_further(public: str, tmp_path: Path) -> None:
+    """Also where this machine has signed in, as the one that has just pushed the image."""
+    program(tmp_path / "bin" / "docker", DOCKER)
+    (tmp_path / ".docker").mkdir()
+    (tmp_path / ".docker" / "config.json").touch()
+    told = tmp_path / "output"
+    told.touch()
+    done = words_of(step_of("binder", "image", "Its digest"), tmp_path, HOME=str(tmp_path),
+                    PUBLIC=public, GITHUB_OUTPUT=str(told), IMAGE="x")  # fmt: skip
+    image = "image=ghcr.io/owner/book-binder@sha256:0123"
+    assert told.read_text().split() == ([image] if public else [])
+    assert (done.returncode == 0) == bool(public) == ("has to be public" not in done.stdout)
+
+
+def test_no_password_goes_into_the_image() -> None:
+    """checkout leaves one in .git, and the image has the whole folder."""
+    [step] = [each for each in jobs_of(FOLDER / "workflows" / "binder.yml")["image"]["steps"]
+              if each.get("uses", "").startswith("actions/checkout@")]  # fmt: skip
+    assert step["with"]["persist-credentials"] is False
 
 
 @needs("tar")

@@ -53,10 +53,31 @@ def lead_on(root: Path, site: Path) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(_LEADS_ON.replace("{0}", to), encoding="utf-8")
         elif anchor:
-            text = file.read_text(encoding="utf-8")
-            line = f'<p id="{escape(anchor)}"><a href="{to}">What was here has moved.</a></p>'
-            head, end, tail = text.rpartition("</article>")
-            file.write_text(f"{head}{line}{end}{tail}", encoding="utf-8")
+            _at_its_end(
+                file, f'<p id="{escape(anchor)}"><a href="{to}">What was here has moved.</a></p>'
+            )
+
+
+def say_why(root: Path, site: Path, why: str) -> None:
+    """Have each page that lacks what was published on it say why at its end, where links to what it
+    lacks then lead. why: HTML."""
+    pages = {path.relative_to(site).as_posix(): (path, its.anchors)
+             for path, its in links.pages_of(site).items()}  # fmt: skip
+    lacking: dict[Path, list[str]] = {}
+    for old, new in listed(root).items():
+        page, _, anchor = (new or old).partition("#")
+        file, anchors = pages.get(page, (None, set()))
+        if file and anchor and anchor not in anchors:
+            lacking.setdefault(file, []).append(anchor)
+    for file, gone in lacking.items():
+        ends = "".join(f'<span id="{escape(anchor)}"></span>' for anchor in dict.fromkeys(gone))
+        _at_its_end(file, f"<p>{ends}{why}</p>")
+
+
+def _at_its_end(file: Path, line: str) -> None:
+    # In a page that leads on, which has no article, it comes before the script that looks for it.
+    head, end, tail = file.read_text(encoding="utf-8").rpartition("</article>")
+    file.write_text(f"{head}{line}{end}{tail}", encoding="utf-8")
 
 
 def lost(root: Path, site: Path) -> list[str]:

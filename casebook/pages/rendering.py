@@ -14,7 +14,7 @@ from casebook import places
 from casebook.cases.fetching import profiles
 from casebook.charts import snakeviz
 from casebook.errors import BookFailed
-from casebook.pages import execution, links, staleness
+from casebook.pages import execution, links, permanent, staleness
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
 from casebook.pages.records import Records
@@ -26,6 +26,15 @@ SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks", "casebook", "requirem
 JUPYTER_BOOK = (sys.executable, "-P", "-c", "from jupyter_book.cli.main import main; main()")
 #: Where a figure of a chapter that stopped before it would be.
 NO_FIGURE = "<p><em>A figure is missing here: its chapter has not got so far.</em></p>\n"
+#: The same where its chapter was written to its end from a machine file; and the end of a page that
+#: lacks what has an address.
+FIGURE_NOT_IN_FILE = (
+    "<p><em>A figure is missing here: it is not in the machine file that this book is made of."
+    "</em></p>\n"
+)
+NOT_IN_FILE = (
+    "<em>What is missing on this page is not in the machine file that this book is made of.</em>"
+)
 #: index.html leads to the first page of the book, also where scripts are off.
 FIRST_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>To the first page</title>
@@ -71,7 +80,8 @@ def render(
     if is_last:
         print("writing the pages", file=sys.stderr, flush=True)
     if failures or not is_whole or not is_last:
-        _stand_in_for_figures(book)
+        stopped = failures or not is_last
+        _stand_in_for_figures(book, NO_FIGURE if stopped else FIGURE_NOT_IN_FILE)
     # What a chapter that stopped has not stated is missing on other pages: no fault of theirs.
     problems, site = _run_jupyter_book(book, is_whole and not failures and is_last, gently)
     problems = failures + problems
@@ -80,6 +90,8 @@ def render(
     card = re.findall(CARD, (site / first).read_text(encoding="utf-8"))
     (site / "index.html").write_text(FIRST_PAGE.format(html.escape(first), "\n".join(card)))
     shutil.copy(book.included / "claims.json", site)
+    if not is_whole and is_last:
+        permanent.say_why(book.root, site, NOT_IN_FILE)
     for each in found.profiles:
         profile = profiles.recorded(each["name"])
         snakeviz.write(profile, site / "profiles", each["name"], each["title"])
@@ -103,12 +115,12 @@ def _replace(old: Path, new: Path) -> None:
     shutil.rmtree(before, ignore_errors=True)
 
 
-def _stand_in_for_figures(book: Book) -> None:
-    """Say on other pages that a figure is missing, where its chapter stopped before it."""
+def _stand_in_for_figures(book: Book, said: str) -> None:
+    """Say on other pages that a figure is missing, where its chapter has not drawn it."""
     for page in (book.root / "book").rglob("*.md"):
         for name in re.findall(r"_build/included/([\w-]+\.html)", page.read_text(encoding="utf-8")):
             if not (book.included / name).exists():
-                (book.included / name).write_text(NO_FIGURE)
+                (book.included / name).write_text(said)
 
 
 def _run_jupyter_book(book: Book, strict: bool, gently: bool) -> tuple[list[str], Path]:
