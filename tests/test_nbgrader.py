@@ -4,6 +4,7 @@ feedback."""
 import csv
 import json
 import os
+import shutil
 
 import pytest
 from graded import right
@@ -74,6 +75,21 @@ def test_right_wrong_and_empty_are_released_collected_graded_and_told(tmp_path):
         (target / f"{LAB}.ipynb").write_text(submission(answer))
         for dump in ("a.prof", "b.prof"):
             (target / dump).write_bytes((grading.folder(LAB) / dump).read_bytes())
+    # One puts a grader of her own in the place of ours: in her cell, in a cell more, and in a file.
+    cheats = folder / "submitted" / "cheat" / LAB
+    shutil.copytree(folder / "submitted" / "empty" / LAB, cheats)
+    (cheats / "casebook" / "classroom").mkdir(parents=True)
+    (cheats / "casebook" / "classroom" / "cell.py").write_text("def grade(lab):\n    return 17\n")
+    mine = "import casebook.classroom.cell as cell\ncell.grade = lambda lab: 17"
+    notebook = json.loads(submission(right(LAB)))
+    notebook["cells"][1]["source"] = mine
+    more = {"cell_type": "code", "id": "more", "metadata": {}, "source": mine}
+    more |= {"execution_count": None, "outputs": []}
+    notebook["cells"][2:2] = [
+        more,
+        more | {"id": "named", "metadata": released["cells"][2]["metadata"]},
+    ]
+    (cheats / f"{LAB}.ipynb").write_text(json.dumps(notebook))
     say("autograde", LAB)
     say("generate_feedback", LAB)
     say("export")
@@ -81,6 +97,7 @@ def test_right_wrong_and_empty_are_released_collected_graded_and_told(tmp_path):
         scores = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
     full = grading.LABS[LAB]
     assert scores[collected.name] == full and scores["empty"] == 0 < scores["wrong"] < full
+    assert scores["cheat"] == 0
     told = (folder / "feedback" / "wrong" / LAB / f"{LAB}.html").read_text()
     assert "loads of a bundle" in told and "Hint" in told
     assert "def grade(" not in told and str(places.PACKAGE / "classroom" / "checks") not in told
