@@ -23,6 +23,7 @@ def test_a_course_has_a_notebook_for_each_lab_without_a_solution_and_without_a_c
         assert graded["metadata"]["nbgrader"]["points"] == points
         assert graded["source"].count("\n") == 2 and "assert" not in graded["source"]
         assert right(lab) not in json.dumps(made)
+    compile(course.configuration(tmp_path), "nbgrader_config.py", "exec")
 
 
 def test_the_graded_cell_says_the_report_and_its_value_is_the_points(tmp_path, capfd, monkeypatch):

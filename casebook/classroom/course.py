@@ -43,9 +43,12 @@ class OnlyTheAnswer(Preprocessor):
     """Nothing that a student wrote runs beside the graded cell, where a line of hers could put
     another grader in its place: her cell writes a file, whatever stands in it, and others go."""
 
+    labs = {labs!r}
     writes = "%%writefile answer.py"
 
     def preprocess(self, notebook, resources):
+        if resources["nbgrader"]["assignment"] not in self.labs:
+            return notebook, resources  # of the teacher's own
         # The last cell of a name: nbgrader writes the graded one anew.
         cells = notebook.cells
         names = [each.metadata.get("nbgrader", {{}}).get("grade_id") for each in cells]
@@ -54,8 +57,8 @@ class OnlyTheAnswer(Preprocessor):
         notebook.cells = [each for each in cells if each.cell_type != "code" or id(each) in ours]
         if "answer" in named:
             cell = named["answer"]
-            first, _, rest = cell.source.lstrip().partition("\n")
-            cell.source = self.writes + "\n" + (rest if first == self.writes else cell.source)
+            first, _, rest = cell.source.lstrip().partition("\\n")
+            cell.source = self.writes + "\\n" + (rest if first == self.writes else cell.source)
         return notebook, resources
 
 
@@ -78,10 +81,16 @@ def make(into: Path) -> Path:
                 target = folder / path.relative_to(grading.folder(lab))
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(path.read_bytes())
-    root = str(into.resolve())
-    text = _CONFIGURATION.format(root=root, casebook=str(places.ROOT))
+    text = configuration(into)
     (into / "nbgrader_config.py").write_text(text, encoding="utf-8")
     return environment.python.with_name("nbgrader")
+
+
+def configuration(into: Path) -> str:
+    """What nbgrader reads for a course in that folder."""
+    return _CONFIGURATION.format(
+        root=str(into.resolve()), casebook=str(places.ROOT), labs=[*grading.LABS]
+    )
 
 
 def notebook(lab: str) -> dict[str, Any]:
