@@ -21,8 +21,8 @@ _CONFIGURATION = '''\
 
 import os
 
-from nbconvert.preprocessors import Preprocessor
 from nbgrader.converters import Autograde
+from nbgrader.preprocessors import NbGraderPreprocessor
 
 # The graded cells import casebook.classroom.cell, which needs nothing but the standard library.
 os.environ["PYTHONPATH"] = {casebook!r}
@@ -39,7 +39,7 @@ c.CourseDirectory.ignore = [
 ]
 
 
-class OnlyTheAnswer(Preprocessor):
+class OnlyTheAnswer(NbGraderPreprocessor):
     """Nothing that a student wrote runs beside the graded cell, where a line of hers could put
     another grader in its place: her cell writes a file, whatever stands in it, and others go."""
 
