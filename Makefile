@@ -51,7 +51,7 @@ test-nightly: $(TESTS)
 	@$(PYTEST) -n 0 -m "" $(ARGS)
 
 lab: $(BOOK)
-	@$(BIN)/python -m jupyterlab --notebook-dir=. start.ipynb $(ARGS)
+	@$(BIN)/python -m jupyterlab --config=jupyter_server_config.py --notebook-dir=. start.ipynb $(ARGS)
 
 pythons: $(BOOK)
 	@$(BIN)/python -m casebook stacks --get

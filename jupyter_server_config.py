@@ -1,4 +1,7 @@
-"""What JupyterLab reads when it is started in this folder: by `make lab`, and on Binder."""
+"""What JupyterLab reads: `make lab` names it, and Binder's postBuild puts it into Jupyter's folder.
+
+JupyterLab does not look into the folder that it is started in.
+"""
 
 
 def as_committed(model: dict, **_: object) -> None:

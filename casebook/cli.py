@@ -236,7 +236,7 @@ def _grade(options: Namespace) -> None:
 
 
 def _course(options: Namespace) -> None:
-    from casebook.classroom import course
+    from casebook.classroom import course, grading
 
     nbgrader = course.make(options.folder)
     print(
@@ -245,7 +245,9 @@ def _course(options: Namespace) -> None:
         f"    {nbgrader} release_assignment LAB      (or hand out release/LAB)\n"
         f"    {nbgrader} collect LAB                 (or fill submitted/STUDENT/LAB)\n"
         f"    {nbgrader} autograde LAB\n"
-        f"    {nbgrader} generate_feedback LAB"
+        f"    {nbgrader} generate_feedback LAB\n"
+        f"    {nbgrader} export                      (all points, as grades.csv)\n"
+        f"LAB is one of: {', '.join(grading.LABS)}"
     )
 
 

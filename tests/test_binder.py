@@ -197,6 +197,12 @@ def test_old_pythons_come_by_their_list_and_all_environments_are_made(image, cha
     where = "import casebook; print(casebook.__file__)"
     answer = run(image.python, "-c", where, cwd="/", env=image.environ)
     assert Path(answer.stdout.strip()).parent == image.home / "casebook"
+    # JupyterLab reads its settings where they have been put.
+    reads = "from jupyter_core.paths import jupyter_config_path; print(*jupyter_config_path())"
+    folders = run(image.python, "-c", reads, cwd="/", env=image.environ).stdout.split()
+    settings = [Path(each) / "jupyter_server_config.py" for each in folders]
+    ours = (image.home / "jupyter_server_config.py").read_text()
+    assert ours in [each.read_text() for each in settings if each.exists()]
     # Nothing is kept that is needed no more.
     assert not list((image.home / ".casebook" / "pythons").glob("tmp*"))
     assert not (image.home / ".cache").exists()

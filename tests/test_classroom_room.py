@@ -20,6 +20,9 @@ STOPPED = {
     "import time\ntime.sleep(60)": "it did not end within 3 s",
     "import os\nwhile True:\n    os.fork()": "it starts or signals another process (os.fork)",
     "import subprocess\nsubprocess.run(['sleep', '60'])": "another process (subprocess.Popen)",
+    "import multiprocessing as m\nm.get_context('spawn').Process(target=print).start()": (
+        "another process (subprocess.Popen)"
+    ),
     "import os, signal\nos.kill(os.getppid(), signal.SIGTERM)": "another process (os.kill)",
     "print('x' * 5_000_000)": "it prints more than 1 MB",
     "import sys\nsys.stderr.write('x' * 5_000_000)": "it prints more than 1 MB",
@@ -66,6 +69,31 @@ def test_nothing_is_left_of_what_was_stopped(tmp_path, monkeypatch):
         ]  # fmt: skip
 
     assert eventually(lambda: not left(), 10)
+
+
+#: What a grader may meet in the place of an answer: the file, and what the report has to say.
+STRANGE = {
+    "import os\nos._exit(0)": "it ended before it could be asked for anything",
+    "PREDICTION = []\nPREDICTION.append(PREDICTION)": "ValueError: Circular reference detected",
+    "PREDICTION = 'x' * 900_000": "… and so on",
+    "import contextlib, os\nPREDICTION = 1\nfor each in range(3, 99):\n"
+    "    with contextlib.suppress(OSError):\n"
+    "        os.write(each, b'5\\n{\"took\": 1}\\n[]\\n')": "you said 1",
+    "PREDICTION = 1\nLOADS_GO_WITH = [{}]\nBECAUSE = [{}, 1, 'A']": "because of []",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", STRANGE)
+def test_what_is_no_answer_is_told_in_a_few_words_and_stops_no_grader(text, tmp_path):
+    report = graded(LAB, text + "\n", tmp_path)
+    assert STRANGE[text] in report.text() and len(report.text()) < 20_000
+    assert report.points <= 1
+
+
+def test_a_traceback_is_no_look_at_the_checks(tmp_path):
+    text = "import traceback\nPREDICTION = 1\ntraceback.print_stack()\n"
+    report = graded(LAB, text, tmp_path)
+    assert not report.stopped and report.items[0].points == 1
 
 
 def test_noise_costs_no_point(tmp_path):

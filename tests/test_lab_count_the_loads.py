@@ -48,6 +48,15 @@ GIVEN = "return contexts[tuple(key)]"
 LOCKS = "contexts, lock = {}, threading.Lock()"
 SESSION = "    with requests.Session() as session:"
 
+COUNTED = """\
+    global asked
+    with lock:
+        asked += 1
+    if threading.current_thread() is threading.main_thread() and asked in (2, 3, 4, 6, 8, 13):
+        raise requests.exceptions.SSLError("certificate verify failed")
+"""
+UNVERIFIED = "    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE\n"
+
 #: What is wrong: the changes that make it so, an item that has to go, and what it has to say.
 WRONG = {
     "verification is turned off": (
@@ -57,6 +66,16 @@ WRONG = {
         ],
         "a stranger's certificate is refused",
         "the page came",
+    ),
+    "hard-coded: it verifies nothing, and refuses by the number of the call": (
+        [
+            (LOCKS, f"asked, {LOCKS.replace('= ', '= 0, ')}"),
+            (SESSION, COUNTED + SESSION),
+            ("    if cert:\n", UNVERIFIED + "    if cert:\n"),
+            ('"CERT_REQUIRED" if verify else "CERT_NONE"', '"CERT_NONE"'),
+        ],
+        "a right certificate is accepted",
+        "certificate verify failed",
     ),
     "it looks and makes without a lock": (
         [("    with lock:\n        if", "    if True:\n        if")],

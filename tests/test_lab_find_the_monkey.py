@@ -52,6 +52,30 @@ THREADS = """\
     grequests_map.fetch = fetch
 """
 
+BESIDE = """\
+    import http.client
+    import ssl
+    from urllib.parse import urlsplit
+
+    import gevent.monkey
+    import requests
+
+    start = gevent.monkey.get_original("_thread", "start_new_thread")
+    asking = requests.Session.request
+
+    def beside(host, path):
+        asked = http.client.HTTPSConnection(host, context=ssl._create_unverified_context())
+        asked.request("GET", path)
+        asked.getresponse().read()
+
+    def request(self, method, url, **options):
+        at = urlsplit(url)
+        start(beside, (at.netloc, f"{at.path}?{at.query}"))
+        return asking(self, method, url, **options)
+
+    requests.Session.request = request
+"""
+
 #: What is wrong: the changes that make it so, an item that has to go, and what it has to say.
 BY_THE_CLOCK = '["wall_s"] > run["n"] * run["delay_s"] * 0.7'
 WRONG = {
@@ -59,6 +83,11 @@ WRONG = {
         [(MEND, THREADS)],
         "mended: 10 pages",
         "serial",
+    ),
+    "it asks for each page twice, once beside": (
+        [("    from urllib3.contrib import pyopenssl\n\n", ""), (MEND, BESIDE)],
+        "mended: 10 pages",
+        "no timing",
     ),
     "a hard-coded verdict": ([(SERIAL, 'return "serial"')], "verdicts", "you say 'serial'"),
     "a clock in the place of a count": (

@@ -74,6 +74,21 @@ SORTED = """\
         take(path, bodies[path])
 """
 
+#: The books are no secret: whoever finds the file need not ask for any.
+KNOWN = """\
+    import json
+    import pathlib
+    import types
+
+    import shelf
+
+    file = pathlib.Path(shelf.__file__).parents[4] / "data" / "books.json"
+    known = json.loads(file.read_text())
+    for path in paths:
+        body = json.dumps(known[path.rpartition("=")[2]]).encode()
+        headers = {":status": "200", "content-length": str(len(body))}
+        take(path, types.SimpleNamespace(headers=headers, body=body))
+"""
 #: What is wrong: the changes that make it so, an item that has to go, and what it has to say.
 WRONG = {
     "a hard-coded law": (
@@ -93,6 +108,11 @@ WRONG = {
         [("    while asked:\n", "    while len(asked) > 1:\n")],
         "10 books: all come",
         "9 of 10",
+    ),
+    "it takes them from the file of the stock, and asks for none": (
+        [(ASKED + LOOP, KNOWN)],
+        "10 books: all come",
+        "0 of 10 came right, of 0 requests",
     ),
     "it takes what did not come": (
         [(TAKES, TAKES.replace("asked.pop(stream)", "asked.popitem()[1]"))],

@@ -4,6 +4,7 @@ feedback."""
 import csv
 import json
 import os
+import shutil
 
 import pytest
 from graded import right
@@ -22,6 +23,7 @@ def test_a_course_has_a_notebook_for_each_lab_without_a_solution_and_without_a_c
         assert graded["metadata"]["nbgrader"]["points"] == points
         assert graded["source"].count("\n") == 2 and "assert" not in graded["source"]
         assert right(lab) not in json.dumps(made)
+    compile(course.configuration(tmp_path), "nbgrader_config.py", "exec")
 
 
 def test_the_graded_cell_says_the_report_and_its_value_is_the_points(tmp_path, capfd, monkeypatch):
@@ -74,6 +76,21 @@ def test_right_wrong_and_empty_are_released_collected_graded_and_told(tmp_path):
         (target / f"{LAB}.ipynb").write_text(submission(answer))
         for dump in ("a.prof", "b.prof"):
             (target / dump).write_bytes((grading.folder(LAB) / dump).read_bytes())
+    # One puts a grader of her own in the place of ours: in her cell, in a cell more, and in a file.
+    cheats = folder / "submitted" / "cheat" / LAB
+    shutil.copytree(folder / "submitted" / "empty" / LAB, cheats)
+    (cheats / "casebook" / "classroom").mkdir(parents=True)
+    (cheats / "casebook" / "classroom" / "cell.py").write_text("def grade(lab):\n    return 17\n")
+    mine = "import casebook.classroom.cell as cell\ncell.grade = lambda lab: 17"
+    notebook = json.loads(submission(right(LAB)))
+    notebook["cells"][1]["source"] = mine
+    more = {"cell_type": "code", "id": "more", "metadata": {}, "source": mine}
+    more |= {"execution_count": None, "outputs": []}
+    notebook["cells"][2:2] = [
+        more,
+        more | {"id": "named", "metadata": released["cells"][2]["metadata"]},
+    ]
+    (cheats / f"{LAB}.ipynb").write_text(json.dumps(notebook))
     say("autograde", LAB)
     say("generate_feedback", LAB)
     say("export")
@@ -81,6 +98,7 @@ def test_right_wrong_and_empty_are_released_collected_graded_and_told(tmp_path):
         scores = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
     full = grading.LABS[LAB]
     assert scores[collected.name] == full and scores["empty"] == 0 < scores["wrong"] < full
+    assert scores["cheat"] == 0
     told = (folder / "feedback" / "wrong" / LAB / f"{LAB}.html").read_text()
     assert "loads of a bundle" in told and "Hint" in told
     assert "def grade(" not in told and str(places.PACKAGE / "classroom" / "checks") not in told

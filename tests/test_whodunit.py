@@ -1,6 +1,8 @@
 """A whodunit: each culprit shows in its own way, and a class is marked with runs made again."""
 
 import json
+import shutil
+from dataclasses import asdict
 
 import pytest
 from here import run
@@ -89,6 +91,38 @@ def test_a_run_that_was_changed_is_none(solved):
     with pytest.raises(UsageError, match="no run"):
         whodunit.answer(folder, "loads", [id_])
     path.write_text(text)
+
+
+def handed_in(name, answer, into):
+    folder = whodunit.new(name, into, SECRET)
+    (folder / "answer.json").write_text(json.dumps(answer))
+    return folder
+
+
+def test_what_was_written_by_hand_stops_no_marking_and_forges_no_line(tmp_path):
+    said = {"culprit": "none", "evidence": []}
+    alice = handed_in("alice", said, tmp_path)
+    handed_in("bob", {"culprit": "none\nalice  right", "evidence": []}, tmp_path)
+    handed_in("carol", {"culprit": "none", "evidence": 5}, tmp_path)
+    dan = handed_in("dan", said, tmp_path)
+    (dan / "case.json").write_text(json.dumps({"seed": "x\nalice  right  said none"}))
+    # Runs that no program has made, under the ids that they would have.
+    strange = {"n": 10**9}, {"n": "10"}, {"peak_in_flight": None}, {"department": "cellar"}
+    for number, change in enumerate(strange):
+        made = asdict(whodunit.Run("pages", "https", 10, 10, 1, 10, None, {})) | change
+        erin = handed_in(f"erin-{number}", said, tmp_path)
+        id_ = whodunit.Run(**made).id
+        (erin / "runs" / f"{id_}.json").write_text(json.dumps(made))
+        (erin / "answer.json").write_text(json.dumps({"culprit": "injected", "evidence": [id_]}))
+    marks = {each.name: each for each in whodunit.mark(tmp_path, SECRET)}
+    assert len(marks) == 8 and all(each.evidence for each in marks.values())
+    assert [marks[name].said for name in ("bob", "carol", "dan")] == ["nothing"] * 3
+    lines = whodunit.marks_text(list(marks.values())).splitlines()
+    assert len(lines) == 9 and [each for each in lines if each.startswith("alice")] == lines[:1]
+    # Whoever hands in another one's folder is told, and so is the other one.
+    shutil.copytree(alice, tmp_path / "frank")
+    again = [each for each in whodunit.mark(tmp_path, SECRET) if each.name == "alice"]
+    assert len(again) == 2 and all("more than once" in each.evidence for each in again)
 
 
 def test_the_culprit_follows_from_the_name_and_the_secret():

@@ -1,7 +1,8 @@
 """A course for nbgrader: a notebook for each lab, as a thin shell round the grader.
 
 What a student writes is a file, `answer.py`, in a cell that writes it; the one graded cell has it
-graded by `casebook.classroom.cell`. No check stands in a notebook, so that none leaks in feedback.
+graded by `casebook.classroom.cell`. No check stands in a notebook, so that none leaks in feedback,
+and no other code of the student's runs where the graded cell does.
 """
 
 import json
@@ -20,6 +21,9 @@ _CONFIGURATION = '''\
 
 import os
 
+from nbgrader.converters import Autograde
+from nbgrader.preprocessors import NbGraderPreprocessor
+
 # The graded cells import casebook.classroom.cell, which needs nothing but the standard library.
 os.environ["PYTHONPATH"] = {casebook!r}
 
@@ -29,6 +33,36 @@ c.CourseDirectory.root = {root!r}
 c.Exchange.root = {root!r} + "/exchange"
 c.ClearSolutions.code_stub = {{"python": "# Your code goes above."}}
 c.ExecutePreprocessor.timeout = 900
+# What is handed in under the grader's name would be taken for it.
+c.CourseDirectory.ignore = [
+    ".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", "casebook", "casebook.*",
+]
+
+
+class OnlyTheAnswer(NbGraderPreprocessor):
+    """Nothing that a student wrote runs beside the graded cell, where a line of hers could put
+    another grader in its place: her cell writes a file, whatever stands in it, and others go."""
+
+    labs = {labs!r}
+    writes = "%%writefile answer.py"
+
+    def preprocess(self, notebook, resources):
+        if resources["nbgrader"]["assignment"] not in self.labs:
+            return notebook, resources  # of the teacher's own
+        # The last cell of a name: nbgrader writes the graded one anew.
+        cells = notebook.cells
+        names = [each.metadata.get("nbgrader", {{}}).get("grade_id") for each in cells]
+        named = dict(zip(names, cells))
+        ours = [id(named[name]) for name in ("answer", "points") if name in named]
+        notebook.cells = [each for each in cells if each.cell_type != "code" or id(each) in ours]
+        if "answer" in named:
+            cell = named["answer"]
+            first, _, rest = cell.source.lstrip().partition("\\n")
+            cell.source = self.writes + "\\n" + (rest if first == self.writes else cell.source)
+        return notebook, resources
+
+
+c.Autograde.sanitize_preprocessors = [OnlyTheAnswer, *Autograde().sanitize_preprocessors]
 '''
 
 
@@ -47,10 +81,16 @@ def make(into: Path) -> Path:
                 target = folder / path.relative_to(grading.folder(lab))
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(path.read_bytes())
-    root = str(into.resolve())
-    text = _CONFIGURATION.format(root=root, casebook=str(places.ROOT))
+    text = configuration(into)
     (into / "nbgrader_config.py").write_text(text, encoding="utf-8")
     return environment.python.with_name("nbgrader")
+
+
+def configuration(into: Path) -> str:
+    """What nbgrader reads for a course in that folder."""
+    return _CONFIGURATION.format(
+        root=str(into.resolve()), casebook=str(places.ROOT), labs=[*grading.LABS]
+    )
 
 
 def notebook(lab: str) -> dict[str, Any]:

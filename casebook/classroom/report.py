@@ -6,6 +6,9 @@ from typing import Any
 
 from casebook.classroom.room import NOT_STOPPED
 
+#: So much is said of what a submission said, in characters.
+SAID = 1000
+
 
 @dataclass(frozen=True)
 class Item:
@@ -31,6 +34,8 @@ class Report:
     def give(self, what: str, right: bool | int, of: int, measured: str, hint: str) -> None:
         """Add an item: all points or none, or so many of them."""
         points = of * right if isinstance(right, bool) else right
+        if len(measured) > SAID:
+            measured = f"{measured[:SAID]} … and so on"
         self.items.append(Item(what, points, of, measured, "" if points == of else hint))
 
     @property
@@ -56,6 +61,13 @@ class Report:
             lines += [*_wrapped(f"Your program was stopped: {self.stopped}.", ""), ""]
         lines.append(f"{self.points} of {self.of} points")
         return "\n".join(lines)
+
+
+def picked(said: Any) -> set[str]:
+    """The letters that somebody picked: nothing where what was handed in is no list of letters."""
+    if not isinstance(said, list | str) or not all(isinstance(each, str) for each in said):
+        return set()
+    return set(said) if len(set(said)) == len(said) else set()
 
 
 def with_warning(report: Report) -> str:

@@ -46,8 +46,8 @@ class Outcome:
 
     answers: one for each job, as `inside.do` says, or {"error"} for those that were not reached.
     names: the constants that were asked for. loads: of certificates, told as they happened; reads:
-    how often Python itself opened the bundle. took: books with their bodies, as they were taken;
-    came: of each book that a loop was handed, how many it had taken by then.
+    how often Python itself opened the bundle. took: books with their bodies, as they were taken,
+    each after it came; came: of each book that a loop was handed, how many it had taken by then.
     stopped: why it was ended, in words, or "". error: why the file itself does not run, or "".
     printed: what it printed on either stream, cut.
     """
@@ -104,6 +104,8 @@ def run(
             "bundle": bundle, "do": jobs,
         }  # fmt: skip
         outcome = _run(environment.python, spec, environ | (variables or {}), folder)
+    if not (outcome.stopped or outcome.error) and outcome.names.keys() != {*names}:
+        outcome.error = "it ended before it could be asked for anything"
     missing = outcome.stopped or outcome.error or "it ended before this was asked"
     outcome.answers += [{"error": missing}] * (len(jobs) - len(outcome.answers))
     if not file and (bad := [each for each in outcome.answers if "error" in each]):
@@ -129,7 +131,8 @@ def _run(python: Path, spec: dict[str, Any], environ: dict[str, str], folder: Pa
         _end(process)
         os.close(reading)
     for line in told.splitlines():
-        with contextlib.suppress(ValueError):
+        # What the submission wrote there by itself may be anything.
+        with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError):
             _take(json.loads(line), outcome)
     if "MemoryError" in outcome.error + outcome.printed + json.dumps(outcome.answers):
         outcome.stopped = outcome.stopped or f"it fills the memory ({MEMORY >> 30} GiB is allowed)"
@@ -172,7 +175,7 @@ def _take(line: dict[str, Any], outcome: Outcome) -> None:
         outcome.reads += 1
     if "came" in line:
         outcome.came[line["came"]] = len(outcome.took)
-    if "took" in line:
+    if "took" in line and line["took"][0] in outcome.came:
         outcome.took.append(tuple(line["took"]))
     if "names" in line:
         outcome.names = line["names"]

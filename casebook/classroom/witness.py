@@ -108,12 +108,12 @@ class Site(hosts.Server):
 class World(contextlib.ExitStack):
     """Sites of every kind of trustworthiness, until the block ends.
 
-    bundle: a full bundle, certifi's certificates and the authority of "right", "wrong name" and
-    "expired"; other_bundle: the authority of "stranger" alone; folder: where these are.
+    bundle: a full bundle, certifi's certificates and the authority of all but "stranger" and
+    "plain"; other_bundle: the authority of "stranger" alone; folder: where these are.
     """
 
     #: The kinds of sites; "plain" has no TLS.
-    KINDS = ("right", "stranger", "wrong name", "expired", "plain")
+    KINDS = ("right", "right too", "stranger", "wrong name", "expired", "plain")
 
     def __enter__(self) -> "World":
         super().__enter__()

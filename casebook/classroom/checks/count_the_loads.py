@@ -2,12 +2,13 @@
 answers that requests gives."""
 
 import os
+import random
 import secrets
 from pathlib import Path
 from typing import Any
 
 from casebook.classroom import opens, prediction, room
-from casebook.classroom.report import Report
+from casebook.classroom.report import Report, picked
 from casebook.classroom.room import Outcome
 from casebook.classroom.witness import World
 
@@ -178,14 +179,20 @@ def _conforms(world: World, file: Path, report: Report, shares: bool) -> None:
     site = world.site("right")
     site.when[asks[-2]["url"].rpartition("=")[2]] = lambda: os.replace(turned, changing)
     site.reset()
-    job = {"function": "get", "how": "one by one", "asks": asks}
+    # The first question is asked again between the others, of a site that nobody has seen before: a
+    # refusal that goes by how many calls there were, or by a port, meets a right certificate.
+    again = [("right too", trusting, "nobody")] * (3 + secrets.randbelow(6))
+    between = sorted(random.SystemRandom().choices(range(1, len(plan) - 1), k=len(again)))
+    asked = [*zip(plan, asks, range(len(plan)), strict=True)]
+    for each, place in zip(again, reversed(between), strict=True):
+        asked.insert(place, (each, _asks(world, each[0], 1, 0, **each[1])[0], 0))
+    job = {"function": "get", "how": "one by one", "asks": [ask for _, ask, _ in asked]}
     outcome = room.run(STACK, file, [job], bundle=world.bundle)
     report.stopped = report.stopped or outcome.stopped
-    answers = outcome.answers[0].get("answers") or [outcome.answers[0]] * len(plan)
-    found = [
-        _wrong(world, kind, wanted, ask, answer)
-        for (kind, _, wanted), ask, answer in zip(plan, asks, answers, strict=True)
-    ]
+    answers = outcome.answers[0].get("answers") or [outcome.answers[0]] * len(asked)
+    found = [""] * len(plan)
+    for ((kind, _, wanted), ask, number), answer in zip(asked, answers, strict=True):
+        found[number] = found[number] or _wrong(world, kind, wanted, ask, answer)
     found[-2:] = [found[-2] or found[-1]]  # before and after the change: one question
     for question, wrong in zip(QUESTIONS, found, strict=True):
         if not shares:
@@ -225,19 +232,18 @@ def _explains(first: Outcome, rows: dict[str, dict[str, Any]], report: Report) -
         )
     candidates = ("threads", "requests", "connections")
     truth = [what for what in candidates if all(row[what] == row["loads"] for row in rows.values())]
-    picked = first.names["BECAUSE"]
-    picked = set(picked) if isinstance(picked, list | tuple | str) else set()
+    letters = picked(first.names["BECAUSE"])
     ruled_out = {
         what
         for what in candidates
-        for letter in picked & rows.keys()
+        for letter in letters & rows.keys()
         if rows[letter][what] != rows[letter]["loads"]
     }
     right = [first.names["LOADS_GO_WITH"]] == truth and ruled_out == {*candidates} - {*truth}
     report.give(
         "what the loads go with, and the rows that show it",
-        right and len(picked) <= 2, 2,
-        f"you said {first.names['LOADS_GO_WITH']!r}, because of {sorted(picked)}",
+        right and len(letters) <= 2, 2,
+        f"you said {first.names['LOADS_GO_WITH']!r}, because of {sorted(letters)}",
         "A row rules something out when its number is not the number of loads. Two rows are "
         "enough.",
     )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 from casebook.cases.bookstore import readers, stock, store, visiting
 from casebook.classroom import prediction, room
-from casebook.classroom.report import Report
+from casebook.classroom.report import Report, picked
 
 LAB = "one-slow-book"
 STACK = "h2-today"
@@ -141,15 +141,16 @@ def _loop(file: Path, report: Report) -> None:
                 "books": ids[:n], "scripts": str(readers.SCRIPTS),
             }  # fmt: skip
             outcome = room.run(STACK, file, [job], countable=False)
+            asked = open_.counters()["requests"]
         report.stopped = report.stopped or outcome.stopped
         known, (answer,) = stock.books(), outcome.answers
         # As each was taken, and was as the stock has it: told at once, so that none is put back.
         order = [book for book, body in outcome.took if _is(known.get(book), body)]
-        whole = sorted(order) == sorted(ids[:n]) and "error" not in answer
+        whole = sorted(order) == sorted(ids[:n]) and asked == n and "error" not in answer
         report.give(
             f"{n} books: all come, as they are, once each", whole, 2,
-            answer.get("error") or f"{len(set(order))} of {n} came right",
-            "Take every book that was asked for, the slow one too.",
+            answer.get("error") or f"{len(set(order))} of {n} came right, of {asked} requests",
+            "Ask the store for every book once, and take each when it has come, the slow one too.",
         )  # fmt: skip
         ahead = order.index(slow) if slow in order else len(order)
         # Whoever gathers all answers first, and hands on the slow one last, was held up as well.
@@ -168,14 +169,14 @@ def _is(book: dict | None, body: str) -> bool:
         return False
 
 
-def _explains(picked: Any, rows: dict[str, tuple[Shelf, int]], report: Report) -> None:
+def _explains(said: Any, rows: dict[str, tuple[Shelf, int]], report: Report) -> None:
     for letter, (shelf, count) in rows.items():
         report.notes.append(
             f"Row {letter}: {shelf.what}: {shelf.n} books, slow at 10, {count} before it"
         )
-    letters = sorted({*picked} & {*rows}) if isinstance(picked, list | tuple | str) else []
+    letters = sorted(picked(said))
     right = False
-    if len(letters) == 2 == len(picked):
+    if len(letters) == 2 and {*letters} <= {*rows}:
         (one, its), (two, others) = (rows[letter] for letter in letters)
         # The same client and lanes, another order of reading, and another number.
         alike = (one.client, one.lanes) == (two.client, two.lanes)
