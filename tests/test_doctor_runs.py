@@ -866,10 +866,13 @@ def test_the_fourth_cases_illnesses_are_named_and_not_in_their_twins():
 
 
 def test_handshakes_that_wait_for_each_other_are_told_by_their_times():
-    def verdict(*spans, pid=1):
-        events = []
+    who = {"client": None, "through": None, "at": None}
+
+    def verdict(*spans, loads=(), pid=1):
+        load = {"is": "load", "c": 1, "who": who, "trust": "x", "by": "x", "alive": 1}
+        load |= {"ms": 9, "kib": 0, "loop": False}
+        events = [(t, load | {"since": since, "t": t}) for since, t in loads]
         for thread, (since, begin, end) in enumerate(spans):
-            who = {"client": None, "through": None, "at": None}
             begun = dict(h=thread, c=1, who=who, loop=False, since=since, t=begin)
             begun |= {"thread": thread, "by": "x", "http": False}
             events.append((begin, {"is": "begin"} | begun))
@@ -882,8 +885,13 @@ def test_handshakes_that_wait_for_each_other_are_told_by_their_times():
     # One after the other, because nobody wanted more; and too short to matter.
     assert verdict((0, 0, 1), (1, 1, 2), (2, 2, 3)) == "does not apply"
     assert verdict((0, 0, 0.01), (0, 0.01, 0.02), (0, 0.02, 0.03)) == "does not apply"
-    # A lock that is held while certificates are loaded, and not through the handshake.
+    # They waited for something else, which nobody knows.
     assert verdict((0, 1, 1.1), (0, 2, 2.1), (0, 3, 3.1)) == "does not apply"
+    # A lock that is held while certificates are loaded, and not through the handshake: while one
+    # shakes hands, the next one loads. And one that is held through both.
+    spans = (0, 1, 1.3), (0, 2, 2.3), (0, 3, 3.3)
+    assert verdict(*spans, loads=[(0, 1), (1, 2), (2, 3)]) == "does not apply"
+    assert verdict(*spans, loads=[(0, 1), (1.3, 2), (2.3, 3)]) == "one at a time"
 
 
 @pytest.mark.nightly
