@@ -511,7 +511,7 @@ def probe_ssl(probes, ssl):
 
 def probe_socket(probes, socket):
     kind = socket.socket
-    if not PY2 and kind.__module__ == "socket":
+    if kind.__module__ == "socket":
         probes.connects(kind)
 
 
