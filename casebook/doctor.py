@@ -1432,8 +1432,8 @@ def verdict_on_handshakes(counts):
     queue = counts["queue"]
     if queue and queue["peak"] == 1 and queue["wanted"] >= WANTED_FROM:
         behind_s = queue["behind_s"]
-        # Most of the rest they waited for something else: an answer of a proxy, say.
-        if behind_s >= WAITED_FROM_S and behind_s >= queue["waited_s"] / 4:
+        # Who waits more for something else, an answer of a proxy, say, or a processor, is not ill.
+        if behind_s >= WAITED_FROM_S and behind_s >= queue["waited_s"] / 2:
             return ONE_AT_A_TIME
     return NOT_IN_A_ROW if counts["peak"] > 1 else DOES_NOT_APPLY
 
