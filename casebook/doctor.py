@@ -78,6 +78,7 @@ if __name__ == "__main__" and sys.path and "__file__" in globals():
         sys.path[0] = os.path.dirname(os.__file__)
 
 import atexit
+import bisect
 import gc
 import itertools
 import json
@@ -1203,8 +1204,9 @@ def counted(events):
     HTTPS) and pools (of urllib3) that were made; open (connections at once, each process at its
     most); queue: of the handshakes of one context in one process, where they waited longest for
     each other from when their sockets were connected, {"by" (the module of its sockets' class),
-    "wanted" and "peak" (at once), "handshakes", "waited_s", "behind_s" (while one of another thread
-    was under way)} or None; alive (contexts with the same certificates at once, in one process),
+    "wanted" and "peak" (at once), "handshakes", "waited_s" (while nothing was loaded into it),
+    "behind_s" (of that, while one of another thread was under way)} or None; alive
+    (contexts with the same certificates at once, in one process),
     context_mib (by which memory grew during loads); clients: a row of {"client", "through",
     "contexts", "default" (of these, made by create_default_context for the program's own code),
     "loads", "needed", "connections", "http" (whether the doctor knows the client of all these),
@@ -1215,6 +1217,7 @@ def counted(events):
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, trial_ms, under_way, shaken, opened = {}, {}, 0, {}, {}, {}
+    loading = {}
     total = dict(
         processes=0, cpu_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
@@ -1259,6 +1262,7 @@ def counted(events):
                 each["spare_ms"] += event["ms"] if key in seen else 0
                 each["alive"] = max(each["alive"], event["alive"])
             total["context_mib"] += event["kib"] / 1024
+            loading.setdefault(of, []).append((event["since"], event["t"]))
             if event["loop"]:
                 on_loop = total["on_loop"]
                 on_loop["loads"] += 1
@@ -1319,7 +1323,7 @@ def counted(events):
             total["injections"].append(event["where"])
         elif what in ("uncounted", "unprobed"):
             total[what].append(event["why"])
-    total["queue"], total["open"] = longest_queue(shaken), sum(opened.values())
+    total["queue"], total["open"] = longest_queue(shaken, loading), sum(opened.values())
     total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | set(started))
     total["cpu_ms"] = sum(cpu[pid] - started.get(pid, 0) for pid in cpu) - trial_ms
     total["clients"] = sorted(rows.values(), key=lambda row: (-row["loads"], -row["connections"]))
@@ -1355,28 +1359,38 @@ def is_shared(row, total):
     return 0 < 2 * made <= row["connections"]
 
 
-def longest_queue(handshakes):
+def longest_queue(handshakes, loads):
     """Where handshakes waited longest for another of the same context, of
-    {(process, context): [{"since", "t", "end", "thread", "by"}, ...]}: what `counted` has as
-    "queue"; None where there is none."""
+    {(process, context): [{"since", "t", "end", "thread", "by"}, ...]} and the spans of time in
+    which it was loaded, {(process, context): [(from, to), ...]}: what `counted` has as "queue";
+    None where there is none."""
     found = []
-    for those in handshakes.values():
+    for of, those in handshakes.items():
         those = sorted((each for each in those if each["end"]), key=lambda each: each["t"])
         wanted = most_at_once([(each["since"], each["end"]) for each in those])
-        waited_s = behind_s = 0
+        waited_s, behind_s, of_loads = 0, 0, sorted(loads.get(of, []))
         for number, each in enumerate(those):
-            waited_s += each["t"] - each["since"]
+            wait = each["since"], each["t"]
+            last = bisect.bisect(of_loads, wait[1:])
+            near = [load for load in of_loads[max(0, last - 200) : last] if load[1] > wait[0]]
+            waited_s += seconds(wait, near)
             for other in those[max(0, number - 200) : number]:
                 if other["thread"] != each["thread"]:
-                    behind_s += max(
-                        0, min(other["end"], each["t"]) - max(other["t"], each["since"])
-                    )
+                    both = max(other["t"], wait[0]), min(other["end"], wait[1])
+                    behind_s += seconds(both, near)
         found.append(dict(
             by=those[-1]["by"] if those else None, wanted=wanted, handshakes=len(those),
             peak=most_at_once([(each["t"], each["end"]) for each in those]),
             waited_s=round(waited_s, 3), behind_s=round(behind_s, 3),
         ))  # fmt: skip
     return max(found, key=lambda each: each["behind_s"]) if found else None
+
+
+def seconds(span, loads):
+    """How long a span of time is without the loads in it; those that overlap count twice."""
+    begin, end = span
+    inside = [min(end, to) - max(begin, since) for since, to in loads]
+    return max(0, end - begin - sum(each for each in inside if each > 0))
 
 
 def most_at_once(spans):
@@ -1418,8 +1432,8 @@ def verdict_on_handshakes(counts):
     queue = counts["queue"]
     if queue and queue["peak"] == 1 and queue["wanted"] >= WANTED_FROM:
         behind_s = queue["behind_s"]
-        # The rest they waited for loads, which a lock may be held through for a good reason.
-        if behind_s >= WAITED_FROM_S and behind_s >= queue["waited_s"] / 4:
+        # Who waits more for something else, an answer of a proxy, say, or a processor, is not ill.
+        if behind_s >= WAITED_FROM_S and behind_s >= queue["waited_s"] / 2:
             return ONE_AT_A_TIME
     return NOT_IN_A_ROW if counts["peak"] > 1 else DOES_NOT_APPLY
 
@@ -1588,32 +1602,33 @@ class Probes(object):
             if not probes.active or thread in probes.busy:
                 return function(context, *args, **kwargs)
             probes.busy.add(thread)
-            started, before, ok = thread_ms(), resident_kib(), False
+            started, since, before, ok = thread_ms(), clock(), resident_kib(), False
             try:
                 done = function(context, *args, **kwargs)
                 ok = True
                 return done
             finally:
-                spent = thread_ms() - started, max(0, resident_kib() - before)
+                t, ms, kib = clock(), thread_ms() - started, max(0, resident_kib() - before)
                 probes.busy.discard(thread)
                 if ok:
+                    spent = {"ms": round(ms, 3), "kib": kib, "since": since, "t": t}
                     probes.loaded(context, name, args, kwargs, spent, sys._getframe(1))
 
         return named(load, function)
 
     def loaded(self, context, name, args, kwargs, spent, frame):
-        (ms, kib), trust, loop = spent, trust_of(name, args, kwargs), running_loop()
+        trust, loop = trust_of(name, args, kwargs), running_loop()
         try:
             held = context.cert_store_stats()["x509"]
         except Exception:
             held = None
         # A folder is read later, one file at a time, and a place where nothing is costs nothing.
-        if held == 0 or (held is None and ms < 0.5) or trust is None:
+        if held == 0 or (held is None and spent["ms"] < 0.5) or trust is None:
             return
         values = dict(trust=trust, who=self.callers(frame), alive=self.hold(context, trust))
         values.update(loop=loop is not None, waiting=bool(loop) and others_wait(loop))
         values.update(by=type(context).__module__)
-        self.note("load", c=self.number(context), ms=round(ms, 3), kib=kib, **values)
+        self.note("load", c=self.number(context), **dict(values, **spent))
 
     def hold(self, context, trust):
         """How many contexts with these certificates there are now, with this one."""
@@ -1922,7 +1937,7 @@ def probe_ssl(probes, ssl):
 
 def probe_socket(probes, socket):
     kind = socket.socket
-    if not PY2 and kind.__module__ == "socket":
+    if kind.__module__ == "socket":
         probes.connects(kind)
 
 
@@ -2282,7 +2297,7 @@ ADVICE = {
     "asyncio": (1, 2, "", "reply = await %(to_thread)s(...), or a client that awaits", "",
         "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
-    "lock": (4, 21, "", "%(line)s", "%(package)s",
+    "lock": (4, 21, "", "%(line)s", "",
         "%(wanted)d handshakes were wanted at once, and never two were under way: the context "
         "holds a lock through each handshake (its sockets are those of %(by)s), so they waited "
         "%(behind_s).2f s for each other.%(whose)s"),
@@ -2429,15 +2444,21 @@ def advice_on_asyncio(found):
     return advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)
 
 
+_OF_TRUSTSTORE = (
+    " truststore 0.10.5 does that. 0.10.4 does not, but can kill a process in which threads share "
+    "the context of a client that awaits. Where you need what the system trusts, give each thread "
+    "a client and a context of its own."
+)
+
+
 def advice_on_others(found, verdicts):
     """What the illnesses of the fourth case ask for."""
     counts, advice = found["counts"], []
     line = "context = ssl.create_default_context(), made once, for all clients"
     if verdicts["handshakes"] == ONE_AT_A_TIME:
-        names = dict(counts["queue"], line=line, package="", whose="")
+        names = dict(counts["queue"], line=line, whose="")
         if "truststore" in names["by"]:
-            names["whose"] = " truststore 0.10.5 does that, 0.10.4 does not."
-            names["package"] = "truststore 0.10.4"
+            names["whose"] = _OF_TRUSTSTORE
         advice.append(advise("lock", **names))
     if verdicts["loads on the loop"] == HELD_UP:
         names = dict(
@@ -3843,7 +3864,9 @@ MOST_EVENTS = 400000
 ENDS_WITHIN_S, ENDS_AFTER_INT_WITHIN_S = 5, 30
 #: The modules that the doctor has imported before the program: one of that name beside the program
 #: is meant by its imports, as it would be without the doctor.
-OWN_IMPORTS = "atexit gc getopt json linecache re resource signal textwrap warnings weakref".split()
+OWN_IMPORTS = (
+    "atexit bisect gc getopt json linecache re resource signal textwrap warnings weakref".split()
+)
 
 #: What every Python that the program starts reads first.
 SITE = """\

@@ -20,6 +20,7 @@ from here import environment
 from casebook import doctor as doctor_file
 from casebook import places
 from casebook.cases.certificates.hosts import Handler
+from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.cases.patients import working
 from casebook.pages import address
 
@@ -866,10 +867,13 @@ def test_the_fourth_cases_illnesses_are_named_and_not_in_their_twins():
 
 
 def test_handshakes_that_wait_for_each_other_are_told_by_their_times():
-    def verdict(*spans, pid=1):
-        events = []
+    who = {"client": None, "through": None, "at": None}
+
+    def verdict(*spans, loads=(), pid=1):
+        load = {"is": "load", "c": 1, "who": who, "trust": "x", "by": "x", "alive": 1}
+        load |= {"ms": 9, "kib": 0, "loop": False}
+        events = [(t, load | {"since": since, "t": t}) for since, t in loads]
         for thread, (since, begin, end) in enumerate(spans):
-            who = {"client": None, "through": None, "at": None}
             begun = dict(h=thread, c=1, who=who, loop=False, since=since, t=begin)
             begun |= {"thread": thread, "by": "x", "http": False}
             events.append((begin, {"is": "begin"} | begun))
@@ -882,8 +886,57 @@ def test_handshakes_that_wait_for_each_other_are_told_by_their_times():
     # One after the other, because nobody wanted more; and too short to matter.
     assert verdict((0, 0, 1), (1, 1, 2), (2, 2, 3)) == "does not apply"
     assert verdict((0, 0, 0.01), (0, 0.01, 0.02), (0, 0.02, 0.03)) == "does not apply"
-    # A lock that is held while certificates are loaded, and not through the handshake.
+    # They waited for something else, which nobody knows.
     assert verdict((0, 1, 1.1), (0, 2, 2.1), (0, 3, 3.1)) == "does not apply"
+    # A lock that is held while certificates are loaded, and not through the handshake: while one
+    # shakes hands, the next one loads. And one that is held through both.
+    spans = (0, 1, 1.3), (0, 2, 2.3), (0, 3, 3.3)
+    assert verdict(*spans, loads=[(0, 1), (1, 2), (2, 3)]) == "does not apply"
+    assert verdict(*spans, loads=[(0, 1), (1.3, 2), (2.3, 3)]) == "one at a time"
+
+
+LOCKED = """
+import os, ssl, threading
+try:
+    from urllib2 import urlopen
+except ImportError:
+    from urllib.request import urlopen
+
+class Careful(ssl.SSLContext):
+    lock = threading.Lock()
+    def wrap_socket(self, *args, **how):
+        with self.lock:
+            self.load_default_certs()
+            {}
+        return super(Careful, self).wrap_socket(*args, **how)
+
+context = Careful(ssl.PROTOCOL_SSLv23)
+context.verify_mode = ssl.CERT_REQUIRED
+get = lambda: urlopen(os.environ["SITE"], context=context).read()
+threads = [threading.Thread(target=get) for _ in range(5)]
+for each in threads: each.start()
+for each in threads: each.join()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stack", ["stage-1-py27", "stage-1-today"])
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [("return super(Careful, self).wrap_socket(*args, **how)", "one at a time"), ("", "at once")],
+)
+def test_a_programs_own_lock_is_named_where_it_is_held_through_the_handshake(
+    last, said, stack, tmp_path
+):
+    with SlowToShakeHands(handshake_s=1.0) as server:
+        names = {"SITE": server.url, "SSL_CERT_FILE": str(server.ca_file)}
+        (tmp_path / "program.py").write_text(LOCKED.format(last))
+        python = environment(stack).python
+        report, _ = doctor((None, None, names), tmp_path, "--", "program.py", python=python)
+        assert server.counters()["handshakes"] == report["counts"]["handshakes"] == 5
+        assert (server.counters()["peak_handshakes"] == 1) == (said == "one at a time")
+    assert report["verdicts"]["handshakes"] == said
+    assert report["counts"]["queue"]["wanted"] >= 3
 
 
 @pytest.mark.nightly

@@ -44,6 +44,14 @@ def test_two_sizes_agree():
     assert seven == pytest.approx(ten, rel=0.05)
 
 
+def test_a_context_of_python_2_weighs_as_much():
+    environment("stage-1-py27")
+    frame = weights.measure(["stage-1-py27", "stage-1-today"], contexts=10, loads=0)
+    (old, today), kept = weights.each(frame)["in_use"], weights.each(frame)["kept"]
+    assert 0.5 < old / today < 2  # each has an OpenSSL of its own
+    assert (kept < min(old, today) / 10).all()
+
+
 @pytest.mark.nightly
 def test_a_thousand_weigh_a_thousand_times_what_one_of_twenty_does():
     made, short = weights.many("stage-1-today", 1000)

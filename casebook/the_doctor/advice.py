@@ -64,7 +64,7 @@ ADVICE = {
     "asyncio": (1, 2, "", "reply = await %(to_thread)s(...), or a client that awaits", "",
         "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
-    "lock": (4, 21, "", "%(line)s", "%(package)s",
+    "lock": (4, 21, "", "%(line)s", "",
         "%(wanted)d handshakes were wanted at once, and never two were under way: the context "
         "holds a lock through each handshake (its sockets are those of %(by)s), so they waited "
         "%(behind_s).2f s for each other.%(whose)s"),
@@ -211,15 +211,21 @@ def advice_on_asyncio(found):
     return advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)
 
 
+_OF_TRUSTSTORE = (
+    " truststore 0.10.5 does that. 0.10.4 does not, but can kill a process in which threads share "
+    "the context of a client that awaits. Where you need what the system trusts, give each thread "
+    "a client and a context of its own."
+)
+
+
 def advice_on_others(found, verdicts):
     """What the illnesses of the fourth case ask for."""
     counts, advice = found["counts"], []
     line = "context = ssl.create_default_context(), made once, for all clients"
     if verdicts["handshakes"] == ONE_AT_A_TIME:
-        names = dict(counts["queue"], line=line, package="", whose="")
+        names = dict(counts["queue"], line=line, whose="")
         if "truststore" in names["by"]:
-            names["whose"] = " truststore 0.10.5 does that, 0.10.4 does not."
-            names["package"] = "truststore 0.10.4"
+            names["whose"] = _OF_TRUSTSTORE
         advice.append(advise("lock", **names))
     if verdicts["loads on the loop"] == HELD_UP:
         names = dict(

@@ -2,6 +2,8 @@
 
 from __future__ import division, print_function
 
+import bisect
+
 from .basis import (
     DOES_NOT_APPLY,
     FEW,
@@ -47,8 +49,9 @@ def counted(events):
     HTTPS) and pools (of urllib3) that were made; open (connections at once, each process at its
     most); queue: of the handshakes of one context in one process, where they waited longest for
     each other from when their sockets were connected, {"by" (the module of its sockets' class),
-    "wanted" and "peak" (at once), "handshakes", "waited_s", "behind_s" (while one of another thread
-    was under way)} or None; alive (contexts with the same certificates at once, in one process),
+    "wanted" and "peak" (at once), "handshakes", "waited_s" (while nothing was loaded into it),
+    "behind_s" (of that, while one of another thread was under way)} or None; alive
+    (contexts with the same certificates at once, in one process),
     context_mib (by which memory grew during loads); clients: a row of {"client", "through",
     "contexts", "default" (of these, made by create_default_context for the program's own code),
     "loads", "needed", "connections", "http" (whether the doctor knows the client of all these),
@@ -59,6 +62,7 @@ def counted(events):
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, trial_ms, under_way, shaken, opened = {}, {}, 0, {}, {}, {}
+    loading = {}
     total = dict(
         processes=0, cpu_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
@@ -103,6 +107,7 @@ def counted(events):
                 each["spare_ms"] += event["ms"] if key in seen else 0
                 each["alive"] = max(each["alive"], event["alive"])
             total["context_mib"] += event["kib"] / 1024
+            loading.setdefault(of, []).append((event["since"], event["t"]))
             if event["loop"]:
                 on_loop = total["on_loop"]
                 on_loop["loads"] += 1
@@ -163,7 +168,7 @@ def counted(events):
             total["injections"].append(event["where"])
         elif what in ("uncounted", "unprobed"):
             total[what].append(event["why"])
-    total["queue"], total["open"] = longest_queue(shaken), sum(opened.values())
+    total["queue"], total["open"] = longest_queue(shaken, loading), sum(opened.values())
     total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | set(started))
     total["cpu_ms"] = sum(cpu[pid] - started.get(pid, 0) for pid in cpu) - trial_ms
     total["clients"] = sorted(rows.values(), key=lambda row: (-row["loads"], -row["connections"]))
@@ -199,28 +204,38 @@ def is_shared(row, total):
     return 0 < 2 * made <= row["connections"]
 
 
-def longest_queue(handshakes):
+def longest_queue(handshakes, loads):
     """Where handshakes waited longest for another of the same context, of
-    {(process, context): [{"since", "t", "end", "thread", "by"}, ...]}: what `counted` has as
-    "queue"; None where there is none."""
+    {(process, context): [{"since", "t", "end", "thread", "by"}, ...]} and the spans of time in
+    which it was loaded, {(process, context): [(from, to), ...]}: what `counted` has as "queue";
+    None where there is none."""
     found = []
-    for those in handshakes.values():
+    for of, those in handshakes.items():
         those = sorted((each for each in those if each["end"]), key=lambda each: each["t"])
         wanted = most_at_once([(each["since"], each["end"]) for each in those])
-        waited_s = behind_s = 0
+        waited_s, behind_s, of_loads = 0, 0, sorted(loads.get(of, []))
         for number, each in enumerate(those):
-            waited_s += each["t"] - each["since"]
+            wait = each["since"], each["t"]
+            last = bisect.bisect(of_loads, wait[1:])
+            near = [load for load in of_loads[max(0, last - 200) : last] if load[1] > wait[0]]
+            waited_s += seconds(wait, near)
             for other in those[max(0, number - 200) : number]:
                 if other["thread"] != each["thread"]:
-                    behind_s += max(
-                        0, min(other["end"], each["t"]) - max(other["t"], each["since"])
-                    )
+                    both = max(other["t"], wait[0]), min(other["end"], wait[1])
+                    behind_s += seconds(both, near)
         found.append(dict(
             by=those[-1]["by"] if those else None, wanted=wanted, handshakes=len(those),
             peak=most_at_once([(each["t"], each["end"]) for each in those]),
             waited_s=round(waited_s, 3), behind_s=round(behind_s, 3),
         ))  # fmt: skip
     return max(found, key=lambda each: each["behind_s"]) if found else None
+
+
+def seconds(span, loads):
+    """How long a span of time is without the loads in it; those that overlap count twice."""
+    begin, end = span
+    inside = [min(end, to) - max(begin, since) for since, to in loads]
+    return max(0, end - begin - sum(each for each in inside if each > 0))
 
 
 def most_at_once(spans):
@@ -262,8 +277,8 @@ def verdict_on_handshakes(counts):
     queue = counts["queue"]
     if queue and queue["peak"] == 1 and queue["wanted"] >= WANTED_FROM:
         behind_s = queue["behind_s"]
-        # The rest they waited for loads, which a lock may be held through for a good reason.
-        if behind_s >= WAITED_FROM_S and behind_s >= queue["waited_s"] / 4:
+        # Who waits more for something else, an answer of a proxy, say, or a processor, is not ill.
+        if behind_s >= WAITED_FROM_S and behind_s >= queue["waited_s"] / 2:
             return ONE_AT_A_TIME
     return NOT_IN_A_ROW if counts["peak"] > 1 else DOES_NOT_APPLY
 

@@ -6,15 +6,16 @@ module is probed when the program has imported it. What the program gets, and wh
 without.
 
 Events, by "is": process (it begins), context (c, default), load (c, ms, kib, alive, loop, waiting,
-trust, by, who), begin and end of a handshake (h, c, ok, loop, t, since, thread, by, http), exchange
-(h, n: so many more, of something sent and an answer; none of HTTP/2), request (c, where http.client
-tells), session (of requests, the first time that it asks by HTTPS), pool (a PoolManager that is not
-of requests), block (s, waiting, who, by), wait (of a greenlet: s, stood, who), greenlet (one waits
-for a client, the first time), injection (where), loop (name).
+trust, by, who, t, since), begin and end of a handshake (h, c, ok, loop, t, since, thread, by,
+http), exchange (h, n: so many more, of something sent and an answer; none of HTTP/2), request (c,
+where http.client tells), session (of requests, the first time that it asks by HTTPS), pool (a
+PoolManager that is not of requests), block (s, waiting, who, by), wait (of a greenlet: s, stood,
+who), greenlet (one waits for a client, the first time), injection (where), loop (name).
 c and h are numbers of contexts and connections; who is what `callers` tells; t, and since, from
-when it was wanted, are seconds; by is the module of its class; default: the program's own code
-called create_default_context for it; http: its client is one that the doctor knows. Each has the
-"pid" of its process, and "cpu", the milliseconds that this has used.
+when it was wanted (a load: from when it ran, to t), are seconds; by is the module of its
+class; default: the program's own code called create_default_context for it; http: its client is
+one that the doctor knows. Each has the "pid" of its process, and "cpu", the milliseconds that this
+has used.
 """
 
 from __future__ import division, print_function
@@ -175,32 +176,33 @@ class Probes(object):
             if not probes.active or thread in probes.busy:
                 return function(context, *args, **kwargs)
             probes.busy.add(thread)
-            started, before, ok = thread_ms(), resident_kib(), False
+            started, since, before, ok = thread_ms(), clock(), resident_kib(), False
             try:
                 done = function(context, *args, **kwargs)
                 ok = True
                 return done
             finally:
-                spent = thread_ms() - started, max(0, resident_kib() - before)
+                t, ms, kib = clock(), thread_ms() - started, max(0, resident_kib() - before)
                 probes.busy.discard(thread)
                 if ok:
+                    spent = {"ms": round(ms, 3), "kib": kib, "since": since, "t": t}
                     probes.loaded(context, name, args, kwargs, spent, sys._getframe(1))
 
         return named(load, function)
 
     def loaded(self, context, name, args, kwargs, spent, frame):
-        (ms, kib), trust, loop = spent, trust_of(name, args, kwargs), running_loop()
+        trust, loop = trust_of(name, args, kwargs), running_loop()
         try:
             held = context.cert_store_stats()["x509"]
         except Exception:
             held = None
         # A folder is read later, one file at a time, and a place where nothing is costs nothing.
-        if held == 0 or (held is None and ms < 0.5) or trust is None:
+        if held == 0 or (held is None and spent["ms"] < 0.5) or trust is None:
             return
         values = dict(trust=trust, who=self.callers(frame), alive=self.hold(context, trust))
         values.update(loop=loop is not None, waiting=bool(loop) and others_wait(loop))
         values.update(by=type(context).__module__)
-        self.note("load", c=self.number(context), ms=round(ms, 3), kib=kib, **values)
+        self.note("load", c=self.number(context), **dict(values, **spent))
 
     def hold(self, context, trust):
         """How many contexts with these certificates there are now, with this one."""
@@ -509,7 +511,7 @@ def probe_ssl(probes, ssl):
 
 def probe_socket(probes, socket):
     kind = socket.socket
-    if not PY2 and kind.__module__ == "socket":
+    if kind.__module__ == "socket":
         probes.connects(kind)
 
 

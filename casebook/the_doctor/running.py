@@ -27,7 +27,9 @@ MOST_EVENTS = 400000
 ENDS_WITHIN_S, ENDS_AFTER_INT_WITHIN_S = 5, 30
 #: The modules that the doctor has imported before the program: one of that name beside the program
 #: is meant by its imports, as it would be without the doctor.
-OWN_IMPORTS = "atexit gc getopt json linecache re resource signal textwrap warnings weakref".split()
+OWN_IMPORTS = (
+    "atexit bisect gc getopt json linecache re resource signal textwrap warnings weakref".split()
+)
 
 #: What every Python that the program starts reads first.
 SITE = """\

@@ -24,6 +24,8 @@ try:
 except ImportError:
     pyopenssl = None
 
+#: What Python 2.7 has in its place checks nothing until it is told to, and weighs the same.
+PROTOCOL = getattr(ssl, "PROTOCOL_TLS_CLIENT", ssl.PROTOCOL_SSLv23)
 NAMES = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
 
 
@@ -44,7 +46,7 @@ def make(file):
     if pyopenssl:
         context = pyopenssl.Context(pyopenssl.TLS_METHOD)
     else:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context = ssl.SSLContext(PROTOCOL)
     load(context, file)
     return context
 
