@@ -250,7 +250,7 @@ def test_without_go_whoever_requires_it_is_told(nowhere_a_go, monkeypatch):
 @pytest.mark.timeout(7200)
 def test_a_hundred_thousand_pages_in_bounded_memory():
     # What it will cost is said first, from batches of other sizes and pages without a cluster.
-    ends = {str(size): {"pages": 8 * size, "size": size} for size in (5, 100)}
+    ends = {"5": {"pages": 400, "size": 5}, "100": {"pages": 1600, "size": 100}}
     curve = jobs.measure(ends, repeats=3)
     found = capacity.fitted(curve, costs.measure(["requests-stock", "requests-cured"], repeats=3))
     few = jobs.measure({"few": {"pages": 2_000}}).iloc[0]

@@ -36,7 +36,8 @@ def measure(
     repeats: int | range | None = None,
     failures: int = 3,
 ) -> pd.DataFrame:
-    """Crawl: each job after the other, on one new cluster a round, in turns.
+    """Crawl: each job after the other, on one new cluster a round, in turns. A small crawl before
+    them, which is not counted, has the workers import what they need.
 
     jobs: what they are called -> what they are, of SAYS: pages, and where they are not as usual
     hosts (8), delay_s of the server (0), size of a batch (100), cured (True), kept connections
