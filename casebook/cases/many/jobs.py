@@ -123,8 +123,8 @@ def _of_job(job: dict[str, Any], its: dict[str, Any]) -> dict[str, Any]:
     if its["twice"] or its["right"] != done["good"] or its["rows"] != done["pages"]:
         raise RunFailed(
             f"the crawl wrote {its['rows']} rows of {done['pages']} pages, {its['twice']} of them "
-            f"twice, and {its['right']} of {done['good']} good ones are the right page. Nothing "
-            "was recorded."
+            f"twice, and {its['right']} of {done['good']} good ones are the right page"
+            f"{done['stopped'] and ': it stopped, ' + done['stopped']}. Nothing was recorded."
         )
     if not job.get("faults") and not job.get("folder") and done["good"] != pages:
         why = done["stopped"] or (done["failed"] or [["", "", "batches killed workers"]])[0][2]
