@@ -559,6 +559,7 @@ def test_only_what_says_the_usual_of_a_source_can_be_left_out():
 def test_a_table_refuses_what_it_cannot_show():
     with pytest.raises(UsageError, match="no rows"):
         tables.show(pd.DataFrame(), "Nothing")
+    assert tables.show(pd.DataFrame(), "x", none="why").text == "Not here: why."
     with pytest.raises(UsageError, match="caption"):
         tables.show(runs(), " ")
     with pytest.raises(UsageError, match="wall_ms"):

@@ -1,16 +1,19 @@
 """The crawl on Dask: workers die, pages go wrong, disks are full; nothing is lost or doubled."""
 
+import ast
 import json
 import subprocess
 from dataclasses import asdict
 
+import nbformat
 import pandas as pd
 import pytest
 from here import environment, needs, run
 
-from casebook import places
+from casebook import places, tables
 from casebook.cases.many import capacity, costs, jobs
-from casebook.errors import RunFailed, UsageError
+from casebook.errors import MissingInterpreter, RunFailed, UsageError
+from casebook.laboratory import experiment
 from casebook.stacks import environments
 
 PROBES = places.PACKAGE / "cases" / "many" / "probes"
@@ -205,17 +208,55 @@ def test_go_fetches_the_same_pages_and_its_own_time_is_counted():
         costs.measure(["go", "aiohttp"], n=1)
 
 
+def test_the_error_of_the_model_is_one_of_rounds():
+    said = COSTS.cpu_ms(25, cured=False)
+    runs = pd.DataFrame({
+        "job": ["stock"] * 8 + ["cured"] * 8, "repeat": [*range(1, 9)] * 2, "source": "live",
+        "all_ms": [1.2 * said] * 8 + [5.0] * 8,
+    })  # fmt: skip
+    for high, outcome in ((1.3, "holds"), (1.1, "otherwise")):
+        ends = {"between": (0.5, high)}
+        found = capacity.off(COSTS, "stock", size=25, cured=False, **ends).decide(runs)
+        assert (round(found.value, 3), found.outcome) == (1.2, outcome)
+
+
+@pytest.fixture
+def nowhere_a_go(monkeypatch, tmp_path):
+    """No Go on the PATH, nobody who asks for one, and no machine file that was asked."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
+    monkeypatch.setattr(experiment.machines, "all_recorded", list)
+    environment(jobs.STACK)
+
+
+def test_without_go_a_cell_says_so_in_one_line(nowhere_a_go):
+    notebook = nbformat.read(places.NOTEBOOKS / "24_more_than_one_machine.ipynb", as_version=4)
+    [cell] = [each for each in notebook.cells if each.id == "mo-go-table"]
+    names = {"costs": costs, "tables": tables, "parts": {"load_ms": "loads"}}
+    *before, last = ast.parse(cell.source).body
+    exec(compile(ast.Module(before, []), "mo-go-table", "exec"), names)
+    shown = eval(compile(ast.Expression(last.value), "mo-go-table", "eval"), names)
+    assert shown.text.startswith("Not here: there is no Go on the PATH")
+    assert "\n" not in shown.text and "<table" not in shown.html
+
+
+def test_without_go_whoever_requires_it_is_told(nowhere_a_go, monkeypatch):
+    monkeypatch.setenv("CASEBOOK_REQUIRE", "go")
+    with pytest.raises(MissingInterpreter, match="needs Go"):
+        costs.measure("go", n=7)
+
+
 @pytest.mark.nightly
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(7200)
 def test_a_hundred_thousand_pages_in_bounded_memory():
+    # What it will cost is said first, from batches of other sizes and pages without a cluster.
+    ends = {"5": {"pages": 400, "size": 5}, "100": {"pages": 1600, "size": 100}}
+    curve = jobs.measure(ends, repeats=3)
+    found = capacity.fitted(curve, costs.measure(["requests-stock", "requests-cured"], repeats=3))
     few = jobs.measure({"few": {"pages": 2_000}}).iloc[0]
     many = jobs.measure({"many": {"pages": 100_000, "size": 50}}).iloc[0]
     assert many["good"] == 100_000 and not many["twice"]
     assert many["peak_rss_mib"] < few["peak_rss_mib"] + 100
-    # What it cost was said before, from batches of other sizes and from pages without a cluster.
-    ends = {str(size): {"pages": 8 * size, "size": size} for size in (5, 100)}
-    curve = jobs.measure(ends, repeats=3)
-    found = capacity.fitted(curve, costs.measure(["requests-stock", "requests-cured"], repeats=3))
     assert 1 / 1.3 < many["all_ms"] / found.cpu_ms(50) < 1.3
 
 

@@ -83,6 +83,7 @@ def show(
     caption: str,
     formats: Mapping[str, str | Callable] | None = None,
     headers: Mapping[str, str] | None = None,
+    none: str = "",
 ) -> Table:
     """A frame as a table, its first column as row headers, its source in words.
 
@@ -91,7 +92,12 @@ def show(
     is the same in all rows of a column of SETTINGS stands in the caption alone.
     formats: per column a format spec (".2f") or a function of the value. headers: per column
     what to call it, with its unit; names that end in _s or _kib have one already.
+    none: why there may be no rows, which a line then says in the table's place. Raises UsageError
+    where there are none and nothing says why.
     """
+    if none and frame.empty:
+        said = f"Not here: {none}."
+        return Table(f'<p class="cb cb-not-here"><em>{escape(said)}</em></p>', said)
     if frame.empty or not len(frame.columns):
         raise UsageError("the table has no rows; measure some, or look at the filter before it")
     if not caption.strip():

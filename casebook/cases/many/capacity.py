@@ -12,10 +12,12 @@ whatever is busiest: the cores, the workers, or the waiting.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from casebook.errors import UsageError
+from casebook.laboratory.decisions import Question, level
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,17 @@ def seconds(
         pages * own / 1000 / workers,
         turns * in_turn_s,
     )
+
+
+def off(costs: Costs, job: str, *, size: float, cured: bool, **ends: Any) -> Question:
+    """Ask how far the model is off for a job of jobs.measure: the CPU of workers and engine that a
+    page took, divided by what the model says, in each round; 1 is not at all.
+
+    job: what it is called; size: of its batches. ends: of the window: above=, below=, or
+    between=(low, high).
+    """
+    said_ms = costs.cpu_ms(size, cured)
+    return level(lambda runs: runs["all_ms"] / said_ms, job, "job", **ends)
 
 
 def at_scale(

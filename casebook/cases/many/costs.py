@@ -14,12 +14,12 @@ from casebook import places
 from casebook.cases.fetching import near_limit
 from casebook.cases.fetching.near_limit import GO
 from casebook.cases.many.jobs import STACK
-from casebook.errors import RunFailed, UsageError
+from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.experiment import Asked, Experiment
 from casebook.laboratory.measurements import Using
 from casebook.laboratory.rounds import as_list
-from casebook.stacks import digests
+from casebook.stacks import digests, environments
 
 #: What fetches, as the probe calls it -> as pages do.
 WAYS = {
@@ -28,6 +28,8 @@ WAYS = {
     "aiohttp": "aiohttp, one context",
     GO: "Go, one set of certificates",
 }
+#: Why there may be no costs of Go, for a page.
+NO_GO = "there is no Go on the PATH (https://go.dev/dl/), and no machine that had it was asked this"
 #: Those of Python, which need nothing but the stack.
 OF_PYTHON = tuple(way for way in WAYS if way != GO)
 KEPT, NEW = "one connection for all pages", "a new connection for each page"
@@ -43,9 +45,10 @@ def measure(
     """Fetch n pages one after the other, in turns. The page itself costs the server, whose CPU is
     counted apart.
 
-    ways: of WAYS, `go` alone: where there is no Go on the PATH, a machine that had it stands in.
-    kept: over one connection (True), over one each (False), or both. until, looks:
-    what is to be decided (casebook/laboratory/rounds.py).
+    ways: of WAYS, `go` alone: where there is no Go on the PATH, a machine that had it stands in;
+    where there is none either, the frame is empty, unless CASEBOOK_REQUIRE names go.
+    kept: over one connection (True), over one each (False), or both. until, looks: what is to be
+    decided (casebook/laboratory/rounds.py).
 
     Returns one row per way, kept and round: way, kept, case ("way, kept" or "way, new"), how and
     over (for readers), n, repeat; in milliseconds of CPU for a page cpu_ms and its parts load_ms,
@@ -60,7 +63,12 @@ def measure(
     of_go = {each["way"] == GO for each in asked}
     if len(of_go) > 1:
         raise UsageError("ask Go alone: another machine may have to answer")
-    frame = (_go() if of_go == {True} else _PAGES).measure(STACK, asked, repeats=repeats)
+    try:
+        frame = (_go() if of_go == {True} else _PAGES).measure(STACK, asked, repeats=repeats)
+    except MissingInterpreter:
+        if of_go != {True} or near_limit.is_here() or GO in environments.required():
+            raise
+        frame = pd.DataFrame()
     if frame.empty:
         return frame
     frame["how"] = frame["way"].map(WAYS)

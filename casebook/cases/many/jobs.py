@@ -36,7 +36,8 @@ def measure(
     repeats: int | range | None = None,
     failures: int = 3,
 ) -> pd.DataFrame:
-    """Crawl: each job after the other, on one new cluster a round, in turns.
+    """Crawl: each job after the other, on one new cluster a round, in turns. A small crawl before
+    them, which is not counted, has the workers import what they need.
 
     jobs: what they are called -> what they are, of SAYS: pages, and where they are not as usual
     hosts (8), delay_s of the server (0), size of a batch (100), cured (True), kept connections
@@ -122,8 +123,8 @@ def _of_job(job: dict[str, Any], its: dict[str, Any]) -> dict[str, Any]:
     if its["twice"] or its["right"] != done["good"] or its["rows"] != done["pages"]:
         raise RunFailed(
             f"the crawl wrote {its['rows']} rows of {done['pages']} pages, {its['twice']} of them "
-            f"twice, and {its['right']} of {done['good']} good ones are the right page. Nothing "
-            "was recorded."
+            f"twice, and {its['right']} of {done['good']} good ones are the right page"
+            f"{done['stopped'] and ': it stopped, ' + done['stopped']}. Nothing was recorded."
         )
     if not job.get("faults") and not job.get("folder") and done["good"] != pages:
         why = done["stopped"] or (done["failed"] or [["", "", "batches killed workers"]])[0][2]

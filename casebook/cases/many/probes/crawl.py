@@ -305,6 +305,19 @@ def crawl(
         at_host[host] += 1
         results.add(future)
 
+    def count(report):
+        for name in ("pages", "good", "failed", "requests"):
+            done[name] += report[name]
+        done["batches"] += 1
+
+    def is_written(batch):
+        """Whether a batch whose worker died had its file before; then it counts like any other."""
+        number, its = batch
+        report = report_of(os.path.join(folder, f"batch-{number:06d}.parquet"), its)
+        if report is not None:
+            count(report)
+        return report is not None
+
     def hand_out():
         """As many as may wait; of each host as many as it may have connections."""
         most = waiting * max(1, sum(client.nthreads().values()))
@@ -320,10 +333,9 @@ def crawl(
         host, batch, attempt = running.pop(future)
         at_host[host] -= 1
         if future.status == "finished":
-            report = future.result()
-            for name in ("pages", "good", "failed", "requests"):
-                done[name] += report[name]
-            done["batches"] += 1
+            count(future.result())
+        elif is_written(batch):
+            pass
         elif future.cancelled():
             done["stopped"] = "the scheduler is gone. What has arrived stays: run it again."
         else:
