@@ -60,6 +60,18 @@ def test_the_law_is_said_of_the_visits_that_it_knows():
     assert list(found["law_s"]) == pytest.approx([1.7, 0.8, 0.7])
 
 
+def test_where_packets_are_lost_the_law_says_what_most_lots_take():
+    rows = [
+        {"client": "pipes", "connections": 13, "at_once": 1, "window_bytes": 0, "n": 13}
+        | {"body_bytes": 27_000, "latency_ms": 35.0, "lose": lose, "congestion": "reno"}
+        | {"wall_s": wall_s}
+        for lose, wall_s in (('{"share": 0.02}', 0.8), ('{"share": 0.02}', 0.5), ("", 0.8))
+    ]
+    found = line.by_lot(pd.DataFrame(rows))
+    assert list(found["as_most"]) == [True, False]  # half a second: not even without a loss
+    assert (found["low_s"] >= 0.56).all() and (found["high_s"] > found["low_s"]).all()
+
+
 def test_a_quick_build_takes_no_matrix(monkeypatch):
     monkeypatch.delenv("CASEBOOK_MODE", raising=False)
     assert modes.current() == modes.QUICK and line.matrix().empty

@@ -100,6 +100,19 @@ def by_law(visits: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(law_s=seconds)
 
 
+def by_lot(visits: pd.DataFrame) -> pd.DataFrame:
+    """The same, of visits that lost a share of all packets; and low_s and high_s, between which lie
+    the middle eight tenths of the law's lots (law.spread), and as_most: whether wall_s does."""
+    rows = placed(visits)
+    rows = rows[rows["loss"] > 0]
+    ends = [
+        law.spread(each.way, each.n, each.body, each.latency_ms / 500, each.loss)[1:]
+        for each in rows.itertuples()
+    ]
+    rows = rows.assign(low_s=[low for low, _ in ends], high_s=[high for _, high in ends])
+    return rows.assign(as_most=rows["wall_s"].between(rows["low_s"], rows["high_s"]))
+
+
 def _way(visit: Any) -> str:
     if visit.client == "bare-h2" and visit.at_once > 1:
         return "streams, wide window" if visit.window_bytes >= 1 << 24 else "streams, own window"
