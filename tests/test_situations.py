@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from casebook.cases.bookstore import line
+from casebook.cases.bookstore.line import situations
 from casebook.cases.fetching import modes
 
 WALLS = {
@@ -70,6 +71,30 @@ def test_where_packets_are_lost_the_law_says_what_most_lots_take():
     found = line.by_lot(pd.DataFrame(rows))
     assert list(found["as_most"]) == [True, False]  # half a second: not even without a loss
     assert (found["low_s"] >= 0.56).all() and (found["high_s"] > found["low_s"]).all()
+
+
+def test_the_matrix_leaves_out_what_would_never_end_and_nothing_else(monkeypatch):
+    asked = []
+
+    def ask(clients, **what):
+        asked.append(what)
+        return pd.DataFrame({"n": [what["n"]]})
+
+    monkeypatch.setattr(situations, "visit", ask)
+    monkeypatch.setenv("CASEBOOK_MODE", "full")
+    assert len(line.matrix()) == len(asked)
+    sizes = [each for each in asked if "window_bytes" in each and "lose" not in each]
+    kinds = {
+        window: {
+            (each["n"], each["body_bytes"], each["latency_s"])
+            for each in sizes
+            if each["window_bytes"] == window
+        }
+        for window in situations._WINDOWS
+    }
+    own, wide = (kinds[window] for window in situations._WINDOWS)
+    assert len(wide) == 2 * 4 * 3 and own < wide
+    assert wide - own == {(200, 27_000, 0.15), (200, 100_000, 0.035), (200, 100_000, 0.15)}
 
 
 def test_a_quick_build_takes_no_matrix(monkeypatch):
