@@ -16,7 +16,7 @@ import here
 import pytest
 
 from casebook.cases.bookstore import line
-from casebook.cases.bookstore.line import ends, visits, wire
+from casebook.cases.bookstore.line import ends, law, situations, visits, wire
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 
 pytestmark = pytest.mark.skipif(
@@ -336,6 +336,15 @@ def test_packets_of_a_visit_are_rows():
     sent = rows[(rows["direction"] == wire.BACK) & ~rows["is_again"]]
     assert sent["bytes"].sum() > 27_000  # the list of books at least
     assert set(rows["connection"]) == {0}
+
+
+def test_a_small_book_comes_to_the_bytes_that_the_law_says():
+    here.environment(visits.STACK)
+    sent = []
+    for n in (13, 60):
+        rows = line.packets("bare-h2", n=n, latency_s=0.004)
+        sent.append(rows.loc[(rows["direction"] == wire.BACK) & ~rows["is_again"], "bytes"].sum())
+    assert abs((sent[1] - sent[0]) / 47 - (situations.SMALL + law.AROUND)) < 5
 
 
 def test_what_cannot_be_asked_is_refused():
