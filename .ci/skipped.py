@@ -17,6 +17,7 @@ MAY_LACK = (
     r"no pyenv here|neither micromamba nor conda here",
     r"unshare\(1\) cannot|no control group can be made here|this machine does not let one process",
     r"there can be no line between two network namespaces here",
+    r"a line here cannot have (cubic|bbr)",
 )
 
 

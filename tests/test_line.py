@@ -16,7 +16,7 @@ import here
 import pytest
 
 from casebook.cases.bookstore import line
-from casebook.cases.bookstore.line import ends, visits, wire
+from casebook.cases.bookstore.line import ends, law, situations, visits, wire
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 
 pytestmark = pytest.mark.skipif(
@@ -35,6 +35,7 @@ def serve(peer):
             peer.sendall(bytes(int(asked)))
             peer.recv(100)
             peer.sendall(b"%09d" % struct.unpack_from("I", peer.getsockopt(6, 11, 256), 100))
+            peer.sendall(peer.getsockopt(6, 13, 16)[:16].ljust(16, bytes(1)))
 listening = socket.create_server(("10.99.0.2", 7000))
 print("ready", flush=True)
 while True:
@@ -59,9 +60,12 @@ while got < size:
     got += len(peer.recv(1 << 20))
 took_s = time.monotonic() - began
 rtt_us = struct.unpack_from("I", peer.getsockopt(6, 11, 256), 68)[0]
-congestion = peer.getsockopt(6, 13, 16).rstrip(b"\\0").decode()
+controls = [peer.getsockopt(6, 13, 16)]
 peer.sendall(b"sent again?")
 again = int(peer.recv(9, socket.MSG_WAITALL))
+controls.append(peer.recv(16, socket.MSG_WAITALL))
+near, far = (each.split(b"\\0")[0].decode() for each in controls)
+congestion = near if near == far else near + " and " + far
 print(json.dumps({"trips_s": trips_s, "got": got, "took_s": took_s, "rtt_s": rtt_us / 1e6,
     "again": again, "congestion": congestion}))
 """
@@ -72,8 +76,8 @@ import json, subprocess, sys
 sys.path.insert(0, {folder!r})
 from ends import Ends
 from wire import TooMuch, Wire
-way, size, there, back, far, near = json.load(sys.stdin)
-with Ends(way) as ends:
+way, size, there, back, far, near, congestion = json.load(sys.stdin)
+with Ends(way, congestion) as ends:
     server = ends.start("far", [sys.executable, "-c", far], stdout=subprocess.PIPE)
     server.stdout.readline()
     with Wire(ends.near, ends.far, there, back) as wire:
@@ -91,12 +95,13 @@ with Ends(way) as ends:
 """
 
 
-def over(size, there, back, way=""):
+def over(size, there, back, way="", congestion=ends.CONGESTION):
     """What the client saw, the counts, the packets, how the line kept up, and the way."""
     code = OVER.format(folder=str(Path(ends.__file__).parent))
     done = here.run(
-        sys.executable, "-c", code, input=json.dumps([way, size, there, back, FAR, NEAR])
-    )
+        sys.executable, "-c", code,
+        input=json.dumps([way, size, there, back, FAR, NEAR, congestion]),
+    )  # fmt: skip
     assert not done.returncode, done.stderr
     return json.loads(done.stdout)
 
@@ -118,6 +123,18 @@ def test_a_round_trip_takes_as_long_as_it_says(way):
     assert 0.1 <= seen["rtt_s"] < 1
     assert seen["got"] == 100_000
     assert counts["there"]["dropped"] == counts["back"]["dropped"] == 0
+
+
+@pytest.mark.parametrize("congestion", ["reno", "cubic", "bbr"])
+@pytest.mark.parametrize("way", ends.WAYS)
+def test_both_ends_have_the_control_that_is_asked_for(way, congestion):
+    """Also one that a namespace may not have as its default, such as cubic on some machines."""
+    if not can(way):
+        pytest.skip("there can be no line between two network namespaces here")
+    if here.run(sys.executable, ends.__file__, way, congestion).returncode:
+        pytest.skip(f"a line here cannot have {congestion}")
+    seen, _, _, _, _ = over(50_000, {"latency_s": 0.01}, {"latency_s": 0.01}, way, congestion)
+    assert seen["congestion"] == congestion and seen["got"] == 50_000
 
 
 def test_the_two_directions_are_apart():
@@ -217,12 +234,14 @@ def test_what_it_cannot_carry_is_refused(odd):
         wire._Direction(wire.BACK, None, None, odd, 0, None)
 
 
-#: A line with a process at each end, which says who it is and waits.
+#: A line with a process at each end, which says who it is and waits. A shell's background (`&`)
+#: leaves SIGINT ignored, and the test wants it heard.
 WAITS = """
-import subprocess, sys, time
+import signal, subprocess, sys, time
 sys.path.insert(0, {folder!r})
 from ends import Ends
 from wire import Wire
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with Ends() as ends:
     sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
     both = [ends.start(end, sleeps) for end in ("near", "far")]
@@ -317,6 +336,15 @@ def test_packets_of_a_visit_are_rows():
     sent = rows[(rows["direction"] == wire.BACK) & ~rows["is_again"]]
     assert sent["bytes"].sum() > 27_000  # the list of books at least
     assert set(rows["connection"]) == {0}
+
+
+def test_a_small_book_comes_to_the_bytes_that_the_law_says():
+    here.environment(visits.STACK)
+    sent = []
+    for n in (13, 60):
+        rows = line.packets("bare-h2", n=n, latency_s=0.004)
+        sent.append(rows.loc[(rows["direction"] == wire.BACK) & ~rows["is_again"], "bytes"].sum())
+    assert abs((sent[1] - sent[0]) / 47 - (situations.SMALL + law.AROUND)) < 5
 
 
 def test_what_cannot_be_asked_is_refused():

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from casebook.cases.bookstore import line
+from casebook.cases.bookstore.line import situations
 from casebook.cases.fetching import modes
 
 WALLS = {
@@ -58,6 +59,42 @@ def test_the_law_is_said_of_the_visits_that_it_knows():
     found = line.by_law(pd.DataFrame(rows))
     assert list(found["connections"]) == [1, 6, 13]
     assert list(found["law_s"]) == pytest.approx([1.7, 0.8, 0.7])
+
+
+def test_where_packets_are_lost_the_law_says_what_most_lots_take():
+    rows = [
+        {"client": "pipes", "connections": 13, "at_once": 1, "window_bytes": 0, "n": 13}
+        | {"body_bytes": 27_000, "latency_ms": 35.0, "lose": lose, "congestion": "reno"}
+        | {"wall_s": wall_s}
+        for lose, wall_s in (('{"share": 0.02}', 0.8), ('{"share": 0.02}', 0.5), ("", 0.8))
+    ]
+    found = line.by_lot(pd.DataFrame(rows))
+    assert list(found["as_most"]) == [True, False]  # half a second: not even without a loss
+    assert (found["low_s"] >= 0.56).all() and (found["high_s"] > found["low_s"]).all()
+
+
+def test_the_matrix_leaves_out_what_would_never_end_and_nothing_else(monkeypatch):
+    asked = []
+
+    def ask(clients, **what):
+        asked.append(what)
+        return pd.DataFrame({"n": [what["n"]]})
+
+    monkeypatch.setattr(situations, "visit", ask)
+    monkeypatch.setenv("CASEBOOK_MODE", "full")
+    assert len(line.matrix()) == len(asked)
+    sizes = [each for each in asked if "window_bytes" in each and "lose" not in each]
+    kinds = {
+        window: {
+            (each["n"], each["body_bytes"], each["latency_s"])
+            for each in sizes
+            if each["window_bytes"] == window
+        }
+        for window in situations._WINDOWS
+    }
+    own, wide = (kinds[window] for window in situations._WINDOWS)
+    assert len(wide) == 2 * 4 * 3 and own < wide
+    assert wide - own == {(200, 27_000, 0.15), (200, 100_000, 0.035), (200, 100_000, 0.15)}
 
 
 def test_a_quick_build_takes_no_matrix(monkeypatch):

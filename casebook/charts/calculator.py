@@ -31,8 +31,6 @@ DISTANCES = (0.5, 1, 2, 4, 7, 10, 20, 35, 70, 150)
 BODIES = (SMALL, 1_000, 3_000, 10_000, 27_000, 100_000)
 BOOKS = (1, 3, 7, 13, 30, 60, 100, 200)
 LOSSES = (0.0, 0.001, 0.005, 0.01, 0.02)
-#: So many lots are drawn where packets are lost.
-DRAWS = 40
 
 _COLOURS = ("stage-2", "stage-1", "stage-4", "stage-3", "indigo")
 
@@ -104,7 +102,7 @@ def as_data(shown: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
         "bodies": BODIES,
         "books": BOOKS,
         "losses": LOSSES,
-        "draws": DRAWS,
+        "draws": law.DRAWS,
         "first": first,
         "points": points,
     }
@@ -116,10 +114,7 @@ _FIGURES = statistics.median, min, max
 def by_law(way: str, ms: float, n: int, body: int, loss: float) -> tuple[float, float, float]:
     """Seconds by the law: the median of DRAWS lots, and the ends of the middle eight tenths; three
     times the same where nothing is lost."""
-    draws = DRAWS if loss else 1
-    walls = sorted(law.seconds(way, n, body, ms / 500, loss, i) for i in range(draws))
-    low, middle, high = (walls[int(share * (draws - 1))] for share in (0.1, 0.5, 0.9))
-    return middle, low, high
+    return law.spread(way, n, body, ms / 500, loss)
 
 
 def _is(rows: pd.DataFrame, setting: dict[str, Any]) -> pd.Series:

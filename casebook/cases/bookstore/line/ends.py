@@ -14,6 +14,7 @@ Standard library only.
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import shutil
@@ -75,7 +76,10 @@ class Ends:
                     _unshare(_NEWNET)
                 self._spaces[name] = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
                 undo.callback(os.close, self._spaces[name])
+                is_default = _settings(self.congestion)
                 setattr(self, name, undo.enter_context(self._end(name)))
+                if not is_default:
+                    _by_route(name, self.congestion)
             self._undo = undo.pop_all()
         return self
 
@@ -115,7 +119,6 @@ class Ends:
             ) from None
 
     def _end(self, name):
-        _settings(self.congestion)
         ways = {TUN: _Tun, VETH: _Veth}
         refusals = []
         for way in [self.way or self.asked] if self.way or self.asked else ways:
@@ -185,9 +188,6 @@ class _Veth(_Device):
     _OURS, _TWINS, _NOBODYS = (bytes([2, 0, 0, 0, 0, last]) for last in (1, 2, 3))
 
     def __init__(self, name):
-        ip = shutil.which("ip", path=os.pathsep.join((os.defpath, "/usr/sbin", "/sbin")))
-        if ip is None:
-            raise NoLine("for veth the program ip is missing (Debian: apt-get install iproute2)")
         (other,) = set(ADDRESSES) - {name}
         ours, twins, nobodys = (each.hex(":") for each in (self._OURS, self._TWINS, self._NOBODYS))
         for command in (
@@ -198,10 +198,7 @@ class _Veth(_Device):
             f"link set twin0 mtu {MTU} txqueuelen {_QUEUE} arp off up",
             f"neigh replace {ADDRESSES[other]} lladdr {nobodys} dev line0",
         ):
-            done = subprocess.run([ip, *command.split()], stderr=subprocess.PIPE)
-            if done.returncode:
-                said = done.stderr.decode().strip().splitlines() or ["no further word"]
-                raise NoLine(f"ip {command.split()[0:2]}: {said[-1]}")
+            _ip(command)
         # Whole packets with whole checksums: what is passed on has to be as on a cable.
         for what in _OFF:
             with contextlib.suppress(OSError):  # none that can be switched
@@ -240,27 +237,58 @@ class _Veth(_Device):
 
 
 def _settings(congestion):
-    """Of the namespace that we are in. A connection must know nothing of those before it."""
+    """Of the namespace that we are in: a connection must know nothing of those before it. Whether
+    the congestion control is its default now."""
     folder = "/proc/sys/net/ipv4/"
     with contextlib.suppress(OSError):  # a kernel without IPv6
         _write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1")
+    _write(folder + "tcp_no_metrics_save", "1")
     try:
-        _write(folder + "tcp_no_metrics_save", "1")
         _write(folder + "tcp_congestion_control", congestion)
     except OSError as error:
-        with open(folder + "tcp_allowed_congestion_control") as file:
-            allowed = ", ".join(file.read().split())
+        with open(folder + "tcp_available_congestion_control") as file:
+            available = file.read().split()
+        if congestion in available:
+            return False
         raise NoLine(
-            f"this kernel does not let a namespace choose {congestion} ({error.strerror}): it "
-            f"allows {allowed}"
+            f"this kernel does not let a namespace choose {congestion} ({error.strerror}): it has "
+            + ", ".join(available)
         ) from None
+    return True
+
+
+def _by_route(name, congestion):
+    """For the way to the other end. A namespace's default may only be one that is allowed to every
+    user of the machine; a route may name any that the kernel has."""
+    (other,) = set(ADDRESSES) - {name}
+    try:
+        _ip(f"route replace {ADDRESSES[other]} dev line0 congctl {congestion}")
+    except NoLine as error:
+        raise NoLine(
+            f"this kernel does not let a namespace choose {congestion} ({error})"
+        ) from None
+
+
+def _ip(command):
+    """Run the program ip."""
+    ip = shutil.which("ip", path=os.pathsep.join((os.defpath, "/usr/sbin", "/sbin")))
+    if ip is None:
+        raise NoLine("the program ip is missing (Debian: apt-get install iproute2)")
+    done = subprocess.run([ip, *command.split()], stderr=subprocess.PIPE)
+    if done.returncode:
+        said = done.stderr.decode().strip().splitlines() or ["no further word"]
+        raise NoLine(f"ip {' '.join(command.split()[:2])}: {said[-1]}")
 
 
 def _unshare(flags):
     if _libc.unshare(flags):
+        number = ctypes.get_errno()
+        why = os.strerror(number)
+        if number == errno.ENOSPC:  # "No space left on device", which misleads
+            why = "user.max_user_namespaces or user.max_net_namespaces allows no more of them"
         raise NoLine(
-            "this system gives a process no network of its own "
-            f"({os.strerror(ctypes.get_errno())}): `unshare -Urn true` tries the same"
+            f"this system gives a process no network of its own ({why}): `unshare -Urn true` tries "
+            "the same"
         )
 
 
