@@ -189,6 +189,8 @@ def test_it_plays_to_the_end_and_stops(tab):
     last = int(tab.locator(".tn-slider").get_attribute("max"))
     tab.clock.run_for(5000 * (last + 1))
     assert at(tab) == last
+    said = tab.locator(".tn-run:visible .tn-says").text_content()
+    assert re.search(r"\. All 3 requests together: \d+ ms\.$", said)
     assert tab.get_by_label("Play").count() == 1 and tab.get_by_label("Pause").count() == 0
 
 
