@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 from test_pages import inaccessible, too_wide, troubles
 
-from casebook import charts, colours, places
+from casebook import charts, colours, places, words
 from casebook.cases.fetching import explorer as case
 from casebook.cases.fetching import modes, phases
 from casebook.cases.fetching.probes import steps
@@ -138,6 +138,13 @@ def test_what_is_recorded_stands_in_and_says_so(monkeypatch, shown):
     assert ("2.7", "https", 10) in sources["reference"]
     monkeypatch.setattr(case, "recorded", lambda: recorded[:5])
     assert {each.combination.python for each in case.timelines()} == {"2.7", "today"}
+
+
+def test_the_book_of_a_machine_says_whose_runs_these_are(monkeypatch, shown):
+    monkeypatch.setattr(words, "_machine", "a Pear, 4 cores")
+    runs = as_data(shown)["runs"]
+    assert runs["2.7|pyopenssl|https|10"]["origin"].startswith("Measured on a Pear, 4 cores")
+    assert runs["2.7|pyopenssl|https|30"]["origin"].startswith("Recorded on the reference machine")
 
 
 def test_timelines_are_measured_with_the_steps_of_their_combination():

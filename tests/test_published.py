@@ -1,5 +1,6 @@
 """What was published, and how it is held against what was measured."""
 
+import re
 from types import SimpleNamespace
 
 import pandas as pd
@@ -17,6 +18,14 @@ def test_the_published_rows_are_all_there():
     frame = published.load()
     assert len(frame) == frame["id"].nunique() == 46
     assert {"talk-serial-3", "report-job", "threads-ratio"} <= set(frame["id"])
+
+
+def test_stages_are_called_what_the_book_calls_them():
+    told = {row["id"]: published.described(row) for row in published.load().to_dict("records")}
+    assert told["stage2-27"] == "+ pyOpenSSL, Python 2.7, verdict"
+    assert told["talk-grequests27-3"].startswith("grequests, whatever is there, Python 2.7")
+    assert told["context-patched"].startswith("grequests alone and + pyOpenSSL, Python 2.7")
+    assert not [text for text in told.values() if re.search(r"stage|laptop|minimal", text)]
 
 
 def test_a_value_is_a_number_where_it_is_one():

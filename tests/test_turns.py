@@ -27,8 +27,8 @@ KEEPING = {
     "stage-3-today": True,
     "stage-4-today": False,
 }
-#: A wait for a reply, which takes 0.1 s, and none for a handshake.
-LONG_S = 0.05
+#: A wait for a reply, which takes DELAY_S, and none for a handshake, on a busy machine either.
+DELAY_S, LONG_S = 0.5, 0.2
 
 
 def waits(frame, does: str):
@@ -39,7 +39,7 @@ def waits(frame, does: str):
 @pytest.mark.parametrize("name", KEEPING)
 def test_who_waits_for_the_replies(name):
     here.environment(name)
-    seen = observe(name, "turns", n=3, delay_s=0.1)
+    seen = observe(name, "turns", n=3, delay_s=DELAY_S)
     kept, watched = (waits(seen.frame, does) for does in (turns.KEEPS, turns.WATCHES))
     if KEEPING[name]:
         assert sorted(kept["greenlet"]) == [1, 2, 3] and watched.empty
@@ -56,7 +56,7 @@ def test_who_waits_for_the_replies(name):
 
 
 def test_with_threads_all_wait_at_the_same_time():
-    seen = observe("stage-2-injected-today", "turns", n=3, delay_s=0.1, client="threads")
+    seen = observe("stage-2-injected-today", "turns", n=3, delay_s=DELAY_S, client="threads")
     kept = waits(seen.frame, turns.KEEPS)
     assert sorted(kept["greenlet"]) == [1, 2, 3]
     assert kept["start_s"].max() < kept["end_s"].min()
@@ -189,6 +189,8 @@ def test_it_plays_to_the_end_and_stops(tab):
     last = int(tab.locator(".tn-slider").get_attribute("max"))
     tab.clock.run_for(5000 * (last + 1))
     assert at(tab) == last
+    said = tab.locator(".tn-run:visible .tn-says").text_content()
+    assert re.search(r"\. All 3 requests together: \d+ ms\.$", said)
     assert tab.get_by_label("Play").count() == 1 and tab.get_by_label("Pause").count() == 0
 
 

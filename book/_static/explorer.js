@@ -410,11 +410,8 @@
         alt: `${what.textContent} ${wall}: ${how}`,
       });
       tell([HINT]);
-      source.textContent = (run.live
-        ? `Measured on the machine that made this page, ${run.when}, on Python ${run.version}.`
-        : `Recorded on the reference machine, ${run.when}, on Python ${run.version}; not measured now.`)
-        + (run.says ? ` The post of 2019 found it ${run.says}.`
-          : " Measured by us, never published.");
+      source.textContent = run.origin + (run.says ? ` The post of 2019 found it ${run.says}.`
+        : " Measured by us, never published.");
       const delays = Number((run.wall / delay).toPrecision(2));
       const came = guessed ? ` That is ${delays} delays; you guessed ${Number(guessed)}.` : "";
       const finish = () => verdict.replaceChildren(make("strong", {}, wall), `: ${how}${came}`);

@@ -72,7 +72,8 @@ def as_data(shown: Sequence[case.Timeline]) -> dict[str, Any]:
     """What explorer.js is given: the choices, what cannot be chosen and why, and the timelines.
 
     runs: "2.7|pyopenssl+gevent_openssl|https|10" -> rows, beats and wall in ms, verdict, most
-    (waiting at once), source, when (in words), says (the source's verdict, or nothing), version.
+    (waiting at once), origin (where, when and on which Python, a sentence), says (the source's
+    verdict, or nothing).
     """
     # Where nobody has to inject by hand, and why.
     refused = {
@@ -108,15 +109,18 @@ def key_of(seen: case.Timeline) -> str:
 
 
 def _run(seen: case.Timeline) -> dict[str, Any]:
-    live = seen.source == words.LIVE and not words.is_of_file()
+    if seen.source == words.LIVE:
+        where = words.machine() if words.is_of_file() else "the machine that made this page"
+        origin = f"Measured on {where}, {moment(seen.measured_at)}, on Python {seen.version}."
+    else:
+        origin = f"Recorded on the reference machine, {day(seen.measured_at)}, on Python "
+        origin += f"{seen.version}; not measured now."
     return {
         "rows": seen.requests,
         "beats": seen.heartbeats_ms,
         "wall": round(1000 * seen.wall_s, 1),
         "verdict": seen.verdict,
         "most": seen.most,
-        "live": live,
-        "when": (moment if live else day)(seen.measured_at),
+        "origin": origin,
         "says": seen.published,
-        "version": seen.version,
     }

@@ -181,21 +181,25 @@ class _Run:
         return f"{words.capital(self.label)}: {said[0].lower()}{said[1:]}"
 
     def as_data(self) -> dict[str, Any]:
-        """What turns.js is given: the steps, each with the state and the place of each row."""
+        """What turns.js is given: the steps, each with the state and the place of each row. The
+        last one also says how long all of them took."""
+        steps = [
+            {
+                "from": round(1000 * self.steps["start_s"][step], 2),
+                "to": round(1000 * self.steps["end_s"][step], 2),
+                "rows": [[self.state(row, step), self.place(row, step)] for row in self.rows],
+                "says": self.says(step),
+            }
+            for step in self.steps.index
+        ]
+        requests = sum(row != LOOP for row in self.rows)
+        steps[-1]["says"] += f" All {requests} requests together: {1000 * self.end_s:.0f} ms."
         return {
             "label": self.label,
             "first": [*self.steps.index].index(self.deciding),
             "end": round(1000 * self.end_s, 2),
             "lines": self._lines,
-            "steps": [
-                {
-                    "from": round(1000 * self.steps["start_s"][step], 2),
-                    "to": round(1000 * self.steps["end_s"][step], 2),
-                    "rows": [[self.state(row, step), self.place(row, step)] for row in self.rows],
-                    "says": self.says(step),
-                }
-                for step in self.steps.index
-            ],
+            "steps": steps,
         }
 
     def html(self) -> str:

@@ -50,6 +50,9 @@ _WITH_DELAY = ("000", "001")
 #: What stands beside a time that was published in delays, where ours was measured without any.
 NO_DELAY = "There it waited for a delay, and here for none, so the two times are not comparable."
 
+#: A stage, as data/published.csv has it: its number, and what some rows say of it.
+_STAGE = re.compile(r"(stage-\d)(?: laptop| minimal| \+ \S+)?")
+
 #: How the sources' metrics begin, in words.
 _METRICS = {"wall": "wall time", "tottime": "own time of", "cumtime": "cumulative time of"}
 
@@ -282,11 +285,15 @@ def _text(measured: Any, published: pd.Series, delay_s: float) -> str:
 
 
 def described(published: Mapping[str, Any]) -> str:
-    """What a published row is about: "stage 2, Python 3.7, n = 10, wall time"."""
+    """What a published row is about: "+ pyOpenSSL, Python 3.7, n = 10, wall time".
+
+    The sources number their stages; here they are called what the book calls them.
+    """
     python, n = published["python"], published["n"]
     metric, _, rest = published["metric"].partition(" ")
     metric = f"{_METRICS.get(metric, metric)} {rest}".rstrip()
-    system = re.sub(r"stage-(?=\d)", "stage ", published["system"])
+    system = _STAGE.sub(lambda stage: words.CALLED[stage[1]], published["system"])
+    system = system.replace("grequests whatever", "grequests, whatever")
     parts = (system, python and f"Python {python}", n and f"n = {n}", metric)
     return ", ".join(part for part in parts if part)
 
