@@ -136,8 +136,10 @@ for _ in range(6): assert session.get(SITE).ok
 import requests
 from concurrent.futures import ThreadPoolExecutor
 session = requests.Session()
+def fetch(page):  # the first two at once, so that there are two connections in each run
+    return session.get(SITE + "/0.5" * (page < 2)).ok
 with ThreadPoolExecutor(2) as pool:
-    assert all(pool.map(lambda _: session.get(SITE).ok, range(30)))
+    assert all(pool.map(fetch, range(30)))
 """,
     "httpx.get": """
 import httpx
@@ -407,7 +409,7 @@ GREENLETS = """
 {}
 import gevent, requests
 session = requests.Session()
-tasks = [gevent.spawn(session.get, SITE + "/0.1") for _ in range(2)]
+tasks = [gevent.spawn(session.get, SITE + "/0.4") for _ in range(2)]
 gevent.joinall(tasks, raise_error=True)
 for _ in range(40): session.get(SITE)
 """
@@ -458,17 +460,47 @@ def test_what_the_loop_of_greenlets_was_kept_from(site, tmp_path):
     assert ran_on["waits"] >= 2 and ran_on["times"] == ran_on["s"] == 0
 
 
+@contextlib.contextmanager
+def a_busy_processor():
+    """What this thread starts shares one processor with three programs that never wait."""
+    before = os.sched_getaffinity(0)
+    code = f"import os\nwhile os.getppid() == {os.getpid()}: pass"
+    busy = []
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        busy += [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+        for each in busy:
+            each.kill()
+            each.wait()
+
+
+@pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="nobody tells it here")
+def test_who_waits_for_a_processor_does_not_wait_for_a_reply(site, tmp_path):
+    """The forty replies are there at once, and the program is not: its loop did not stand still."""
+    (tmp_path / "program.py").write_text(
+        START + GREENLETS.format("from gevent import monkey; monkey.patch_all()")
+    )
+    with a_busy_processor():
+        report, _ = doctor(site, tmp_path, "--", "program.py")
+    assert report["counts"]["stood"]["fetched"] and report["counts"]["stood"]["times"] == 0
+
+
 IN_THREADS = """
-import gevent, requests
+import gevent, requests, threading
 from gevent.threadpool import ThreadPool
-session = requests.Session()
-fetched = ThreadPool(3).map(lambda _: session.get(SITE + "/0.2").ok, range(3))
-assert fetched == [True] * 3
+session, at_once = requests.Session(), threading.Barrier(3)
+def fetch(_):
+    at_once.wait(60)
+    return session.get(SITE + "/0.5").ok
+assert ThreadPool(3).map(fetch, range(3)) == [True] * 3
 """
 IN_TRIO = """
 import trio, requests
 session = requests.Session()
-def fetch(): assert session.get(SITE + "/0.1").ok
+def fetch(): assert session.get(SITE + "/0.3").ok
 async def one(): {}
 async def main():
     async with trio.open_nursery() as nursery:
@@ -614,6 +646,11 @@ def test_what_it_has_not_seen_it_does_not_call_healthy(site, tmp_path):
         assert report["verdicts"]["certificate loads"] == "nothing seen"
         assert report["exit_status"] == 2 and "httpx" in report["known_to_the_doctor"]
     assert "Refused" in report["ended"]["raised"] and "program.py:2" in report["ended"]["raised"]
+    for text, last in (("", "What to change cannot be told."), (WELL["http.client"], "Nothing to")):
+        (tmp_path / "program.py").write_text(START + text)
+        command = [sys.executable, places.DOCTOR, "run", "--", "program.py"]
+        done = here.run(*command, env=os.environ | site[2], cwd=tmp_path)
+        assert f"\n{last}" in done.stdout
 
 
 def test_a_program_that_crashes_is_not_called_healthy(site, tmp_path):
@@ -632,10 +669,10 @@ def test_what_it_counted_is_there_when_the_program_is_killed(site, tmp_path):
 
 
 def test_patience_bounds_the_whole(site, tmp_path):
-    (tmp_path / "program.py").write_text(
-        START + ILL["requests.get"] + "import time\ntime.sleep(99)\n"
+    (tmp_path / "program.py").write_text(  # six loads take a fraction of a second
+        START + ILL["http.client"] + "import time\ntime.sleep(99)\n"
     )
-    report, _ = doctor(site, tmp_path, "--patience", "4", "--", "program.py", timeout=30)
+    report, _ = doctor(site, tmp_path, "--patience", "6", "--", "program.py", timeout=60)
     assert (report["counts"]["loads"], report["exit_status"]) == (6, 1)
     assert "--patience" in report["ended"]["why"]
 
@@ -843,14 +880,22 @@ def test_a_job_and_its_twin_come_out_as_they_are_measured():
     }  # fmt: skip
 
 
+#: The jobs of greenlets and of trio, and whether one reply keeps all others waiting.
+ON_A_LOOP = {
+    "gevent, not patched": "blocked", "gevent, patched": "free", "gevent's threads": "free",
+    "gevent, urlopen": "blocked", "gevent, urlopen, patched": "free",
+    "trio, on the loop": "blocked", "trio, in threads": "free",
+}  # fmt: skip
+
+
 @pytest.mark.slow
 def test_jobs_on_a_loop_are_told_from_jobs_beside_it():
-    names = [job.name for job in working.JOBS if job.question == working.LOOP]
-    jobs = working.table(names)
-    assert len(jobs) == 5 and set(jobs["wrong"]) == {""}
-    assert list(jobs["doctor"]) == ["blocked", "free", "free", "blocked", "free"]
+    jobs = working.table([job.name for job in working.JOBS if job.question == working.LOOP])
+    assert dict(zip(jobs["job"], jobs["doctor"], strict=True)) == ON_A_LOOP
+    assert list(jobs["measured"]) == list(jobs["doctor"]) and set(jobs["wrong"]) == {""}
     told = working.accuracy(jobs.head(0), jobs).set_index("question")
-    assert told.loc["event loop", ["programs", "right"]].to_list() == [5, 5]
+    n = len(ON_A_LOOP)
+    assert told.loc["event loop", ["programs", "right"]].to_list() == [n, n]
 
 
 @pytest.mark.slow

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from casebook import cli
-from casebook.cases.patients import working
 from casebook.errors import UsageError
+from casebook.laboratory import machines
 from casebook.pages import program
 
 COUNTS = {name: 8 for name in program.COUNTED} | {"needed": 1, "share": 41.5}
@@ -17,11 +17,11 @@ REPORT = {
 }  # fmt: skip
 
 
-def page_of(tmp_path, **changed) -> str:
+def page_of(tmp_path, answers=(), **changed) -> str:
     file = tmp_path / "report.json"
     file.write_text(json.dumps(REPORT | changed))
     program.keep(tmp_path, file)
-    return program.page(tmp_path)
+    return program.page(tmp_path, answers)
 
 
 def test_it_has_the_counts_the_charts_and_the_chapters_in_order(tmp_path):
@@ -56,7 +56,7 @@ def test_what_to_change_stands_there_with_its_line_and_what_it_saves(tmp_path):
 def test_the_next_build_without_a_report_shows_none(tmp_path):
     page_of(tmp_path)
     program.keep(tmp_path, None)
-    assert program.page(tmp_path) == program.NONE_GIVEN
+    assert program.page(tmp_path, []) == program.NONE_GIVEN
 
 
 def test_what_a_strangers_report_says_stands_there_as_text(tmp_path):
@@ -88,7 +88,7 @@ def test_what_is_no_report_is_told_in_a_sentence(text, tmp_path):
     file.write_bytes(text.encode("latin-1"))
     with pytest.raises(UsageError, match="is no report of a run"):
         program.keep(tmp_path, file)
-    assert program.page(tmp_path) == program.NONE_GIVEN  # and not the last one's
+    assert program.page(tmp_path, []) == program.NONE_GIVEN  # and not the last one's
 
 
 def test_the_command_line_says_so_before_anything_is_built(tmp_path, capsys):
@@ -96,12 +96,14 @@ def test_the_command_line_says_so_before_anything_is_built(tmp_path, capsys):
     assert "cannot be read" in capsys.readouterr().err
 
 
-def test_what_the_book_has_measured_stands_beside_it(tmp_path, monkeypatch):
-    row = dict.fromkeys(working.COLUMNS, 6) | {"question": working.LOADS}
-    rows = iter([row | {"job": job.name} for job in working.JOBS] * 2)
-    monkeypatch.setattr(working.measurements, "load", lambda key: next(rows))
-    httpx = page_of(tmp_path, counts=COUNTS | {"clients": [{"client": "httpx"}, {"client": None}]})
+def test_what_the_book_has_measured_stands_beside_it(tmp_path):
+    """The answers are those of machine files, as `make book MACHINE=` has them."""
+    known = [answer for each in machines.all_recorded() for answer in each.answers]
+    counts = COUNTS | {"clients": [{"client": "httpx"}, {"client": None}]}
+    httpx = page_of(tmp_path, known, counts=counts)
     assert "httpx, each" in httpx and "requests, each" not in httpx
-    page = page_of(tmp_path)
+    page = page_of(tmp_path, known)
     assert "requests, each" in page and "httpx, each" not in page
+    alone = page_of(tmp_path)
+    assert "requests, each" not in alone and "Beside programs of the book" not in alone
     assert page.index("your program (from its report)") < page.index("requests, each")

@@ -7,6 +7,7 @@ which stand on the page as text.
 import html
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,11 @@ def keep(root: Path, report: Path | None) -> None:
         kept.write_text(json.dumps(taken), encoding="utf-8")
 
 
-def page(root: Path) -> str:
-    """The Markdown of the page below its first paragraph."""
+def page(root: Path, answers: Sequence[dict[str, Any]]) -> str:
+    """The Markdown of the page below its first paragraph.
+
+    answers: of the machine whose programs are drawn beside the reader's.
+    """
     kept = _kept(root)
     if not kept.exists():
         return NONE_GIVEN
@@ -72,8 +76,10 @@ def page(root: Path) -> str:
     parts = [_raw(_counts(found)), "## What matters to you\n", _chapters(found["verdicts"])]
     if found["advice"]:
         parts += ["## What the doctor would change\n", _raw(_advice(found["advice"]))]
-    if drawn := _drawn(found["counts"], found["clients"]):
-        parts += ["## Beside programs of the book\n", *map(_raw, drawn)]
+    jobs = _alike(working.measured(answers), found["clients"])
+    if drawn := _drawn(found["counts"], jobs):
+        title = "Beside programs of the book" if len(jobs) else "In the book's charts"
+        parts += [f"## {title}\n", *map(_raw, drawn)]
     return "\n".join(parts)
 
 
@@ -162,16 +168,19 @@ def _chapters(verdicts: dict[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _drawn(counts: dict[str, float], clients: list[str]) -> list[str]:
-    """The program's counts in the book's charts, above jobs with the same clients that the doctor
-    was tried on; of clients that there are none of, above those with requests."""
+def _alike(jobs: pd.DataFrame, clients: list[str]) -> pd.DataFrame:
+    """The jobs with the same clients that the doctor was tried on; of clients that there are none
+    of, those with requests."""
+    jobs = jobs[jobs["question"] == working.LOADS]
+    of = jobs["job"].map(lambda name: name.partition(",")[0])
+    return jobs[of.isin(clients) if of.isin(clients).any() else of == "requests"]
+
+
+def _drawn(counts: dict[str, float], jobs: pd.DataFrame) -> list[str]:
+    """The program's counts in the book's charts, above those of the jobs; none where it made no
+    connection."""
     if not counts["connections"]:
         return []
-    jobs = working.measured()
-    if len(jobs):
-        jobs = jobs[jobs["question"] == working.LOADS]
-        of = jobs["job"].str.partition(",")[0]
-        jobs = jobs[of.isin(clients) if of.isin(clients).any() else of == "requests"]
     rows = [
         {"program": job["job"], "loads": 10 * job["loads_doctor"] / job["connections_doctor"],
          "share": job["share_doctor"]}

@@ -42,13 +42,14 @@ def collect(
         figures=_unique(chapters, media.FIGURE, "figure"),
         profiles=_unique(chapters, media.PROFILE, "profile"),
     )
+    answers = machine.answers if machine else machines.stored_answers()
     files = {
         "claims.json": ledger.claims_json(found.claims),
         "claims.md": ledger.claims_page(found.claims),
         "published.md": ledger.published_page(book.published(), found.comparisons),
-        "machines.md": _side_by_side(book, found.claims, machine),
+        "machines.md": _side_by_side(book, found.claims, machine, answers),
         "upstream.md": upstream.page(upstream.kept(book.root), "../notebooks/"),
-        "program.md": program.page(book.root),
+        "program.md": program.page(book.root, answers),
     }
     files |= {f"{figure['name']}.html": figure["html"] for figure in found.figures}
     shutil.rmtree(book.included, ignore_errors=True)
@@ -59,10 +60,13 @@ def collect(
 
 
 def _side_by_side(
-    book: Book, claims: list[dict[str, Any]], machine: machines.Machine | None
+    book: Book,
+    claims: list[dict[str, Any]],
+    machine: machines.Machine | None,
+    answers: list[dict[str, Any]],
 ) -> str:
     """Write the page *Your machine*: this machine, or that of the file, and those of the book."""
-    first, others = _machines(claims, machine)
+    first, others = _machines(claims, machine, answers)
     with_findings = [first, *(each for each in others if each.findings)]
     drawn = charts.of_machines([first, *others], here="" if machine else first.name)
     because = side_by_side.reasons_given(book.root)
@@ -70,12 +74,13 @@ def _side_by_side(
 
 
 def _machines(
-    claims: list[dict[str, Any]], machine: machines.Machine | None
+    claims: list[dict[str, Any]],
+    machine: machines.Machine | None,
+    answers: list[dict[str, Any]],
 ) -> tuple[machines.Machine, list[machines.Machine]]:
     """The machine of this book as its claims came out, and those that come with the book."""
     if machine is None:
         about = {name: said for name, said in machines.describe().items() if name != "commit"}
-        answers = machines.stored_answers()
         first = machines.Machine("this machine", about, answers, machines.findings_of(claims))
     else:
         its = machines.findings_of({**claim, "source": LIVE} for claim in claims)

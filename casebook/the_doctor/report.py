@@ -8,6 +8,7 @@ from .advice import injected_by
 from .again import again_lines
 from .basis import (
     BLOCKED,
+    CANNOT_TELL,
     DOES_NOT_APPLY,
     FREE,
     HELD_UP,
@@ -72,7 +73,10 @@ def text_of(report, colour):
     examined = (report["python"], report["openssl"]["ssl"], how, program)
     providers = ["  %(name)-24s %(by)s" % row for row in report["provides"]]
     injections = [wrapped(injected_by(each) + ".") for each in report["injections"]]
-    to_change = "What to change" if report["advice"] else "Nothing to change."
+    told = set(report["verdicts"].values())
+    untold = report["exit_status"] or told & {CANNOT_TELL, UNSEEN}
+    to_change = "What to change cannot be told." if untold else "Nothing to change."
+    to_change = "What to change" if report["advice"] else to_change
     again = [report["again"]] if "again" in report else []
     others = [
         (

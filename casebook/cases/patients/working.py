@@ -10,7 +10,7 @@ loads and of handshakes under way at once, against a server that counts connecti
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from casebook.cases.fetching.server import relay
 from casebook.errors import NotInFile, RunFailed, UsageError
 from casebook.laboratory import measurements
 from casebook.laboratory.experiment import can_run
-from casebook.stacks import commands, environments
+from casebook.stacks import commands, digests, environments
 
 HERE = Path(__file__).parent
 COUNTER = HERE / "counted_job.py"
@@ -189,10 +189,12 @@ def _measured_again(job: Job) -> dict:
     }  # fmt: skip
 
 
-def measured() -> pd.DataFrame:
-    """The rows of `table` that are stored; nothing is measured for it."""
-    found = [measurements.load(_key_of(job)) for job in JOBS]
-    return pd.DataFrame([row for row in found if row], columns=COLUMNS)
+def measured(answers: Iterable[dict]) -> pd.DataFrame:
+    """The rows of `table` among the answers of a machine; nothing is measured for it."""
+    known = {digests.of(each["asked"]): each for each in answers if "asked" in each}
+    found = [known.get(digests.of(_asked(job))) for job in JOBS]
+    rows = [row for row in found if row and measurements.FAILED not in row]
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def accuracy(loops: pd.DataFrame, loads: pd.DataFrame) -> pd.DataFrame:
@@ -223,6 +225,12 @@ def _row(job: Job) -> dict:
 
 def _key_of(job: Job) -> str:
     return measurements.key_of(_made_of(job), stacks.get(job.stack), list(astuple(job)))
+
+
+def _asked(job: Job) -> list:
+    """The question of `_key_of` alone."""
+    first, *_ = _made_of(job)
+    return measurements.asked_of(first, stacks.get(job.stack), list(astuple(job)))
 
 
 def _made_of(job: Job) -> list[Path]:

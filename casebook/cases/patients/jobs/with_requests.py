@@ -8,6 +8,8 @@ import requests
 from requests.adapters import HTTPAdapter
 
 SITE = os.environ["SITE"]
+#: A reply that takes so long that nobody else gets its connection meanwhile.
+SLOW = SITE.replace("/get", "/delay/0.5")
 
 
 def each():
@@ -27,15 +29,15 @@ def kept():
 
 
 def shared_by_threads():
+    """Thirty pages, of which two are slow, so that two threads have two connections in each run."""
     with requests.Session() as session, ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda _: session.get(SITE).raise_for_status(), range(30)))
+        list(pool.map(lambda url: session.get(url).raise_for_status(), [SLOW] * 2 + [SITE] * 28))
 
 
 def at_once():
     """One Session, and a thread for each of its three connections."""
-    slow = SITE.replace("/get", "/delay/0.2")
     with requests.Session() as session, ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda _: session.get(slow).raise_for_status(), range(3)))
+        list(pool.map(lambda _: session.get(SLOW).raise_for_status(), range(3)))
 
 
 def half_a_cure():
