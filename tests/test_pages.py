@@ -525,6 +525,7 @@ COUNTED = {
     "method-verdicts-here": "verdicts, in the words that the server's count decides",
     "method-cannot-tell": "the verdict of made-up numbers",
     "weight-by-openssl": "memory, which is counted: bytes that OpenSSL has asked malloc for",
+    "weight-of-a-thousand": "memory, which is counted: bytes that malloc has handed out",
 }
 COUNTED |= dict.fromkeys(
     ["slow-in-order", "slow-six-connections", "slow-two-loops", "slow-as-completed",
