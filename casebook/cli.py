@@ -178,12 +178,17 @@ def _file_of(name: str) -> Path:
 
 def _this_machine() -> Any:
     from casebook.laboratory import machines
+
+    return machines.of_this_machine(_claims())
+
+
+def _claims() -> list[dict[str, Any]]:
+    """What the last build's claims said; none before the first."""
     from casebook.pages.contents import Book
     from casebook.places import ROOT
 
     built = Book(ROOT).html / "claims.json"
-    claims = json.loads(built.read_text()) if built.exists() else []
-    return machines.of_this_machine(claims)
+    return json.loads(built.read_text()) if built.exists() else []
 
 
 def _machine_save(options: Namespace) -> None:
@@ -217,7 +222,8 @@ def _machine_compare(options: Namespace) -> None:
     from casebook.classroom import certificate
     from casebook.findings import side_by_side
 
-    machines = [_machine_of(name) for name in options.file]
+    asked = side_by_side.windows(_claims())
+    machines = [side_by_side.judged_today(_machine_of(name), asked) for name in options.file]
     if options.page:
         options.page.write_text(certificate.page(machines, options.title), encoding="utf-8")
         print(f"{options.page}: open it in a browser, and print it")

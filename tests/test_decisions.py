@@ -217,6 +217,17 @@ def test_an_interval_holds_only_wholly_inside(low, high, outcome):
     assert Window(low=1.1).outcome(low, high) == outcome
 
 
+@pytest.mark.parametrize("each", [Window(low=1.1), Window(high=-0.5), Window(1e-07, 2e20)])
+def test_a_window_is_read_as_it_is_written(each):
+    assert Window.read(str(each)) == each
+
+
+@pytest.mark.parametrize("said", ["", "below", "below 1.2 or so", "between 2 and 1", "above inf"])
+def test_what_is_no_window_is_refused(said):
+    with pytest.raises(UsageError, match="is no window"):
+        Window.read(said)
+
+
 def test_a_machine_is_not_divided_by_another():
     live = pd.DataFrame({"stack": "a", "repeat": range(1, 9), "cpu_s": 1.0, "source": "live"})
     recorded = live.assign(stack="b", source="reference", cpu_s=9.0)

@@ -272,6 +272,35 @@ def test_differences_come_first_and_in_words():
     assert "Processor: A / B." in side_by_side.reasons([a, b])
 
 
+def test_a_finding_of_a_file_is_judged_by_the_window_of_today():
+    def found(**fields):
+        return FINDING | {"value": 1.1, "interval": [1.04, 1.15], "window": "below 1.2"} | fields
+
+    its = {
+        "narrower": found(id="narrower", outcome="holds"),
+        "wider": found(id="wider", outcome="otherwise", window="below 0.85"),
+        "across": found(id="across", outcome="holds"),
+        "same": found(id="same", outcome="holds"),
+        # A count beside the clock had decided: no window makes that good.
+        "counted": found(id="counted", outcome="otherwise"),
+        "strange": found(id="strange", outcome="holds", window="below <b>1.2</b>"),
+    }
+    asked = {"narrower": "below 1", "wider": "above 1", "across": "between 1.1 and 2",
+             "same": "below 1.2", "counted": "below 2", "strange": "below 1"}  # fmt: skip
+    claims = [{"id": id, "window": said} for id, said in asked.items()] + [{"id": "x"}]
+    machine = side_by_side.judged_today(Machine("a", {}, [], its), side_by_side.windows(claims))
+    assert {id: each["outcome"] for id, each in machine.findings.items()} == {
+        "narrower": "otherwise", "wider": "holds", "across": "undecided", "same": "holds",
+        "counted": "otherwise", "strange": "holds",
+    }  # fmt: skip
+    rows = {row.id: row for row in side_by_side.findings([machine])}
+    assert rows["narrower"].window == "below 1"
+    assert side_by_side.outcome(machine.findings["narrower"], "below 1") == (
+        "otherwise, 1.10 (1.04 to 1.15), asked there: below 1.2: holds"
+    )
+    assert its["narrower"]["outcome"] == "holds"  # what was read is not changed
+
+
 def test_the_same_work_is_drawn_for_each_machine_that_did_it():
     def machine(name, *walls):
         stacks = ("stage-1-py37", "stage-2-py37")

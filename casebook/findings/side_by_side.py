@@ -1,14 +1,15 @@
 """Machines side by side: how each finding came out on each, the differences first and in words.
 
 A finding comes from the book that was built on its machine: its outcome rests on counts and
-conditions that only a chapter knows. A verdict, serial or concurrent, follows from the raw answers,
-and the code of today says it for all machines alike.
+conditions that only a chapter knows. Where that book asked for another window than today's, today's
+decides (`judged_today`). A verdict, serial or concurrent, follows from the raw answers, and the
+code of today says it for all machines alike. `make book MACHINE=FILE` derives all from the answers.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ import pandas as pd
 
 from casebook import places, words
 from casebook.cases.fetching import analysis, run_record
+from casebook.errors import UsageError
 from casebook.laboratory import elsewhere
-from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
+from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Window
 from casebook.laboratory.machines import Machine
 
 #: What is said of a machine at the head of a comparison, in words.
@@ -62,6 +64,40 @@ class Row:
     def differs(self) -> bool:
         """Whether the outcomes are not all the same."""
         return self.rank > ALIKE
+
+
+def windows(claims: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """What the findings on a clock ask for, as text, by id, from records as in claims.json."""
+    return {claim["id"]: claim["window"] for claim in claims if claim.get("window")}
+
+
+def judged_today(machine: Machine, asked: Mapping[str, str]) -> Machine:
+    """Judge the findings of a machine by the windows that are asked for today.
+
+    Parameters:
+        machine: with the outcomes of the book that was built there.
+        asked: the windows of today, by the finding's id (`windows`).
+
+    Returns the machine with these outcomes. Where the interval had not decided there, but a count
+    beside it, or where there is none, the outcome stays.
+    """
+    return replace(
+        machine,
+        findings={id: _judged(found, asked.get(id, "")) for id, found in machine.findings.items()},
+    )
+
+
+def _judged(found: dict[str, Any], asked: str) -> dict[str, Any]:
+    there, interval = found.get("window", ""), found.get("interval") or []
+    if not asked or not there or asked == there or len(interval) != 2:
+        return found
+    try:
+        before, now = (Window.read(each).outcome(*interval) for each in (there, asked))
+    except UsageError:  # a stranger's file may say anything
+        return found
+    if found.get("outcome") != before:
+        return found
+    return found | {"outcome": now, "window": asked, "there": f"asked there: {there}: {before}"}
 
 
 def findings(machines: Sequence[Machine]) -> list[Row]:
@@ -114,7 +150,9 @@ def outcome(found: dict[str, Any] | None, window: str = "") -> str:
         said += f", {words.amount(value)}{' ' + found['unit'] if found.get('unit') else ''}"
     if len(interval) == 2:
         said += " ({} to {})".format(*(words.number(end) for end in interval))
-    if window and found.get("window", window) not in ("", window):
+    if found.get("there"):
+        said += f", {found['there']}"
+    elif window and found.get("window", window) not in ("", window):
         said += f", asked: {found['window']}"
     if found.get("outcome") == NOT_HERE and found.get("because"):
         said += f" ({found['because']})"

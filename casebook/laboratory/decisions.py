@@ -21,6 +21,7 @@ says how much they do.
 
 import contextlib
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -57,6 +58,18 @@ class Window:
             return f"above {self.low:g}"
         lower_end = "" if math.isinf(self.low) else f"{self.low:g} and "
         return f"{'between' if lower_end else 'below'} {lower_end}{self.high:g}"
+
+    @classmethod
+    def read(cls, said: str) -> "Window":
+        """Read a window as `str` writes it. Raises UsageError if it is none."""
+        ends = [float(each) for each in re.findall(r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?", said)]
+        possible = [cls(low=ends[0]), cls(high=ends[0])] if len(ends) == 1 else []
+        if len(ends) == 2 and ends[0] < ends[1]:
+            possible = [cls(*ends)]
+        for window in possible:
+            if str(window) == said:
+                return window
+        raise UsageError(f"{said!r} is no window: above 1, below 2, or between 1 and 2")
 
     def outcome(self, low: float, high: float) -> str:
         """Compare an interval with the window.

@@ -85,7 +85,9 @@ def _machines(
     else:
         its = machines.findings_of({**claim, "source": LIVE} for claim in claims)
         first = machines.Machine(machine.name, machine.about, machine.answers, its)
-    return first, [each for each in machines.all_recorded() if each.name != first.name]
+    asked = side_by_side.windows(claims)
+    others = (each for each in machines.all_recorded() if each.name != first.name)
+    return first, [side_by_side.judged_today(each, asked) for each in others]
 
 
 def _unique(chapters: Sequence[Chapter], mime: str, kind: str) -> list[dict[str, Any]]:
