@@ -3,6 +3,9 @@
 The stub, `__init__.pyi`, is what editors and type checkers read, so both know the same names:
 
     from casebook.findings.claims import claim as claim
+
+lazy-loader does the same, but not for a module in a folder further down, such as
+`from casebook.laboratory import decisions`.
 """
 
 import ast

@@ -211,7 +211,8 @@ def apart(
 
     All stay between low and high if they fit there at all; their order is kept. Each box's lower
     edge, less the heights of the boxes below it, must not be under that of the box before: what
-    comes closest to the edges wished for is their isotonic regression, here by its min-max formula.
+    comes closest to the edges wished for is their isotonic regression, here by its min-max formula
+    (scipy.optimize has it, and takes each chapter half a second to import).
     """
     order = np.argsort(centres, kind="stable")
     tall = np.asarray(heights, dtype=float)[order]
