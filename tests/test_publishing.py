@@ -281,7 +281,10 @@ def test_what_moved_to_another_page_has_a_link_where_it_was(root: Path, site: Pa
     listed = root / permanent.LIST
     listed.write_text(listed.read_text().replace("#here\n", "#here -> book/preface.html#here\n"))
     permanent.lead_on(root, site)
-    assert '<p id="here"><a href="../book/preface.html#here">' in (site / ONE).read_text()
+    assert (
+        '<p class="cb-moved" id="here"><a href="../book/preface.html#here">'
+        in (site / ONE).read_text()
+    )
     assert permanent.lost(root, site) == [] == publishing.problems(site, PUBLISHED)
 
 

@@ -131,6 +131,19 @@ def test_the_finding_is_in_words_computed_from_the_runs(picture):
     assert "Measured on this machine" in picture.caption
 
 
+def test_all_runs_have_one_scale_of_time(picture):
+    """The run that waits for one socket after the other is drawn about three times as long."""
+    ends = [
+        max(
+            float(left) + float(wide)
+            for left, wide in re.findall(r"left:([\d.]+)%;width:([\d.]+)%", run)
+        )
+        for run in picture.html.split('class="tn-run"')[1:]
+    ]
+    with_poll, with_the_loop = ends
+    assert with_poll > 95 and 20 < with_the_loop < 75
+
+
 @pytest.fixture(params=[1000, 390])
 def tab(browser: Browser, picture, tmp_path: Path, request) -> Iterator[Page]:
     page = tmp_path / "page.html"

@@ -13,7 +13,7 @@
     figure.classList.add('tn-alive');
     // JupyterLab takes arrow keys for itself, even those of a slider: no shortcut of its own here...
     figure.dataset.lmSuppressShortcuts = 'true';
-    const { states, runs } = JSON.parse(told.textContent);
+    const { states, runs, end } = JSON.parse(told.textContent);
     const drawn = [...figure.querySelectorAll('.tn-run')];
     let run = 0, step = runs[0].first, timer = 0;
 
@@ -60,7 +60,8 @@
     const at = make('span', 'tn-at');
     desk.append(at);
     figure.insertBefore(choices, figure.querySelector('.cb-key'));
-    figure.insertBefore(desk, figure.querySelector('figcaption'));
+    // Above the rows, whose heights change with the lines of code: so it stays where it is.
+    figure.insertBefore(desk, drawn[0]);
     const cursors = drawn.map(one => [...one.querySelectorAll('.tn-track')].map(track => {
       const cursor = make('i', 'tn-cursor');
       track.append(cursor);
@@ -69,7 +70,7 @@
     for (const one of drawn) one.querySelector('.tn-says').setAttribute('aria-live', 'polite');
 
     const show = wanted => {
-      const { steps, lines, end } = runs[run];
+      const { steps, lines } = runs[run];
       step = Math.min(Math.max(wanted, 0), steps.length - 1);
       const now = steps[step];
       drawn.forEach((one, i) => { one.hidden = i !== run; });

@@ -55,15 +55,22 @@ def turns(
     missing there is only the line's number.
     """
     shown = [_Run(label, seen) for label, seen in runs.items()]
-    told = {"states": _STATES, "runs": [each.as_data() for each in shown]}
+    # One scale for all, so that a run that takes longer looks longer.
+    end_s = max(each.end_s for each in shown)
+    told = {
+        "states": _STATES,
+        "end": round(1000 * end_s, 2),
+        "runs": [each.as_data() for each in shown],
+    }
     data = json.dumps(told, separators=(",", ":")).replace("</", "<\\/")
     name = slug(name or title)
     finding = " ".join(each.finding() for each in shown[:2])
     own = "" if all(each.has_loop for each in shown) else ", or a request in a thread of its own"
     line = "line of code is" if any(each.has_code for each in shown) else "file and the line are"
     reading = (
-        f"A row for each request, and one for the event loop. The {line} where a row gave the "
-        "thread away, or waits; turns under a fifth of a millisecond are left out."
+        f"A row for each request, and one for the event loop; all runs have the same scale of "
+        f"time, and the frame is the moment shown. The {line} where a row gave the thread away, or "
+        "waits; turns under a fifth of a millisecond are left out."
     )
     key = "".join(
         f'<li><i class="tn-{does}"></i>{said}</li>'
@@ -74,7 +81,7 @@ def turns(
         )
     )
     source = origin_of(*(each.seen for each in shown))
-    body = "".join(each.html() for each in shown)
+    body = "".join(each.html(end_s) for each in shown)
     html = (
         f'<figure class="cb cb-figure cb-turns" id="figure-{name}">{style("figure", "turns")}'
         f'<ul class="cb-key">{key}</ul>{body}<figcaption><p class="cb-title">{escape(title)}.</p>'
@@ -197,20 +204,19 @@ class _Run:
         return {
             "label": self.label,
             "first": [*self.steps.index].index(self.deciding),
-            "end": round(1000 * self.end_s, 2),
             "lines": self._lines,
             "steps": steps,
         }
 
-    def html(self) -> str:
-        """The run at its deciding moment."""
+    def html(self, end_s: float) -> str:
+        """The run at its deciding moment. end_s: where its scale of time ends."""
         step, every = self.deciding, []
         for row in self.rows:
             state, place = self.state(row, step), self.place(row, step)
             where, code = self._lines[place] if place >= 0 else ("", "")
             every.append(
                 f'<li class="tn-row tn-is-{state}"><b class="tn-name">{self.name(row)}</b>'
-                f'<span class="tn-track" aria-hidden="true">{self._bars(row)}</span>'
+                f'<span class="tn-track" aria-hidden="true">{self._bars(row, end_s)}</span>'
                 f'<span class="tn-state">{escape(_STATES[state])}</span>'
                 f'<code class="tn-code">{escape(code)}</code>'
                 f'<span class="tn-where">{escape(where)}</span></li>'
@@ -221,13 +227,13 @@ class _Run:
             f'<p class="tn-says">{escape(self.says(step))}</p></div>'
         )
 
-    def _bars(self, row: int) -> str:
-        """The turns of a row along the time of the run."""
+    def _bars(self, row: int, end_s: float) -> str:
+        """The turns of a row along the scale of time."""
         own = self.turns[self.turns["greenlet"] == row]
         bars = []
         for turn in own.itertuples():
-            left, wide = 100 * turn.start_s / self.end_s, 100 * (turn.end_s - turn.start_s)
-            at = f"left:{left:.2f}%;width:{wide / self.end_s:.2f}%"
+            left, wide = (100 * each / end_s for each in (turn.start_s, turn.end_s - turn.start_s))
+            at = f"left:{left:.2f}%;width:{wide:.2f}%"
             does = "own" if turn.does == KEEPS and not self.has_loop else turn.does
             bars.append(f'<i class="tn-{does}" style="{at}"></i>')
         return "".join(bars)

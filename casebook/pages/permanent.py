@@ -42,7 +42,7 @@ def listed(root: Path) -> dict[str, str]:
 def lead_on(root: Path, site: Path) -> None:
     """Have what has moved lead to where it is now: a page that is gone goes there by itself, and so
     does what was on it; what is gone from a page that is still there has a line with a link at that
-    page's end."""
+    page's end, which shows itself to those who come by its address."""
     for old, new in listed(root).items():
         page, _, anchor = old.partition("#")
         file = site / page
@@ -53,9 +53,8 @@ def lead_on(root: Path, site: Path) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(_LEADS_ON.replace("{0}", to), encoding="utf-8")
         elif anchor:
-            _at_its_end(
-                file, f'<p id="{escape(anchor)}"><a href="{to}">What was here has moved.</a></p>'
-            )
+            link = f'<a href="{to}">What was here has moved.</a>'
+            _at_its_end(file, f'<p class="cb-moved" id="{escape(anchor)}">{link}</p>')
 
 
 def say_why(root: Path, site: Path, why: str) -> None:
