@@ -126,6 +126,16 @@ def test_verdicts_on_a_busy_machine_are_all_right(name, many):
     assert analysis.verdict_of(run_record.frame(measured)) == VERDICTS[name]
 
 
+@pytest.mark.parametrize("name", ["cured-today", "requests-2.34.2-today"])
+def test_a_timeline_of_a_cured_program_shows_it_cured(name):
+    """The instrument itself does not keep the cure from sharing, and sees all of its handshakes."""
+    seen = measure.observe(name, "timeline", n=5, delay_s=0.1, trust="bundle")
+    loads = seen.answer["counters"]["load_verify_locations"]
+    assert loads == (1 if name == "cured-today" else 5)
+    begun = seen.frame[seen.frame["event"].isin(["connect", "handshake"])]
+    assert sorted(begun.groupby("event")["page"].apply(sorted)) == [[0, 1, 2, 3, 4]] * 2
+
+
 def test_a_timeline_of_another_client_is_not_recorded(no_old_pythons):
     assert measure.observe("stage-1-py37", "timeline", n=5).source == "reference"
     for other in (dict(client="requests"), dict(trust="bundle")):

@@ -1,15 +1,18 @@
 """When each request connected, shook hands, sent, waited and received.
 
-Wraps the methods of urllib3's connections (1.24 to 2.8 call them by the same names). One event
-begins where its method is called, or where the one before it in the same greenlet ended, which may
-be in the middle of the call:
+Wraps what urllib3 calls for each connection (1.24 to 2.8 have the same names for it). One event
+begins where its function is called, or where the one before it in the same greenlet ended, which
+may be in the middle of the call:
 
-- connect: `_new_conn`, from looking up the name to a connected TCP socket;
-- handshake: the rest of an HTTPS `connect`: making the context, loading the certificates, the
-  TLS handshake itself;
+- connect: `create_connection`, from looking up the name to a connected TCP socket;
+- handshake: the rest of the pool's `_validate_conn`, which connects a new HTTPS connection: making
+  the context, loading the certificates, the TLS handshake itself;
 - send: `request`, until the last byte has been handed to the socket. Plain HTTP connects in it;
 - wait: `getresponse`, until status line and headers are in;
 - receive: reading the body, the wait for it included.
+
+The connection's own `connect` and `_new_conn` stay as they are: where somebody has replaced them,
+shared_context.py shares nothing, and a cured program would be shown uncured.
 """
 
 import sys
@@ -28,15 +31,16 @@ class Timeline(object):
     def observe(self, function, *args):
         """Call the function and time what it asks urllib3 for."""
         from urllib3 import connectionpool, response
+        from urllib3.util import connection as sockets
 
         greenlet = sys.modules.get("greenlet")
         # Without greenlets there is one request at a time.
         self._here = greenlet.getcurrent if greenlet else lambda: None
         https, http = connectionpool.HTTPSConnectionPool, connectionpool.HTTPConnectionPool
-        self._watch(https.ConnectionCls, "connect", "handshake")
+        self._watch(sockets, "create_connection", "connect")
+        self._watch_handshakes(https)
         # HTTPS first: its class inherits from the other one, and must not be wrapped twice.
         for connection in (https.ConnectionCls, http.ConnectionCls):
-            self._watch(connection, "_new_conn", "connect")
             self._watch(connection, "request", "send")
             self._watch(connection, "getresponse", "wait")
         self._watch_pool(http)
@@ -53,7 +57,7 @@ class Timeline(object):
         return rows
 
     def _watch(self, owner, method, event):
-        """Time each call of a method."""
+        """Time each call of a method, or of a module's function."""
         call = getattr(owner, method)
 
         def timed(*args, **kwargs):
@@ -63,6 +67,18 @@ class Timeline(object):
             return result
 
         setattr(owner, method, timed)
+
+    def _watch_handshakes(self, pool):
+        """Time what connects, where a connection is new; a kept one is only looked at."""
+        validate = pool._validate_conn
+
+        def timed(pool, connection):
+            is_new, start = getattr(connection, "sock", None) is None, clock()
+            validate(pool, connection)
+            if is_new:
+                self._add("handshake", start)
+
+        pool._validate_conn = timed
 
     def _watch_response(self, response_class):
         """Time the reading of bodies, from the first wish for a piece to the last piece."""
