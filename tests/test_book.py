@@ -159,7 +159,7 @@ def test_a_chapter_whose_verdict_has_turned_upstream_says_so_without_being_execu
     build(scratch.root)
     assert ran(scratch) == []
     assert "Since sheep 2.0 it is no longer true that they are counted" in page(scratch, "two")
-    assert "True from 1.0 or earlier, to 1.9 (not of 2.0)." in page(scratch, "two")
+    assert "True from 1.0 to 1.9, and perhaps before (not in 2.0)." in page(scratch, "two")
     assert "One release later" not in page(scratch, "one")
 
 
@@ -308,7 +308,7 @@ def test_claims_reach_their_page_and_their_file(scratch: Book) -> None:
         for name in ("claims", "published", "preface")
     )
     assert "<strong>not-here</strong>: no Python 2.7" in claims
-    assert "3 claims in this build: 1 holds, 1 undecided, 1 not-here." in claims
+    assert "3 claims in this build: 1 holds, 1 is undecided, 1 cannot be measured here." in claims
     assert "Decided on a clock: 1 of them." in claims and "would have 0.05 of these" in claims
     assert "in the median finding by -0.88, in 0 of 1 by more than 0.5." in claims
     assert "1 to 1.4<br>asked: above 1.1<br>a round with the next: -0.88" in claims

@@ -136,7 +136,7 @@ def test_a_chapter_says_so_only_once_its_verdict_has_turned() -> None:
 
 def test_a_chapter_says_of_which_releases_each_of_its_verdicts_is_true() -> None:
     said = pages.releases(answered(TRUE), TRUSTSTORE.chapter)
-    assert "](#claim-lock-one-at-a-time). True from 0.10.5 (not of 0.10.4), to 0.10.6." in said
+    assert "](#claim-lock-one-at-a-time). True from 0.10.5 to 0.10.6 (not in 0.10.4)." in said
     assert pages.releases(answered(TRUE), "another") == ""
     kept = pages.kept(places.ROOT)
     for verdict in upstream.VERDICTS:

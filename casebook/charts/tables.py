@@ -164,7 +164,7 @@ def table(
     for row in rows:
         texts.append([plain(cell) for cell in row])
         shown = [f"<td{c}{n}>{cell}</td>" for c, n, cell in zip(css, named, row, strict=True)]
-        shown[0] = f'<th scope="row"{css[0]}>{row[0]}</th>'
+        shown[0] = f'<th scope="row"{css[0]}{named[0] * (0 in numbers)}>{row[0]}</th>'
         body += f"<tr>{''.join(shown)}</tr>"
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in texts]

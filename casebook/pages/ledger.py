@@ -10,7 +10,7 @@ from typing import Any
 
 from casebook.findings import side_by_side
 from casebook.findings.published import described
-from casebook.laboratory.decisions import ERROR, OUTCOMES
+from casebook.laboratory.decisions import ERROR
 from casebook.laboratory.machines import Machine
 
 #: The fields of claims.json, in this order.
@@ -69,8 +69,7 @@ def claims_page(claims: list[Record]) -> str:
         )
         for claim in claims
     ]
-    counts = Counter(claim["outcome"] for claim in claims)
-    said = ", ".join(f"{counts[each]} {each}" for each in OUTCOMES if counts[each])
+    said = came_out(claim["outcome"] for claim in claims)
     said = f"{len(claims)} claims in this build: {said}.{_of_clocks(claims)}"
     return f"{said}\n\n{_table('claims', heads, rows)}"
 

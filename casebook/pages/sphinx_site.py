@@ -41,6 +41,8 @@ SCRIPT_BUTTON = {
     "type": "link", "text": ".py", "icon": "fas fa-terminal", "label": "download-script-button",
     "tooltip": "Download as a script",
 }  # fmt: skip
+#: A word of code in running text that is too long for a line of a phone beside others.
+LONG_CODE = re.compile(r'<span class="pre">([^<]{20,})</span>')
 #: empty-table-header: the corner above row names heads nothing. Not every page has one.
 EMPTY_HEAD = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;|<p></p>)*</th>")
 
@@ -182,12 +184,19 @@ def mend_pages(app: Sphinx, exception: Exception | None) -> None:
         if page.parent.name == "_static":  # templates of the theme
             continue
         text = EMPTY_HEAD.sub(r"<td\1></td>", page.read_text(encoding="utf-8"))
+        text = LONG_CODE.sub(_with_breaks, text)
         for pattern, cure in MENDS:
             text, count = re.subn(pattern, cure, text)
             mended[pattern] += count
         page.write_text(text, encoding="utf-8")
     if unknown := [pattern for pattern, count in mended.items() if not count]:
         raise ExtensionError(f"no page has {', '.join(unknown)}: see MENDS")
+
+
+def _with_breaks(word: re.Match[str]) -> str:
+    """A long word of code that may break after its dots, slashes, dashes and the like."""
+    broken = re.sub(r"(?<=\w)([./_:(=-])(?=\w)", r"\1<wbr>", word[1])
+    return f'<span class="pre long">{broken}</span>'
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

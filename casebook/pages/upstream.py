@@ -28,7 +28,7 @@ def page(asked: Asked, chapters: str = "") -> str:
     lines = [
         f"Asked on {asked['asked']}.",
         "",
-        "| The book says | True from … to | Asked |",
+        "| The book says | True | Asked |",
         "|---|---|---|",
     ]
     for verdict in asked["verdicts"]:
@@ -48,16 +48,19 @@ def of_releases(verdict: dict[str, Any]) -> str:
     before, turned = verdict["before"], verdict["turned"]
     true_of = [each["version"] for each in verdict["answers"] if each["still"]]
     turned = turned or next((e["turned"] for e in verdict["answers"] if e["still"] is False), "")
-    from_ = verdict["true_from"] + (f" (not of {before})" if before else " or earlier")
+    from_ = verdict["true_from"]
     to = (true_of or [verdict["true_to"]])[-1]
-    return f"{from_}, to {to}" + (f" (not of {turned})" if turned else "")
+    said = f"from {from_} to {to}" if from_ != to else f"in {to}"
+    said += "" if before else ", and perhaps before"
+    nots = " or ".join(each for each in (before, turned) if each)
+    return said + (f" (not in {nots})" if nots else "")
 
 
 def releases(asked: Asked, chapter: str) -> str:
     """What a chapter says below everything else: of which releases its verdicts are true. Empty
     where it has none."""
     lines = [
-        f"- **{each['package']}**: [{each['says']}](#claim-{each['claim']}). True from "
+        f"- **{each['package']}**: [{each['says']}](#claim-{each['claim']}). True "
         f"{of_releases(each)}."
         for each in asked["verdicts"]
         if each["chapter"] == chapter
