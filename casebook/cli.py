@@ -51,7 +51,7 @@ def _stacks(options: Namespace) -> None:
     if options.get:
         pythons.get()
     if options.make:
-        environments.ensure_all(stacks.load().values())
+        environments.ensure_all(stacks.of_chapters())
     if options.get or options.make:
         return
     states = [environments.status(stack) for stack in stacks.load().values()]
@@ -332,7 +332,7 @@ def _parser() -> ArgumentParser:
     add = command("stacks", _stacks, "what can be run here, and what is missing")
     add("--json", **switch)
     add("--get", **switch, help="get Python 2.7 and 3.7, where they are missing")
-    add("--make", **switch, help="make the environments, as a build does before it measures")
+    add("--make", **switch, help="make the environments of all chapters, as a build does first")
 
     add = command("measure", _measure, "measure stacks against the lab server")
     add("stack", nargs="+", metavar="STACK")

@@ -8,6 +8,9 @@ ENV = ROOT / "env"
 DATA = ROOT / "data"
 NOTEBOOKS = ROOT / "notebooks"
 BUILD = ROOT / "_build"
+#: In a checkout: what was asked upstream last. It is committed, and written anew before a book is
+#: published.
+UPSTREAM = Path("book", "upstream.json")
 
 #: What runs inside a stack and fetches.
 PROBES = PACKAGE / "cases" / "fetching" / "probes"

@@ -19,7 +19,7 @@ import conda_channel
 import pytest
 from here import needs, run
 
-from casebook import places
+from casebook import places, stacks
 from casebook.stacks import installers
 
 #: What is no part of the repository: made here, or git's.
@@ -155,16 +155,21 @@ def channel(tmp_path_factory) -> Iterator[str]:
         yield url
 
 
+#: A stack that is left out of the image, and made there when it is asked for.
+FOR_TESTS = "py-spy-today"
+
+
 @pytest.fixture
 def image(tmp_path) -> Image:
     """An image right before postBuild. Its packages are those of the Python that runs this, and it
-    keeps three environments of all: for Python 3.7, for 2.7, and for the image's own."""
+    keeps three environments of all: for Python 3.7, for 2.7, and for the image's own; and one that
+    no chapter asks for."""
     context = checkout(tmp_path)
     table = context / "env" / "stacks.toml"
-    head, *stacks = table.read_text().split("\n[[stack]]")
-    few = r'name = "(stage-0|stage-1-(py27|py37|today))"'
-    kept = [each for each in stacks if re.search(few, each)]
-    assert len(kept) == 4
+    head, *rows = table.read_text().split("\n[[stack]]")
+    few = rf'name = "(stage-0|stage-1-(py27|py37|today)|{FOR_TESTS})"'
+    kept = [each for each in rows if re.search(few, each)]
+    assert len(kept) == 5
     table.write_text("\n[[stack]]".join([head, *kept]))
     made = Image(tmp_path, context)
     made.take("COPY", "src/ ${REPO_DIR}/")
@@ -187,11 +192,17 @@ POST_BUILD = ("RUN", "./binder/postBuild")
 
 @needs("bash")
 @needs("timeout")
-def test_old_pythons_come_by_their_list_and_all_environments_are_made(image, channel) -> None:
+def test_old_pythons_come_by_their_list_and_the_environments_of_chapters_are_made(
+    image, channel
+) -> None:
     conda_channel.resolve(channel, image.home / "env" / "pythons.lock")
     said = image.take(*POST_BUILD)
     assert "getting Python 2.7: 2 packages from 127.0.0.1" in said
     assert "is made without" not in said, said
+    made = states(image)
+    assert made.pop(FOR_TESTS) == "missing" and set(made.values()) == {"ready"}
+    asks = f"from casebook import stacks; stacks.ensure(stacks.get({FOR_TESTS!r}))"
+    image.take("RUN", f'python -c "{asks}"')
     assert set(states(image).values()) == {"ready"}
     # The package is the repository itself: what a reader changes there counts.
     where = "import casebook; print(casebook.__file__)"
@@ -227,7 +238,7 @@ def test_a_python_and_an_environment_that_cannot_be_had_are_named_and_the_image_
     assert "casebook: the environment of stage-1-py37 could not be made (exit code 1)" in said
     assert "the image is made without what failed (python -m casebook stacks --make)" in said
     assert states(image) == {
-        "stage-0": "ready", "stage-1-today": "ready",
+        "stage-0": "ready", "stage-1-today": "ready", FOR_TESTS: "missing",
         "stage-1-py27": "no interpreter", "stage-1-py37": "missing",
     }  # fmt: skip
 
@@ -262,7 +273,9 @@ def test_the_whole_build_as_far_as_it_goes_without_docker(tmp_path, dockerfile, 
     image = Image(tmp_path, context)
     said = "".join(image.take(*each) for each in ours(dockerfile))
     assert "is made without" not in said, said
-    assert set(states(image).values()) == {"ready"}
+    asked = {stack.name for stack in stacks.of_chapters()}
+    of_others = set(stacks.load()) - asked
+    assert states(image) == dict.fromkeys(asked, "ready") | dict.fromkeys(of_others, "missing")
     measured = image.take(
         "RUN", "python -m casebook measure stage-2-py27 --n 3 --delay 0.2 --repeats 1 --json"
     )

@@ -107,6 +107,22 @@ SIDEWAYS = """(() => {
     ).map(node => `${over(node)} px to scroll: ${node.textContent.trim().slice(0, 80)}`);
 })()"""
 
+#: A sheet of paper inside its margins, of the smaller size of the two: pixels, 96 to an inch.
+SHEET = {"width": 740, "height": 940}
+#: What paper would cut off, or leave an empty page before, since it has to be on one and is higher.
+ON_PAPER = """(() => {
+    const found = [], {innerWidth: width, innerHeight: height} = window;
+    for (const node of document.querySelectorAll('article *')) {
+        if (!node.checkVisibility() || node.closest('svg *')) continue;
+        const style = getComputedStyle(node), box = node.getBoundingClientRect();
+        const says = `${node.localName}.${node.className} ${node.textContent.trim().slice(0, 60)}`;
+        if (/auto|scroll/.test(style.overflowX + style.overflowY)) found.push(`scrolls: ${says}`);
+        if (box.right > width + 1 && style.position !== 'absolute') found.push(`cut: ${says}`);
+        if (style.breakInside === 'avoid' && box.height > height) found.push(`high: ${says}`);
+    }
+    return found;
+})()"""
+
 #: What a browser says before and after it prints.
 PRINTED = "dispatchEvent(new Event('{}'))"
 #: The ids of some nodes.
@@ -448,11 +464,27 @@ def test_paper_is_light_and_has_nothing_to_click(site: Path, tab: Page) -> None:
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     tab.emulate_media(media="print", color_scheme="dark")
     tab.wait_for_function(f"{ground} === 'rgb(255, 255, 255)'")  # it fades
-    for gone in (".bd-header-article", ".prev-next-footer", ".copybtn"):
+    for gone in (".bd-header-article", ".prev-next-footer", ".copybtn", ".evidence-mark"):
         assert tab.locator(gone).count() and not tab.locator(gone).first.is_visible(), gone
     tab.evaluate("dispatchEvent(new Event('afterprint'))")
     tab.emulate_media(media="screen")
     tab.wait_for_function(f"{ground} === '{dark}'")
+
+
+@pytest.mark.slow
+def test_paper_cuts_nothing_off_and_leaves_no_page_empty(site: Path, browser: Browser) -> None:
+    tab = browser.new_page(viewport=SHEET)
+    found = []
+    for name in pages_of(site):
+        if name == "index.html" or name.startswith("profiles/"):
+            continue
+        tab.emulate_media(media="screen")
+        tab.goto((site / name).as_uri())
+        tab.evaluate(PRINTED.format("beforeprint"))
+        tab.emulate_media(media="print")
+        found += [f"{name}: {each}" for each in tab.evaluate(ON_PAPER)]
+    tab.close()
+    assert not found, "\n".join(found)
 
 
 def test_no_address_that_was_published_is_lost(site: Path) -> None:

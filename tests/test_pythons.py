@@ -77,8 +77,11 @@ def test_the_list_says_what_each_platform_gets_and_its_digest(listed: str) -> No
 
 
 def test_our_own_list_is_as_the_command_writes_it() -> None:
-    """Where somebody has made it: whole, from conda-forge, each package with its digest."""
-    if not (places.ENV / "pythons.lock").exists():
+    """Where somebody has made it: whole, from conda-forge, each package with its digest. The README
+    says it as long as nobody has."""
+    is_made = (places.ENV / "pythons.lock").exists()
+    assert ("That list is not made yet" in (places.ROOT / "README.md").read_text()) != is_made
+    if not is_made:
         assert not pythons.is_listed("2.7")
         return
     text = (places.ENV / "pythons.lock").read_text()
@@ -156,7 +159,9 @@ def test_nobody_has_made_a_list_for_this_machine(machine: Path, capsys) -> None:
     assert cli.main(["stacks", "--get"]) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert "nobody has listed the packages of Python 2.7 and 3.7 for linux-64" in line
-    assert "-m casebook.stacks.pythons" in line
+    [command] = re.findall(r"`(\S+) -m casebook.stacks.pythons`", line)
+    # It is there as it is typed, and asks for a channel: none is asked here.
+    assert "give one channel" in run(command, "-m", "casebook.stacks.pythons", "a", "b").stderr
     pythons.LIST.unlink()
     assert failure() == line.removeprefix("casebook: ")
     assert "make pythons" not in pythons.offer() + pythons.how_to_get("2.7")

@@ -2,16 +2,21 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import pytest
 
 from casebook import colours, places, stacks
+from casebook.cases.bookstore.store import ENGINES
 from casebook.cases.fetching import clients
 from casebook.cases.fetching.probes import steps
 from casebook.errors import UsageError
 from casebook.findings import published
+from casebook.laboratory import machines
 from casebook.stacks import environments, locks
 
 TABLE = tomllib.loads(stacks.TABLE.read_text())
@@ -73,6 +78,40 @@ def test_a_table_that_is_none_is_refused(table, said, tmp_path, monkeypatch):
     stacks.TABLE.write_text(table)
     with pytest.raises(UsageError, match=said):
         stacks.load.__wrapped__()
+
+
+def texts_in_cells() -> set[str]:
+    """The texts in the code of the chapters, such as "stage-1-today" and "stage-{number}-today"."""
+    paths = [places.ROOT / "start.ipynb", *places.NOTEBOOKS.glob("*.ipynb")]
+    cells = [cell for path in paths for cell in nbformat.read(path, as_version=4).cells]
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    return set(re.findall(r'"([^"\n]+)"', code))
+
+
+def texts_in(asked: Any) -> Iterator[str]:
+    """The texts in what a machine was asked, whatever its shape."""
+    if isinstance(asked, str):
+        yield asked
+    elif isinstance(asked, list | dict):
+        for each in asked.values() if isinstance(asked, dict) else asked:
+            yield from texts_in(each)
+
+
+def test_what_chapters_ask_for_is_made_first_and_nothing_else() -> None:
+    """What they ask for is what their cells name, and what machines were asked when they ran."""
+    files = (places.DATA / "machines").glob(f"*{machines.SUFFIX}")
+    answers = [answer for file in files for answer in machines.read(file).answers]
+    texts = texts_in_cells() | {*texts_in([answer.get("asked") for answer in answers])}
+    texts |= {stack for engine, (stack, _) in ENGINES.items() if engine in texts}
+    first = {stack.name for stack in stacks.of_chapters()}
+    others = {stack.name for stack in STACKS} - first
+    assert others and not others & texts, others & texts
+    # A cell may name one in parts, and begins with a word: "aiobotocore-{number}today".
+    parts = [re.split(r"\{.*?\}", text) for text in texts if re.match(r"\w{3}[^{]*\{", text)]
+    composed = [".*".join(map(re.escape, each)) for each in parts]
+    unasked = first - texts
+    assert all(any(re.fullmatch(each, name) for each in composed) for name in unasked), unasked
+    assert len(unasked) < 5  # the others are named whole
 
 
 def test_each_published_verdict_has_its_stack():

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from here import environment
+from here import environment, needs, run
 
 from casebook import places, stacks, upstream
 from casebook.errors import UsageError
+from casebook.laboratory import measurements
 from casebook.pages import upstream as pages
 
 TRUSTSTORE = upstream.VERDICTS[0]
@@ -106,6 +107,36 @@ def test_a_release_that_cannot_be_had_is_said_and_fails(
     monkeypatch.setattr(upstream, "VERDICTS", [TRUSTSTORE])
     assert upstream.main([]) == 1
     assert "could not be asked: there is no truststore to install" in capsys.readouterr().out
+
+
+@needs("git")
+def test_what_is_kept_is_no_change_of_the_commit_that_pages_and_machine_files_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "ROOT", tmp_path)
+    monkeypatch.setattr(upstream, "VERDICTS", OVER)  # so that nothing has to be installed
+
+    def git(*arguments: object) -> str:
+        who = ("-c", "user.name=one", "-c", "user.email=one@invalid")
+        return run("git", *who, *arguments, cwd=tmp_path, check=True).stdout
+
+    commit = measurements.commit.__wrapped__
+    code, kept = tmp_path / "code.py", tmp_path / pages.KEPT
+    kept.parent.mkdir()
+    for path in (code, kept):
+        path.write_text("{}")
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "one")
+    clean = git("rev-parse", "--short=12", "HEAD").strip()
+    assert commit() == clean
+    assert upstream.main(["--keep"]) == 0
+    assert git("diff", "--name-only").split() == [str(pages.KEPT)]  # git itself sees it
+    assert commit() == clean
+    code.write_text("{1}")  # what else has changed counts as before
+    assert commit() == f"{clean}-dirty"
+    git("add", ".")
+    assert commit() == f"{clean}-dirty"
 
 
 def answered(*answers: dict) -> dict:

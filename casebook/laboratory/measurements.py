@@ -38,12 +38,21 @@ def now() -> str:
 
 @cache
 def commit() -> str:
-    """Return the commit of this project, with "-dirty" if files differ; "unknown" without git."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    """Return the commit of this project, with "-dirty" if files differ; "unknown" without git.
+
+    What was asked upstream may differ: it bears its own day, and no measurement depends on it.
+    """
+    others = [".", f":(exclude){places.UPSTREAM}"]
     try:
-        return commands.output(command, "git", 60, os.environ, folder=places.ROOT).strip()
+        name = _git("describe", "--always", "--abbrev=12").strip()
+        return name + "-dirty" * bool(_git("status", "--porcelain", "-uno", "--", *others))
     except RunFailed:
         return "unknown"
+
+
+def _git(*arguments: str) -> str:
+    """Return what git says of this checkout. Raises RunFailed."""
+    return commands.output(["git", *arguments], "git", 60, os.environ, folder=places.ROOT)
 
 
 @cache

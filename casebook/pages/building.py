@@ -166,12 +166,12 @@ def _check_required() -> None:
 
 
 def _prepare() -> None:
-    """Make the environments of all stacks that can run here, side by side."""
+    """Make the environments that chapters ask for and that can run here, side by side."""
     done = ("ready", "no interpreter")
     if line := pythons.offer():
         print(line, file=sys.stderr, flush=True)
-    every = stacks.load().values()
-    todo = [stack for stack in every if environments.status(stack)["state"] not in done]
+    its = stacks.of_chapters()
+    todo = [stack for stack in its if environments.status(stack)["state"] not in done]
     if not todo:
         return
     with Progress(len(todo), "making environments", "environment") as progress:

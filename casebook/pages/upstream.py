@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from casebook import places
+
 #: What `python -m casebook.upstream --keep` writes: `asked` (the day) and `verdicts`, each with
 #: package, claim, chapter, says, before, true_from, true_to, turned and `answers`: version, still,
 #: counts, turned (casebook/upstream.py). One that is over has no answers.
-KEPT = Path("book", "upstream.json")
+KEPT = places.UPSTREAM
 
 Asked = dict[str, Any]
 

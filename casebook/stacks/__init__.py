@@ -52,6 +52,8 @@ class Stack:
     client: str = "grequests"
     #: A name in casebook.colours.COLOURS; empty where the stack's own name says it.
     colour: str = ""
+    #: Who asks for it, where no chapter does: "tests", "a class". Its environment is made then.
+    only_for: str = ""
 
     @property
     def packages(self) -> dict[str, str]:
@@ -97,6 +99,11 @@ def load() -> dict[str, Stack]:
             raise UsageError(f"{stack.name}: Python {stack.python!r}; choose one of: {known}")
         found[stack.name] = stack
     return found
+
+
+def of_chapters() -> list[Stack]:
+    """The stacks that chapters ask for: whose environments are made before anything is measured."""
+    return [stack for stack in load().values() if not stack.only_for]
 
 
 def get(name: str) -> Stack:

@@ -140,10 +140,17 @@ def _packages(versions: list[str]) -> dict[str, list[str]]:
     if nowhere := [version for version, urls in found.items() if not urls]:
         raise EnvironmentFailed(
             f"nobody has listed the packages of Python {' and '.join(nowhere)} for {machine} yet "
-            f"(env/{LIST.name}): `{Path(sys.executable).name} -m casebook.stacks.pythons` does, "
-            "where conda-forge can be reached; then try again."
+            f"(env/{LIST.name}). Where conda-forge can be reached, `{_own_python()} -m "
+            "casebook.stacks.pythons` lists them; then run the same command again. pyenv and conda "
+            "have these Pythons too: the README says how. The book can be built without."
         )
     return found
+
+
+def _own_python() -> Path:
+    """The Python that runs this, as one types it in the project's folder."""
+    own = Path(sys.executable)
+    return own.relative_to(places.ROOT) if own.is_relative_to(places.ROOT) else own
 
 
 def _check_reachable(url: str) -> None:
