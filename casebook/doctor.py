@@ -1212,12 +1212,16 @@ def counted(events):
     "loads", "needed", "connections", "http" (whether the doctor knows the client of all these),
     "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so many at
     least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
-    contexts' classes)} for each client and each library that called it, the one with the most loads
-    first. kept: its connections are, for several requests each, or each beside the others.
+    contexts' classes), "full" (connections of urllib3's that were closed because their pool had no
+    place for them), "evicted" (pools that were made again for a host, since their PoolManager keeps
+    fewer than it has hosts), "size" and "wanted" (for each of the two, what such a pool or manager
+    holds, and what was asked of it)} for each client and each library that called it, the one with
+    the most loads first. kept: its connections are, for several requests each, or each beside the
+    others.
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, trial_ms, under_way, shaken, opened = {}, {}, 0, {}, {}, {}
-    loading = {}
+    loading, grown = {}, {}
     total = dict(
         processes=0, cpu_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
@@ -1234,7 +1238,7 @@ def counted(events):
             rows[key] = dict(
                 client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
                 connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
-                alive=0, at=[], trusts=[], by=[],
+                alive=0, at=[], trusts=[], by=[], full=0, evicted=0, size={}, wanted={},
             )  # fmt: skip
         return rows[key]
 
@@ -1261,7 +1265,7 @@ def counted(events):
                 each["needed"] += key not in seen
                 each["spare_ms"] += event["ms"] if key in seen else 0
                 each["alive"] = max(each["alive"], event["alive"])
-            total["context_mib"] += event["kib"] / 1024
+            grown.setdefault(pid, []).append([event["since"], event["t"]] + event["kib"])
             loading.setdefault(of, []).append((event["since"], event["t"]))
             if event["loop"]:
                 on_loop = total["on_loop"]
@@ -1296,6 +1300,11 @@ def counted(events):
             under_way[pid] -= 1
         elif what == "exchange" and (pid, event["h"]) in spoken:
             spoken[pid, event["h"]]["exchanges"] += event["n"]
+        elif what in ("full", "evicted"):
+            row = row_of(made.get(of) or event["who"])
+            row[what] += 1
+            for name in ("size", "wanted"):
+                row[name][what] = max(event[name], row[name].get(what, 0))
         elif what in ("session", "pool"):
             total[what + "s"] += 1
         elif what == "request" and (of in made or event["c"] in first):
@@ -1323,6 +1332,7 @@ def counted(events):
             total["injections"].append(event["where"])
         elif what in ("uncounted", "unprobed"):
             total[what].append(event["why"])
+    total["context_mib"] = sum(growth(spans) for spans in grown.values()) / 1024
     total["queue"], total["open"] = longest_queue(shaken, loading), sum(opened.values())
     total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | set(started))
     total["cpu_ms"] = sum(cpu[pid] - started.get(pid, 0) for pid in cpu) - trial_ms
@@ -1353,10 +1363,31 @@ def is_kept(row, total):
     return row["exchanges"] >= several and (row["http"] or beside)
 
 
+def wanting(row):
+    """Of what the connections of a row of `counted` were closed for want: of "full" (places in a
+    pool) and of "evicted" (pools), those that happened again and again."""
+    # Where no connection had a second request, a server closes them, or nobody asked again.
+    again = (row["requests"] or 0) > row["connections"]
+    those = ["evicted", "full"] if again else ["evicted"]
+    return [what for what in those if row[what] >= TOO_MANY_FROM]
+
+
 def is_shared(row, total):
     """Whether connections of requests or urllib3 are those of far fewer sessions or pools."""
     made = {"requests": total["sessions"], "urllib3": total["pools"]}.get(row["client"], 0)
     return 0 < 2 * made <= row["connections"]
+
+
+def growth(spans):
+    """By how many KiB the memory of a process grew in some spans of time, of [from, to, KiB before,
+    KiB after]. What happens in several that overlap is one growth."""
+    grown, until, before, after = 0, None, 0, 0
+    for begin, end, least, most in sorted(spans):
+        if until is None or begin > until:
+            grown += max(0, after - before)
+            until, before, after = end, least, most
+        until, after = max(until, end), max(after, most)
+    return grown + max(0, after - before)
 
 
 def longest_queue(handshakes, loads):
@@ -1449,7 +1480,8 @@ def verdict_on_loop(counts):
 def verdict_on_contexts(counts):
     """ONE_FOR_EACH, FEW, or DOES_NOT_APPLY where no context has loaded anything."""
     for row in counts["clients"]:
-        of_connections = row["kept"] and row["requests"]  # others could have one for all
+        # Others could have one for all.
+        of_connections = row["requests"] and (row["kept"] or is_shared(row, counts))
         if row["alive"] >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
             return ONE_FOR_EACH
     return FEW if counts["loads"] else DOES_NOT_APPLY
@@ -1489,6 +1521,7 @@ class Probes(object):
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
         self.turns, self.fetches, self.changes, self.talks = {}, False, {}, {}
+        self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
 
@@ -1602,13 +1635,13 @@ class Probes(object):
             if not probes.active or thread in probes.busy:
                 return function(context, *args, **kwargs)
             probes.busy.add(thread)
-            started, since, before, ok = thread_ms(), clock(), resident_kib(), False
+            started, since, kib, ok = thread_ms(), clock(), [resident_kib()], False
             try:
                 done = function(context, *args, **kwargs)
                 ok = True
                 return done
             finally:
-                t, ms, kib = clock(), thread_ms() - started, max(0, resident_kib() - before)
+                t, ms, kib = clock(), thread_ms() - started, kib + [resident_kib()]
                 probes.busy.discard(thread)
                 if ok:
                     spent = {"ms": round(ms, 3), "kib": kib, "since": since, "t": t}
@@ -1631,13 +1664,32 @@ class Probes(object):
         self.note("load", c=self.number(context), **dict(values, **spent))
 
     def hold(self, context, trust):
-        """How many contexts with these certificates there are now, with this one."""
+        """How many contexts with these certificates are in use now, with this one: at most, while
+        Python frees them by itself; where it has to be told to, at least."""
         held, number = self.held.setdefault(trust, {}), self.number(context)
         try:
             held[number] = weakref.ref(context, lambda _: held.pop(number, None))
         except TypeError:
-            pass
-        return len(held)
+            return len(held)
+        alive, look_at = self.collected.get(trust, (None, CONTEXTS_FROM))
+        if len(held) >= look_at and gc.isenabled():
+            alive = self.freed(held, alive)
+            in_use = len(held) if alive is None else alive
+            self.collected[trust] = alive, max(CONTEXTS_FROM, in_use + max(5, in_use // 4))
+        return len(held) if alive is None else min(alive, len(held))
+
+    def freed(self, held, before):
+        """How many of the contexts that are held are in use; None where Python has freed all others
+        by itself, now as before.
+
+        A client that is closed may refer to itself, and to its context, and is there until Python
+        collects such things, which it does when it likes. So that is done here, but not often: each
+        time that there are a quarter more contexts.
+        """
+        several, started = len(held), thread_ms()
+        gc.collect()
+        self.note("trial", ms=round(thread_ms() - started, 3))
+        return None if before is None and len(held) == several else len(held)
 
     # --------------------------------------------------------------------------------- handshakes
 
@@ -1809,6 +1861,58 @@ class Probes(object):
             return function(hub, *args, **kwargs)
 
         self.put(kind, "fire_timers", named(fire_timers, function))
+
+    # ------------------------------------------------------------------------------ urllib3's pools
+
+    def pools(self, kind):
+        """Note when a pool of HTTPS connections has no place for one that comes back."""
+        take, give, probes = kind._get_conn, kind._put_conn, self
+
+        def used(pool, change):
+            with probes.lock:
+                now, most = probes.in_use.get(pool, (0, 0))
+                probes.in_use[pool] = now + change, max(most, now + change)
+                return probes.in_use[pool][1]
+
+        def _get_conn(pool, *args, **kwargs):
+            connection = take(pool, *args, **kwargs)
+            used(pool, 1)
+            return connection
+
+        def _put_conn(pool, connection):
+            wanted, places = used(pool, -1), getattr(pool, "pool", None)  # None: the pool is closed
+            before = getattr(connection, "sock", None)
+            done = give(pool, connection)
+            after = getattr(connection, "sock", None)
+            there = places is not None and before is not None and pool.scheme == "https"
+            if there and after is None and probes.active:
+                context = getattr(before, "context", None)
+                values = dict(c=None if context is None else probes.number(context))
+                values.update(who=probes.callers(sys._getframe(1)), size=places.maxsize)
+                probes.note("full", wanted=wanted, **values)
+            return done
+
+        self.put(kind, "_get_conn", named(_get_conn, take))
+        self.put(kind, "_put_conn", named(_put_conn, give))
+
+    def hosts(self, kind):
+        """Note when a PoolManager makes a pool for a host once more, because it had to give up the
+        one that it had, with a connection that was open."""
+        make, probes, known = kind._new_pool, self, weakref.WeakKeyDictionary()
+
+        def _new_pool(manager, scheme, host, port, *args, **kwargs):
+            if scheme == "https" and probes.active:
+                hosts, size = known.setdefault(manager, {}), getattr(manager.pools, "_maxsize", 0)
+                if hosts.get((host, port)):
+                    who = probes.callers(sys._getframe(1))
+                    probes.note("evicted", who=who, size=size, wanted=len(hosts))
+                hosts[host, port] = False  # whether its pool had to go
+                if size and len(manager.pools) >= size:
+                    oldest = next(iter(manager.pools._container.values()))
+                    hosts[oldest.host, oldest.port] = is_open(oldest)
+            return make(manager, scheme, host, port, *args, **kwargs)
+
+        self.put(kind, "_new_pool", named(_new_pool, make))
 
     # ------------------------------------------------------------------------ when they are put in
 
@@ -1985,6 +2089,11 @@ def probe_pools(probes, module):
             probes.note("pool")
 
     probes.put(module.PoolManager, "__init__", named(__init__, make))
+    probes.hosts(module.PoolManager)
+
+
+def probe_pool(probes, module):
+    probes.pools(module.HTTPConnectionPool)
 
 
 def probe_loop(probes, module):
@@ -2026,6 +2135,7 @@ PROBED = {
     "http.client": probe_http, "httplib": probe_http,
     "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
     "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
+    "urllib3.connectionpool": probe_pool,
     "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
     "eventlet.hubs.hub": probe_eventlet,
     "urllib3.contrib.pyopenssl": probe_injection,
@@ -2064,6 +2174,13 @@ def is_default(caller):
     """Whether a context is made by create_default_context, called by the program's own code."""
     made = caller.f_code.co_name == "create_default_context" and caller.f_back
     return bool(made) and not is_library(made.f_code.co_filename)
+
+
+def is_open(pool):
+    """Whether a pool of urllib3's keeps a connection that the server has not closed."""
+    dropped = sys.modules["urllib3.util.connection"].is_connection_dropped
+    kept = [each for each in list(pool.pool.queue) if getattr(each, "sock", None) is not None]
+    return any(not dropped(each) for each in kept)
 
 
 def is_server(connection):
@@ -2149,6 +2266,15 @@ def greenlets_wait():
 def current():
     """What tells this greenlet, or this thread where there are none, from others."""
     return "wait", ident(), id(current_greenlet())
+
+
+def make_lock():
+    """A lock that no patch of the program's replaces. (To import threading would be too early.)"""
+    try:
+        import _thread
+    except ImportError:  # as Python 2.7 calls it
+        import thread as _thread
+    return _thread.allocate_lock()
 
 
 def ident():
@@ -2324,6 +2450,8 @@ ADVICE = {
         "%(where)s. While they were loaded, memory grew by %(mib).0f MiB. One context serves all "
         "clients."),
     "keep-one": (2, 12, "", "%(line)s", "", "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
+    "larger-pool": (2, 12, "", "%(line)s", "",
+        "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
     "another-openssl": (2, 10, "", "", "a Python with another OpenSSL",
         "A load takes longest with OpenSSL 3.0; older and newer ones take a fraction of it."),
     "share-context": (2, 12, "", "%(line)s", "",
@@ -2354,9 +2482,9 @@ KEEP = {
         "Each new client loads anew; one that is kept loads once, whatever it connects to."),
     "aiohttp": ("session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))",
         "One context, made once by ssl.create_default_context(), serves all sessions."),
-    "botocore": ("client = boto3.client(..., config=Config(max_pool_connections=50))",
-        "One client for all threads (it may be shared), with as many connections in its pool as "
-        "there are threads, keeps its connections. botocore loads once for each new one."),
+    "botocore": ("client = boto3.client(...)",
+        "One client for all threads (it may be shared) keeps its connections, ten of them unless "
+        "it is told to keep more. botocore loads once for each new one."),
     "http.client": ("HTTPSConnection(host, context=context)",
         "Without a context each HTTPSConnection makes its own: make one, by "
         "context = ssl.create_default_context(), and give it to all."),
@@ -2367,7 +2495,27 @@ KEEP = {
         "One Http for each thread, kept, keeps its connections; each new one loads anew."),
     "tornado": ("HTTPRequest(url, ssl_options=context)",
         "ca_certs loads anew for each connection; one ssl.SSLContext for all loads once."),
+    "twisted": ("agent = Agent(reactor, pool=HTTPConnectionPool(reactor))",
+        "An Agent that is kept, and has a pool, keeps its connections; each new one loads anew."),
 }  # fmt: skip
+#: What keeps connections that were closed for want of a place: (line, for which options).
+LARGER = {
+    "requests": 'session.mount("https://", requests.adapters.HTTPAdapter(%s))',
+    "urllib3": "pool = urllib3.PoolManager(%s, ssl_context=ssl.create_default_context())",
+    "botocore": "client = boto3.client(..., config=Config(%s))",
+}
+#: How each of them calls the size of a pool, and of a manager of pools.
+OPTIONS = {
+    "requests": {"full": "pool_maxsize", "evicted": "pool_connections"},
+    "urllib3": {"full": "maxsize", "evicted": "num_pools"},
+    "botocore": {"full": "max_pool_connections"},
+}
+_WANTING = {
+    "full": "%(wanted)d connections to one host were in use at once, and its pool keeps %(size)d: "
+    "%(times)d were closed after their reply, and made anew. A place for each thread keeps them.",
+    "evicted": "It was asked for %(wanted)d hosts and keeps connections to %(size)d: for %(times)d "
+    "of its requests the host's connections had been closed to make room.",
+}
 _OTHERS = ("context = ssl.create_default_context()",
     "Make one context, and give it to every connection.")  # fmt: skip
 #: The package to upgrade when one of its files injects pyOpenSSL.
@@ -2499,27 +2647,58 @@ def advice_on_counts(found, verdict):
         rows = [row for row in rows if not row["kept"]]
     loads_late = any(each["by"] == "truststore" for each in found["provides"])
     for row in rows:
+        larger, keep = larger_pool(row), KEEP.get(row["client"], _OTHERS)
         if row["client"] == "requests" and is_shared(row, found["counts"]):
-            continue
-        line, sentence = KEEP.get(row["client"], _OTHERS)
-        if loads_late:
-            sentence += " (truststore loads the system's once more in each handshake.)"
+            keep = None  # one Session for many connections: it is kept
+        if row["client"] != "requests" and larger:
+            keep = None
         through = row["through"] not in (None, row["client"]) and row["through"]
         where = ", called by %s" % through if through else ""
         where += ", from %s" % row["at"][0][0] if row["at"] else ""
         loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
-        names = dict(row, line=line, sentence=sentence, where=where, loads=loads)
+        names = dict(row, where=where, loads=loads)
         names["client"] = row["client"] or "The program"
-        tried = found.get("tried", {}).get(row["client"] or ITS_OWN)
-        if verdict == REPEATED and not tried:
-            names["sentence"] += " What that saves could not be tried, so nothing is promised."
-        yield advise("keep-one", saves_of(tried) if tried else "", **names)
-    if rows and " 3.0." in str(found["openssl"]["loads"]):
+        for name, told in ("keep-one", keep), ("larger-pool", larger):
+            if told is None:
+                continue
+            line, sentence = told
+            if loads_late:
+                sentence += " (truststore loads the system's once more in each handshake.)"
+            tried = found.get("tried", {}).get(trial_of(name, row))
+            if verdict == REPEATED and not tried:
+                sentence += " What that saves could not be tried, so nothing is promised."
+            saves = saves_of(tried) if tried else ""
+            yield advise(name, saves, **dict(names, line=line, sentence=sentence))
+    # pyOpenSSL brings another OpenSSL than Python's.
+    bys = [by for row in rows for by, _ in row["by"]]
+    names = set("pyOpenSSL" if by.startswith("OpenSSL") else "ssl" for by in bys)
+    if any(" 3.0." in str(found["openssl"].get(name)) for name in names):
         yield advise("another-openssl")
     python = tuple(int(part) for part in found["python"].split(".")[:2])
     if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not loads_late:
         cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
         yield advise("share-context", line=cure)
+
+
+def trial_of(name, row):
+    """What `try_changes` calls the trial of a change; None where it has none."""
+    if name == "larger-pool":
+        return {"requests": name, "urllib3": "urllib3"}.get(row["client"])
+    return row["client"] or ITS_OWN
+
+
+def larger_pool(row):
+    """(line, sentence) of what would have kept connections that were closed for want of a place, of
+    a row of `counted`; None where none were."""
+    options = OPTIONS.get(row["client"], {})
+    why = [what for what in wanting(row) if what in options]
+    if not why:
+        return None
+    line = ", ".join("%s=%d" % (options[what], row["wanted"][what]) for what in why)
+    told = [_WANTING[what] % dict(
+        wanted=row["wanted"][what], size=row["size"][what], times=row[what]
+    ) for what in why]  # fmt: skip
+    return LARGER[row["client"]] % line, " ".join(told)
 
 
 def saves_of(tried):
@@ -2580,7 +2759,8 @@ def judge(found, spec):
             "handshakes": verdict_on_handshakes(counts),
         }  # fmt: skip
         more = advice_on_others(found, others) + list(advice_on_counts(found, loads))
-        advice += sorted(more, key=lambda each: each["id"] != "keep-one")  # which risks nothing
+        # What risks nothing comes first.
+        advice += sorted(more, key=lambda each: each["id"] not in ("keep-one", "larger-pool"))
     else:
         loop, loads = judge_loop(found), UNCOUNTED if found["known"] else UNSEEN
         advice += advice_on_trials(found)
@@ -2937,6 +3117,8 @@ SIGHTS = (
 #: Of the looks that found the process at work, so many percent in a load are too many. (A look is
 #: no share of the CPU: of few looks only much can be told.)
 LOADING_FROM = 20
+#: So many looks that fail one after the other, and there is no looking at this process.
+IN_A_ROW = 10
 
 
 def attach(pid, seconds, share):
@@ -2946,14 +3128,26 @@ def attach(pid, seconds, share):
     if is_gone(pid):
         raise Trouble("there is no process %d" % pid)
     stacks, by = reader(pid)
-    looks, busy, loop, until = [], 0, has_gevent(pid), clock() + seconds
+    looks, busy, loop, until = [], 0, None, clock() + seconds
+    failed, why = 0, None
     while clock() < until:
-        started, threads = clock(), stacks()
+        started = clock()
+        try:
+            threads = stacks()
+        except Trouble as trouble:  # perhaps because the process ran on while it was read
+            failed, why = failed + 1, trouble
+            if failed == IN_A_ROW:
+                raise
+            time.sleep(0.1)
+            continue
         if threads is None:
             break  # it has ended meanwhile
+        failed, loop = 0, loop or has_gevent(pid)  # which may be imported later
         looks.append(dict((kind_of(each, loop), each["frames"]) for each in threads))
         busy += any(each.get("active") for each in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
+    if not looks:
+        raise why or Trouble("process %d ended before anything was seen of it" % pid)
     seen = dict((what, sum(what in look for look in looks)) for what, _, _ in SIGHTS)
     status = 2 if seen["perhaps blocked"] >= 2 else 0
     loading = 100.0 * seen["loading"] / max(busy, seen["loading"], 1)
@@ -2970,11 +3164,16 @@ def attach(pid, seconds, share):
 
 
 def is_gone(pid):
+    """Whether a process has ended; also one whose end nobody has taken note of (a zombie)."""
     try:
         os.kill(pid, 0)
     except OSError as error:
         return error.errno == 3
-    return False
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            return file.read().rpartition(") ")[2].startswith(("Z", "X"))
+    except EnvironmentError:  # another system, or it is gone by now
+        return os.path.isdir("/proc/self") and not os.path.isdir("/proc/%d" % pid)
 
 
 def reader(pid):
@@ -3011,14 +3210,16 @@ def own_reader(pid):
 
 
 def own_stacks_of(unwinder, pid):
-    traces = []
     for _ in range(5):
         try:
             traces = unwinder.get_stack_trace()
             break
-        except (RuntimeError, OSError, UnicodeDecodeError):  # it ran on while it was read
+        except (RuntimeError, OSError, UnicodeDecodeError) as error:  # it ran on while it was read
             if is_gone(pid):
                 return None
+            why = told(error)
+    else:
+        raise Trouble("Python cannot read process %d (%s)" % (pid, why))
     return [
         {
             "active": is_active(pid, each.thread_id),
@@ -3360,6 +3561,8 @@ def inside(stream=None, **options):
 #: So many connections at most are made again, and how long that may take.
 MOST_AGAIN = 50
 TRIED_WITHIN_S = 30
+#: Where threads ask at once, each answer takes so long, and they ask so often at most.
+AT_ONCE_S, MOST_ROUNDS = 0.2, 4
 
 
 def each_requests(url, trust):
@@ -3369,6 +3572,29 @@ def each_requests(url, trust):
 def kept_requests(url, trust):
     session = loaded("requests").Session()
     return lambda: session.get(url).content
+
+
+def at_once(url, wanted, size):
+    """Threads that ask at once through one Session, whose pool has places for so many of them."""
+    import threading
+
+    requests, url = loaded("requests"), url.replace("/0/", "/%s/" % AT_ONCE_S)
+    session, answers = requests.Session(), []
+    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
+
+    def ask_all():
+        del answers[:]
+        ask = lambda: answers.append(session.get(url).content)  # noqa: E731
+        threads = [threading.Thread(target=ask) for _ in range(wanted)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        if len(answers) < wanted:
+            raise ValueError("not every thread got its answer")
+        return answers
+
+    return ask_all
 
 
 def each_niquests(url, trust):
@@ -3525,32 +3751,42 @@ def try_changes(found, address):
     made them: another where the doctor does not know the program's)}. Left out is whatever could
     not be tried.
     """
-    import time
-
     tried, late = {}, any(each["by"] == "truststore" for each in found["provides"])
     for row in found["counts"]["clients"]:
         client = row["client"] or ITS_OWN
-        trust = row["trusts"][0][0] if row["trusts"] else None
         n = min(MOST_AGAIN, row["connections"])
-        again = row["loads"] - row["needed"] >= 2 and not row["kept"] and n >= 2
+        again = row["loads"] - row["needed"] >= 2 and n >= 2
+        kept = row["kept"] or (client == "requests" and is_shared(row, found["counts"]))
         known = client in CHANGES or [each for each, _ in row["by"]] == ["ssl"]
-        if not again or not known or client in tried:
-            continue
-        path = os.path.join(address["folder"], "trial")
-        spec = {"client": client, "n": n, "trust": trust, "address": address, "late": late}
-        with open(path, "w") as file:
-            file.write(json.dumps(spec))
-        environ, until = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
-        with open(os.devnull, "w") as nowhere:
-            process = begin("--try", path, environ=environ, stdout=nowhere, stderr=nowhere)
-        while process.poll() is None and clock() < until:
-            time.sleep(0.01)
-        if process.poll() is None:
-            process.kill()
-        if process.wait() == 0:
-            with open(path) as file:
-                tried[client] = json.loads(file.read())
+        spec = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
+        spec["late"] = late
+        if again and known and not kept and client not in tried:
+            try_one(tried, dict(spec, client=client, rounds=n))
+        wanted = row["wanted"].get("full", 0)
+        if again and client == "requests" and "full" in wanting(row) and wanted <= MOST_AGAIN:
+            spec.update(wanted=wanted, size=row["size"]["full"])
+            rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // wanted))
+            try_one(tried, dict(spec, client="larger-pool", rounds=rounds))
     return tried
+
+
+def try_one(tried, spec):
+    """Add to what was tried what came of one trial, if it came to something."""
+    import time
+
+    path = os.path.join(spec["address"]["folder"], "trial")
+    with open(path, "w") as file:
+        file.write(json.dumps(spec))
+    environ, until = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
+    with open(os.devnull, "w") as nowhere:
+        process = begin("--try", path, environ=environ, stdout=nowhere, stderr=nowhere)
+    while process.poll() is None and clock() < until:
+        time.sleep(0.01)
+    if process.poll() is None:
+        process.kill()
+    if process.wait() == 0:
+        with open(path) as file:
+            tried[spec["client"]] = json.loads(file.read())
 
 
 def try_change(path):
@@ -3560,6 +3796,11 @@ def try_change(path):
     events = []
     probes = Probes(events.append).install()
     module, each, kept = CHANGES.get(spec["client"], CONTEXTS)
+    kinds = "last", "kept"
+    if spec["client"] == "larger-pool":
+        module, kinds = "requests", ("kept", "kept")
+        each = lambda url, _: at_once(url, spec["wanted"], spec["size"])  # noqa: E731
+        kept = lambda url, _: at_once(url, spec["wanted"], spec["wanted"])  # noqa: E731
     trust = bundle(spec["trust"], spec["address"]["folder"])
     if trust is None or not bring(module):
         return 1
@@ -3568,16 +3809,17 @@ def try_change(path):
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
         os.environ[name] = trust
     url = "https://%s:%d/0/last" % (HOST, spec["address"]["https"])
-    found = {"connections": spec["n"], "with": spec["client"]}
-    if spec["client"] not in CHANGES:
+    found = {"connections": spec["rounds"] * spec.get("wanted", 1), "with": spec["client"]}
+    if spec["client"] not in CHANGES and module == HTTP_CLIENT:
         found["with"] = "http.client"
     # The first of each is not counted: it brings what is imported late.
-    for name, make, kind in (("", each, "last"), ("", kept, "kept"),
-                             ("now", each, "last"), ("then", kept, "kept")):  # fmt: skip
+    for name, make, kind in zip(("", "", "now", "then"), (each, kept) * 2, kinds * 2):
         del events[:]
         before, ask = process_ms(), make(url.replace("last", kind), trust)
-        for _ in range(spec["n"] if name else 1):
-            if json.loads(ask().decode("ascii"))["trial"] != kind:
+        for _ in range(spec["rounds"] if name else 1):
+            answers = ask()
+            answers = answers if isinstance(answers, list) else [answers]
+            if any(json.loads(told.decode("ascii"))["trial"] != kind for told in answers):
                 return 1
         loads = sum(event["is"] == "load" for event in events)
         found[name] = {"loads": loads, "cpu_ms": round(process_ms() - before, 1)}
@@ -3608,6 +3850,9 @@ def bundle(trust, folder):
 # -------------------------------------------------------------- the program again, with the change
 
 
+#: More than a program has threads, or hosts.
+PLACES = 1000
+
 # What is applied stands in for a line of the program: it does what the line would do, from outside.
 
 
@@ -3628,6 +3873,20 @@ def keep_connections(module):
             leave(self)
 
     adapter.init_poolmanager, adapter.close = init_poolmanager, close
+
+
+def keep_all_connections(module):
+    """Pools of requests have a place for every connection, as a larger one would have, and keep
+    those to every host. An adapter of the program's own stays as it is."""
+    adapter = module.HTTPAdapter
+    make = adapter.init_poolmanager
+
+    def init_poolmanager(self, connections, maxsize, block=False, **options):
+        if type(self) is adapter and not block:
+            connections, maxsize = max(connections, PLACES), max(maxsize, PLACES)
+        make(self, connections, maxsize, block=block, **options)
+
+    adapter.init_poolmanager = init_poolmanager
 
 
 def one_of_each(function):
@@ -3737,6 +3996,7 @@ def no_injection(module):
 #: What can be applied: its module, when that has been imported.
 APPLIED = {
     "requests": {"requests.adapters": keep_connections},
+    "larger-pool": {"requests.adapters": keep_all_connections},
     "httpx": {"httpx._config": one_context_of_httpx},
     "httpx2": {"httpx2._config": one_context_of_httpx},
     "httplib2": {"httplib2": one_context_of_httplib2},
@@ -3778,6 +4038,8 @@ def changes_in(report):
     and loops that are to patch."""
     ids = [each["id"] for each in report["advice"]]
     changes = [name for name in ill_clients(report) if name in APPLIED]
+    if any(each["id"] == "larger-pool" and "requests" in each["add"] for each in report["advice"]):
+        changes.append("larger-pool")
     if "injected" in ids:
         changes.append("injected")
     elif report["loop"] and {"patch", "patch-first", "patch-everything"} & set(ids):
@@ -3789,8 +4051,11 @@ def ill_clients(report):
     """The clients whose loads are to be changed, as `try_changes` calls them."""
     if "keep-one" not in [each["id"] for each in report["advice"]]:
         return []
-    rows = [row for row in report["counts"]["clients"] if not row["kept"]]
+    counts = report["counts"]
+    rows = [row for row in counts["clients"] if not row["kept"]]
     rows = [row for row in rows if row["loads"] > row["needed"] + 1]
+    # A Session that is shared is kept already.
+    rows = [row for row in rows if row["client"] != "requests" or not is_shared(row, counts)]
     return [row["client"] or its_own(row) for row in rows]
 
 
@@ -3826,7 +4091,8 @@ def run_again(report, run):
     # The context of urllib3's pools is made for them, as by the program.
     own = max(0, now.get(ITS_OWN, (0, 0))[0] - before.get(ITS_OWN, (0, 0))[0])
     for client, tried in sorted(report.get("tried", {}).items()):
-        if client in changes:
+        # How many threads ask at once may be another number the next time.
+        if client in changes and client != "larger-pool":
             loads, needed = now.get(client, (0, 0))
             loads += own if client == "urllib3" else 0
             promised = max(tried["then"]["loads"], needed)

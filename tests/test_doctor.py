@@ -613,6 +613,49 @@ def test_a_running_process_that_has_patched_nothing_is_seen(name):
     assert patched <= 1  # one look alone may have met a read of a millisecond
 
 
+#: Every second time it fails, as it does where a process runs on while it is read.
+SOMETIMES = """\
+#!/bin/sh
+echo >> {counts}
+[ $(($(wc -l < {counts}) % 2)) = 0 ] && exec {spy} "$@"
+echo "Error: Bad address (os error 14)" >&2
+exit 1
+"""
+
+
+def test_a_look_that_fails_for_a_passing_reason_is_tried_again(tmp_path):
+    spy, counts = environment("py-spy-today").python.parent / "py-spy", tmp_path / "counts"
+    (tmp_path / "py-spy").write_text(SOMETIMES.format(spy=spy, counts=counts))
+    (tmp_path / "py-spy").chmod(0o755)
+    environ = {"PATH": f"{tmp_path}:{os.defpath}"}
+    with running_in("stage-1-today", "-c", "import time; time.sleep(60)") as running:
+        done = run("attach", running.pid, "--seconds", "2", "--json", env=environ)
+    report = json.loads(done.stdout)
+    if "may need root" in report.get("trouble", "") and "Bad address" not in report["trouble"]:
+        pytest.skip("this machine does not let one process read another")
+    failed = counts.read_text().count("\n") - report["looks"]
+    assert done.returncode == 0 and 0 < failed and 0 < report["looks"]
+    # One that fails each time is told, and looks that were never made are no healthy ones.
+    (tmp_path / "py-spy").write_text("#!/bin/sh\necho 'Error: Bad address' >&2\nexit 1\n")
+    for seconds in ("0.2", "5"):
+        done = run("attach", os.getpid(), "--seconds", seconds, env=environ)
+        assert done.returncode == 2 and "(Error: Bad address)" in done.stderr
+
+
+def test_a_process_that_ends_while_it_is_looked_at_is_told_as_far_as_it_was_seen():
+    """Nobody has taken note of its end: its number is still there."""
+    spy = {"PATH": f"{environment('py-spy-today').python.parent}:{os.defpath}"}
+    with running_in("stage-1-today", "-c", "import time; time.sleep(3)") as running:
+        done = run("attach", running.pid, "--seconds", "30", "--json", env=spy)
+        report = json.loads(done.stdout)
+        if "may need root" in report.get("trouble", ""):
+            pytest.skip("this machine does not let one process read another")
+        assert done.returncode == 0 and 0 < report["looks"] < 100
+        assert running.returncode is None
+        done = run("attach", running.pid, env=spy)
+        assert done.returncode == 2 and f"there is no process {running.pid}" in done.stderr
+
+
 def test_without_py_spy_the_command_is_named():
     done = run("attach", os.getpid(), env={"PATH": "/nonexistent"})
     assert done.returncode == 2

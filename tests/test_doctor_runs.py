@@ -15,6 +15,8 @@ import certifi
 import here
 import jsonschema
 import pytest
+import trust_world
+import trustme
 from here import environment
 
 from casebook import doctor as doctor_file
@@ -300,6 +302,167 @@ def test_where_nothing_was_tried_nothing_is_promised(site, tmp_path):
     ids = {each["id"] for each in report["advice"]} | {"another-openssl"}
     assert ids == {"another-openssl", "share-context"}
     assert not any(each["saves"] for each in report["advice"])
+
+
+THREADS = """
+import requests, threading
+session, at_once, replies = requests.Session(), threading.Barrier(6), []
+session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=PLACES))
+def fetch(headers={}):
+    for _ in range(4):
+        at_once.wait(60)
+        replies.append(session.get(SITE + "/0.5", headers=headers))
+threads = [threading.Thread(target=fetch) for _ in range(6)]
+for each in threads: each.start()
+for each in threads: each.join()
+assert [each.status_code for each in replies] == [200] * 24
+"""
+CLOSED = 'headers={"Connection": "close"}'
+
+
+def test_a_pool_that_is_too_small_is_told_from_a_server_that_closes(site, tmp_path):
+    """Six threads, four times each: a pool of two closes four connections each time."""
+
+    def seen(text):
+        (tmp_path / "program.py").write_text(START + text)
+        before = Counting.made
+        report, _ = doctor(site, tmp_path, "--", "program.py")
+        assert report["counts"]["connections"] == Counting.made - before
+        [row] = report["counts"]["clients"]
+        return report, row
+
+    report, row = seen(THREADS.replace("PLACES", "2"))
+    assert (row["loads"], row["full"], row["evicted"]) == (18, 16, 0)
+    assert (row["size"]["full"], row["wanted"]["full"]) == (2, 6)
+    first = report["advice"][0]
+    assert (first["id"], report["exit_status"]) == ("larger-pool", 1)
+    assert first["add"].endswith("requests.adapters.HTTPAdapter(pool_maxsize=6))")
+    assert set(report["tried"]) == {"larger-pool"} and first["saves"]
+    tried = report["tried"]["larger-pool"]
+    assert tried["then"]["loads"] <= 6 < tried["now"]["loads"] <= tried["connections"] == 24
+    # With what it advises, and where a larger pool would keep nothing.
+    report, row = seen(THREADS.replace("PLACES", "6"))
+    assert (row["loads"], row["full"], report["exit_status"], report["advice"]) == (6, 0, 0, [])
+    report, row = seen(THREADS.replace("PLACES", "2").replace("headers={}", CLOSED))
+    assert (row["loads"], row["requests"], report["exit_status"]) == (24, 24, 1)
+    assert "larger-pool" not in {each["id"] for each in report["advice"]}
+    assert not any(each["saves"] for each in report["advice"])
+
+
+def test_again_makes_the_pool_larger_and_promises_nothing_of_threads(site, tmp_path):
+    (tmp_path / "program.py").write_text(START + THREADS.replace("PLACES", "2"))
+    report, _ = doctor(site, tmp_path, "--again", "--", "program.py")
+    # The adapter is the library's, so that its pool can be made larger from outside.
+    again = report["again"]
+    assert (again["changes"], again["loads"]) == (["larger-pool"], [18, 6])
+    assert (again["promises"], again["kept"], again["why"]) == ([], None, None)
+
+
+IN_TURNS = """
+import requests, time
+hosts, headers = [SITE, SITE.replace("127.0.0.1", "localhost")], {"Connection": CONNECTION}
+session = requests.Session()
+session.mount("https://", requests.adapters.HTTPAdapter(pool_connections=PLACES))
+for number in range(12):
+    assert session.get(hosts[number % 2], headers=headers).ok
+    time.sleep(0.1)  # a server that closes has closed
+"""
+
+
+def test_more_hosts_than_a_session_keeps_are_named(tmp_path):
+    authority = trustme.CA()
+    context = trust_world.presenting(authority.issue_cert("127.0.0.1", "localhost"))
+    bundle = tmp_path / "bundle.pem"
+    bundle.write_bytes(Path(certifi.where()).read_bytes() + b"\n" + authority.cert_pem.bytes())
+    for connection, kept, loads, evicted, status in (
+        ("keep-alive", 1, 12, 10, 1), ("keep-alive", 2, 2, 0, 0), ("close", 1, 12, 0, 1),
+    ):  # fmt: skip
+        text = IN_TURNS.replace("PLACES", str(kept)).replace("CONNECTION", repr(connection))
+        (tmp_path / "program.py").write_text(START + text)
+        with here.serving(Counting, context) as url:
+            variables = {"REQUESTS_CA_BUNDLE": str(bundle), "BUNDLE": "", "SITE": url}
+            report, _ = doctor((url, Counting, variables), tmp_path, "--", "program.py")
+        [row] = report["counts"]["clients"]
+        assert (row["loads"], row["evicted"], report["exit_status"]) == (loads, evicted, status)
+        adds = [each["add"] for each in report["advice"] if each["id"] == "larger-pool"]
+        line = 'session.mount("https://", requests.adapters.HTTPAdapter(pool_connections=2))'
+        assert adds == ([line] if evicted else [])
+
+
+POOLS = """
+import threading, urllib3
+pool, at_once = urllib3.PoolManager(ca_certs=BUNDLE{}), threading.Barrier(4)
+def fetch():
+    for _ in range(4):
+        at_once.wait(60)
+        assert pool.request("GET", SITE + "/0.3").status == 200
+threads = [threading.Thread(target=fetch) for _ in range(4)]
+for each in threads: each.start()
+for each in threads: each.join()
+"""
+
+
+def test_a_pool_of_urllib3_has_a_place_for_one_connection(site, tmp_path):
+    for places_in_it, loads, status in (("", 13, 1), (", maxsize=4", 4, 0)):
+        (tmp_path / "program.py").write_text(START + POOLS.format(places_in_it))
+        report, _ = doctor(site, tmp_path, "--", "program.py")
+        assert (report["counts"]["loads"], report["exit_status"]) == (loads, status)
+        adds = [each["add"] for each in report["advice"] if each["id"] == "larger-pool"]
+        assert [each.split("(")[1] for each in adds] == [
+            "maxsize=4, ssl_context=ssl.create_default_context"
+        ][:status]
+
+
+TWENTY = """
+import gc, httpx, ssl, weakref
+clients = {}
+most = 0
+def count():
+    gc.collect()
+    return sum(isinstance(each, ssl.SSLContext) and each.cert_store_stats()["x509"] > 1
+               for each in gc.get_objects())
+for number in range(20):
+    client = httpx.Client()
+    client.get(SITE).raise_for_status()
+    client.close()
+    KEEP
+    if COUNT: most = max(most, count())
+if COUNT: print("alive", most)
+"""
+
+
+@pytest.mark.parametrize(("keep", "verdict"), [("clients = client", "few"),
+                         ("clients[number] = client", "one for each client")])  # fmt: skip
+def test_contexts_of_closed_clients_are_counted_once_they_are_freed(keep, verdict, site, tmp_path):
+    """A client of httpx refers to itself, so that it is there until Python collects such things:
+    they are alive only where somebody keeps them. The truth is counted after a collection."""
+    text = START + TWENTY.replace("KEEP", keep)
+    truth = text.replace("COUNT", "True")
+    done = here.run(sys.executable, "-c", truth, env=os.environ | site[2], cwd=tmp_path)
+    alive = int(done.stdout.split()[-1])
+    assert alive == (1 if verdict == "few" else 20)
+    (tmp_path / "program.py").write_text(text.replace("COUNT", "False"))
+    report, _ = doctor(site, tmp_path, "--fail-on", "contexts", "--", "program.py")
+    assert report["counts"]["loads"] == 20
+    assert (report["verdicts"]["contexts"], report["exit_status"]) == (verdict, verdict != "few")
+    assert alive - 1 <= report["counts"]["alive"] <= max(alive, 9)  # below ten nobody looks
+    assert [each["id"] for each in report["advice"]].count("share-contexts") == (verdict != "few")
+
+
+def test_a_program_that_collects_nothing_is_not_made_to(site, tmp_path):
+    """Where it has said gc.disable(), what refers to itself is there to the end."""
+    text = "import gc\ngc.disable()\n" + TWENTY.replace("KEEP", "pass").replace("COUNT", "False")
+    (tmp_path / "program.py").write_text(START + text)
+    report, _ = doctor(site, tmp_path, "--", "program.py")
+    assert report["counts"]["alive"] == 20
+    assert report["verdicts"]["contexts"] == "one for each client"
+
+
+def test_memory_that_grew_during_loads_at_once_is_counted_once():
+    growth = doctor_file.growth
+    assert growth([(0, 1, 100, 300), (2, 3, 300, 400)]) == 300
+    assert growth([(0, 2, 100, 400), (1, 3, 200, 500)]) == 400  # and not 600
+    assert growth([(0, 1, 500, 200)]) == growth([]) == 0
 
 
 # --------------------------------------------------------------------- as its user would start it
@@ -904,11 +1067,12 @@ def test_the_fourth_cases_illnesses_are_named_and_not_in_their_twins():
     apart = (working.LOADS, working.LOOP)
     names = [job.name for job in working.JOBS if job.question not in apart]
     jobs = working.table(names).set_index("job")
-    assert len(jobs) == len(names) == 6
+    assert len(jobs) == len(names) == 8
     assert set(jobs["wrong"]) == {""} and "cannot tell" not in set(jobs["doctor"])
     ill = [working.VERDICTS[each][0] for each in jobs["question"]]
-    assert list(jobs["doctor"] == ill) == [True, False] * 3
-    assert list(jobs["exit_status"]) == [1, 0] * 3
+    assert list(jobs["doctor"] == ill) == [True, False] * 4
+    # The last one loads again and again, which is another illness.
+    assert list(jobs["exit_status"]) == [1, 0] * 3 + [1, 1]
 
 
 def test_handshakes_that_wait_for_each_other_are_told_by_their_times():
@@ -916,7 +1080,7 @@ def test_handshakes_that_wait_for_each_other_are_told_by_their_times():
 
     def verdict(*spans, loads=(), pid=1):
         load = {"is": "load", "c": 1, "who": who, "trust": "x", "by": "x", "alive": 1}
-        load |= {"ms": 9, "kib": 0, "loop": False}
+        load |= {"ms": 9, "kib": [0, 0], "loop": False}
         events = [(t, load | {"since": since, "t": t}) for since, t in loads]
         for thread, (since, begin, end) in enumerate(spans):
             begun = dict(h=thread, c=1, who=who, loop=False, since=since, t=begin)

@@ -17,7 +17,7 @@ from .basis import (
     UNPATCHED,
 )
 from .blocking import PATCHES
-from .counts import is_shared
+from .counts import is_shared, wanting
 from .loads import judged_rows
 from .words import readable, several, times
 
@@ -77,6 +77,8 @@ ADVICE = {
         "%(where)s. While they were loaded, memory grew by %(mib).0f MiB. One context serves all "
         "clients."),
     "keep-one": (2, 12, "", "%(line)s", "", "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
+    "larger-pool": (2, 12, "", "%(line)s", "",
+        "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
     "another-openssl": (2, 10, "", "", "a Python with another OpenSSL",
         "A load takes longest with OpenSSL 3.0; older and newer ones take a fraction of it."),
     "share-context": (2, 12, "", "%(line)s", "",
@@ -107,9 +109,9 @@ KEEP = {
         "Each new client loads anew; one that is kept loads once, whatever it connects to."),
     "aiohttp": ("session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))",
         "One context, made once by ssl.create_default_context(), serves all sessions."),
-    "botocore": ("client = boto3.client(..., config=Config(max_pool_connections=50))",
-        "One client for all threads (it may be shared), with as many connections in its pool as "
-        "there are threads, keeps its connections. botocore loads once for each new one."),
+    "botocore": ("client = boto3.client(...)",
+        "One client for all threads (it may be shared) keeps its connections, ten of them unless "
+        "it is told to keep more. botocore loads once for each new one."),
     "http.client": ("HTTPSConnection(host, context=context)",
         "Without a context each HTTPSConnection makes its own: make one, by "
         "context = ssl.create_default_context(), and give it to all."),
@@ -120,7 +122,27 @@ KEEP = {
         "One Http for each thread, kept, keeps its connections; each new one loads anew."),
     "tornado": ("HTTPRequest(url, ssl_options=context)",
         "ca_certs loads anew for each connection; one ssl.SSLContext for all loads once."),
+    "twisted": ("agent = Agent(reactor, pool=HTTPConnectionPool(reactor))",
+        "An Agent that is kept, and has a pool, keeps its connections; each new one loads anew."),
 }  # fmt: skip
+#: What keeps connections that were closed for want of a place: (line, for which options).
+LARGER = {
+    "requests": 'session.mount("https://", requests.adapters.HTTPAdapter(%s))',
+    "urllib3": "pool = urllib3.PoolManager(%s, ssl_context=ssl.create_default_context())",
+    "botocore": "client = boto3.client(..., config=Config(%s))",
+}
+#: How each of them calls the size of a pool, and of a manager of pools.
+OPTIONS = {
+    "requests": {"full": "pool_maxsize", "evicted": "pool_connections"},
+    "urllib3": {"full": "maxsize", "evicted": "num_pools"},
+    "botocore": {"full": "max_pool_connections"},
+}
+_WANTING = {
+    "full": "%(wanted)d connections to one host were in use at once, and its pool keeps %(size)d: "
+    "%(times)d were closed after their reply, and made anew. A place for each thread keeps them.",
+    "evicted": "It was asked for %(wanted)d hosts and keeps connections to %(size)d: for %(times)d "
+    "of its requests the host's connections had been closed to make room.",
+}
 _OTHERS = ("context = ssl.create_default_context()",
     "Make one context, and give it to every connection.")  # fmt: skip
 #: The package to upgrade when one of its files injects pyOpenSSL.
@@ -252,27 +274,58 @@ def advice_on_counts(found, verdict):
         rows = [row for row in rows if not row["kept"]]
     loads_late = any(each["by"] == "truststore" for each in found["provides"])
     for row in rows:
+        larger, keep = larger_pool(row), KEEP.get(row["client"], _OTHERS)
         if row["client"] == "requests" and is_shared(row, found["counts"]):
-            continue
-        line, sentence = KEEP.get(row["client"], _OTHERS)
-        if loads_late:
-            sentence += " (truststore loads the system's once more in each handshake.)"
+            keep = None  # one Session for many connections: it is kept
+        if row["client"] != "requests" and larger:
+            keep = None
         through = row["through"] not in (None, row["client"]) and row["through"]
         where = ", called by %s" % through if through else ""
         where += ", from %s" % row["at"][0][0] if row["at"] else ""
         loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
-        names = dict(row, line=line, sentence=sentence, where=where, loads=loads)
+        names = dict(row, where=where, loads=loads)
         names["client"] = row["client"] or "The program"
-        tried = found.get("tried", {}).get(row["client"] or ITS_OWN)
-        if verdict == REPEATED and not tried:
-            names["sentence"] += " What that saves could not be tried, so nothing is promised."
-        yield advise("keep-one", saves_of(tried) if tried else "", **names)
-    if rows and " 3.0." in str(found["openssl"]["loads"]):
+        for name, told in ("keep-one", keep), ("larger-pool", larger):
+            if told is None:
+                continue
+            line, sentence = told
+            if loads_late:
+                sentence += " (truststore loads the system's once more in each handshake.)"
+            tried = found.get("tried", {}).get(trial_of(name, row))
+            if verdict == REPEATED and not tried:
+                sentence += " What that saves could not be tried, so nothing is promised."
+            saves = saves_of(tried) if tried else ""
+            yield advise(name, saves, **dict(names, line=line, sentence=sentence))
+    # pyOpenSSL brings another OpenSSL than Python's.
+    bys = [by for row in rows for by, _ in row["by"]]
+    names = set("pyOpenSSL" if by.startswith("OpenSSL") else "ssl" for by in bys)
+    if any(" 3.0." in str(found["openssl"].get(name)) for name in names):
         yield advise("another-openssl")
     python = tuple(int(part) for part in found["python"].split(".")[:2])
     if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not loads_late:
         cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
         yield advise("share-context", line=cure)
+
+
+def trial_of(name, row):
+    """What `try_changes` calls the trial of a change; None where it has none."""
+    if name == "larger-pool":
+        return {"requests": name, "urllib3": "urllib3"}.get(row["client"])
+    return row["client"] or ITS_OWN
+
+
+def larger_pool(row):
+    """(line, sentence) of what would have kept connections that were closed for want of a place, of
+    a row of `counted`; None where none were."""
+    options = OPTIONS.get(row["client"], {})
+    why = [what for what in wanting(row) if what in options]
+    if not why:
+        return None
+    line = ", ".join("%s=%d" % (options[what], row["wanted"][what]) for what in why)
+    told = [_WANTING[what] % dict(
+        wanted=row["wanted"][what], size=row["size"][what], times=row[what]
+    ) for what in why]  # fmt: skip
+    return LARGER[row["client"]] % line, " ".join(told)
 
 
 def saves_of(tried):

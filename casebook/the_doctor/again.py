@@ -7,8 +7,12 @@ import sys
 
 from .basis import DOES_NOT_APPLY, ITS_OWN
 from .blocking import PATCHES
+from .counts import is_shared
 from .left_behind import is_library
 from .words import say, several, wrapped
+
+#: More than a program has threads, or hosts.
+PLACES = 1000
 
 # What is applied stands in for a line of the program: it does what the line would do, from outside.
 
@@ -30,6 +34,20 @@ def keep_connections(module):
             leave(self)
 
     adapter.init_poolmanager, adapter.close = init_poolmanager, close
+
+
+def keep_all_connections(module):
+    """Pools of requests have a place for every connection, as a larger one would have, and keep
+    those to every host. An adapter of the program's own stays as it is."""
+    adapter = module.HTTPAdapter
+    make = adapter.init_poolmanager
+
+    def init_poolmanager(self, connections, maxsize, block=False, **options):
+        if type(self) is adapter and not block:
+            connections, maxsize = max(connections, PLACES), max(maxsize, PLACES)
+        make(self, connections, maxsize, block=block, **options)
+
+    adapter.init_poolmanager = init_poolmanager
 
 
 def one_of_each(function):
@@ -139,6 +157,7 @@ def no_injection(module):
 #: What can be applied: its module, when that has been imported.
 APPLIED = {
     "requests": {"requests.adapters": keep_connections},
+    "larger-pool": {"requests.adapters": keep_all_connections},
     "httpx": {"httpx._config": one_context_of_httpx},
     "httpx2": {"httpx2._config": one_context_of_httpx},
     "httplib2": {"httplib2": one_context_of_httplib2},
@@ -180,6 +199,8 @@ def changes_in(report):
     and loops that are to patch."""
     ids = [each["id"] for each in report["advice"]]
     changes = [name for name in ill_clients(report) if name in APPLIED]
+    if any(each["id"] == "larger-pool" and "requests" in each["add"] for each in report["advice"]):
+        changes.append("larger-pool")
     if "injected" in ids:
         changes.append("injected")
     elif report["loop"] and {"patch", "patch-first", "patch-everything"} & set(ids):
@@ -191,8 +212,11 @@ def ill_clients(report):
     """The clients whose loads are to be changed, as `try_changes` calls them."""
     if "keep-one" not in [each["id"] for each in report["advice"]]:
         return []
-    rows = [row for row in report["counts"]["clients"] if not row["kept"]]
+    counts = report["counts"]
+    rows = [row for row in counts["clients"] if not row["kept"]]
     rows = [row for row in rows if row["loads"] > row["needed"] + 1]
+    # A Session that is shared is kept already.
+    rows = [row for row in rows if row["client"] != "requests" or not is_shared(row, counts)]
     return [row["client"] or its_own(row) for row in rows]
 
 
@@ -228,7 +252,8 @@ def run_again(report, run):
     # The context of urllib3's pools is made for them, as by the program.
     own = max(0, now.get(ITS_OWN, (0, 0))[0] - before.get(ITS_OWN, (0, 0))[0])
     for client, tried in sorted(report.get("tried", {}).items()):
-        if client in changes:
+        # How many threads ask at once may be another number the next time.
+        if client in changes and client != "larger-pool":
             loads, needed = now.get(client, (0, 0))
             loads += own if client == "urllib3" else 0
             promised = max(tried["then"]["loads"], needed)

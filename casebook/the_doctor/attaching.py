@@ -11,7 +11,7 @@ import time
 from .advice import chapter
 from .basis import Trouble, clock
 from .loads import LOADS
-from .words import readable, short, wrapped
+from .words import readable, short, told, wrapped
 
 #: Where the standard library waits for a reply or a handshake.
 READS = ("read", "recv", "recv_into", "readinto", "do_handshake")
@@ -30,6 +30,8 @@ SIGHTS = (
 #: Of the looks that found the process at work, so many percent in a load are too many. (A look is
 #: no share of the CPU: of few looks only much can be told.)
 LOADING_FROM = 20
+#: So many looks that fail one after the other, and there is no looking at this process.
+IN_A_ROW = 10
 
 
 def attach(pid, seconds, share):
@@ -39,14 +41,26 @@ def attach(pid, seconds, share):
     if is_gone(pid):
         raise Trouble("there is no process %d" % pid)
     stacks, by = reader(pid)
-    looks, busy, loop, until = [], 0, has_gevent(pid), clock() + seconds
+    looks, busy, loop, until = [], 0, None, clock() + seconds
+    failed, why = 0, None
     while clock() < until:
-        started, threads = clock(), stacks()
+        started = clock()
+        try:
+            threads = stacks()
+        except Trouble as trouble:  # perhaps because the process ran on while it was read
+            failed, why = failed + 1, trouble
+            if failed == IN_A_ROW:
+                raise
+            time.sleep(0.1)
+            continue
         if threads is None:
             break  # it has ended meanwhile
+        failed, loop = 0, loop or has_gevent(pid)  # which may be imported later
         looks.append(dict((kind_of(each, loop), each["frames"]) for each in threads))
         busy += any(each.get("active") for each in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
+    if not looks:
+        raise why or Trouble("process %d ended before anything was seen of it" % pid)
     seen = dict((what, sum(what in look for look in looks)) for what, _, _ in SIGHTS)
     status = 2 if seen["perhaps blocked"] >= 2 else 0
     loading = 100.0 * seen["loading"] / max(busy, seen["loading"], 1)
@@ -63,11 +77,16 @@ def attach(pid, seconds, share):
 
 
 def is_gone(pid):
+    """Whether a process has ended; also one whose end nobody has taken note of (a zombie)."""
     try:
         os.kill(pid, 0)
     except OSError as error:
         return error.errno == 3
-    return False
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            return file.read().rpartition(") ")[2].startswith(("Z", "X"))
+    except EnvironmentError:  # another system, or it is gone by now
+        return os.path.isdir("/proc/self") and not os.path.isdir("/proc/%d" % pid)
 
 
 def reader(pid):
@@ -104,14 +123,16 @@ def own_reader(pid):
 
 
 def own_stacks_of(unwinder, pid):
-    traces = []
     for _ in range(5):
         try:
             traces = unwinder.get_stack_trace()
             break
-        except (RuntimeError, OSError, UnicodeDecodeError):  # it ran on while it was read
+        except (RuntimeError, OSError, UnicodeDecodeError) as error:  # it ran on while it was read
             if is_gone(pid):
                 return None
+            why = told(error)
+    else:
+        raise Trouble("Python cannot read process %d (%s)" % (pid, why))
     return [
         {
             "active": is_active(pid, each.thread_id),

@@ -57,12 +57,16 @@ def counted(events):
     "loads", "needed", "connections", "http" (whether the doctor knows the client of all these),
     "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so many at
     least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
-    contexts' classes)} for each client and each library that called it, the one with the most loads
-    first. kept: its connections are, for several requests each, or each beside the others.
+    contexts' classes), "full" (connections of urllib3's that were closed because their pool had no
+    place for them), "evicted" (pools that were made again for a host, since their PoolManager keeps
+    fewer than it has hosts), "size" and "wanted" (for each of the two, what such a pool or manager
+    holds, and what was asked of it)} for each client and each library that called it, the one with
+    the most loads first. kept: its connections are, for several requests each, or each beside the
+    others.
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, trial_ms, under_way, shaken, opened = {}, {}, 0, {}, {}, {}
-    loading = {}
+    loading, grown = {}, {}
     total = dict(
         processes=0, cpu_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
@@ -79,7 +83,7 @@ def counted(events):
             rows[key] = dict(
                 client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
                 connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
-                alive=0, at=[], trusts=[], by=[],
+                alive=0, at=[], trusts=[], by=[], full=0, evicted=0, size={}, wanted={},
             )  # fmt: skip
         return rows[key]
 
@@ -106,7 +110,7 @@ def counted(events):
                 each["needed"] += key not in seen
                 each["spare_ms"] += event["ms"] if key in seen else 0
                 each["alive"] = max(each["alive"], event["alive"])
-            total["context_mib"] += event["kib"] / 1024
+            grown.setdefault(pid, []).append([event["since"], event["t"]] + event["kib"])
             loading.setdefault(of, []).append((event["since"], event["t"]))
             if event["loop"]:
                 on_loop = total["on_loop"]
@@ -141,6 +145,11 @@ def counted(events):
             under_way[pid] -= 1
         elif what == "exchange" and (pid, event["h"]) in spoken:
             spoken[pid, event["h"]]["exchanges"] += event["n"]
+        elif what in ("full", "evicted"):
+            row = row_of(made.get(of) or event["who"])
+            row[what] += 1
+            for name in ("size", "wanted"):
+                row[name][what] = max(event[name], row[name].get(what, 0))
         elif what in ("session", "pool"):
             total[what + "s"] += 1
         elif what == "request" and (of in made or event["c"] in first):
@@ -168,6 +177,7 @@ def counted(events):
             total["injections"].append(event["where"])
         elif what in ("uncounted", "unprobed"):
             total[what].append(event["why"])
+    total["context_mib"] = sum(growth(spans) for spans in grown.values()) / 1024
     total["queue"], total["open"] = longest_queue(shaken, loading), sum(opened.values())
     total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | set(started))
     total["cpu_ms"] = sum(cpu[pid] - started.get(pid, 0) for pid in cpu) - trial_ms
@@ -198,10 +208,31 @@ def is_kept(row, total):
     return row["exchanges"] >= several and (row["http"] or beside)
 
 
+def wanting(row):
+    """Of what the connections of a row of `counted` were closed for want: of "full" (places in a
+    pool) and of "evicted" (pools), those that happened again and again."""
+    # Where no connection had a second request, a server closes them, or nobody asked again.
+    again = (row["requests"] or 0) > row["connections"]
+    those = ["evicted", "full"] if again else ["evicted"]
+    return [what for what in those if row[what] >= TOO_MANY_FROM]
+
+
 def is_shared(row, total):
     """Whether connections of requests or urllib3 are those of far fewer sessions or pools."""
     made = {"requests": total["sessions"], "urllib3": total["pools"]}.get(row["client"], 0)
     return 0 < 2 * made <= row["connections"]
+
+
+def growth(spans):
+    """By how many KiB the memory of a process grew in some spans of time, of [from, to, KiB before,
+    KiB after]. What happens in several that overlap is one growth."""
+    grown, until, before, after = 0, None, 0, 0
+    for begin, end, least, most in sorted(spans):
+        if until is None or begin > until:
+            grown += max(0, after - before)
+            until, before, after = end, least, most
+        until, after = max(until, end), max(after, most)
+    return grown + max(0, after - before)
 
 
 def longest_queue(handshakes, loads):
@@ -294,7 +325,8 @@ def verdict_on_loop(counts):
 def verdict_on_contexts(counts):
     """ONE_FOR_EACH, FEW, or DOES_NOT_APPLY where no context has loaded anything."""
     for row in counts["clients"]:
-        of_connections = row["kept"] and row["requests"]  # others could have one for all
+        # Others could have one for all.
+        of_connections = row["requests"] and (row["kept"] or is_shared(row, counts))
         if row["alive"] >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
             return ONE_FOR_EACH
     return FEW if counts["loads"] else DOES_NOT_APPLY

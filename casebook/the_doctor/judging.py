@@ -52,7 +52,8 @@ def judge(found, spec):
             "handshakes": verdict_on_handshakes(counts),
         }  # fmt: skip
         more = advice_on_others(found, others) + list(advice_on_counts(found, loads))
-        advice += sorted(more, key=lambda each: each["id"] != "keep-one")  # which risks nothing
+        # What risks nothing comes first.
+        advice += sorted(more, key=lambda each: each["id"] not in ("keep-one", "larger-pool"))
     else:
         loop, loads = judge_loop(found), UNCOUNTED if found["known"] else UNSEEN
         advice += advice_on_trials(found)

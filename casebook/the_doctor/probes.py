@@ -5,21 +5,25 @@ JSON to a file, which is still there when the program is killed. Nothing is impo
 module is probed when the program has imported it. What the program gets, and what it raises, is as
 without.
 
-Events, by "is": process (it begins), context (c, default), load (c, ms, kib, alive, loop, waiting,
-trust, by, who, t, since), begin and end of a handshake (h, c, ok, loop, t, since, thread, by,
-http), exchange (h, n: so many more, of something sent and an answer; none of HTTP/2), request (c,
-where http.client tells), session (of requests, the first time that it asks by HTTPS), pool (a
-PoolManager that is not of requests), block (s, waiting, who, by), wait (of a greenlet: s, stood,
-who), greenlet (one waits for a client, the first time), injection (where), loop (name).
-c and h are numbers of contexts and connections; who is what `callers` tells; t, and since, from
-when it was wanted (a load: from when it ran, to t), are seconds; by is the module of its
-class; default: the program's own code called create_default_context for it; http: its client is
-one that the doctor knows. Each has the "pid" of its process, and "cpu", the milliseconds that this
-has used.
+Events, by "is": process (it begins), context (c, default), load (c, ms, kib: the memory before it
+and after, alive, loop, waiting, trust, by, who, t, since), begin and end of a handshake (h, c, ok,
+loop, t, since, thread, by, http), exchange (h, n: so many more, of something sent and an answer;
+none of HTTP/2), request (c, where http.client tells), session (of requests, the first time that it
+asks by HTTPS), pool (a PoolManager that is not of requests), full (c, who: a connection was closed
+because its pool of urllib3's had no place for it; size, and wanted, the most of it in use at once),
+evicted (who: a PoolManager makes a pool for a host again, having given up the one with an open
+connection; size, and wanted, its hosts), trial (ms, of the doctor's own), block (s, waiting, who,
+by), wait (of a greenlet: s, stood, who), greenlet (one waits for a client, the first time),
+injection (where), loop (name). c and h are numbers of contexts and connections; who is what
+`callers` tells; t, and since, from when it was wanted (a load: from when it ran, to t), are
+seconds; by is the module of its class; default: the program's own code called
+create_default_context for it; http: its client is one that the doctor knows. Each has the "pid" of
+its process, and "cpu", the milliseconds that this has used.
 """
 
 from __future__ import division, print_function
 
+import gc
 import itertools
 import os
 import sys
@@ -27,7 +31,7 @@ import time
 import weakref
 
 from .basis import OWN_FILE, PY2, clock
-from .counts import KEPT_FROM, counted
+from .counts import CONTEXTS_FROM, KEPT_FROM, counted
 from .left_behind import is_library
 from .loads import caller
 from .words import readable, short
@@ -63,6 +67,7 @@ class Probes(object):
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
         self.turns, self.fetches, self.changes, self.talks = {}, False, {}, {}
+        self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
 
@@ -176,13 +181,13 @@ class Probes(object):
             if not probes.active or thread in probes.busy:
                 return function(context, *args, **kwargs)
             probes.busy.add(thread)
-            started, since, before, ok = thread_ms(), clock(), resident_kib(), False
+            started, since, kib, ok = thread_ms(), clock(), [resident_kib()], False
             try:
                 done = function(context, *args, **kwargs)
                 ok = True
                 return done
             finally:
-                t, ms, kib = clock(), thread_ms() - started, max(0, resident_kib() - before)
+                t, ms, kib = clock(), thread_ms() - started, kib + [resident_kib()]
                 probes.busy.discard(thread)
                 if ok:
                     spent = {"ms": round(ms, 3), "kib": kib, "since": since, "t": t}
@@ -205,13 +210,32 @@ class Probes(object):
         self.note("load", c=self.number(context), **dict(values, **spent))
 
     def hold(self, context, trust):
-        """How many contexts with these certificates there are now, with this one."""
+        """How many contexts with these certificates are in use now, with this one: at most, while
+        Python frees them by itself; where it has to be told to, at least."""
         held, number = self.held.setdefault(trust, {}), self.number(context)
         try:
             held[number] = weakref.ref(context, lambda _: held.pop(number, None))
         except TypeError:
-            pass
-        return len(held)
+            return len(held)
+        alive, look_at = self.collected.get(trust, (None, CONTEXTS_FROM))
+        if len(held) >= look_at and gc.isenabled():
+            alive = self.freed(held, alive)
+            in_use = len(held) if alive is None else alive
+            self.collected[trust] = alive, max(CONTEXTS_FROM, in_use + max(5, in_use // 4))
+        return len(held) if alive is None else min(alive, len(held))
+
+    def freed(self, held, before):
+        """How many of the contexts that are held are in use; None where Python has freed all others
+        by itself, now as before.
+
+        A client that is closed may refer to itself, and to its context, and is there until Python
+        collects such things, which it does when it likes. So that is done here, but not often: each
+        time that there are a quarter more contexts.
+        """
+        several, started = len(held), thread_ms()
+        gc.collect()
+        self.note("trial", ms=round(thread_ms() - started, 3))
+        return None if before is None and len(held) == several else len(held)
 
     # --------------------------------------------------------------------------------- handshakes
 
@@ -383,6 +407,58 @@ class Probes(object):
             return function(hub, *args, **kwargs)
 
         self.put(kind, "fire_timers", named(fire_timers, function))
+
+    # ------------------------------------------------------------------------------ urllib3's pools
+
+    def pools(self, kind):
+        """Note when a pool of HTTPS connections has no place for one that comes back."""
+        take, give, probes = kind._get_conn, kind._put_conn, self
+
+        def used(pool, change):
+            with probes.lock:
+                now, most = probes.in_use.get(pool, (0, 0))
+                probes.in_use[pool] = now + change, max(most, now + change)
+                return probes.in_use[pool][1]
+
+        def _get_conn(pool, *args, **kwargs):
+            connection = take(pool, *args, **kwargs)
+            used(pool, 1)
+            return connection
+
+        def _put_conn(pool, connection):
+            wanted, places = used(pool, -1), getattr(pool, "pool", None)  # None: the pool is closed
+            before = getattr(connection, "sock", None)
+            done = give(pool, connection)
+            after = getattr(connection, "sock", None)
+            there = places is not None and before is not None and pool.scheme == "https"
+            if there and after is None and probes.active:
+                context = getattr(before, "context", None)
+                values = dict(c=None if context is None else probes.number(context))
+                values.update(who=probes.callers(sys._getframe(1)), size=places.maxsize)
+                probes.note("full", wanted=wanted, **values)
+            return done
+
+        self.put(kind, "_get_conn", named(_get_conn, take))
+        self.put(kind, "_put_conn", named(_put_conn, give))
+
+    def hosts(self, kind):
+        """Note when a PoolManager makes a pool for a host once more, because it had to give up the
+        one that it had, with a connection that was open."""
+        make, probes, known = kind._new_pool, self, weakref.WeakKeyDictionary()
+
+        def _new_pool(manager, scheme, host, port, *args, **kwargs):
+            if scheme == "https" and probes.active:
+                hosts, size = known.setdefault(manager, {}), getattr(manager.pools, "_maxsize", 0)
+                if hosts.get((host, port)):
+                    who = probes.callers(sys._getframe(1))
+                    probes.note("evicted", who=who, size=size, wanted=len(hosts))
+                hosts[host, port] = False  # whether its pool had to go
+                if size and len(manager.pools) >= size:
+                    oldest = next(iter(manager.pools._container.values()))
+                    hosts[oldest.host, oldest.port] = is_open(oldest)
+            return make(manager, scheme, host, port, *args, **kwargs)
+
+        self.put(kind, "_new_pool", named(_new_pool, make))
 
     # ------------------------------------------------------------------------ when they are put in
 
@@ -559,6 +635,11 @@ def probe_pools(probes, module):
             probes.note("pool")
 
     probes.put(module.PoolManager, "__init__", named(__init__, make))
+    probes.hosts(module.PoolManager)
+
+
+def probe_pool(probes, module):
+    probes.pools(module.HTTPConnectionPool)
 
 
 def probe_loop(probes, module):
@@ -600,6 +681,7 @@ PROBED = {
     "http.client": probe_http, "httplib": probe_http,
     "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
     "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
+    "urllib3.connectionpool": probe_pool,
     "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
     "eventlet.hubs.hub": probe_eventlet,
     "urllib3.contrib.pyopenssl": probe_injection,
@@ -638,6 +720,13 @@ def is_default(caller):
     """Whether a context is made by create_default_context, called by the program's own code."""
     made = caller.f_code.co_name == "create_default_context" and caller.f_back
     return bool(made) and not is_library(made.f_code.co_filename)
+
+
+def is_open(pool):
+    """Whether a pool of urllib3's keeps a connection that the server has not closed."""
+    dropped = sys.modules["urllib3.util.connection"].is_connection_dropped
+    kept = [each for each in list(pool.pool.queue) if getattr(each, "sock", None) is not None]
+    return any(not dropped(each) for each in kept)
 
 
 def is_server(connection):
@@ -723,6 +812,15 @@ def greenlets_wait():
 def current():
     """What tells this greenlet, or this thread where there are none, from others."""
     return "wait", ident(), id(current_greenlet())
+
+
+def make_lock():
+    """A lock that no patch of the program's replaces. (To import threading would be too early.)"""
+    try:
+        import _thread
+    except ImportError:  # as Python 2.7 calls it
+        import thread as _thread
+    return _thread.allocate_lock()
 
 
 def ident():

@@ -10,6 +10,7 @@ import json
 import os
 
 from .basis import CERTIFICATE, HOST, ITS_OWN, PY2, clock
+from .counts import is_shared, wanting
 from .left_behind import bring, loaded
 from .probes import Probes, process_ms
 from .processes import begin
@@ -17,6 +18,8 @@ from .processes import begin
 #: So many connections at most are made again, and how long that may take.
 MOST_AGAIN = 50
 TRIED_WITHIN_S = 30
+#: Where threads ask at once, each answer takes so long, and they ask so often at most.
+AT_ONCE_S, MOST_ROUNDS = 0.2, 4
 
 
 def each_requests(url, trust):
@@ -26,6 +29,29 @@ def each_requests(url, trust):
 def kept_requests(url, trust):
     session = loaded("requests").Session()
     return lambda: session.get(url).content
+
+
+def at_once(url, wanted, size):
+    """Threads that ask at once through one Session, whose pool has places for so many of them."""
+    import threading
+
+    requests, url = loaded("requests"), url.replace("/0/", "/%s/" % AT_ONCE_S)
+    session, answers = requests.Session(), []
+    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
+
+    def ask_all():
+        del answers[:]
+        ask = lambda: answers.append(session.get(url).content)  # noqa: E731
+        threads = [threading.Thread(target=ask) for _ in range(wanted)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        if len(answers) < wanted:
+            raise ValueError("not every thread got its answer")
+        return answers
+
+    return ask_all
 
 
 def each_niquests(url, trust):
@@ -182,32 +208,42 @@ def try_changes(found, address):
     made them: another where the doctor does not know the program's)}. Left out is whatever could
     not be tried.
     """
-    import time
-
     tried, late = {}, any(each["by"] == "truststore" for each in found["provides"])
     for row in found["counts"]["clients"]:
         client = row["client"] or ITS_OWN
-        trust = row["trusts"][0][0] if row["trusts"] else None
         n = min(MOST_AGAIN, row["connections"])
-        again = row["loads"] - row["needed"] >= 2 and not row["kept"] and n >= 2
+        again = row["loads"] - row["needed"] >= 2 and n >= 2
+        kept = row["kept"] or (client == "requests" and is_shared(row, found["counts"]))
         known = client in CHANGES or [each for each, _ in row["by"]] == ["ssl"]
-        if not again or not known or client in tried:
-            continue
-        path = os.path.join(address["folder"], "trial")
-        spec = {"client": client, "n": n, "trust": trust, "address": address, "late": late}
-        with open(path, "w") as file:
-            file.write(json.dumps(spec))
-        environ, until = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
-        with open(os.devnull, "w") as nowhere:
-            process = begin("--try", path, environ=environ, stdout=nowhere, stderr=nowhere)
-        while process.poll() is None and clock() < until:
-            time.sleep(0.01)
-        if process.poll() is None:
-            process.kill()
-        if process.wait() == 0:
-            with open(path) as file:
-                tried[client] = json.loads(file.read())
+        spec = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
+        spec["late"] = late
+        if again and known and not kept and client not in tried:
+            try_one(tried, dict(spec, client=client, rounds=n))
+        wanted = row["wanted"].get("full", 0)
+        if again and client == "requests" and "full" in wanting(row) and wanted <= MOST_AGAIN:
+            spec.update(wanted=wanted, size=row["size"]["full"])
+            rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // wanted))
+            try_one(tried, dict(spec, client="larger-pool", rounds=rounds))
     return tried
+
+
+def try_one(tried, spec):
+    """Add to what was tried what came of one trial, if it came to something."""
+    import time
+
+    path = os.path.join(spec["address"]["folder"], "trial")
+    with open(path, "w") as file:
+        file.write(json.dumps(spec))
+    environ, until = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
+    with open(os.devnull, "w") as nowhere:
+        process = begin("--try", path, environ=environ, stdout=nowhere, stderr=nowhere)
+    while process.poll() is None and clock() < until:
+        time.sleep(0.01)
+    if process.poll() is None:
+        process.kill()
+    if process.wait() == 0:
+        with open(path) as file:
+            tried[spec["client"]] = json.loads(file.read())
 
 
 def try_change(path):
@@ -217,6 +253,11 @@ def try_change(path):
     events = []
     probes = Probes(events.append).install()
     module, each, kept = CHANGES.get(spec["client"], CONTEXTS)
+    kinds = "last", "kept"
+    if spec["client"] == "larger-pool":
+        module, kinds = "requests", ("kept", "kept")
+        each = lambda url, _: at_once(url, spec["wanted"], spec["size"])  # noqa: E731
+        kept = lambda url, _: at_once(url, spec["wanted"], spec["wanted"])  # noqa: E731
     trust = bundle(spec["trust"], spec["address"]["folder"])
     if trust is None or not bring(module):
         return 1
@@ -225,16 +266,17 @@ def try_change(path):
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
         os.environ[name] = trust
     url = "https://%s:%d/0/last" % (HOST, spec["address"]["https"])
-    found = {"connections": spec["n"], "with": spec["client"]}
-    if spec["client"] not in CHANGES:
+    found = {"connections": spec["rounds"] * spec.get("wanted", 1), "with": spec["client"]}
+    if spec["client"] not in CHANGES and module == HTTP_CLIENT:
         found["with"] = "http.client"
     # The first of each is not counted: it brings what is imported late.
-    for name, make, kind in (("", each, "last"), ("", kept, "kept"),
-                             ("now", each, "last"), ("then", kept, "kept")):  # fmt: skip
+    for name, make, kind in zip(("", "", "now", "then"), (each, kept) * 2, kinds * 2):
         del events[:]
         before, ask = process_ms(), make(url.replace("last", kind), trust)
-        for _ in range(spec["n"] if name else 1):
-            if json.loads(ask().decode("ascii"))["trial"] != kind:
+        for _ in range(spec["rounds"] if name else 1):
+            answers = ask()
+            answers = answers if isinstance(answers, list) else [answers]
+            if any(json.loads(told.decode("ascii"))["trial"] != kind for told in answers):
                 return 1
         loads = sum(event["is"] == "load" for event in events)
         found[name] = {"loads": loads, "cpu_ms": round(process_ms() - before, 1)}

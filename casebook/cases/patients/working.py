@@ -116,6 +116,8 @@ JOBS = (
     Job("threads, no truststore", *_LOCK, "without_a_lock", HANDSHAKES),
     Job("twelve clients", *_MANY, "a_context_each", CONTEXTS),
     Job("twelve clients, one context", *_MANY, "one_context", CONTEXTS),
+    Job("clients closed and kept", *_MANY, "closed_and_kept", CONTEXTS),
+    Job("clients closed and dropped", *_MANY, "closed_and_dropped", CONTEXTS),
 )  # fmt: skip
 
 #: An ill job with each of the clients that the doctor can change from outside.
