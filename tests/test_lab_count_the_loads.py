@@ -1,9 +1,12 @@
 """Count the loads: the right solution, the empty one, and wrong ones, each for its reason."""
 
+from pathlib import Path
+
 import pytest
 from graded import changed, graded, missing, right
 
 from casebook.classroom import grading
+from casebook.classroom.bench import Bench
 from casebook.classroom.checks import count_the_loads
 
 LAB = "count-the-loads"
@@ -14,9 +17,9 @@ THIRTY = "30 threads load once (verify=True)"
 def rows_once():
     """What stock requests does is measured for the first submission, and not for each again."""
     with pytest.MonkeyPatch.context() as patching:
-        patching.setattr(count_the_loads, "_rows", lambda _: measured)
+        patching.setattr(count_the_loads, "_rows", lambda *_: measured)
         with count_the_loads.World() as world:
-            measured = ROWS(world)
+            measured = ROWS(Bench(Path(count_the_loads.__file__)), world)
         yield
 
 
