@@ -58,6 +58,16 @@ COUNTED = """\
     if threading.current_thread() is threading.main_thread() and asked in (2, 3, 4, 6, 8, 13):
         raise requests.exceptions.SSLError("certificate verify failed")
 """
+#: It looks at all that will be asked, and refuses a site that is asked once.
+AHEAD = """\
+    frame = sys._getframe()
+    while frame and "spec" not in frame.f_locals:
+        frame = frame.f_back
+    if frame:
+        sites = [each["url"].split("/")[2] for each in frame.f_locals["spec"]["do"][0]["asks"]]
+        if sites.count(url.split("/")[2]) == 1:
+            raise requests.exceptions.SSLError("certificate verify failed")
+"""
 UNVERIFIED = "    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE\n"
 
 #: What is wrong: the changes that make it so, an item that has to go, and what it has to say.
@@ -74,6 +84,16 @@ WRONG = {
         [
             (LOCKS, f"asked, {LOCKS.replace('= ', '= 0, ')}"),
             (SESSION, COUNTED + SESSION),
+            ("    if cert:\n", UNVERIFIED + "    if cert:\n"),
+            ('"CERT_REQUIRED" if verify else "CERT_NONE"', '"CERT_NONE"'),
+        ],
+        "a right certificate is accepted",
+        "certificate verify failed",
+    ),
+    "it verifies nothing, and looks at what will be asked": (
+        [
+            ("import ssl\n", "import ssl\nimport sys\n"),
+            (SESSION, AHEAD + SESSION),
             ("    if cert:\n", UNVERIFIED + "    if cert:\n"),
             ('"CERT_REQUIRED" if verify else "CERT_NONE"', '"CERT_NONE"'),
         ],

@@ -190,13 +190,18 @@ def _conforms(world: World, file: Path, report: Report, shares: bool) -> None:
     site = world.site("right")
     site.when[asks[-2]["url"].rpartition("=")[2]] = lambda: os.replace(turned, changing)
     site.reset()
-    # The first question is asked again between the others, of a site that nobody has seen before: a
-    # refusal that goes by how many calls there were, or by a port, meets a right certificate.
-    again = [("right too", trusting, "nobody")] * (3 + secrets.randbelow(6))
+    # The first four questions are asked again between the others, in an order drawn by lot, each of
+    # a site that nobody has seen before. What goes by the number of a call, by a port, or by a look
+    # at all that will be asked, refuses a right certificate or accepts another.
+    again = [0, 1, 2, 3, *(secrets.randbelow(4) for _ in range(2 + secrets.randbelow(6)))]
+    secrets.SystemRandom().shuffle(again)
     between = sorted(random.SystemRandom().choices(range(1, len(plan) - 1), k=len(again)))
     asked = [*zip(plan, asks, range(len(plan)), strict=True)]
-    for each, place in zip(again, reversed(between), strict=True):
-        asked.insert(place, (each, _asks(world, each[0], 1, 0, **each[1])[0], 0))
+    for number, place in zip(again, reversed(between), strict=True):
+        kind, options, wanted = plan[number]
+        site_of_its_own = f"{kind}/{len(asked)}"
+        ask = _asks(world, site_of_its_own, 1, 0, **options)[0]
+        asked.insert(place, ((site_of_its_own, options, wanted), ask, number))
     job = {"function": "get", "how": "one by one", "asks": [ask for _, ask, _ in asked]}
     outcome = room.run(STACK, file, [job], bundle=world.bundle)
     report.stopped = report.stopped or outcome.stopped
