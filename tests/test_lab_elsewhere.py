@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from graded import right
@@ -15,6 +16,7 @@ from here import run
 
 from casebook import places
 from casebook.classroom import bench, grading
+from casebook.classroom.checks import count_the_loads
 from casebook.laboratory import machines
 
 #: Points that can be graded without the student's own run, of each lab; and an item that cannot.
@@ -157,3 +159,23 @@ def test_what_the_labs_ask_is_answered_by_the_file_that_comes_with_them():
         lab.replace("-", "_") for lab in grading.LABS
     }
     assert not [line for line in map(json.dumps, machine.answers) if machines._names_a_place(line)]
+
+
+def test_what_is_recorded_is_what_will_be_asked():
+    mine = bench.Recording(Path(count_the_loads.__file__))
+    count_the_loads.record(mine)
+    [file] = bench.files()
+    there = [each for each in machines.read(file).answers if each["asked"][0] == "count_the_loads"]
+    assert [each["asked"] for each in mine.kept] == [each["asked"] for each in there]
+    assert [each["answer"] for each in mine.kept] == [each["answer"] for each in there]
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1200)
+def test_a_machine_that_can_writes_a_file_for_those_that_cannot(tmp_path, unable):
+    file = tmp_path / "ours.jsonl.xz"
+    done = run(sys.executable, "-m", "casebook", "machine", "labs", file, timeout=1000)
+    assert done.returncode == 0, done.stderr
+    for lab, (of, _) in LEFT.items():
+        _, report, _ = unable(lab, right(lab), "--machine", file)
+        assert (report["points"], report["of"]) == (of, of), report["text"]
