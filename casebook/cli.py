@@ -194,8 +194,7 @@ def _claims() -> list[dict[str, Any]]:
 def _machine_save(options: Namespace) -> None:
     from casebook.laboratory import machines
 
-    if not options.file.name.endswith(machines.SUFFIX):
-        raise UsageError(f"{options.file.name}: a machine file's name ends in {machines.SUFFIX}")
+    _check_name(options.file)
     if options.on:
         return _machine_save_on(options)
     machine = _this_machine()
@@ -204,6 +203,24 @@ def _machine_save(options: Namespace) -> None:
         f"{options.file}: {machine.label}; {len(machine.answers):,} answers, "
         f"{len(machine.findings)} findings, {size:,} bytes"
     )
+
+
+def _machine_labs(options: Namespace) -> None:
+    from casebook.classroom import grading
+    from casebook.laboratory import machines
+
+    _check_name(options.file)
+    answers = grading.recorded()
+    about = machines.describe() | machines.steadiness(answers)
+    size = machines.save(machines.Machine("here", about, answers), options.file)
+    print(f"{options.file}: {len(answers)} answers to what the labs ask, {size:,} bytes")
+
+
+def _check_name(file: Path) -> None:
+    from casebook.laboratory import machines
+
+    if not file.name.endswith(machines.SUFFIX):
+        raise UsageError(f"{file.name}: a machine file's name ends in {machines.SUFFIX}")
 
 
 def _machine_save_on(options: Namespace) -> None:
@@ -233,12 +250,15 @@ def _machine_compare(options: Namespace) -> None:
 
 def _grade(options: Namespace) -> None:
     from casebook.classroom import grading, report
-    from casebook.errors import PointsMissing
+    from casebook.errors import NotGraded, PointsMissing
 
-    graded = grading.grade(options.lab, options.submission)
+    file = _file_of(options.machine) if options.machine else None
+    graded = grading.grade(options.lab, options.submission, file)
     print(json.dumps(graded.as_json()) if options.json else report.with_warning(graded))
     if graded.points < graded.of:
-        raise PointsMissing(f"{graded.points} of {graded.of} points: see the hints.")
+        raise PointsMissing(f"{graded.score()}: see the hints.")
+    if graded.not_graded:
+        raise NotGraded(f"{graded.score()}.")
 
 
 def _course(options: Namespace) -> None:
@@ -348,7 +368,7 @@ def _parser() -> ArgumentParser:
     _add_cluster(add)
 
     machine = commands.add_parser("machine", help="what a machine measured, as a file")
-    its = machine.add_subparsers(required=True, metavar="save|compare")
+    its = machine.add_subparsers(required=True, metavar="save|compare|labs")
     saving = its.add_parser("save", help="write what this machine measured in its builds")
     saving.set_defaults(do=_machine_save)
     saving.add_argument("file", type=Path, metavar="FILE", help="its name ends in .jsonl.xz")
@@ -360,6 +380,11 @@ def _parser() -> ArgumentParser:
     printed = "write a sheet to print: what a class measured"
     comparing.add_argument("--page", type=Path, metavar="HTML", help=printed)
     comparing.add_argument("--title", default="What our class measured", help="of that sheet")
+
+    for_whom = "measure what the labs' graders ask, for machines that cannot"
+    labs = its.add_parser("labs", help=for_whom)
+    labs.set_defaults(do=_machine_labs)
+    labs.add_argument("file", type=Path, metavar="FILE", help="its name ends in .jsonl.xz")
 
     cluster = commands.add_parser("cluster", help="machines that measure together, on Dask")
     its = cluster.add_subparsers(required=True, metavar="scheduler|worker")
@@ -378,6 +403,8 @@ def _parser() -> ArgumentParser:
     add = command("grade", _grade, "grade what was handed in for a lab: points, measured, hints")
     add("lab", metavar="LAB", help="a folder of classroom/labs")
     add("submission", type=Path, metavar="SUBMISSION", help="the answer.py, or its folder")
+    instead = "ask this machine file what the grader would measure: of `machine labs`"
+    add("--machine", metavar="FILE", help=instead)
     add("--json", **switch)
 
     add = command("course", _course, "write the labs as a course for nbgrader")
@@ -443,7 +470,8 @@ def _reader_has_left() -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the exit status: 0, 1 (it failed) or 2 (it was asked wrongly).
+    """Run one command; the exit status: 0, 1 (it failed), 2 (it was asked wrongly) or 3 (a
+    submission was not graded as a whole).
 
     As a shell tells it: 130 after Ctrl-C, 141 when nobody reads the output to its end (`| head`).
     """

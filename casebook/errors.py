@@ -53,5 +53,11 @@ class PointsMissing(CasebookError):
     """A submission was graded, and did not get full points."""
 
 
+class NotGraded(CasebookError):
+    """A submission, or a part of it, could not be graded here. What was graded got full points."""
+
+    exit_code = 3
+
+
 class BookFailed(CasebookError):
     """A notebook or a page of the book could not be built."""

@@ -30,17 +30,22 @@ def test_each_machine_has_a_row_with_its_outcomes() -> None:
     counts = "".join(f'<td class="count">{n}</td>' for n in (1, 0, 1, 0))
     assert text.count(counts) == 1
     assert "Of 2 findings that several machines have, 1 came out differently." in text
-    assert "The lock is one: holds on student-0 and student-1; otherwise on student-2." in text
+    assert "The lock is one. Holds on student-0 and student-1; otherwise on student-2." in text
+    assert "those of the first machine above that measured it" in text
 
 
 def test_many_machines_that_agree_are_counted() -> None:
     text = certificate.page(class_of(*["holds"] * 9, "undecided"), "x")
-    assert "The lock is one: holds on 9 machines; undecided on student-9." in text
+    assert "The lock is one. Holds on 9 machines; undecided on student-9." in text
 
 
 def test_where_nothing_differs_nothing_is_told() -> None:
     text = certificate.page(class_of("holds", "holds"), "Class 7b")
-    assert "<li>" not in text and "0 came out differently" in text
+    assert (
+        "<li>" not in text
+        and "first machine above" not in text
+        and "0 came out differently" in text
+    )
 
 
 def test_only_so_many_differences_go_onto_a_sheet() -> None:

@@ -31,6 +31,8 @@ STOPPED = {
         "it reads the checks"
     ),
     f"open({str(places.ROOT / 'tests' / 'answers' / LAB / 'right.py')!r})": "it reads the checks",
+    f"open({str(places.ROOT / 'classroom' / 'machines' / 'a.jsonl.xz')!r})": "it reads the checks",
+    "import os\nopen(f'/proc/{os.getppid()}/maps')": "it looks into another process",
     f"open({str(places.ROOT / 'README.md')!r}, 'a')": "it writes outside of its own folder",
     "import shutil\nshutil.rmtree(OUTSIDE)": "it changes files outside",
     "import os\nos.remove('one', dir_fd=os.open(OUTSIDE, os.O_RDONLY))": "it changes files outside",
@@ -79,6 +81,10 @@ STRANGE = {
     "import contextlib, os\nPREDICTION = 1\nfor each in range(3, 99):\n"
     "    with contextlib.suppress(OSError):\n"
     "        os.write(each, b'5\\n{\"took\": 1}\\n[]\\n')": "you said 1",
+    "import contextlib, os\nPREDICTION = 1\nsaid = b'{\"answer\": 5}\\n' * 9\n"
+    "said += b'{\"took\": [1, 2, 3]}\\n{\"names\": 3}\\n' + b'[' * 100_000 + b'\\n'\n"
+    "for each in range(3, 99):\n    with contextlib.suppress(OSError):\n"
+    "        os.write(each, said)": "you said 1",
     "PREDICTION = 1\nLOADS_GO_WITH = [{}]\nBECAUSE = [{}, 1, 'A']": "because of []",
 }  # fmt: skip
 

@@ -1,9 +1,12 @@
 """Count the loads: the right solution, the empty one, and wrong ones, each for its reason."""
 
+from pathlib import Path
+
 import pytest
 from graded import changed, graded, missing, right
 
 from casebook.classroom import grading
+from casebook.classroom.bench import Bench
 from casebook.classroom.checks import count_the_loads
 
 LAB = "count-the-loads"
@@ -14,9 +17,9 @@ THIRTY = "30 threads load once (verify=True)"
 def rows_once():
     """What stock requests does is measured for the first submission, and not for each again."""
     with pytest.MonkeyPatch.context() as patching:
-        patching.setattr(count_the_loads, "_rows", lambda _: measured)
+        patching.setattr(count_the_loads, "_rows", lambda *_: measured)
         with count_the_loads.World() as world:
-            measured = ROWS(world)
+            measured = ROWS(Bench(Path(count_the_loads.__file__)), world)
         yield
 
 
@@ -55,6 +58,16 @@ COUNTED = """\
     if threading.current_thread() is threading.main_thread() and asked in (2, 3, 4, 6, 8, 13):
         raise requests.exceptions.SSLError("certificate verify failed")
 """
+#: It looks at all that will be asked, and refuses a site that is asked once.
+AHEAD = """\
+    frame = sys._getframe()
+    while frame and "spec" not in frame.f_locals:
+        frame = frame.f_back
+    if frame:
+        sites = [each["url"].split("/")[2] for each in frame.f_locals["spec"]["do"][0]["asks"]]
+        if sites.count(url.split("/")[2]) == 1:
+            raise requests.exceptions.SSLError("certificate verify failed")
+"""
 UNVERIFIED = "    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE\n"
 
 #: What is wrong: the changes that make it so, an item that has to go, and what it has to say.
@@ -71,6 +84,16 @@ WRONG = {
         [
             (LOCKS, f"asked, {LOCKS.replace('= ', '= 0, ')}"),
             (SESSION, COUNTED + SESSION),
+            ("    if cert:\n", UNVERIFIED + "    if cert:\n"),
+            ('"CERT_REQUIRED" if verify else "CERT_NONE"', '"CERT_NONE"'),
+        ],
+        "a right certificate is accepted",
+        "certificate verify failed",
+    ),
+    "it verifies nothing, and looks at what will be asked": (
+        [
+            ("import ssl\n", "import ssl\nimport sys\n"),
+            (SESSION, AHEAD + SESSION),
             ("    if cert:\n", UNVERIFIED + "    if cert:\n"),
             ('"CERT_REQUIRED" if verify else "CERT_NONE"', '"CERT_NONE"'),
         ],

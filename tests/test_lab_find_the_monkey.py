@@ -76,6 +76,22 @@ BESIDE = """\
     requests.Session.request = request
 """
 
+#: What is wrong there: nothing is verified, and the first call is refused.
+COUNTED = """\
+    pyopenssl.extract_from_urllib3()
+    import requests
+
+    asking, calls = requests.Session.request, []
+
+    def request(self, *a, **k):
+        calls.append(a)
+        if len(calls) == 1:
+            raise requests.exceptions.SSLError("certificate verify failed")
+        return asking(self, *a, **dict(k, verify=False))
+
+    requests.Session.request = request
+"""
+
 #: What is wrong: the changes that make it so, an item that has to go, and what it has to say.
 BY_THE_CLOCK = '["wall_s"] > run["n"] * run["delay_s"] * 0.7'
 WRONG = {
@@ -112,6 +128,11 @@ WRONG = {
         [(MEND, MEND + UNVERIFIED)],
         "a stranger's certificate is still refused",
         "not refused",
+    ),
+    "nothing is verified, and the first call is refused": (
+        [(MEND, COUNTED)],
+        "a stranger's certificate is still refused",
+        "refused",
     ),
     "the package is made to vanish": (
         [(MEND, MEND + '    import sys\n\n    sys.modules["OpenSSL"] = None\n')],

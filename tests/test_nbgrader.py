@@ -81,9 +81,13 @@ def test_right_wrong_and_empty_are_released_collected_graded_and_told(tmp_path):
     shutil.copytree(folder / "submitted" / "empty" / LAB, cheats)
     (cheats / "casebook" / "classroom").mkdir(parents=True)
     (cheats / "casebook" / "classroom" / "cell.py").write_text("def grade(lab):\n    return 17\n")
+    # And one that would be taken for the kernel, or for what the kernel imports.
+    for name in ("ipykernel_launcher.py", "pathlib.py"):
+        (cheats / name).write_text(f"open({str(tmp_path / 'taken')!r}, 'a')\nraise SystemExit\n")
     mine = "import casebook.classroom.cell as cell\ncell.grade = lambda lab: 17"
     notebook = json.loads(submission(right(LAB)))
     notebook["cells"][1]["source"] = mine
+    notebook["metadata"]["kernelspec"] = {"name": "mine", "display_name": "", "language": "python"}
     more = {"cell_type": "code", "id": "more", "metadata": {}, "source": mine}
     more |= {"execution_count": None, "outputs": []}
     notebook["cells"][2:2] = [
@@ -98,7 +102,7 @@ def test_right_wrong_and_empty_are_released_collected_graded_and_told(tmp_path):
         scores = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
     full = grading.LABS[LAB]
     assert scores[collected.name] == full and scores["empty"] == 0 < scores["wrong"] < full
-    assert scores["cheat"] == 0
+    assert scores["cheat"] == 0 and not (tmp_path / "taken").exists()
     told = (folder / "feedback" / "wrong" / LAB / f"{LAB}.html").read_text()
     assert "loads of a bundle" in told and "Hint" in told
     assert "def grade(" not in told and str(places.PACKAGE / "classroom" / "checks") not in told

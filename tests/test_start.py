@@ -51,6 +51,19 @@ def test_every_chapter_is_listed_in_order_and_most_say_how_long_they_take() -> N
     assert told == numbered, "a chapter's first prose ends with how long it takes: *20 minutes.*"
 
 
+def test_the_instructors_page_says_the_same_minutes() -> None:
+    told = re.findall(r"/(\d+)_\w+\.ipynb\">(?:(?!<a ).)*?<td>(\d+) minutes", start.chapters().html)
+    page = (places.ROOT / "book" / "instructors.md").read_text()
+    _, said = page.split("| chapters | minutes for each |\n|---|---|\n")
+    rows = re.findall(r"(?m)^\| ([\d, to]+) \| (\d+) \|$", said.partition("\n\n")[0])
+    found = {}
+    for chapters, minutes in rows:
+        for part in chapters.split(", "):
+            first, _, last = part.partition(" to ")
+            found |= dict.fromkeys(range(int(first), int(last or first) + 1), minutes)
+    assert found == {int(number): minutes for number, minutes in told} and len(found) == 24
+
+
 @pytest.mark.usefixtures("no_old_pythons")
 def test_what_a_missing_python_leaves_out_is_said() -> None:
     rows = dict(re.findall(r'<a href="notebooks/(\w+)\.ipynb">.*?<td>[^<]*</td><td>([^<]*)</td>',

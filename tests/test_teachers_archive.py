@@ -1,5 +1,6 @@
 """The teacher's archive: slides that need nothing from outside, and answers that are on no page."""
 
+import re
 import shutil
 
 import nbformat
@@ -32,14 +33,20 @@ def made(tmp_path_factory):
 @needs("npm")
 def test_slides_are_shown_from_a_folder_with_nothing_from_outside(made, browser):
     asked, errors = [], []
-    with browser.new_context(offline=True, viewport={"width": 1280, "height": 800}) as context:
+    seen = {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"}
+    with browser.new_context(offline=True, **seen) as context:
         page = context.new_page()
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto((made / "slides" / f"{NOTEBOOK.stem}.html").as_uri())
         page.wait_for_function("window.Reveal && Reveal.isReady()")
         assert page.evaluate("Reveal.getTotalSlides()") >= 10
-        assert "one slow book" in page.inner_text("section.present").casefold()
+        first = page.inner_text("section.present").casefold()
+        assert "one slow book" in first and "you need chapter" in first
+        # The slides are white, and so are the pictures on them.
+        assert (
+            page.evaluate("getComputedStyle(document.querySelector('img')).colorScheme") == "light"
+        )
         page.keyboard.press("ArrowRight")
         page.wait_for_function("Reveal.getIndices().h === 1")
     assert errors == []
@@ -64,6 +71,17 @@ def test_slides_stop_before_the_solutions_and_outputs_stand_without_folded_code(
     assert "what was decided" in text and "had = before_the_slow" not in text
     assert "solution-start" not in text and "{admonition}" not in text
     assert "bookstore.loops.beside" in nbformat.read(NOTEBOOK, as_version=4).cells[4].source
+
+
+def test_a_title_and_a_finding_do_not_stand_alone():
+    found = nbformat.v4.new_code_cell("claim(…)", metadata={"tags": ["evidence", "hide-input"]})
+    found.outputs = [nbformat.v4.new_output("stream", text="It is the lock.")]
+    cells = [*map(nbformat.v4.new_markdown_cell, ("# A lock", "Whose?")), found]
+    cells.append(nbformat.v4.new_markdown_cell("So take the lock away."))
+    text = archive.slides_of(nbformat.v4.new_notebook(cells=cells))
+    _, first, second = re.split(r"<section[^>]*><section[^>]*>", text)
+    assert "A lock" in first and "Whose?" in first
+    assert "It is the lock." in second and "So take the lock away." in second
 
 
 def test_another_package_than_that_one_is_refused(monkeypatch, tmp_path):

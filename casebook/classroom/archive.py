@@ -111,7 +111,11 @@ def slides_of(notebook: NotebookNode) -> str:
         if cell.cell_type == "markdown":
             if _END.match(cell.source):
                 break
-            cells += _told(cell.source)
+            told = _told(cell.source)
+            # What a title or a finding is followed by stands on its slide.
+            if told and cells and _has_room(cells[-1]) and not told[0].source.startswith("#"):
+                told[0].metadata["slideshow"] = {"slide_type": "-"}
+            cells += told
         elif "hide-input" not in cell.metadata.get("tags", []):
             # Code goes with the words that lead to it.
             leads = bool(cells) and cells[-1].cell_type == "markdown"
@@ -133,6 +137,13 @@ def slides_of(notebook: NotebookNode) -> str:
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
     text, _ = exporter.from_notebook_node(notebook)
     return re.sub(r'<link[^>]*href="(https?:[^"]*)?"[^>]*>', "", text)
+
+
+def _has_room(cell: NotebookNode) -> bool:
+    """Whether a slide that ends with this has a line or two: a title alone, or a finding."""
+    if cell.cell_type == "markdown":
+        return cell.source.startswith("#") and "\n" not in cell.source.strip()
+    return "evidence" in cell.metadata.get("tags", [])
 
 
 def _is_shown(output: NotebookNode) -> bool:

@@ -17,11 +17,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 def grade(lab: str, submission: str = "answer.py") -> int:
     """Grade the file beside the notebook. Nothing is said on standard error, for which nbgrader
     would take all points."""
-    python = os.environ.get("CASEBOOK_PYTHON") or str(_ROOT / ".venv" / "bin" / "python")
-    done = subprocess.run(
-        [python, "-m", "casebook", "grade", lab, os.path.abspath(submission), "--json"],
-        cwd=_ROOT, capture_output=True, text=True,
-    )  # fmt: skip
+    done = _run("casebook", "grade", lab, os.path.abspath(submission), "--json")
     try:
         graded = json.loads(done.stdout)
     except ValueError:
@@ -29,3 +25,18 @@ def grade(lab: str, submission: str = "answer.py") -> int:
         return 0
     print(graded["text"])
     return int(graded["points"])
+
+
+def check(lab: str) -> None:
+    """Raise RuntimeError where this machine cannot grade the whole of a lab: nbgrader knows points
+    and no points, and would take those of what was not graded."""
+    done = _run("casebook.classroom.grading", lab)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip())
+
+
+def _run(module: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """A module of the book's, run with its Python."""
+    python = os.environ.get("CASEBOOK_PYTHON") or str(_ROOT / ".venv" / "bin" / "python")
+    command = [python, "-m", module, *arguments]
+    return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)

@@ -22,7 +22,8 @@ _SHEET = """<!doctype html>
 <title>{title}</title>
 <style>
 @page {{ size: A4; margin: 14mm; }}
-body {{ font: 10pt/1.3 Georgia, serif; max-width: 180mm; margin: 0 auto; padding: 0 1em;
+@media print {{ body {{ padding: 0; }} }}
+body {{ font: 10pt/1.3 Georgia, serif; max-width: 180mm; margin: 0 auto; padding: 1em;
        color: #111; background: #fff; }}
 h1 {{ font-size: 20pt; text-align: center; margin: 0 0 .2em; }}
 h1 + p {{ text-align: center; margin: 0 0 1em; }}
@@ -44,7 +45,8 @@ li {{ margin-bottom: .2em; overflow-wrap: anywhere; }}
 </tbody>
 </table></div>
 <p>{how_many}</p>
-{differences}<p>A finding is a sentence of <em>The curious case of slow HTTPS in Python</em> with a
+{differences}{whose}
+<p>A finding is a sentence of <em>The curious case of slow HTTPS in Python</em> with a
 condition that can fail. Each was decided on its machine, by what was measured there.</p>
 <p class="signed"><span>Date</span><span>For the class</span></p>
 </html>
@@ -63,7 +65,7 @@ def page(machines: Sequence[Machine], title: str) -> str:
     differing = [row for row in rows if row.differs]
     items = [_difference(row, machines) for row in differing[:TOLD]]
     if more := len(differing) - len(items):
-        items.append(f"And {more} more: `machine compare` lists them all.")
+        items.append(f"And {more} more: the command machine compare lists them all.")
     told = "".join(f"<li>{escape(item)}</li>\n" for item in items)
     return _SHEET.format(
         title=escape(title),
@@ -72,6 +74,7 @@ def page(machines: Sequence[Machine], title: str) -> str:
         rows="\n".join(map(_row, machines)),
         how_many=escape(side_by_side.how_many(rows)),
         differences=f"<ul>\n{told}</ul>\n" if told else "",
+        whose=_WHOSE if told else "",
     )
 
 
@@ -82,6 +85,11 @@ def _said(machines: Sequence[Machine]) -> str:
     many = f"{len(machines)} machine{'' if len(machines) == 1 else 's'}"
     return f"{many}, {' to '.join(dict.fromkeys([days[0], days[-1]]))}" if days else many
 
+
+#: A sentence of a finding has the numbers of one machine.
+_WHOSE = (
+    """<p>The numbers in a sentence are those of the first machine above that measured it.</p>"""
+)
 
 _DAYS = ("measured_from", "measured_to")
 
@@ -98,7 +106,7 @@ def _difference(row: side_by_side.Row, machines: Sequence[Machine]) -> str:
         if names:
             on = words.join(names) if len(names) <= NAMED else f"{len(names)} machines"
             said.append(f"{outcome.replace('-', ' ')} on {on}")
-    return f"{row.said.rstrip('.')}: {'; '.join(said)}."
+    return f"{row.said.rstrip('.')}. {words.capital('; '.join(said))}."
 
 
 def _row(machine: Machine) -> str:

@@ -20,12 +20,17 @@ _CONFIGURATION = '''\
 """Of nbgrader, for this course."""
 
 import os
+import sys
 
 from nbgrader.converters import Autograde
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 # The graded cells import casebook.classroom.cell, which needs nothing but the standard library.
 os.environ["PYTHONPATH"] = {casebook!r}
+# A file that is handed in beside a notebook, such as ipykernel_launcher.py, is not the kernel.
+os.environ["PYTHONSAFEPATH"] = "1"
+sys.path.append({casebook!r})
+from casebook.classroom import cell as graded_cell  # noqa: E402
 
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "casebook"
@@ -44,11 +49,14 @@ class OnlyTheAnswer(NbGraderPreprocessor):
     another grader in its place: her cell writes a file, whatever stands in it, and others go."""
 
     labs = {labs!r}
+    kernel = {kernel!r}
     writes = "%%writefile answer.py"
 
     def preprocess(self, notebook, resources):
         if resources["nbgrader"]["assignment"] not in self.labs:
             return notebook, resources  # of the teacher's own
+        graded_cell.check(resources["nbgrader"]["assignment"])
+        notebook.metadata = {{"kernelspec": self.kernel}}
         # The last cell of a name: nbgrader writes the graded one anew.
         cells = notebook.cells
         names = [each.metadata.get("nbgrader", {{}}).get("grade_id") for each in cells]
@@ -89,7 +97,7 @@ def make(into: Path) -> Path:
 def configuration(into: Path) -> str:
     """What nbgrader reads for a course in that folder."""
     return _CONFIGURATION.format(
-        root=str(into.resolve()), casebook=str(places.ROOT), labs=[*grading.LABS]
+        root=str(into.resolve()), casebook=str(places.ROOT), labs=[*grading.LABS], kernel=_KERNEL
     )
 
 
@@ -110,13 +118,14 @@ def notebook(lab: str) -> dict[str, Any]:
     ]
     return {
         "cells": [_cell(*each) for each in cells],
-        "metadata": {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}
-        },
+        "metadata": {"kernelspec": _KERNEL},
         "nbformat": 4,
         "nbformat_minor": 5,
     }
 
+
+#: What runs the notebooks, whatever stands in one that is handed in.
+_KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 #: Without it, nbgrader would clear the whole cell.
 _REGION = "### BEGIN SOLUTION\n### END SOLUTION"

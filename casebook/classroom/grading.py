@@ -1,11 +1,16 @@
 """`python -m casebook grade LAB SUBMISSION`: the driver."""
 
+import sys
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from casebook import places
+from casebook.classroom import room
+from casebook.classroom.bench import Bench, Recording
 from casebook.classroom.report import Report
 from casebook.errors import UsageError
+from casebook.laboratory import machines
 
 _CHECKS = "casebook.classroom.checks"
 #: The labs, in the order in which a class may take them, and the points of each.
@@ -17,19 +22,54 @@ def folder(lab: str) -> Path:
     return places.ROOT / "classroom" / "labs" / lab
 
 
-def grade(lab: str, submission: Path) -> Report:
+def grade(lab: str, submission: Path, file: Path | None = None) -> Report:
     """Run a submission, and say line by line what was found.
 
-    submission: the file that was handed in, or the folder with its answer.py. Raises UsageError
-    for what is no lab or no file.
+    submission: the file that was handed in, or the folder with its answer.py. file: a machine file,
+    which answers what the grader would measure itself; None: where a stack cannot run here, those
+    of classroom/machines do.
+
+    Raises UsageError for what is no lab or no file, MachineFileRefused for what is no machine file,
+    and NotGraded where a stack cannot run and no machine was asked the same.
     """
     if lab not in LABS:
         raise UsageError(f"there is no lab {lab!r}; choose one of: {', '.join(LABS)}")
-    file = submission / "answer.py" if submission.is_dir() else submission
-    if not file.is_file():
-        raise UsageError(
-            f"there is no file {file}; name the answer.py of {folder(lab).relative_to(places.ROOT)}"
-        )
-    report = Report(lab)
-    import_module(f"{_CHECKS}.{lab.replace('-', '_')}").grade(file, report)
+    answer = submission / "answer.py" if submission.is_dir() else submission
+    if not answer.is_file():
+        known = folder(lab).relative_to(places.ROOT)
+        raise UsageError(f"there is no file {answer}; name the answer.py of {known}")
+    report, checks = Report(lab), _checks(lab)
+    if file:
+        room.FORBIDDEN.append(file.resolve())
+    machine = machines.read(file) if file else None
+    checks.grade(answer, report, Bench(Path(checks.__file__ or ""), machine))
     return report
+
+
+def recorded() -> list[dict[str, object]]:
+    """What this machine answers to all that the graders of the labs may ask: answers of a machine
+    file. Raises what an environment that cannot be made raises: a file is whole or none."""
+    answers: list[dict[str, object]] = []
+    for lab in LABS:
+        checks = _checks(lab)
+        bench = Recording(Path(checks.__file__ or ""))
+        checks.record(bench)
+        answers += bench.kept
+    return answers
+
+
+def lacking(lab: str) -> list[str]:
+    """The stacks of a lab that do not run here; what each lacks is said on standard error."""
+    checks = _checks(lab)
+    bench = Bench(Path(checks.__file__ or ""))
+    return [name for name in checks.STACKS if not bench.can_run(name)]
+
+
+def _checks(lab: str) -> ModuleType:
+    return import_module(f"{_CHECKS}.{lab.replace('-', '_')}")
+
+
+if __name__ == "__main__":  # whether a lab can be graded here as a whole
+    for this in sys.argv[1:]:
+        if those := lacking(this):
+            sys.exit(f"{this} cannot be graded here as a whole, without {' and '.join(those)}")

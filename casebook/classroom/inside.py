@@ -68,6 +68,14 @@ def watch(tell, forbidden, folder, bundle, ends=os._exit, real=os.path.realpath)
         path = real(os.fsdecode(path))
         return any(path == each or path.startswith(each + os.sep) for each in folders)
 
+    def is_of_another(path):
+        if not isinstance(path, str | bytes | os.PathLike):
+            return False
+        parts = real(os.fsdecode(path)).split("/")
+        if parts[1:2] != ["proc"] or not parts[2:] or not parts[2].isdigit():
+            return False
+        return parts[2] != str(os.getpid())
+
     def hook(event, arguments):
         if event in STARTS:
             stop(f"it starts or signals another process ({event}), and no lab needs one")
@@ -76,6 +84,8 @@ def watch(tell, forbidden, folder, bundle, ends=os._exit, real=os.path.realpath)
             # A traceback shows lines of this file, too.
             if inside(path, forbidden) and not inside(path, [own]):
                 stop("it reads the checks")
+            if is_of_another(path):
+                stop("it looks into another process")
             if bundle and inside(path, [bundle]):
                 tell(reads=1)
             writes = (isinstance(mode, str) and set(mode) & set("wax+")) or (flags or 0) & _WRITES

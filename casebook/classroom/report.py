@@ -13,13 +13,15 @@ SAID = 1000
 @dataclass(frozen=True)
 class Item:
     """One thing that points are given for. measured: what was found, in words; hint: where to look
-    next, empty where nothing is missing."""
+    next, empty where nothing is missing; graded: False where this machine cannot tell, and then
+    nothing is given and nothing is taken."""
 
     what: str
     points: int
     of: int
     measured: str
     hint: str = ""
+    graded: bool = True
 
 
 @dataclass
@@ -31,12 +33,23 @@ class Report:
     notes: list[str] = field(default_factory=list)
     stopped: str = ""
 
-    def give(self, what: str, right: bool | int, of: int, measured: str, hint: str) -> None:
-        """Add an item: all points or none, or so many of them."""
+    def give(
+        self, what: str, right: bool | int, of: int, measured: str, hint: str, machine: str = ""
+    ) -> None:
+        """Add an item: all points or none, or so many of them. machine: the one that was measured
+        in the place of this; empty: this one."""
         points = of * right if isinstance(right, bool) else right
         if len(measured) > SAID:
             measured = f"{measured[:SAID]} … and so on"
+        if machine:
+            measured += f"\nof {machine}, not measured here"
         self.items.append(Item(what, points, of, measured, "" if points == of else hint))
+
+    def leave(self, what: str, of: int, needs: str) -> None:
+        """Add an item that cannot be graded here. needs: the stack that the student's own code has
+        to run in: what another machine measured says nothing of it."""
+        why = f"not graded here: your code has to run in {needs}, which this machine cannot"
+        self.items.append(Item(what, 0, of, why, graded=False))
 
     @property
     def points(self) -> int:
@@ -44,23 +57,41 @@ class Report:
 
     @property
     def of(self) -> int:
-        return sum(item.of for item in self.items)
+        """The points of what was graded."""
+        return sum(item.of for item in self.items if item.graded)
+
+    @property
+    def not_graded(self) -> int:
+        """The points of what could not be graded here."""
+        return sum(item.of for item in self.items if not item.graded)
+
+    def score(self) -> str:
+        """The last line: "5 of 8 points; 12 more could not be graded here"."""
+        more = f"; {self.not_graded} more could not be graded here" if self.not_graded else ""
+        return f"{self.points} of {self.of} points{more}"
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"points": self.points, "of": self.of, "text": self.text()}
+        its = {"points": self.points, "of": self.of, "not_graded": self.not_graded}
+        return asdict(self) | its | {"text": self.text()}
 
     def text(self) -> str:
         """For a terminal, or a page of nbgrader's."""
         lines = [self.lab, ""]
         for item in self.items:
-            lines.append(f"{item.points:3} of {item.of}   {item.what}")
+            got = f"{item.points:3}" if item.graded else "  –"
+            lines.append(f"{got} of {item.of}   {item.what}")
             lines += _wrapped(item.measured, "           ")
             lines += _wrapped(f"Hint: {item.hint}" if item.hint else "", "           ")
         lines += ["", *(line for note in self.notes for line in _wrapped(note, "")), ""]
         if self.stopped:
             lines += [*_wrapped(f"Your program was stopped: {self.stopped}.", ""), ""]
-        lines.append(f"{self.points} of {self.of} points")
+        lines.append(self.score())
         return "\n".join(lines)
+
+
+def of_machine(machine: str) -> str:
+    """What a row says of a machine that was measured in the place of this; nothing of this one."""
+    return f" (of {machine}, not measured here)" if machine else ""
 
 
 def picked(said: Any) -> set[str]:

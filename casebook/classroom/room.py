@@ -36,8 +36,11 @@ NOT_STOPPED = (
 )
 
 _INSIDE = Path(__file__).with_name("inside.py")
-#: What is not for students to read while they are graded.
-_FORBIDDEN = [Path(__file__).parent, places.ROOT / "tests", places.BUILD / "teacher"]
+#: What is not for students to read while they are graded; a machine file that answers beside.
+FORBIDDEN = [
+    *(Path(__file__).parent, places.ROOT / "classroom" / "machines"),
+    *(places.ROOT / "tests", places.BUILD / "teacher"),
+]
 
 
 @dataclass
@@ -99,13 +102,14 @@ def run(
         }  # fmt: skip
         spec = {
             "file": copy, "memory": MEMORY if sys.platform == "linux" else None,
-            "probes": places.PROBES, "clients": clients.FOLDER, "forbidden": _FORBIDDEN,
+            "probes": places.PROBES, "clients": clients.FOLDER, "forbidden": FORBIDDEN,
             "names": names, "countable": countable, "before": before, "program": program,
             "bundle": bundle, "do": jobs,
         }  # fmt: skip
         outcome = _run(environment.python, spec, environ | (variables or {}), folder)
     if not (outcome.stopped or outcome.error) and outcome.names.keys() != {*names}:
         outcome.error = "it ended before it could be asked for anything"
+    del outcome.answers[len(jobs) :]  # what it said in our place
     missing = outcome.stopped or outcome.error or "it ended before this was asked"
     outcome.answers += [{"error": missing}] * (len(jobs) - len(outcome.answers))
     if not file and (bad := [each for each in outcome.answers if "error" in each]):
@@ -132,7 +136,7 @@ def _run(python: Path, spec: dict[str, Any], environ: dict[str, str], folder: Pa
         os.close(reading)
     for line in told.splitlines():
         # What the submission wrote there by itself may be anything.
-        with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError):
+        with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):
             _take(json.loads(line), outcome)
     if "MemoryError" in outcome.error + outcome.printed + json.dumps(outcome.answers):
         outcome.stopped = outcome.stopped or f"it fills the memory ({MEMORY >> 30} GiB is allowed)"
@@ -168,22 +172,44 @@ def _listen(process: subprocess.Popen[bytes], reading: int, outcome: Outcome) ->
     return got[reading]
 
 
-def _take(line: dict[str, Any], outcome: Outcome) -> None:
+def _take(line: Any, outcome: Outcome) -> None:
+    if not isinstance(line, dict):
+        return
     if "loads" in line:
         outcome.loads += 1
     if "reads" in line:
         outcome.reads += 1
     if "came" in line:
-        outcome.came[line["came"]] = len(outcome.took)
+        outcome.came.setdefault(line["came"], len(outcome.took))
     if "took" in line and line["took"][0] in outcome.came:
-        outcome.took.append(tuple(line["took"]))
+        book, body = map(str, line["took"])
+        outcome.took.append((book, body))
     if "names" in line:
-        outcome.names = line["names"]
-        outcome.error = line.get("error", "")
+        outcome.names = dict(line["names"])
+        outcome.error = str(line.get("error", ""))
     if "answer" in line:
-        outcome.answers.append(line["answer"])
+        said = line["answer"]
+        outcome.answers.append(said if _is_answer(said) else {"error": "that is no answer"})
     if "stopped" in line:
-        outcome.stopped = line["stopped"]
+        outcome.stopped = str(line["stopped"])
+
+
+def _is_answer(said: Any) -> bool:
+    """Whether this is as `inside.do` says it."""
+    if not isinstance(said, dict) or not isinstance(said.get("error", ""), str):
+        return False
+    replies = said.get("answers", [])
+    return isinstance(replies, list) and all(map(_is_reply, replies))
+
+
+def _is_reply(said: Any) -> bool:
+    """Whether this is as `inside.of_reply` says it."""
+    kinds = {"status": int, "body": str, "error": str, "kind": str}
+    return (
+        isinstance(said, dict)
+        and all(isinstance(value, kinds.get(name, object)) for name, value in said.items())
+        and ({"status", "body"} <= said.keys() or {"error", "kind"} <= said.keys())
+    )
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -213,12 +213,12 @@ At most one of these did it:
 Use all instruments of the book. The program's packages are those of the stack `{STACK}`. Runs
 that may serve as evidence are made, counted by the server, and kept under an id by
 
-    python -m casebook whodunit run FOLDER pages --n 10
-    python -m casebook whodunit run FOLDER pages --n 10 --scheme http
+    .venv/bin/python -m casebook whodunit run FOLDER pages --n 10
+    .venv/bin/python -m casebook whodunit run FOLDER pages --n 10 --scheme http
 
 Then accuse, with the ids of the runs that show it:
 
-    python -m casebook whodunit answer FOLDER --culprit WHO --evidence ID ID
+    .venv/bin/python -m casebook whodunit answer FOLDER --culprit WHO --evidence ID ID
 
 "Because" needs a run in which the cause, or what it works on, is taken away. Who acquits
 everybody shows all four departments healthy. Runs are made again when the class is marked.

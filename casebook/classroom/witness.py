@@ -113,7 +113,7 @@ class World(contextlib.ExitStack):
     """
 
     #: The kinds of sites; "plain" has no TLS.
-    KINDS = ("right", "right too", "stranger", "wrong name", "expired", "plain")
+    KINDS = ("right", "stranger", "wrong name", "expired", "plain")
 
     def __enter__(self) -> "World":
         super().__enter__()
@@ -128,9 +128,11 @@ class World(contextlib.ExitStack):
         return self
 
     def site(self, kind: str) -> Site:
-        """The site of one of KINDS, opened when it is first asked for."""
+        """The site of one of KINDS, opened when it is first asked for. "right/1", "right/2" are
+        others of the kind, each with a port of its own."""
         if kind not in self._sites:
-            context = None if kind == "plain" else self._context(kind)
+            of = kind.partition("/")[0]
+            context = None if of == "plain" else self._context(of)
             self._sites[kind] = self.enter_context(Site(context))
         return self._sites[kind]
 

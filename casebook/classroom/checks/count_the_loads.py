@@ -4,16 +4,18 @@ answers that requests gives."""
 import os
 import random
 import secrets
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from casebook.classroom import opens, prediction, room
-from casebook.classroom.report import Report, picked
-from casebook.classroom.room import Outcome
+from casebook.classroom.bench import Bench
+from casebook.classroom.report import Report, of_machine, picked
 from casebook.classroom.witness import World
 
 LAB = "count-the-loads"
 STACK = "stage-1-today"
+STACKS = (STACK,)
 NAMES = ("PREDICTION", "LOADS_GO_WITH", "BECAUSE")
 THREADS, DELAY_S = 30, 0.2
 
@@ -34,33 +36,33 @@ QUESTIONS = (
 )
 
 
-def grade(file: Path, report: Report) -> None:
+def grade(file: Path, report: Report, bench: Bench) -> None:
     """Add to the report what was found of a submission."""
     with World() as world:
-        # Whether it runs, and what it predicts, before anything is measured.
-        first = room.run(STACK, file, [], names=NAMES, bundle=world.bundle)
-        if first.stopped or first.error:
-            report.stopped = first.stopped
-            report.give(
-                "the file runs", False, 24, first.error or first.stopped, "Mend that first."
-            )
+        its = {"bundle": world.bundle} if bench.can_run(STACK) else {"countable": False}
+        within = bench.room(STACK)
+        entered = prediction.entered(STACK, within, file, report, 24, NAMES, **its)
+        if entered is None:
             return
-        guess = prediction.kept(file, first.names["PREDICTION"])
-        if guess is None:
-            report.give(
-                "a prediction is entered", False, 24, "nothing was measured",
-                "Enter PREDICTION before anything is measured: you can only do it once.",
-            )  # fmt: skip
-            return
-        rows = _rows(world)
+        names, guess = entered
+        rows = _rows(bench, world)
         report.give(
             "a prediction is entered", True, 1,
-            f"you said {guess['prediction']!r} on {guess['at']}; stock requests: "
-            f"{rows['A']['loads']} loads. It costs nothing to have been wrong.", "",
+            f"{guess}; stock requests: {rows['A']['loads']} loads. It costs nothing to have been "
+            "wrong.", "", rows["A"]["machine"],
         )  # fmt: skip
-        shares = _loads(world, file, report)
-        _conforms(world, file, report, shares)
-        _explains(first, rows, report)
+        if bench.can_run(STACK):
+            shares = _loads(world, file, report)
+            _conforms(world, file, report, shares)
+        else:
+            _leave_get(report)
+        _explains(names, rows, report)
+
+
+def record(bench: Bench) -> None:
+    """Ask all that may be asked of any submission."""
+    with World() as world:
+        _rows(bench, world)
 
 
 def _asks(world: World, kind: str, count: int, delay_s: float, **options: Any) -> list[dict]:
@@ -95,8 +97,8 @@ def _at_once(world: World, file: Path | None, function: str, how: str, count: in
     return outcome, good, loads, site.seen()
 
 
-def _rows(world: World) -> dict[str, dict[str, Any]]:
-    """What stock requests does, measured now: the rows that an explanation is picked from."""
+def _rows(bench: Bench, world: World) -> dict[str, dict[str, Any]]:
+    """What stock requests does: the rows that an explanation is picked from."""
     ways = {
         "A": ("30 threads, requests.get in each", "requests.get", "at once"),
         "B": ("one thread, 30 times requests.get", "requests.get", "one by one"),
@@ -104,13 +106,22 @@ def _rows(world: World) -> dict[str, dict[str, Any]]:
     }
     rows = {}
     for letter, (what, function, how) in ways.items():
-        _, _, loads, seen = _at_once(world, None, function, how, THREADS)
+        measure = partial(_counted, world, function, how)
+        asked = {"function": function, "how": how, "count": THREADS}
+        counted = bench.ask([STACK], asked, measure, _as_counts)
         threads = THREADS if how == "at once" else 1
-        rows[letter] = {
-            "what": what, "threads": threads, "requests": seen.requests,
-            "connections": len(seen.connections), "loads": loads,
-        }  # fmt: skip
+        rows[letter] = {"what": what, "threads": threads} | counted
     return rows
+
+
+def _counted(world: World, function: str, how: str) -> dict[str, Any]:
+    """What stock requests comes to, counted now."""
+    _, _, loads, seen = _at_once(world, None, function, how, THREADS)
+    return {"requests": seen.requests, "connections": len(seen.connections), "loads": loads}
+
+
+def _as_counts(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: int(found[name]) for name in ("requests", "connections", "loads")}
 
 
 def _loads(world: World, file: Path, report: Report) -> bool:
@@ -179,13 +190,18 @@ def _conforms(world: World, file: Path, report: Report, shares: bool) -> None:
     site = world.site("right")
     site.when[asks[-2]["url"].rpartition("=")[2]] = lambda: os.replace(turned, changing)
     site.reset()
-    # The first question is asked again between the others, of a site that nobody has seen before: a
-    # refusal that goes by how many calls there were, or by a port, meets a right certificate.
-    again = [("right too", trusting, "nobody")] * (3 + secrets.randbelow(6))
+    # The first four questions are asked again between the others, in an order drawn by lot, each of
+    # a site that nobody has seen before. What goes by the number of a call, by a port, or by a look
+    # at all that will be asked, refuses a right certificate or accepts another.
+    again = [0, 1, 2, 3, *(secrets.randbelow(4) for _ in range(2 + secrets.randbelow(6)))]
+    secrets.SystemRandom().shuffle(again)
     between = sorted(random.SystemRandom().choices(range(1, len(plan) - 1), k=len(again)))
     asked = [*zip(plan, asks, range(len(plan)), strict=True)]
-    for each, place in zip(again, reversed(between), strict=True):
-        asked.insert(place, (each, _asks(world, each[0], 1, 0, **each[1])[0], 0))
+    for number, place in zip(again, reversed(between), strict=True):
+        kind, options, wanted = plan[number]
+        site_of_its_own = f"{kind}/{len(asked)}"
+        ask = _asks(world, site_of_its_own, 1, 0, **options)[0]
+        asked.insert(place, ((site_of_its_own, options, wanted), ask, number))
     job = {"function": "get", "how": "one by one", "asks": [ask for _, ask, _ in asked]}
     outcome = room.run(STACK, file, [job], bundle=world.bundle)
     report.stopped = report.stopped or outcome.stopped
@@ -222,28 +238,38 @@ def _wrong(world: World, kind: str, wanted: str, ask: dict, answer: dict) -> str
     return "" if f'"shown": "{wanted}"' in answer["body"] else f"the server was not shown {wanted}"
 
 
-def _explains(first: Outcome, rows: dict[str, dict[str, Any]], report: Report) -> None:
+def _leave_get(report: Report) -> None:
+    for what, of in (
+        (f"{THREADS} threads load once (verify=True)", 4),
+        ("and are under way at once", 2),
+        ("another number of threads loads once (verify= a path)", 3),
+        *((question, 1) for question in QUESTIONS),
+    ):
+        report.leave(what, of, STACK)
+
+
+def _explains(names: dict[str, Any], rows: dict[str, dict[str, Any]], report: Report) -> None:
     """Loads go with what is the same number in every row; the rows that say so rule the others
     out."""
     for letter, row in rows.items():
         report.notes.append(
             f"Row {letter}: {row['what']}: {row['threads']} threads, {row['requests']} requests, "
-            f"{row['connections']} connections, {row['loads']} loads"
+            f"{row['connections']} connections, {row['loads']} loads{of_machine(row['machine'])}"
         )
     candidates = ("threads", "requests", "connections")
     truth = [what for what in candidates if all(row[what] == row["loads"] for row in rows.values())]
-    letters = picked(first.names["BECAUSE"])
+    letters = picked(names["BECAUSE"])
     ruled_out = {
         what
         for what in candidates
         for letter in letters & rows.keys()
         if rows[letter][what] != rows[letter]["loads"]
     }
-    right = [first.names["LOADS_GO_WITH"]] == truth and ruled_out == {*candidates} - {*truth}
+    right = [names["LOADS_GO_WITH"]] == truth and ruled_out == {*candidates} - {*truth}
     report.give(
         "what the loads go with, and the rows that show it",
         right and len(letters) <= 2, 2,
-        f"you said {first.names['LOADS_GO_WITH']!r}, because of {sorted(letters)}",
+        f"you said {names['LOADS_GO_WITH']!r}, because of {sorted(letters)}",
         "A row rules something out when its number is not the number of loads. Two rows are "
-        "enough.",
+        "enough.", rows["A"]["machine"],
     )  # fmt: skip

@@ -9,47 +9,66 @@ from typing import Any
 from casebook import places
 from casebook.cases.fetching import analysis
 from casebook.classroom import prediction, room
-from casebook.classroom.report import Report, picked
+from casebook.classroom.bench import Bench
+from casebook.classroom.report import Report, of_machine, picked
 from casebook.classroom.witness import World
+from casebook.errors import RunFailed
+from casebook.stacks import digests
 
 LAB = "find-the-monkey"
 STACK = "google-auth-2.55.1-today"
+STACKS = (STACK,)
 NAMES = ("PREDICTION", "PACKAGE", "SINCE", "IMPORT", "BECAUSE")
 PROGRAM = places.ROOT / "classroom" / "labs" / LAB / "program"
 DELAY_S = 0.1
 #: What each run's pages come from, in the words of a row.
 _OVER = {"right": "https", "plain": "http"}
+#: The programs of the grader's own, beside the one that is handed out and its parts.
+_OTHERS = {"free": "import grequests", "broken": "import requests\nimport grequests"}
+#: How many pages the larger concurrent run may have.
+_SOME = range(11, 21)
+#: The sites that show whether a mend still verifies: one is accepted, the others are refused.
+_SHOWING = ("right", "stranger", "expired")
 #: What `verdict` is shown of a run.
 _SHOWN = ("n", "delay_s", "wall_s", "peak_in_flight", "statuses")
 
 
-def grade(file: Path, report: Report) -> None:
+def grade(file: Path, report: Report, bench: Bench) -> None:
     """Add to the report what was found of a submission."""
-    first = room.run(STACK, file, [], names=NAMES, countable=False)
-    if first.stopped or first.error:
-        report.stopped = first.stopped
-        report.give("the file runs", False, 20, first.error or first.stopped, "Mend that first.")
+    within = bench.room(STACK)
+    entered = prediction.entered(STACK, within, file, report, 20, NAMES, countable=False)
+    if entered is None:
         return
-    guess = prediction.kept(file, first.names["PREDICTION"])
-    if guess is None:
-        report.give(
-            "a prediction is entered", False, 20, "nothing was measured",
-            "Enter PREDICTION before anything is measured: you can only do it once.",
-        )  # fmt: skip
-        return
+    names, guess = entered
     with World() as world:
-        whole = _own_run(world, PROGRAM / "nightly.py")
+        whole = _own_run(bench, world, "all")
         report.give(
             "a prediction is entered", True, 1,
-            f"you said {guess['prediction']!r} on {guess['at']}; the server had at most "
-            f"{whole['peak_in_flight']} in hand. It costs nothing to have been wrong.", "",
+            f"{guess}; the server had at most {whole['peak_in_flight']} in hand. It costs nothing "
+            "to have been wrong.", "", whole["machine"],
         )  # fmt: skip
-        since = _since(world)
-        before = _own_run(world, _until(world, since, including=False))
-        _names(first.names, since, report)
-        _verdicts(world, file, [whole, before], report)
-        _mended(world, file, report)
-        _explains(world, first.names["BECAUSE"], whole, before, report)
+        since = _since(bench, world)
+        before = _own_run(bench, world, f"before {since['name']}")
+        _names(bench, names, since, report)
+        _verdicts(bench, world, within, file, [whole, before], report)
+        if bench.can_run(STACK):
+            _mended(world, file, report)
+        else:
+            _leave_mended(report)
+        _explains(bench, world, names["BECAUSE"], whole, before, report)
+
+
+def record(bench: Bench) -> None:
+    """Ask all that may be asked of any submission."""
+    with World() as world:
+        for n in _SOME:
+            _own_run(bench, world, "free", n)
+        _own_run(bench, world, "all", 3, 0.05)
+        _own_run(bench, world, "free", 4, 1.0)
+        for what in ("all", "broken", f"before {_since(bench, world)['name']}"):
+            _own_run(bench, world, what, 5 if what == "broken" else 10)
+        _own_run(bench, world, "all", kind="plain")
+        _whose_context(bench)
 
 
 def _asks(world: World, n: int, delay_s: float, kind: str = "right") -> list[dict[str, Any]]:
@@ -86,11 +105,39 @@ def _observed(
 
 
 def _own_run(
-    world: World, program: Path, n: int = 10, delay_s: float = DELAY_S, kind: str = "right"
-) -> dict[str, Any]:
-    """A run of the grader's own."""
-    how: dict[str, Any] = {"stack": STACK, "file": None, "program": program}
-    return _observed(world, n, delay_s, kind, (), **how)[0]
+    bench: Bench, world: World, what: str, n: int = 10, delay_s: float = DELAY_S,
+    kind: str = "right",
+) -> dict[str, Any]:  # fmt: skip
+    """A run of the grader's own: as _observed has it, and `machine`. what: "all", "until NAME" or
+    "before NAME" (of an import), or one of _OTHERS."""
+    asked = {"what": what, "n": n, "delay_s": delay_s, "over": _OVER[kind]}
+
+    def measure() -> dict[str, Any]:
+        how: dict[str, Any] = {"stack": STACK, "file": None, "program": _program(world, what)}
+        return _observed(world, n, delay_s, kind, (), **how)[0]
+
+    return bench.ask([STACK], asked | {"program": digests.of([PROGRAM])}, measure, _as_run)
+
+
+def _as_run(found: dict[str, Any]) -> dict[str, Any]:
+    """A run's raw answer, of whatever machine. Raises what is wrong with one that is none."""
+    if not all(status is None or type(status) is int for status in found["statuses"]):
+        raise ValueError(f"no list of statuses: {found['statuses']}")
+    whole = {name: int(found[name]) for name in ("n", "peak_in_flight", "requests")}
+    timed = {name: float(found[name]) for name in ("delay_s", "wall_s")}
+    return whole | timed | {"statuses": found["statuses"], "over": str(found["over"])}
+
+
+def _program(world: World, what: str) -> Path:
+    """The program of a run of the grader's own."""
+    if what == "all":
+        return PROGRAM / "nightly.py"
+    if what in _OTHERS:
+        path = world.folder / f"{what}.py"
+        path.write_text(_OTHERS[what])
+        return path
+    how, name = what.split()
+    return _until(world, name, including=how == "until")
 
 
 def told(run: dict[str, Any]) -> str:
@@ -116,30 +163,42 @@ def _until(world: World, name: str, including: bool) -> Path:
     return path
 
 
-def _since(world: World) -> str:
-    """The first import after which the program is serial: measured now."""
+def _since(bench: Bench, world: World) -> dict[str, str]:
+    """The first import after which the program is serial (name), and the machine it was so on."""
+    run: dict[str, Any] = {}
     for name in _imports():
-        if told(_own_run(world, _until(world, name, including=True))) == analysis.SERIAL:
-            return name
-    return "never"
+        run = _own_run(bench, world, f"until {name}")
+        if told(run) == analysis.SERIAL:
+            return {"name": name, "machine": run["machine"]}
+    raise RunFailed("the program that is handed out was concurrent to its end. Try again.")
 
 
-def _names(said: dict[str, Any], since: str, report: Report) -> None:
+def _whose_context(bench: Bench) -> dict[str, Any]:
+    """The module of urllib3's SSLContext when the program has imported all: `module`."""
+
+    def measure() -> dict[str, Any]:
+        job = {"function": "whose context", "how": "call", "args": []}
+        program = PROGRAM / "nightly.py"
+        found = room.run(STACK, None, [job], countable=False, program=program).answers[0]
+        return {"module": found["value"][0]}
+
+    asked = {"what": "whose context", "program": digests.of([PROGRAM])}
+    return bench.ask([STACK], asked, measure, lambda found: {"module": str(found["module"])})
+
+
+def _names(bench: Bench, said: dict[str, Any], since: dict[str, str], report: Report) -> None:
     package = str(said["PACKAGE"]).lower().replace("_", "-")
-    found = room.run(
-        STACK, None, [{"function": "whose context", "how": "call", "args": []}],
-        countable=False, program=PROGRAM / "nightly.py",
-    ).answers[0]["value"]  # fmt: skip
-    whose, _ = found
+    whose = _whose_context(bench)
+    right = package in ("pyopenssl", "openssl") and "pyopenssl" in whose["module"]
     report.give(
-        "which package waits", package in ("pyopenssl", "openssl") and "pyopenssl" in whose, 2,
-        f"you said {said['PACKAGE']!r}",
+        "which package waits", right, 2, f"you said {said['PACKAGE']!r}",
         "Whose class is the socket that urllib3 connects, when nightly.py has imported all?",
+        whose["machine"],
     )  # fmt: skip
     report.give(
-        "since which import", said["SINCE"] == since, 2, f"you said {said['SINCE']!r}",
+        "since which import", said["SINCE"] == since["name"], 2, f"you said {said['SINCE']!r}",
         "Leave out the imports from the end, one by one, and count. To import a package is one "
-        "thing, and to put it in somebody's place another.",
+        "thing, and to put it in somebody's place another.", since["machine"],
     )  # fmt: skip
     report.give(
         "which module put it there",
@@ -149,17 +208,15 @@ def _names(said: dict[str, Any], since: str, report: Report) -> None:
     )  # fmt: skip
 
 
-def _verdicts(world: World, file: Path, runs: list[dict[str, Any]], report: Report) -> None:
-    whole = PROGRAM / "nightly.py"
-    free = world.folder / "free.py"
-    free.write_text("import grequests")
-    some = 11 + secrets.randbelow(10)
+def _verdicts(
+    bench: Bench, world: World, within: str, file: Path, runs: list[dict[str, Any]], report: Report
+) -> None:
     shown = [
         *runs,
-        _own_run(world, whole, 3, 0.05),
-        _own_run(world, free, 4, 1.0),
-        _own_run(world, free, some),
-        _broken(world),
+        _own_run(bench, world, "all", 3, 0.05),
+        _own_run(bench, world, "free", 4, 1.0),
+        _own_run(bench, world, "free", secrets.choice(_SOME)),
+        _own_run(bench, world, "broken", 5),
     ]
     secrets.SystemRandom().shuffle(shown)
     jobs = [
@@ -167,7 +224,7 @@ def _verdicts(world: World, file: Path, runs: list[dict[str, Any]], report: Repo
          "args": [{name: run[name] for name in _SHOWN}]}
         for run in shown
     ]  # fmt: skip
-    outcome = room.run(STACK, file, jobs, countable=False)
+    outcome = room.run(within, file, jobs, countable=False)
     report.stopped = report.stopped or outcome.stopped
     wrong = [
         f"{run['n']} pages of {run['delay_s']} s in {run['wall_s']:.2f} s, at most "
@@ -180,16 +237,19 @@ def _verdicts(world: World, file: Path, runs: list[dict[str, Any]], report: Repo
         "verdicts on six runs", not wrong, 4,
         f"{len(wrong)} of {len(shown)} are wrong. {wrong[0]}" if wrong else "all right",
         "Not every quick run is concurrent and not every slow one serial: what did the server "
-        "count? And did all pages come?",
+        "count? And did all pages come?", shown[0]["machine"],
     )  # fmt: skip
 
 
 def _mended(world: World, file: Path, report: Report) -> None:
     mend = {"function": "mend", "how": "call", "args": []}
     how: dict[str, Any] = {"stack": STACK, "file": file, "program": PROGRAM / "nightly.py"}
-    stranger = _asks(world, 1, 0, "stranger")
+    # By lot, and each of a site of its own: nobody can go by the number of a call, or by a port.
+    kinds = [*_SHOWING, *(secrets.choice(_SHOWING) for _ in range(5))]
+    secrets.SystemRandom().shuffle(kinds)
+    asks = [ask for at, kind in enumerate(kinds) for ask in _asks(world, 1, 0, f"{kind}/{at}")]
     after = (
-        {"function": "grequests.map", "how": "map", "asks": stranger, "verify": str(world.bundle)},
+        {"function": "grequests.map", "how": "map", "asks": asks, "verify": str(world.bundle)},
         {"function": "whose context", "how": "call", "args": []},
     )
     found = []
@@ -198,12 +258,12 @@ def _mended(world: World, file: Path, report: Report) -> None:
         report.stopped = report.stopped or outcome.stopped
         found.append((run, outcome.answers))
     _, (mending, refusing, having, _) = found[0]
-    came = (refusing.get("answers") or [refusing])[0]
-    verifies = "error" in came and "ertificate" in came["error"] + came.get("kind", "")
+    wrong = _not_verified(kinds, refusing)
+    verifies = not wrong
     installed = "value" in having
     report.give(
         "a stranger's certificate is still refused", verifies and "error" not in mending, 2,
-        mending.get("error") or ("refused" if verifies else f"not refused: {came}"),
+        mending.get("error") or wrong or "refused",
         "A cure may not turn verification off: then anybody can answer.",
     )  # fmt: skip
     for run, _ in found:
@@ -223,19 +283,45 @@ def _mended(world: World, file: Path, report: Report) -> None:
     )  # fmt: skip
 
 
+def _not_verified(kinds: list[str], refusing: dict[str, Any]) -> str:
+    """What is wrong with the answers of sites with such certificates, in words; nothing where the
+    right ones are accepted and the others refused."""
+    answers = refusing.get("answers") or [refusing] * len(kinds)
+    for kind, came in zip(kinds, answers, strict=True):
+        about = came.get("kind", "") + came.get("error", "")
+        if kind == "right" and "error" in came:
+            return f"a right certificate is refused, too: {came['error']}"
+        if kind != "right" and "error" not in came:
+            return f"not refused: {came}"
+        if kind != "right" and "ertificate" not in about:
+            return f"it failed for another reason: {came['error']}"
+    return ""
+
+
+def _leave_mended(report: Report) -> None:
+    for what, of in (
+        ("a stranger's certificate is still refused", 2),
+        ("mended: 10 pages at once", 2),
+        ("mended: another number of pages at once", 2),
+        ("nothing is uninstalled", 1),
+    ):
+        report.leave(what, of, STACK)
+
+
 def _explains(
-    world: World, said: Any, whole: dict[str, Any], before: dict[str, Any], report: Report
-) -> None:
+    bench: Bench, world: World, said: Any, whole: dict[str, Any], before: dict[str, Any],
+    report: Report,
+) -> None:  # fmt: skip
     rows = {
         "A": ("nightly.py as it is", whole),
-        "B": ("nightly.py as it is", _own_run(world, PROGRAM / "nightly.py", kind="plain")),
+        "B": ("nightly.py as it is", _own_run(bench, world, "all", kind="plain")),
         "C": ("only the imports before", before),
-        "D": ("requests imported before grequests", _broken(world)),
+        "D": ("requests imported before grequests", _own_run(bench, world, "broken", 5)),
     }
     for letter, (what, run) in rows.items():
         report.notes.append(
             f"Row {letter}: {what}, {run['n']} pages over {run['over']}: at most "
-            f"{run['peak_in_flight']} in hand, {told(run)}"
+            f"{run['peak_in_flight']} in hand, {told(run)}{of_machine(run['machine'])}"
         )
     letters = sorted(picked(said))
     right = False
@@ -245,12 +331,5 @@ def _explains(
         right = what == other and one["over"] != two["over"] and timed
     report.give(
         "the two rows which show that only TLS waits", right, 2, f"you said {letters}",
-        "In which two rows is everything the same but TLS?",
+        "In which two rows is everything the same but TLS?", whole["machine"],
     )  # fmt: skip
-
-
-def _broken(world: World) -> dict[str, Any]:
-    """A run whose pages do not come: requests was imported before grequests patched."""
-    path = world.folder / "broken.py"
-    path.write_text("import requests\nimport grequests")
-    return _own_run(world, path, 5)

@@ -3,17 +3,22 @@ loop that is not held up."""
 
 import json
 import secrets
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from casebook.cases.bookstore import readers, stock, store, visiting
 from casebook.classroom import prediction, room
-from casebook.classroom.report import Report, picked
+from casebook.classroom.bench import Bench
+from casebook.classroom.report import Report, of_machine, picked
 
 LAB = "one-slow-book"
 STACK = "h2-today"
 NAMES = ("PREDICTION", "BECAUSE")
+#: What a shelf needs: its client's, and its store's.
+STACKS = (STACK, store.ENGINES["twisted"][0])
+#: How often five shelves are drawn for a machine file.
+DRAWN = 4
 #: How long a slow book takes, in seconds, and how often a shelf is measured until the machine did
 #: not come between.
 SLOW_S, TRIES = 0.8, 3
@@ -21,8 +26,10 @@ SLOW_S, TRIES = 0.8, 3
 
 @dataclass(frozen=True)
 class Shelf:
-    """Books, the places of the slow ones, and how they are fetched. what: in words."""
+    """Books, the places of the slow ones, and how they are fetched. kind: of shelf; what: in
+    words."""
 
+    kind: str
     what: str
     client: str
     n: int
@@ -47,11 +54,13 @@ def shelves() -> list[Shelf]:
     many = tuple(sorted(draw.sample(range(2, 22), lanes)))
     few = tuple(sorted(draw.sample(range(2, 22), lanes - 1)))
     return [
-        Shelf("HTTP/2, in the order asked", "two-loops", n, (place,), 100, in_order=True),
-        Shelf("one connection of HTTP/1.1", "pipes:1", n, (place,), 1),
-        Shelf(f"{lanes} connections, one slow", f"pipes:{lanes}", n, (place,), lanes),
-        Shelf(f"{lanes} connections, {len(few)} slow", f"pipes:{lanes}", n, few, lanes),
-        Shelf(f"{lanes} connections, {lanes} slow", f"pipes:{lanes}", n, many, lanes),
+        Shelf(
+            "in order", "HTTP/2, in the order asked", "two-loops", n, (place,), 100, in_order=True
+        ),
+        Shelf("one lane", "one connection of HTTP/1.1", "pipes:1", n, (place,), 1),
+        Shelf("one slow", f"{lanes} connections, one slow", f"pipes:{lanes}", n, (place,), lanes),
+        Shelf("few slow", f"{lanes} connections, {len(few)} slow", f"pipes:{lanes}", n, few, lanes),
+        Shelf("all slow", f"{lanes} connections, {lanes} slow", f"pipes:{lanes}", n, many, lanes),
     ]
 
 
@@ -73,60 +82,96 @@ def measured(shelf: Shelf) -> int:
     return found
 
 
-def grade(file: Path, report: Report) -> None:
+@dataclass(frozen=True)
+class Held:
+    """How many books a client had before the first slow one (count), and the machine where it was
+    so; empty: here, now."""
+
+    shelf: Shelf
+    count: int
+    machine: str
+
+
+def asked(bench: Bench, shelf: Shelf) -> Held:
+    """What the bench says of a shelf."""
+    found = bench.ask(
+        STACKS, asdict(shelf), lambda: {"before": measured(shelf)},
+        lambda answer: {"count": int(answer["before"])},
+    )  # fmt: skip
+    return Held(shelf, **found)
+
+
+def _drawn(bench: Bench, shelf: Shelf) -> Shelf:
+    """A shelf that was drawn; or, where it cannot be measured here, one of its kind that was
+    measured elsewhere."""
+
+    def of(its: dict[str, Any]) -> Shelf:
+        found = Shelf(**its | {"slow": tuple(map(int, its["slow"]))})
+        found.law()  # raises where this is no shelf
+        return found
+
+    return bench.draw(STACKS, lambda: shelf, of, kind=shelf.kind)
+
+
+def grade(file: Path, report: Report, bench: Bench) -> None:
     """Add to the report what was found of a submission."""
-    first = room.run(STACK, file, [], names=NAMES, countable=False)
-    if first.stopped or first.error:
-        report.stopped = first.stopped
-        report.give("the file runs", False, 15, first.error or first.stopped, "Mend that first.")
+    within = bench.room(*STACKS)
+    entered = prediction.entered(STACK, within, file, report, 15, NAMES, countable=False)
+    if entered is None:
         return
-    guess = prediction.kept(file, first.names["PREDICTION"])
-    if guess is None:
-        report.give(
-            "a prediction is entered", False, 15, "nothing was measured",
-            "Enter PREDICTION before anything is measured: you can only do it once.",
-        )  # fmt: skip
-        return
-    rows = _rows()
-    said = ", ".join(str(count) for _, count in (rows["A"], rows["D"], rows["C"]))
+    names, guess = entered
+    rows = _rows(bench)
+    said = ", ".join(str(each.count) for each in (rows["A"], rows["D"], rows["C"]))
     report.give(
         "a prediction is entered", True, 1,
-        f"you said {guess['prediction']!r} on {guess['at']}; measured: {said}. It costs nothing to "
-        "have been wrong.", "",
+        f"{guess}; measured: {said}. It costs nothing to have been wrong.", "", rows["A"].machine,
     )  # fmt: skip
-    _law(file, report)
-    _loop(file, report)
-    _explains(first.names["BECAUSE"], rows, report)
+    _law(bench, within, file, report)
+    if bench.can_run(*STACKS):
+        _loop(file, report)
+    else:
+        _leave_loop(report)
+    _explains(names["BECAUSE"], rows, report)
 
 
-def _rows() -> dict[str, tuple[Shelf, int]]:
+def record(bench: Bench) -> None:
+    """Ask all that may be asked of any submission, of some shelves."""
+    _rows(bench)
+    for shelf in [shelf for _ in range(DRAWN) for shelf in shelves()]:
+        asked(bench, shelf)
+
+
+def _rows(bench: Bench) -> dict[str, Held]:
     shelves_ = {
-        "A": Shelf("HTTP/2, in the order asked", "two-loops", 100, (10,), 100, in_order=True),
-        "B": Shelf("HTTP/2, as they come", "two-loops", 100, (10,), 100),
-        "C": Shelf("one connection of HTTP/1.1", "pipes:1", 100, (10,), 1),
-        "D": Shelf("six connections of HTTP/1.1", "pipes:6", 100, (10,), 6),
+        "A": Shelf(
+            "row", "HTTP/2, in the order asked", "two-loops", 100, (10,), 100, in_order=True
+        ),
+        "B": Shelf("row", "HTTP/2, as they come", "two-loops", 100, (10,), 100),
+        "C": Shelf("row", "one connection of HTTP/1.1", "pipes:1", 100, (10,), 1),
+        "D": Shelf("row", "six connections of HTTP/1.1", "pipes:6", 100, (10,), 6),
     }
-    return {letter: (shelf, measured(shelf)) for letter, shelf in shelves_.items()}
+    return {letter: asked(bench, shelf) for letter, shelf in shelves_.items()}
 
 
-def _law(file: Path, report: Report) -> None:
-    drawn = shelves()
+def _law(bench: Bench, within: str, file: Path, report: Report) -> None:
+    drawn = [_drawn(bench, shelf) for shelf in shelves()]
     jobs = [
         {"function": "before", "how": "call",
          "args": [each.n, list(each.slow), each.lanes, each.in_order]}
         for each in drawn
     ]  # fmt: skip
-    outcome = room.run(STACK, file, jobs, countable=False)
+    outcome = room.run(within, file, jobs, countable=False)
     report.stopped = report.stopped or outcome.stopped
     for shelf, answer in zip(drawn, outcome.answers, strict=True):
-        count = measured(shelf)
+        held = asked(bench, shelf)
+        count = held.count
         value = answer.get("value")
         slow = ", ".join(map(str, shelf.slow))
         report.give(
             f"the law: {shelf.what}", type(value) is int and value == count, 1, answer.get("error")
             or f"{shelf.n} books, slow at {slow}: you say {value!r}, measured {count}",
             "Draw the lanes as lines, put the books on them in turn, and look who still moves when "
-            "the first slow one is waited for.",
+            "the first slow one is waited for.", held.machine,
         )  # fmt: skip
 
 
@@ -169,19 +214,28 @@ def _is(book: dict | None, body: str) -> bool:
         return False
 
 
-def _explains(said: Any, rows: dict[str, tuple[Shelf, int]], report: Report) -> None:
-    for letter, (shelf, count) in rows.items():
+def _leave_loop(report: Report) -> None:
+    for n in ("10", "some more"):
+        report.leave(f"{n} books: all come, as they are, once each", 2, STACK)
+        report.leave(f"{n} books: nobody waits for the slow one", 2, STACK)
+
+
+def _explains(said: Any, rows: dict[str, Held], report: Report) -> None:
+    for letter, held in rows.items():
         report.notes.append(
-            f"Row {letter}: {shelf.what}: {shelf.n} books, slow at 10, {count} before it"
+            f"Row {letter}: {held.shelf.what}: {held.shelf.n} books, slow at 10, {held.count} "
+            f"before it{of_machine(held.machine)}"
         )
     letters = sorted(picked(said))
     right = False
     if len(letters) == 2 and {*letters} <= {*rows}:
-        (one, its), (two, others) = (rows[letter] for letter in letters)
+        its, others = (rows[letter] for letter in letters)
+        one, two = its.shelf, others.shelf
         # The same client and lanes, another order of reading, and another number.
         alike = (one.client, one.lanes) == (two.client, two.lanes)
-        right = alike and one.in_order != two.in_order and its != others
+        right = alike and one.in_order != two.in_order and its.count != others.count
     report.give(
         "the two rows which show that the loop holds up, not HTTP/2", right, 1,
         f"you said {letters}", "In which two rows is everything the same but the loop?",
+        rows["A"].machine,
     )  # fmt: skip

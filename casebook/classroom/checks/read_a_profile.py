@@ -4,6 +4,7 @@ import pstats
 import re
 import secrets
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,12 +12,14 @@ from typing import Any
 from casebook import places, stacks
 from casebook.cases.fetching import observations
 from casebook.classroom import prediction, room
+from casebook.classroom.bench import Bench
 from casebook.classroom.report import Report
 from casebook.classroom.witness import World
 from casebook.errors import RunFailed
 
 LAB = "read-a-profile"
-STACK = "stage-1-today"
+STACK, INJECTED = "stage-1-today", "stage-2-injected-today"
+STACKS = (STACK, INJECTED)
 NAMES = ("PREDICTION", "FASTER_PROCESSOR", "FREE_LOOP")
 HANDED_OUT = places.ROOT / "classroom" / "labs" / LAB
 
@@ -37,19 +40,25 @@ class Way:
 
 
 #: What the two dumps that are handed out are, by their names; the others are of these kinds.
-WAY_A = Way("pyOpenSSL's wait", "stage-2-injected-today", "grequests.map", False, 0.1)
+WAY_A = Way("pyOpenSSL's wait", INJECTED, "grequests.map", False, 0.1)
 WAY_B = Way("loads of a bundle", STACK, "a plain loop", True, 0.0)
 WAY_C = Way("a plain loop", STACK, "a plain loop", False, 0.1)
 WAY_D = Way("loads, in a greenlet each", STACK, "grequests.map", True, 0.0)
 
 
+#: How many pages a new dump of each kind may have.
+SIZES = {WAY_A: range(5, 14), WAY_B: range(8, 17), WAY_C: range(4, 13), WAY_D: range(6, 15)}
+
+
 @dataclass(frozen=True)
 class Seen:
-    """A profile that was made now: its lines, and the processor's share of its time."""
+    """A profile: its lines, and the processor's share of its time. machine: where it was made;
+    empty: here, now."""
 
     n: int
     answer: dict[str, Any]
     cpu_share: float
+    machine: str = ""
 
 
 def observed(way: Way, n: int) -> Seen:
@@ -67,6 +76,28 @@ def observed(way: Way, n: int) -> Seen:
         if any(each.get("status") != 200 for each in answer["answers"]):
             raise RunFailed(f"{way.what}: a page did not come. Try again.")
     return Seen(n, {"profile": answer["value"]}, answer["cpu_s"] / answer["wall_s"])
+
+
+def asked(bench: Bench, way: Way, n: int | None = None) -> Seen:
+    """A profile of the bench's. n: pages; None: as many as are drawn by lot."""
+    names = list(dict.fromkeys([way.stack, STACK]))
+    if n is None:
+        drawn = partial(secrets.choice, SIZES[way])
+        n = bench.draw(names, drawn, lambda its: int(its["n"]), way=way.what)
+
+    def measure() -> dict[str, Any]:
+        seen = observed(way, n)
+        return {"n": seen.n, "cpu_share": seen.cpu_share, **seen.answer}
+
+    return Seen(**bench.ask(names, {"way": way.what, "n": n}, measure, _as_seen))
+
+
+def _as_seen(found: dict[str, Any]) -> dict[str, Any]:
+    """A profile's raw answer, of whatever machine. Raises what is wrong with one that is none."""
+    seen = Seen(int(found["n"]), {"profile": found["profile"]}, float(found["cpu_share"]))
+    kind(longest(seen.answer["profile"]))
+    observations.as_stats(SimpleNamespace(answer=seen.answer))  # type: ignore[arg-type]
+    return vars(seen)
 
 
 def kind(line: dict[str, Any]) -> str:
@@ -99,59 +130,58 @@ def dump(seen: Seen, path: Path) -> None:
     observations.dump_profile(SimpleNamespace(answer=seen.answer), path)  # type: ignore[arg-type]
 
 
-def grade(file: Path, report: Report) -> None:
+def grade(file: Path, report: Report, bench: Bench) -> None:
     """Add to the report what was found of a submission."""
-    first = room.run(STACK, file, [], names=NAMES, countable=False)
-    if first.stopped or first.error:
-        report.stopped = first.stopped
-        report.give("the file runs", False, 17, first.error or first.stopped, "Mend that first.")
+    within = bench.room(STACK)
+    entered = prediction.entered(STACK, within, file, report, 17, NAMES, countable=False)
+    if entered is None:
         return
-    guess = prediction.kept(file, first.names["PREDICTION"])
-    if guess is None:
-        report.give(
-            "a prediction is entered", False, 17, "nothing was measured",
-            "Enter PREDICTION before anything is measured: you can only do it once.",
-        )  # fmt: skip
-        return
-    ways = [(WAY_A, 5), (WAY_B, 8), (WAY_C, 4), (WAY_D, 6)]
-    made = [(way, observed(way, least + secrets.randbelow(9))) for way, least in ways]
+    names, guess = entered
+    made = [(way, asked(bench, way)) for way in SIZES]
     share = {way: seen.cpu_share for way, seen in made}
+    machine = next((seen.machine for _, seen in made if seen.machine), "")
     report.give(
         "a prediction is entered", True, 1,
-        f"you said {guess['prediction']!r} on {guess['at']}; a run like that of a.prof computes "
-        f"{share[WAY_A]:.0%} of its time, one like that of b.prof {share[WAY_B]:.0%}. It costs "
-        "nothing to have been wrong.", "",
+        f"{guess}; a run like that of a.prof computes {share[WAY_A]:.0%} of its time, one like "
+        f"that of b.prof {share[WAY_B]:.0%}. It costs nothing to have been wrong.", "", machine,
     )  # fmt: skip
-    _dumps(file, made, report)
-    for names, way, hint in (
+    _dumps(within, file, made, report)
+    for which, way, hint in (
         ("FASTER_PROCESSOR", WAY_B, "What does a processor do while a thread waits for a socket?"),
         ("FREE_LOOP", WAY_A, "What could the loop have done in that time, and did not?"),
     ):
         most = max((WAY_A, WAY_B), key=lambda each: share[each] * (1 if way is WAY_B else -1))
         wanted = "b.prof" if most is WAY_B else "a.prof"
         report.give(
-            f"{names}: which of the two gains", first.names[names] in (wanted, wanted[0]), 2,
-            f"you said {first.names[names]!r}", hint,
+            f"{which}: which of the two gains", names[which] in (wanted, wanted[0]), 2,
+            f"you said {names[which]!r}", hint, machine,
         )  # fmt: skip
 
 
-def _dumps(file: Path, made: list[tuple[Way, Seen]], report: Report) -> None:
+def record(bench: Bench) -> None:
+    """Ask all that may be asked of any submission, of some sizes."""
+    for way, sizes in SIZES.items():
+        for n in sizes[::4]:
+            asked(bench, way, n)
+
+
+def _dumps(within: str, file: Path, made: list[tuple[Way, Seen]], report: Report) -> None:
     with World() as world:
-        shown: list[tuple[str, Path, dict[str, Any]]] = []
+        shown: list[tuple[str, Path, dict[str, Any], str]] = []
         for name in ("a.prof", "b.prof"):
             path = HANDED_OUT / name
-            shown.append((f"{name}, as handed out", path, longest(rows_of(path))))
+            shown.append((f"{name}, as handed out", path, longest(rows_of(path)), ""))
         for way, seen in made:
             path = world.folder / f"{secrets.token_hex(4)}.prof"
             dump(seen, path)
             what = f"a new dump: {way.what}, {seen.n} pages"
-            shown.append((what, path, longest(seen.answer["profile"])))
+            shown.append((what, path, longest(seen.answer["profile"]), seen.machine))
         jobs = [
-            {"function": "read", "how": "call", "args": [str(path)]} for _, path, _ in shown
+            {"function": "read", "how": "call", "args": [str(path)]} for _, path, *_ in shown
         ]  # fmt: skip
-        outcome = room.run(STACK, file, jobs, countable=False)
+        outcome = room.run(within, file, jobs, countable=False)
     report.stopped = report.stopped or outcome.stopped
-    for (what, _, line), answer in zip(shown, outcome.answers, strict=True):
+    for (what, _, line, machine), answer in zip(shown, outcome.answers, strict=True):
         line |= {"kind": kind(line)}
         where = "{file}:{line}({function}), called {nc} times, and it {kind}".format(**line)
         value = answer.get("value")
@@ -162,5 +192,5 @@ def _dumps(file: Path, made: list[tuple[Way, Seen]], report: Report) -> None:
             what, right, 2, answer.get("error")
             or f"you say {value!r}; the line is {where}",
             "The largest own time, not the largest cumulative one; calls, not primitive calls; and "
-            "does that function wait for somebody, or does it work?",
+            "does that function wait for somebody, or does it work?", machine,
         )  # fmt: skip

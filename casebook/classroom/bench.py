@@ -1,0 +1,154 @@
+"""The bench: the runs that the grader makes itself, from which it knows what is right.
+
+    bench = Bench(Path(__file__))
+    run = bench.ask(["h2-today"], {"what": "a shelf", "n": 10}, measure, read)
+
+They are made now. Where a stack cannot run here, or where a machine file is named, exactly the same
+question is put to the file, and each line of the report that rests on its answer says so.
+"""
+
+import contextlib
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from casebook import places, stacks
+from casebook.errors import NotGraded
+from casebook.laboratory import experiment, machines, measurements
+
+T = TypeVar("T")
+
+#: The stack of the book's own Python, which is always there: in it runs what needs no package.
+OWN = "stage-0"
+
+
+def files() -> list[Path]:
+    """The machine files that come with the labs: what graders' runs came to elsewhere."""
+    return sorted((places.ROOT / "classroom" / "machines").glob(f"*{machines.SUFFIX}"))
+
+
+@dataclass
+class Bench:
+    """Where the truth of a lab comes from.
+
+    script: the lab's checks, whose name is part of every question. file: the machine file that is
+    asked and nobody else; None: this machine, and where it cannot, `files()`.
+    """
+
+    script: Path
+    file: machines.Machine | None = None
+    #: Whether a stack runs here, by name, as it was when it was first asked.
+    _runs: dict[str, bool] = field(default_factory=dict)
+
+    def can_run(self, *names: str) -> bool:
+        """Whether all of these stacks run here. Where one does not, a line on standard error says
+        why."""
+        for name in names:
+            if name not in self._runs:
+                self._runs[name] = experiment.can_run(stacks.get(name))
+        return all(self._runs[name] for name in names)
+
+    def room(self, *names: str) -> str:
+        """In which stack to run what needs no package: the first of these; where one of them does
+        not run here, the book's own Python."""
+        return names[0] if self.can_run(*names) else OWN
+
+    def ask(
+        self,
+        names: Iterable[str],
+        asked: dict[str, Any],
+        measure: Callable[[], dict[str, Any]],
+        read: Callable[[dict[str, Any]], dict[str, Any]],
+    ) -> dict[str, Any]:
+        """What came of a run of the grader's own.
+
+        names: of the stacks that it needs; asked: what makes it this run, in values that JSON
+        knows; measure: makes it here, and gives its raw answer; read: makes of a raw answer what
+        the checks use, and raises anything for what is none.
+
+        Returns what `read` gives, and `machine`: whose it is, empty where it was measured here.
+        Raises NotGraded where no file has an answer.
+        """
+        names = list(names)
+        if self.file is None and self.can_run(*names):
+            return read(self._measured(names, asked, measure)) | {"machine": ""}
+        question = self._question(names, asked)
+        for machine in self._machines:
+            for answer in machine.answers:
+                if answer.get("asked") == question and (found := _read(read, answer)) is not None:
+                    return found | {"machine": machine.label}
+        raise self._unanswered(names)
+
+    def draw(
+        self,
+        names: Iterable[str],
+        fresh: Callable[[], T],
+        of: Callable[[dict[str, Any]], T],
+        **alike: Any,
+    ) -> T:
+        """What is asked, drawn by lot: a fresh one; or where a machine file is asked, one of those
+        that it answers.
+
+        of: makes it of what was asked there, and raises anything where it cannot; alike: what that
+        has to have.
+        """
+        names = list(names)
+        if self.file is None and self.can_run(*names):
+            return fresh()
+        kind = self._question(names, {})[:-1]
+        for machine in self._machines:
+            known = []
+            for asked in (each.get("asked") or [None] for each in machine.answers):
+                its = asked[-1] if asked[:-1] == kind and isinstance(asked[-1], dict) else {}
+                if its and all(its.get(name) == value for name, value in alike.items()):
+                    with contextlib.suppress(Exception):  # a file may come from a stranger
+                        known.append(of(its))
+            if known:
+                return secrets.choice(known)
+        raise self._unanswered(names)
+
+    def _measured(
+        self, names: list[str], asked: dict[str, Any], measure: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        return measure()
+
+    def _question(self, names: list[str], asked: dict[str, Any]) -> list[Any]:
+        return measurements.asked_of(self.script, *map(stacks.get, names), asked)
+
+    @cached_property
+    def _machines(self) -> list[machines.Machine]:
+        if self.file:
+            return [self.file]
+        return sorted(map(machines.read, files()), key=lambda each: machines.unlikeness(each.about))
+
+    def _unanswered(self, names: list[str]) -> NotGraded:
+        whose = f"{self.file.name} has" if self.file else "the files of classroom/machines have"
+        return NotGraded(
+            f"nothing was graded: {whose} no answer to what this lab asks of {' and '.join(names)}."
+            " `python -m casebook machine labs FILE`, on a machine that can run it, writes one."
+        )
+
+
+@dataclass
+class Recording(Bench):
+    """A bench that keeps what it measured, as answers of a machine file."""
+
+    kept: list[dict[str, Any]] = field(default_factory=list)
+
+    def _measured(
+        self, names: list[str], asked: dict[str, Any], measure: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        found = measurements.new(lambda: {"answer": measure()})
+        self.kept.append(found | {"asked": self._question(names, asked)})
+        return found["answer"]
+
+
+def _read(read: Callable[[dict[str, Any]], dict[str, Any]], answer: dict[str, Any]) -> Any:
+    """What a lab reads of an answer; None where it is none: a file may come from a stranger."""
+    try:
+        return read(answer["answer"])
+    except Exception:
+        return None
