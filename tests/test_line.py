@@ -10,13 +10,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import here
 import pytest
 
 from casebook.cases.bookstore import line
-from casebook.cases.bookstore.line import ends, law, situations, visits, wire
+from casebook.cases.bookstore.line import capacity, ends, law, situations, visits, wire
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 
 pytestmark = pytest.mark.skipif(
@@ -76,7 +77,7 @@ import json, subprocess, sys
 sys.path.insert(0, {folder!r})
 from ends import Ends
 from wire import TooMuch, Wire
-way, size, there, back, far, near, congestion = json.load(sys.stdin)
+way, size, there, back, far, near, congestion, carries = json.load(sys.stdin)
 with Ends(way, congestion) as ends:
     server = ends.start("far", [sys.executable, "-c", far], stdout=subprocess.PIPE)
     server.stdout.readline()
@@ -86,7 +87,7 @@ with Ends(way, congestion) as ends:
         )
         said, _ = client.communicate()
     try:
-        kept = wire.kept_up()
+        kept = wire.kept_up(carries)
     except TooMuch as error:
         kept = {{"too_much": str(error)}}
     server.kill()
@@ -95,12 +96,12 @@ with Ends(way, congestion) as ends:
 """
 
 
-def over(size, there, back, way="", congestion=ends.CONGESTION):
+def over(size, there, back, way="", congestion=ends.CONGESTION, carries=1e9):
     """What the client saw, the counts, the packets, how the line kept up, and the way."""
     code = OVER.format(folder=str(Path(ends.__file__).parent))
     done = here.run(
         sys.executable, "-c", code,
-        input=json.dumps([way, size, there, back, FAR, NEAR, congestion]),
+        input=json.dumps([way, size, there, back, FAR, NEAR, congestion, carries]),
     )  # fmt: skip
     assert not done.returncode, done.stderr
     return json.loads(done.stdout)
@@ -222,10 +223,45 @@ def test_it_says_when_it_cannot_keep_up():
 
     tried = wire.Wire(End(), End(), {"latency_s": 0.01}, {})
     tried._ways[0].late_s += [0.001, 0.003, 0.5]
-    assert tried.kept_up() == {"late_ms": 3.0, "most_late_ms": 500.0}
+    tried.windows.update({7: 500, 8: 400})
+    late = {"late_ms": 3.0, "most_late_ms": 500.0}
+    assert tried.kept_up(20_000) == {**late, "busiest": 10_000}
+    with pytest.raises(wire.TooMuch, match=r"10,000 a second; it carries 19,999 here, and 50%"):
+        tried.kept_up(19_999)
     tried._ways[0].late_s += [0.1, 0.1, 0.1]
     with pytest.raises(wire.TooMuch, match="half of the packets were more than"):
-        tried.kept_up()
+        tried.kept_up(20_000)
+
+
+def test_what_the_line_carries_is_measured_and_a_run_beyond_it_is_refused():
+    """The same ten million bytes, without a limit and at 20 Mbit/s."""
+    here.environment(visits.STACK)
+    floods = line.flood()
+    assert list(floods.columns) == capacity.COLUMNS and len(floods) == capacity.TIMES
+    assert not floods["lost"].any() and set(floods["source"]) == {"live"}
+    # As many packets as the bytes need, and half as many acknowledgements of them at most.
+    of_a_packet = 1e6 / 8 * floods["mbit"] / floods["packets_s"]
+    assert of_a_packet.between(1448 / 2.1, 1448).all()
+    carries = capacity.told()["carries"]
+    # Once at least of some times, whatever else this machine does.
+    tried = (over(capacity.BYTES, {}, {}, carries=carries)[3] for _ in range(8))
+    refused = next((each["too_much"] for each in tried if "too_much" in each), "")
+    assert "packets came at" in refused
+    slow = {"latency_s": 0.005, "mbit": 20, "queue": 2_000_000}
+    _, counts, _, kept, _ = over(capacity.BYTES // 10, slow, slow, carries=carries)
+    assert 0 < kept["busiest"] < wire.SHARE * carries and not counts["back"]["dropped"]
+
+
+def test_a_visit_that_the_line_cannot_keep_up_with_is_no_timing(monkeypatch, tmp_path):
+    """As on a line that carries ten packets a second; nothing is stored of it."""
+    here.environment(visits.STACK)
+    stored = []
+    monkeypatch.setattr(visits.capacity.measurements, "save", lambda *each: stored.append(each))
+    narrow = replace(visits._OVER, tells=lambda: {"carries": 10})
+    monkeypatch.setattr(visits, "_OVER", narrow)
+    with pytest.raises(visits.TooMuch, match=r"not keep up, 3 times.*it carries 10 here"):
+        line.visit("bare-h2", n=2, latency_s=0.002)
+    assert [value for _, value, *_ in stored if visits.measurements.FAILED not in value] == []
 
 
 @pytest.mark.parametrize("odd", [{"latency_s": 2}, {"mbit": 5_000}, {"latency_s": -1}])
@@ -275,7 +311,7 @@ def test_a_visit_killed_in_the_middle_leaves_no_store_and_no_file(tmp_path):
         "there": {"latency_s": 0.3},
         "back": {"latency_s": 0.3},
     }
-    asked = {"way": "", "congestion": "reno", "least_bytes": 0, "visits": [asked]}
+    asked = {"way": "", "congestion": "reno", "least_bytes": 0, "carries": 1e9, "visits": [asked]}
     before = set(_namespaces())
     with subprocess.Popen(
         [python, Path(ends.__file__).with_name("over.py")], stdin=subprocess.PIPE,
@@ -387,9 +423,9 @@ def test_a_wrong_answer_is_no_measurement():
 
 def test_where_there_is_no_line_it_says_what_is_missing(monkeypatch):
     refused = subprocess.CompletedProcess([], 1, "", "no network\n")
-    monkeypatch.setattr(visits.subprocess, "run", lambda *_, **__: refused)
+    monkeypatch.setattr(capacity.subprocess, "run", lambda *_, **__: refused)
     monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
-    assert visits.not_here.__wrapped__().endswith("no network")
+    assert line.not_here.__wrapped__().endswith("no network")
     monkeypatch.setenv("CASEBOOK_REQUIRE", "line")
     with pytest.raises(MissingInterpreter, match="asks for a line"):
-        visits.not_here.__wrapped__()
+        line.not_here.__wrapped__()

@@ -550,6 +550,8 @@ COUNTED = {
     "slow-streams-do-not-wait": "frames of one connection, in the order in which they came",
     "slow-place": WHO_CAME_FIRST,
     "quic-ends": "frames of one visit, in the order in which they came",
+    "distance-in-flight": "bytes and messages of two visits; no window comes back sooner than a "
+    "round trip later",
     "slow-control": "each book in the place in which it was asked for",
     "method-verdicts-wrong": TRIED,
     "method-serial-bound": TRIED,

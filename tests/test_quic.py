@@ -304,7 +304,7 @@ def test_a_visit_killed_in_the_middle_leaves_no_store_and_no_file(tmp_path):
     far = {"latency_s": 0.3}
     asked = {"script": "with_aioquic", "protocol": "h3", "at_once": 1, "connections": 1, "n": 200}
     asked |= {"order": "completed", "records": False, "there": far, "back": far}
-    asked = {"way": "", "congestion": "reno", "least_bytes": 0, "visits": [asked]}
+    asked = {"way": "", "congestion": "reno", "least_bytes": 0, "carries": 1e9, "visits": [asked]}
     with subprocess.Popen(
         [python, Path(ends.__file__).with_name("over_quic.py")], stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}, cwd=places.ROOT,

@@ -82,7 +82,8 @@ def test_the_matrix_leaves_out_what_would_never_end_and_nothing_else(monkeypatch
 
     monkeypatch.setattr(situations, "visit", ask)
     monkeypatch.setenv("CASEBOOK_MODE", "full")
-    assert len(line.matrix()) == len(asked)
+    found, refused = line.matrix()
+    assert len(found) == len(asked) and refused == []
     sizes = [each for each in asked if "window_bytes" in each and "lose" not in each]
     kinds = {
         window: {
@@ -97,6 +98,21 @@ def test_the_matrix_leaves_out_what_would_never_end_and_nothing_else(monkeypatch
     assert wide - own == {(200, 27_000, 0.15), (200, 100_000, 0.035), (200, 100_000, 0.15)}
 
 
+def test_the_matrix_names_what_the_line_cannot_keep_up_with_and_takes_the_rest(monkeypatch):
+    def ask(clients, **what):
+        if "pipes:100" in clients and what["body_bytes"] == 100_000:
+            raise situations.TooMuch("packets came at 90,000 a second")
+        return pd.DataFrame({"client": clients})
+
+    monkeypatch.setattr(situations, "visit", ask)
+    monkeypatch.setenv("CASEBOOK_MODE", "full")
+    found, refused = line.matrix()
+    assert len(refused) == 10  # n, distance and window, but two that are left out for their length
+    assert all(each.startswith("pipes:100 (n ") and "90,000" in each for each in refused)
+    asked = found["client"].value_counts()
+    assert asked["pipes:6"] == asked["bare-h2"] == asked["pipes:100"] + 10
+
+
 def test_a_quick_build_takes_no_matrix(monkeypatch):
     monkeypatch.delenv("CASEBOOK_MODE", raising=False)
-    assert modes.current() == modes.QUICK and line.matrix().empty
+    assert modes.current() == modes.QUICK and line.matrix()[0].empty

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from casebook.cases.bookstore import opening, readers, stock
-from casebook.cases.bookstore.line import ends, visits, wire
+from casebook.cases.bookstore.line import capacity, ends, visits, wire
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, rounds
 from casebook.laboratory.experiment import Experiment
@@ -325,7 +325,8 @@ _OVER = Experiment(
         ),
         stock.FILE,
     ),
-    lacks=visits.not_here,
+    lacks=capacity.not_here,
+    tells=capacity.told,
 )
 
 _AGAIN = Experiment(
@@ -338,5 +339,6 @@ _AGAIN = Experiment(
         *digests.executed(readers.SCRIPTS / "connects.py"),
         stock.FILE,
     ),
-    lacks=visits.not_here,
+    lacks=capacity.not_here,
+    tells=capacity.told,
 )

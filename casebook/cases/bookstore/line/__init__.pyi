@@ -1,3 +1,6 @@
+from casebook.cases.bookstore.line.capacity import LINE as LINE
+from casebook.cases.bookstore.line.capacity import flood as flood
+from casebook.cases.bookstore.line.capacity import not_here as not_here
 from casebook.cases.bookstore.line.greetings import greet as greet
 from casebook.cases.bookstore.line.greetings import unchecked as unchecked
 from casebook.cases.bookstore.line.situations import by_law as by_law
@@ -6,8 +9,6 @@ from casebook.cases.bookstore.line.situations import cells as cells
 from casebook.cases.bookstore.line.situations import controls as controls
 from casebook.cases.bookstore.line.situations import matrix as matrix
 from casebook.cases.bookstore.line.situations import standings as standings
-from casebook.cases.bookstore.line.visits import LINE as LINE
 from casebook.cases.bookstore.line.visits import lost as lost
-from casebook.cases.bookstore.line.visits import not_here as not_here
 from casebook.cases.bookstore.line.visits import packets as packets
 from casebook.cases.bookstore.line.visits import visit as visit

@@ -2,12 +2,12 @@
 input), one out.
 
 In: {"way" (of ends.Ends), "congestion", "least_bytes", "tickets" (of ../serving/quic_store.py),
-"there", "back" (as wire.Wire takes them), "visits": [{"script" ("sessions" or "connects" of
-../clients), and what that reads beside url, ca_file and path}]}.
+"carries" (as over.py has it), "there", "back" (as wire.Wire takes them), "visits": [{"script"
+("sessions" or "connects" of ../clients), and what that reads beside url, ca_file and path}]}.
 
 Out: {"way", "book" (its id), "visits": [what the script answers; "server" (the store's counters);
 "connections": [{"there", "back"}, bytes of IP, for each connection in its order]; "late_ms",
-"most_late_ms", "tries"]}. Or {"failed": what went wrong, in words}.
+"most_late_ms", "busiest", "tries"]}. Or {"failed": what went wrong, in words}.
 """
 
 import json
@@ -41,7 +41,7 @@ def visited(ends, serving, asked, visit, book):
     spec = dict(visit, url="https://{}:{}".format(ADDRESSES["far"], port), ca_file=certificate)
     spec["path"] = "/book?id=" + book
     script = os.path.join(_CLIENTS, visit["script"] + ".py")
-    seen, wire, told, _ = over.carried(ends, ask, asked, script, spec)
+    seen, wire, told, _ = over.carried(ends, ask, asked, script, spec, asked["carries"])
     counts = wire.counts()
     both = zip(*(counts[way]["by_connection"] for way in (THERE, BACK)), strict=False)
     carried = [{THERE: there["bytes"], BACK: back["bytes"]} for there, back in both]

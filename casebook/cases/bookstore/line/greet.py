@@ -1,7 +1,8 @@
 """Handshakes over a line, whole and resumed: one JSON object in (standard input), one out.
 
-In: {"way" (of ends.Ends), "latency_s", "n" (connections of each kind), "kinds": [{"client" ("ssl"
-or "requests"), "tls" ("1.2" or "1.3"), "resumes"}], "checks": [tls]}.
+In: {"way" (of ends.Ends), "carries" (as over.py has it), "latency_s", "n" (connections of each
+kind), "kinds": [{"client" ("ssl" or "requests"), "tls" ("1.2" or "1.3"), "resumes"}], "checks":
+[tls]}.
 
 Out: {"way", "kinds": [{"walls_s" (of each connection, from TCP's first packet to the answer),
 "resumed" (of them, as the client saw it; for requests null), "server_resumed" (as the server did),
@@ -183,7 +184,7 @@ def answer(asked):
                     for each in asked["kinds"]
                 ]
                 checks = {
-                    tls: near(ends, "check", dict(same, tls=tls), asked["latency_s"])[0]
+                    tls: near(ends, "check", dict(same, tls=tls), asked)[0]
                     for tls in asked["checks"]
                 }
             finally:
@@ -201,7 +202,7 @@ def kind(ends, server, asked, its):
         return json.loads(server.stdout.readline())
 
     before = ask()
-    said, counts = near(ends, "call", its, asked["latency_s"])
+    said, counts = near(ends, "call", its, asked)
     after = ask()
     made = after["connections"] - before["connections"]
     ways = (counts[way]["by_connection"] for way in ("there", "back"))
@@ -215,18 +216,18 @@ def kind(ends, server, asked, its):
     )  # fmt: skip
 
 
-def near(ends, what, its, latency_s):
+def near(ends, what, its, asked):
     """What a client at the near end says, and what the line counted."""
     from wire import Wire
 
-    far, pipes = {"latency_s": latency_s}, {"stdin": subprocess.PIPE, "text": True}
+    far, pipes = {"latency_s": asked["latency_s"]}, {"stdin": subprocess.PIPE, "text": True}
     pipes.update(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with Wire(ends.near, ends.far, far, far) as wire:
         client = ends.start("near", [sys.executable, _HERE, what], **pipes)
         said, complaint = client.communicate(json.dumps(its))
     if client.returncode:
         raise OSError((complaint.strip().splitlines() or ["the client said nothing"])[-1])
-    wire.kept_up()
+    wire.kept_up(asked["carries"])
     return json.loads(said), wire.counts()
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import pandas as pd
 
-from casebook.cases.bookstore.line.visits import WITH_LIBRARIES, not_here
+from casebook.cases.bookstore.line import capacity
+from casebook.cases.bookstore.line.visits import WITH_LIBRARIES
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.experiment import Experiment
@@ -98,4 +99,10 @@ def _figures(asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]
     return {"answers": answer["kinds"], "found": answer["checks"]}
 
 
-_GREET = Experiment(Path(__file__).parent / "greet.py", _figures, within_s=120, lacks=not_here)
+_GREET = Experiment(
+    Path(__file__).parent / "greet.py",
+    _figures,
+    within_s=120,
+    lacks=capacity.not_here,
+    tells=capacity.told,
+)

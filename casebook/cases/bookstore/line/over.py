@@ -1,14 +1,15 @@
 """A round of visits over a line: one JSON object in (standard input), one out.
 
-In: {"way" (of ends.Ends), "congestion", "least_bytes" (of a book's body), "visits": [{"script" (of
-../clients), "protocol", "at_once", "connections", "order", "n" (books), "there", "back" (as
-wire.Wire takes them), "window_bytes" (of HTTP/2; 0: its own), "delays_small" (whether TCP may),
-"records" (whether each packet is told)}]}.
+In: {"way" (of ends.Ends), "congestion", "least_bytes" (of a book's body), "carries" (packets a
+second that the line carries here, as flood.py measures them), "visits": [{"script" (of ../clients),
+"protocol", "at_once", "connections", "order", "n" (books), "there", "back" (as wire.Wire takes
+them), "window_bytes" (of HTTP/2; 0: its own), "delays_small" (whether TCP may), "records" (whether
+each packet is told)}]}.
 
 Out: {"way", "visits": [what ../clients/visit.py answers, where of "index" and "bodies" there is a
 digest, and the bytes of all bodies; "counts", "packets" as of wire.Wire (packets in lists: see
-_PACKET), "late_ms", "most_late_ms", "tries", "server" (its counters)]}. Or {"failed": what went
-wrong, in words}.
+_PACKET), "late_ms", "most_late_ms", "busiest", "tries", "server" (its counters)]}. Or {"failed":
+what went wrong, in words}.
 
 A visit during which the line could not keep up is made again, twice at the most. The store, with
 the certificates that it shows, runs at the far end until this process is gone; so does everything
@@ -52,7 +53,9 @@ def answer(asked):
         with Ends(asked["way"], asked["congestion"]) as ends, store(ends, asked, folder) as serving:
             return {
                 "way": ends.way,
-                "visits": [visited(ends, serving, visit) for visit in asked["visits"]],
+                "visits": [
+                    visited(ends, serving, visit, asked["carries"]) for visit in asked["visits"]
+                ],
             }
 
 
@@ -109,19 +112,19 @@ def certify(folder):
     return path
 
 
-def visited(ends, serving, asked):
+def visited(ends, serving, asked, carries):
     """One visit."""
-    return with_wire(ends, serving, asked)[0]
+    return with_wire(ends, serving, asked, carries)[0]
 
 
-def with_wire(ends, serving, asked):
+def with_wire(ends, serving, asked, carries):
     """One visit: its answer, the wire that it went over, and the CPU seconds of the store."""
     ask, port, certificate = serving
     with open(_BOOKS) as file:
         ids = list(json.load(file))[: asked["n"]]
     spec = dict(asked, url="https://{}:{}".format(ADDRESSES["far"], port), ca_file=certificate)
     spec.update(ids=ids, timeout_s=_PATIENCE_S, started_at=0)
-    seen, wire, told, used_s = carried(ends, ask, asked, VISIT, spec)
+    seen, wire, told, used_s = carried(ends, ask, asked, VISIT, spec, carries)
     found = dict(
         summed_up(seen), counts=wire.counts(), server=ask("counters"),
         packets=[[each[name] for name in _PACKET] for each in wire.packets * asked["records"]],
@@ -130,12 +133,12 @@ def with_wire(ends, serving, asked):
     return found, wire, used_s
 
 
-def carried(ends, ask, asked, script, spec):
+def carried(ends, ask, asked, script, spec, carries):
     """Run a client at the near end, as often as it takes until the line kept up.
 
     ask: of the store; asked: has "there" and "back", as Wire takes them; script: the client's path;
-    spec: what it reads. Gives what the client answered, the wire, {"tries", and what
-    Wire.kept_up says}, and the CPU seconds that the store took.
+    spec: what it reads; carries: as Wire.kept_up takes it. Gives what the client answered, the
+    wire, {"tries", and what Wire.kept_up says}, and the CPU seconds that the store took.
     """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     for tries in range(1, _TRIES + 1):
@@ -146,7 +149,7 @@ def carried(ends, ask, asked, script, spec):
             said, _ = process.communicate(json.dumps(spec).encode())
             used_s = ask("cpu")["cpu_s"] - before_s
         try:
-            kept = wire.kept_up()
+            kept = wire.kept_up(carries)
         except TooMuch as error:
             too_much = error
             continue

@@ -29,15 +29,15 @@ def answer(asked):
         return {
             "way": ends.way,
             "visits": [
-                visited(ends, stores.get(visit["protocol"], tcp), visit)
+                visited(ends, stores.get(visit["protocol"], tcp), visit, asked["carries"])
                 for visit in asked["visits"]
             ],
         }
 
 
-def visited(ends, serving, asked):
+def visited(ends, serving, asked, carries):
     """One visit, with what the store's CPU did, and when the first loss was."""
-    found, wire, used_s = over.with_wire(ends, serving, asked)
+    found, wire, used_s = over.with_wire(ends, serving, asked, carries)
     return dict(found, server_cpu_s=round(used_s, 6), lost_at_s=lost_at(wire.packets))
 
 

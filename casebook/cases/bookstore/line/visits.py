@@ -9,10 +9,7 @@ reno (ends.CONGESTION), which every kernel has. Each book is compared.
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections.abc import Iterable, Mapping
-from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,29 +17,25 @@ from typing import Any
 import pandas as pd
 
 from casebook.cases.bookstore import opening, readers, stock
-from casebook.cases.bookstore.line import ends, wire
-from casebook.errors import MissingInterpreter, NotInFile, RunFailed, UsageError
+from casebook.cases.bookstore.line import capacity, ends, wire
+from casebook.cases.bookstore.line.capacity import STACK
+from casebook.errors import NotInFile, RunFailed, UsageError
 from casebook.laboratory import measurements, rounds
 from casebook.laboratory.experiment import Experiment
 from casebook.laboratory.rounds import as_list
-from casebook.stacks import digests, environments
+from casebook.stacks import digests
 
-#: Both ends run in it: it has Twisted, and h2 for the client.
-STACK = "twisted-today"
-
-#: And where a client has a library around the protocol, in this one, which has the libraries too.
+#: Where a client has a library around the protocol, both ends run in this one, which has the
+#: libraries beside what STACK has.
 WITH_LIBRARIES = "line-libraries-today"
 
 #: Who can visit over a line: without a library around the protocol, and with one.
 BARE, LIBRARIES = ("pipes", "bare-h2"), ("requests", "httpx-h1", "httpx-h2", "aiohttp")
 
-#: What CASEBOOK_REQUIRE calls a line.
-LINE = "line"
-
 _HERE = Path(__file__).parent
 
-#: Of what ends.Ends says where a congestion control cannot be chosen.
-_NO_CONTROL = "does not let a namespace choose"
+#: Of what the script says where a congestion control cannot be chosen, or the line is too slow.
+_NO_CONTROL, _TOO_MUCH = "does not let a namespace choose", "the line could not keep up"
 
 #: What a client can be made to do otherwise, and how it is called then: columns of `visit`.
 _NOT_SO = {"window_bytes": 0, "delays_small": False}
@@ -52,7 +45,7 @@ COLUMNS = [
     *("latency_ms", *_NOT_SO, "lose", "congestion", "way", "repeat"),
     *("wall_s", "round_trips", "opened", "packets", "bytes", "dropped", "again"),
     *("repair_ms", "next_ms", "behind"),
-    *("late_ms", "most_late_ms", "tries"),
+    *("late_ms", "most_late_ms", "busiest", "tries"),
     *("source", "instead", "measured_at", *measurements.COLUMNS),
 ]
 
@@ -63,26 +56,14 @@ class NoControl(RunFailed):
     """There is no such congestion control to be had here."""
 
 
+class TooMuch(RunFailed):
+    """The line could not keep up with a visit, so that its times say nothing of the visit."""
+
+
 def lost(byte: int, count: int = 1, connection: int = 0) -> dict[str, int]:
     """What `lose` takes: of what the server sends on this connection, in the order of opening, the
     packet with this byte of its data, once, and further ones behind it for a burst of count."""
     return {"connection": connection, "byte": byte, "count": count}
-
-
-@cache
-def not_here() -> str:
-    """Why there can be no line on this machine; empty where there can. Raises MissingInterpreter
-    where there is none, and CASEBOOK_REQUIRE names "line"."""
-    tried = subprocess.run(
-        [sys.executable, ends.__file__], capture_output=True, text=True, timeout=60
-    )
-    if tried.returncode == 0:
-        return ""
-    said = (tried.stderr.strip().splitlines() or ["no further word"])[-1]
-    why = f"there can be no line between two network namespaces here: {said}"
-    if LINE in environments.required():
-        raise MissingInterpreter(f"CASEBOOK_REQUIRE asks for a line, and {why}.")
-    return why
 
 
 @rounds.takes_until
@@ -113,8 +94,9 @@ def visit(
     left the server to when it left once more; next_ms: to when the next packet with new data left
     on that connection, missing where there was none before the repair: before it nobody can miss
     the lost one; behind: how many of these the server sent meanwhile, none of which the client may
-    read before. All are missing where nothing was lost, or nobody missed it. Raises UsageError,
-    MissingInterpreter, RunFailed.
+    read before. All are missing where nothing was lost, or nobody missed it. busiest: packets a
+    second in the busiest window (wire.WINDOW_S), in both directions; missing in older answers.
+    Raises UsageError, MissingInterpreter, RunFailed.
     """
     rows = []
     for repeat in rounds.numbers(1 if repeats is None else repeats):
@@ -237,7 +219,7 @@ def _round(
         its |= {"window_bytes": window, "delays_small": small, "congestion": congestion}
         its |= {"lose": json.dumps(losing) if losing else "", "way": row["took"]}
         its |= {name: answer[name] for name in ("wall_s", "late_ms", "most_late_ms", "tries")}
-        its |= {"opened": len(answer["opened"])}
+        its |= {"busiest": answer.get("busiest", float("nan")), "opened": len(answer["opened"])}
         its |= {"round_trips": answer["wall_s"] / (2 * far_s) if far_s else float("nan")}
         yield same | its, answer
 
@@ -249,8 +231,10 @@ def _drawn(losing: dict[str, Any], repeat: int) -> dict[str, Any]:
 
 def _figures(asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     if "failed" in answer:
-        # As ends._settings says it, in the script's own process.
-        raise (NoControl if _NO_CONTROL in answer["failed"] else RunFailed)(
+        # As ends._settings and over.carried say it, in the script's own process.
+        kinds = {_NO_CONTROL: NoControl, _TOO_MUCH: TooMuch}
+        kind = next((kinds[said] for said in kinds if said in answer["failed"]), RunFailed)
+        raise kind(
             f"over the line: {answer['failed']}. Nothing was recorded; try it on a quieter machine."
         )
     books = stock.books()
@@ -281,5 +265,6 @@ _OVER = Experiment(
         ),
         stock.FILE,
     ),
-    lacks=not_here,
+    lacks=capacity.not_here,
+    tells=capacity.told,
 )

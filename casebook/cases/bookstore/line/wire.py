@@ -28,8 +28,8 @@ import time
 
 THERE, BACK = "there", "back"
 
-#: Bandwidths that can be asked for, in Mbit/s. Without a limit, five million bytes took 0.05 to
-#: 0.07 s on two cores with other work: some 500 Mbit/s, and 70,000 packets a second.
+#: Bandwidths that can be asked for, in Mbit/s. How many packets a second the line carries on a
+#: machine, `flood` measures there.
 MOST_MBIT = 100
 
 #: Seconds each way, at most.
@@ -38,13 +38,19 @@ LONGEST_S = 1.0
 #: So many packets are recorded.
 RECORDED = 20_000
 
+#: Packets are counted by windows of so many seconds. In none may more come than this share of what
+#: the line carries. Beyond it packets wait for their turn with the kernel, where nobody sees how
+#: late they are.
+WINDOW_S, SHARE = 0.05, 0.5
+
 _TCP, _UDP = 6, 17
 _SYN = 0x02
 
 
 class TooMuch(Exception):
-    """The line could not keep up: packets were passed on much later than promised, or the kernel
-    had no room for them. What was timed over it says nothing."""
+    """The line could not keep up: packets were passed on much later than promised, the kernel had
+    no room for them, or they came faster than the line carries them. What was timed over it says
+    nothing."""
 
 
 class Wire:
@@ -62,6 +68,7 @@ class Wire:
     def __init__(self, near, far, there, back):
         began = time.monotonic()
         self.packets = []
+        self.windows = collections.Counter()
         self._connections = {}
         self._ways = [
             _Direction(THERE, near, far, there, began, self),
@@ -87,9 +94,11 @@ class Wire:
         [{"packets", "bytes", "dropped", "again"}]}}"""
         return {way.name: way.counts() for way in self._ways}
 
-    def kept_up(self):
-        """{"late_ms": by how much half of all packets were later than promised, "most_late_ms"}.
-        Raises TooMuch."""
+    def kept_up(self, carries):
+        """{"late_ms": by how much half of all packets were later than promised, "most_late_ms",
+        "busiest": packets a second, of both directions, in the busiest window}. Raises TooMuch.
+
+        carries: how many packets a second the line carries on this machine (flood.py)."""
         late = [each for way in self._ways for each in way.late_s]
         median, most = (statistics.median(late), max(late)) if late else (0.0, 0.0)
         lost = sum(end.dropped() for end in self._ends) - self._dropped_before
@@ -101,7 +110,18 @@ class Wire:
                 f"half of the packets were more than {1000 * median:.1f} ms late, and "
                 f"{1000 * allowed:.1f} ms is what we allow"
             )
-        return {"late_ms": round(1000 * median, 3), "most_late_ms": round(1000 * most, 3)}
+        busiest = self.busiest()
+        if busiest > SHARE * carries:
+            raise TooMuch(
+                f"for {1000 * WINDOW_S:.0f} ms packets came at {busiest:,} a second; it carries "
+                f"{carries:,.0f} here, and {SHARE:.0%} of them is what we allow"
+            )
+        late = {"late_ms": round(1000 * median, 3), "most_late_ms": round(1000 * most, 3)}
+        return {**late, "busiest": busiest}
+
+    def busiest(self):
+        """Packets a second, of both directions, in the busiest window."""
+        return round(max(self.windows.values(), default=0) / WINDOW_S)
 
     def number(self, key, begins):
         """The number of a connection, a new one where it begins; None for one that is not known."""
@@ -154,6 +174,7 @@ class _Direction:
             if packet[:1] < b"\x40" or packet[:1] > b"\x4f":  # not IPv4
                 continue
             now = time.monotonic()
+            self._wire.windows[int(now / WINDOW_S)] += 1
             seen = self._look(packet, now)
             lost = self._loses(seen)
             due = max(now, self._free_at)
