@@ -11,7 +11,7 @@ import pytest
 from here import environment, needs, run
 
 from casebook import places, tables
-from casebook.cases.many import capacity, costs, jobs
+from casebook.cases.many import capacity, costs, jobs, large
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.laboratory import experiment
 from casebook.stacks import environments
@@ -166,9 +166,10 @@ def test_the_model_is_the_longest_of_three_times():
 
 def test_the_costs_are_those_that_the_runs_were_made_of():
     sizes, batch = pd.Series([1, 10, 100]), COSTS.task_ms + COSTS.connection_ms
+    loads = pd.Series([2, 2, 0])  # two processes, which load in their first cured job
     curve = pd.DataFrame({
         "size": sizes, "pages": 800, "batches": 800 // sizes, "repeat": 1, "peak_rss_mib": 100,
-        "all_ms": COSTS.page_ms + batch / sizes,
+        "loads": loads, "all_ms": COSTS.page_ms + batch / sizes + loads * COSTS.load_ms / 800,
         "server_cpu_ms": COSTS.server_page_ms + COSTS.server_batch_ms / sizes,
     })  # fmt: skip
     cases = {"requests-stock, new": (25, 2), "requests-cured, new": (5, 1)}
@@ -178,7 +179,9 @@ def test_the_costs_are_those_that_the_runs_were_made_of():
     )
     found = capacity.fitted(curve, pages)
     assert asdict(found) == pytest.approx(asdict(COSTS))
-    assert jobs.follows_the_law(above=0).values(curve).loc[1] == pytest.approx(1)
+    law = jobs.follows_the_law(above=0)
+    without = curve.assign(all_ms=curve["all_ms"] - capacity.loads_ms(curve, COSTS.load_ms))
+    assert law.values(without).loc[1] == pytest.approx(1)
     with pytest.raises(UsageError, match="two sizes"):
         capacity.fitted(curve[:1], pages)
 
@@ -212,12 +215,26 @@ def test_the_error_of_the_model_is_one_of_rounds():
     said = COSTS.cpu_ms(25, cured=False)
     runs = pd.DataFrame({
         "job": ["stock"] * 8 + ["cured"] * 8, "repeat": [*range(1, 9)] * 2, "source": "live",
-        "all_ms": [1.2 * said] * 8 + [5.0] * 8,
+        "all_ms": [1.2 * said] * 8 + [5.0] * 8, "loads": [16] * 8 + [2] * 8, "pages": 400,
     })  # fmt: skip
     for high, outcome in ((1.3, "holds"), (1.1, "otherwise")):
         ends = {"between": (0.5, high)}
         found = capacity.off(COSTS, "stock", size=25, cured=False, **ends).decide(runs)
         assert (round(found.value, 3), found.outcome) == (1.2, outcome)
+
+
+def test_a_run_stands_beside_what_the_model_says_of_it():
+    how = {"pages": 1000, "size": 25, "workers": 2, "threads": 16, "cores": 2.0, "delay_s": 0.1}
+    runs = pd.DataFrame([
+        how | {"cured": True, "loads": 2, "all_ms": 2.88},
+        how | {"cured": False, "loads": 40, "all_ms": 2.2},
+    ])  # fmt: skip
+    found = capacity.compared(COSTS, runs)
+    # 1 + (8 + 2) / 25, and two loads among a thousand pages; stock: a load for 25 pages.
+    assert list(found["said_ms"]) == pytest.approx([1.44, 2.2])
+    assert list(found["off"]) == pytest.approx([2, 1])
+    ways = dict(size=25, workers=2, threads=16, cores=2, delay_s=0.1)
+    assert found["said_s"][0] == pytest.approx(capacity.seconds(COSTS, 1000, **ways))
 
 
 @pytest.fixture
@@ -247,12 +264,25 @@ def test_without_go_whoever_requires_it_is_told(nowhere_a_go, monkeypatch):
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_ten_thousand_pages_near_and_far_stock_and_cured(monkeypatch):
+    environment(jobs.STACK)
+    monkeypatch.setenv("CASEBOOK_MODE", "full")
+    runs = large.measure().set_index("job")
+    assert list(runs.index) == list(large.CRAWLED) and set(runs["source"]) == {"live"}
+    assert set(runs["good"]) == set(runs["requests"]) == {large.PAGES}
+    # Cured, a load for each process; stock, for each connection: a batch.
+    assert list(runs["loads"]) == [400, 400, 2, 2]
+    near = runs.loc[["stock, 0 s", "cured, 0 s"], "off"]
+    assert near.between(1 / 1.3, 1.3).all(), runs["off"]
+
+
+@pytest.mark.nightly
 @pytest.mark.timeout(7200)
 def test_a_hundred_thousand_pages_in_bounded_memory():
     # What it will cost is said first, from batches of other sizes and pages without a cluster.
-    ends = {"5": {"pages": 400, "size": 5}, "100": {"pages": 1600, "size": 100}}
-    curve = jobs.measure(ends, repeats=3)
-    found = capacity.fitted(curve, costs.measure(["requests-stock", "requests-cured"], repeats=3))
+    curve = jobs.measure(large.ENDS, repeats=large.ROUNDS)
+    found = capacity.fitted(curve, costs.measure(large.WAYS, repeats=large.ROUNDS))
     few = jobs.measure({"few": {"pages": 2_000}}).iloc[0]
     many = jobs.measure({"many": {"pages": 100_000, "size": 50}}).iloc[0]
     assert many["good"] == 100_000 and not many["twice"]

@@ -5,8 +5,8 @@
     at_scale(costs, [1e6, 1e8, 1e9], hours=24)
 
 The law: a page costs `page_ms` of CPU, a batch `task_ms` more, which its pages share, and a
-connection `connection_ms`; stock requests adds `load_ms` to each connection. The time is that of
-whatever is busiest: the cores, the workers, or the waiting.
+connection `connection_ms`; stock requests adds `load_ms` to each connection, and the cure one to
+each process. The time is that of whatever is busiest: the cores, the workers, or the waiting.
 """
 
 import math
@@ -58,21 +58,23 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame) -> Costs:
 
     curve: of jobs.measure, cured, with the smallest and the largest `size` that are used here; what
     lies between is for the test of the law. pages: of costs.measure, with requests stock and cured
-    over new connections, and cured over a kept one. Medians of all rounds. Raises UsageError where
-    a size is missing.
+    over new connections, and cured over a kept one. Medians of all rounds. What the loads of a
+    process took is no part of a page: of forty pages it is a tenth, of a million it is nothing.
+    Raises UsageError where a size is missing.
     """
-    by_size = curve.groupby("size")
-    own, server = by_size["all_ms"].median(), by_size["server_cpu_ms"].median()
+    of_case = pages.groupby("case")[["cpu_ms", "handshake_ms"]].median()
+    stock, cured, kept = (
+        f"requests-{each}" for each in ("stock, new", "cured, new", "cured, kept")
+    )
+    load_ms = of_case.loc[stock, "cpu_ms"] - of_case.loc[cured, "cpu_ms"]
+    by_size = curve.assign(own=curve["all_ms"] - loads_ms(curve, load_ms)).groupby("size")
+    own, server = by_size["own"].median(), by_size["server_cpu_ms"].median()
     # A batch may be smaller than was asked for: the pages of a host need not fill its last one.
     filled = by_size["pages"].first() / by_size["batches"].first()
     if len(own) < 2:
         raise UsageError("a law of two costs needs jobs with two sizes of batches")
     few, many = own.index.min(), own.index.max()
     apart = 1 / filled[few] - 1 / filled[many]
-    of_case = pages.groupby("case")[["cpu_ms", "handshake_ms"]].median()
-    stock, cured, kept = (
-        f"requests-{each}" for each in ("stock, new", "cured, new", "cured, kept")
-    )
     connection_ms = of_case.loc[cured, "cpu_ms"] - of_case.loc[kept, "cpu_ms"]
     batch_ms = (own[few] - own[many]) / apart
     server_ms = (server[few] - server[many]) / apart
@@ -81,11 +83,23 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame) -> Costs:
         task_ms=float(max(0, batch_ms - connection_ms)),
         connection_ms=float(connection_ms),
         handshake_ms=float(of_case.loc[cured, "handshake_ms"]),
-        load_ms=float(of_case.loc[stock, "cpu_ms"] - of_case.loc[cured, "cpu_ms"]),
+        load_ms=float(load_ms),
         server_page_ms=float(server[many] - server_ms / filled[many]),
         server_batch_ms=float(server_ms),
         memory_mib=float(curve["peak_rss_mib"].max()),
     )
+
+
+def loads_ms(runs: pd.DataFrame, load_ms: float) -> pd.Series:
+    """What the loads of cured runs (of jobs.measure) took of each page: one for a process that had
+    not loaded before, by their count."""
+    return runs["loads"] * load_ms / runs["pages"]
+
+
+def said_ms(costs: Costs, runs: pd.DataFrame, *, size: float, cured: bool) -> pd.Series:
+    """The CPU for a page, of workers and engine, that the model says of runs of jobs.measure: with
+    the cure, the loads of their processes are in it."""
+    return costs.cpu_ms(size, cured) + cured * loads_ms(runs, costs.load_ms)
 
 
 def seconds(
@@ -106,6 +120,26 @@ def seconds(
     )
 
 
+def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
+    """Runs of jobs.measure beside what the model says of each.
+
+    runs: their jobs say size, cured and delay_s. Returns the rows, and said_ms and said_s: CPU for
+    a page and the time of the whole job; off: the CPU that was measured, divided by said_ms.
+    """
+    said = pd.DataFrame(
+        {
+            "said_ms": said_ms(costs, pd.DataFrame([run]), size=run["size"], cured=run["cured"])[0],
+            "said_s": seconds(
+                costs, run["pages"], size=run["size"], cured=run["cured"], delay_s=run["delay_s"],
+                workers=run["workers"], threads=run["threads"], cores=run["cores"],
+            ),
+        }
+        for run in runs.to_dict("records")
+    )  # fmt: skip
+    both = pd.concat([runs.reset_index(drop=True), said], axis=1)
+    return both.assign(off=both["all_ms"] / both["said_ms"])
+
+
 def off(costs: Costs, job: str, *, size: float, cured: bool, **ends: Any) -> Question:
     """Ask how far the model is off for a job of jobs.measure: the CPU of workers and engine that a
     page took, divided by what the model says, in each round; 1 is not at all.
@@ -113,8 +147,11 @@ def off(costs: Costs, job: str, *, size: float, cured: bool, **ends: Any) -> Que
     job: what it is called; size: of its batches. ends: of the window: above=, below=, or
     between=(low, high).
     """
-    said_ms = costs.cpu_ms(size, cured)
-    return level(lambda runs: runs["all_ms"] / said_ms, job, "job", **ends)
+
+    def measured_to_said(runs: pd.DataFrame) -> pd.Series:
+        return runs["all_ms"] / said_ms(costs, runs, size=size, cured=cured)
+
+    return level(measured_to_said, job, "job", **ends)
 
 
 def at_scale(

@@ -35,6 +35,7 @@ def measure(
     threads: int = 1,
     repeats: int | range | None = None,
     failures: int = 3,
+    by: Experiment | None = None,
 ) -> pd.DataFrame:
     """Crawl: each job after the other, on one new cluster a round, in turns. A small crawl before
     them, which is not counted, has the workers import what they need.
@@ -45,6 +46,7 @@ def measure(
     the batches after which one worker is killed, faults: page -> what is wrong with it.
     workers: processes; threads: in each. until, looks: what is to be decided
     (casebook/laboratory/rounds.py). failures: how many deaths of a worker make Dask give up.
+    by: CRAWLS, where a caller knows more of when they can run here.
 
     Returns one row per job and round: job, what it is, workers, threads, repeat; pages, good,
     failed, killed (pages whose batch killed its workers), rows, twice, content (a digest of all
@@ -68,7 +70,7 @@ def measure(
         order = names if number % 2 else names[::-1]  # so that drift touches all alike
         asked: dict[str, Any] = {"workers": workers, "threads": threads, "failures": failures}
         asked["jobs"] = [dict(jobs[name]) for name in order]
-        found = _CRAWLS.measure(STACK, [asked], repeats=range(number, number + 1))
+        found = (by or CRAWLS).measure(STACK, [asked], repeats=range(number, number + 1))
         for each in found.to_dict("records"):
             made = {name: each[name] for name in each if name not in (*asked, "figures")}
             made |= {"workers": workers, "threads": threads}
@@ -147,7 +149,7 @@ def _of_job(job: dict[str, Any], its: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-_CRAWLS = Experiment(
+CRAWLS = Experiment(
     _PROBES / "crawling.py",
     figures=_figures,
     within_s=3600,
