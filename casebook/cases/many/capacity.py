@@ -1,16 +1,18 @@
-"""How many machines a job takes: a model of four costs, each measured, and what others published.
+"""How many machines a job takes: a model of five costs, each measured, and what others published.
 
-    costs = fitted(curve, pages)
+    costs = fitted(curve, pages, waits)
     seconds(costs, 10_000, size=25, workers=2)          # of a job on this machine
     at_scale(costs, [1e6, 1e8, 1e9], hours=24)
 
 The law: a page costs `page_ms` of CPU, a batch `task_ms` more, which its pages share, and a
 connection `connection_ms`; stock requests adds `load_ms` to each connection, and the cure one to
-each process. The time is that of whatever is busiest: the cores, the workers, or the waiting.
+each process. The time is that of whatever is busiest: the cores, the workers, or the waiting. And
+each second costs something, whatever is done in it: Dask looks a hundred times a second where its
+workers are (`distributed.worker.profile.interval`), and fifty times whether its loops still turn.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +32,8 @@ class Costs:
         connection_ms: a connection of requests, one context; of it, handshake_ms are the client's
             part of the TLS handshake.
         load_ms: a load of all certificates, which stock requests adds to each connection.
+        worker_second_ms, engine_second_ms: of a worker process, and of scheduler and client
+            together, for each second that a job takes.
         server_page_ms, server_batch_ms: what the server here adds, on the same cores.
         memory_mib: of the largest worker process.
     """
@@ -39,6 +43,8 @@ class Costs:
     connection_ms: float
     handshake_ms: float
     load_ms: float
+    worker_second_ms: float
+    engine_second_ms: float
     server_page_ms: float
     server_batch_ms: float
     memory_mib: float
@@ -53,21 +59,36 @@ class Costs:
         return self.server_page_ms + self.server_batch_ms / size
 
 
-def fitted(curve: pd.DataFrame, pages: pd.DataFrame) -> Costs:
+#: Jobs of two pages, of a server that is near and of one that lets them wait, for `fitted`. Stock,
+#: so that both load as often, whichever is the first.
+WAITS = {
+    name: {"pages": 2, "size": 1, "cured": False, "delay_s": delay_s}
+    for name, delay_s in (("near", 0), ("far", 3))
+}
+
+
+def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Costs:
     """The costs of the law, from its two ends.
 
     curve: of jobs.measure, cured, with the smallest and the largest `size` that are used here; what
     lies between is for the test of the law. pages: of costs.measure, with requests stock and cured
-    over new connections, and cured over a kept one. Medians of all rounds. What the loads of a
-    process took is no part of a page: of forty pages it is a tenth, of a million it is nothing.
-    Raises UsageError where a size is missing.
+    over new connections, and cured over a kept one. waits: of jobs.measure, the jobs of WAITS.
+    Medians of all rounds. What the loads of a process took, and the seconds, is no part of a page:
+    of forty pages it is a tenth, of a million the loads are nothing. Raises UsageError where a size
+    is missing.
     """
     of_case = pages.groupby("case")[["cpu_ms", "handshake_ms"]].median()
     stock, cured, kept = (
         f"requests-{each}" for each in ("stock, new", "cured, new", "cured, kept")
     )
     load_ms = of_case.loc[stock, "cpu_ms"] - of_case.loc[cured, "cpu_ms"]
-    by_size = curve.assign(own=curve["all_ms"] - loads_ms(curve, load_ms)).groupby("size")
+    a_second = {
+        whose: _a_second_ms(waits, column)
+        for whose, column in (("workers", "cpu_ms"), ("engine", "engine_cpu_ms"))
+    }
+    seconds_ms = sum(a_second.values()) * curve["wall_s"] / curve["pages"]
+    work_ms = curve["all_ms"] - loads_ms(curve, load_ms) - seconds_ms
+    by_size = curve.assign(own=work_ms).groupby("size")
     own, server = by_size["own"].median(), by_size["server_cpu_ms"].median()
     # A batch may be smaller than was asked for: the pages of a host need not fill its last one.
     filled = by_size["pages"].first() / by_size["batches"].first()
@@ -84,10 +105,20 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame) -> Costs:
         connection_ms=float(connection_ms),
         handshake_ms=float(of_case.loc[cured, "handshake_ms"]),
         load_ms=float(load_ms),
+        worker_second_ms=a_second["workers"] / float(waits["workers"].iloc[0]),
+        engine_second_ms=a_second["engine"],
         server_page_ms=float(server[many] - server_ms / filled[many]),
         server_batch_ms=float(server_ms),
         memory_mib=float(curve["peak_rss_mib"].max()),
     )
+
+
+def _a_second_ms(waits: pd.DataFrame, column: str) -> float:
+    """What a second costs in which nothing is done: the median of the rounds of WAITS."""
+    spent = waits.assign(spent_ms=waits[column] * waits["pages"])
+    near, far = (spent[spent["job"] == job].set_index("repeat") for job in WAITS)
+    more_ms, longer_s = (far[name] - near[name] for name in ("spent_ms", "wall_s"))
+    return float((more_ms / longer_s).median())
 
 
 def loads_ms(runs: pd.DataFrame, load_ms: float) -> pd.Series:
@@ -96,10 +127,21 @@ def loads_ms(runs: pd.DataFrame, load_ms: float) -> pd.Series:
     return runs["loads"] * load_ms / runs["pages"]
 
 
-def said_ms(costs: Costs, runs: pd.DataFrame, *, size: float, cured: bool) -> pd.Series:
-    """The CPU for a page, of workers and engine, that the model says of runs of jobs.measure: with
-    the cure, the loads of their processes are in it."""
-    return costs.cpu_ms(size, cured) + cured * loads_ms(runs, costs.load_ms)
+def said_ms(costs: Costs, run: Mapping[str, Any]) -> float:
+    """The CPU for a page, of workers and engine, that the model says of a row of jobs.measure whose
+    job says size, cured and delay_s: the loads of its processes are in it, and the seconds that it
+    should take."""
+    of_loads = loads_ms(pd.DataFrame([run]), costs.load_ms)[0] if run["cured"] else 0.0
+    second_ms = run["workers"] * costs.worker_second_ms + costs.engine_second_ms
+    in_time = second_ms * _said_s(costs, run) / run["pages"]
+    return costs.cpu_ms(run["size"], run["cured"]) + of_loads + in_time
+
+
+def _said_s(costs: Costs, run: Mapping[str, Any]) -> float:
+    return seconds(
+        costs, run["pages"], size=run["size"], cured=run["cured"], delay_s=run["delay_s"],
+        workers=run["workers"], threads=run["threads"], cores=run["cores"],
+    )  # fmt: skip
 
 
 def seconds(
@@ -127,31 +169,21 @@ def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
     a page and the time of the whole job; off: the CPU that was measured, divided by said_ms.
     """
     said = pd.DataFrame(
-        {
-            "said_ms": said_ms(costs, pd.DataFrame([run]), size=run["size"], cured=run["cured"])[0],
-            "said_s": seconds(
-                costs, run["pages"], size=run["size"], cured=run["cured"], delay_s=run["delay_s"],
-                workers=run["workers"], threads=run["threads"], cores=run["cores"],
-            ),
-        }
+        {"said_ms": said_ms(costs, run), "said_s": _said_s(costs, run)}
         for run in runs.to_dict("records")
-    )  # fmt: skip
+    )
     both = pd.concat([runs.reset_index(drop=True), said], axis=1)
     return both.assign(off=both["all_ms"] / both["said_ms"])
 
 
-def off(costs: Costs, job: str, *, size: float, cured: bool, **ends: Any) -> Question:
-    """Ask how far the model is off for a job of jobs.measure: the CPU of workers and engine that a
-    page took, divided by what the model says, in each round; 1 is not at all.
+def off(costs: Costs, job: str, **ends: Any) -> Question:
+    """Ask how far the model is off for a job of jobs.measure, which says size, cured and delay_s:
+    the CPU of workers and engine that a page took, divided by what the model says, in each round; 1
+    is not at all.
 
-    job: what it is called; size: of its batches. ends: of the window: above=, below=, or
-    between=(low, high).
+    job: what it is called. ends: of the window: above=, below=, or between=(low, high).
     """
-
-    def measured_to_said(runs: pd.DataFrame) -> pd.Series:
-        return runs["all_ms"] / said_ms(costs, runs, size=size, cured=cured)
-
-    return level(measured_to_said, job, "job", **ends)
+    return level(lambda runs: compared(costs, runs)["off"], job, "job", **ends)
 
 
 def at_scale(
@@ -162,8 +194,8 @@ def at_scale(
 
     size: pages of a batch; kept: pages of a connection. hours: within which it has to be done;
     cores: of each machine, all of them busy; other_ms: CPU for a page that is none of ours, such as
-    parsing. The servers are somebody else's, and so is the network: where it is the limit, it takes
-    more machines than this.
+    parsing. What a second costs a worker, a few hundredths of its core, is left out. The servers
+    are somebody else's, and so is the network: where it is the limit, it takes more machines.
 
     Returns one row per size of the job and cure: pages, way, cpu_ms of a page, core_hours,
     machines, dollars, memory_gib of a machine with a worker on each core.
