@@ -37,8 +37,8 @@ def measure(
     failures: int = 3,
     by: Experiment | None = None,
 ) -> pd.DataFrame:
-    """Crawl: each job after the other, on one new cluster a round, in turns. A small crawl before
-    them, which is not counted, has the workers import what they need.
+    """Crawl: each job after the other, on one new cluster a round, in turns. Two small crawls
+    before them, stock and cured, which are not counted, have the workers import what they need.
 
     jobs: what they are called -> what they are, of SAYS: pages, and where they are not as usual
     hosts (8), delay_s of the server (0), size of a batch (100), cured (True), kept connections
