@@ -301,7 +301,7 @@ def test_a_hundred_thousand_pages_in_bounded_memory():
     pages = costs.measure(large.WAYS, repeats=large.ROUNDS)
     found = capacity.fitted(curve, pages, waits)
     few = jobs.measure({"few": {"pages": 2_000}}).iloc[0]
-    job = {"pages": 100_000, "size": 50, "cured": True, "delay_s": 0}
+    job = {"pages": 100_000, "size": 50}
     many = capacity.compared(found, jobs.measure({"many": job})).iloc[0]
     assert many["good"] == 100_000 and not many["twice"]
     assert many["peak_rss_mib"] < few["peak_rss_mib"] + 100

@@ -128,9 +128,8 @@ def loads_ms(runs: pd.DataFrame, load_ms: float) -> pd.Series:
 
 
 def said_ms(costs: Costs, run: Mapping[str, Any]) -> float:
-    """The CPU for a page, of workers and engine, that the model says of a row of jobs.measure whose
-    job says size, cured and delay_s: the loads of its processes are in it, and the seconds that it
-    should take."""
+    """The CPU for a page, of workers and engine, that the model says of a row of jobs.measure: the
+    loads of its processes are in it, and the seconds that it should take."""
     of_loads = loads_ms(pd.DataFrame([run]), costs.load_ms)[0] if run["cured"] else 0.0
     second_ms = run["workers"] * costs.worker_second_ms + costs.engine_second_ms
     in_time = second_ms * _said_s(costs, run) / run["pages"]
@@ -165,8 +164,8 @@ def seconds(
 def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
     """Runs of jobs.measure beside what the model says of each.
 
-    runs: their jobs say size, cured and delay_s. Returns the rows, and said_ms and said_s: CPU for
-    a page and the time of the whole job; off: the CPU that was measured, divided by said_ms.
+    Returns the rows, and said_ms and said_s: CPU for a page and the time of the whole job; off: the
+    CPU that was measured, divided by said_ms.
     """
     said = pd.DataFrame(
         {"said_ms": said_ms(costs, run), "said_s": _said_s(costs, run)}
@@ -177,9 +176,8 @@ def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def off(costs: Costs, job: str, **ends: Any) -> Question:
-    """Ask how far the model is off for a job of jobs.measure, which says size, cured and delay_s:
-    the CPU of workers and engine that a page took, divided by what the model says, in each round; 1
-    is not at all.
+    """Ask how far the model is off for a job of jobs.measure: the CPU of workers and engine that a
+    page took, divided by what the model says, in each round; 1 is not at all.
 
     job: what it is called. ends: of the window: above=, below=, or between=(low, high).
     """

@@ -21,6 +21,9 @@ from casebook.laboratory.experiment import Asked, Experiment
 STACK = "many-today"
 _PROBES = Path(__file__).parent / "probes"
 
+#: What a job is, where it does not say (probes/crawling.py).
+USUAL = {"size": 100, "cured": True, "delay_s": 0.0}
+
 #: What a job may say of itself (probes/crawling.py).
 SAYS = (
     *("pages", "hosts", "delay_s", "size", "cured", "kept", "connections", "requests_per_s"),
@@ -75,7 +78,7 @@ def measure(
             made = {name: each[name] for name in each if name not in (*asked, "figures")}
             made |= {"workers": workers, "threads": threads}
             for name, its in zip(order, each["figures"], strict=True):
-                rows.append({"job": name, **dict(jobs[name]), **made, **its})
+                rows.append({"job": name, **USUAL, **dict(jobs[name]), **made, **its})
     return pd.DataFrame(rows)
 
 
