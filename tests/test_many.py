@@ -221,9 +221,9 @@ def test_go_fetches_the_same_pages_and_its_own_time_is_counted():
 
 def test_the_error_of_the_model_is_one_of_rounds():
     how = {"pages": 400, "size": 25, "cured": False, "delay_s": 0}
-    how |= {"workers": 2, "threads": 1, "cores": 2.0}
-    said = capacity.said_ms(COSTS, how)
-    assert said > COSTS.cpu_ms(25, cured=False)
+    how |= {"workers": 2, "threads": 1, "cores": 2.0, "wall_s": 4.0}
+    said = capacity.said_ms(COSTS, how, took_s=4)
+    assert said == pytest.approx(COSTS.cpu_ms(25, cured=False) + 1)  # 100 ms a second, 400 pages
     runs = pd.DataFrame({
         "job": ["stock"] * 8 + ["cured"] * 8, "repeat": [*range(1, 9)] * 2, "source": "live",
         "all_ms": [1.2 * said] * 8 + [5.0] * 8, "loads": [16] * 8 + [2] * 8, **how,
@@ -288,8 +288,7 @@ def test_ten_thousand_pages_near_and_far_stock_and_cured(monkeypatch):
     assert set(runs["good"]) == set(runs["requests"]) == {large.PAGES}
     # Cured, a load for each process; stock, for each connection: a batch.
     assert list(runs["loads"]) == [400, 400, 2, 2]
-    near = runs.loc[["stock, 0 s", "cured, 0 s"], "off"]
-    assert near.between(1 / 1.3, 1.3).all(), runs["off"]
+    assert runs["off"].between(1 / 1.5, 1.5).all(), runs["off"]
 
 
 @pytest.mark.nightly
@@ -301,11 +300,12 @@ def test_a_hundred_thousand_pages_in_bounded_memory():
     pages = costs.measure(large.WAYS, repeats=large.ROUNDS)
     found = capacity.fitted(curve, pages, waits)
     few = jobs.measure({"few": {"pages": 2_000}}).iloc[0]
-    job = {"pages": 100_000, "size": 50}
-    many = capacity.compared(found, jobs.measure({"many": job})).iloc[0]
+    runs = jobs.measure({"many": {"pages": 100_000, "size": 50}})
+    many = runs.iloc[0]
     assert many["good"] == 100_000 and not many["twice"]
     assert many["peak_rss_mib"] < few["peak_rss_mib"] + 100
-    assert 1 / 1.3 < many["off"] < 1.3
+    [off] = capacity.off(found, "many", above=0).values(runs)
+    assert 1 / 1.3 < off < 1.3
 
 
 @pytest.mark.nightly

@@ -127,13 +127,12 @@ def loads_ms(runs: pd.DataFrame, load_ms: float) -> pd.Series:
     return runs["loads"] * load_ms / runs["pages"]
 
 
-def said_ms(costs: Costs, run: Mapping[str, Any]) -> float:
+def said_ms(costs: Costs, run: Mapping[str, Any], took_s: float) -> float:
     """The CPU for a page, of workers and engine, that the model says of a row of jobs.measure: the
-    loads of its processes are in it, and the seconds that it should take."""
+    loads of its processes are in it, and the seconds that it takes."""
     of_loads = loads_ms(pd.DataFrame([run]), costs.load_ms)[0] if run["cured"] else 0.0
     second_ms = run["workers"] * costs.worker_second_ms + costs.engine_second_ms
-    in_time = second_ms * _said_s(costs, run) / run["pages"]
-    return costs.cpu_ms(run["size"], run["cured"]) + of_loads + in_time
+    return costs.cpu_ms(run["size"], run["cured"]) + of_loads + second_ms * took_s / run["pages"]
 
 
 def _said_s(costs: Costs, run: Mapping[str, Any]) -> float:
@@ -164,14 +163,11 @@ def seconds(
 def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
     """Runs of jobs.measure beside what the model says of each.
 
-    Returns the rows, and said_ms and said_s: CPU for a page and the time of the whole job; off: the
-    CPU that was measured, divided by said_ms.
+    Returns the rows, and said_ms and said_s: CPU for a page and the time of the whole job, as they
+    would be said before it; off: the CPU that was measured, divided by said_ms.
     """
-    said = pd.DataFrame(
-        {"said_ms": said_ms(costs, run), "said_s": _said_s(costs, run)}
-        for run in runs.to_dict("records")
-    )
-    both = pd.concat([runs.reset_index(drop=True), said], axis=1)
+    said_s = [_said_s(costs, run) for run in runs.to_dict("records")]
+    both = runs.assign(said_s=said_s, said_ms=_each_said_ms(costs, runs, said_s))
     return both.assign(off=both["all_ms"] / both["said_ms"])
 
 
@@ -179,9 +175,19 @@ def off(costs: Costs, job: str, **ends: Any) -> Question:
     """Ask how far the model is off for a job of jobs.measure: the CPU of workers and engine that a
     page took, divided by what the model says, in each round; 1 is not at all.
 
+    The model is told how long the job took: other work makes it longer, and its seconds cost more.
     job: what it is called. ends: of the window: above=, below=, or between=(low, high).
     """
-    return level(lambda runs: compared(costs, runs)["off"], job, "job", **ends)
+
+    def measured_to_said(runs: pd.DataFrame) -> pd.Series:
+        return runs["all_ms"] / _each_said_ms(costs, runs, runs["wall_s"])
+
+    return level(measured_to_said, job, "job", **ends)
+
+
+def _each_said_ms(costs: Costs, runs: pd.DataFrame, took_s: Iterable[float]) -> list[float]:
+    each = zip(runs.to_dict("records"), took_s, strict=True)
+    return [said_ms(costs, run, its_s) for run, its_s in each]
 
 
 def at_scale(
