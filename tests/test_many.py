@@ -147,7 +147,7 @@ def test_a_doubled_or_a_wrong_page_is_no_measurement():
 
 COSTS = capacity.Costs(
     page_ms=1, task_ms=8, connection_ms=2, handshake_ms=1, load_ms=20,
-    worker_second_ms=30, engine_second_ms=40,
+    worker_second_ms=30, thread_second_ms=5, engine_second_ms=30,
     server_page_ms=0.5, server_batch_ms=2, memory_mib=100,
 )  # fmt: skip
 
@@ -171,7 +171,7 @@ def test_the_costs_are_those_that_the_runs_were_made_of():
     wall_s = pd.Series([5, 3, 1])
     curve = pd.DataFrame({
         "size": sizes, "pages": 800, "batches": 800 // sizes, "repeat": 1, "peak_rss_mib": 100,
-        "loads": loads, "wall_s": wall_s,
+        "loads": loads, "wall_s": wall_s, "workers": 2, "threads": 1,
         "all_ms": COSTS.page_ms + batch / sizes + (loads * COSTS.load_ms + wall_s * 100) / 800,
         "server_cpu_ms": COSTS.server_page_ms + COSTS.server_batch_ms / sizes,
     })  # fmt: skip
@@ -180,11 +180,18 @@ def test_the_costs_are_those_that_the_runs_were_made_of():
     pages = pd.DataFrame(
         [{"case": case, "cpu_ms": ms, "handshake_ms": h} for case, (ms, h) in cases.items()]
     )
-    # Each of two pages took 50 ms of the workers and 10 of the engine, and 2 s more made them more.
+    # A page took 50 ms of the workers and 10 of the engine, at once; a second 60 ms, 5 for each
+    # page that is waited for, and 30 of the engine. The two workers load in the first job.
+    waiting = pd.Series([0, 2, 32])
     waits = pd.DataFrame({
-        "job": list(capacity.WAITS), "repeat": 1, "workers": 2, "pages": 2, "wall_s": [0.5, 2.5],
-        "cpu_ms": [50, 50 + 2 * 60 / 2], "engine_cpu_ms": [10, 10 + 2 * 40 / 2],
+        "job": list(capacity.WAITS), "repeat": 1, "workers": 2, "pages": [32, 2, 32],
+        "wall_s": [0.32, 2.02, 2.32], "loads": [2, 0, 0],
     })  # fmt: skip
+    longer_s = pd.Series([0, 2, 2])
+    waits["cpu_ms"] = (
+        50 + ((60 + 5 * waiting) * longer_s + waits["loads"] * COSTS.load_ms) / waits["pages"]
+    )
+    waits["engine_cpu_ms"] = 10 + 30 * longer_s / waits["pages"]
     found = capacity.fitted(curve, pages, waits)
     assert asdict(found) == pytest.approx(asdict(COSTS))
     law = jobs.follows_the_law(above=0)
@@ -240,8 +247,8 @@ def test_a_run_stands_beside_what_the_model_says_of_it():
     work_ms = {True: 1.4 + 0.04, False: 2.2}
     ways = dict(size=25, workers=2, threads=16, cores=2, delay_s=0.1)
     said_s = {each: capacity.seconds(COSTS, 1000, cured=each, **ways) for each in work_ms}
-    # Two workers and the engine take 100 ms a second.
-    said_ms = {each: work_ms[each] + 0.1 * said_s[each] for each in work_ms}
+    # Two workers of sixteen threads and the engine take 2 * (30 + 80) + 30 ms a second.
+    said_ms = {each: work_ms[each] + 0.25 * said_s[each] for each in work_ms}
     runs = pd.DataFrame([
         how | {"cured": True, "loads": 2, "all_ms": 2 * said_ms[True]},
         how | {"cured": False, "loads": 40, "all_ms": said_ms[False]},
@@ -296,7 +303,8 @@ def test_ten_thousand_pages_near_and_far_stock_and_cured(monkeypatch):
 def test_a_hundred_thousand_pages_in_bounded_memory():
     # What it will cost is said first, from batches of other sizes and pages without a cluster.
     curve = jobs.measure(large.ENDS, repeats=large.ROUNDS)
-    waits = jobs.measure(capacity.WAITS, repeats=large.ROUNDS)
+    threads = capacity.WAITING_THREADS
+    waits = jobs.measure(capacity.WAITS, threads=threads, repeats=large.ROUNDS)
     pages = costs.measure(large.WAYS, repeats=large.ROUNDS)
     found = capacity.fitted(curve, pages, waits)
     few = jobs.measure({"few": {"pages": 2_000}}).iloc[0]

@@ -1,4 +1,4 @@
-"""How many machines a job takes: a model of five costs, each measured, and what others published.
+"""How many machines a job takes: a model of what it costs, measured, and what others published.
 
     costs = fitted(curve, pages, waits)
     seconds(costs, 10_000, size=25, workers=2)          # of a job on this machine
@@ -7,13 +7,13 @@
 The law: a page costs `page_ms` of CPU, a batch `task_ms` more, which its pages share, and a
 connection `connection_ms`; stock requests adds `load_ms` to each connection, and the cure one to
 each process. The time is that of whatever is busiest: the cores, the workers, or the waiting. And
-each second costs something, whatever is done in it: Dask looks a hundred times a second where its
-workers are (`distributed.worker.profile.interval`), and fifty times whether its loops still turn.
+each second costs something, even where all wait: a hundred times a second Dask looks where the
+threads are that have a task (`distributed.worker.profile.interval`), the longer the more there are.
 """
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pandas as pd
@@ -32,8 +32,8 @@ class Costs:
         connection_ms: a connection of requests, one context; of it, handshake_ms are the client's
             part of the TLS handshake.
         load_ms: a load of all certificates, which stock requests adds to each connection.
-        worker_second_ms, engine_second_ms: of a worker process, and of scheduler and client
-            together, for each second that a job takes.
+        worker_second_ms, thread_second_ms, engine_second_ms: for each second that a job takes, of a
+            worker process, of each of its threads that has a task, and of scheduler and client.
         server_page_ms, server_batch_ms: what the server here adds, on the same cores.
         memory_mib: of the largest worker process.
     """
@@ -44,6 +44,7 @@ class Costs:
     handshake_ms: float
     load_ms: float
     worker_second_ms: float
+    thread_second_ms: float
     engine_second_ms: float
     server_page_ms: float
     server_batch_ms: float
@@ -54,16 +55,22 @@ class Costs:
         connection_ms = self.connection_ms + (0 if cured else self.load_ms)
         return self.page_ms + self.task_ms / size + connection_ms / (kept or size)
 
+    def second_ms(self, workers: float, threads: float) -> float:
+        """For a second of a job, of all workers, whose threads all have a task, and the engine."""
+        return _second_ms(asdict(self), workers, threads)
+
     def server_cpu_ms(self, size: float) -> float:
         """For a page, of the server here."""
         return self.server_page_ms + self.server_batch_ms / size
 
 
-#: Jobs of two pages, of a server that is near and of one that lets them wait, for `fitted`. Stock,
-#: so that both load as often, whichever is the first.
+#: For `fitted`: threads of each worker, and jobs, of pages that come at once, and of few and many
+#: that are waited for. Each page is a task.
+WAITING_THREADS = 16
 WAITS = {
-    name: {"pages": 2, "size": 1, "cured": False, "delay_s": delay_s}
-    for name, delay_s in (("near", 0), ("far", 3))
+    "near": {"pages": 32, "size": 1},
+    "few": {"pages": 2, "size": 1, "delay_s": 2},
+    "many": {"pages": 32, "size": 1, "delay_s": 2},
 }
 
 
@@ -72,21 +79,19 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Cos
 
     curve: of jobs.measure, cured, with the smallest and the largest `size` that are used here; what
     lies between is for the test of the law. pages: of costs.measure, with requests stock and cured
-    over new connections, and cured over a kept one. waits: of jobs.measure, the jobs of WAITS.
-    Medians of all rounds. What the loads of a process took, and the seconds, is no part of a page:
-    of forty pages it is a tenth, of a million the loads are nothing. Raises UsageError where a size
-    is missing.
+    over new connections, and cured over a kept one. waits: of jobs.measure, the jobs of WAITS,
+    by workers of WAITING_THREADS. Medians of all rounds. What the loads of a process took, and the
+    seconds, is no part of a page: of forty pages it is a tenth, of a million the loads are nothing.
+    Raises UsageError where a size is missing.
     """
     of_case = pages.groupby("case")[["cpu_ms", "handshake_ms"]].median()
     stock, cured, kept = (
         f"requests-{each}" for each in ("stock, new", "cured, new", "cured, kept")
     )
     load_ms = of_case.loc[stock, "cpu_ms"] - of_case.loc[cured, "cpu_ms"]
-    a_second = {
-        whose: _a_second_ms(waits, column)
-        for whose, column in (("workers", "cpu_ms"), ("engine", "engine_cpu_ms"))
-    }
-    seconds_ms = sum(a_second.values()) * curve["wall_s"] / curve["pages"]
+    a_second = _a_second(waits, load_ms)
+    second_ms = _second_ms(a_second, curve["workers"], curve["threads"])
+    seconds_ms = second_ms * curve["wall_s"] / curve["pages"]
     work_ms = curve["all_ms"] - loads_ms(curve, load_ms) - seconds_ms
     by_size = curve.assign(own=work_ms).groupby("size")
     own, server = by_size["own"].median(), by_size["server_cpu_ms"].median()
@@ -105,20 +110,40 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Cos
         connection_ms=float(connection_ms),
         handshake_ms=float(of_case.loc[cured, "handshake_ms"]),
         load_ms=float(load_ms),
-        worker_second_ms=a_second["workers"] / float(waits["workers"].iloc[0]),
-        engine_second_ms=a_second["engine"],
+        **a_second,
         server_page_ms=float(server[many] - server_ms / filled[many]),
         server_batch_ms=float(server_ms),
         memory_mib=float(curve["peak_rss_mib"].max()),
     )
 
 
-def _a_second_ms(waits: pd.DataFrame, column: str) -> float:
-    """What a second costs in which nothing is done: the median of the rounds of WAITS."""
-    spent = waits.assign(spent_ms=waits[column] * waits["pages"])
-    near, far = (spent[spent["job"] == job].set_index("repeat") for job in WAITS)
-    more_ms, longer_s = (far[name] - near[name] for name in ("spent_ms", "wall_s"))
-    return float((more_ms / longer_s).median())
+def _a_second(waits: pd.DataFrame, load_ms: float) -> dict[str, float]:
+    """What a second costs in which nothing is done, as fields of Costs: medians of the rounds."""
+    own_ms = (waits["cpu_ms"] - loads_ms(waits, load_ms)) * waits["pages"]
+    spent = waits.assign(own_ms=own_ms, engine_ms=waits["engine_cpu_ms"] * waits["pages"])
+    of = {job: its.set_index("repeat") for job, its in spent.groupby("job")}
+    own, engine, waiting = {}, {}, {}
+    for job in ("few", "many"):
+        waiting[job] = of[job]["pages"].iloc[0]
+        # What its pages would have taken at once is their part of what all of them took.
+        part = waiting[job] / of["near"]["pages"]
+        longer_s = of[job]["wall_s"] - part * of["near"]["wall_s"]
+        own[job], engine[job] = (
+            ((of[job][name] - part * of["near"][name]) / longer_s).median()
+            for name in ("own_ms", "engine_ms")
+        )
+    thread_ms = (own["many"] - own["few"]) / (waiting["many"] - waiting["few"])
+    return {
+        "worker_second_ms": (own["few"] - waiting["few"] * thread_ms) / waits["workers"].iloc[0],
+        "thread_second_ms": thread_ms,
+        "engine_second_ms": (engine["few"] + engine["many"]) / 2,
+    }
+
+
+def _second_ms(its: Mapping[str, float], workers: Any, threads: Any) -> Any:
+    """For a second, of so many workers with so many threads that have a task, and the engine."""
+    a_worker_ms = its["worker_second_ms"] + threads * its["thread_second_ms"]
+    return workers * a_worker_ms + its["engine_second_ms"]
 
 
 def loads_ms(runs: pd.DataFrame, load_ms: float) -> pd.Series:
@@ -131,8 +156,8 @@ def said_ms(costs: Costs, run: Mapping[str, Any], took_s: float) -> float:
     """The CPU for a page, of workers and engine, that the model says of a row of jobs.measure: the
     loads of its processes are in it, and the seconds that it takes."""
     of_loads = loads_ms(pd.DataFrame([run]), costs.load_ms)[0] if run["cured"] else 0.0
-    second_ms = run["workers"] * costs.worker_second_ms + costs.engine_second_ms
-    return costs.cpu_ms(run["size"], run["cured"]) + of_loads + second_ms * took_s / run["pages"]
+    of_seconds = costs.second_ms(run["workers"], run["threads"]) * took_s / run["pages"]
+    return costs.cpu_ms(run["size"], run["cured"]) + of_loads + of_seconds
 
 
 def _said_s(costs: Costs, run: Mapping[str, Any]) -> float:

@@ -41,7 +41,8 @@ def measure() -> pd.DataFrame:
     crawls, pages = (replace(each, lacks=_lacks) for each in (jobs.CRAWLS, costs.PAGES))
     try:
         curve = jobs.measure(ENDS, repeats=ROUNDS, by=crawls)
-        waits = jobs.measure(capacity.WAITS, repeats=ROUNDS, by=crawls)
+        threads = capacity.WAITING_THREADS
+        waits = jobs.measure(capacity.WAITS, threads=threads, repeats=ROUNDS, by=crawls)
         found = capacity.fitted(curve, costs.measure(WAYS, repeats=ROUNDS, by=pages), waits)
         parts = [jobs.measure({name: its}, threads=16, by=crawls) for name, its in CRAWLED.items()]
     except MissingInterpreter:
