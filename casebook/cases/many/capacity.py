@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from casebook.errors import UsageError
-from casebook.laboratory.decisions import Question, level
+from casebook.laboratory.decisions import Question, window
 
 
 @dataclass(frozen=True)
@@ -133,10 +133,11 @@ def _a_second(waits: pd.DataFrame, load_ms: float) -> dict[str, float]:
             for name in ("own_ms", "engine_ms")
         )
     thread_ms = (own["many"] - own["few"]) / (waiting["many"] - waiting["few"])
+    workers_ms = own["few"] - waiting["few"] * thread_ms
     return {
-        "worker_second_ms": (own["few"] - waiting["few"] * thread_ms) / waits["workers"].iloc[0],
-        "thread_second_ms": thread_ms,
-        "engine_second_ms": (engine["few"] + engine["many"]) / 2,
+        "worker_second_ms": float(workers_ms / waits["workers"].iloc[0]),
+        "thread_second_ms": float(thread_ms),
+        "engine_second_ms": float((engine["few"] + engine["many"]) / 2),
     }
 
 
@@ -191,28 +192,35 @@ def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
     Returns the rows, and said_ms and said_s: CPU for a page and the time of the whole job, as they
     would be said before it; off: the CPU that was measured, divided by said_ms.
     """
-    said_s = [_said_s(costs, run) for run in runs.to_dict("records")]
-    both = runs.assign(said_s=said_s, said_ms=_each_said_ms(costs, runs, said_s))
+    each = runs.to_dict("records")
+    said_s = [_said_s(costs, run) for run in each]
+    said = [said_ms(costs, run, its_s) for run, its_s in zip(each, said_s, strict=True)]
+    both = runs.assign(said_s=said_s, said_ms=said)
     return both.assign(off=both["all_ms"] / both["said_ms"])
 
 
-def off(costs: Costs, job: str, **ends: Any) -> Question:
+def off(
+    job: str, apart: Iterable[str], pages: pd.DataFrame, waits: pd.DataFrame, **ends: Any
+) -> Question:
     """Ask how far the model is off for a job of jobs.measure: the CPU of workers and engine that a
     page took, divided by what the model says, in each round; 1 is not at all.
 
-    The model is told how long the job took: other work makes it longer, and its seconds cost more.
-    job: what it is called. ends: of the window: above=, below=, or between=(low, high).
+    job: what it is called. apart: the jobs of the same round that the costs are found from, as in
+    fitted: what a page costs changes with what else a machine does, by half within minutes. The
+    model is told how long the job took, for the same reason. pages, waits: as for fitted. ends: of
+    the window: above=, below=, or between=(low, high).
     """
+    apart = list(apart)
 
-    def measured_to_said(runs: pd.DataFrame) -> pd.Series:
-        return runs["all_ms"] / _each_said_ms(costs, runs, runs["wall_s"])
+    def of_a_round(its: pd.DataFrame) -> float:
+        costs = fitted(its[its["job"].isin(apart)], pages, waits)
+        [run] = its[its["job"] == job].to_dict("records")
+        return run["all_ms"] / said_ms(costs, run, run["wall_s"])
 
-    return level(measured_to_said, job, "job", **ends)
+    def values(frame: pd.DataFrame) -> pd.Series:
+        return frame.groupby("repeat").apply(of_a_round, include_groups=False)
 
-
-def _each_said_ms(costs: Costs, runs: pd.DataFrame, took_s: Iterable[float]) -> list[float]:
-    each = zip(runs.to_dict("records"), took_s, strict=True)
-    return [said_ms(costs, run, its_s) for run, its_s in each]
+    return Question(values, window(**ends))
 
 
 def at_scale(
