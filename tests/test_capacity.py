@@ -11,6 +11,7 @@ from casebook.charts import capacity as drawn
 STATIC = places.ROOT / "book" / "_static"
 COSTS = capacity.Costs(
     page_ms=1.3, task_ms=8, connection_ms=2, handshake_ms=1, load_ms=20,
+    worker_second_ms=30, thread_second_ms=5, engine_second_ms=30,
     server_page_ms=0.5, server_batch_ms=2, memory_mib=100,
 )  # fmt: skip
 

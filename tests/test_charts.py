@@ -556,6 +556,16 @@ def test_only_what_says_the_usual_of_a_source_can_be_left_out():
     assert "ecorded on the reference machine" in shown
 
 
+def test_a_table_of_another_machines_rows_names_it():
+    rows = pd.DataFrame({"n": [1, 2], "wall_s": [1.0, 2.0], "source": "reference"})
+    shown = tables.show(rows.assign(instead=f"{words.ON}a Mac, 8 cores"), "Rows").text
+    assert "Recorded on a Mac, 8 cores, not measured now." in shown
+    assert "reference machine" not in shown and "instead" not in shown
+    some = tables.show(rows.assign(instead=["", f"{words.ON}a Mac, 8 cores"]), "Rows").text
+    assert "Recorded on the reference machine, not measured now." in some
+    assert "Not the reference machine's, but of a Mac, 8 cores, is some of it." in some
+
+
 def test_a_table_refuses_what_it_cannot_show():
     with pytest.raises(UsageError, match="no rows"):
         tables.show(pd.DataFrame(), "Nothing")

@@ -62,12 +62,15 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
     if len(live):
         sentences.append(f"Measured on {machine()}{_span(live, moment)}.")
     if len(recorded):
-        text = f"ecorded on the reference machine{_span(recorded, day)}, not measured now."
+        by_row = recorded["instead"].fillna("").astype(str).str.split("; ")
+        parts = by_row.explode().unique()
+        others = [said.removeprefix(ON) for said in parts if said.startswith(ON)]
+        all_others = by_row.map(lambda said: said[0].startswith(ON)).all()
+        where = join(others) if all_others else "the reference machine"
+        text = f"ecorded on {where}{_span(recorded, day)}, not measured now."
         named = f"{_named(recorded, live)}: r" if len(live) else "R"
         sentences.append(capital(named) + text)
-        parts = recorded["instead"].dropna().astype(str).str.split("; ").explode().unique()
-        others = [said.removeprefix(ON) for said in parts if said.startswith(ON)]
-        if others:
+        if others and not all_others:
             sentences.append(f"Not the reference machine's, but of {join(others)}, is some of it.")
         instead = [said for said in parts if said and not said.startswith(ON)]
         if instead:

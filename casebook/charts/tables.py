@@ -88,8 +88,9 @@ def show(
     """A frame as a table, its first column as row headers, its source in words.
 
     frame: any columns; the index is not shown. A column `stack` is written as words, a column
-    `source` (live, reference, published) too, and the caption says where the rows come from. What
-    is the same in all rows of a column of SETTINGS stands in the caption alone.
+    `source` (live, reference, published) too, and the caption says where the rows come from; with
+    a column `instead`, which is not shown, from which machine. What is the same in all rows of a
+    column of SETTINGS stands in the caption alone.
     formats: per column a format spec (".2f") or a function of the value. headers: per column
     what to call it, with its unit; names that end in _s or _kib have one already.
     none: why there may be no rows, which a line then says in the table's place. Raises UsageError
@@ -103,6 +104,8 @@ def show(
     if not caption.strip():
         raise UsageError("a table needs a caption")
     formats, headers = formats or {}, headers or {}
+    source = origin(frame) if "source" in frame else ""
+    frame = frame.drop(columns="instead", errors="ignore")
     unknown = [name for name in formats if name not in frame]
     if unknown:
         raise UsageError(f"there is no column {', '.join(unknown)} to format in this table")
@@ -111,7 +114,6 @@ def show(
         name: [_said(value, frame[name], formats.get(name)) for value in frame[name]]
         for name in frame
     }
-    source = origin(frame) if "source" in frame else ""
     agreed = _agreed(told)
     if settings := [f"{titles[name]} {told[name][0]}" for name in agreed if name != "source"]:
         source = f"{source} In all rows: {', '.join(settings)}.".strip()

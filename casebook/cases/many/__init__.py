@@ -1,7 +1,7 @@
 """The first case's job on many machines: a crawl on Dask, what a page of it costs, and a model.
 
-One direction inside: costs and jobs, then capacity. What chapters use: `jobs.measure`,
-`costs.measure`, and `capacity`.
+One direction inside: costs and jobs, then capacity, then large. What chapters use: `jobs.measure`,
+`costs.measure`, `large.measure`, and `capacity`.
 """
 
 from casebook import face

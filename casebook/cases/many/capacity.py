@@ -1,23 +1,25 @@
-"""How many machines a job takes: a model of four costs, each measured, and what others published.
+"""How many machines a job takes: a model of what it costs, measured, and what others published.
 
-    costs = fitted(curve, pages)
+    costs = fitted(curve, pages, waits)
     seconds(costs, 10_000, size=25, workers=2)          # of a job on this machine
     at_scale(costs, [1e6, 1e8, 1e9], hours=24)
 
 The law: a page costs `page_ms` of CPU, a batch `task_ms` more, which its pages share, and a
-connection `connection_ms`; stock requests adds `load_ms` to each connection. The time is that of
-whatever is busiest: the cores, the workers, or the waiting.
+connection `connection_ms`; stock requests adds `load_ms` to each connection, and the cure one to
+each process. The time is that of whatever is busiest: the cores, the workers, or the waiting. And
+each second costs something, even where all wait: a hundred times a second Dask looks where the
+threads are that have a task (`distributed.worker.profile.interval`), the longer the more there are.
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pandas as pd
 
 from casebook.errors import UsageError
-from casebook.laboratory.decisions import Question, level
+from casebook.laboratory.decisions import Question, window
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Costs:
         connection_ms: a connection of requests, one context; of it, handshake_ms are the client's
             part of the TLS handshake.
         load_ms: a load of all certificates, which stock requests adds to each connection.
+        worker_second_ms, thread_second_ms, engine_second_ms: for each second that a job takes, of a
+            worker process, of each of its threads that has a task, and of scheduler and client.
         server_page_ms, server_batch_ms: what the server here adds, on the same cores.
         memory_mib: of the largest worker process.
     """
@@ -39,6 +43,9 @@ class Costs:
     connection_ms: float
     handshake_ms: float
     load_ms: float
+    worker_second_ms: float
+    thread_second_ms: float
+    engine_second_ms: float
     server_page_ms: float
     server_batch_ms: float
     memory_mib: float
@@ -48,31 +55,52 @@ class Costs:
         connection_ms = self.connection_ms + (0 if cured else self.load_ms)
         return self.page_ms + self.task_ms / size + connection_ms / (kept or size)
 
+    def second_ms(self, workers: float, threads: float) -> float:
+        """For a second of a job, of all workers, whose threads all have a task, and the engine."""
+        return _second_ms(asdict(self), workers, threads)
+
     def server_cpu_ms(self, size: float) -> float:
         """For a page, of the server here."""
         return self.server_page_ms + self.server_batch_ms / size
 
 
-def fitted(curve: pd.DataFrame, pages: pd.DataFrame) -> Costs:
+#: For `fitted`: threads of each worker, and jobs, of pages that come at once, and of few and many
+#: that are waited for. Each page is a task.
+WAITING_THREADS = 16
+WAITS = {
+    "near": {"pages": 32, "size": 1},
+    "few": {"pages": 2, "size": 1, "delay_s": 2},
+    "many": {"pages": 32, "size": 1, "delay_s": 2},
+}
+
+
+def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Costs:
     """The costs of the law, from its two ends.
 
     curve: of jobs.measure, cured, with the smallest and the largest `size` that are used here; what
     lies between is for the test of the law. pages: of costs.measure, with requests stock and cured
-    over new connections, and cured over a kept one. Medians of all rounds. Raises UsageError where
-    a size is missing.
+    over new connections, and cured over a kept one. waits: of jobs.measure, the jobs of WAITS,
+    by workers of WAITING_THREADS. Medians of all rounds. What the loads of a process took, and the
+    seconds, is no part of a page: of forty pages it is a tenth, of a million the loads are nothing.
+    Raises UsageError where a size is missing.
     """
-    by_size = curve.groupby("size")
-    own, server = by_size["all_ms"].median(), by_size["server_cpu_ms"].median()
+    of_case = pages.groupby("case")[["cpu_ms", "handshake_ms"]].median()
+    stock, cured, kept = (
+        f"requests-{each}" for each in ("stock, new", "cured, new", "cured, kept")
+    )
+    load_ms = of_case.loc[stock, "cpu_ms"] - of_case.loc[cured, "cpu_ms"]
+    a_second = _a_second(waits, load_ms)
+    second_ms = _second_ms(a_second, curve["workers"], curve["threads"])
+    seconds_ms = second_ms * curve["wall_s"] / curve["pages"]
+    work_ms = curve["all_ms"] - loads_ms(curve, load_ms) - seconds_ms
+    by_size = curve.assign(own=work_ms).groupby("size")
+    own, server = by_size["own"].median(), by_size["server_cpu_ms"].median()
     # A batch may be smaller than was asked for: the pages of a host need not fill its last one.
     filled = by_size["pages"].first() / by_size["batches"].first()
     if len(own) < 2:
         raise UsageError("a law of two costs needs jobs with two sizes of batches")
     few, many = own.index.min(), own.index.max()
     apart = 1 / filled[few] - 1 / filled[many]
-    of_case = pages.groupby("case")[["cpu_ms", "handshake_ms"]].median()
-    stock, cured, kept = (
-        f"requests-{each}" for each in ("stock, new", "cured, new", "cured, kept")
-    )
     connection_ms = of_case.loc[cured, "cpu_ms"] - of_case.loc[kept, "cpu_ms"]
     batch_ms = (own[few] - own[many]) / apart
     server_ms = (server[few] - server[many]) / apart
@@ -81,11 +109,63 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame) -> Costs:
         task_ms=float(max(0, batch_ms - connection_ms)),
         connection_ms=float(connection_ms),
         handshake_ms=float(of_case.loc[cured, "handshake_ms"]),
-        load_ms=float(of_case.loc[stock, "cpu_ms"] - of_case.loc[cured, "cpu_ms"]),
+        load_ms=float(load_ms),
+        **a_second,
         server_page_ms=float(server[many] - server_ms / filled[many]),
         server_batch_ms=float(server_ms),
         memory_mib=float(curve["peak_rss_mib"].max()),
     )
+
+
+def _a_second(waits: pd.DataFrame, load_ms: float) -> dict[str, float]:
+    """What a second costs in which nothing is done, as fields of Costs: medians of the rounds."""
+    own_ms = (waits["cpu_ms"] - loads_ms(waits, load_ms)) * waits["pages"]
+    spent = waits.assign(own_ms=own_ms, engine_ms=waits["engine_cpu_ms"] * waits["pages"])
+    of = {job: its.set_index("repeat") for job, its in spent.groupby("job")}
+    own, engine, waiting = {}, {}, {}
+    for job in ("few", "many"):
+        waiting[job] = of[job]["pages"].iloc[0]
+        # What its pages would have taken at once is their part of what all of them took.
+        part = waiting[job] / of["near"]["pages"]
+        longer_s = of[job]["wall_s"] - part * of["near"]["wall_s"]
+        own[job], engine[job] = (
+            ((of[job][name] - part * of["near"][name]) / longer_s).median()
+            for name in ("own_ms", "engine_ms")
+        )
+    thread_ms = (own["many"] - own["few"]) / (waiting["many"] - waiting["few"])
+    workers_ms = own["few"] - waiting["few"] * thread_ms
+    return {
+        "worker_second_ms": float(workers_ms / waits["workers"].iloc[0]),
+        "thread_second_ms": float(thread_ms),
+        "engine_second_ms": float((engine["few"] + engine["many"]) / 2),
+    }
+
+
+def _second_ms(its: Mapping[str, float], workers: Any, threads: Any) -> Any:
+    """For a second, of so many workers with so many threads that have a task, and the engine."""
+    a_worker_ms = its["worker_second_ms"] + threads * its["thread_second_ms"]
+    return workers * a_worker_ms + its["engine_second_ms"]
+
+
+def loads_ms(runs: pd.DataFrame, load_ms: float) -> pd.Series:
+    """What the loads of cured runs (of jobs.measure) took of each page: one for a process that had
+    not loaded before, by their count."""
+    return runs["loads"] * load_ms / runs["pages"]
+
+
+def said_ms(costs: Costs, run: Mapping[str, Any], took_s: float) -> float:
+    """The CPU for a page, of workers and engine, that the model says of a row of jobs.measure: the
+    loads of its processes are in it, and the seconds that it takes."""
+    of_loads = loads_ms(pd.DataFrame([run]), costs.load_ms)[0] if run["cured"] else 0.0
+    of_seconds = costs.second_ms(run["workers"], run["threads"]) * took_s / run["pages"]
+    return costs.cpu_ms(run["size"], run["cured"]) + of_loads + of_seconds
+
+
+def _said_s(costs: Costs, run: Mapping[str, Any]) -> float:
+    return seconds(
+        costs, run["pages"], size=run["size"], cured=run["cured"], delay_s=run["delay_s"],
+        workers=run["workers"], threads=run["threads"], cores=run["cores"],
+    )  # fmt: skip
 
 
 def seconds(
@@ -106,15 +186,41 @@ def seconds(
     )
 
 
-def off(costs: Costs, job: str, *, size: float, cured: bool, **ends: Any) -> Question:
+def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
+    """Runs of jobs.measure beside what the model says of each.
+
+    Returns the rows, and said_ms and said_s: CPU for a page and the time of the whole job, as they
+    would be said before it; off: the CPU that was measured, divided by said_ms.
+    """
+    each = runs.to_dict("records")
+    said_s = [_said_s(costs, run) for run in each]
+    said = [said_ms(costs, run, its_s) for run, its_s in zip(each, said_s, strict=True)]
+    both = runs.assign(said_s=said_s, said_ms=said)
+    return both.assign(off=both["all_ms"] / both["said_ms"])
+
+
+def off(
+    job: str, apart: Iterable[str], pages: pd.DataFrame, waits: pd.DataFrame, **ends: Any
+) -> Question:
     """Ask how far the model is off for a job of jobs.measure: the CPU of workers and engine that a
     page took, divided by what the model says, in each round; 1 is not at all.
 
-    job: what it is called; size: of its batches. ends: of the window: above=, below=, or
-    between=(low, high).
+    job: what it is called. apart: the jobs of the same round that the costs are found from, as in
+    fitted: what a page costs changes with what else a machine does, by half within minutes. The
+    model is told how long the job took, for the same reason. pages, waits: as for fitted. ends: of
+    the window: above=, below=, or between=(low, high).
     """
-    said_ms = costs.cpu_ms(size, cured)
-    return level(lambda runs: runs["all_ms"] / said_ms, job, "job", **ends)
+    apart = list(apart)
+
+    def of_a_round(its: pd.DataFrame) -> float:
+        costs = fitted(its[its["job"].isin(apart)], pages, waits)
+        [run] = its[its["job"] == job].to_dict("records")
+        return run["all_ms"] / said_ms(costs, run, run["wall_s"])
+
+    def values(frame: pd.DataFrame) -> pd.Series:
+        return frame.groupby("repeat").apply(of_a_round, include_groups=False)
+
+    return Question(values, window(**ends))
 
 
 def at_scale(
@@ -125,8 +231,8 @@ def at_scale(
 
     size: pages of a batch; kept: pages of a connection. hours: within which it has to be done;
     cores: of each machine, all of them busy; other_ms: CPU for a page that is none of ours, such as
-    parsing. The servers are somebody else's, and so is the network: where it is the limit, it takes
-    more machines than this.
+    parsing. What a second costs a worker, a few hundredths of its core, is left out. The servers
+    are somebody else's, and so is the network: where it is the limit, it takes more machines.
 
     Returns one row per size of the job and cure: pages, way, cpu_ms of a page, core_hours,
     machines, dollars, memory_gib of a machine with a worker on each core.

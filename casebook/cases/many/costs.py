@@ -41,6 +41,7 @@ def measure(
     kept: bool | Iterable[bool] = (True, False),
     n: int = 60,
     repeats: int | range | None = None,
+    by: Experiment | None = None,
 ) -> pd.DataFrame:
     """Fetch n pages one after the other, in turns. The page itself costs the server, whose CPU is
     counted apart.
@@ -48,7 +49,8 @@ def measure(
     ways: of WAYS, `go` alone: where there is no Go on the PATH, a machine that had it stands in;
     where there is none either, the frame is empty, unless CASEBOOK_REQUIRE names go.
     kept: over one connection (True), over one each (False), or both. until, looks: what is to be
-    decided (casebook/laboratory/rounds.py).
+    decided (casebook/laboratory/rounds.py). by: PAGES, where a caller knows more of when they can
+    run here.
 
     Returns one row per way, kept and round: way, kept, case ("way, kept" or "way, new"), how and
     over (for readers), n, repeat; in milliseconds of CPU for a page cpu_ms and its parts load_ms,
@@ -64,7 +66,7 @@ def measure(
     if len(of_go) > 1:
         raise UsageError("ask Go alone: another machine may have to answer")
     try:
-        frame = (_go() if of_go == {True} else _PAGES).measure(STACK, asked, repeats=repeats)
+        frame = (by or (_go() if of_go == {True} else PAGES)).measure(STACK, asked, repeats=repeats)
     except MissingInterpreter:
         if of_go != {True} or near_limit.is_here() or GO in environments.required():
             raise
@@ -97,7 +99,7 @@ def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
 
 
 _PROBES = Path(__file__).parent / "probes"
-_PAGES = Experiment(
+PAGES = Experiment(
     _PROBES / "page_costs.py",
     figures=_figures,
     within_s=600,
@@ -110,8 +112,8 @@ def _go() -> Experiment:
     """The same by Go, which is looked for when it is needed."""
     lacks = "" if near_limit.is_here() else "what Go needs for a page needs Go (https://go.dev/dl/)"
     return replace(
-        _PAGES,
-        made_of=(*_PAGES.made_of, _GO_SOURCE, Using(GO, digests.tool(GO))),
+        PAGES,
+        made_of=(*PAGES.made_of, _GO_SOURCE, Using(GO, digests.tool(GO))),
         lacks=lambda: lacks,
         tells=lambda: {"program": near_limit.build(_GO_SOURCE)},
     )

@@ -21,6 +21,9 @@ from casebook.laboratory.experiment import Asked, Experiment
 STACK = "many-today"
 _PROBES = Path(__file__).parent / "probes"
 
+#: What a job is, where it does not say (probes/crawling.py).
+USUAL = {"size": 100, "cured": True, "delay_s": 0.0}
+
 #: What a job may say of itself (probes/crawling.py).
 SAYS = (
     *("pages", "hosts", "delay_s", "size", "cured", "kept", "connections", "requests_per_s"),
@@ -35,9 +38,10 @@ def measure(
     threads: int = 1,
     repeats: int | range | None = None,
     failures: int = 3,
+    by: Experiment | None = None,
 ) -> pd.DataFrame:
-    """Crawl: each job after the other, on one new cluster a round, in turns. A small crawl before
-    them, which is not counted, has the workers import what they need.
+    """Crawl: each job after the other, on one new cluster a round, in turns. Two small crawls
+    before them, stock and cured, which are not counted, have the workers import what they need.
 
     jobs: what they are called -> what they are, of SAYS: pages, and where they are not as usual
     hosts (8), delay_s of the server (0), size of a batch (100), cured (True), kept connections
@@ -45,6 +49,7 @@ def measure(
     the batches after which one worker is killed, faults: page -> what is wrong with it.
     workers: processes; threads: in each. until, looks: what is to be decided
     (casebook/laboratory/rounds.py). failures: how many deaths of a worker make Dask give up.
+    by: CRAWLS, where a caller knows more of when they can run here.
 
     Returns one row per job and round: job, what it is, workers, threads, repeat; pages, good,
     failed, killed (pages whose batch killed its workers), rows, twice, content (a digest of all
@@ -68,12 +73,12 @@ def measure(
         order = names if number % 2 else names[::-1]  # so that drift touches all alike
         asked: dict[str, Any] = {"workers": workers, "threads": threads, "failures": failures}
         asked["jobs"] = [dict(jobs[name]) for name in order]
-        found = _CRAWLS.measure(STACK, [asked], repeats=range(number, number + 1))
+        found = (by or CRAWLS).measure(STACK, [asked], repeats=range(number, number + 1))
         for each in found.to_dict("records"):
             made = {name: each[name] for name in each if name not in (*asked, "figures")}
             made |= {"workers": workers, "threads": threads}
             for name, its in zip(order, each["figures"], strict=True):
-                rows.append({"job": name, **dict(jobs[name]), **made, **its})
+                rows.append({"job": name, **USUAL, **dict(jobs[name]), **made, **its})
     return pd.DataFrame(rows)
 
 
@@ -147,7 +152,7 @@ def _of_job(job: dict[str, Any], its: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-_CRAWLS = Experiment(
+CRAWLS = Experiment(
     _PROBES / "crawling.py",
     figures=_figures,
     within_s=3600,

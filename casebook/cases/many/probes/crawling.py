@@ -15,7 +15,8 @@ rows, "server": its counters, "cpu_s" of all workers and "engine_cpu_s" of sched
 (both null where a worker was killed), "loads" of certificates in the workers, "peak_rss_kib" of the
 largest worker}], "openssl", "start_s": until the workers were there}.
 
-A small crawl before them, which is not counted, has the workers import what there is to import.
+Two small crawls before them, stock and cured, are not counted: in them the workers import what
+there is to import.
 """
 
 import hashlib
@@ -32,8 +33,8 @@ from urllib.parse import parse_qs, urlsplit
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-#: Pages, for each worker, of the crawl that is not counted. Each is a batch, so that all get some;
-#: without the cure, whose context would be there before its loads are counted.
+#: Pages, for each worker, of the crawls that are not counted, stock and cured. Each is a batch, so
+#: that all get some. Their trust is a file of its own, whose context is nobody else's.
 FIRST = 8
 
 #: A port of the loopback at which nobody listens (discard).
@@ -178,11 +179,12 @@ def run(spec):
         import crawling  # as the workers import it, so that what is sent is found there
 
         with pages_server.Pages(hosts) as server:
-            bundle = os.path.join(scratch, "bundle.pem")
+            bundle, another = (os.path.join(scratch, name) for name in ("bundle.pem", "first.pem"))
             with open(bundle, "w") as file:
                 for part in (certifi.where(), server.ca_file):
                     with open(part) as certificates:
                         file.write(certificates.read())
+            shutil.copy(bundle, another)
             begun = time.perf_counter()
             with LocalCluster(
                 n_workers=spec["workers"], threads_per_worker=spec["threads"], processes=True,
@@ -191,10 +193,11 @@ def run(spec):
             ) as cluster, Client(cluster) as client:  # fmt: skip
                 client.wait_for_workers(spec["workers"])
                 start_s, answers = time.perf_counter() - begun, []
-                not_counted = os.path.join(scratch, "not-counted")
-                os.mkdir(not_counted)
-                first = {"pages": FIRST * spec["workers"], "size": 1, "cured": False}
-                crawling.run_job(client, first, server, bundle, not_counted)
+                for cured in (False, True):
+                    folder = os.path.join(scratch, "not-counted-%d" % cured)
+                    os.mkdir(folder)
+                    first = {"pages": FIRST * spec["workers"], "size": 1, "cured": cured}
+                    crawling.run_job(client, first, server, another, folder)
                 for number, job in enumerate(spec["jobs"]):
                     folder = job.get("folder") or os.path.join(scratch, "result-%d" % number)
                     os.makedirs(folder, exist_ok=True)
