@@ -88,6 +88,10 @@ _OF_VALUE = {
     ("engine", "granian"): "stage-4",
     ("order", "completed"): "stage-4",
     ("order", "asked"): "stage-2",
+    # As in the calculator: one connection, six, and many.
+    ("label", "http.client, 1 connection"): "stage-2",
+    ("label", "http.client, 6 connections"): "stage-1",
+    ("label", "http.client, 100 connections"): "stage-4",
 }
 _SPARE = ("steel", "plum", "indigo", "olive", "magenta", "brown")
 
@@ -129,9 +133,14 @@ def taken(name: str) -> str:
     return name if name in COLOURS else _SPARE[sum(name.encode()) % len(_SPARE)]
 
 
+def chosen(column: str, value) -> str:
+    """The name in COLOURS that was chosen for a value of a column; "" where nobody chose one."""
+    return _OF_VALUE.get((column, value), "")
+
+
 def colour_of_value(column: str, value) -> str:
     """The name in COLOURS for lines that are told apart by another column, such as `trust`."""
-    return taken(_OF_VALUE.get((column, value), str(value)))
+    return taken(chosen(column, value) or str(value))
 
 
 def sentinel(name: str) -> str:

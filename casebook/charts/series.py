@@ -7,7 +7,7 @@ import pandas as pd
 
 from casebook import words
 from casebook.charts import tables
-from casebook.colours import COLOURS, colour_of_value, taken, wished
+from casebook.colours import COLOURS, chosen, colour_of_value, taken, wished
 from casebook.errors import UsageError
 
 #: Columns that tell runs apart whatever a chart groups by, and what is taken where one is not
@@ -334,6 +334,8 @@ def _wished(first: pd.Series, by: Sequence[str]) -> str:
         return asked
     if first["scheme"] == "http":
         return "control"
+    if "label" in by and (its := chosen("label", first["label"])):
+        return its
     if "stack" in by or "client" in by or not (set(by) & set(words.VALUES)):
         return wished(first.get("stack", ""), first["client"])
     column = next(column for column in by if column in words.VALUES)

@@ -171,7 +171,8 @@ def table(
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in texts]
     title = escape(caption.rstrip("."))
-    said = f'<span class="cb-title" aria-hidden="true">{title}.</span>'
+    stop = "" if title.endswith("?") else "."
+    said = f'<span class="cb-title" aria-hidden="true">{title}{stop}</span>'
     said += f" {escape(finding)}" if finding else ""
     said += f' <span class="cb-source">{marked(source)}</span>' if source else ""
     html = (
