@@ -4179,6 +4179,7 @@ def run_apart(spec):
     """
     server, address = start_server()
     folder, program = address["folder"], None
+    asked, before = hear()  # before there is a program that could be left behind
     events = os.path.join(folder, "events")
     try:
         path = os.path.join(folder, "spec")
@@ -4189,7 +4190,8 @@ def run_apart(spec):
         program = begin("--run", path, environ=environ, stdout=2)
         server.stdin.write(("-%d\n" % program.pid).encode())  # should this process be killed
         server.stdin.flush()
-        ended, number = wait_for(program, spec["patience"])
+        ended, number = wait_for(program, spec["patience"], asked)
+        hear_no_more(before)
         last = read_events(events)
         if ended:
             end_those(set(event["pid"] for event in last) - set([program.pid]))
@@ -4202,6 +4204,7 @@ def run_apart(spec):
             found["tried"] = try_changes(found, address)
         return found
     finally:
+        hear_no_more(before)
         if program is not None and program.poll() is None:
             program.kill()
             program.wait()
@@ -4235,39 +4238,43 @@ def end_those(pids):
             pass
 
 
-def wait_for(program, patience):
-    """Wait until the program has ended; whoever ends the doctor, ends it, and whoever asks twice,
-    at once. Returns why it ended before its time, or None, and the number of the signal, or None.
-    """
-    asked, limit = [], clock() + patience if patience else None
-
-    def forward(number, _):
-        asked.append(number)
-        if number != signal.SIGINT or not os.isatty(0):  # the terminal has told both of us
-            program.send_signal(number)
-
+def hear():
+    """Note the signals that would end the doctor. Returns the list of those that came, and the
+    handlers that were there before."""
+    asked = []
     numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
     numbers = [each for each in numbers if each and signal.getsignal(each) != signal.SIG_IGN]
-    before = [(number, signal.signal(number, forward)) for number in numbers]
-    why, kill_at = None, None
-    try:
-        while program.poll() is None:
-            if asked:
-                by_key = asked[0] == signal.SIGINT
-                kill_at = kill_at or clock() + (
-                    ENDS_AFTER_INT_WITHIN_S if by_key else ENDS_WITHIN_S
-                )
-                if len(asked) > 1:
-                    program.kill()
-            if limit and clock() > limit and kill_at is None:
-                why, kill_at = "ended after %d s, as --patience says" % patience, limit + 2
-                program.terminate()
-            if kill_at and clock() > kill_at:
+    hears = lambda number, _: asked.append(number)  # noqa: E731
+    return asked, [(number, signal.signal(number, hears)) for number in numbers]
+
+
+def hear_no_more(handlers):
+    for number, handler in handlers:
+        signal.signal(number, handler)
+
+
+def wait_for(program, patience, asked):
+    """Wait until the program has ended; whoever ends the doctor, ends it, and whoever asks twice,
+    at once. asked: see `hear`. Returns why it ended before its time, or None, and the number of the
+    signal, or None."""
+    limit = clock() + patience if patience else None
+    why, kill_at, told = None, None, 0
+    while program.poll() is None:
+        for number in asked[told:]:
+            told += 1
+            if number != signal.SIGINT or not os.isatty(0):  # the terminal has told both of us
+                program.send_signal(number)
+        if asked:
+            by_key = asked[0] == signal.SIGINT
+            kill_at = kill_at or clock() + (ENDS_AFTER_INT_WITHIN_S if by_key else ENDS_WITHIN_S)
+            if len(asked) > 1:
                 program.kill()
-            time.sleep(0.01)
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)
+        if limit and clock() > limit and kill_at is None:
+            why, kill_at = "ended after %d s, as --patience says" % patience, limit + 2
+            program.terminate()
+        if kill_at and clock() > kill_at:
+            program.kill()
+        time.sleep(0.01)
     return "interrupted" if asked else why, int(asked[0]) if asked else None
 
 

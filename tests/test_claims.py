@@ -2,12 +2,14 @@
 
 import json
 import re
+import tempfile
 from dataclasses import replace
 
 import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+from jupyter_client.manager import AsyncKernelManager
 from myst_nb.core.variables import format_plain_text
 from myst_nb.ext.glue import extract_glue_data_cell
 from nbclient import NotebookClient
@@ -49,8 +51,10 @@ CELLS = [
 @pytest.fixture(scope="module")
 def cells():
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in CELLS])
-    client = NotebookClient(notebook, timeout=60, kernel_name="python3")
-    client.execute(cwd=str(places.ROOT))
+    # No ports: between choosing and using one, another program may take it.
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        kernel = AsyncKernelManager(transport="ipc", connection_file=f"{folder}/kernel.json")
+        NotebookClient(notebook, km=kernel, timeout=60).execute(cwd=str(places.ROOT))
     return notebook.cells
 
 
