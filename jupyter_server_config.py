@@ -13,8 +13,18 @@ def as_committed(model: dict, **_: object) -> None:
             its["language_info"] = {"name": its["language_info"].get("name", "python")}
 
 
+def without_news(_: object, page_config: dict) -> dict:
+    """Leave out what asks whoever opens JupyterLab whether she wants news of it; it asks whatever
+    the server says of news."""
+    page_config.setdefault("disabledExtensions", []).append(
+        "@jupyterlab/apputils-extension:announcements"
+    )
+    return page_config
+
+
 c = get_config()  # noqa: F821
 c.FileContentsManager.pre_save_hook = as_committed
+c.ServerApp.tornado_settings = {"page_config_hook": without_news}
 # Nobody outside is asked for news of Jupyter.
 c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"

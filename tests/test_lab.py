@@ -101,6 +101,10 @@ def test_it_opens_the_page_to_start_from_and_asks_nobody_outside(opened: str, ta
     expect(tab.get_by_role("heading", name="Start here")).to_be_visible()
     expect(tab.get_by_role("link", name="chapter 4")).to_be_visible()
     assert asked - {""} == {urlsplit(opened).netloc}  # an empty one: data in the page itself
+    # Nor is the reader asked whether she wants news.
+    has, of = "name => jupyterapp.hasPlugin(name)", "@jupyterlab/apputils-extension"
+    assert tab.evaluate(has, f"{of}:notification")
+    assert not tab.evaluate(has, f"{of}:announcements")
 
 
 #: The document that is shown, as JupyterLab itself knows it.
