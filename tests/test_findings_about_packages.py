@@ -1,4 +1,4 @@
-"""Each finding about a package has a row of releases in casebook/upstream.py, or a reason for none."""
+"""Each finding about a package has a row of releases in casebook/upstream.py, or a reason."""
 
 import ast
 import functools
