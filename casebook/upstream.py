@@ -20,10 +20,10 @@ from typing import Any
 import pandas as pd
 
 from casebook import places, stacks
-from casebook.cases import certificates, handshakes, loop, patients
+from casebook.cases import bookstore, certificates, handshakes, loop, patients
 from casebook.cases.fetching import analysis
 from casebook.cases.fetching.measure import measure
-from casebook.errors import CasebookError, UsageError
+from casebook.errors import CasebookError, RunFailed, UsageError
 from casebook.laboratory import measurements
 from casebook.pages import upstream as pages
 from casebook.stacks import locks
@@ -127,6 +127,33 @@ def _of_openai(stack: str) -> Found:
     return _clients_on_a_loop(stack, "openai-each")
 
 
+def _of_openai_pairs(stack: str) -> Found:
+    its = loop.measure("openai-pair-each", n=7, stack=stack).iloc[0]
+    return its["on_loop"] == 14, f"{its['on_loop']} loads on the loop for 7 pairs of clients"
+
+
+def _made_alone(stack: str) -> Found:
+    its = loop.measure("botocore-each", n=10, stack=stack).iloc[0]
+    return its["loads"] == 0, f"{its['loads']} loads when 10 clients are made"
+
+
+def _agent(stack: str) -> Found:
+    with bookstore.open_store("granian") as store:  # which is of the same release each time
+        protocol = bookstore.hello.asked_by_agent(store, stack)
+        offered = store.protocol
+    said = f"from a store that offers {offered} it gets its page over {protocol}"
+    return (offered, protocol) == ("h2", "HTTP/1.1"), said
+
+
+def _read_each(stack: str) -> Found:
+    reading = certificates.reading
+    if why := reading.not_here():
+        raise RunFailed(f"Who reads the bundle cannot be told here: {why}.")
+    found, pages = reading.bundles(stack, "curl_cffi"), reading.PAGES
+    said = " and ".join(map(str, found))
+    return found == list(pages), f"read {said} times for {' and '.join(map(str, pages))} pages"
+
+
 def _in_a_thread(stack: str) -> Found:
     its = loop.measure("aiobotocore-each", n=10, delay_s=0.1, stack=stack).iloc[0]
     said = f"{its['loads']} loads for 10 clients, {its['on_loop']} of them on the loop"
@@ -146,6 +173,7 @@ def _at_import(stack: str) -> Found:
 
 _LOCK, _LOOP = "21_the_lock_around_the_handshake", "22_the_loop_that_loads"
 _OUT_THERE, _INJECTED = "08_still_out_there", "stage-2-injected-today"
+_BOTH, _HELLO = "14_both_cases_at_once", "15_hello_http2"
 _COSTS, _TIMES = "10_what_one_load_costs", "11_a_time_machine"
 VERDICTS = [
     Verdict(
@@ -189,7 +217,7 @@ VERDICTS = [
         "3.10.6", "3.14.5", "on-the-loop-today", _at_import, before="3.10.5",
     ),
     Verdict(
-        "niquests", "both-who-loads", "14_both_cases_at_once",
+        "niquests", "both-who-loads", _BOTH,
         "all connections of a session share one load",
         "3.21.2", "3.21.2", "niquests-today", _load_once,
     ),
@@ -207,6 +235,26 @@ VERDICTS = [
         "openai", "loop-openai", _LOOP,
         "each client that is made on an event loop loads the certificates there",
         "1.60.0", "3.54.0", "on-the-loop-today", _of_openai,
+    ),
+    Verdict(
+        "openai", "loop-openai-pair", _LOOP,
+        "two clients, one that awaits and one that does not, load the certificates twice",
+        "1.60.0", "3.54.0", "on-the-loop-today", _of_openai_pairs,
+    ),
+    Verdict(
+        "botocore", "loop-botocore", _LOOP,
+        "a client that is made and asked for nothing loads no certificates",
+        "1.29.0", "1.44.5", "on-the-loop-today", _made_alone,
+    ),
+    Verdict(
+        "curl-cffi", "both-curl-cffi-loads", _BOTH,
+        "the bundle is read anew for each connection",
+        "0.10.0", "0.16.3", "curl-cffi-today", _read_each, turned="0.17.0",
+    ),
+    Verdict(
+        "twisted", "hello-agent", _HELLO,
+        "its own client speaks HTTP/1.1, whatever the server offers",
+        "22.10.0", "26.10.0", "twisted-today", _agent,
     ),
     Verdict(
         "botocore", "loop-botocore-connects", _LOOP,

@@ -1,4 +1,5 @@
-"""The smallest site: a few lines of Twisted (SCRIPT), run as they are, with the log that they keep.
+"""The smallest site: a few lines of Twisted (SCRIPT), run as they are, with the log that they keep,
+and Twisted's own client (AGENT).
 
 with serve() as site:
     ...                        # any client: site.url, site.ca_file
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from casebook.cases.bookstore import opening
+from casebook.cases.fetching import programs
 from casebook.cases.fetching.server.process import Server
 from casebook.errors import ServerFailed
 
@@ -20,6 +22,9 @@ SCRIPT = Path(__file__).parent / "hello_site.py"
 
 #: The same with the books, which it takes from a third file.
 BOOKS = Path(__file__).parent / "book_site.py"
+
+#: A client that prints the protocol of its answer: it takes a URL and the file of an authority.
+AGENT = Path(__file__).parent / "hello_agent.py"
 
 _READY_S, _LOGGED_S, _CHECK_S = 60.0, 10.0, 0.02
 
@@ -50,6 +55,13 @@ def serve(stack: str = "twisted-today", without: str = "", script: Path = SCRIPT
         said = _log(process, made.ca_file, r"\(TLS\) starting on (\d+)", 1, _READY_S)
         (port,) = re.findall(r"\(TLS\) starting on (\d+)", "\n".join(said))
         return Site(f"https://127.0.0.1:{port}", made.ca_file, process)
+
+
+def asked_by_agent(server: Server, stack: str = "twisted-today") -> str:
+    """The protocol over which Twisted's own client gets the first page of a server, such as
+    "HTTP/1.1". Raises as programs.run."""
+    asked = server.url + "/", str(server.ca_file)
+    return programs.run(stack, AGENT.read_text(encoding="utf-8"), *asked).strip()
 
 
 def _log(

@@ -2,6 +2,7 @@ from casebook.cases.certificates import complaints as complaints
 from casebook.cases.certificates import counts as counts
 from casebook.cases.certificates import handshakes as handshakes
 from casebook.cases.certificates import loading as loading
+from casebook.cases.certificates import reading as reading
 from casebook.cases.certificates import weights as weights
 from casebook.cases.certificates.cores import COMPUTING as COMPUTING
 from casebook.cases.certificates.cores import on_two_cores as on_two_cores
