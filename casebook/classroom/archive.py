@@ -104,7 +104,7 @@ def unpack_reveal(into: Path, data: bytes) -> None:
 def slides_of(notebook: NotebookNode) -> str:
     """A chapter as slides: one for each heading, and code with the words that lead to it; up to
     the exercises, whose solutions are in the book."""
-    cells = []
+    cells: list[NotebookNode] = []
     for cell in notebook.cells:
         if cell.cell_type == "code":  # what is kept for other pages is not shown
             cell.outputs = [each for each in cell.outputs if _is_shown(each)]
