@@ -97,7 +97,7 @@ def test_an_empty_one_has_nothing_and_a_prediction_alone_its_point(lab, unable):
 
 WRONG = {
     "find-the-monkey": ('"archive"', '"mailer"', "since which import"),
-    "read-a-profile": ("line[1][2]", "line[1][3]", "a new dump: pyOpenSSL's wait"),
+    "read-a-profile": ('FREE_LOOP = "a.prof"', 'FREE_LOOP = "b"', "FREE_LOOP"),
     "count-the-loads": ('"connections"', '"requests"', "what the loads go with"),
     "one-slow-book": ("slow[lanes - 1] - lanes", "slow[0] - 1", "the law"),
 }
