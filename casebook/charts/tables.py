@@ -46,6 +46,9 @@ HEADERS = {
 _PHONE_PX, _BOXED_PX = 355, 288
 _LETTER_PX, _BOLD_PX, _PADDING_PX, _FIRST_PX = 6.6, 7.2, 6.4, 64
 
+#: More columns than this stand closer together, so that a page has room for all of them.
+_MANY = 6
+
 #: Columns that say how something was measured, not what came out.
 SETTINGS = ("source", "python", "client", "scheme", "trust", "n", "delay_s")
 
@@ -160,6 +163,7 @@ def table(
     if not kind and (least_px := _least_px(titles, rows, numbers)) > _BOXED_PX:
         named = [f' data-title="{escape(title)}"' for title in titles]
         room = "cb-wide" if least_px > _PHONE_PX else "cb-close"
+    dense = " cb-dense" if len(titles) > _MANY else ""
     css = [' class="cb-number"' * (i in numbers) for i in range(len(titles))]
     head = zip(css, titles, strict=True)
     body, texts = "", [list(titles)]
@@ -176,7 +180,7 @@ def table(
     said += f" {escape(finding)}" if finding else ""
     said += f' <span class="cb-source">{marked(source)}</span>' if source else ""
     html = (
-        f'<figure class="cb cb-table {f"cb-{kind}" if kind else room}">'
+        f'<figure class="cb cb-table {f"cb-{kind}" if kind else f"{room}{dense}"}">'
         f"{style('table', kind)}"
         f'<figcaption>{said}</figcaption><div class="cb-scroll" role="group" tabindex="0" '
         f'aria-label="{title}"><table><caption>{title}</caption><thead><tr>'
