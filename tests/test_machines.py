@@ -274,7 +274,8 @@ def test_differences_come_first_and_in_words():
 
 def test_a_finding_of_a_file_is_judged_by_the_window_of_today():
     def found(**fields):
-        return FINDING | {"value": 1.1, "interval": [1.04, 1.15], "window": "below 1.2"} | fields
+        its = {"value": 1.1, "interval": [1.04, 1.15], "window": "below 1.2"}
+        return FINDING | its | {"statement": "It takes 1.1 (1.04 to 1.15) times as long."} | fields
 
     its = {
         "narrower": found(id="narrower", outcome="holds"),
@@ -284,14 +285,20 @@ def test_a_finding_of_a_file_is_judged_by_the_window_of_today():
         # A count beside the clock had decided: no window makes that good.
         "counted": found(id="counted", outcome="otherwise"),
         "strange": found(id="strange", outcome="holds", window="below <b>1.2</b>"),
+        # Of what asks for another number today.
+        "another": found(id="another", outcome="holds", statement="It takes 1.1 s more."),
     }
-    asked = {"narrower": "below 1", "wider": "above 1", "across": "between 1.1 and 2",
-             "same": "below 1.2", "counted": "below 2", "strange": "below 1"}  # fmt: skip
-    claims = [{"id": id, "window": said} for id, said in asked.items()] + [{"id": "x"}]
+    asked = {
+        "narrower": "below 1", "wider": "above 1", "across": "between 1.1 and 2",
+        "same": "below 1.2", "counted": "below 2", "strange": "below 1", "another": "below 1",
+    }  # fmt: skip
+    said = "It takes 2.31 times as long."
+    claims = [{"id": id, "window": its, "statement": said} for id, its in asked.items()]
+    claims += [{"id": "x", "statement": said}]
     machine = side_by_side.judged_today(Machine("a", {}, [], its), side_by_side.windows(claims))
     assert {id: each["outcome"] for id, each in machine.findings.items()} == {
         "narrower": "otherwise", "wider": "holds", "across": "undecided", "same": "holds",
-        "counted": "otherwise", "strange": "holds",
+        "counted": "otherwise", "strange": "holds", "another": "holds",
     }  # fmt: skip
     rows = {row.id: row for row in side_by_side.findings([machine])}
     assert rows["narrower"].window == "below 1"

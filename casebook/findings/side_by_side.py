@@ -66,24 +66,40 @@ class Row:
         return self.rank > ALIKE
 
 
-def windows(claims: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """What the findings on a clock ask for, as text, by id, from records as in claims.json."""
-    return {claim["id"]: claim["window"] for claim in claims if claim.get("window")}
+def windows(claims: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
+    """What the findings on a clock ask for, as text, by id and sentence without its numbers.
+
+    Parameters:
+        claims: records as in claims.json.
+    """
+    return {
+        (claim["id"], _without_numbers(claim["statement"])): claim["window"]
+        for claim in claims
+        if claim.get("window")
+    }
 
 
-def judged_today(machine: Machine, asked: Mapping[str, str]) -> Machine:
+def _without_numbers(statement: str) -> str:
+    return re.sub(r" \(# to #\)", "", re.sub(r"[-+]?\d[\d.,]*", "#", statement))
+
+
+def judged_today(machine: Machine, asked: Mapping[tuple[str, str], str]) -> Machine:
     """Judge the findings of a machine by the windows that are asked for today.
 
     Parameters:
         machine: with the outcomes of the book that was built there.
-        asked: the windows of today, by the finding's id (`windows`).
+        asked: the windows of today (`windows`).
 
-    Returns the machine with these outcomes. Where the interval had not decided there, but a count
-    beside it, or where there is none, the outcome stays.
+    Returns the machine with these outcomes. The outcome stays where a sentence says something else
+    today, since its number may be another one; where there is no interval; and where it was not
+    the interval that had decided, but a count beside it.
     """
     return replace(
         machine,
-        findings={id: _judged(found, asked.get(id, "")) for id, found in machine.findings.items()},
+        findings={
+            id: _judged(found, asked.get((id, _without_numbers(found.get("statement", ""))), ""))
+            for id, found in machine.findings.items()
+        },
     )
 
 
