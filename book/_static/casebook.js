@@ -48,7 +48,7 @@
     new Set(places.filter(place => place && !place.closest('details.checks'))).forEach(mark);
     const bar = document.querySelector('.article-header-buttons');
     const its = make('btn evidence-switch', 'show the evidence', '', toggle);
-    its.innerHTML = '<span class="evidence-verb">show the</span>evidence';
+    its.innerHTML = '<span><span class="evidence-verb">show the </span>evidence</span>';
     its.removeAttribute('aria-label');  // its name is what it shows
     its.setAttribute('role', 'switch');
     bar?.prepend(its);
