@@ -4,6 +4,7 @@ import cProfile
 import json
 import os
 import shutil
+import signal
 import ssl
 from pathlib import Path
 
@@ -24,6 +25,10 @@ from casebook.stacks import environments, interpreters
 # that a test runs is a reader's, who has set none.
 for inherited in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "ARGS"):
     os.environ.pop(inherited, None)
+
+# What a shell starts in the background ignores Ctrl-C, and so would all that the tests start.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: How Chromium may be called.
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
