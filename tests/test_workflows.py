@@ -23,8 +23,7 @@ KNOWN = yaml.safe_load((FOLDER / "inputs.yml").read_text())
 def jobs_of(file: Path) -> dict[str, dict]:
     """The jobs of a workflow. One that calls another workflow has no steps of its own."""
     return {
-        name: {"steps": []} | job
-        for name, job in yaml.safe_load(file.read_text())["jobs"].items()
+        name: {"steps": []} | job for name, job in yaml.safe_load(file.read_text())["jobs"].items()
     }
 
 
@@ -88,7 +87,9 @@ def test_each_command_of_make_is_a_target() -> None:
         words = "\n".join(
             step["run"] for job in jobs_of(file).values() for step in job["steps"] if "run" in step
         )
-        called = [job["with"]["tests"] for job in jobs_of(file).values() if "tests" in job.get("with", {})]
+        called = [
+            job["with"]["tests"] for job in jobs_of(file).values() if "tests" in job.get("with", {})
+        ]
         for target in [*re.findall(r"\bmake ([\w./-]+)", words), *called]:
             done = run("make", "--dry-run", target)
             assert done.returncode == 0, (file.name, target, done.stderr)

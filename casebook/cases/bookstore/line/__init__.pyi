@@ -12,3 +12,4 @@ from casebook.cases.bookstore.line.situations import standings as standings
 from casebook.cases.bookstore.line.visits import lost as lost
 from casebook.cases.bookstore.line.visits import packets as packets
 from casebook.cases.bookstore.line.visits import visit as visit
+from casebook.cases.bookstore.line.visits import visit_all as visit_all

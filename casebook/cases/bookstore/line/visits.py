@@ -111,6 +111,31 @@ def visit(
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+@rounds.takes_until
+def visit_all(
+    kinds: Iterable[Mapping[str, Any]],
+    repeats: int | range | None = None,
+    **same: Any,
+) -> pd.DataFrame:
+    """Make several kinds of visits in each round, where one question rests on all of them.
+
+    Parameters:
+        kinds: of each, what `visit` takes.
+        repeats: how many rounds, or which; 1 by default.
+        same: what all kinds have in common.
+        until, looks: what is to be decided (laboratory/rounds.py).
+
+    Returns the columns of `visit`. Raises as `visit`.
+    """
+    kinds = list(kinds)
+    found = [
+        visit(**kind, **same, repeats=range(repeat, repeat + 1))
+        for repeat in rounds.numbers(1 if repeats is None else repeats)
+        for kind in kinds
+    ]
+    return pd.concat(found, ignore_index=True)
+
+
 def with_controls(
     controls: Iterable[str], clients: str | Iterable[str], **asked: Any
 ) -> tuple[pd.DataFrame, list[str]]:
