@@ -14,6 +14,7 @@ from casebook.cases.fetching import trust
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.laboratory import scripts
 from casebook.laboratory.decisions import ratio
+from casebook.laboratory.rounds import until_decided
 from casebook.stacks import environments
 
 ALL = len(trust.certificates())
@@ -65,6 +66,28 @@ def test_what_asks_for_two_cores_is_not_decided_without_them():
     alone = frame.assign(cpu_ms=frame["cpu_ms"].replace(1.9, 1.1))
     decided = asked.decide(alone)
     assert decided.outcome == "not-here" and "no second core was free" in decided.because
+
+
+@pytest.mark.parametrize(("has", "busy_for", "rounds", "outcome"), [
+    (2, 0, 8, "holds"), (2, 8, 16, "holds"), (2, 99, 32, "not-here"), (1, 99, 8, "not-here"),
+])  # fmt: skip
+def test_more_rounds_are_taken_where_a_second_core_was_only_busy(has, busy_for, rounds, outcome):
+    asked = cores.on_two_cores(ratio("cpu_ms", "10 threads", "one thread", by="how", above=1.2))
+
+    def measured(numbers: range) -> pd.DataFrame:
+        rows = [
+            (repeat, how, cpu_ms, 1.0, way, has)
+            for repeat in numbers
+            for how, cpu_ms, way in [
+                ("10 threads", 3.0, "file"),
+                ("one thread", 1.0, "file"),
+                ("2 processes, computing", 1.0 if repeat <= busy_for else 1.9, "compute"),
+            ]
+        ]
+        return pd.DataFrame(rows, columns=["repeat", "how", "cpu_ms", "wall_ms", "way", "cores"])
+
+    taken = until_decided(measured, [asked])
+    assert (taken["repeat"].max(), asked.decide(taken).outcome) == (rounds, outcome)
 
 
 def test_the_default_bundle_held_the_gil_once_and_a_file_never_did():

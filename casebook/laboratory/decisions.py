@@ -96,6 +96,8 @@ class Decision:
         window: where the value had to lie.
         outcome: one of OUTCOMES.
         because: why it cannot be decided here; empty where it can.
+        may_come: it cannot be decided from these rounds, and further rounds may have what they
+            lacked, such as a second core that was free.
         correlation: of each round's value with that of the next, from -1 to 1; NaN if unknown.
         first: the decision of the first attempt, which came out otherwise, if there was a second.
             All other fields are of the rounds of both.
@@ -110,6 +112,7 @@ class Decision:
     because: str = ""
     correlation: float = math.nan
     first: "Decision | None" = None
+    may_come: bool = False
 
     @property
     def says_more(self) -> bool:

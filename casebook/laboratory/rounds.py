@@ -118,8 +118,9 @@ def until_decided(
             so_far, done = pd.concat([so_far, more], ignore_index=True), look
             if more.empty:
                 break
-            outcomes = {each.decide(so_far).outcome for each in questions}
-            if UNDECIDED not in outcomes:
+            decisions = [each.decide(so_far) for each in questions]
+            outcomes = {each.outcome for each in decisions}
+            if UNDECIDED not in outcomes and not any(each.may_come for each in decisions):
                 break
         if OTHERWISE in outcomes or again.is_behind(so_far):
             more = take(range(done + 1, 2 * done + 1))

@@ -33,17 +33,18 @@ class _OnTwoCores(Question):
         free = cores.index[cores >= ENOUGH]
         if len(free) >= min(LOOKS[0], len(cores) / 2):
             return super().decide(frame[frame["repeat"].isin(free)])
-        nan = float("nan")
+        nan, has_two = float("nan"), "cores" not in frame or frame["cores"].max() >= ENOUGH
         because = (
             "no second core was free: two processes that only compute had "
             f"{cores.median():.1f} cores together"
         )
-        return Decision(nan, nan, nan, 0, self.window, NOT_HERE, because)
+        return Decision(nan, nan, nan, 0, self.window, NOT_HERE, because, may_come=bool(has_two))
 
 
 def on_two_cores(question: Question) -> Question:
     """The same question, of the rounds in which two cores were free. Where these are fewer than
-    half, and too few for an interval, its outcome is not-here.
+    half, and too few for an interval, its outcome is not-here; where a machine has two and
+    was busy, more rounds may come.
 
     What tells it is COMPUTING, which has to be among the tasks of one stack in the same rounds. It
     has no part in what is asked.

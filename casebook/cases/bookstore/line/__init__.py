@@ -5,9 +5,9 @@ One direction inside: `ends` (two network namespaces), `wire` (what carries pack
 a stack, in a process that ends with the measurement: nothing of them is left. `law` says how long
 a visit takes, without any.
 
-What chapters use: visit, packets and lost (of `visits`); flood and not_here (of `capacity`);
-standings, cells, by_law, by_lot, matrix and controls (of `situations`); greet and unchecked (of
-`greetings`, whose script is `greet`).
+What chapters use: visit, visit_all, packets and lost (of `visits`); flood and not_here (of
+`capacity`); standings, cells, by_law, by_lot, matrix and controls (of `situations`); greet and
+unchecked (of `greetings`, whose script is `greet`).
 """
 
 from casebook import face
