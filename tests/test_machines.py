@@ -25,7 +25,8 @@ from casebook.findings import side_by_side
 from casebook.laboratory import elsewhere, machines, reference
 from casebook.laboratory.decisions import NOT_HERE, ratio
 from casebook.laboratory.machines import Machine
-from casebook.pages import ledger
+from casebook.pages import building, ledger
+from casebook.pages.contents import Book
 
 HEAD = {"format": machines.FORMAT, "version": machines.VERSION, "about": {"processor": "A chip"}}
 #: An answer as the store keeps it, of a run that was concurrent.
@@ -398,3 +399,13 @@ def test_rounds_of_two_recorded_machines_are_not_divided():
     assert asked.decide(pd.concat([here, there])).outcome == NOT_HERE
     one = pd.concat([there, there.assign(stack="a")])
     assert not math.isnan(asked.decide(one).value)
+
+
+@pytest.mark.parametrize("file", ["amd-epyc-2core", "intel-xeon-2core"])
+def test_the_book_at_once_is_of_a_machine_with_the_same_processor(file: str, monkeypatch) -> None:
+    """Where architecture, OpenSSL and cores are the same; a test that runs elsewhere says so."""
+    path = machines.folder() / f"{file}{machines.SUFFIX}"
+    about = machines.read(path).about
+    monkeypatch.setattr(machines, "describe", lambda: about)
+    monkeypatch.setattr(machines, "processor", lambda: about["processor"])
+    assert building._most_alike(Book(places.ROOT)) == path

@@ -131,6 +131,7 @@ def _most_alike(book: Book) -> Path | None:
             not machine.findings,
             all(each[0] != statements.KIND for each in asked),
             machines.unlikeness(machine.about),
+            machine.about.get("processor") != machines.processor(),
         )
 
     return min(files, key=rank, default=None)
