@@ -79,6 +79,30 @@ def test_what_is_stored_is_the_answer_and_figures_are_of_today(parsing, monkeypa
     assert third["key"].iloc[0] != first["key"].iloc[0]
 
 
+def test_a_script_sees_what_lies_beside_it_and_what_it_is_shown_and_may_answer_with_many_rows(
+    parsing, tmp_path
+):
+    here.environment("stage-1-today")
+    beside = tmp_path / "shared"
+    beside.mkdir()
+    (beside / "counting_up.py").write_text("def up_to(n):\n    return list(range(n))\n")
+    parsing.script.write_text(
+        "import json, os, sys, counting_up\n"
+        "numbers = counting_up.up_to(json.load(sys.stdin)['size'])\n"
+        "print(json.dumps({'numbers': numbers, 'shown': os.environ['SHOWN']}))\n"
+    )
+
+    def each(asked, answer):
+        return [{"number": number, "shown": answer["shown"]} for number in answer["numbers"]]
+
+    several = replace(parsing, figures=each, beside=(beside,), variables=lambda: {"SHOWN": "so"})
+    frame = several.measure("stage-1-today", [{"size": 3}, {"size": 1}])
+    columns = ["size", "number", "shown", "repeat"]
+    assert frame[columns].values.tolist() == [[3, n, "so", 1] for n in range(3)] + [[1, 0, "so", 1]]
+    (beside / "counting_up.py").write_text("def up_to(n):\n    return [*range(n)]\n")
+    assert several.measure("stage-1-today", [{"size": 1}])["key"].iloc[0] not in set(frame["key"])
+
+
 @pytest.fixture
 def elsewhere(parsing, monkeypatch, tmp_path):
     """A machine that was asked the same of a stack that cannot run here."""

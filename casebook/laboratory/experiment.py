@@ -37,8 +37,8 @@ class Experiment:
 
     Parameters:
         script: asked inside the stacks; the name of its folder is that of the case.
-        figures: from what was asked and the answer to the columns of a row; it raises RunFailed
-            for an answer that is wrong.
+        figures: from what was asked and the answer to the columns of a row, or of several; it
+            raises RunFailed for an answer that is wrong.
         within_s: seconds after which a script that has not answered is ended.
         made_of: what else makes an answer what it is, files or Using: a measurement is made again
             when it has changed. Modules beside the script that it imports count by themselves.
@@ -46,14 +46,19 @@ class Experiment:
             nothing.
         tells: gives what the script has to be told beside what was asked, such as where a program
             lies. It is no part of the question, and is not stored.
+        variables: gives further environment variables of the script, which are no part of it
+            either.
+        beside: folders whose modules the script imports beside those of its own folder.
     """
 
     script: Path
-    figures: Callable[[Asked, dict[str, Any]], dict[str, Any]]
+    figures: Callable[[Asked, dict[str, Any]], dict[str, Any] | list[dict[str, Any]]]
     within_s: float = 60
     made_of: tuple[Path | measurements.Using, ...] = ()
     lacks: Callable[[], str] = str
     tells: Callable[[], Asked] = dict
+    variables: Callable[[], Mapping[str, str]] = dict
+    beside: tuple[Path, ...] = ()
 
     @rounds.takes_until
     def measure(
@@ -70,8 +75,9 @@ class Experiment:
             repeats: how many rounds, or which; 1 by default.
             until, looks: what is to be decided (laboratory/rounds.py).
 
-        Returns one row for each stack, question and round: stack, what was asked, repeat, what
-        `figures` gives, source, instead, measured_at and measurements.COLUMNS.
+        Returns the rows of each stack, question and round, one where `figures` gives one: stack,
+        what was asked, repeat, what `figures` gives, source, instead, measured_at and
+        measurements.COLUMNS.
 
         Where a stack or the script cannot run here, the answer is that of the machine in
         data/machines/ that was asked exactly the same and is most like this one; `instead` says
@@ -93,7 +99,9 @@ class Experiment:
                 same = {"stack": stack.name, **its, "repeat": repeat}
                 columns = (*("source", "instead", "measured_at"), *measurements.COLUMNS)
                 made = {name: found.get(name) for name in columns}
-                rows.append(same | self.figures(its, found["answer"]) | made)
+                figures = self.figures(its, found["answer"])
+                several = [figures] if isinstance(figures, dict) else figures
+                rows += [same | each | made for each in several]
         return pd.DataFrame(rows)
 
     def _answer(self, stack: Stack, its: Asked, repeat: int) -> dict[str, Any] | None:
@@ -110,14 +118,17 @@ class Experiment:
         environment = environments.ensure(stack)
 
         def ask() -> dict[str, Any]:
-            told = {**its, **self.tells()}
-            answer = scripts.ask(environment, self.script, told, self.within_s)
+            told, variables = {**its, **self.tells()}, dict(self.variables())
+            answer = scripts.ask(
+                environment, self.script, told, self.within_s,
+                variables=variables, beside=self.beside,
+            )  # fmt: skip
             self.figures(its, answer)  # a wrong one is not stored
             return {"answer": answer}
 
         files = [each for each in self.made_of if isinstance(each, Path)]
         more = [each for each in self.made_of if not isinstance(each, Path)]
-        made_by = [*digests.executed(self.script), *files]
+        made_by = [*digests.executed(self.script, beside=self.beside), *files]
         key = measurements.key_of(made_by, case, stack, *parameters, *more)
         return measurements.stored_or_new(key, ask) | {"source": LIVE, "instead": ""}
 
