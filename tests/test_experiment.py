@@ -103,16 +103,23 @@ def test_a_script_sees_what_lies_beside_it_and_what_it_is_shown_and_may_answer_w
     assert several.measure("stage-1-today", [{"size": 1}])["key"].iloc[0] not in set(frame["key"])
 
 
+def recorded(file: Path, parsing: Experiment, took_s: float, rounds: int) -> None:
+    """Write the file of a machine on which this took so long in each of its rounds."""
+    said, stack = {"sum": 45, "took_s": took_s}, stacks.get("stage-1-py27")
+    lines = [HEAD]
+    for repeat in range(1, rounds + 1):
+        asked = measurements.asked_of(parsing.script, "parsers", stack, {"size": 10}, repeat)
+        lines += [{"answer": {"asked": asked, "answer": said, "measured_at": "2026-11-01T"}}]
+    text = "".join(json.dumps(each) + "\n" for each in lines)
+    file.write_bytes(lzma.compress(text.encode()))
+
+
 @pytest.fixture
 def elsewhere(parsing, monkeypatch, tmp_path):
     """A machine that was asked the same of a stack that cannot run here."""
-    stack = stacks.get("stage-1-py27")
-    asked = measurements.asked_of(parsing.script, "parsers", stack, {"size": 10}, 1)
-    answer = {"asked": asked, "answer": {"sum": 45, "took_s": 0.5}, "measured_at": "2026-11-01T"}
     folder = tmp_path / "machines"
     folder.mkdir()
-    lines = "".join(json.dumps(each) + "\n" for each in (HEAD, {"answer": answer}))
-    (folder / "other.jsonl.xz").write_bytes(lzma.compress(lines.encode()))
+    recorded(folder / "other.jsonl.xz", parsing, 0.5, rounds=1)
     monkeypatch.setattr(machines, "folder", lambda: folder)
     monkeypatch.setattr(interpreters, "find", lambda version: None)
     monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
@@ -151,6 +158,16 @@ def test_rounds_that_no_machine_took_leave_a_question_undecided(parsing, elsewhe
     asked = level("took_ms", above=1)
     frame = parsing.measure("stage-1-py27", [{"size": 10}], until=asked)
     assert frame["repeat"].tolist() == [1] and asked.decide(frame).outcome == "undecided"
+
+
+def test_all_rounds_come_from_one_machine_and_among_equals_from_the_reference(
+    parsing, elsewhere, tmp_path
+):
+    """The reference machine took two rounds, the other one, which is as near, three."""
+    recorded(tmp_path / "machines" / "other.jsonl.xz", parsing, 0.5, rounds=3)
+    recorded(tmp_path / "machines" / f"{reference.NAME}.jsonl.xz", parsing, 0.25, rounds=2)
+    frame = parsing.measure("stage-1-py27", [{"size": 10}], repeats=3)
+    assert frame[["repeat", "took_ms", "instead"]].values.tolist() == [[1, 250, ""], [2, 250, ""]]
 
 
 def test_nothing_else_than_the_same_question_stands_in(parsing, elsewhere):
