@@ -26,7 +26,7 @@ from casebook.cases.fetching.measure import measure
 from casebook.errors import CasebookError, RunFailed, UsageError
 from casebook.laboratory import measurements
 from casebook.pages import upstream as pages
-from casebook.stacks import locks
+from casebook.stacks import environments, locks
 
 #: Whether a verdict is true, and the counts that say so.
 Found = tuple[bool, str]
@@ -336,6 +336,7 @@ def ask(verdict: Verdict, version: str) -> Answer:
         lock.with_suffix(".txt").write_text(text)
         table[usual.name] = replace(usual, lock=str(lock))  # for the benches, in this process
         try:
+            environments.ensure(table[usual.name])  # or a recorded run would stand in for it
             still, counts = verdict.ask(usual.name)
         finally:
             table[usual.name] = usual

@@ -79,16 +79,47 @@ def test_what_is_stored_is_the_answer_and_figures_are_of_today(parsing, monkeypa
     assert third["key"].iloc[0] != first["key"].iloc[0]
 
 
+def test_a_script_sees_what_lies_beside_it_and_what_it_is_shown_and_may_answer_with_many_rows(
+    parsing, tmp_path
+):
+    here.environment("stage-1-today")
+    beside = tmp_path / "shared"
+    beside.mkdir()
+    (beside / "counting_up.py").write_text("def up_to(n):\n    return list(range(n))\n")
+    parsing.script.write_text(
+        "import json, os, sys, counting_up\n"
+        "numbers = counting_up.up_to(json.load(sys.stdin)['size'])\n"
+        "print(json.dumps({'numbers': numbers, 'shown': os.environ['SHOWN']}))\n"
+    )
+
+    def each(asked, answer):
+        return [{"number": number, "shown": answer["shown"]} for number in answer["numbers"]]
+
+    several = replace(parsing, figures=each, beside=(beside,), variables=lambda: {"SHOWN": "so"})
+    frame = several.measure("stage-1-today", [{"size": 3}, {"size": 1}])
+    columns = ["size", "number", "shown", "repeat"]
+    assert frame[columns].values.tolist() == [[3, n, "so", 1] for n in range(3)] + [[1, 0, "so", 1]]
+    (beside / "counting_up.py").write_text("def up_to(n):\n    return [*range(n)]\n")
+    assert several.measure("stage-1-today", [{"size": 1}])["key"].iloc[0] not in set(frame["key"])
+
+
+def recorded(file: Path, parsing: Experiment, took_s: float, rounds: int) -> None:
+    """Write the file of a machine on which this took so long in each of its rounds."""
+    said, stack = {"sum": 45, "took_s": took_s}, stacks.get("stage-1-py27")
+    lines = [HEAD]
+    for repeat in range(1, rounds + 1):
+        asked = measurements.asked_of(parsing.script, "parsers", stack, {"size": 10}, repeat)
+        lines += [{"answer": {"asked": asked, "answer": said, "measured_at": "2026-11-01T"}}]
+    text = "".join(json.dumps(each) + "\n" for each in lines)
+    file.write_bytes(lzma.compress(text.encode()))
+
+
 @pytest.fixture
 def elsewhere(parsing, monkeypatch, tmp_path):
     """A machine that was asked the same of a stack that cannot run here."""
-    stack = stacks.get("stage-1-py27")
-    asked = measurements.asked_of(parsing.script, "parsers", stack, {"size": 10}, 1)
-    answer = {"asked": asked, "answer": {"sum": 45, "took_s": 0.5}, "measured_at": "2026-11-01T"}
     folder = tmp_path / "machines"
     folder.mkdir()
-    lines = "".join(json.dumps(each) + "\n" for each in (HEAD, {"answer": answer}))
-    (folder / "other.jsonl.xz").write_bytes(lzma.compress(lines.encode()))
+    recorded(folder / "other.jsonl.xz", parsing, 0.5, rounds=1)
     monkeypatch.setattr(machines, "folder", lambda: folder)
     monkeypatch.setattr(interpreters, "find", lambda version: None)
     monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
@@ -127,6 +158,16 @@ def test_rounds_that_no_machine_took_leave_a_question_undecided(parsing, elsewhe
     asked = level("took_ms", above=1)
     frame = parsing.measure("stage-1-py27", [{"size": 10}], until=asked)
     assert frame["repeat"].tolist() == [1] and asked.decide(frame).outcome == "undecided"
+
+
+def test_all_rounds_come_from_one_machine_and_among_equals_from_the_reference(
+    parsing, elsewhere, tmp_path
+):
+    """The reference machine took two rounds, the other one, which is as near, three."""
+    recorded(tmp_path / "machines" / "other.jsonl.xz", parsing, 0.5, rounds=3)
+    recorded(tmp_path / "machines" / f"{reference.NAME}.jsonl.xz", parsing, 0.25, rounds=2)
+    frame = parsing.measure("stage-1-py27", [{"size": 10}], repeats=3)
+    assert frame[["repeat", "took_ms", "instead"]].values.tolist() == [[1, 250, ""], [2, 250, ""]]
 
 
 def test_nothing_else_than_the_same_question_stands_in(parsing, elsewhere):

@@ -1,7 +1,7 @@
 """Loads of certificates inside real stacks: counted, kept, and the same whoever measures."""
 
 import subprocess
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pandas as pd
 import pytest
@@ -238,6 +238,14 @@ def test_a_load_that_fails_is_no_measurement(tmp_path):
         scripts.ask(environment, loading._PROBE, spec, beside=[places.PROBES])
 
 
+def test_a_context_that_has_not_all_certificates_is_no_measurement(tmp_path):
+    environment = environments.ensure(stacks.get("stage-1-today"))
+    task = asdict(Task(certificates=3, loads=1)) | {"bundle": Task(certificates=2).bundle(tmp_path)}
+    spec = {"library": "ssl", "nowhere": "nothing", "tasks": [task | {"holds": 3}]}
+    with pytest.raises(RunFailed, match="2 certificates were loaded, not 3"):
+        scripts.ask(environment, loading._PROBE, spec, beside=[places.PROBES])
+
+
 def test_a_build_takes_what_was_measured_and_a_reader_measures_anew(monkeypatch):
     monkeypatch.setenv("CASEBOOK_BUILD", "1")
     task = Task(certificates=1, loads=1)
@@ -260,7 +268,7 @@ def test_what_cannot_be_measured_here_is_the_reference_machines(no_old_pythons, 
     assert locks["openssl-1.1.1-today"] * 50 < locks["openssl-3.0-today"]
     with pytest.raises(MissingInterpreter, match=r"needs Python 3\.7"):
         loading.measure("stage-1-py37", Task())
-    with pytest.raises(RunFailed, match=r"stage-1-today: .*C compiler.*has no such load"):
+    with pytest.raises(MissingInterpreter, match=r"stage-1-today: .*C compiler.*asked the same"):
         loading.measure("stage-1-today", loading.COUNTED)
     monkeypatch.setattr(handshakes.platform, "system", lambda: "Darwin")
     shared = handshakes.measure(n=3, repeats=1)

@@ -9,7 +9,7 @@ import pytest
 from here import environment, needs, run
 
 from casebook import places, stacks, upstream
-from casebook.errors import UsageError
+from casebook.errors import EnvironmentFailed, UsageError
 from casebook.laboratory import measurements
 from casebook.pages import upstream as pages
 
@@ -107,6 +107,17 @@ def test_a_release_that_cannot_be_had_is_said_and_fails(
     monkeypatch.setattr(upstream, "VERDICTS", [TRUSTSTORE])
     assert upstream.main([]) == 1
     assert "could not be asked: there is no truststore to install" in capsys.readouterr().out
+
+
+def test_a_recorded_run_is_no_answer_of_a_release_that_cannot_be_installed(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Machines of data/machines/ were asked the same of the release that is in the lock."""
+    monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
+    monkeypatch.setattr(upstream.locks, "with_release", lambda *_: "botocore==99.0\n")
+    [verdict] = [each for each in ASKED if each.ask is upstream._made_alone]
+    with pytest.raises(EnvironmentFailed, match="on-the-loop-today"):
+        upstream.ask(verdict, "99.0")
 
 
 @needs("git")

@@ -11,7 +11,7 @@ What follows from it, `figures` says, each time that it is read.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -21,8 +21,9 @@ import pandas as pd
 
 from casebook import stacks
 from casebook.errors import EnvironmentFailed, MissingInterpreter
-from casebook.laboratory import machines, measurements, reference, rounds, scripts
+from casebook.laboratory import machines, measurements, rounds, scripts
 from casebook.laboratory.progress import Progress
+from casebook.laboratory.reference import NAME, unlikeness
 from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import Stack, digests, environments
 from casebook.words import LIVE, ON, REFERENCE
@@ -37,8 +38,8 @@ class Experiment:
 
     Parameters:
         script: asked inside the stacks; the name of its folder is that of the case.
-        figures: from what was asked and the answer to the columns of a row; it raises RunFailed
-            for an answer that is wrong.
+        figures: from what was asked and the answer to the columns of a row, or of several; it
+            raises RunFailed for an answer that is wrong.
         within_s: seconds after which a script that has not answered is ended.
         made_of: what else makes an answer what it is, files or Using: a measurement is made again
             when it has changed. Modules beside the script that it imports count by themselves.
@@ -46,14 +47,19 @@ class Experiment:
             nothing.
         tells: gives what the script has to be told beside what was asked, such as where a program
             lies. It is no part of the question, and is not stored.
+        variables: gives further environment variables of the script, which are no part of it
+            either.
+        beside: folders whose modules the script imports beside those of its own folder.
     """
 
     script: Path
-    figures: Callable[[Asked, dict[str, Any]], dict[str, Any]]
+    figures: Callable[[Asked, dict[str, Any]], dict[str, Any] | list[dict[str, Any]]]
     within_s: float = 60
     made_of: tuple[Path | measurements.Using, ...] = ()
     lacks: Callable[[], str] = str
     tells: Callable[[], Asked] = dict
+    variables: Callable[[], Mapping[str, str]] = dict
+    beside: tuple[Path, ...] = ()
 
     @rounds.takes_until
     def measure(
@@ -70,31 +76,29 @@ class Experiment:
             repeats: how many rounds, or which; 1 by default.
             until, looks: what is to be decided (laboratory/rounds.py).
 
-        Returns one row for each stack, question and round: stack, what was asked, repeat, what
-        `figures` gives, source, instead, measured_at and measurements.COLUMNS.
+        Returns the rows of each stack, question and round, one where `figures` gives one: stack,
+        what was asked, repeat, what `figures` gives, source, instead, measured_at and
+        measurements.COLUMNS.
 
-        Where a stack or the script cannot run here, the answer is that of the machine in
+        Where a stack or the script cannot run here, the answers are those of the machine in
         data/machines/ that was asked exactly the same and is most like this one; `instead` says
-        which. Of a round after the first that no machine took, there is no row. Raises RunFailed,
-        UsageError, and where no machine was asked the same, what environments.ensure raises.
+        which, unless it is the reference machine. Of a later round that it did not take, there is
+        no row. Raises RunFailed, UsageError, and where no machine was asked the same, what
+        environments.ensure raises.
         """
-        those = [stacks.get(name) for name in dict.fromkeys(as_list(names))]
-        ways = list(product(those, asked))
-        numbers = rounds.numbers(1 if repeats is None else repeats)
-        for stack in those:
-            can_run(stack)  # makes its environment, before anything is measured
-        rows = []
-        with Progress(len(ways) * len(numbers), self.script.stem) as progress:
-            for repeat, (stack, its) in in_turns(ways, numbers):
-                found = self._answer(stack, its, repeat)
-                progress.step()
-                if found is None:
-                    continue
-                same = {"stack": stack.name, **its, "repeat": repeat}
-                columns = (*("source", "instead", "measured_at"), *measurements.COLUMNS)
-                made = {name: found.get(name) for name in columns}
-                rows.append(same | self.figures(its, found["answer"]) | made)
-        return pd.DataFrame(rows)
+        ways = [(self, name, its) for name, its in product(dict.fromkeys(as_list(names)), asked)]
+        return in_rounds(ways, 1 if repeats is None else repeats, self.script.stem)
+
+    def _rows(self, stack: Stack, its: Asked, repeat: int) -> list[dict[str, Any]]:
+        found = self._answer(stack, its, repeat)
+        if found is None:
+            return []
+        same = {"stack": stack.name, **its, "repeat": repeat}
+        columns = (*("source", "instead", "measured_at"), *measurements.COLUMNS)
+        made = {name: found.get(name) for name in columns}
+        figures = self.figures(its, found["answer"])
+        several = [figures] if isinstance(figures, dict) else figures
+        return [same | each | made for each in several]
 
     def _answer(self, stack: Stack, its: Asked, repeat: int) -> dict[str, Any] | None:
         """A stored answer, a new one, or another machine's: `answer`, and how it was made. None:
@@ -110,39 +114,65 @@ class Experiment:
         environment = environments.ensure(stack)
 
         def ask() -> dict[str, Any]:
-            told = {**its, **self.tells()}
-            answer = scripts.ask(environment, self.script, told, self.within_s)
+            told, variables = {**its, **self.tells()}, dict(self.variables())
+            answer = scripts.ask(
+                environment, self.script, told, self.within_s,
+                variables=variables, beside=self.beside,
+            )  # fmt: skip
             self.figures(its, answer)  # a wrong one is not stored
             return {"answer": answer}
 
         files = [each for each in self.made_of if isinstance(each, Path)]
         more = [each for each in self.made_of if not isinstance(each, Path)]
-        made_by = [*digests.executed(self.script), *files]
+        made_by = [*digests.executed(self.script, beside=self.beside), *files]
         key = measurements.key_of(made_by, case, stack, *parameters, *more)
         return measurements.stored_or_new(key, ask) | {"source": LIVE, "instead": ""}
 
     def _recorded(self, question: list[Any], its: Asked) -> dict[str, Any] | None:
-        """The answer of the machine most like this one that was asked the same; None: nobody was.
+        """The answer of the machine most like this one that was asked the same in any round, so
+        that all rounds come from one; None: nobody was, or that machine not in this round.
 
         What lacks something that `figures` needs today, or is wrong, is no answer.
         """
-        found = [
-            (machine, answer)
-            for machine in machines.all_recorded()
-            for answer in machine.answers
-            if answer.get("asked") == question and self._is_answer(answer.get("answer"), its)
-        ]
-        if not found:
-            return None
-        machine, answer = min(found, key=lambda each: reference.unlikeness(each[0].name))
-        return answer | {"source": REFERENCE, "instead": f"{ON}{machine.label}"}
+        for machine in sorted(machines.all_recorded(), key=lambda each: unlikeness(each.name)):
+            asked = [each for each in machine.answers if each.get("asked")]
+            same = [each for each in asked if each["asked"][:-1] == question[:-1]]
+            same.sort(key=lambda each: each["asked"] != question)  # this round before the others
+            if answer := next((each for each in same if self._is_answer(each, its)), None):
+                instead = "" if machine.name == NAME else f"{ON}{machine.label}"
+                found = answer | {"source": REFERENCE, "instead": instead}
+                return found if answer["asked"] == question else None
+        return None
 
-    def _is_answer(self, recorded: Any, its: Asked) -> bool:
+    def _is_answer(self, recorded: dict[str, Any], its: Asked) -> bool:
         """Whether `figures` can say what follows from an answer of a machine file."""
         try:
-            return isinstance(recorded, dict) and bool(self.figures(its, recorded))
+            return bool(self.figures(its, recorded["answer"]))
         except Exception:  # a case's own function, given what a stranger or an older script wrote
             return False
+
+
+def in_rounds(
+    ways: Collection[tuple[Experiment, str, Asked]], repeats: int | range, called: str
+) -> pd.DataFrame:
+    """Ask in turns what several experiments ask, as `Experiment.measure` does for one.
+
+    Parameters:
+        ways: an experiment, the name of a stack, and what it is asked.
+        repeats: how many rounds, or which.
+        called: what is measured, in words.
+
+    Returns and raises as `Experiment.measure`.
+    """
+    numbers = rounds.numbers(repeats)
+    for name in dict.fromkeys(name for _, name, _ in ways):
+        can_run(stacks.get(name))  # makes its environment, before anything is measured
+    rows = []
+    with Progress(len(ways) * len(numbers), called) as progress:
+        for repeat, (experiment, name, its) in in_turns(ways, numbers):
+            rows += experiment._rows(stacks.get(name), its, repeat)
+            progress.step()
+    return pd.DataFrame(rows)
 
 
 def can_run(stack: Stack) -> bool:

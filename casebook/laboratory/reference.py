@@ -100,13 +100,14 @@ def label(name: str) -> str:
 
 
 @lru_cache
-def unlikeness(name: str) -> tuple[bool, bool, float]:
-    """Compare a machine with this one: architecture, OpenSSL, cores.
+def unlikeness(name: str) -> tuple[bool, bool, float, bool]:
+    """Compare a machine with this one: architecture, OpenSSL, cores. Among equals the reference
+    machine is the nearest.
 
     name: of its file; empty for the reference machine.
     """
     its = {each.name: each.about for each in machines.all_recorded()}.get(name or NAME, {})
-    return machines.unlikeness(its)
+    return *machines.unlikeness(its), name not in ("", NAME)
 
 
 def _farness(there: float, wanted: Collection[Any]) -> float:

@@ -7,6 +7,10 @@
 Each visit is a process of its own in the client's environment: it fetches the list of ids, then
 the books. One that brought less, or anything else, raises VisitFailed with the book and the cause.
 Without the Python 3.7 of the old clients, visits of the machines in data/machines/ stand in.
+
+An Experiment asks one script in one stack; a visit takes two stacks, the client's and the store's,
+and what the store used and counted meanwhile is part of its answer. So visits have a loop of their
+own, and a Host that keeps a store open from one to the next.
 """
 
 import json

@@ -14,7 +14,6 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,11 @@ import pandas as pd
 
 from casebook import places, stacks
 from casebook.cases.fetching import trust
-from casebook.errors import RunFailed, UsageError
-from casebook.laboratory import elsewhere, measurements, reference, rounds, scripts
-from casebook.laboratory.experiment import can_run
-from casebook.laboratory.progress import Progress
-from casebook.laboratory.rounds import as_list, in_turns
-from casebook.stacks import Stack, commands, digests, environments
-from casebook.stacks.environments import Environment
+from casebook.errors import CasebookError, RunFailed, UsageError
+from casebook.laboratory import elsewhere, measurements, rounds
+from casebook.laboratory.experiment import Asked, Experiment, in_rounds
+from casebook.laboratory.rounds import as_list
+from casebook.stacks import commands, digests
 
 WAYS = ("file", "default", "compute")
 
@@ -127,17 +124,14 @@ COUNTED = Task(loads=1, preload=COUNTER)
 #: What is shown instead on a machine without these interpreters, or without a C compiler: the tasks
 #: of each stack.
 RECORDED = {f"openssl-{version}-today": [COUNTED] for version in OPENSSLS}
-RECORDED["openssl-3.0-today"] += [TEN_APART]
+RECORDED["openssl-3.0-today"] += [ONE_APART, TEN_APART]
 RECORDED |= {name: list(WATCHED) for name in ("stage-1-py27", "stage-1-py37")}
 
-#: What makes two tasks the same, beside the number of certificates.
-_SAME = ("way", "copies", "threads", "processes", "watched", "preload")
-
 COLUMNS = [
-    *("stack", "python", "openssl", "release", "asked", "certificates", *_SAME),
-    *("how", "repeat", "contexts", "loads", "wall_ms", "cpu_ms", "user_ms", "system_ms"),
-    *("faults", "beats", "stall_ms", "locks", "source", "measured_at", "instead"),
-    *measurements.COLUMNS,
+    *("stack", "python", "openssl", "release", "asked", "certificates", "way", "copies"),
+    *("threads", "processes", "watched", "preload", "how", "repeat", "contexts", "loads"),
+    *("wall_ms", "cpu_ms", "user_ms", "system_ms", "faults", "beats", "stall_ms", "locks"),
+    *("source", "measured_at", "instead", *measurements.COLUMNS),
 ]
 
 
@@ -159,99 +153,59 @@ def measure(
     memory that the kernel had to bring), beats of the watching thread, locks (read-write locks
     taken, of COUNTED). Of the task: what was asked, contexts, loads (counted at the call; not known
     for processes), certificates (found in the last context), stall_ms (the longest time without a
-    beat). Where an interpreter is missing, or for `preload` Linux or a C compiler, rows are the
-    reference machine's.
+    beat). Where an interpreter is missing, or for `preload` Linux or a C compiler, rows are those
+    of a machine that was asked for the same tasks.
 
-    Raises UsageError, RunFailed, MissingInterpreter.
+    Raises UsageError, and what Experiment.measure raises.
     """
     repeats = rounds.numbers(repeats)
     if not 1 <= len(repeats) <= 1000:
         raise UsageError(f"repeats is {len(repeats)}; choose 1 to 1000")
     its = tasks if isinstance(tasks, Mapping) else dict.fromkeys(as_list(names), as_list(tasks))
-    processes = [
-        _Process(stacks.get(name), those, preload)
-        for name in as_list(names)
-        for preload in PRELOADS
-        if (those := [task for task in its[name] if task.preload == preload])
-    ]
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        here = [each for each in processes if each.is_here(Path(folder))]
-        rows = {each: [] if each in here else each.recorded(repeats) for each in processes}
-        with Progress(len(here) * len(repeats), "loading certificates") as progress:
-            for repeat, each in in_turns(here, repeats):
-                rows[each] += each.rows(repeat, Path(folder))
-                progress.step()
-    return pd.DataFrame([row for each in processes for row in rows[each]], columns=COLUMNS)
+        ways = [
+            _process(name, those, preload, Path(folder))
+            for name in as_list(names)
+            for preload in PRELOADS
+            if (those := [task for task in its[name] if task.preload == preload])
+        ]
+        frame = in_rounds(ways, repeats, "loading certificates")
+    return frame.reindex(columns=COLUMNS)
 
 
-@dataclass(frozen=True, eq=False)
-class _Process:
-    """Tasks of a stack that one process does, with the same library preloaded."""
+def _process(
+    name: str, tasks: list[Task], preload: str, folder: Path
+) -> tuple[Experiment, str, Asked]:
+    """Tasks of a stack that one process does, with the same library preloaded, as `in_rounds` takes
+    them. Bundles and the library are written into the folder."""
+    asked = {"tasks": [asdict(task) for task in tasks]}
+    made_of: list[Path | measurements.Using] = [Path(__file__), trust.known()]
+    if preload:
+        made_of += [_source(preload), measurements.Using("cc", digests.tool("cc"))]
 
-    stack: Stack
-    tasks: list[Task]
-    preload: str
+    def lacks() -> str:
+        if compiled(preload, folder) is not None:
+            return ""
+        return f"{name}: {preload}.c is preloaded on Linux with a C compiler (Debian: gcc)"
 
-    def is_here(self, folder: Path) -> bool:
-        """Whether it can be run here. Its library is compiled into the folder."""
-        return can_run(self.stack) and compiled(self.preload, folder) is not None
-
-    def recorded(self, repeats: range) -> list[dict]:
-        """Rows of the reference machine. Raises where it has none of these tasks at all."""
-        known, wanted = elsewhere.rows(LOADS), []
-        for task in self.tasks:
-            same = {"stack": self.stack.name, "asked": task.certificates}
-            same |= {each: getattr(task, each) for each in _SAME}
-            wanted.append(reference.select_recorded(known, same))
-        rows = pd.concat(wanted)
-        if rows.empty:
-            environments.ensure(self.stack)  # raises where it is missing
-            raise RunFailed(
-                f"{self.stack.name}: {self.preload}.c is preloaded on Linux with a C compiler "
-                "(Debian: gcc), and the reference machine has no such load of this stack."
-            )
-        return rows[rows["repeat"].isin(repeats)].to_dict("records")
-
-    def rows(self, repeat: int, folder: Path) -> list[dict]:
-        """The rows of one repeat, stored or new; bundles are written into the folder."""
-        environment = environments.ensure(self.stack)
-        code = [Path(__file__), *digests.executed(_PROBE, beside=[places.PROBES])]
-        code += [_source(self.preload)] if self.preload else []
-        compiler = measurements.Using("cc", digests.tool("cc") if self.preload else "")
-        of = [asdict(task) for task in self.tasks], repeat, compiler, trust.known()
-        key = measurements.key_of(code, self.stack, *of)
-        rows = measurements.rows(lambda: self._measured(environment, repeat, folder), key)
-        counts = self.preload != COUNTER or all(row["locks"] for row in rows)
-        return rows if counts else self.recorded(range(repeat, repeat + 1))
-
-    def _measured(self, environment: Environment, repeat: int, folder: Path) -> list[dict]:
-        """A row for each task: all its certificates were loaded, or RunFailed."""
-        spec = {
-            "library": "pyopenssl" if "pyopenssl" in self.stack.packages else "ssl",
+    def tells() -> dict[str, Any]:
+        more = [
+            {"way": task.does, "bundle": task.bundle(folder), "holds": len(task.chosen)}
+            for task in tasks
+        ]
+        return {
+            "library": "pyopenssl" if "pyopenssl" in stacks.get(name).packages else "ssl",
             "nowhere": folder / "nothing",
-            "tasks": [
-                asdict(task) | {"way": task.does, "bundle": task.bundle(folder)}
-                for task in self.tasks
-            ],
+            "tasks": [each | its for each, its in zip(asked["tasks"], more, strict=True)],
         }
-        variables = compiled(self.preload, folder)
-        answer = scripts.ask(environment, _PROBE, spec, variables=variables, beside=[places.PROBES])
-        rows = []
-        same = {
-            "stack": self.stack.name,
-            "python": answer["python"],
-            "openssl": answer["openssl"],
-            "release": " ".join(answer["openssl"].split()[:2]),
-            "repeat": repeat,
-        }
-        for task, result in zip(self.tasks, answer["results"], strict=True):
-            if result["certificates"] != len(task.chosen):
-                raise RunFailed(
-                    f"{self.stack.name}: {result['certificates']} certificates were loaded, "
-                    f"not {len(task.chosen)}. Nothing was recorded."
-                )
-            rows.append(same | _figures(task, result))
-        return rows
+
+    def variables() -> dict[str, str]:
+        return compiled(preload, folder) or {}
+
+    experiment = Experiment(
+        _PROBE, _figures, 300, tuple(made_of), lacks, tells, variables, beside=(places.PROBES,)
+    )
+    return experiment, name, asked
 
 
 def _source(preload: str) -> Path:
@@ -274,8 +228,19 @@ def compiled(preload: str, folder: Path) -> dict[str, str] | None:
     return {"LD_PRELOAD": str(library)}
 
 
-def _figures(task: Task, result: dict) -> dict:
-    """What a row says of one task, and what `recorded` finds it by."""
+def _figures(asked: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row for each task."""
+    same = {"python": answer["python"], "openssl": answer["openssl"]}
+    same["release"] = " ".join(answer["openssl"].split()[:2])
+    tasks = [Task(**each) for each in asked["tasks"]]
+    return [
+        same | _of_task(task, result) for task, result in zip(tasks, answer["results"], strict=True)
+    ]
+
+
+def _of_task(task: Task, result: dict[str, Any]) -> dict[str, Any]:
+    if task.preload == COUNTER and not result["locks"]:
+        raise RunFailed("no lock was counted: rwlocks.c had no effect. Nothing was recorded.")
     forked = task.processes > 1
 
     def of_each(name: str, unit: float = 1) -> Any:
@@ -300,9 +265,16 @@ def _figures(task: Task, result: dict) -> dict:
     }
 
 
+def _rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of an answer of a machine file; none where it is not one of these."""
+    try:
+        script, _, [stack, *_], asked, repeat = answer["asked"]
+        rows = _figures(asked, answer["answer"]) if script == _PROBE.stem else []
+    except (AttributeError, KeyError, TypeError, ValueError, CasebookError):
+        return []
+    made = {name: answer.get(name) for name in ("measured_at", *measurements.COLUMNS)}
+    return [{"stack": stack, "repeat": repeat} | row | made for row in rows]
+
+
 #: Loads as machine files have them.
-LOADS = elsewhere.Kind(
-    "loads",
-    partial(elsewhere.plain_rows, having=("certificates", "preload")),
-    ("repeat", "certificates", "loads", "wall_ms", "cpu_ms"),
-)
+LOADS = elsewhere.Kind("loads", _rows, ("repeat", "certificates", "loads", "wall_ms", "cpu_ms"))

@@ -6,25 +6,23 @@ Counted are loads of certificates, and in which thread; between the beats nothin
 The system's default bundle is certifi's with the lab's authority, as on most systems.
 """
 
-import tempfile
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from casebook import places, stacks
+from casebook import places
 from casebook.cases.fetching import server, trust
 from casebook.cases.fetching.bench import lab_server
 from casebook.errors import RunFailed, UsageError
-from casebook.laboratory import measurements, rounds, scripts
-from casebook.laboratory.progress import Progress
-from casebook.laboratory.rounds import as_list, in_turns
-from casebook.stacks import digests, environments
+from casebook.laboratory import measurements, rounds
+from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.rounds import as_list
 
 STACK = "on-the-loop-today"
-_PROBE = Path(__file__).parent / "probes" / "clients_on_the_loop.py"
 
 #: How the tasks get their clients: what the probe calls it -> what it is called on a page.
 WAYS = {
@@ -71,87 +69,60 @@ def measure(
     the library was imported; loads, since then, and on_loop, how many of them in the event loop's
     thread; stall_ms, the longest time without a heartbeat, which is due every 10 ms; beats, how
     many there were until all was fetched. Raises UsageError, RunFailed when a reply is wrong, and
-    EnvironmentFailed.
+    what Experiment.measure raises.
     """
-    asked = [(way, size) for way in as_list(ways) for size in as_list(n)]
-    for way, size in asked:
-        _check(way, size, delay_s)
-    numbers, rows = rounds.numbers(repeats), []
-    with Progress(len(asked) * len(numbers), "clients on a loop") as progress:
-        for repeat, (way, size) in in_turns(asked, numbers):
-            found = _answer(stack, way, size, delay_s, scheme, repeat)
-            rows.append(found | _figures(found) | {"way": way, "how": WAYS[way], "repeat": repeat})
-            progress.step()
-    return pd.DataFrame(rows, columns=COLUMNS)
+    clients = replace(_CLIENTS, tells=lambda: {"url": lab_server(scheme).url})
+    found = clients.measure(stack, _asked(ways, n, delay_s, scheme), repeats)
+    return found.reindex(columns=COLUMNS)
 
 
 def timeline(ways: Iterable[str], n: int = 10, delay_s: float = 0.2) -> pd.DataFrame:
     """When each load was, and each beat of the heart: a row for each.
 
     Returns columns stack, way, how, what ("load" or "beat"), start_s and end_s (since the tasks
-    began), on_loop, source, measured_at. Raises as `measure`.
+    began), on_loop, and of COLUMNS those that say what was asked and where. Raises as `measure`.
     """
-    rows = []
-    for way in ways:
-        _check(way, n, delay_s)
-        found = _answer(STACK, way, n, delay_s, "https", 1)
-        its = {"stack": STACK, "way": way, "how": WAYS[way]}
-        its |= {name: found[name] for name in ("source", "measured_at", *measurements.COLUMNS)}
-        rows += [its | {"what": "load"} | load for load in found["answer"]["loads"]]
-        rows += [
-            its | {"what": "beat", "start_s": beat, "end_s": beat, "on_loop": True}
-            for beat in found["answer"]["beats_s"]
-        ]
-    return pd.DataFrame(rows)
+    return replace(_CLIENTS, figures=_moments).measure(STACK, _asked(ways, n, delay_s))
 
 
-def _check(way: str, n: int, delay_s: float) -> None:
-    if way not in WAYS:
-        raise UsageError(f"the way is {way!r}; choose of: {', '.join(WAYS)}")
-    if not 1 <= n <= 200 or not 0 <= delay_s <= server.MAX_DELAY_S:
+def _asked(
+    ways: str | Iterable[str], n: int | Iterable[int], delay_s: float, scheme: str = "https"
+) -> list[dict[str, Any]]:
+    for way in as_list(ways):
+        if way not in WAYS:
+            raise UsageError(f"the way is {way!r}; choose of: {', '.join(WAYS)}")
+    if not all(1 <= size <= 200 for size in as_list(n)) or not 0 <= delay_s <= server.MAX_DELAY_S:
         most = f"{server.MAX_DELAY_S:g}"
         raise UsageError(f"choose 1 to 200 tasks and a delay up to {most} s, not {n}, {delay_s}")
+    same = {"delay_s": delay_s, "scheme": scheme}
+    return [{"way": way, "n": size, **same} for way in as_list(ways) for size in as_list(n)]
 
 
-def _answer(
-    stack: str, way: str, n: int, delay_s: float, scheme: str, repeat: int
-) -> dict[str, Any]:
-    """What the probe said, stored or new, and what was asked of it."""
-    environment = environments.ensure(stacks.get(stack))
-    code = [Path(__file__), *digests.executed(_PROBE, beside=[places.PROBES]), *server.MADE_OF]
-    key = measurements.key_of(code, environment.stack, way, n, delay_s, scheme, repeat)
-
-    def ask() -> list[dict]:
-        lab, spec = lab_server(scheme), {"way": way, "n": n, "delay_s": delay_s}
-        with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-            authority = lab.ca_file or lab_server().ca_file
-            shown = trust.of_name(trust.BUNDLE, authority, Path(folder)).variables
-            spec |= {"url": lab.url}
-            answer = scripts.ask(environment, _PROBE, spec, variables=shown, beside=[places.PROBES])
-        _checked(way, answer)
-        return [{"stack": stack, "scheme": scheme, "n": n, "delay_s": delay_s, "answer": answer}]
-
-    return measurements.rows(ask, key)[0]
+def _default_bundle() -> dict[str, str]:
+    """Variables that name the system's default, a file beside that of the lab's authority."""
+    authority = lab_server().ca_file
+    assert authority, "it speaks https"
+    return trust.of_name(trust.BUNDLE, authority, authority.parent).variables
 
 
-def _checked(way: str, answer: dict) -> None:
+def _check(asked: Asked, answer: dict[str, Any]) -> None:
     """Raise RunFailed unless each page is the right one."""
+    how = WAYS[asked["way"]]
     if failed := answer["failed"]:
         said = f"page {failed['page']} failed with {failed['type']}: {failed['message']}"
-        raise RunFailed(f"{WAYS[way]}: {said}. Nothing was recorded.")
+        raise RunFailed(f"{how}: {said}. Nothing was recorded.")
     for row in answer["pages"]:
         if (row["status"], row["got_page"]) != (200, row["page"]):
             came = f"status {row['status']}, page {row['got_page']}"
-            raise RunFailed(
-                f"{WAYS[way]}: page {row['page']} came as {came}. Nothing was recorded."
-            )
+            raise RunFailed(f"{how}: page {row['page']} came as {came}. Nothing was recorded.")
 
 
-def _figures(found: dict[str, Any]) -> dict[str, Any]:
-    answer = found["answer"]
+def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+    _check(asked, answer)
     beats = answer["beats_s"]
     gaps = [later - sooner for sooner, later in pairwise(beats) if later > 0]
     return {
+        "how": WAYS[asked["way"]],
         "wall_s": answer["wall_s"],
         "at_import": answer["at_import"],
         "loads": len(answer["loads"]),
@@ -160,3 +131,24 @@ def _figures(found: dict[str, Any]) -> dict[str, Any]:
         "beats": sum(0 < beat < answer["wall_s"] for beat in beats),
         "openssl": answer["openssl"],
     }
+
+
+def _moments(asked: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    _check(asked, answer)
+    loads = [{"what": "load"} | load for load in answer["loads"]]
+    beats = [
+        {"what": "beat", "start_s": beat, "end_s": beat, "on_loop": True}
+        for beat in answer["beats_s"]
+    ]
+    return [{"how": WAYS[asked["way"]]} | moment for moment in loads + beats]
+
+
+_CLIENTS = Experiment(
+    Path(__file__).parent / "probes" / "clients_on_the_loop.py",
+    _figures,
+    within_s=300,
+    made_of=(Path(__file__), *server.MADE_OF),  # this file, since it says what is trusted
+    tells=lambda: {"url": lab_server().url},
+    variables=_default_bundle,
+    beside=(places.PROBES,),
+)

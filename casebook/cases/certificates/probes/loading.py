@@ -1,8 +1,9 @@
 """Load certificates inside a stack and say what it took: one JSON object in, one out.
 
 In: {"library": "ssl" or "pyopenssl", "nowhere": a path that does not exist, "tasks": [...]}. A
-task: {"way": "file", "default", "none" or "compute", "bundle": its path or null, "loads",
-"threads", "processes", "watched"}; the loads are shared evenly between the threads or processes.
+task: {"way": "file", "default", "none" or "compute", "bundle": its path or null, "holds": so many
+certificates, "loads", "threads", "processes", "watched"}; the loads are shared evenly between the
+threads or processes. Where a context has not all certificates, there is no answer.
 To "compute" is to load nothing, and to do a fixed piece of work in Python instead of each load.
 
 Out: {"python", "openssl", "results": [...]}, a result for each task: as counting.Tally has it (of
@@ -189,6 +190,9 @@ def measure(library, task, counters, nowhere):
     result["locks"] = None if locked is None else locks() - locked
     result["beats"], result["stall_s"] = watch.end(start, stop) if watch else (None, None)
     result["certificates"] = library.certificates(newest[0]) if newest[0] else 0
+    if result["certificates"] != task["holds"]:
+        held = result["certificates"], task["holds"]
+        raise RuntimeError("%d certificates were loaded, not %d" % held)
     return result
 
 
