@@ -261,8 +261,7 @@ def test_differences_come_first_and_in_words():
     assert [row.differs for row in rows] == [True, True, True, False]
     assert side_by_side.how_many(rows).startswith("Of 4 findings that several machines have, 3 ")
     assert side_by_side.in_words(rows[0], [a, b]) == (
-        "Locks cost (asked: below 0.85). A: holds, 1.10; "
-        "B: otherwise, 1.10 (1.04 to 1.15)."
+        "Locks cost (asked: below 0.85). A: holds, 1.10; B: otherwise, 1.10 (1.04 to 1.15)."
     )
     a.findings["opposed"]["window"] = "below 1.2"
     [opposed, *_] = side_by_side.findings([a, b])
