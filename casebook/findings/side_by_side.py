@@ -37,6 +37,9 @@ _OF_A_MACHINE = {
     "measured_to": "measured to",
 }
 
+#: What a minute is enough for: 2026-11-25T21:07:00Z.
+_TO_THE_SECOND = re.compile(r"T(\d\d:\d\d):\d\dZ$")
+
 #: From this ratio between the slowest and the fastest tenth of the units of work on, a machine's
 #: speed varied so much that small differences mean nothing (laboratory/machine.py measures it).
 UNSTEADY_FROM = 1.5
@@ -226,8 +229,8 @@ def differences(machines: Sequence[Machine]) -> dict[str, list[str]]:
     for name, in_full in _OF_A_MACHINE.items():
         values = [machine.about.get(name) for machine in machines]
         if len({str(value) for value in values}) > 1:
-            its = ["not said" if value is None else str(value) for value in values]
-            found[words.capital(in_full)] = its
+            its = ("not said" if value is None else str(value) for value in values)
+            found[words.capital(in_full)] = [_TO_THE_SECOND.sub(r" \1 UTC", each) for each in its]
     return found
 
 

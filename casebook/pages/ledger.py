@@ -155,7 +155,8 @@ def machines_page(
     lines += ["", "## How the machines differ", ""]
     if differ := side_by_side.differences(machines).items():
         those = [(what, *map(in_cell, its)) for what, its in differ]
-        lines += [_lined([("", *heads), ["---"] * (1 + len(heads)), *those]), ""]
+        facts = _lined([("", *heads), ["---"] * (1 + len(heads)), *those])
+        lines += [f":::{{container}} facts\n\n{facts}\n\n:::", ""]
     lines += [f"- {in_cell(each)}" for each in side_by_side.unsteady(machines)]
     for machine in machines:
         if "note" in machine.about:
