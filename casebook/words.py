@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from casebook.errors import UsageError
 
@@ -218,6 +219,12 @@ def amount(value: float, unit: str = "") -> str:
         return f"{value:,.0f}"
     said = number(value, 2 if unit == "s" and abs(value) < 0.1 else 3)
     return f"{said} {unit}".rstrip()
+
+
+def of_number(value: Any, unit: str) -> str:
+    """A unit behind that number: "requests", but "request" behind a one."""
+    one = value == 1 and unit.endswith("s") and unit not in ("s", "ms")
+    return unit[:-1] if one else unit
 
 
 def tick(value: float) -> str:

@@ -261,16 +261,16 @@ def test_differences_come_first_and_in_words():
     assert [row.differs for row in rows] == [True, True, True, False]
     assert side_by_side.how_many(rows).startswith("Of 4 findings that several machines have, 3 ")
     assert side_by_side.in_words(rows[0], [a, b]) == (
-        "Locks cost (asked: below 0.85). A, 2 cores: holds, 1.10; "
-        "B, 2 cores: otherwise, 1.10 (1.04 to 1.15)."
+        "Locks cost (asked: below 0.85). A: holds, 1.10; B: otherwise, 1.10 (1.04 to 1.15)."
     )
     a.findings["opposed"]["window"] = "below 1.2"
     [opposed, *_] = side_by_side.findings([a, b])
     assert side_by_side.in_words(opposed, [a, b]) == (
-        "Locks cost (asked: below 1.2). A, 2 cores: holds, 1.10; "
-        "B, 2 cores: otherwise, 1.10 (1.04 to 1.15), asked: below 0.85."
+        "Locks cost (asked: below 1.2). A: holds, 1.10; "
+        "B: otherwise, 1.10 (1.04 to 1.15), asked: below 0.85."
     )
-    assert "Processor: A / B." in side_by_side.reasons([a, b])
+    assert side_by_side.differences([a, b]) == {"Processor": ["A", "B"]}
+    assert "Processor: A / B." in side_by_side.text([a, b])
 
 
 def test_a_finding_of_a_file_is_judged_by_the_window_of_today():

@@ -17,7 +17,7 @@ from casebook.errors import UsageError
 _HEIGHT, _HEADING, _FOOT = 252, 32, 34
 _LEFT, _RIGHT, _GAP = 24, 4, 14
 #: From one label to the next, and from a panel's edge to the first one.
-_LINE, _EDGE = 12.5, 4
+_LINE, _EDGE = 11.5, 4
 #: One delay for all requests, and one for each of n.
 _LAWS = (lambda n: 1.0, float)
 
@@ -125,9 +125,10 @@ def _panel(axes: Axes, panel: Sequence[Series], serial: set[str]) -> None:
     for i, (text, colour) in enumerate(reversed(up.items())):
         write(axes, text, (0, 1), (_EDGE, -_EDGE - i * _LINE), colour, va="top")
     lowest = max((s.medians[-1] for s in ours if s not in rising), default=1)
-    order = sorted(down.items(), key=lambda it: (it[0] == words.PUBLISHED, it[1] == "control"))
+    # The longest is lowest: further up a long one would reach the lines that rise.
+    order = sorted(down.items(), key=lambda it: -len(it[0]))
     for i, (text, colour) in enumerate(order):
-        shift, how = (-_EDGE, 8 + i * _LINE), {"ha": "right", "va": "bottom"}
+        shift, how = (-_EDGE, 5 + i * _LINE), {"ha": "right", "va": "bottom"}
         write(axes, text, (1, lowest), shift, colour, ("axes fraction", "data"), **how)
 
 

@@ -159,17 +159,21 @@ def table(
     a reader would have to find out that there is more to the right, and it may be what matters.
     """
     rows = [list(row) for row in rows]
-    named, room = [""] * len(titles), ""
+    named, room, names = [""] * len(titles), "", 1
     if not kind and (least_px := _least_px(titles, rows, numbers)) > _BOXED_PX:
         named = [f' data-title="{escape(title)}"' for title in titles]
+        names = _telling_apart(rows)
         room = "cb-wide" if least_px > _PHONE_PX else "cb-close"
     dense = " cb-dense" if len(titles) > _MANY else ""
     css = [' class="cb-number"' * (i in numbers) for i in range(len(titles))]
     head = zip(css, titles, strict=True)
     body, texts = "", [list(titles)]
+    # What tells the rows apart heads a card.
+    for_names = [each.replace("cb-", "cb-names cb-") or ' class="cb-names"' for each in css]
+    in_body = css[:1] + for_names[1:names] + css[names:]
     for row in rows:
         texts.append([plain(cell) for cell in row])
-        shown = [f"<td{c}{n}>{cell}</td>" for c, n, cell in zip(css, named, row, strict=True)]
+        shown = [f"<td{c}{n}>{cell}</td>" for c, n, cell in zip(in_body, named, row, strict=True)]
         shown[0] = f'<th scope="row"{css[0]}{named[0] * (0 in numbers)}>{row[0]}</th>'
         body += f"<tr>{''.join(shown)}</tr>"
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
@@ -188,6 +192,16 @@ def table(
         + f"</tr></thead><tbody>{body}</tbody></table></div></figure>"
     )
     return Table(html, "\n".join([caption, *lines, *([source] if source else [])]))
+
+
+def _telling_apart(rows: Sequence[Sequence[str]]) -> int:
+    """How many of the first columns it takes to tell the rows apart, and so to head a card; one
+    where only all of them would."""
+    columns = len(rows[0]) if rows else 1
+    for names in range(1, columns - 1):
+        if len({tuple(row[:names]) for row in rows}) == len(rows):
+            return names
+    return 1
 
 
 def _least_px(

@@ -36,7 +36,8 @@
       desk.append(button);
       return button;
     };
-    const play = control('▶', 'Play', () => (timer ? stop() : start()));
+    const play = control('▶ Play', 'Play', () => (timer ? stop() : start()));
+    play.classList.add('tn-play');
     control('‹', 'One turn back', () => { stop(); show(step - 1); });
     const slider = make('input', 'tn-slider');
     slider.type = 'range';
@@ -96,7 +97,7 @@
     const stop = () => {
       clearTimeout(timer);
       timer = 0;
-      play.textContent = '▶';
+      play.textContent = '▶ Play';
       play.setAttribute('aria-label', 'Play');
     };
     const start = () => {
@@ -107,7 +108,7 @@
         timer = setTimeout(next, lasts(steps[step]));
       };
       if (step + 1 >= steps.length || step === runs[run].first) show(0);
-      play.textContent = '❚❚';
+      play.textContent = '❚❚ Pause';
       play.setAttribute('aria-label', 'Pause');
       timer = setTimeout(next, lasts(steps[step]));
     };

@@ -129,7 +129,10 @@ def _with_interval(statement: str, decision: Decision) -> str:
     if not of_number:
         return statement
     form = f"{{{of_number[1] or ':.3g'}}}"
-    said = f" ({form.format(decision.low)} to {form.format(decision.high)})"
+    low, high = form.format(decision.low), form.format(decision.high)
+    if low == high:  # which says no more than the number does
+        return statement
+    said = f" ({low} to {high})"
     return statement[: of_number.end()] + said + statement[of_number.end() :]
 
 

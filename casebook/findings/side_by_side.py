@@ -37,6 +37,9 @@ _OF_A_MACHINE = {
     "measured_to": "measured to",
 }
 
+#: What a minute is enough for: 2026-11-25T21:07:00Z.
+_TO_THE_SECOND = re.compile(r"T(\d\d:\d\d):\d\dZ$")
+
 #: From this ratio between the slowest and the fastest tenth of the units of work on, a machine's
 #: speed varied so much that small differences mean nothing (laboratory/machine.py measures it).
 UNSTEADY_FROM = 1.5
@@ -163,7 +166,8 @@ def outcome(found: dict[str, Any] | None, window: str = "") -> str:
     if isinstance(value, bool | str):
         said += f", {value}"
     elif value is not None:
-        said += f", {words.amount(value)}{' ' + found['unit'] if found.get('unit') else ''}"
+        unit = words.of_number(value, found.get("unit") or "")
+        said += f", {words.amount(value)} {unit}".rstrip()
     if len(interval) == 2:
         said += " ({} to {})".format(*(words.number(end) for end in interval))
     if found.get("there"):
@@ -189,7 +193,7 @@ def in_words(
         because: of `reasons_given`.
     """
     said = (
-        f"{called(machine, machines)}: {outcome(found, row.window)}"
+        f"{machine.name}: {outcome(found, row.window)}"
         for machine, found in zip(machines, row.each, strict=True)
         if found
     )
@@ -219,26 +223,25 @@ def reasons_given(root: Path) -> dict[str, str]:
     return found
 
 
-def called(machine: Machine, machines: Sequence[Machine]) -> str:
-    """What a machine is called beside these others: its label, with its name where two have it."""
-    labels = [each.label for each in machines]
-    unique = labels.count(machine.label) == 1
-    return machine.label if unique else f"{machine.name} ({machine.label})"
-
-
-def reasons(machines: Sequence[Machine]) -> list[str]:
-    """In what the machines differ, as far as their files say: a sentence for each."""
-    said = []
+def differences(machines: Sequence[Machine]) -> dict[str, list[str]]:
+    """In what the machines differ, as far as their files say: a value for each of them."""
+    found = {}
     for name, in_full in _OF_A_MACHINE.items():
         values = [machine.about.get(name) for machine in machines]
         if len({str(value) for value in values}) > 1:
             its = ("not said" if value is None else str(value) for value in values)
-            said.append(f"{words.capital(in_full)}: {' / '.join(its)}.")
+            found[words.capital(in_full)] = [_TO_THE_SECOND.sub(r" \1 UTC", each) for each in its]
+    return found
+
+
+def unsteady(machines: Sequence[Machine]) -> list[str]:
+    """A sentence for each machine whose speed varied much."""
+    said = []
     for machine in machines:
         unit = machine.about.get("unit_ms", [])
         if len(unit) == 3 and 0 < unit[0] and unit[2] / unit[0] >= UNSTEADY_FROM:
             said.append(
-                f"{called(machine, machines)} was unsteady: the same piece of work mostly took "
+                f"{machine.name} was unsteady: the same piece of work mostly took "
                 f"{unit[0]:.2g} to {unit[2]:.2g} ms, so small differences mean nothing."
             )
     return said
@@ -277,7 +280,9 @@ def text(machines: Sequence[Machine]) -> str:
     for row in rows:
         if row.differs:
             lines += [f"  {row.id}", f"    {in_words(row, machines, because)}"]
-    lines += ["", "How the machines differ:", *(f"  {each}" for each in reasons(machines))]
+    lines += ["", "How the machines differ:"]
+    lines += [f"  {what}: {' / '.join(its)}." for what, its in differences(machines).items()]
+    lines += [f"  {each}" for each in unsteady(machines)]
     frame = verdicts(machines)
     if len(frame):
         differ = frame[frame.nunique(axis=1) > 1]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from casebook import words
 from casebook.findings import side_by_side
 from casebook.findings.published import described
 from casebook.laboratory.decisions import ERROR
@@ -89,8 +90,8 @@ def _of_clocks(claims: list[Record]) -> str:
     if alike:
         said += (
             " Each round's value is correlated with the next: in the median finding by "
-            f"{median(alike):.2f}, in {sum(each > 0.5 for each in alike)} of {len(alike)} by more "
-            "than 0.5."
+            f"{_correlation(median(alike))}, in {sum(each > 0.5 for each in alike)} of "
+            f"{len(alike)} by more than 0.5."
         )
     return said
 
@@ -147,23 +148,32 @@ def machines_page(
     rows = side_by_side.findings(machines)
     if not rows:
         return "No chapter has made a claim yet."
-    heads = [in_cell(side_by_side.called(machine, machines)) for machine in machines]
+    heads = [in_cell(machine.name) for machine in machines]
     said = (side_by_side.in_words(row, machines, because) for row in rows if row.differs)
     lines = ["## What came out differently", "", side_by_side.how_many(rows), ""]
     lines += [f"- {in_cell(each)}" for each in said]
     lines += ["", "## How the machines differ", ""]
-    lines += [f"- {in_cell(each)}" for each in side_by_side.reasons(machines)]
+    if differ := side_by_side.differences(machines).items():
+        those = [(what, *map(in_cell, its)) for what, its in differ]
+        facts = _lined([("", *heads), ["---"] * (1 + len(heads)), *those])
+        lines += [f":::{{container}} facts\n\n{facts}\n\n:::", ""]
+    lines += [f"- {in_cell(each)}" for each in side_by_side.unsteady(machines)]
     for machine in machines:
-        note = f" {in_cell(machine.about['note'])}" if "note" in machine.about else ""
-        lines.append(f"- **{in_cell(machine.name)}**: {in_cell(machine.label)}.{note}")
+        if "note" in machine.about:
+            lines.append(f"- {in_cell(machine.name)}: {in_cell(machine.about['note'])}")
     if drawn := [f"```{{raw}} html\n{chart}\n```\n" for chart in drawn]:
         lines += ["", "## The same work on each machine", "", *drawn]
-    cells = [
-        (_finding(row), *(in_cell(side_by_side.outcome(found, row.window)) for found in row.each))
-        for row in rows
-    ]
+    cells = [(_finding(row), _on_each(row, heads)) for row in rows]
     lines += ["", "## Finding by finding", ""]
-    return "\n".join([*lines, _table("machines", ("Finding", *heads), cells)])
+    return "\n".join([*lines, _table("machines", ("Finding", "Came out"), cells)])
+
+
+def _on_each(row: side_by_side.Row, names: Sequence[str]) -> str:
+    """How a finding came out on each of these machines: once, where all of them say the same."""
+    each = [in_cell(side_by_side.outcome(found, row.window)) for found in row.each]
+    if len(each) > 1 and len(set(each)) == 1:
+        return f"on all: {each[0]}"
+    return "<br>".join(f"{name}: {said}" for name, said in zip(names, each, strict=True))
 
 
 def _finding(row: side_by_side.Row) -> str:
@@ -187,8 +197,12 @@ def _range(claim: Record) -> str:
         f"{_ends(each['interval']) or 'none'}<br>asked: {in_cell(each['window'])}" for each in by
     )
     if claim.get("correlation") is not None:
-        said += f"<br>a round with the next: {claim['correlation']:.2f}"
+        said += f"<br>a round with the next: {_correlation(claim['correlation'])}"
     return said
+
+
+def _correlation(value: float) -> str:
+    return f"{round(value, 2) + 0:.2f}"  # no -0.00
 
 
 def _ends(ends: Sequence[float] | None) -> str:
@@ -207,8 +221,8 @@ def _quantity(value: Any, unit: Any = None) -> str:
     number = f"{value:.4g}" if isinstance(value, float) else value
     if isinstance(value, bool):
         number = "yes" if value else "no"
-    elif value == 1 and unit and unit.endswith("s") and unit not in ("s", "ms"):
-        unit = unit[:-1]
+    elif unit:
+        unit = words.of_number(value, unit)
     return " ".join(part for part in (in_cell(number), in_cell(unit)) if part)
 
 
@@ -226,8 +240,12 @@ def _table(kind: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -
     # On a phone each row is a card, and its cells say what they are (casebook.css).
     named = [(row[0], *map(_titled, heads[1:], row[1:])) for row in rows]
     lines = [heads, tuple("---" for _ in heads), *named]
-    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return f":::{{container}} ledger {kind}\n\n{table}\n\n:::"
+    return f":::{{container}} ledger {kind}\n\n{_lined(lines)}\n\n:::"
+
+
+def _lined(lines: Iterable[Sequence[str]]) -> str:
+    """The lines of a Markdown table."""
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _titled(head: str, cell: str) -> str:

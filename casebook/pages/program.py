@@ -23,7 +23,7 @@ NONE_GIVEN = """\
 This copy of the book has none yet. Run the doctor on your program, and build the book with what it
 found:
 
-```
+```bash
 python casebook/doctor.py run --json -- your_program.py > report.json
 make book PROGRAM=report.json
 ```

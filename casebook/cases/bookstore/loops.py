@@ -31,7 +31,8 @@ def beside() -> HTML:
     shared = set.intersection(*map(set, codes.values()))
     columns = "".join(
         '<figure style="flex:1 1 19rem;min-width:0;margin:0">'
-        f"<figcaption>{escape(LOOPS[loop])}</figcaption>"
+        '<figcaption style="color:inherit;font:inherit;font-weight:600;text-align:start">'
+        f"{escape(LOOPS[loop])}</figcaption>"
         f'<pre tabindex="0" role="group" aria-label="{escape(LOOPS[loop])}" '
         'style="overflow-x:auto;font-size:.68em;line-height:1.5;padding:.8em"><code>'
         + "\n".join(_line(line, line in shared) for line in lines)
