@@ -210,3 +210,21 @@ def test_a_cell_that_waits_for_anothers_measurement_says_so(
         said = tab.get_by_text("waiting: something else is being measured here")
         expect(said).to_be_visible()
     expect(tab.locator(".jp-OutputArea-executeResult", has_text="1")).to_be_visible()
+
+
+def test_a_progress_bar_is_seen_and_leaves_nothing(opened: str, tab: Page, folder: Path) -> None:
+    run_in(
+        opened, tab, folder, "bar",
+        "import time\n"
+        "from pathlib import Path\n"
+        "from casebook.laboratory.progress import Progress\n"
+        'with Progress(2, "fetching") as progress:\n'
+        '    while not Path("seen").exists():\n'
+        "        time.sleep(0.1)\n"
+        "    progress.step()\n"
+        '"done"',
+    )  # fmt: skip
+    outputs = tab.locator(".jp-OutputArea-output")
+    expect(outputs).to_contain_text([re.compile(r"fetching: +0%\|.* 0/2 ")])
+    (folder / "seen").touch()
+    expect(outputs).to_have_text(["'done'"])  # the only one

@@ -1,8 +1,8 @@
 """Shows what is being measured or prepared, and how much of it is left.
 
-In a terminal and in JupyterLab that is a bar of tqdm. While the book is built, a chapter's kernel
-has no terminal: it writes one line into the file that CASEBOOK_PROGRESS names, which the build
-shows beside the chapter's name.
+In a terminal and in JupyterLab that is a bar of tqdm, which goes when all is done. While the book
+is built, a chapter's kernel has no terminal: it writes one line into the file that
+CASEBOOK_PROGRESS names, which the build shows beside the chapter's name.
 """
 
 import os
@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
+from IPython.display import display
 from tqdm import tqdm
 
 VARIABLE = "CASEBOOK_PROGRESS"
@@ -27,8 +28,13 @@ class Progress:
 
     def __init__(self, total: int, label: str, unit: str = "run"):
         self._label, self._total, self._done = label, total, 0
-        shown = VARIABLE not in os.environ and ("ipykernel" in sys.modules or sys.stderr.isatty())
-        self._bar = tqdm(total=total, desc=label, unit=unit, leave=False, disable=not shown)
+        in_notebook = "ipykernel" in sys.modules
+        shown = VARIABLE not in os.environ and (in_notebook or sys.stderr.isatty())
+        # A notebook's bar has a place of its own: none is drawn below another.
+        place = {"file": _Place(), "position": 0} if shown and in_notebook else {}
+        self._bar = tqdm(
+            total=total, desc=label, unit=unit, leave=False, disable=not shown, **place
+        )
         self._tell()
 
     def step(self) -> None:
@@ -50,6 +56,26 @@ class Progress:
 
     def _tell(self) -> None:
         tell_build(f"{self._label} {self._done}/{self._total}")
+
+
+class _Place:
+    """A place in a cell's output for a line that changes; what tqdm takes as its file.
+
+    On standard error JupyterLab keeps the line when tqdm has emptied it: a strip of red.
+    """
+
+    encoding = "utf-8"  # tqdm draws its bar of smoother characters then
+
+    def __init__(self) -> None:
+        self._shown = display({}, raw=True, display_id=True)
+
+    def write(self, text: str) -> None:
+        """Show a line in the place of the one before; nothing in place of an empty one."""
+        line = text.strip()
+        self._shown.update({"text/plain": line} if line else {}, raw=True)
+
+    def flush(self) -> None:
+        """Do nothing: what is written is shown."""
 
 
 def tell_changed(names: Iterable[str]) -> None:
