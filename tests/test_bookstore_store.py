@@ -111,6 +111,22 @@ def test_one_slow_book_is_the_last_and_holds_up_nobody(engine):
     assert {path for path, _, _ in seen} == set(map(book, IDS[:50]))
 
 
+@pytest.mark.parametrize("engine", ["twisted", "twisted-16.3"], indirect=True)
+def test_a_book_that_is_held_back_comes_when_it_is_let_go(engine, tmp_path):
+    others = tmp_path / "books.json"
+    others.write_text(json.dumps({number: {"word": number} for number in IDS[:4]}))
+    with open_store(engine, slow={IDS[1]: None}, books=others) as store:
+        client = bare_h2.Connection(store.url, trusting(store), 20)
+        with client.socket:
+            client.settle()
+            replies = client.fetch(map(book, IDS[:3]))
+            assert {next(replies).path, next(replies).path} == {book(IDS[0]), book(IDS[2])}
+            store.let_go()
+            [last] = replies
+            assert (last.path, json.loads(last.body)) == (book(IDS[1]), {"word": IDS[1]})
+        assert over_http1(store, book(IDS[1]))[0][1] == 200  # it is held no more
+
+
 def test_without_http2_nobody_gets_it(engine):
     with open_store(engine, http1_only=True) as store:
         assert (store.protocol, store.max_streams) == ("http/1.1", None)
@@ -201,6 +217,7 @@ def rush(store, paths):
         {"port": -1},
         {"lacks": "shelves"},
         {"engine": "granian", "lacks": "h2"},
+        {"engine": "granian", "slow": {IDS[0]: None}},
     ],
 )
 def test_what_it_does_not_know_is_refused(wrong):

@@ -39,11 +39,9 @@ def test_the_graded_cell_says_the_report_and_its_value_is_the_points(tmp_path, c
 def test_right_wrong_and_empty_are_released_collected_graded_and_told(tmp_path):
     nbgrader = course.make(tmp_path / "course")
     folder = tmp_path / "course"
-    place = environment(course.STACK)
+    environment(course.STACK)
     home = {"HOME": str(tmp_path), "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime")}
-    environ = {
-        "PATH": os.pathsep.join([str(place.python.parent), os.defpath]), "LANG": "C.UTF-8", **home,
-    }  # fmt: skip
+    environ = {"PATH": os.defpath, "LANG": "C.UTF-8", **home}  # a teacher's, without nbgrader
 
     def say(*arguments, at=folder):
         done = run(nbgrader, *arguments, cwd=at, env=environ, timeout=600)

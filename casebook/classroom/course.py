@@ -27,6 +27,8 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 # The graded cells import casebook.classroom.cell, which needs nothing but the standard library.
 os.environ["PYTHONPATH"] = {casebook!r}
+# nbgrader makes its database with alembic, which stands beside it and is not on a teacher's PATH.
+os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
 # A file that is handed in beside a notebook, such as ipykernel_launcher.py, is not the kernel.
 os.environ["PYTHONSAFEPATH"] = "1"
 sys.path.append({casebook!r})

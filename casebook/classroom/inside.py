@@ -5,8 +5,8 @@ In: {"file", "tell" (a descriptor), "memory" (bytes, or null), "probes", "client
 "countable", "before" (names of steps), "program" (a file or null), "do"}.
 
 Told, a line of JSON each: {"loads": 1} at each load of certificates, {"reads": 1} each time Python
-itself opens the bundle, {"came": book} when a loop is handed one and {"took": [book, body]} when it
-takes it, {"stopped": why}, {"names": {...}}, and for each of `do` {"answer": ...}.
+itself opens the bundle, {"took": [book, body]} when a loop takes one, {"stopped": why},
+{"names": {...}}, and for each of `do` {"answer": ...}.
 
 It imports nothing that gevent would have to patch: the order of imports may be what is asked about.
 """
@@ -204,27 +204,8 @@ def from_shelf(function, job, tell):
     import with_h2
 
     books = {shelf.path(book): book for book in job["books"]}
-
-    class Connection(two_loops.Connection):
-        """Tells of each answer that the loop was handed, whenever it takes it."""
-
-        def request(self, path):
-            stream = super().request(path)
-            asked[stream] = books[path]
-            return stream
-
-        def response(self, stream):
-            body = super().response(stream)
-            tell(came=asked[stream])
-            return body
-
-        def next_response(self):
-            stream, body = super().next_response()
-            tell(came=asked[stream])
-            return stream, body
-
-    asked = {}
-    connection = Connection(job["url"], ssl.create_default_context(cafile=job["ca_file"]))
+    context = ssl.create_default_context(cafile=job["ca_file"])
+    connection = two_loops.Connection(job["url"], context)
     connection.greet()
 
     def take(path, reply):

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,7 @@ class Outcome:
 
     answers: one for each job, as `inside.do` says, or {"error"} for those that were not reached.
     names: the constants that were asked for. loads: of certificates, told as they happened; reads:
-    how often Python itself opened the bundle. took: books with their bodies, as they were taken,
-    each after it came; came: of each book that a loop was handed, how many it had taken by then.
+    how often Python itself opened the bundle. took: books with their bodies, as they were taken.
     stopped: why it was ended, in words, or "". error: why the file itself does not run, or "".
     printed: what it printed on either stream, cut.
     """
@@ -60,7 +60,6 @@ class Outcome:
     loads: int = 0
     reads: int = 0
     took: list[tuple[str, str]] = field(default_factory=list)
-    came: dict[str, int] = field(default_factory=dict)
     stopped: str = ""
     error: str = ""
     printed: str = ""
@@ -78,6 +77,7 @@ def run(
     with_siblings: bool = False,
     bundle: Path | None = None,
     variables: dict[str, str] | None = None,
+    beside: Callable[[Outcome], object] = lambda _: None,
 ) -> Outcome:
     """Run a submission in a stack's environment, and do the jobs.
 
@@ -85,8 +85,9 @@ def run(
     constants to bring. countable: count loads (not with gevent). before: steps of the probes.
     program: a file that runs first, in whose names the submission's are put.
     with_siblings: the Python files beside the submission can be imported. bundle: what verify=True
-    trusts. variables: further environment variables. Raises MissingInterpreter, and
-    RunFailed where a run of the grader's own fails.
+    trusts. variables: further environment variables. beside: called with what was told so far,
+    several times a second while it runs. Raises MissingInterpreter, and RunFailed where a run of
+    the grader's own fails.
     """
     environment = environments.ensure(stacks.get(stack))
     with tempfile.TemporaryDirectory(prefix="casebook-room-") as made:
@@ -106,7 +107,7 @@ def run(
             "names": names, "countable": countable, "before": before, "program": program,
             "bundle": bundle, "do": jobs,
         }  # fmt: skip
-        outcome = _run(environment.python, spec, environ | (variables or {}), folder)
+        outcome = _run(environment.python, spec, environ | (variables or {}), folder, beside)
     if not (outcome.stopped or outcome.error) and outcome.names.keys() != {*names}:
         outcome.error = "it ended before it could be asked for anything"
     del outcome.answers[len(jobs) :]  # what it said in our place
@@ -117,7 +118,13 @@ def run(
     return outcome
 
 
-def _run(python: Path, spec: dict[str, Any], environ: dict[str, str], folder: Path) -> Outcome:
+def _run(
+    python: Path,
+    spec: dict[str, Any],
+    environ: dict[str, str],
+    folder: Path,
+    beside: Callable[[Outcome], object],
+) -> Outcome:
     outcome, reading, telling = Outcome(), *os.pipe()
     process = subprocess.Popen(
         [python, "-s", _INSIDE], env=environ, cwd=folder, pass_fds=[telling],
@@ -130,25 +137,26 @@ def _run(python: Path, spec: dict[str, Any], environ: dict[str, str], folder: Pa
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps(spec | {"tell": telling}, default=os.fspath).encode())
             process.stdin.close()
-        told = _listen(process, reading, outcome)
+        _listen(process, reading, outcome, beside)
     finally:
         _end(process)
         os.close(reading)
-    for line in told.splitlines():
-        # What the submission wrote there by itself may be anything.
-        with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):
-            _take(json.loads(line), outcome)
     if "MemoryError" in outcome.error + outcome.printed + json.dumps(outcome.answers):
         outcome.stopped = outcome.stopped or f"it fills the memory ({MEMORY >> 30} GiB is allowed)"
     return outcome
 
 
-def _listen(process: subprocess.Popen[bytes], reading: int, outcome: Outcome) -> bytes:
-    """What the process tells, until it ends or has to be ended; `outcome` says why, and what it
-    printed."""
+def _listen(
+    process: subprocess.Popen[bytes],
+    reading: int,
+    outcome: Outcome,
+    beside: Callable[[Outcome], object],
+) -> None:
+    """Take what the process tells into `outcome`, until it ends or has to be ended; `outcome` says
+    why, and what it printed."""
     assert process.stdout and process.stderr
     out, err = process.stdout.fileno(), process.stderr.fileno()
-    got = {reading: b"", out: b"", err: b""}
+    got, read = {reading: b"", out: b"", err: b""}, {reading: 0, out: 0, err: 0}
     deadline = time.monotonic() + WITHIN_S
     with selectors.DefaultSelector() as selector:
         for each in got:
@@ -162,14 +170,25 @@ def _listen(process: subprocess.Popen[bytes], reading: int, outcome: Outcome) ->
                 if not data:
                     selector.unregister(key.fd)
                 got[key.fd] += data
-                if len(got[key.fd]) > OUTPUT:
+                read[key.fd] += len(data)
+                if read[key.fd] > OUTPUT:
                     outcome.stopped = f"it prints more than {OUTPUT >> 20} MB"
+            *lines, got[reading] = got[reading].split(b"\n")
+            for line in lines:
+                _hear(line, outcome)
+            beside(outcome)
             if left <= 0:
                 outcome.stopped = f"it did not end within {WITHIN_S:g} s"
             if not ready and process.poll() is not None:
                 break
+    _hear(got[reading], outcome)
     outcome.printed = (got[out] + got[err]).decode("utf-8", "replace")[-2000:]
-    return got[reading]
+
+
+def _hear(line: bytes, outcome: Outcome) -> None:
+    # What the submission wrote there by itself may be anything.
+    with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):
+        _take(json.loads(line), outcome)
 
 
 def _take(line: Any, outcome: Outcome) -> None:
@@ -179,9 +198,7 @@ def _take(line: Any, outcome: Outcome) -> None:
         outcome.loads += 1
     if "reads" in line:
         outcome.reads += 1
-    if "came" in line:
-        outcome.came.setdefault(line["came"], len(outcome.took))
-    if "took" in line and line["took"][0] in outcome.came:
+    if "took" in line:
         book, body = map(str, line["took"])
         outcome.took.append((book, body))
     if "names" in line:

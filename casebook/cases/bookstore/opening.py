@@ -29,17 +29,18 @@ def serving(
     shows. Where the block fails, the process ends and the files go; otherwise both stay until the
     owner ends them.
 
-    The script reads as JSON the options, folder, chain_file, key_file, books and backlog. What it
-    writes to standard error stands in the file `log` beside the certificates. nameless: the
-    certificate has no subjectAltName. The process dies with this one. Raises what
-    environments.ensure raises.
+    The script reads as JSON the options, folder, chain_file, key_file, books (the stock's file,
+    unless the options name another) and backlog. What it writes to standard error stands in the
+    file `log` beside the certificates. nameless: the certificate has no subjectAltName. The process
+    dies with this one. Raises what environments.ensure raises.
     """
     environment = environments.ensure(stacks.get(stack))
     with contextlib.ExitStack() as undo:
         folder = Path(tempfile.mkdtemp(prefix="casebook-store-"))  # readable by this user only
         undo.callback(shutil.rmtree, folder, ignore_errors=True)
         made = certificates.make_nameless(folder) if nameless else certificates.make(folder)
-        options |= {"folder": folder, "books": stock.FILE, "backlog": limits.BACKLOG}
+        options = {"books": stock.FILE} | options
+        options |= {"folder": folder, "backlog": limits.BACKLOG}
         options |= {"chain_file": made.chain_file, "key_file": made.key_file}
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(

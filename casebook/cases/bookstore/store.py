@@ -10,6 +10,7 @@ without a word, is refused at the start.
 
 import contextlib
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
@@ -55,7 +56,7 @@ class Store(Server):
     tls: str
     max_streams: int | None
     delay_s: float
-    slow: dict[str, float]
+    slow: dict[str, float | None]
 
     def cpu_s(self) -> float:
         """User and system CPU seconds of the server's process since it began, its start
@@ -71,13 +72,18 @@ class Store(Server):
         """
         return self._ask("counters")
 
+    def let_go(self) -> None:
+        """Answer the books that are held back; from now on none is."""
+        self._ask("let_go")
+
 
 def open_store(
     engine: str = "twisted",
     http1_only: bool = False,
     delay_s: float = 0.0,
-    slow: dict[str, float] | None = None,
+    slow: Mapping[str, float | None] | None = None,
     *,
+    books: Path = stock.FILE,
     port: int = 0,
     lacks: str = "",
     refuse: bool = True,
@@ -85,15 +91,19 @@ def open_store(
     """Open a store on 127.0.0.1 and wait until it serves. It dies with this process.
 
     engine: one of ENGINES. http1_only: offer no HTTP/2. delay_s: seconds before each book is
-    answered (the list of ids never waits); slow: other seconds for some ids. port: 0 for any free
-    one. lacks: one of LACKS. refuse: end a server that does not speak HTTP/2 though it should.
+    answered (the list of ids never waits); slow: other seconds for some ids, and None for those
+    that are held back until `Store.let_go`. books: the file that it reads its books from, once,
+    before it serves. port: 0 for any free one. lacks: one of LACKS. refuse: end a server that does
+    not speak HTTP/2 though it should.
 
     Raises UsageError, ServerFailed when it does not start, and what environments.ensure raises.
     """
     slow = dict(slow or {})
     _check(engine, port, [delay_s, *slow.values()], slow, lacks)
     names = lacks != "names"
-    options = dict(http1_only=http1_only, lacks=lacks, port=port, delay_s=delay_s, slow=slow)
+    options = dict(
+        http1_only=http1_only, lacks=lacks, port=port, delay_s=delay_s, slow=slow, books=books
+    )
     with opening.serving(*ENGINES[engine], not names, **options) as (process, made):
         url = f"https://127.0.0.1:{_port(process, made.ca_file)}"
         protocol, tls, max_streams = _greet(url, made.ca_file, names)
@@ -140,12 +150,14 @@ def _check(engine: str, port: int, waits_s: list, slow: dict, lacks: str) -> Non
     if lacks not in LACKS:
         raise UsageError(f"a store cannot lack {lacks!r}: choose {', '.join(LACKS[1:])}")
     for seconds in waits_s:
-        if not 0 <= seconds <= MAX_DELAY_S:
+        if seconds is not None and not 0 <= seconds <= MAX_DELAY_S:
             raise UsageError(f"the delay is {seconds:g} s; choose 0 to {MAX_DELAY_S:g}")
     if unknown := {*slow} - {*stock.ids()}:
         raise UsageError(f"there is no book {min(unknown)!r} in the stock")
     if engine == "granian" and lacks in ("h2", "alpn"):
         raise UsageError("Granian cannot be made to fail so: choose twisted or twisted-16.3")
+    if engine == "granian" and None in waits_s:
+        raise UsageError("Granian holds no book back: choose twisted or twisted-16.3")
 
 
 def _port(process, ca_file: Path) -> int:

@@ -24,7 +24,7 @@ class Books:
         return json.dumps(self.books[number]).encode("utf-8").ljust(self.least_bytes)
 
     def wait_s(self, number):
-        """Seconds before this book is answered."""
+        """Seconds before this book is answered; None: it waits until the owner lets it go."""
         return self.slow.get(number, self.delay_s)
 
 

@@ -1,8 +1,8 @@
 """The owner of a server: the process at the other end of its standard input and output.
 
 It reads one line of JSON when the server is ready, and asks in lines: "counters 1", "reset 2",
-"cpu 3". Each answer is a line of JSON with the number of its question. When the owner ends,
-however it went, the server ends. Runs inside the environments.
+"cpu 3", "let_go 4". Each answer is a line of JSON with the number of its question. When the owner
+ends, however it went, the server ends. Runs inside the environments.
 """
 
 import json
@@ -21,9 +21,9 @@ def say(**content):
     sys.stdout.flush()
 
 
-def attend(folder, counters=None):
+def attend(folder, counters=None, let_go=None):
     """Answer the owner from now on, beside whatever serves; when the owner is gone, remove the
-    folder of this run and end."""
+    folder of this run and end. let_go: answers what was held back; called in another thread."""
     parent = os.getppid()
 
     def end():
@@ -33,7 +33,7 @@ def attend(folder, counters=None):
     def answer():
         for line in sys.stdin:
             question, _, number = line.partition(" ")
-            say(number=int(number), **(_answer(question, counters) or {}))
+            say(number=int(number), **(_answer(question, counters, let_go) or {}))
         end()
 
     def watch():
@@ -47,10 +47,12 @@ def attend(folder, counters=None):
         threading.Thread(target=each, daemon=True).start()
 
 
-def _answer(question, counters):
+def _answer(question, counters, let_go):
     if question == "counters":
         return counters.report()
     if question == "reset":
         return counters.reset()
+    if question == "let_go":
+        return let_go()
     used = resource.getrusage(resource.RUSAGE_SELF)
     return {"cpu_s": used.ru_utime + used.ru_stime}

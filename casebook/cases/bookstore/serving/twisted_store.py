@@ -21,6 +21,7 @@ from zope.interface import classImplementsOnly  # noqa: E402
 
 books = Books(options)
 counters = Counters()
+held = {}  # request -> book, of those that wait until the owner lets them go
 
 
 class Page(Resource):
@@ -53,6 +54,10 @@ class Book(Page):
             request.setResponseCode(404)
             return b""
         wait_s = books.wait_s(number)
+        if wait_s is None:
+            held[request] = number
+            request.notifyFinish().addErrback(lambda _: held.pop(request, None))
+            return server.NOT_DONE_YET
         if not wait_s:
             return books.book(number)
         later = reactor.callLater(wait_s, finish, request, number)
@@ -80,6 +85,13 @@ def finish(request, number):
     request.finish()
 
 
+def let_go():
+    """Answer what is held, and hold nothing from now on."""
+    books.slow = {number: wait_s or 0 for number, wait_s in books.slow.items()}
+    while held:
+        finish(*held.popitem())
+
+
 def complain(event):
     """Errors go to standard error, which the owner keeps; everything else to nobody."""
     if event.get("isError"):
@@ -97,7 +109,7 @@ def failed(failure):
 
 
 def main():
-    owner.attend(options["folder"], counters)
+    owner.attend(options["folder"], counters, lambda: reactor.callFromThread(let_go))
     log.startLoggingWithObserver(complain, setStdout=False)
     root = Resource()
     root.putChild(b"", Index())
