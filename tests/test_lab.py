@@ -222,6 +222,9 @@ def test_a_progress_bar_is_seen_and_leaves_nothing(opened: str, tab: Page, folde
         '    while not Path("seen").exists():\n'
         "        time.sleep(0.1)\n"
         "    progress.step()\n"
+        "for _ in range(60):\n"  # JupyterLab folds what comes after fifty outputs of a cell
+        '    with Progress(2, "fetching") as progress:\n'
+        "        progress.step()\n"
         '"done"',
     )  # fmt: skip
     outputs = tab.locator(".jp-OutputArea-output")

@@ -10,8 +10,10 @@ import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
+from typing import ClassVar
 
-from IPython.display import display
+from IPython import get_ipython
+from IPython.display import DisplayHandle, display
 from tqdm import tqdm
 
 VARIABLE = "CASEBOOK_PROGRESS"
@@ -31,10 +33,9 @@ class Progress:
         in_notebook = "ipykernel" in sys.modules
         shown = VARIABLE not in os.environ and (in_notebook or sys.stderr.isatty())
         # A notebook's bar has a place of its own: none is drawn below another.
-        place = {"file": _Place(), "position": 0} if shown and in_notebook else {}
-        self._bar = tqdm(
-            total=total, desc=label, unit=unit, leave=False, disable=not shown, **place
-        )
+        self._place = _Place() if shown and in_notebook else None
+        own = {"file": self._place, "position": 0} if self._place else {}
+        self._bar = tqdm(total=total, desc=label, unit=unit, leave=False, disable=not shown, **own)
         self._tell()
 
     def step(self) -> None:
@@ -52,6 +53,8 @@ class Progress:
 
     def __exit__(self, *exception: object) -> None:
         self._bar.close()
+        if self._place:
+            self._place.leave()
         tell_build("")
 
     def _tell(self) -> None:
@@ -61,13 +64,26 @@ class Progress:
 class _Place:
     """A place in a cell's output for a line that changes; what tqdm takes as its file.
 
-    On standard error JupyterLab keeps the line when tqdm has emptied it: a strip of red.
+    On standard error JupyterLab keeps the line when tqdm has emptied it: a strip of red. A place
+    that was left is taken again by the next bar of the same cell, since JupyterLab folds a cell's
+    outputs away where there are many.
     """
 
     encoding = "utf-8"  # tqdm draws its bar of smoother characters then
 
+    #: The cell that was executed last, by its number, and the places in it that were left.
+    _left: ClassVar[tuple[int, list[DisplayHandle]]] = (0, [])
+
     def __init__(self) -> None:
-        self._shown = display({}, raw=True, display_id=True)
+        cell = get_ipython().execution_count
+        if self._left[0] != cell:
+            _Place._left = (cell, [])
+        left = self._left[1]
+        self._shown = left.pop() if left else display({}, raw=True, display_id=True)
+
+    def leave(self) -> None:
+        """Nothing more is written here."""
+        self._left[1].append(self._shown)
 
     def write(self, text: str) -> None:
         """Show a line in the place of the one before; nothing in place of an empty one."""
