@@ -475,7 +475,7 @@ def test_the_first_run_which_compiles_comes_out_as_the_next_ones(site, tmp_path)
     (tmp_path / "models.py").write_text(LONG_TO_COMPILE * 3000)
     (tmp_path / "program.py").write_text(START + "import models" + ILL["requests.get"])
     first, _ = doctor(site, tmp_path, "--", "program.py")
-    second, done = doctor(site, tmp_path, "--", "program.py")
+    second, _ = doctor(site, tmp_path, "--", "program.py")
     counts = [each["counts"] for each in (first, second)]
     assert counts[0]["compiled_ms"] > 20 * counts[0]["spare_ms"] > 0 == counts[1]["compiled_ms"]
     assert [each["verdicts"]["certificate loads"] for each in (first, second)] == ["repeated"] * 2

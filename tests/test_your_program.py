@@ -102,6 +102,11 @@ def test_what_the_book_has_measured_stands_beside_it(tmp_path):
     counts = COUNTS | {"clients": [{"client": "httpx"}, {"client": None}]}
     httpx = page_of(tmp_path, known, counts=counts)
     assert "httpx, each" in httpx and "requests, each" not in httpx
+    counts = COUNTS | {"clients": [{"client": "botocore", "through": "s3fs"}]}
+    botocore = page_of(tmp_path, known, counts=counts)
+    assert "boto3, each" in botocore and "requests, each" not in botocore
+    counts = COUNTS | {"clients": [{"client": "httpx", "through": "openai"}]}
+    assert "openai, each" in page_of(tmp_path, known, counts=counts)
     page = page_of(tmp_path, known)
     assert "requests, each" in page and "httpx, each" not in page
     alone = page_of(tmp_path)

@@ -42,6 +42,8 @@ MATTERS = (
 #: What the doctor says of each thing to change; all but the first stand below it, with their names.
 ADVISED = ("what", "remove", "add", "package", "saves")
 CODE = ("remove", "add")
+#: What the doctor calls a client, and the book's programs with it.
+CALLED = {"botocore": "boto3"}
 #: Verdicts on something that was seen.
 WELL = {"not repeated", "free", "at once", "few"}
 COUNTED = {
@@ -103,7 +105,11 @@ def _read(path: Path) -> dict[str, Any]:
         return {
             "program": _text(report["program"]), "python": _text(report["python"]),
             "counts": {name: _number(counts[name]) for name in COUNTED},
-            "clients": [_text(each["client"]) for each in counts.get("clients", [])[:MOST_ROWS]],
+            "clients": [
+                CALLED.get(name, name)
+                for each in counts.get("clients", [])[:MOST_ROWS]
+                for name in (_text(each["client"]), _text(each.get("through")))
+            ],
             "verdicts": {each[0]: _text(verdicts.get(each[0], "")) for each in MATTERS},
             "advice": advice,
         }  # fmt: skip
@@ -169,8 +175,8 @@ def _chapters(verdicts: dict[str, str]) -> str:
 
 
 def _alike(jobs: pd.DataFrame, clients: list[str]) -> pd.DataFrame:
-    """The jobs with the same clients that the doctor was tried on; of clients that there are none
-    of, those with requests."""
+    """The jobs with the same clients, or libraries that call them, that the doctor was tried on; of
+    clients that there are none of, those with requests."""
     jobs = jobs[jobs["question"] == working.LOADS]
     of = jobs["job"].map(lambda name: name.partition(",")[0])
     return jobs[of.isin(clients) if of.isin(clients).any() else of == "requests"]

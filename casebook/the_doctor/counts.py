@@ -39,27 +39,26 @@ KEPT_CONTEXTS_FROM = 100
 def counted(events):
     """The counts of a run, a dictionary, from what `Probes` noted, in the order of time.
 
-    processes (that used TLS), cpu_ms (of all, from when their code begins, without compiled_ms: what
-    the compiling of modules took, which Python does once and keeps); contexts, loads, load_ms;
-    needed: one load for each client, process and set of certificates; spare_ms: what the others
-    took; connections (of clients that began a handshake), handshakes (that came through), failed,
-    peak (handshakes under way at once in one process), under_loop (connections made under a
-    running loop of asyncio or trio); blocked: of such loops, {"by" (asyncio or trio), "times",
-    "s", "waiting_s" (while others waited), "clients", "at"}; on_loop: of loads under such a loop,
-    {"loads", "spare", "waiting" (while others waited), "ms", "at"}; stood: of the loops of
-    greenlets, {"fetched" (whether greenlets did), "waits" (that were long), "times" and "s"
-    (through which the loop stood still), "clients", "at"}; sessions (of requests, that asked by
-    HTTPS) and pools (of urllib3) that were made; open (connections at once, each process at its
-    most); queue: of the handshakes of one context in one process, where they waited longest for
-    each other from when their sockets were connected, {"by" (the module of its sockets' class),
-    "wanted" and "peak" (at once), "handshakes", "waited_s" (while nothing was loaded into it),
-    "behind_s" (of that, while one of another thread was under way)} or None; alive
-    (contexts with the same certificates at once, in one process),
-    context_mib (by which memory grew during loads); clients: a row of {"client", "through",
-    "contexts", "default" (of these, made by create_default_context for the program's own code),
-    "loads", "needed", "connections", "http" (whether the doctor knows the client of all these),
-    "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so many at
-    least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
+    processes (that used TLS), cpu_ms (of all, from when their code begins, without compiled_ms, in
+    which Python compiled modules: it does that once); contexts, loads, load_ms; needed: one load
+    for each client, process and set of certificates; spare_ms: what the others took; connections
+    (of clients that began a handshake), handshakes (that came through), failed, peak (handshakes
+    under way at once in one process), under_loop (connections made under a running loop of asyncio
+    or trio); blocked: of such loops, {"by" (asyncio or trio), "times", "s", "waiting_s" (while
+    others waited), "clients", "at"}; on_loop: of loads under such a loop, {"loads", "spare",
+    "waiting" (while others waited), "ms", "at"}; stood: of the loops of greenlets, {"fetched"
+    (whether greenlets did), "waits" (that were long), "times" and "s" (through which the loop stood
+    still), "clients", "at"}; sessions (of requests, that asked by HTTPS) and pools (of urllib3)
+    that were made; open (connections at once, each process at its most); queue: of the handshakes
+    of one context in one process, where they waited longest for each other from when their sockets
+    were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at once),
+    "handshakes", "waited_s" (while nothing was loaded into it), "behind_s" (of that, while one of
+    another thread was under way)} or None; alive (contexts with the same certificates at once, in
+    one process), context_mib (by which memory grew during loads); clients: a row of {"client",
+    "through", "contexts", "default" (of these, made by create_default_context for the program's own
+    code), "loads", "needed", "connections", "http" (whether the doctor knows the client of all
+    these), "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so
+    many at least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
     contexts' classes), "full" (connections of urllib3's that were closed because their pool had no
     place for them), "evicted" (pools that were made again for a host, since their PoolManager keeps
     fewer than it has hosts), "size" and "wanted" (for each of the two, what such a pool or manager
