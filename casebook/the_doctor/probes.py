@@ -50,13 +50,13 @@ BETWEEN = (
     "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
     "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
 )
-#: Stands in for the function of Python's that compiles modules. It goes by the name of that one's
+#: Stands in for a function of Python's that compiles modules. It goes by the name of that one's
 #: file, so that Python leaves it out of the traceback of a module that cannot be compiled.
 COMPILING = """
-def source_to_code(loader, *args, **kwargs):
+def timed(loader, *args, **kwargs):
     started = thread_ms()
     try:
-        return compile(loader, *args, **kwargs)
+        return function(loader, *args, **kwargs)
     finally:
         note(thread_ms() - started)
 """
@@ -477,20 +477,20 @@ class Probes(object):
 
     # --------------------------------------------------------------------- the compiling of modules
 
-    def compiles(self, kind):
-        """Count the time in which a class of loaders compiles modules, in `compiled`, by process.
+    def compiles(self, kind, name):
+        """Count the time that a function takes which compiles modules for a class of loaders, or
+        keeps what came out, in `compiled`, by process.
 
-        Python does that once, and keeps what came out: with it, a program's first run would be
-        another than the next ones.
+        Python does that once: with it, a program's first run would be another than the next ones.
         """
 
         def note(ms):
             pid = os.getpid()
             self.compiled[pid] = self.compiled.get(pid, 0) + ms
 
-        found = {"compile": kind.source_to_code, "note": note, "thread_ms": thread_ms}
+        found = {"function": getattr(kind, name), "note": note, "thread_ms": thread_ms}
         exec(compile(COMPILING, "<frozen importlib._bootstrap_external>", "exec"), found)
-        self.put(kind, "source_to_code", found["source_to_code"])
+        self.put(kind, name, named(found["timed"], found["function"]))
 
     # ------------------------------------------------------------------------ when they are put in
 
@@ -514,7 +514,8 @@ class Probes(object):
         """Put the probes into what is imported already, and into the rest when it comes."""
         loaders = sys.modules.get("_frozen_importlib_external")  # Python 2.7 has none
         if loaders is not None:
-            self.compiles(loaders.SourceLoader)
+            self.compiles(loaders.SourceLoader, "source_to_code")
+            self.compiles(loaders.SourceFileLoader, "set_data")
         for name in set(PROBED) | set(self.changes):
             if sys.modules.get(name) is not None:
                 self.probe(name, sys.modules[name])
