@@ -196,12 +196,12 @@ def count_lines(report):
         yield wrapped("None of %s came through." % several(counts["connections"], "handshake"))
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
     text = "%s for %s; %d needed. " % (numbers + (counts["needed"],))
-    if counts["loads"]:
+    if counts["loads"] > counts["needed"]:
         text += "The others cost %.0f ms of CPU, %.1f %% of the program's %.0f ms. " % (
             counts["spare_ms"], counts["share"], counts["cpu_ms"])  # fmt: skip
-    if counts["loads"] and counts["compiled_ms"] >= 0.5:
-        text += "(To compile its modules took %.0f ms more, which Python keeps.) " % (
-            counts["compiled_ms"])  # fmt: skip
+        if counts["compiled_ms"] >= 0.5:
+            text += "(Compiling its modules, which Python does once, took %.0f ms more.) " % (
+                counts["compiled_ms"])  # fmt: skip
     text += "%s, at most %d under way at once, in %s; %s made." % (
         several(counts["handshakes"], "handshake"), counts["peak"],
         several(counts["processes"], "process").replace("processs", "processes"),
