@@ -515,6 +515,18 @@ def test_the_cpu_is_the_programs_from_where_its_code_begins():
     assert doctor_file.counted(other)["cpu_ms"] == 40 + 7
 
 
+@pytest.mark.parametrize("first", ["exchange", "begin"])
+def test_where_there_are_more_events_than_are_counted_it_says_so_once(first, monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor_file, "MOST_EVENTS", 2)
+    write = doctor_file.writer(str(tmp_path / "events"))
+    kinds = ["process", "start", first, "begin", "end", "exit"]
+    for what in kinds:
+        write({"is": what, "pid": 1, "cpu": 0, "compiled": 0, "h": 1, "n": 1})
+    kept = [each["is"] for each in doctor_file.read_events(str(tmp_path / "events"))]
+    told = ["exchange", "uncounted"] if first == "exchange" else ["uncounted"]
+    assert kept == ["process", "start", *told, "exit"]
+
+
 def test_a_share_that_is_about_at_the_limit_is_called_so():
     def near(again_share, again=3, share=5.0, loads=4, whole=0.0):
         counts = {"again": again, "again_share": again_share, "loads": loads, "needed": 1}

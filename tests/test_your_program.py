@@ -35,6 +35,16 @@ def test_it_has_the_counts_the_charts_and_the_chapters_in_order(tmp_path):
     assert [line.partition("notebooks/")[2][:3] for line in first] == list(numbers)
 
 
+def test_connections_and_loads_are_drawn_as_they_were_counted(tmp_path):
+    """One kept connection with its one load does not look as ten of each."""
+    for counts in ({"connections": 1, "loads": 1}, {"connections": 10**9, "loads": 0}):
+        page = page_of(tmp_path, counts=COUNTS | counts)
+        for name, number in counts.items():
+            called = {"connections": "Connections", "loads": "Certificate loads"}[name]
+            assert f"{called}: your program, from its report {number:,}." in page
+        assert "Measured on" not in page  # nothing was
+
+
 def test_a_healthy_program_is_told_so(tmp_path):
     well = {"certificate loads": "not repeated"}
     assert "found nothing ill" in page_of(tmp_path, verdicts=well, advice=[])
@@ -111,4 +121,4 @@ def test_what_the_book_has_measured_stands_beside_it(tmp_path):
     assert "requests, each" in page and "httpx, each" not in page
     alone = page_of(tmp_path)
     assert "requests, each" not in alone and "Beside programs of the book" not in alone
-    assert page.index("your program (from its report)") < page.index("requests, each")
+    assert page.index("your program, from its report") < page.index("requests, each")
