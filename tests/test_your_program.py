@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from casebook import cli
+from casebook import cli, places
 from casebook.errors import UsageError
 from casebook.laboratory import machines
 from casebook.pages import program
@@ -101,7 +101,8 @@ def test_what_is_no_report_is_told_in_a_sentence(text, tmp_path):
     assert program.page(tmp_path, []) == program.NONE_GIVEN  # and not the last one's
 
 
-def test_the_command_line_says_so_before_anything_is_built(tmp_path, capsys):
+def test_the_command_line_says_so_before_anything_is_built(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(places, "ROOT", tmp_path)  # the report of this checkout's book is not ours
     assert cli.main(["book", "--program", str(tmp_path / "none.json")]) == 2
     assert "cannot be read" in capsys.readouterr().err
 
