@@ -29,7 +29,10 @@ options:
   --github           annotations for GitHub's pages, beside the text
   --fail-on WHAT     what exits with 1: blocked, loads, loop-loads, handshakes, contexts, or several
                      with a comma (default: all)
-  --share PERCENT    repeated loads above this share of the CPU are an illness (default 5)
+  --share PERCENT    repeated loads above this share of the program's CPU are an illness (default
+                     5). Its imports are part of that CPU; compiling its modules, which only a first
+                     run does, is not (on Python 2.7 it is). Near the limit two runs may come out
+                     otherwise, and the report says so
   --url URL          also ask this URL (HEAD, at most 20 requests, each announced): which HTTP?
   --patience N       end after so many seconds (default: 90; a run takes what it takes)
   --seconds N        how long `attach` looks (default 5): with what Python itself has from 3.14 on,
@@ -1177,6 +1180,8 @@ def cost_of_a_load(found, watch):
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
+#: So many times the limit, or as little of it, and a share is near it.
+NEAR = 1.25
 #: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
 KEPT_LOADS_FROM = 10
 #: Handshakes wait for each other, where so many were wanted at once, never two were under way, and
@@ -1192,26 +1197,26 @@ KEPT_CONTEXTS_FROM = 100
 def counted(events):
     """The counts of a run, a dictionary, from what `Probes` noted, in the order of time.
 
-    processes (that used TLS), cpu_ms (of all); contexts, loads, load_ms;
-    needed: one load for each client, process and set of certificates; spare_ms: what the others
-    took; connections (of clients that began a handshake), handshakes (that came through), failed,
-    peak (handshakes under way at once in one process), under_loop (connections made under a
-    running loop of asyncio or trio); blocked: of such loops, {"by" (asyncio or trio), "times",
-    "s", "waiting_s" (while others waited), "clients", "at"}; on_loop: of loads under such a loop,
-    {"loads", "spare", "waiting" (while others waited), "ms", "at"}; stood: of the loops of
-    greenlets, {"fetched" (whether greenlets did), "waits" (that were long), "times" and "s"
-    (through which the loop stood still), "clients", "at"}; sessions (of requests, that asked by
-    HTTPS) and pools (of urllib3) that were made; open (connections at once, each process at its
-    most); queue: of the handshakes of one context in one process, where they waited longest for
-    each other from when their sockets were connected, {"by" (the module of its sockets' class),
-    "wanted" and "peak" (at once), "handshakes", "waited_s" (while nothing was loaded into it),
-    "behind_s" (of that, while one of another thread was under way)} or None; alive
-    (contexts with the same certificates at once, in one process),
-    context_mib (by which memory grew during loads); clients: a row of {"client", "through",
-    "contexts", "default" (of these, made by create_default_context for the program's own code),
-    "loads", "needed", "connections", "http" (whether the doctor knows the client of all these),
-    "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so many at
-    least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
+    processes (that used TLS), cpu_ms (of all, from when their code begins, without compiled_ms, in
+    which Python compiled modules: it does that once); contexts, loads, load_ms; needed: one load
+    for each client, process and set of certificates; spare_ms: what the others took; connections
+    (of clients that began a handshake), handshakes (that came through), failed, peak (handshakes
+    under way at once in one process), under_loop (connections made under a running loop of asyncio
+    or trio); blocked: of such loops, {"by" (asyncio or trio), "times", "s", "waiting_s" (while
+    others waited), "clients", "at"}; on_loop: of loads under such a loop, {"loads", "spare",
+    "waiting" (while others waited), "ms", "at"}; stood: of the loops of greenlets, {"fetched"
+    (whether greenlets did), "waits" (that were long), "times" and "s" (through which the loop stood
+    still), "clients", "at"}; sessions (of requests, that asked by HTTPS) and pools (of urllib3)
+    that were made; open (connections at once, each process at its most); queue: of the handshakes
+    of one context in one process, where they waited longest for each other from when their sockets
+    were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at once),
+    "handshakes", "waited_s" (while nothing was loaded into it), "behind_s" (of that, while one of
+    another thread was under way)} or None; alive (contexts with the same certificates at once, in
+    one process), context_mib (by which memory grew during loads); clients: a row of {"client",
+    "through", "contexts", "default" (of these, made by create_default_context for the program's own
+    code), "loads", "needed", "connections", "http" (whether the doctor knows the client of all
+    these), "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so
+    many at least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
     contexts' classes), "full" (connections of urllib3's that were closed because their pool had no
     place for them), "evicted" (pools that were made again for a host, since their PoolManager keeps
     fewer than it has hosts), "size" and "wanted" (for each of the two, what such a pool or manager
@@ -1220,10 +1225,10 @@ def counted(events):
     others.
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
-    cpu, started, trial_ms, under_way, shaken, opened = {}, {}, 0, {}, {}, {}
-    loading, grown = {}, {}
+    cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
+    loading, grown, programs = {}, {}, set()
     total = dict(
-        processes=0, cpu_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
+        processes=0, cpu_ms=0, compiled_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
         clients=[],
         blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": [], "by": "asyncio"},
@@ -1244,10 +1249,15 @@ def counted(events):
 
     for event in events:
         what, pid = event["is"], event["pid"]
-        cpu[pid] = max(event["cpu"], cpu.get(pid, 0))
-        of = pid, event.get("c")
-        if what == "start":
-            started[pid] = event["cpu"]
+        before, cpu[pid] = cpu.get(pid, 0), max(event["cpu"], cpu.get(pid, 0))
+        begins, of = what in ("process", "start"), (pid, event.get("c"))
+        known, compiled[pid] = compiled.get(pid, 0), event.get("compiled", 0)
+        total["compiled_ms"] += 0 if begins else max(0, compiled[pid] - known)
+        if begins:
+            # Until here it was Python that began, and the doctor. (A program that another has taken
+            # the place of had this process before.)
+            started[pid] = started.get(pid, 0) + cpu[pid] - before
+            programs.update([pid] if what == "start" else [])
         elif what == "trial":
             trial_ms += event["ms"]
         elif what == "context":
@@ -1334,11 +1344,11 @@ def counted(events):
             total[what].append(event["why"])
     total["context_mib"] = sum(growth(spans) for spans in grown.values()) / 1024
     total["queue"], total["open"] = longest_queue(shaken, loading), sum(opened.values())
-    total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | set(started))
+    total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | programs)
     total["cpu_ms"] = sum(cpu[pid] - started.get(pid, 0) for pid in cpu) - trial_ms
     total["clients"] = sorted(rows.values(), key=lambda row: (-row["loads"], -row["connections"]))
     for each in total["clients"] + [total]:
-        for name in ("load_ms", "spare_ms", "cpu_ms", "context_mib"):
+        for name in ("load_ms", "spare_ms", "cpu_ms", "compiled_ms", "context_mib"):
             if name in each:
                 each[name] = round(each[name], 1)
     whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
@@ -1458,6 +1468,19 @@ def verdict_on(counts, share):
     return ONCE if counts["handshakes"] else UNSEEN
 
 
+def limit_near(counts, share):
+    """The limit of `verdict_on`, in percent, that this run came near; None where it came near none.
+    What a run takes varies by some percent of itself, so that the next one may come out otherwise.
+    """
+    of_again = counts["again"] >= TOO_MANY_FROM and counts["again_share"]
+    if of_again and share / NEAR < of_again < share * NEAR:
+        return share
+    several = counts["loads"] - counts["needed"] >= KEPT_LOADS_FROM and of_again < share
+    if several and KEPT_SHARE / NEAR < counts["share"] < KEPT_SHARE * NEAR:
+        return KEPT_SHARE
+    return None
+
+
 def verdict_on_handshakes(counts):
     """ONE_AT_A_TIME, NOT_IN_A_ROW, or DOES_NOT_APPLY where no two were under way or wanted."""
     queue = counts["queue"]
@@ -1503,6 +1526,16 @@ BETWEEN = (
     "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
     "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
 )
+#: Stands in for a function of Python's that compiles modules. It goes by the name of that one's
+#: file, so that Python leaves it out of the traceback of a module that cannot be compiled.
+COMPILING = """
+def timed(loader, *args, **kwargs):
+    started = thread_ms()
+    try:
+        return function(loader, *args, **kwargs)
+    finally:
+        note(thread_ms() - started)
+"""
 #: A wait that is shorter harms nobody.
 BLOCKS_FROM_S = 0.02
 #: A context that says how it is set takes no time, unless it waits.
@@ -1524,12 +1557,16 @@ class Probes(object):
         self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
+        self.compiled = {}
 
     # ------------------------------------------------------------------ what is noted, and of what
 
     def note(self, what, **values):
         try:
-            self.give(dict(values, **{"is": what, "pid": os.getpid(), "cpu": process_ms()}))
+            pid = os.getpid()
+            compiled = self.compiled.get(pid, 0)
+            values.update(cpu=process_ms() - compiled, compiled=compiled)
+            self.give(dict(values, **{"is": what, "pid": pid}))
         except Exception:  # a full disk, an interpreter that ends: no business of the program's
             pass
 
@@ -1914,6 +1951,23 @@ class Probes(object):
 
         self.put(kind, "_new_pool", named(_new_pool, make))
 
+    # --------------------------------------------------------------------- the compiling of modules
+
+    def compiles(self, kind, name):
+        """Count the time that a function takes which compiles modules for a class of loaders, or
+        keeps what came out, in `compiled`, by process.
+
+        Python does that once: with it, a program's first run would be another than the next ones.
+        """
+
+        def note(ms):
+            pid = os.getpid()
+            self.compiled[pid] = self.compiled.get(pid, 0) + ms
+
+        found = {"function": getattr(kind, name), "note": note, "thread_ms": thread_ms}
+        exec(compile(COMPILING, "<frozen importlib._bootstrap_external>", "exec"), found)
+        self.put(kind, name, named(found["timed"], found["function"]))
+
     # ------------------------------------------------------------------------ when they are put in
 
     def put(self, kind, name, value):
@@ -1934,6 +1988,10 @@ class Probes(object):
 
     def install(self):
         """Put the probes into what is imported already, and into the rest when it comes."""
+        loaders = sys.modules.get("_frozen_importlib_external")  # Python 2.7 has none
+        if loaders is not None:
+            self.compiles(loaders.SourceLoader, "source_to_code")
+            self.compiles(loaders.SourceFileLoader, "set_data")
         for name in set(PROBED) | set(self.changes):
             if sys.modules.get(name) is not None:
                 self.probe(name, sys.modules[name])
@@ -3001,15 +3059,23 @@ def count_lines(report):
         yield wrapped("None of %s came through." % several(counts["connections"], "handshake"))
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
     text = "%s for %s; %d needed. " % (numbers + (counts["needed"],))
-    if counts["loads"]:
+    if counts["loads"] > counts["needed"]:
         text += "The others cost %.0f ms of CPU, %.1f %% of the program's %.0f ms. " % (
             counts["spare_ms"], counts["share"], counts["cpu_ms"])  # fmt: skip
+        if counts["compiled_ms"] >= 0.5:
+            text += "(Compiling its modules, which Python does once, took %.0f ms more.) " % (
+                counts["compiled_ms"])  # fmt: skip
     text += "%s, at most %d under way at once, in %s; %s made." % (
         several(counts["handshakes"], "handshake"), counts["peak"],
         several(counts["processes"], "process").replace("processs", "processes"),
         several(counts["contexts"], "context"),
     )  # fmt: skip
     yield wrapped(text)
+    limit = limit_near(counts, report["share_stated"])
+    if limit is not None:
+        text = "That is about at the limit of %g %%: another run may come out otherwise."
+        text += " --share moves it." if limit == report["share_stated"] else ""
+        yield wrapped(text % limit)
     for row in counts["clients"]:
         name = row["client"] or "the program"
         if row["through"] not in (None, row["client"]):
@@ -4142,6 +4208,7 @@ def again_lines(again):
 
 #: After so many events of one process nothing more is written.
 MOST_EVENTS = 400000
+UNCOUNTED_FROM_HERE = "after %d events nothing more was counted" % MOST_EVENTS
 #: What a program that is asked to end is given for it; by Ctrl-C, which a server takes as a request
 #: to finish what it does, it is given longer.
 ENDS_WITHIN_S, ENDS_AFTER_INT_WITHIN_S = 5, 30
@@ -4339,11 +4406,11 @@ def writer(path):
     def write(event):
         kept["written"] += 1
         if kept["written"] > MOST_EVENTS and event["is"] in ("context", "load", "begin", "end"):
-            if kept["written"] == MOST_EVENTS + 1:
-                event = {"is": "uncounted", "pid": event["pid"], "cpu": event["cpu"]}
-                event["why"] = "after %d events nothing more was counted" % MOST_EVENTS
-            else:
+            if "told" in kept:
                 return
+            kept["told"] = True
+            event = dict((name, event[name]) for name in ("pid", "cpu", "compiled"))
+            event.update({"is": "uncounted", "why": UNCOUNTED_FROM_HERE})
         try:  # a daemon closes all its files, and another may have this number now
             state = names["stat"](kept["handle"])
             same = (state.st_dev, state.st_ino) == kept["identity"]
@@ -4563,7 +4630,7 @@ def console_script(name):
 #: Numbers of `counted`.
 COUNTS = (
     "processes contexts sessions pools open loads needed connections handshakes failed peak "
-    "under_loop again cpu_ms load_ms spare_ms share again_share alive context_mib"
+    "under_loop again cpu_ms compiled_ms load_ms spare_ms share again_share alive context_mib"
 ).split()
 
 

@@ -465,6 +465,80 @@ def test_memory_that_grew_during_loads_at_once_is_counted_once():
     assert growth([(0, 1, 500, 200)]) == growth([]) == 0
 
 
+# ------------------------------------------------------------------------- its share of which CPU
+
+
+LONG_TO_COMPILE = "def work(): return [" + "f(1)(2)[3](4, 5), " * 60 + "]\n"
+
+
+def test_the_first_run_which_compiles_comes_out_as_the_next_ones(site, tmp_path):
+    (tmp_path / "models.py").write_text(LONG_TO_COMPILE * 3000)
+    (tmp_path / "program.py").write_text(START + "import models" + ILL["requests.get"])
+    first, _ = doctor(site, tmp_path, "--", "program.py")
+    second, _ = doctor(site, tmp_path, "--", "program.py")
+    counts = [each["counts"] for each in (first, second)]
+    assert counts[0]["compiled_ms"] > 20 * counts[0]["spare_ms"] > 0 == counts[1]["compiled_ms"]
+    assert [each["verdicts"]["certificate loads"] for each in (first, second)] == ["repeated"] * 2
+    # So its loads, beside what it compiled, were no illness.
+    assert 100 * counts[0]["spare_ms"] / counts[0]["compiled_ms"] < first["share_stated"]
+    told = [doctor_file.text_of(each, False) for each in (first, second)]
+    assert ["Compiling its modules" in each for each in told] == [True, False]
+
+
+def test_a_module_that_cannot_be_compiled_is_told_as_without_the_doctor(site, tmp_path):
+    (tmp_path / "models.py").write_text("def work(:\n")
+    (tmp_path / "program.py").write_text("import models\n")
+    plain = here.run(sys.executable, "program.py", cwd=tmp_path)
+    _, done = doctor(site, tmp_path, "--", "program.py")
+    assert plain.returncode == 1 and "SyntaxError" in plain.stderr
+    assert done.stderr.replace(str(tmp_path) + "/program", "program").endswith(
+        plain.stderr.replace(str(tmp_path) + "/program", "program")
+    )
+
+
+def test_the_cpu_is_the_programs_from_where_its_code_begins():
+    """Not Python's, nor the doctor's, which in a child has to be imported first."""
+    events = [
+        {"is": "process", "pid": 1, "cpu": 100, "compiled": 0},
+        {"is": "start", "pid": 1, "cpu": 110, "compiled": 5},
+        {"is": "process", "pid": 2, "cpu": 300, "compiled": 0},
+        {"is": "exit", "pid": 2, "cpu": 307, "compiled": 40},
+        {"is": "exit", "pid": 1, "cpu": 160, "compiled": 25},
+    ]
+    counts = doctor_file.counted(events)
+    assert (counts["cpu_ms"], counts["compiled_ms"], counts["processes"]) == (50 + 7, 60, 1)
+    # The second program has taken the place of the first in its process.
+    other = [each | {"pid": 1} for each in events[:2] + events[2:4]]
+    assert doctor_file.counted(other)["cpu_ms"] == 7
+    other.insert(2, {"is": "context", "pid": 1, "cpu": 150, "c": 1, "default": False,
+                     "who": {"client": None, "through": None, "at": None}})  # fmt: skip
+    assert doctor_file.counted(other)["cpu_ms"] == 40 + 7
+
+
+@pytest.mark.parametrize("first", ["exchange", "begin"])
+def test_where_there_are_more_events_than_are_counted_it_says_so_once(first, monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor_file, "MOST_EVENTS", 2)
+    write = doctor_file.writer(str(tmp_path / "events"))
+    kinds = ["process", "start", first, "begin", "end", "exit"]
+    for what in kinds:
+        write({"is": what, "pid": 1, "cpu": 0, "compiled": 0, "h": 1, "n": 1})
+    kept = [each["is"] for each in doctor_file.read_events(str(tmp_path / "events"))]
+    told = ["exchange", "uncounted"] if first == "exchange" else ["uncounted"]
+    assert kept == ["process", "start", *told, "exit"]
+
+
+def test_a_share_that_is_about_at_the_limit_is_called_so():
+    def near(again_share, again=3, share=5.0, loads=4, whole=0.0):
+        counts = {"again": again, "again_share": again_share, "loads": loads, "needed": 1}
+        return doctor_file.limit_near(counts | {"share": whole}, share)
+
+    assert [near(each) for each in (3.9, 4.5, 5.0, 6.0, 6.4)] == [None, 5.0, 5.0, 5.0, None]
+    assert near(5.0, again=1) is None and near(9.0, share=10.0) == 10.0
+    kept = dict(again=0, loads=20)
+    assert [near(0.0, whole=each, **kept) for each in (10.0, 19.0, 40.0)] == [None, 20, None]
+    assert near(30.0, loads=20, whole=21.0) is None  # which is ill by the first limit
+
+
 # --------------------------------------------------------------------- as its user would start it
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from casebook import cli
+from casebook import cli, places
 from casebook.errors import UsageError
 from casebook.laboratory import machines
 from casebook.pages import program
@@ -33,6 +33,16 @@ def test_it_has_the_counts_the_charts_and_the_chapters_in_order(tmp_path):
     first = [line for line in page_of(tmp_path, verdicts=verdicts).splitlines() if ". [" in line]
     numbers = ("02_", "21_", "22_")
     assert [line.partition("notebooks/")[2][:3] for line in first] == list(numbers)
+
+
+def test_connections_and_loads_are_drawn_as_they_were_counted(tmp_path):
+    """One kept connection with its one load does not look as ten of each."""
+    for counts in ({"connections": 1, "loads": 1}, {"connections": 10**9, "loads": 0}):
+        page = page_of(tmp_path, counts=COUNTS | counts)
+        for name, number in counts.items():
+            called = {"connections": "Connections", "loads": "Certificate loads"}[name]
+            assert f"{called}: your program, from its report {number:,}." in page
+        assert "Measured on" not in page  # nothing was
 
 
 def test_a_healthy_program_is_told_so(tmp_path):
@@ -91,7 +101,8 @@ def test_what_is_no_report_is_told_in_a_sentence(text, tmp_path):
     assert program.page(tmp_path, []) == program.NONE_GIVEN  # and not the last one's
 
 
-def test_the_command_line_says_so_before_anything_is_built(tmp_path, capsys):
+def test_the_command_line_says_so_before_anything_is_built(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(places, "ROOT", tmp_path)  # the report of this checkout's book is not ours
     assert cli.main(["book", "--program", str(tmp_path / "none.json")]) == 2
     assert "cannot be read" in capsys.readouterr().err
 
@@ -102,8 +113,13 @@ def test_what_the_book_has_measured_stands_beside_it(tmp_path):
     counts = COUNTS | {"clients": [{"client": "httpx"}, {"client": None}]}
     httpx = page_of(tmp_path, known, counts=counts)
     assert "httpx, each" in httpx and "requests, each" not in httpx
+    counts = COUNTS | {"clients": [{"client": "botocore", "through": "s3fs"}]}
+    botocore = page_of(tmp_path, known, counts=counts)
+    assert "boto3, each" in botocore and "requests, each" not in botocore
+    counts = COUNTS | {"clients": [{"client": "httpx", "through": "openai"}]}
+    assert "openai, each" in page_of(tmp_path, known, counts=counts)
     page = page_of(tmp_path, known)
     assert "requests, each" in page and "httpx, each" not in page
     alone = page_of(tmp_path)
     assert "requests, each" not in alone and "Beside programs of the book" not in alone
-    assert page.index("your program (from its report)") < page.index("requests, each")
+    assert page.index("your program, from its report") < page.index("requests, each")

@@ -200,9 +200,11 @@ def write(
 def marks(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, **how: Any) -> None:
     """A mark at each place, in a colour of colours.COLOURS; how: as Axes.plot, and `source`.
 
-    source: of what is marked; a reference mark is half-filled, a published one hollow.
+    source: of what is marked; a reference mark is half-filled, a published one hollow, all others
+    are full.
     """
-    how |= {"fillstyle": _FILL[how.pop("source", words.LIVE)], "linestyle": "none"}
+    fill = _FILL.get(how.pop("source", words.LIVE), _FILL[words.LIVE])
+    how |= {"fillstyle": fill, "linestyle": "none"}
     ground = colours.sentinel("ground")
     axes.plot(xs, ys, color=colours.sentinel(colour), markerfacecoloralt=ground, **how)
 

@@ -50,7 +50,8 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
 
     frames: one frame or several with a column source (`live`, `reference` or `published`),
     measured_at (ISO 8601) for the first two and published_in (a source's file name) for the
-    last. Rows without a source are taken as live.
+    last. Rows without a source are taken as live; of another one, which the chart has to name by
+    itself, nothing is said.
     Nothing recorded passes for live: a mixture names the recorded stacks one by one. Rows that
     stand in for others say in what they differ (`instead`).
     """

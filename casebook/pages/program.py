@@ -32,16 +32,22 @@ make book PROGRAM=report.json
 #: why they matter). The first three that apply are told.
 MATTERS = (
     ("event loop", "blocked", 2, "while one request waits, all others of your program do"),
-    ("handshakes", "one at a time", 21, "its handshakes waited for each other, behind a lock"),
-    ("loads on the loop", "held up", 22, "certificates were loaded while its event loop waited"),
+    ("handshakes", "one at a time", 21, "its handshakes waited for each other"),
+    ("loads on the loop", "held up", 22, "its event loop loaded certificates while others waited"),
     ("certificate loads", "repeated", 10, "it loaded the same certificates again and again"),
     ("contexts", "one for each client", 23, "it kept many contexts with the same certificates"),
     ("certificate loads", "repeated", 12, "one context for all connections ends that"),
-    ("event loop", "blocked", 7, "these changes let the loop run on"),
+    ("event loop", "blocked", 7, "these changes let its event loop run on"),
 )
 #: What the doctor says of each thing to change; all but the first stand below it, with their names.
 ADVISED = ("what", "remove", "add", "package", "saves")
 CODE = ("remove", "add")
+#: What is drawn of the reader's program, and of the book's.
+SIDE_BY_SIDE = {
+    "connections": "connections", "loads": "certificate loads", "share": "share of the CPU, %",
+}  # fmt: skip
+#: What the doctor calls a client, and the book's programs with it.
+CALLED = {"botocore": "boto3"}
 #: Verdicts on something that was seen.
 WELL = {"not repeated", "free", "at once", "few"}
 COUNTED = {
@@ -103,7 +109,11 @@ def _read(path: Path) -> dict[str, Any]:
         return {
             "program": _text(report["program"]), "python": _text(report["python"]),
             "counts": {name: _number(counts[name]) for name in COUNTED},
-            "clients": [_text(each["client"]) for each in counts.get("clients", [])[:MOST_ROWS]],
+            "clients": [
+                CALLED.get(name, name)
+                for each in counts.get("clients", [])[:MOST_ROWS]
+                for name in (_text(each["client"]), _text(each.get("through")))
+            ],
             "verdicts": {each[0]: _text(verdicts.get(each[0], "")) for each in MATTERS},
             "advice": advice,
         }  # fmt: skip
@@ -169,8 +179,8 @@ def _chapters(verdicts: dict[str, str]) -> str:
 
 
 def _alike(jobs: pd.DataFrame, clients: list[str]) -> pd.DataFrame:
-    """The jobs with the same clients that the doctor was tried on; of clients that there are none
-    of, those with requests."""
+    """The jobs with the same clients, or libraries that call them, that the doctor was tried on; of
+    clients that there are none of, those with requests."""
     jobs = jobs[jobs["question"] == working.LOADS]
     of = jobs["job"].map(lambda name: name.partition(",")[0])
     return jobs[of.isin(clients) if of.isin(clients).any() else of == "requests"]
@@ -182,24 +192,20 @@ def _drawn(counts: dict[str, float], jobs: pd.DataFrame) -> list[str]:
     if not counts["connections"]:
         return []
     rows = [
-        {"program": job["job"], "loads": 10 * job["loads_doctor"] / job["connections_doctor"],
-         "share": job["share_doctor"]}
+        {"program": job["job"], "connections": job["connections_doctor"],
+         "loads": job["loads_doctor"], "share": job["share_doctor"]}
         for _, job in jobs.iterrows()
     ]  # fmt: skip
-    own = "your program (from its report)"
-    ours = 10 * counts["loads"] / counts["connections"]
-    rows.insert(0, {"program": own, "loads": min(ours, MOST), "share": counts["share"]})
-    frame = pd.DataFrame(rows)
+    own = {"program": "your program", "source": "from its report"}
+    frame = pd.DataFrame([own | {name: counts[name] for name in SIDE_BY_SIDE}, *rows])
     drawn = []
-    for column, what, title in (
-        ("loads", "loads for ten connections", "Certificate loads"),
-        ("share", "share of the CPU, %", "What repeated loads cost"),
+    for columns, title in (
+        (("connections", "loads"), "Connections, and certificate loads"),
+        (("share",), "What the loads cost that were not needed"),
     ):
-        drawn.append(
-            charts.dots(
-                frame, {column: what}, "program", title=title, name=f"your-program-{column}"
-            ).html
-        )
+        asked = {name: SIDE_BY_SIDE[name] for name in columns}
+        name = f"your-program-{columns[-1]}"
+        drawn.append(charts.dots(frame, asked, "program", title=title, name=name).html)
     return drawn
 
 

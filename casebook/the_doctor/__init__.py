@@ -26,7 +26,10 @@ options:
   --github           annotations for GitHub's pages, beside the text
   --fail-on WHAT     what exits with 1: blocked, loads, loop-loads, handshakes, contexts, or several
                      with a comma (default: all)
-  --share PERCENT    repeated loads above this share of the CPU are an illness (default 5)
+  --share PERCENT    repeated loads above this share of the program's CPU are an illness (default
+                     5). Its imports are part of that CPU; compiling its modules, which only a first
+                     run does, is not (on Python 2.7 it is). Near the limit two runs may come out
+                     otherwise, and the report says so
   --url URL          also ask this URL (HEAD, at most 20 requests, each announced): which HTTP?
   --patience N       end after so many seconds (default: 90; a run takes what it takes)
   --seconds N        how long `attach` looks (default 5): with what Python itself has from 3.14 on,

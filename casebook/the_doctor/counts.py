@@ -22,6 +22,8 @@ from .basis import (
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
+#: So many times the limit, or as little of it, and a share is near it.
+NEAR = 1.25
 #: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
 KEPT_LOADS_FROM = 10
 #: Handshakes wait for each other, where so many were wanted at once, never two were under way, and
@@ -37,26 +39,26 @@ KEPT_CONTEXTS_FROM = 100
 def counted(events):
     """The counts of a run, a dictionary, from what `Probes` noted, in the order of time.
 
-    processes (that used TLS), cpu_ms (of all); contexts, loads, load_ms;
-    needed: one load for each client, process and set of certificates; spare_ms: what the others
-    took; connections (of clients that began a handshake), handshakes (that came through), failed,
-    peak (handshakes under way at once in one process), under_loop (connections made under a
-    running loop of asyncio or trio); blocked: of such loops, {"by" (asyncio or trio), "times",
-    "s", "waiting_s" (while others waited), "clients", "at"}; on_loop: of loads under such a loop,
-    {"loads", "spare", "waiting" (while others waited), "ms", "at"}; stood: of the loops of
-    greenlets, {"fetched" (whether greenlets did), "waits" (that were long), "times" and "s"
-    (through which the loop stood still), "clients", "at"}; sessions (of requests, that asked by
-    HTTPS) and pools (of urllib3) that were made; open (connections at once, each process at its
-    most); queue: of the handshakes of one context in one process, where they waited longest for
-    each other from when their sockets were connected, {"by" (the module of its sockets' class),
-    "wanted" and "peak" (at once), "handshakes", "waited_s" (while nothing was loaded into it),
-    "behind_s" (of that, while one of another thread was under way)} or None; alive
-    (contexts with the same certificates at once, in one process),
-    context_mib (by which memory grew during loads); clients: a row of {"client", "through",
-    "contexts", "default" (of these, made by create_default_context for the program's own code),
-    "loads", "needed", "connections", "http" (whether the doctor knows the client of all these),
-    "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so many at
-    least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
+    processes (that used TLS), cpu_ms (of all, from when their code begins, without compiled_ms, in
+    which Python compiled modules: it does that once); contexts, loads, load_ms; needed: one load
+    for each client, process and set of certificates; spare_ms: what the others took; connections
+    (of clients that began a handshake), handshakes (that came through), failed, peak (handshakes
+    under way at once in one process), under_loop (connections made under a running loop of asyncio
+    or trio); blocked: of such loops, {"by" (asyncio or trio), "times", "s", "waiting_s" (while
+    others waited), "clients", "at"}; on_loop: of loads under such a loop, {"loads", "spare",
+    "waiting" (while others waited), "ms", "at"}; stood: of the loops of greenlets, {"fetched"
+    (whether greenlets did), "waits" (that were long), "times" and "s" (through which the loop stood
+    still), "clients", "at"}; sessions (of requests, that asked by HTTPS) and pools (of urllib3)
+    that were made; open (connections at once, each process at its most); queue: of the handshakes
+    of one context in one process, where they waited longest for each other from when their sockets
+    were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at once),
+    "handshakes", "waited_s" (while nothing was loaded into it), "behind_s" (of that, while one of
+    another thread was under way)} or None; alive (contexts with the same certificates at once, in
+    one process), context_mib (by which memory grew during loads); clients: a row of {"client",
+    "through", "contexts", "default" (of these, made by create_default_context for the program's own
+    code), "loads", "needed", "connections", "http" (whether the doctor knows the client of all
+    these), "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so
+    many at least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
     contexts' classes), "full" (connections of urllib3's that were closed because their pool had no
     place for them), "evicted" (pools that were made again for a host, since their PoolManager keeps
     fewer than it has hosts), "size" and "wanted" (for each of the two, what such a pool or manager
@@ -65,10 +67,10 @@ def counted(events):
     others.
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
-    cpu, started, trial_ms, under_way, shaken, opened = {}, {}, 0, {}, {}, {}
-    loading, grown = {}, {}
+    cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
+    loading, grown, programs = {}, {}, set()
     total = dict(
-        processes=0, cpu_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
+        processes=0, cpu_ms=0, compiled_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
         clients=[],
         blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": [], "by": "asyncio"},
@@ -89,10 +91,15 @@ def counted(events):
 
     for event in events:
         what, pid = event["is"], event["pid"]
-        cpu[pid] = max(event["cpu"], cpu.get(pid, 0))
-        of = pid, event.get("c")
-        if what == "start":
-            started[pid] = event["cpu"]
+        before, cpu[pid] = cpu.get(pid, 0), max(event["cpu"], cpu.get(pid, 0))
+        begins, of = what in ("process", "start"), (pid, event.get("c"))
+        known, compiled[pid] = compiled.get(pid, 0), event.get("compiled", 0)
+        total["compiled_ms"] += 0 if begins else max(0, compiled[pid] - known)
+        if begins:
+            # Until here it was Python that began, and the doctor. (A program that another has taken
+            # the place of had this process before.)
+            started[pid] = started.get(pid, 0) + cpu[pid] - before
+            programs.update([pid] if what == "start" else [])
         elif what == "trial":
             trial_ms += event["ms"]
         elif what == "context":
@@ -179,11 +186,11 @@ def counted(events):
             total[what].append(event["why"])
     total["context_mib"] = sum(growth(spans) for spans in grown.values()) / 1024
     total["queue"], total["open"] = longest_queue(shaken, loading), sum(opened.values())
-    total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | set(started))
+    total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | programs)
     total["cpu_ms"] = sum(cpu[pid] - started.get(pid, 0) for pid in cpu) - trial_ms
     total["clients"] = sorted(rows.values(), key=lambda row: (-row["loads"], -row["connections"]))
     for each in total["clients"] + [total]:
-        for name in ("load_ms", "spare_ms", "cpu_ms", "context_mib"):
+        for name in ("load_ms", "spare_ms", "cpu_ms", "compiled_ms", "context_mib"):
             if name in each:
                 each[name] = round(each[name], 1)
     whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
@@ -301,6 +308,19 @@ def verdict_on(counts, share):
     if again >= KEPT_LOADS_FROM and counts["share"] >= KEPT_SHARE:
         return REPEATED
     return ONCE if counts["handshakes"] else UNSEEN
+
+
+def limit_near(counts, share):
+    """The limit of `verdict_on`, in percent, that this run came near; None where it came near none.
+    What a run takes varies by some percent of itself, so that the next one may come out otherwise.
+    """
+    of_again = counts["again"] >= TOO_MANY_FROM and counts["again_share"]
+    if of_again and share / NEAR < of_again < share * NEAR:
+        return share
+    several = counts["loads"] - counts["needed"] >= KEPT_LOADS_FROM and of_again < share
+    if several and KEPT_SHARE / NEAR < counts["share"] < KEPT_SHARE * NEAR:
+        return KEPT_SHARE
+    return None
 
 
 def verdict_on_handshakes(counts):

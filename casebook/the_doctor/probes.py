@@ -18,7 +18,8 @@ injection (where), loop (name). c and h are numbers of contexts and connections;
 `callers` tells; t, and since, from when it was wanted (a load: from when it ran, to t), are
 seconds; by is the module of its class; default: the program's own code called
 create_default_context for it; http: its client is one that the doctor knows. Each has the "pid" of
-its process, and "cpu", the milliseconds that this has used.
+its process, and "cpu", the milliseconds that this has used without those in which it compiled
+modules: "compiled".
 """
 
 from __future__ import division, print_function
@@ -49,6 +50,16 @@ BETWEEN = (
     "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
     "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
 )
+#: Stands in for a function of Python's that compiles modules. It goes by the name of that one's
+#: file, so that Python leaves it out of the traceback of a module that cannot be compiled.
+COMPILING = """
+def timed(loader, *args, **kwargs):
+    started = thread_ms()
+    try:
+        return function(loader, *args, **kwargs)
+    finally:
+        note(thread_ms() - started)
+"""
 #: A wait that is shorter harms nobody.
 BLOCKS_FROM_S = 0.02
 #: A context that says how it is set takes no time, unless it waits.
@@ -70,12 +81,16 @@ class Probes(object):
         self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
+        self.compiled = {}
 
     # ------------------------------------------------------------------ what is noted, and of what
 
     def note(self, what, **values):
         try:
-            self.give(dict(values, **{"is": what, "pid": os.getpid(), "cpu": process_ms()}))
+            pid = os.getpid()
+            compiled = self.compiled.get(pid, 0)
+            values.update(cpu=process_ms() - compiled, compiled=compiled)
+            self.give(dict(values, **{"is": what, "pid": pid}))
         except Exception:  # a full disk, an interpreter that ends: no business of the program's
             pass
 
@@ -460,6 +475,23 @@ class Probes(object):
 
         self.put(kind, "_new_pool", named(_new_pool, make))
 
+    # --------------------------------------------------------------------- the compiling of modules
+
+    def compiles(self, kind, name):
+        """Count the time that a function takes which compiles modules for a class of loaders, or
+        keeps what came out, in `compiled`, by process.
+
+        Python does that once: with it, a program's first run would be another than the next ones.
+        """
+
+        def note(ms):
+            pid = os.getpid()
+            self.compiled[pid] = self.compiled.get(pid, 0) + ms
+
+        found = {"function": getattr(kind, name), "note": note, "thread_ms": thread_ms}
+        exec(compile(COMPILING, "<frozen importlib._bootstrap_external>", "exec"), found)
+        self.put(kind, name, named(found["timed"], found["function"]))
+
     # ------------------------------------------------------------------------ when they are put in
 
     def put(self, kind, name, value):
@@ -480,6 +512,10 @@ class Probes(object):
 
     def install(self):
         """Put the probes into what is imported already, and into the rest when it comes."""
+        loaders = sys.modules.get("_frozen_importlib_external")  # Python 2.7 has none
+        if loaders is not None:
+            self.compiles(loaders.SourceLoader, "source_to_code")
+            self.compiles(loaders.SourceFileLoader, "set_data")
         for name in set(PROBED) | set(self.changes):
             if sys.modules.get(name) is not None:
                 self.probe(name, sys.modules[name])

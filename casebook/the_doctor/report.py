@@ -19,6 +19,7 @@ from .basis import (
     REPEATED,
     UNSEEN,
 )
+from .counts import limit_near
 from .words import several, span, times, wrapped
 
 ILL = (BLOCKED, REPEATED, HELD_UP, ONE_AT_A_TIME, ONE_FOR_EACH)
@@ -195,15 +196,23 @@ def count_lines(report):
         yield wrapped("None of %s came through." % several(counts["connections"], "handshake"))
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
     text = "%s for %s; %d needed. " % (numbers + (counts["needed"],))
-    if counts["loads"]:
+    if counts["loads"] > counts["needed"]:
         text += "The others cost %.0f ms of CPU, %.1f %% of the program's %.0f ms. " % (
             counts["spare_ms"], counts["share"], counts["cpu_ms"])  # fmt: skip
+        if counts["compiled_ms"] >= 0.5:
+            text += "(Compiling its modules, which Python does once, took %.0f ms more.) " % (
+                counts["compiled_ms"])  # fmt: skip
     text += "%s, at most %d under way at once, in %s; %s made." % (
         several(counts["handshakes"], "handshake"), counts["peak"],
         several(counts["processes"], "process").replace("processs", "processes"),
         several(counts["contexts"], "context"),
     )  # fmt: skip
     yield wrapped(text)
+    limit = limit_near(counts, report["share_stated"])
+    if limit is not None:
+        text = "That is about at the limit of %g %%: another run may come out otherwise."
+        text += " --share moves it." if limit == report["share_stated"] else ""
+        yield wrapped(text % limit)
     for row in counts["clients"]:
         name = row["client"] or "the program"
         if row["through"] not in (None, row["client"]):

@@ -22,6 +22,7 @@ from .words import readable, short, told
 
 #: After so many events of one process nothing more is written.
 MOST_EVENTS = 400000
+UNCOUNTED_FROM_HERE = "after %d events nothing more was counted" % MOST_EVENTS
 #: What a program that is asked to end is given for it; by Ctrl-C, which a server takes as a request
 #: to finish what it does, it is given longer.
 ENDS_WITHIN_S, ENDS_AFTER_INT_WITHIN_S = 5, 30
@@ -219,11 +220,11 @@ def writer(path):
     def write(event):
         kept["written"] += 1
         if kept["written"] > MOST_EVENTS and event["is"] in ("context", "load", "begin", "end"):
-            if kept["written"] == MOST_EVENTS + 1:
-                event = {"is": "uncounted", "pid": event["pid"], "cpu": event["cpu"]}
-                event["why"] = "after %d events nothing more was counted" % MOST_EVENTS
-            else:
+            if "told" in kept:
                 return
+            kept["told"] = True
+            event = dict((name, event[name]) for name in ("pid", "cpu", "compiled"))
+            event.update({"is": "uncounted", "why": UNCOUNTED_FROM_HERE})
         try:  # a daemon closes all its files, and another may have this number now
             state = names["stat"](kept["handle"])
             same = (state.st_dev, state.st_ino) == kept["identity"]

@@ -23,7 +23,7 @@ from .basis import (
 #: Numbers of `counted`.
 COUNTS = (
     "processes contexts sessions pools open loads needed connections handshakes failed peak "
-    "under_loop again cpu_ms load_ms spare_ms share again_share alive context_mib"
+    "under_loop again cpu_ms compiled_ms load_ms spare_ms share again_share alive context_mib"
 ).split()
 
 
