@@ -62,7 +62,9 @@ def play(count: int = 10, within_s: float = 900) -> Crowd:
             answer = Path(folder) / str(number) / "answer.py"
             answer.parent.mkdir()
             answer.write_text(right)
-            manager = KernelManager(kernel_name="python3", transport="ipc")
+            # Sockets of her own: without a file, all kernels take theirs by the same name.
+            own = str(Path(folder) / f"{number}.json")
+            manager = KernelManager(transport="ipc", connection_file=own)
             manager.start_kernel(cwd=str(places.ROOT))
             kernels.append(manager)
             client = manager.blocking_client()
