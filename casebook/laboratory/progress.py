@@ -30,7 +30,7 @@ class Progress:
 
     def __init__(self, total: int, label: str, unit: str = "run"):
         self._label, self._total, self._done = label, total, 0
-        in_notebook = "ipykernel" in sys.modules
+        in_notebook = hasattr(get_ipython(), "kernel")
         shown = VARIABLE not in os.environ and (in_notebook or sys.stderr.isatty())
         # A notebook's bar has a place of its own: none is drawn below another.
         self._place = _Place() if shown and in_notebook else None
