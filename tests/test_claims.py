@@ -17,7 +17,6 @@ from nbclient import NotebookClient
 from casebook import places
 from casebook.errors import UsageError
 from casebook.findings import claims, media, sentences
-from casebook.laboratory import again
 from casebook.laboratory.decisions import Window, decide
 
 DATA = {
@@ -173,22 +172,6 @@ def test_a_finding_on_a_clock_is_decided_by_its_interval(cells):
 def test_a_sentence_gives_the_interval_where_the_window_says_little(values, window, shown, capsys):
     claims.claim("on-a-clock", "It is {value:.1f} times.", decide(values * 4, window))
     assert capsys.readouterr().out.startswith(shown + " [")
-
-
-def test_a_second_attempt_shows_both(capsys, monkeypatch, tmp_path):
-    first = {"outcome": "otherwise", "value": 0.8, "interval": [0.7, 0.9], "n": 8}
-    told = {"keys": [], "claims": {"on-a-clock": first, "counted-once": first | {"interval": None}}}
-    (tmp_path / "again.json").write_text(json.dumps(told))
-    monkeypatch.setenv(again.VARIABLE, str(tmp_path / "again.json"))
-    claims.claim("on-a-clock", "{value:.1f} times.", decide([1.2, 1.3] * 8, Window(low=1.1)))
-    claims.claim("counted-once", "{value} loads.", 3, True)
-    claims.claim("of-neither", "{value} loads.", 3, True)
-    on_a_clock, counted, of_neither = capsys.readouterr().out.splitlines()
-    assert on_a_clock == "1.2 times. [✓ holds, live; claim on-a-clock]"
-    # What is counted does not differ from try to try: if it does, there is no deciding.
-    assert "[? undecided, live; claim counted-once]" in counted
-    assert "measured twice: otherwise, then holds" in counted
-    assert of_neither == "3 loads. [✓ holds, live; claim of-neither]"
 
 
 @pytest.mark.parametrize("beside", [False, True])

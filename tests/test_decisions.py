@@ -1,6 +1,5 @@
 """Decisions: what an interval says, how often it errs, and that rounds are taken in turns."""
 
-import json
 import math
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,7 @@ import pytest
 from scipy.stats import quantile_test
 
 from casebook.errors import UsageError
-from casebook.laboratory import again, decisions, progress, rounds
+from casebook.laboratory import decisions, progress, rounds
 from casebook.laboratory.decisions import (
     HOLDS,
     NOT_HERE,
@@ -149,22 +148,6 @@ def test_what_comes_out_otherwise_is_tried_once_more_and_all_rounds_decide():
     # Where no more rounds are to be had, as of a recorded machine, there was one attempt.
     recorded = rounds.until_decided(of(slow_at_first(range(1, 9))), [never])
     assert len(recorded) == 8 and never.decide(recorded).first is None
-
-
-def test_rounds_are_taken_again_for_a_finding_because_of_which_its_chapter_is_executed_again(
-    tmp_path, monkeypatch
-):
-    def take(rounds):
-        return slow_at_first(rounds).assign(key=[f"round-{each}" for each in rounds])
-
-    asked, unasked = level("wall_s", below=9), level("wall_s", above=1.0)
-    frame = rounds.until_decided(take, [asked])
-    assert len(frame) == 8 and unasked.decide(frame).outcome == OTHERWISE
-    told = tmp_path / "again.json"
-    told.write_text(json.dumps({"keys": ["round-3"], "claims": {}}))
-    monkeypatch.setenv(again.VARIABLE, str(told))
-    both = unasked.decide(rounds.until_decided(take, [asked]))
-    assert (both.outcome, both.rounds, both.first.outcome) == (UNDECIDED, 16, OTHERWISE)
 
 
 def test_rounds_that_resemble_each_other_much_err_more_often_and_say_so():

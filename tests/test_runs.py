@@ -1,6 +1,5 @@
 import dataclasses
 import gc
-import json
 import pstats
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +9,7 @@ import pytest
 from casebook import places, stacks
 from casebook.cases.fetching import analysis, observations, run_record, trust
 from casebook.errors import RunFailed
-from casebook.laboratory import again, beside, machines, measurements, progress, reference
+from casebook.laboratory import machines, measurements, progress, reference
 from casebook.stacks import digests, environments
 
 ASKED = dict(
@@ -119,9 +118,7 @@ def test_digests_can_be_made_in_several_threads(tmp_path):
     assert len(made) == len(files)
 
 
-def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(
-    tmp_path, monkeypatch, locks_of_our_own
-):
+def test_a_measurement_says_how_it_was_made(tmp_path, monkeypatch, locks_of_our_own):
     monkeypatch.setattr(places, "RUNS", tmp_path / "runs")
     monkeypatch.setenv("CASEBOOK_BUILD", "1")
     values = iter(range(9))
@@ -133,18 +130,8 @@ def test_a_measurement_says_how_it_was_made_and_is_made_again_when_told(
     assert set(measurements.COLUMNS) <= set(first) and first["schema"] == measurements.SCHEMA
     assert first["unit_ms"] > 0 and first["cores"] > 0 and first["key"] == "key"
     assert taken() == first
-    told = tmp_path / "again.json"
-    told.write_text(json.dumps({"keys": ["key"], "claims": {}}))
-    monkeypatch.setenv(again.VARIABLE, str(told))
-    second = taken()
-    assert second["value"] == 1 and second["key"] == "key-again"
-    assert taken() == second  # and that stands
-    with beside.exclusive():
-        assert taken() == first
-    monkeypatch.delenv(again.VARIABLE)
-    assert taken() == first
     monkeypatch.delenv("CASEBOOK_BUILD")
-    assert taken()["value"] == 2  # a reader measures anew
+    assert taken()["value"] == 1  # a reader measures anew
 
 
 def test_a_profile_survives_the_way_into_a_dump_and_back(tmp_path, monkeypatch):

@@ -21,7 +21,6 @@ from casebook import words
 from casebook.errors import UsageError
 from casebook.findings.media import CLAIM
 from casebook.findings.sentences import Sentence, origin
-from casebook.laboratory import again
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
 
 #: What `holds` is in claims.json for each outcome.
@@ -79,7 +78,7 @@ def claim(
         "correlation": _correlation(decisions),
         **_of_runs(id, frame, stack, column),
     }
-    record = _both_attempts(record, value, decisions)
+    record["attempts"] = _attempts(record, value, decisions)
     _show(record, frame)
     _glue(record)
 
@@ -174,22 +173,12 @@ def _outcome(decisions: Sequence[Decision], holds: bool | None, not_here: str) -
     return outcome, next((each.because for each in decisions if each.outcome == outcome), "")
 
 
-def _both_attempts(record: Record, value: Any, decisions: Sequence[Decision]) -> Record:
-    """The record, with both attempts where there were two.
-
-    A decision on a clock is made of the rounds of both (Decision.first). Where something was
-    counted, the chapter was executed twice, and the two differ, there is no deciding between them.
-    """
-    executed = again.before(record["id"])
-    first = executed or _first_rounds(record, value, decisions)
-    if first is None:
-        return record | {"attempts": []}
+def _attempts(record: Record, value: Any, decisions: Sequence[Decision]) -> list[Record]:
+    """What the first attempt and both together said, where a finding on a clock needed a second
+    (rounds.until_decided); nothing where it did not."""
+    first = _first_rounds(record, value, decisions)
     names = ("outcome", "value", "interval", "n")
-    attempts = [{name: each[name] for name in names} for each in (first, record)]
-    counted = executed and record["window"] is None
-    if counted and record["outcome"] == HOLDS and first["outcome"] == OTHERWISE:
-        record = record | {"outcome": UNDECIDED, "holds": None}
-    return record | {"attempts": attempts}
+    return [{name: each[name] for name in names} for each in (first, record)] if first else []
 
 
 def _first_rounds(record: Record, value: Any, decisions: Sequence[Decision]) -> Record | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from casebook import places
 from casebook.errors import CasebookError, NotInFile, RunFailed, ServerFailed, VisitFailed
-from casebook.laboratory import again, beside, machine, progress, scripts
+from casebook.laboratory import beside, machine, progress, scripts
 from casebook.stacks import Stack, commands, digests, environments
 from casebook.words import LIVE
 
@@ -209,31 +209,29 @@ def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, 
         key: of `key_of`.
         measure: what is called where nothing is stored.
 
-    Only a build reads the store. When it executes a chapter again because of this measurement, it
-    is made once more, and the first stays beside it. A measurement that fails with one of ANSWERS
-    is stored as a failure, for machine files, and is always tried again. Raises as `new`, and what
-    `measure` raises.
+    Only a build reads the store. A measurement that fails with one of ANSWERS is stored as a
+    failure, for machine files, and is always tried again. Raises as `new`, and what `measure`
+    raises.
     """
     if _answers is not None and isinstance(key, Key) and (there := answered(key.asked)):
         if failure := _failure_of(there):
             raise failure
         return there
-    name = f"{key}-again" if again.wanted(key) else str(key)
-    found = load(name)
+    found = load(key)
     if found is None:
-        if isinstance(key, Key) and name == key:
+        if isinstance(key, Key):
             progress.tell_changed(changed_since(key))
         try:
-            found = new(measure, name)
+            found = new(measure, str(key))
         except ANSWERS as error:
-            if isinstance(key, Key) and name == key:
+            if isinstance(key, Key):
                 # For a machine file: a chapter may show the error. Here it is always tried again.
                 failed = {FAILED: [type(error).__name__, str(error)], "measured_at": now()}
-                save(name, failed | {"commit": commit(), "schema": SCHEMA}, key)
+                save(key, failed | {"commit": commit(), "schema": SCHEMA}, key)
             raise
         # Another chapter may have measured the same meanwhile: the book shows one of the two.
-        found = load(name) or found
-        save(name, found, key if isinstance(key, Key) else None)
+        found = load(key) or found
+        save(key, found, key if isinstance(key, Key) else None)
     return found
 
 

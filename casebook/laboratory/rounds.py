@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from casebook.errors import NotInFile, UsageError
-from casebook.laboratory import again, beside
+from casebook.laboratory import beside
 from casebook.laboratory.decisions import LOOKS, OTHERWISE, UNDECIDED, Question, interval
 
 
@@ -86,9 +86,8 @@ def until_decided(
 ) -> pd.DataFrame:
     """Take rounds until all questions are decided, or the looks are used up.
 
-    If one of them then comes out otherwise, or the build executes the chapter again because of a
-    finding that rests on these runs (laboratory/again.py), as many rounds again are taken. That
-    happens once: there are two attempts at most.
+    If one of them then comes out otherwise, as many rounds again are taken. That happens once:
+    there are two attempts at most.
 
     Parameters:
         measure: from the numbers of some rounds (range(1, 9)) to their runs, one row a run, with
@@ -122,7 +121,7 @@ def until_decided(
             outcomes = {each.outcome for each in decisions}
             if UNDECIDED not in outcomes and not any(each.may_come for each in decisions):
                 break
-        if OTHERWISE in outcomes or again.is_behind(so_far):
+        if OTHERWISE in outcomes:
             more = take(range(done + 1, 2 * done + 1))
             if not more.empty:
                 attempts = [so_far.assign(attempt=1), more.assign(attempt=2)]

@@ -41,7 +41,7 @@ def build(
         return _write_from(book, file)
     _check_required()
     if fresh:
-        for folder in (book.executed, root / places.LOCAL_NAME / places.RUNS.name):
+        for folder in (book.executed, book.runs):
             shutil.rmtree(folder, ignore_errors=True)
     is_there = (book.html / "index.html").exists() and not _is_being_written(book)
     at_once = None if strict or is_there else _most_alike(book)
@@ -74,7 +74,7 @@ def build(
     if strict and (lines := _otherwise(found)):
         raise FindingsOtherwise(
             f"{len(lines)} findings came out otherwise:\n" + "\n".join(lines) + "\n"
-            "`make fresh STRICT=1` measures all of it again."
+            "`make book STRICT=1` measures again what was counted; `make fresh STRICT=1`, all."
         )
     return first_page
 

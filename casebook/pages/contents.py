@@ -1,6 +1,7 @@
 """What the book consists of: its folders, and its notebooks in reading order."""
 
 import csv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import nbformat
 from nbformat import NotebookNode
 from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
 
+from casebook import places
 from casebook.errors import BookFailed
 
 #: In the metadata of an executed notebook: the machine whose file all its answers come from.
@@ -21,7 +23,8 @@ class Book:
     """A book project in `root` (which holds _toc.yml and _config.yml).
 
     build: all that is made. html: the site. included: what pages include of what the chapters
-    said. executed: the notebooks with their outputs, and a stamp of each that ran to its end.
+    said. executed: the notebooks with their outputs, and a stamp of each that ran to its end. runs:
+    the stored measurements.
     """
 
     root: Path
@@ -30,6 +33,7 @@ class Book:
     html = property(lambda self: self.build / "html")
     included = property(lambda self: self.build / "included")
     executed = property(lambda self: self.build / "executed")
+    runs = property(lambda self: self.root / places.LOCAL_NAME / places.RUNS.name)
 
     def page_names(self) -> list[str]:
         """The pages of _toc.yml in reading order, without suffix ("notebooks/01_one_at_a_time").
@@ -79,6 +83,11 @@ class Book:
             self._waiting_of(path).unlink(missing_ok=True)
         if stamp:
             self._stamp_of(path).write_text(stamp)
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Delete stored measurements, so that the chapter that asks for them measures anew."""
+        for key in keys:
+            (self.runs / f"{key}.json").unlink(missing_ok=True)
 
     def machine_of(self, path: Path) -> str:
         """The machine whose file all answers of an executed notebook come from, in words; empty

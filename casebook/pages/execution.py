@@ -3,14 +3,13 @@
 The stamp sees a notebook's code and all that this code can reach: modules, data, interpreters. It
 is kept beside the result, and taken away before the notebook runs: nothing old passes for new.
 
-A chapter of which a finding comes out otherwise at the first attempt is executed once more, and the
-measurements behind that finding are made again (laboratory/again.py says why). A finding on a clock
-has had its second attempt where its rounds were taken. A chapter that raises is kept as far as it
-got, with the error in its place, and runs again in the next build.
+A finding on a clock that comes out otherwise has had its second attempt where its rounds were taken
+(laboratory/rounds.py). What was only counted is not read from the store for ever where it came out
+otherwise: the next build measures it again. A chapter that raises is kept as far as it got, with
+the error in its place, and runs again in the next build.
 """
 
 import itertools
-import json
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +21,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from casebook.findings import media
-from casebook.laboratory import again, machines, progress
+from casebook.laboratory import machines, progress
 from casebook.laboratory.decisions import OTHERWISE
 from casebook.pages import contents, kernel, staleness
 from casebook.pages.contents import Book
@@ -70,7 +69,11 @@ def execute(
         path: staleness.of_notebook(contents.read(path), surroundings) for path in book.notebooks()
     }
     book.executed.mkdir(parents=True, exist_ok=True)
-    stale = {path: stamp for path, stamp in stamps.items() if not book.has_run(path, stamp)}
+    stale = {
+        path: stamp
+        for path, stamp in stamps.items()
+        if not book.has_run(path, stamp) or (not file and _to_count_again(book, path))
+    }
     if first is not None:
         for path in book.notebooks()[first:]:
             if stale.pop(path, None) and not book.machine_of(path):
@@ -139,23 +142,26 @@ def _execute_all(
 def _executed(
     path: Path, book: Book, costs: Costs, stop: threading.Event
 ) -> tuple[NotebookNode, str]:
-    """A notebook, executed, and once more where a finding came out otherwise; and its failure."""
+    """A notebook, executed, without what was counted and came out otherwise before; and its
+    failure."""
+    if doubtful := _to_count_again(book, path):
+        ids = ", ".join(claim["id"] for claim in doubtful)
+        costs.tell(path.stem, f"came out otherwise before, so it is measured again: {ids}")
+        book.forget(key for claim in doubtful for key in claim["keys"])
     with tempfile.TemporaryDirectory(prefix="casebook-") as name:
-        run = partial(kernel.run, path, book, Path(name), partial(costs.show, path.stem), stop)
-        notebook, failure = run({})
+        show = partial(costs.show, path.stem)
+        notebook, failure = kernel.run(path, book, Path(name), show, stop)
         if changed := _changed(Path(name, kernel.PROGRESS)):
             costs.tell(path.stem, f"measured again what depends on what has changed: {changed}")
-        found = [] if failure else otherwise(media.records(notebook, media.CLAIM))
-        claims = [each for each in found if not each["attempts"]]
-        if not claims:
-            return notebook, failure
-        ids = ", ".join(claim["id"] for claim in claims)
-        costs.tell(path.stem, f"came out otherwise, so it is measured once more: {ids}")
-        keys = sorted({key for record in claims for key in record["keys"]})
-        attempt = {"keys": keys, "claims": {record["id"]: record for record in claims}}
-        first = Path(name, "again.json")
-        first.write_text(json.dumps(attempt))
-        return run({again.VARIABLE: str(first)})
+    return notebook, failure
+
+
+def _to_count_again(book: Book, path: Path) -> list[dict]:
+    """The findings of a notebook that rest on what was counted here, and came out otherwise when it
+    was last executed."""
+    last = book.executed / path.name
+    found = media.records(contents.read(last), media.CLAIM) if last.exists() else []
+    return [each for each in otherwise(found) if each["keys"] and each["window"] is None]
 
 
 def _answered(
@@ -164,7 +170,7 @@ def _answered(
     """A notebook executed with the answers of a machine file; and its failure."""
     with tempfile.TemporaryDirectory(prefix="casebook-") as name:
         show = partial(costs.show, path.stem)
-        notebook, failure = kernel.run(path, book, Path(name), show, stop, {}, file)
+        notebook, failure = kernel.run(path, book, Path(name), show, stop, file)
     notebook.metadata[contents.MACHINE] = machines.read(file).label
     if missing := not_in_file(notebook):
         costs.tell(path.stem, f"{len(missing)} cells that its file has no answer to")

@@ -38,19 +38,19 @@ class _OwnKernel(AsyncKernelManager):
 
 def run(
     path: Path, book: contents.Book, folder: Path, show: Callable[[float, str], None],
-    stop: threading.Event, variables: dict[str, str], machine: Path | None = None,
+    stop: threading.Event, machine: Path | None = None,
 ) -> tuple[NotebookNode, str]:  # fmt: skip
     """Execute a notebook: as far as it got, and what ended it before its end, in one line.
 
     folder: for files of this run. show: gets the share of cells that are done, and what the kernel
-    says it is doing. stop: once it is set, this ends and raises KeyboardInterrupt. variables:
-    further ones of the environment. machine: the file that all answers come from; a cell without
-    one says so, and the others go on. The kernel is gone afterwards. Not for a main thread, in
-    which nbclient takes the signals and only half ends.
+    says it is doing. stop: once it is set, this ends and raises KeyboardInterrupt. machine: the
+    file that all answers come from; a cell without one says so, and the others go on. The kernel
+    is gone afterwards. Not for a main thread, in which nbclient takes the signals and only half
+    ends.
     """
     notebook, said = contents.read(path), folder / PROGRESS
     cells = [cell for cell in contents.code_cells(notebook) if cell.source.strip()]
-    environ = os.environ | variables | {
+    environ = os.environ | {
         # The modules whose digest was taken are the ones that the cells import.
         "PYTHONPATH": str(book.root),
         # A build may show a measurement of the same digest again; a reader's cell always measures.
