@@ -2462,6 +2462,8 @@ CHAPTERS = {
     22: ("22_the_loop_that_loads", "The loop that loads"),
     23: ("23_the_memory_that_nobody_frees", "The memory that nobody frees"),
 }  # fmt: skip
+#: What puts truststore's contexts in the place of ssl's.
+INJECTS = "truststore.inject_into_ssl()  # or pip-system-certs, which does it for all programs"
 #: What to change: (case, chapter that explains it, line to remove, line to add, package to get,
 #: sentence).
 ADVICE = {
@@ -2495,9 +2497,9 @@ ADVICE = {
     "asyncio": (1, 2, "", "reply = await %(to_thread)s(...), or a client that awaits", "",
         "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
-    "lock": (4, 21, "", "%(line)s", "",
-        "%(wanted)d handshakes were wanted at once, and never two were under way: the context "
-        "holds a lock through each handshake (its sockets are those of %(by)s), so they waited "
+    "lock": (4, 21, "%(remove)s", "%(line)s", "",
+        "%(wanted)d handshakes were wanted at once, and never two were under way: a lock is held "
+        "through each handshake (the context's sockets are those of %(by)s), so they waited "
         "%(behind_s).2f s for each other.%(whose)s"),
     "loop-loads": (4, 22, "", "%(line)s", "",
         "%(loads)s of certificates happened in the thread of the running asyncio loop%(where)s: "
@@ -2508,6 +2510,9 @@ ADVICE = {
         "%(where)s. While they were loaded, memory grew by %(mib).0f MiB. One context serves all "
         "clients."),
     "keep-one": (2, 12, "", "%(line)s", "", "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
+    "loads-late": (2, 10, INJECTS, "", "",
+        "%(client)s loaded %(loads)s%(where)s. truststore, in the place of ssl.SSLContext, loads "
+        "the system's certificates once more in each handshake, whoever shares a context."),
     "larger-pool": (2, 12, "", "%(line)s", "",
         "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
     "another-openssl": (2, 10, "", "", "a Python with another OpenSSL",
@@ -2671,14 +2676,37 @@ _OF_TRUSTSTORE = (
 )
 
 
+def of_lock(found, by):
+    """Whose lock it is that handshakes wait for, and what to change, for sockets of a module."""
+    names = {"remove": ""}
+    if "truststore" in by:
+        names["whose"] = _OF_TRUSTSTORE
+        if is_injected(found):  # and ssl.create_default_context() makes truststore's, too
+            names.update(remove=INJECTS, line="")
+    elif by == "ssl":
+        names["whose"] = " ssl holds none: it is the program's own, or that of a class of its own."
+        names["line"] = (
+            "context.wrap_socket(..., do_handshake_on_connect=False)  # do_handshake() comes "
+            "later, without the lock"
+        )
+    return names
+
+
+def is_injected(found):
+    """Whether truststore, or the copy of it in pip, is in the place of ssl's contexts."""
+    return any(
+        each["name"] == "ssl.SSLContext" and "truststore" in str(each["class"])
+        for each in found["provides"]
+    )
+
+
 def advice_on_others(found, verdicts):
     """What the illnesses of the fourth case ask for."""
     counts, advice = found["counts"], []
     line = "context = ssl.create_default_context(), made once, for all clients"
     if verdicts["handshakes"] == ONE_AT_A_TIME:
         names = dict(counts["queue"], line=line, whose="")
-        if "truststore" in names["by"]:
-            names["whose"] = _OF_TRUSTSTORE
+        names.update(of_lock(found, names["by"]))
         advice.append(advise("lock", **names))
     if verdicts["loads on the loop"] == HELD_UP:
         names = dict(
@@ -2703,7 +2731,7 @@ def advice_on_counts(found, verdict):
     rows = [row for row in found["counts"]["clients"] if row["loads"] > row["needed"] + 1]
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"]]
-    loads_late = any(each["by"] == "truststore" for each in found["provides"])
+    loads_late = is_injected(found)
     for row in rows:
         larger, keep = larger_pool(row), KEEP.get(row["client"], _OTHERS)
         if row["client"] == "requests" and is_shared(row, found["counts"]):
@@ -2716,6 +2744,9 @@ def advice_on_counts(found, verdict):
         loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
         names = dict(row, where=where, loads=loads)
         names["client"] = row["client"] or "The program"
+        if loads_late and row["contexts"] <= row["needed"]:
+            yield advise("loads-late", **names)
+            continue
         for name, told in ("keep-one", keep), ("larger-pool", larger):
             if told is None:
                 continue

@@ -87,6 +87,12 @@ def _load_each(stack: str) -> Found:
     return its["counters_load_verify_locations"] == 12, _of_connections(its)
 
 
+def _load_unverified(stack: str) -> Found:
+    its = _twelve(stack, client="threads", trust="off")
+    loads = int(its["counters_default_loads"])
+    return loads == 12, f"{loads} loads of the default for {its['counters_handshakes']} connections"
+
+
 def _load_once(stack: str) -> Found:
     its = _twelve(stack)
     return 0 < its.filter(like="_load").sum() < 3, _of_connections(its)
@@ -98,9 +104,9 @@ def _of_connections(its: pd.Series) -> str:
     return f"{said} for {its['counters_handshakes']} connections"
 
 
-def _twelve(stack: str, **client: str) -> pd.Series:
+def _twelve(stack: str, trust: str = "bundle", **client: str) -> pd.Series:
     """A run with twelve connections."""
-    return measure(stack, n=12, delay_s=0, trust="bundle", repeats=1, **client).iloc[0]
+    return measure(stack, n=12, delay_s=0, trust=trust, repeats=1, **client).iloc[0]
 
 
 def _of_pip(stack: str) -> Found:
@@ -121,6 +127,12 @@ def _unpatched(stack: str) -> Found:
 def _clients_on_a_loop(stack: str, way: str = "httpx-each") -> Found:
     its = loop.measure(way, n=10, delay_s=0.1, stack=stack).iloc[0]
     return its["on_loop"] == 10, f"{its['on_loop']} loads on the loop for 10 clients"
+
+
+def _over_plain_http(stack: str) -> Found:
+    its = loop.measure("httpx-each", n=10, delay_s=0.1, scheme="http", stack=stack).iloc[0]
+    said = f"{its['on_loop']} loads on the loop for 10 clients that ask over plain HTTP"
+    return its["on_loop"] == 10, said
 
 
 def _of_openai(stack: str) -> Found:
@@ -202,6 +214,11 @@ VERDICTS = [
         "1.26.20", "2.8.0", "half-cured-today", _load_each,
     ),
     Verdict(
+        "urllib3", "machine-verify-false", _TIMES,
+        "where nothing is verified, each connection loads the default certificates all the same",
+        "1.26.20", "2.8.0", "requests-2.34.2-today", _load_unverified,
+    ),
+    Verdict(
         "pyopenssl", "today-injected-is-serial", _OUT_THERE,
         "pyOpenSSL makes gevent serial once it is injected into urllib3",
         "24.2.1", "26.4.0", _INJECTED, _in_flight,
@@ -210,6 +227,11 @@ VERDICTS = [
         "httpx", "loop-loads-on-it", _LOOP,
         "each client that is made on an event loop loads the certificates there",
         "0.27.2", "0.28.1", "on-the-loop-today", _clients_on_a_loop,
+    ),
+    Verdict(
+        "httpx", "loop-http-loads-too", _LOOP,
+        "a client that asks over plain HTTP loads the certificates all the same",
+        "0.27.2", "0.28.1", "on-the-loop-today", _over_plain_http,
     ),
     Verdict(
         "aiohttp", "loop-aiohttp-import", _LOOP,

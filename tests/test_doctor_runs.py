@@ -1220,6 +1220,42 @@ def test_a_programs_own_lock_is_named_where_it_is_held_through_the_handshake(
         assert (server.counters()["peak_handshakes"] == 1) == (said == "one at a time")
     assert report["verdicts"]["handshakes"] == said
     assert report["counts"]["queue"]["wanted"] >= 3
+    adds = [each["add"] for each in report["advice"] if each["id"] == "lock"]
+    assert len(adds) == (said == "one at a time")
+    assert all("do_handshake_on_connect=False" in each for each in adds)
+
+
+INJECTED = """
+import os, threading
+{}
+import httpx
+
+client = httpx.Client()
+threads = [threading.Thread(target=client.get, args=[os.environ["SITE"]]) for _ in range(6)]
+for each in threads: each.start()
+for each in threads: each.join()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("injects", [True, False])
+def test_where_truststore_is_injected_a_context_of_ssl_is_no_advice(injects, tmp_path):
+    """ssl.create_default_context() makes truststore's then, and a client that is kept loads too."""
+    inject = "import truststore; truststore.inject_into_ssl()" if injects else ""
+    (tmp_path / "program.py").write_text(INJECTED.format(inject))
+    python = environment("truststore-in-clients-today").python
+    with SlowToShakeHands(handshake_s=0.3) as server:
+        bundle = tmp_path / "bundle.pem"
+        bundle.write_text(Path(certifi.where()).read_text() + server.ca_file.read_text())
+        names = {"SITE": server.url, "SSL_CERT_FILE": str(bundle)}
+        report, _ = doctor((None, None, names), tmp_path, "--", "program.py", python=python)
+        assert server.counters()["handshakes"] == 6
+    advice = {each["id"]: each for each in report["advice"]}
+    advice.pop("another-openssl", None)  # as this Python's is, or is not
+    assert set(advice) == ({"lock", "loads-late"} if injects else set())
+    assert (report["exit_status"], report["counts"]["loads"]) == ((1, 7) if injects else (0, 1))
+    for each in advice.values():
+        assert each["remove"].startswith("truststore.inject_into_ssl()") and not each["add"]
 
 
 @pytest.mark.nightly

@@ -51,7 +51,9 @@ def about_packages() -> dict[str, set[str]]:
     return {claim: packages for claim, packages in found.items() if packages}
 
 
-#: Findings of which the row of another one asks what matters.
+#: Findings of which the row of another one asks what matters. (Some of these, and of the rows, are
+#: about a package that their statement does not name. No rule finds such a one; whoever writes it
+#: puts it here.)
 COVERED = {
     "today-injected-is-serial": """
         stages-one-package stages-thirty-lines profile-no-poll-without-pyopenssl
@@ -59,13 +61,23 @@ COVERED = {
         monkeys-installed-is-not-used patched-seal-tells-verdict patched-reads-past-gevent
         patched-seal-second-request patched-descriptor-never-blocks patched-control-http
         today-detector-names-the-wait today-detector-silent-when-plain today-installed-is-harmless
-        explorer-serial method-verdicts-here""",
-    "today-toolbelt-leaves-no-trace": "cures-extract-wears-off today-detector-finds-the-hidden",
+        explorer-serial method-verdicts-here cures-today cures-threads cures-cut-once
+        cures-patient-is-ill""",
+    "today-toolbelt-leaves-no-trace": """
+        cures-extract-wears-off today-detector-finds-the-hidden today-adapter-stops-the-others""",
     "cures-gevent-openssl-alone": "stages-python-decides profile-stage-3-half-cured",
     "threads-load-each": """
-        machine-load-per-connection cure-same-answers many-loads many-kept-control""",
-    "machine-releases-that-load": "machine-path-not-cured",
-    "lock-one-at-a-time": "lock-releases lock-who lock-reply-control",
+        machine-load-per-connection machine-kept-control cure-same-answers many-loads
+        many-kept-control thousands-loads thousands-kept-responses both-timelines-loads""",
+    "machine-releases-that-load": """
+        machine-path-not-cured machine-cpu machine-load-at-import machine-first-pays
+        machine-complaints-answered""",
+    "machine-leaks": "machine-leaks-control",
+    "machine-verify-false": "threads-false-pays-too threads-hidden-is-the-control",
+    "lock-one-at-a-time": """
+        lock-releases lock-who lock-reply-control lock-cause-taken-away lock-other-sizes
+        lock-who-holds-it""",
+    "loop-loads-on-it": "loop-silence loop-cures loop-thread-beats",
 }
 #: Why others have none.
 WITHOUT = {
@@ -81,18 +93,19 @@ WITHOUT = {
         monkeys-order-matters monkeys-wrong-order-looks-fast monkeys-poll-left-alone
         cures-threads-become-greenlets cures-patch-all-adds""",
     "It is what the protocol asks for, or a control: no release is to blame.": """
-        hello-silent hello-control books-at-once slow-in-order slow-as-completed""",
+        hello-silent hello-control books-at-once slow-in-order slow-as-completed
+        loop-unverified-control""",
     "It is said in passing, of the release in the lock: nothing is advised because of it.": """
-        hello-extra hello-no-push quic-libraries quic-ends""",
+        hello-extra hello-no-push quic-libraries quic-ends patched-has-sni-decides
+        distance-requests-whole""",
 }
 
 
 def test_each_finding_about_a_package_has_a_row_or_a_reason() -> None:
-    about, rows = about_packages(), {each.claim for each in upstream.VERDICTS}
+    about, rows = set(about_packages()), {each.claim for each in upstream.VERDICTS}
     assert len(findings()) > 250 and len(about) > 60
     assert rows >= set(COVERED)
     named = [each for those in (*COVERED.values(), *WITHOUT.values()) for each in those.split()]
     assert len(set(named)) == len(named) and not set(named) & rows
-    without = {claim: packages for claim, packages in about.items() if claim not in rows}
-    assert set(without) - set(named) == set(), "give it a row in VERDICTS, or say why it has none"
-    assert set(named) - set(without) == set(), "this is no finding about a package"
+    assert about - rows - set(named) == set(), "give it a row in VERDICTS, or say why it has none"
+    assert set(named) - set(findings()) == set(), "there is no such finding"
