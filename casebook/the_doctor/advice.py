@@ -50,7 +50,7 @@ ADVICE = {
         "%(client)s reads from an %(socket)s of the standard library, because %(loop)s has not "
         "patched ssl."),
     "gevents-context": (1, 7, "",
-        "HTTPClient(..., ssl_context_factory=...), which makes a gevent.ssl.SSLContext", "",
+        "HTTPClient(..., ssl_context_factory=...)  # one that makes a gevent.ssl.SSLContext", "",
         "geventhttpclient takes the context that it is given, and one of gevent's own class lets "
         "the loop run on. (gevent.ssl.create_default_context makes a standard one.)"),
     "patch-select": (1, 7, "", "gevent.monkey.patch_select()", "",
@@ -61,7 +61,7 @@ ADVICE = {
     "trap": (1, 8, "", "", "%(package)s",
         "google-auth's adapter for client certificates injects pyOpenSSL for the whole process. "
         "The doctor made one to see it."),
-    "asyncio": (1, 2, "", "reply = await %(to_thread)s(...), or a client that awaits", "",
+    "asyncio": (1, 2, "", "reply = await %(to_thread)s(...)  # or a client that awaits", "",
         "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
     "lock": (4, 21, "", "%(line)s", "",
@@ -243,7 +243,7 @@ _OF_TRUSTSTORE = (
 def advice_on_others(found, verdicts):
     """What the illnesses of the fourth case ask for."""
     counts, advice = found["counts"], []
-    line = "context = ssl.create_default_context(), made once, for all clients"
+    line = "context = ssl.create_default_context()  # once, for all clients"
     if verdicts["handshakes"] == ONE_AT_A_TIME:
         names = dict(counts["queue"], line=line, whose="")
         if "truststore" in names["by"]:
@@ -274,7 +274,7 @@ def advice_on_counts(found, verdict):
         rows = [row for row in rows if not row["kept"]]
     loads_late = any(each["by"] == "truststore" for each in found["provides"])
     for row in rows:
-        larger, keep = larger_pool(row), KEEP.get(row["client"], _OTHERS)
+        larger, keep = larger_pool(row), keep_one(row)
         if row["client"] == "requests" and is_shared(row, found["counts"]):
             keep = None  # one Session for many connections: it is kept
         if row["client"] != "requests" and larger:
@@ -305,6 +305,17 @@ def advice_on_counts(found, verdict):
     if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not loads_late:
         cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
         yield advise("share-context", line=cure)
+
+
+def keep_one(row):
+    """(line, sentence) of what makes the client of a row of `counted` load once."""
+    line, sentence = KEEP.get(row["client"], _OTHERS)
+    if row["awaits"]:
+        awaiting = line.replace(".Client()", ".AsyncClient()")
+        both = row["awaits"] < row["loads"]
+        line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
+        sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
+    return line, sentence
 
 
 def trial_of(name, row):
