@@ -408,7 +408,7 @@ def listen(certificate_and_key):
     Listener, Answers = server_classes()
     server = Listener(("127.0.0.1", 0), Answers)
     if certificate_and_key:
-        context = ssl.SSLContext(getattr(ssl, "PROTOCOL_TLS_SERVER", ssl.PROTOCOL_SSLv23))
+        context = own_context(ssl)(getattr(ssl, "PROTOCOL_TLS_SERVER", ssl.PROTOCOL_SSLv23))
         if PY2:
             context.set_ecdh_curve("prime256v1")
         context.load_cert_chain(certificate_and_key)
@@ -533,6 +533,12 @@ def injected():
     """Whether urllib3 makes its contexts with pyOpenSSL for everybody."""
     context = getattr(urllib3_module("util.ssl_"), "SSLContext", None)
     return str(getattr(context, "__module__", "")).endswith("contrib.pyopenssl")
+
+
+def own_context(ssl):
+    """The SSLContext that ssl itself makes: gevent's and truststore's, which may stand in its
+    place (a .pth file injects truststore into every process), are made of it."""
+    return [each for each in ssl.SSLContext.__mro__ if each.__module__ == "ssl"][-1]
 
 
 def openssl():
@@ -2089,8 +2095,7 @@ class counting(object):
 
 
 def probe_ssl(probes, ssl):
-    # gevent's and truststore's stand on the first class that calls itself so.
-    kind = [each for each in ssl.SSLContext.__mro__ if each.__module__ == "ssl"][-1]
+    kind = own_context(ssl)
     probes.contexts(kind)
     probes.loads(kind)
     if hasattr(ssl, "SSLObject"):

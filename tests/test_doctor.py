@@ -251,6 +251,16 @@ def test_a_session_with_the_cure_is_no_illness(tmp_path):
     assert report["exit_status"] == 0
 
 
+def test_where_truststore_stands_in_from_the_start_its_own_server_serves_all_the_same(tmp_path):
+    """pip-system-certs puts it into every process, and pip's truststore looks for the certificate
+    of whoever is at the other end, which a socket that listens has not."""
+    report = report_of("pip-26.2-system-certs-today", tmp_path, "import httpx")
+    assert {row["name"]: row["by"] for row in report["provides"]}["ssl.SSLContext"] == "pip"
+    assert (loop(report), report["exit_status"]) == ("does not apply", 0)
+    [row] = report["loads"]
+    assert row["imported"] and row["error"] is None and row["by_connection"] == [1, 1, 1]
+
+
 # ------------------------------------------------------------------------------ programs that fail
 
 
@@ -670,8 +680,10 @@ def test_no_false_alarm_and_no_miss_in_any_stack_of_the_book():
     table = patients.table()
     assert len(table) > 60
     assert table[table["wrong"] != ""].empty, table.to_string()
-    told = table["doctor"] != "cannot tell"
-    assert set(table["measured"][~told]) == {"fails"}
+    untold = table[table["doctor"] == "cannot tell"]
+    columns = ["patient", "stack", "measured", "exit_status", "why"]
+    assert set(untold["measured"]) == {"fails"}, untold[columns].to_string()
+    assert len(untold) <= len(table) / 10
     both = table.dropna(subset=["loads_doctor", "loads_measured"])
     different = both[both["loads_doctor"] != both["loads_measured"]]
     assert len(both) > 30 and different.empty, different.to_string()

@@ -33,7 +33,7 @@ import weakref
 
 from .basis import OWN_FILE, PY2, clock
 from .counts import CONTEXTS_FROM, KEPT_FROM, counted
-from .left_behind import is_library
+from .left_behind import is_library, own_context
 from .loads import caller
 from .words import readable, short
 
@@ -610,8 +610,7 @@ class counting(object):
 
 
 def probe_ssl(probes, ssl):
-    # gevent's and truststore's stand on the first class that calls itself so.
-    kind = [each for each in ssl.SSLContext.__mro__ if each.__module__ == "ssl"][-1]
+    kind = own_context(ssl)
     probes.contexts(kind)
     probes.loads(kind)
     if hasattr(ssl, "SSLObject"):
