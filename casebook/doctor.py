@@ -1535,6 +1535,8 @@ BETWEEN = (
     "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
     "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
 )
+#: It is there in pip, too, and pip-system-certs has every program use that.
+VENDORED = "._vendor.truststore"
 #: Stands in for a function of Python's that compiles modules. It goes by the name of that one's
 #: file, so that Python leaves it out of the traceback of a module that cannot be compiled.
 COMPILING = """
@@ -1605,7 +1607,7 @@ class Probes(object):
             depth += 1
             of, code, name = frame, frame.f_code, str(frame.f_globals.get("__name__") or "")
             frame_line, frame, path = frame.f_lineno, frame.f_back, code.co_filename
-            package = name.partition(".")[0]
+            package = "truststore" if VENDORED in name else name.partition(".")[0]
             if path == OWN_FILE or path.startswith("<frozen"):
                 continue
             if inner and package in KNOWN:
@@ -2586,6 +2588,7 @@ _WANTING = {
     "evicted": "It was asked for %(wanted)d hosts and keeps connections to %(size)d: for %(times)d "
     "of its requests the host's connections had been closed to make room.",
 }
+_OF_LIBRARY = "Make one client of %s, and keep it; where it has none, see whether it takes one. "
 _OTHERS = ("context = ssl.create_default_context()",
     "Make one context, and give it to every connection.")  # fmt: skip
 #: The package to upgrade when one of its files injects pyOpenSSL.
@@ -2722,7 +2725,7 @@ def advice_on_counts(found, verdict):
             keep = None  # one Session for many connections: it is kept
         if row["client"] != "requests" and larger:
             keep = None
-        through = row["through"] not in (None, row["client"]) and row["through"]
+        through = library_between(row)
         where = ", called by %s" % through if through else ""
         where += ", from %s" % row["at"][0][0] if row["at"] else ""
         loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
@@ -2758,7 +2761,14 @@ def keep_one(row):
         both = row["awaits"] < row["loads"]
         line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
         sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
+    if library_between(row):
+        sentence = _OF_LIBRARY % library_between(row) + sentence
     return line, sentence
+
+
+def library_between(row):
+    """The library that called the client of a row of `counted`; None where the program did."""
+    return row["through"] if row["through"] != row["client"] else None
 
 
 def trial_of(name, row):

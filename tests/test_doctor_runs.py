@@ -335,6 +335,34 @@ def test_who_has_clients_of_both_kinds_is_told_of_both(site, tmp_path):
     assert kinds == ["Client", "AsyncClient"]
 
 
+THROUGH = """
+import openai
+for _ in range(6):
+    with openai.OpenAI(api_key="none", base_url=SITE) as service:
+        service.get("/0", cast_to=object)
+"""
+
+
+def test_who_calls_a_client_through_a_library_is_told_to_keep_the_librarys(site, tmp_path):
+    python = environment("libraries-today").python
+    (tmp_path / "program.py").write_text(START + THROUGH)
+    report, _ = doctor(site, tmp_path, "--", "program.py", python=python)
+    first = report["advice"][0]
+    assert (first["id"], first["add"]) == ("keep-one", "client = httpx2.Client()")
+    assert "called by openai, from program.py:5" in first["what"]
+    assert "Make one client of openai, and keep it" in first["what"]
+
+
+def test_pips_truststore_is_not_what_the_program_calls(site, tmp_path):
+    """With pip-system-certs it stands between every program and its contexts."""
+    python = environment("pip-26.2-system-certs-today").python
+    (tmp_path / "program.py").write_text(START + ILL["http.client"])
+    report, _ = doctor(site, tmp_path, "--", "program.py", python=python)
+    [row] = report["counts"]["clients"]
+    assert (row["client"], row["through"], row["connections"]) == ("http.client", None, 6)
+    assert report["exit_status"] == 1 and "called by" not in report["advice"][0]["what"]
+
+
 def test_each_line_to_add_is_a_line_of_python():
     names = dict.fromkeys(("patch", "line"), "pass") | {"to_thread": "asyncio.to_thread"}
     lines = [add % names for _, _, _, add, _, _ in doctor_file.ADVICE.values()]

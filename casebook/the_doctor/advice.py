@@ -143,6 +143,7 @@ _WANTING = {
     "evicted": "It was asked for %(wanted)d hosts and keeps connections to %(size)d: for %(times)d "
     "of its requests the host's connections had been closed to make room.",
 }
+_OF_LIBRARY = "Make one client of %s, and keep it; where it has none, see whether it takes one. "
 _OTHERS = ("context = ssl.create_default_context()",
     "Make one context, and give it to every connection.")  # fmt: skip
 #: The package to upgrade when one of its files injects pyOpenSSL.
@@ -279,7 +280,7 @@ def advice_on_counts(found, verdict):
             keep = None  # one Session for many connections: it is kept
         if row["client"] != "requests" and larger:
             keep = None
-        through = row["through"] not in (None, row["client"]) and row["through"]
+        through = library_between(row)
         where = ", called by %s" % through if through else ""
         where += ", from %s" % row["at"][0][0] if row["at"] else ""
         loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
@@ -315,7 +316,14 @@ def keep_one(row):
         both = row["awaits"] < row["loads"]
         line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
         sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
+    if library_between(row):
+        sentence = _OF_LIBRARY % library_between(row) + sentence
     return line, sentence
+
+
+def library_between(row):
+    """The library that called the client of a row of `counted`; None where the program did."""
+    return row["through"] if row["through"] != row["client"] else None
 
 
 def trial_of(name, row):

@@ -50,6 +50,8 @@ BETWEEN = (
     "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
     "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
 )
+#: It is there in pip, too, and pip-system-certs has every program use that.
+VENDORED = "._vendor.truststore"
 #: Stands in for a function of Python's that compiles modules. It goes by the name of that one's
 #: file, so that Python leaves it out of the traceback of a module that cannot be compiled.
 COMPILING = """
@@ -120,7 +122,7 @@ class Probes(object):
             depth += 1
             of, code, name = frame, frame.f_code, str(frame.f_globals.get("__name__") or "")
             frame_line, frame, path = frame.f_lineno, frame.f_back, code.co_filename
-            package = name.partition(".")[0]
+            package = "truststore" if VENDORED in name else name.partition(".")[0]
             if path == OWN_FILE or path.startswith("<frozen"):
                 continue
             if inner and package in KNOWN:
