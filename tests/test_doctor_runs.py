@@ -349,7 +349,7 @@ def test_who_calls_a_client_through_a_library_is_told_to_keep_the_librarys(site,
     report, _ = doctor(site, tmp_path, "--", "program.py", python=python)
     first = report["advice"][0]
     assert (first["id"], first["add"]) == ("keep-one", "client = httpx2.Client()")
-    assert "called by openai, from program.py:5" in first["what"]
+    assert "called by openai, from program.py:6" in first["what"]
     assert "Make one client of openai, and keep it" in first["what"]
 
 
