@@ -676,6 +676,7 @@ def test_without_py_spy_the_command_is_named():
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(2400)  # seven minutes on a quiet machine
 def test_no_false_alarm_and_no_miss_in_any_stack_of_the_book():
     table = patients.table()
     assert len(table) > 60
