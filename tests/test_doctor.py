@@ -1,6 +1,7 @@
 """The doctor on real programs: what it says, what it answers with, and what it leaves behind."""
 
 import contextlib
+import dataclasses
 import functools
 import json
 import os
@@ -20,7 +21,7 @@ from casebook import doctor, places
 from casebook.cases import patients
 from casebook.cases.bookstore.store import open_store
 from casebook.cases.certificates.hosts import Handler
-from casebook.cases.fetching import server
+from casebook.cases.fetching import measure, modes, server
 from casebook.stacks import environments, interpreters
 
 INJECTED = """
@@ -673,6 +674,16 @@ def test_without_py_spy_the_command_is_named():
 
 
 # ------------------------------------------------------------------------------------- all of them
+
+
+def test_what_a_measurement_leaves_undecided_is_measured_with_a_longer_delay(monkeypatch):
+    """Else what a busy machine hides would be called a miss of the doctor's."""
+    mode = dataclasses.replace(modes.current(), delay_s=0.01, repeats=1)  # which tells nothing
+    monkeypatch.setattr(modes, "current", lambda: mode)
+    environment("stage-1-today")
+    undecided = measure.measure("stage-1-today", n=patients.PAGES, client="grequests")
+    assert set(undecided["verdict"]) == {"between"}
+    assert patients.measured_of(patients.every()["stage-1-today"])[0] == "concurrent"
 
 
 @pytest.mark.nightly
