@@ -686,6 +686,11 @@ def test_what_a_measurement_leaves_undecided_is_measured_with_a_longer_delay(mon
     assert patients.measured_of(patients.every()["stage-1-today"])[0] == "concurrent"
 
 
+def test_a_preloaded_cure_is_measured_by_a_counter_that_was_there_before_it():
+    environment("preloaded-today")
+    assert patients.measured_of(patients.every()["preloaded-today"]) == ("concurrent", 0)
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(2400)  # seven minutes on a quiet machine
 def test_no_false_alarm_and_no_miss_in_any_stack_of_the_book():
