@@ -33,7 +33,7 @@ MEANS = {"blocked": "serial", "free": "concurrent", "does not apply": NO_LOOP}
 #: Clients that fetch as the doctor does: their loads can be compared with what it counted.
 COMPARABLE = ("grequests", "httpx", "aiohttp", "niquests")
 
-PAGES, DELAY_S, REPEATS = 10, 0.2, 5
+PAGES, DELAY_S = 10, 0.2
 #: With a delay that long, what a busy machine adds to each page weighs little.
 LONG_DELAY_S = 2.0
 #: What `table` tells of each patient.
@@ -114,7 +114,7 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
 def _row(patient: Patient) -> dict:
     """One row of `table`, stored or new."""
     code = [places.DOCTOR, HERE, places.PROBES, clients.FOLDER, *server.MADE_OF]
-    of = astuple(patient), PAGES, DELAY_S, trust.known()
+    of = astuple(patient), PAGES, DELAY_S, LONG_DELAY_S, trust.known()
     key = measurements.key_of(code, stacks.get(patient.stack), *of)
     return measurements.stored_or_new(key, lambda: _measured_row(patient))
 
@@ -175,10 +175,10 @@ def measured_of(patient: Patient) -> tuple[str, int | None]:
 
 
 def _measured_script(patient: Patient) -> tuple[str, None]:
-    for _ in range(REPEATS):  # noise can hide concurrency, and cannot make it
-        answer, counters = _run(patient)
+    for delay_s in (DELAY_S, LONG_DELAY_S):  # noise can hide concurrency, and cannot make it
+        answer, counters = _run(patient, delay_s=delay_s)
         peak = counters["peak_in_flight"]
-        verdict = analysis.verdict(PAGES, DELAY_S, answer["wall_s"], peak)
+        verdict = analysis.verdict(PAGES, delay_s, answer["wall_s"], peak)
         if verdict != analysis.BETWEEN:
             break
     return verdict, None
@@ -204,11 +204,13 @@ def _measured_steps(patient: Patient) -> tuple[str, int | None]:
     return verdict, loads
 
 
-def _run(patient: Patient, doctor: Path | None = None) -> tuple[dict, dict]:
+def _run(
+    patient: Patient, doctor: Path | None = None, delay_s: float = DELAY_S
+) -> tuple[dict, dict]:
     """Run a script of this folder against a lab server: its answer, and the server's counters."""
     environment = environments.ensure(stacks.get(patient.stack))
     with server.start() as lab:
-        spec = {"url": lab.url, "ca_file": lab.ca_file, "n": PAGES, "delay_s": DELAY_S}
+        spec = {"url": lab.url, "ca_file": lab.ca_file, "n": PAGES, "delay_s": delay_s}
         answer = scripts.ask(
             environment, HERE / patient.script, spec | {"doctor": doctor}, _WITHIN_S,
             called=patient.name, variables={"PATIENT": patient.variant},
