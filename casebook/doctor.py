@@ -408,7 +408,7 @@ def listen(certificate_and_key):
     Listener, Answers = server_classes()
     server = Listener(("127.0.0.1", 0), Answers)
     if certificate_and_key:
-        context = ssl.SSLContext(getattr(ssl, "PROTOCOL_TLS_SERVER", ssl.PROTOCOL_SSLv23))
+        context = own_context(ssl)(getattr(ssl, "PROTOCOL_TLS_SERVER", ssl.PROTOCOL_SSLv23))
         if PY2:
             context.set_ecdh_curve("prime256v1")
         context.load_cert_chain(certificate_and_key)
@@ -533,6 +533,12 @@ def injected():
     """Whether urllib3 makes its contexts with pyOpenSSL for everybody."""
     context = getattr(urllib3_module("util.ssl_"), "SSLContext", None)
     return str(getattr(context, "__module__", "")).endswith("contrib.pyopenssl")
+
+
+def own_context(ssl):
+    """The SSLContext that ssl itself makes: gevent's and truststore's, which may stand in its
+    place (a .pth file injects truststore into every process), are made of it."""
+    return [each for each in ssl.SSLContext.__mro__ if each.__module__ == "ssl"][-1]
 
 
 def openssl():
@@ -1205,7 +1211,8 @@ def counted(events):
     or trio); blocked: of such loops, {"by" (asyncio or trio), "times", "s", "waiting_s" (while
     others waited), "clients", "at"}; on_loop: of loads under such a loop, {"loads", "spare",
     "waiting" (while others waited), "ms", "at"}; stood: of the loops of greenlets, {"fetched"
-    (whether greenlets did), "waits" (that were long), "times" and "s" (through which the loop stood
+    (whether greenlets did, or the main program while some waited), "in_greenlets" (whether they
+    did themselves), "waits" (that were long), "times" and "s" (through which the loop stood
     still), "clients", "at"}; sessions (of requests, that asked by HTTPS) and pools (of urllib3)
     that were made; open (connections at once, each process at its most); queue: of the handshakes
     of one context in one process, where they waited longest for each other from when their sockets
@@ -1217,12 +1224,12 @@ def counted(events):
     code), "loads", "needed", "connections", "http" (whether the doctor knows the client of all
     these), "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so
     many at least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
-    contexts' classes), "full" (connections of urllib3's that were closed because their pool had no
-    place for them), "evicted" (pools that were made again for a host, since their PoolManager keeps
-    fewer than it has hosts), "size" and "wanted" (for each of the two, what such a pool or manager
-    holds, and what was asked of it)} for each client and each library that called it, the one with
-    the most loads first. kept: its connections are, for several requests each, or each beside the
-    others.
+    contexts' classes), "awaits" (loads by clients of httpx that await), "full" (connections of
+    urllib3's that were closed because their pool had no place for them), "evicted" (pools that were
+    made again for a host, since their PoolManager keeps fewer than it has hosts), "size" and
+    "wanted" (for each of the two, what such a pool or manager holds, and what was asked of it)} for
+    each client and each library that called it, the one with the most loads first. kept: its
+    connections are, for several requests each, or each beside the others.
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
@@ -1233,7 +1240,7 @@ def counted(events):
         clients=[],
         blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": [], "by": "asyncio"},
         sessions=0, pools=0, uncounted=[], unprobed=[], alive=0, context_mib=0,
-        stood={"fetched": False, "waits": 0, "times": 0, "s": 0, "clients": [], "at": []},
+        stood=dict(fetched=False, in_greenlets=False, waits=0, times=0, s=0, clients=[], at=[]),
         on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "at": []},
     )  # fmt: skip
 
@@ -1243,7 +1250,7 @@ def counted(events):
             rows[key] = dict(
                 client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
                 connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
-                alive=0, at=[], trusts=[], by=[], full=0, evicted=0, size={}, wanted={},
+                alive=0, at=[], trusts=[], by=[], awaits=0, full=0, evicted=0, size={}, wanted={},
             )  # fmt: skip
         return rows[key]
 
@@ -1285,6 +1292,7 @@ def counted(events):
                 on_loop["ms"] = round(on_loop["ms"] + event["ms"], 1)
                 note_place(on_loop["at"], event["who"]["at"])
             seen.add(key)
+            row["awaits"] += bool(event["who"].get("awaits"))
             note_place(row["at"], event["who"]["at"])
             note_place(row["trusts"], event["trust"])
             note_place(row["by"], event["by"])
@@ -1330,6 +1338,7 @@ def counted(events):
             note_place(blocked["at"], event["who"]["at"])
         elif what == "greenlet":
             total["stood"]["fetched"] = True
+            total["stood"]["in_greenlets"] |= event["itself"]
         elif what == "wait":
             stood = total["stood"]
             stood["waits"] += 1
@@ -1526,6 +1535,8 @@ BETWEEN = (
     "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
     "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
 )
+#: It is there in pip, too, and pip-system-certs has every program use that.
+VENDORED = "._vendor.truststore"
 #: Stands in for a function of Python's that compiles modules. It goes by the name of that one's
 #: file, so that Python leaves it out of the traceback of a module that cannot be compiled.
 COMPILING = """
@@ -1553,7 +1564,7 @@ class Probes(object):
         self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
-        self.turns, self.fetches, self.changes, self.talks = {}, False, {}, {}
+        self.turns, self.fetches, self.changes, self.talks = {}, 0, {}, {}
         self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
@@ -1587,20 +1598,22 @@ class Probes(object):
         return number
 
     def callers(self, frame):
-        """{"client", "through", "at"} of a call: the client that made it, the library that the
-        program's own code called, and the line of the program's own code; None for what nobody
-        can tell."""
+        """{"client", "through", "at", "awaits"} of a call: the client that made it, the library
+        that the program's own code called, and the line of the program's own code; None for what
+        nobody can tell; and whether it is a client of httpx that awaits."""
         client, first, through, at, depth = None, None, None, None, 0
-        inner = True
+        inner, awaits = True, False
         while frame is not None and depth < 200:
             depth += 1
-            code, name = frame.f_code, str(frame.f_globals.get("__name__") or "")
+            of, code, name = frame, frame.f_code, str(frame.f_globals.get("__name__") or "")
             frame_line, frame, path = frame.f_lineno, frame.f_back, code.co_filename
-            package = name.partition(".")[0]
+            package = "truststore" if VENDORED in name else name.partition(".")[0]
             if path == OWN_FILE or path.startswith("<frozen"):
                 continue
             if inner and package in KNOWN:
                 client = KNOWN[package]
+                if package in ("httpx", "httpx2") and code.co_name == "__init__":
+                    awaits = awaits or hasattr(type(of.f_locals.get("self")), "aclose")
             elif inner and client and package not in BETWEEN:
                 inner = False
             if path not in self.files:
@@ -1614,7 +1627,7 @@ class Probes(object):
                 continue
             at = "%s:%d" % (short(path), frame_line)
             break
-        return {"client": client or first, "through": through, "at": at}
+        return {"client": client or first, "through": through, "at": at, "awaits": awaits}
 
     # -------------------------------------------------------------------------- contexts and loads
 
@@ -1856,9 +1869,10 @@ class Probes(object):
             if allowed and allowed() == 0:  # it asks, and does not wait
                 return function(*args, **kwargs)
             probes.busy.add(thread)
-            if loop is None and not probes.fetches and greenlets_wait():
-                probes.fetches = True
-                probes.note("greenlet")
+            fetches = greenlets_wait() if loop is None and probes.fetches < 2 else 0
+            if fetches > probes.fetches:
+                probes.fetches = fetches
+                probes.note("greenlet", itself=fetches == 2)
             # In this order, so that a pause between the two looks is never taken for a wait.
             busy_ms, started = thread_ms() + queued_ms(), clock()
             try:
@@ -2083,8 +2097,7 @@ class counting(object):
 
 
 def probe_ssl(probes, ssl):
-    # gevent's and truststore's stand on the first class that calls itself so.
-    kind = [each for each in ssl.SSLContext.__mro__ if each.__module__ == "ssl"][-1]
+    kind = own_context(ssl)
     probes.contexts(kind)
     probes.loads(kind)
     if hasattr(ssl, "SSLObject"):
@@ -2312,13 +2325,14 @@ def current_greenlet():
 
 
 def greenlets_wait():
-    """Whether a greenlet asks, or the main program while greenlets of the same thread wait."""
+    """2 where a greenlet asks, 1 where the main program does while greenlets of the same thread
+    wait, else 0."""
     now = current_greenlet()
     if getattr(now, "parent", None) is not None:
-        return True
+        return 2
     hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
     hub = hub_of and hub_of()
-    return bool(hub is not None and hub.loop is not None and hub.loop.activecnt > 0)
+    return int(hub is not None and hub.loop is not None and hub.loop.activecnt > 0)
 
 
 def current():
@@ -2483,7 +2497,7 @@ ADVICE = {
         "%(client)s reads from an %(socket)s of the standard library, because %(loop)s has not "
         "patched ssl."),
     "gevents-context": (1, 7, "",
-        "HTTPClient(..., ssl_context_factory=...), which makes a gevent.ssl.SSLContext", "",
+        "HTTPClient(..., ssl_context_factory=...)  # one that makes a gevent.ssl.SSLContext", "",
         "geventhttpclient takes the context that it is given, and one of gevent's own class lets "
         "the loop run on. (gevent.ssl.create_default_context makes a standard one.)"),
     "patch-select": (1, 7, "", "gevent.monkey.patch_select()", "",
@@ -2494,7 +2508,7 @@ ADVICE = {
     "trap": (1, 8, "", "", "%(package)s",
         "google-auth's adapter for client certificates injects pyOpenSSL for the whole process. "
         "The doctor made one to see it."),
-    "asyncio": (1, 2, "", "reply = await %(to_thread)s(...), or a client that awaits", "",
+    "asyncio": (1, 2, "", "reply = await %(to_thread)s(...)  # or a client that awaits", "",
         "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
     "lock": (4, 21, "%(remove)s", "%(line)s", "",
@@ -2579,6 +2593,7 @@ _WANTING = {
     "evicted": "It was asked for %(wanted)d hosts and keeps connections to %(size)d: for %(times)d "
     "of its requests the host's connections had been closed to make room.",
 }
+_OF_LIBRARY = "Make one client of %s, and keep it; where it has none, see whether it takes one. "
 _OTHERS = ("context = ssl.create_default_context()",
     "Make one context, and give it to every connection.")  # fmt: skip
 #: The package to upgrade when one of its files injects pyOpenSSL.
@@ -2703,7 +2718,7 @@ def is_injected(found):
 def advice_on_others(found, verdicts):
     """What the illnesses of the fourth case ask for."""
     counts, advice = found["counts"], []
-    line = "context = ssl.create_default_context(), made once, for all clients"
+    line = "context = ssl.create_default_context()  # once, for all clients"
     if verdicts["handshakes"] == ONE_AT_A_TIME:
         names = dict(counts["queue"], line=line, whose="")
         names.update(of_lock(found, names["by"]))
@@ -2733,12 +2748,12 @@ def advice_on_counts(found, verdict):
         rows = [row for row in rows if not row["kept"]]
     loads_late = is_injected(found)
     for row in rows:
-        larger, keep = larger_pool(row), KEEP.get(row["client"], _OTHERS)
+        larger, keep = larger_pool(row), keep_one(row)
         if row["client"] == "requests" and is_shared(row, found["counts"]):
             keep = None  # one Session for many connections: it is kept
         if row["client"] != "requests" and larger:
             keep = None
-        through = row["through"] not in (None, row["client"]) and row["through"]
+        through = library_between(row)
         where = ", called by %s" % through if through else ""
         where += ", from %s" % row["at"][0][0] if row["at"] else ""
         loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
@@ -2767,6 +2782,24 @@ def advice_on_counts(found, verdict):
     if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not loads_late:
         cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
         yield advise("share-context", line=cure)
+
+
+def keep_one(row):
+    """(line, sentence) of what makes the client of a row of `counted` load once."""
+    line, sentence = KEEP.get(row["client"], _OTHERS)
+    if row["awaits"]:
+        awaiting = line.replace(".Client()", ".AsyncClient()")
+        both = row["awaits"] < row["loads"]
+        line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
+        sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
+    if library_between(row):
+        sentence = _OF_LIBRARY % library_between(row) + sentence
+    return line, sentence
+
+
+def library_between(row):
+    """The library that called the client of a row of `counted`; None where the program did."""
+    return row["through"] if row["through"] != row["client"] else None
 
 
 def trial_of(name, row):
@@ -2892,9 +2925,11 @@ def judge_loop(found):
 
 def judge_greenlets(found):
     """BLOCKED where the loop of greenlets was seen to stand still through their replies, in a
-    program that uses it, whatever client asked."""
+    program that uses it, whatever client asked. (A program may import it in a function, where
+    nothing but its greenlets tells.)"""
     stood, loop = found["counts"]["stood"], found["loop"]
-    seen = stood["fetched"] and loop and loop["used"] and not loop["patched"]
+    used = loop and (loop["used"] or stood["in_greenlets"])
+    seen = stood["fetched"] and used and not loop["patched"]
     if seen and stood["times"] >= 2 and stood["s"] >= LOOP_BLOCKED_FROM_S:
         return BLOCKED
     return DOES_NOT_APPLY
@@ -3704,22 +3739,46 @@ def kept_niquests(url, trust):
     return lambda: session.get(url, verify=trust).content
 
 
-def each_httpx(url, trust):
-    return lambda: loaded("httpx").get(url).content
+def clients_of(httpx):
+    """As CHANGES has them, of httpx or httpx2."""
+
+    def each(url, trust):
+        return lambda: loaded(httpx).get(url).content
+
+    def kept(url, trust):
+        client = loaded(httpx).Client()
+        return lambda: client.get(url).content
+
+    return httpx, each, kept
 
 
-def kept_httpx(url, trust):
-    client = loaded("httpx").Client()
-    return lambda: client.get(url).content
+def awaiting_clients_of(httpx):
+    """The same with clients that await. (As Python 2.7 has to be able to read it.)"""
+
+    def each(url, trust):
+        wait = waiting()
+
+        def ask():
+            client = loaded(httpx).AsyncClient()
+            try:
+                return wait(client.get(url)).content
+            finally:
+                wait(client.aclose())
+
+        return ask
+
+    def kept(url, trust):
+        wait, client = waiting(), loaded(httpx).AsyncClient()
+        return lambda: wait(client.get(url)).content
+
+    return httpx, each, kept
 
 
-def each_httpx2(url, trust):
-    return lambda: loaded("httpx2").get(url).content
+def waiting():
+    """A function that waits for what can be awaited, on a loop of its own."""
+    import asyncio
 
-
-def kept_httpx2(url, trust):
-    client = loaded("httpx2").Client()
-    return lambda: client.get(url).content
+    return asyncio.new_event_loop().run_until_complete
 
 
 def each_urllib3(url, trust):
@@ -3827,8 +3886,8 @@ HTTP_CLIENT = "httplib" if PY2 else "http.client"
 CHANGES = {
     "requests": ("requests", each_requests, kept_requests),
     "niquests": ("niquests", each_niquests, kept_niquests),
-    "httpx": ("httpx", each_httpx, kept_httpx),
-    "httpx2": ("httpx2", each_httpx2, kept_httpx2),
+    "httpx": clients_of("httpx"),
+    "httpx2": clients_of("httpx2"),
     "urllib3": ("urllib3", each_urllib3, kept_urllib3),
     "httplib2": ("httplib2", each_httplib2, kept_httplib2),
     "tornado": ("tornado.httpclient", each_tornado, kept_tornado),
@@ -3836,6 +3895,8 @@ CHANGES = {
     "http.client": (HTTP_CLIENT, each_http_client, one_context),
     "urlopen": ("urllib2" if PY2 else "urllib.request", each_urlopen, kept_urlopen),
 }
+#: Of those that await.
+AWAITING = {"httpx": awaiting_clients_of("httpx"), "httpx2": awaiting_clients_of("httpx2")}
 #: Of all others, whose contexts are those of `ssl`: a context for each connection, and one for all.
 CONTEXTS = (HTTP_CLIENT, each_context, one_context)
 
@@ -3856,7 +3917,7 @@ def try_changes(found, address):
         kept = row["kept"] or (client == "requests" and is_shared(row, found["counts"]))
         known = client in CHANGES or [each for each, _ in row["by"]] == ["ssl"]
         spec = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
-        spec["late"] = late
+        spec.update(late=late, awaits=2 * row["awaits"] > row["loads"])
         if again and known and not kept and client not in tried:
             try_one(tried, dict(spec, client=client, rounds=n))
         wanted = row["wanted"].get("full", 0)
@@ -3892,7 +3953,8 @@ def try_change(path):
         spec = json.loads(file.read())
     events = []
     probes = Probes(events.append).install()
-    module, each, kept = CHANGES.get(spec["client"], CONTEXTS)
+    known = AWAITING if spec["awaits"] else CHANGES
+    module, each, kept = known.get(spec["client"], CONTEXTS)
     kinds = "last", "kept"
     if spec["client"] == "larger-pool":
         module, kinds = "requests", ("kept", "kept")
@@ -4566,6 +4628,9 @@ def prepared(spec):
             text = file.read()
         code = compile(text, path, "exec", 0, True)
     except (SyntaxError, ValueError, TypeError) as error:
+        if isinstance(error, SyntaxError):
+            error.__traceback__ = None  # of the line, and not of the doctor, as Python tells it
+            sys.excepthook(type(error), error, None)
         raise Trouble("%s is no program of this Python (%s)" % (short(path), told(error)))
     main.__file__ = path
     sys.modules["__main__"] = main
@@ -4690,7 +4755,7 @@ def schema():
     )  # fmt: skip
     blocked = thing(["times", "s", "waiting_s"], times=number, s=number, waiting_s=number)
     stood = thing(["fetched", "waits", "times", "s"], fetched={"type": "boolean"}, waits=number,
-                  times=number, s=number)  # fmt: skip
+                  times=number, s=number, in_greenlets={"type": "boolean"})  # fmt: skip
     names = ("contexts", "loads", "needed", "connections", "load_ms", "spare_ms")
     client = thing(
         ["client", "through", "kept", "requests"] + list(names), client=either, through=either,

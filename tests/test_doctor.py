@@ -1,6 +1,7 @@
 """The doctor on real programs: what it says, what it answers with, and what it leaves behind."""
 
 import contextlib
+import dataclasses
 import functools
 import json
 import os
@@ -20,7 +21,7 @@ from casebook import doctor, places
 from casebook.cases import patients
 from casebook.cases.bookstore.store import open_store
 from casebook.cases.certificates.hosts import Handler
-from casebook.cases.fetching import server
+from casebook.cases.fetching import measure, modes, server
 from casebook.stacks import environments, interpreters
 
 INJECTED = """
@@ -249,6 +250,16 @@ def test_a_session_with_the_cure_is_no_illness(tmp_path):
     assert counted["requests"] == [1, 1, 1]
     assert counted["requests with a session's SharedContextAdapter"] == [1, 0, 0]
     assert report["exit_status"] == 0
+
+
+def test_where_truststore_stands_in_from_the_start_its_own_server_serves_all_the_same(tmp_path):
+    """pip-system-certs puts it into every process, and pip's truststore looks for the certificate
+    of whoever is at the other end, which a socket that listens has not."""
+    report = report_of("pip-26.2-system-certs-today", tmp_path, "import httpx")
+    assert {row["name"]: row["by"] for row in report["provides"]}["ssl.SSLContext"] == "pip"
+    assert (loop(report), report["exit_status"]) == ("does not apply", 0)
+    [row] = report["loads"]
+    assert row["imported"] and row["error"] is None and row["by_connection"] == [1, 1, 1]
 
 
 # ------------------------------------------------------------------------------ programs that fail
@@ -665,13 +676,31 @@ def test_without_py_spy_the_command_is_named():
 # ------------------------------------------------------------------------------------- all of them
 
 
+def test_what_a_measurement_leaves_undecided_is_measured_with_a_longer_delay(monkeypatch):
+    """Else what a busy machine hides would be called a miss of the doctor's."""
+    mode = dataclasses.replace(modes.current(), delay_s=0.01, repeats=1)  # which tells nothing
+    monkeypatch.setattr(modes, "current", lambda: mode)
+    environment("stage-1-today")
+    undecided = measure.measure("stage-1-today", n=patients.PAGES, client="grequests")
+    assert set(undecided["verdict"]) == {"between"}
+    assert patients.measured_of(patients.every()["stage-1-today"])[0] == "concurrent"
+
+
+def test_a_preloaded_cure_is_measured_by_a_counter_that_was_there_before_it():
+    environment("preloaded-today")
+    assert patients.measured_of(patients.every()["preloaded-today"]) == ("concurrent", 0)
+
+
 @pytest.mark.nightly
+@pytest.mark.timeout(2400)  # seven minutes on a quiet machine
 def test_no_false_alarm_and_no_miss_in_any_stack_of_the_book():
     table = patients.table()
     assert len(table) > 60
     assert table[table["wrong"] != ""].empty, table.to_string()
-    told = table["doctor"] != "cannot tell"
-    assert set(table["measured"][~told]) == {"fails"}
+    untold = table[table["doctor"] == "cannot tell"]
+    columns = ["patient", "stack", "measured", "exit_status", "why"]
+    assert set(untold["measured"]) == {"fails"}, untold[columns].to_string()
+    assert len(untold) <= len(table) / 10
     both = table.dropna(subset=["loads_doctor", "loads_measured"])
     different = both[both["loads_doctor"] != both["loads_measured"]]
     assert len(both) > 30 and different.empty, different.to_string()

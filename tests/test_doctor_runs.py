@@ -1,5 +1,6 @@
 """The doctor counts what programs do. The truth is a server's count, and the system's (strace)."""
 
+import ast
 import contextlib
 import json
 import os
@@ -25,6 +26,7 @@ from casebook.cases.certificates.hosts import Handler
 from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.cases.patients import working
 from casebook.pages import address
+from casebook.stacks import interpreters
 
 STRACE = shutil.which("strace")
 
@@ -285,6 +287,90 @@ def test_what_it_says_would_be_saved_was_tried(name, site, tmp_path):
     assert (tried["connections"], tried["now"]["loads"], tried["then"]["loads"]) == (6, 6, 1)
     assert tried["then"]["cpu_ms"] < tried["now"]["cpu_ms"]
     assert report["advice"][0]["saves"]
+
+
+AWAITING = """
+import asyncio, HTTPX as httpx
+async def main():
+    for _ in range(6):
+        async with httpx.AsyncClient() as client: (await client.get(SITE)).raise_for_status()
+asyncio.run(main())
+"""
+ADDED = """
+import asyncio, HTTPX
+async def main():
+    LINE
+    for _ in range(6): (await client.get(SITE)).raise_for_status()
+    await client.aclose()
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("name", ["httpx", "httpx2"])
+def test_who_awaits_is_told_of_a_client_that_can_be_awaited(name, site, tmp_path):
+    """The line that is advised is put into the program, and cures it."""
+    python = environment("on-the-loop-today").python
+    (tmp_path / "program.py").write_text(START + AWAITING.replace("HTTPX", name))
+    report, _ = doctor(site, tmp_path, "--again", "--", "program.py", python=python)
+    first = report["advice"][0]
+    assert (first["id"], first["add"]) == ("keep-one", f"client = {name}.AsyncClient()")
+    assert f"{name}.get" not in first["what"]
+    tried = report["tried"][name]
+    assert (tried["now"]["loads"], tried["then"]["loads"]) == (6, 1)
+    assert report["again"]["kept"] is True
+    added = ADDED.replace("HTTPX", name).replace("LINE", first["add"])
+    (tmp_path / "program.py").write_text(START + added)
+    report, _ = doctor(site, tmp_path, "--", "program.py", python=python)
+    assert (report["counts"]["loads"], report["exit_status"], report["advice"]) == (1, 0, [])
+
+
+def test_who_has_clients_of_both_kinds_is_told_of_both(site, tmp_path):
+    text = AWAITING.replace("HTTPX", "httpx") + ILL["httpx.get"]
+    (tmp_path / "program.py").write_text(START + text)
+    report, _ = doctor(site, tmp_path, "--", "program.py")
+    assert report["counts"]["clients"][0]["awaits"] == 6 == report["counts"]["loads"] / 2
+    names: dict = {}
+    exec("import httpx\n" + report["advice"][0]["add"], names)
+    kinds = [type(names[each]).__name__ for each in ("client", "awaiting")]
+    assert kinds == ["Client", "AsyncClient"]
+
+
+THROUGH = """
+import openai
+for _ in range(6):
+    with openai.OpenAI(api_key="none", base_url=SITE) as service:
+        service.get("/0", cast_to=object)
+"""
+
+
+def test_who_calls_a_client_through_a_library_is_told_to_keep_the_librarys(site, tmp_path):
+    python = environment("libraries-today").python
+    (tmp_path / "program.py").write_text(START + THROUGH)
+    report, _ = doctor(site, tmp_path, "--", "program.py", python=python)
+    first = report["advice"][0]
+    assert (first["id"], first["add"]) == ("keep-one", "client = httpx2.Client()")
+    assert "called by openai, from program.py:6" in first["what"]
+    assert "Make one client of openai, and keep it" in first["what"]
+
+
+def test_pips_truststore_is_not_what_the_program_calls(site, tmp_path):
+    """With pip-system-certs it stands between every program and its contexts."""
+    python = environment("pip-26.2-system-certs-today").python
+    (tmp_path / "program.py").write_text(START + ILL["http.client"])
+    report, _ = doctor(site, tmp_path, "--", "program.py", python=python)
+    [row] = report["counts"]["clients"]
+    assert (row["client"], row["through"], row["connections"]) == ("http.client", None, 6)
+    assert report["exit_status"] == 1 and "called by" not in report["advice"][0]["what"]
+
+
+def test_each_line_to_add_is_a_line_of_python():
+    names = dict.fromkeys(("patch", "line"), "pass") | {"to_thread": "asyncio.to_thread"}
+    lines = [add % names for _, _, _, add, _, _ in doctor_file.ADVICE.values()]
+    lines += [line for line, _ in doctor_file.KEEP.values()]
+    lines += [line % "size=3" for line in doctor_file.LARGER.values()]
+    assert len(lines) > 25
+    for line in lines:
+        compile(line, line, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
 KEPT = """
@@ -684,6 +770,30 @@ def test_a_client_of_the_standard_library_blocks_greenlets_too(site, tmp_path):
         assert [each["id"] for each in report["advice"]] == ["patch"][:status]
 
 
+IN_A_FUNCTION = """
+def main():
+    {}
+    import gevent, requests
+    session = requests.Session()
+    for _ in range(2):
+        tasks = [gevent.spawn(session.get, SITE + "/0.2") for _ in range(3)]
+        gevent.joinall(tasks, raise_error=True)
+main()
+"""
+
+
+def test_greenlets_are_told_of_a_program_that_imports_gevent_in_a_function(site, tmp_path):
+    """No module of the program's holds anything of gevent; its greenlets were seen at work."""
+    for patch, verdict, status in (
+        ("", "blocked", 1),
+        ("from gevent import monkey; monkey.patch_all()", "free", 0),
+    ):
+        (tmp_path / "program.py").write_text(START + IN_A_FUNCTION.format(patch))
+        report, _ = doctor(site, tmp_path, "--", "program.py")
+        assert (report["verdicts"]["event loop"], report["exit_status"]) == (verdict, status)
+        assert report["loop"]["used"] is False and report["counts"]["stood"]["in_greenlets"]
+
+
 def test_what_the_loop_of_greenlets_was_kept_from(site, tmp_path):
     def counted(patch):
         (tmp_path / "program.py").write_text(START + GREENLETS.format(patch))
@@ -896,6 +1006,42 @@ def test_a_program_that_crashes_is_not_called_healthy(site, tmp_path):
     assert (report["verdicts"]["certificate loads"], report["exit_status"]) == ("not repeated", 2)
     assert report["ended"]["raised"] == "ZeroDivisionError: division by zero, at program.py:7"
     assert "ZeroDivisionError" in done.stderr and "doctor.py" not in done.stderr
+
+
+#: Programs that come to no good end, and the exit status that they have without the doctor.
+BAD_ENDS = {
+    "def work(:\n    pass\n": 1,
+    "def work(): return 1 / 0\nwork()\n": 1,
+    "try:\n    {}[1]\nexcept KeyError:\n    raise ValueError('again')\n": 1,
+    "import sys\nprint('said')\nsys.exit(3)\n": 3,
+}
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.7", "3.11", "3.13", "3.14"])
+def test_a_bad_end_is_told_as_without_the_doctor(version, site, tmp_path):
+    python = interpreters.find(version)
+    if python is None:
+        pytest.skip(f"no Python {version} here")
+    for text, status in BAD_ENDS.items():
+        (tmp_path / "program.py").write_text(text)
+        plain = here.run(python.path, "program.py", cwd=tmp_path)
+        assert plain.returncode == status
+        command = [python.path, places.DOCTOR, "run", "--json", "--", "program.py"]
+        done = here.run(*command, cwd=tmp_path, env=os.environ | {"TMPDIR": str(tmp_path)})
+        report = json.loads(done.stdout)
+        # No connection was seen, so it cannot tell, however the program ended.
+        assert report["exit_status"] == done.returncode == 2
+        # Until 3.9, Python names a script as the command line does, and the doctor whole.
+        ours, theirs = [each.stderr.replace(f'"{tmp_path}/', '"') for each in (done, plain)]
+        assert theirs in ours and ours.count("File ") == theirs.count("File ")
+        assert "doctor.py" not in ours
+        if "SyntaxError" in plain.stderr:
+            assert "is no program of this Python (SyntaxError" in report["trouble"]
+        elif status == 3:
+            assert "said" in done.stderr and report["ended"]["status"] == 3
+        else:
+            assert plain.stderr.splitlines()[-1].split(":")[0] in report["ended"]["raised"]
+        assert os.listdir(tmp_path) == ["program.py"]
 
 
 def test_what_it_counted_is_there_when_the_program_is_killed(site, tmp_path):

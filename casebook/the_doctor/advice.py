@@ -52,7 +52,7 @@ ADVICE = {
         "%(client)s reads from an %(socket)s of the standard library, because %(loop)s has not "
         "patched ssl."),
     "gevents-context": (1, 7, "",
-        "HTTPClient(..., ssl_context_factory=...), which makes a gevent.ssl.SSLContext", "",
+        "HTTPClient(..., ssl_context_factory=...)  # one that makes a gevent.ssl.SSLContext", "",
         "geventhttpclient takes the context that it is given, and one of gevent's own class lets "
         "the loop run on. (gevent.ssl.create_default_context makes a standard one.)"),
     "patch-select": (1, 7, "", "gevent.monkey.patch_select()", "",
@@ -63,7 +63,7 @@ ADVICE = {
     "trap": (1, 8, "", "", "%(package)s",
         "google-auth's adapter for client certificates injects pyOpenSSL for the whole process. "
         "The doctor made one to see it."),
-    "asyncio": (1, 2, "", "reply = await %(to_thread)s(...), or a client that awaits", "",
+    "asyncio": (1, 2, "", "reply = await %(to_thread)s(...)  # or a client that awaits", "",
         "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
     "lock": (4, 21, "%(remove)s", "%(line)s", "",
@@ -148,6 +148,7 @@ _WANTING = {
     "evicted": "It was asked for %(wanted)d hosts and keeps connections to %(size)d: for %(times)d "
     "of its requests the host's connections had been closed to make room.",
 }
+_OF_LIBRARY = "Make one client of %s, and keep it; where it has none, see whether it takes one. "
 _OTHERS = ("context = ssl.create_default_context()",
     "Make one context, and give it to every connection.")  # fmt: skip
 #: The package to upgrade when one of its files injects pyOpenSSL.
@@ -272,7 +273,7 @@ def is_injected(found):
 def advice_on_others(found, verdicts):
     """What the illnesses of the fourth case ask for."""
     counts, advice = found["counts"], []
-    line = "context = ssl.create_default_context(), made once, for all clients"
+    line = "context = ssl.create_default_context()  # once, for all clients"
     if verdicts["handshakes"] == ONE_AT_A_TIME:
         names = dict(counts["queue"], line=line, whose="")
         names.update(of_lock(found, names["by"]))
@@ -302,12 +303,12 @@ def advice_on_counts(found, verdict):
         rows = [row for row in rows if not row["kept"]]
     loads_late = is_injected(found)
     for row in rows:
-        larger, keep = larger_pool(row), KEEP.get(row["client"], _OTHERS)
+        larger, keep = larger_pool(row), keep_one(row)
         if row["client"] == "requests" and is_shared(row, found["counts"]):
             keep = None  # one Session for many connections: it is kept
         if row["client"] != "requests" and larger:
             keep = None
-        through = row["through"] not in (None, row["client"]) and row["through"]
+        through = library_between(row)
         where = ", called by %s" % through if through else ""
         where += ", from %s" % row["at"][0][0] if row["at"] else ""
         loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
@@ -336,6 +337,24 @@ def advice_on_counts(found, verdict):
     if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not loads_late:
         cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
         yield advise("share-context", line=cure)
+
+
+def keep_one(row):
+    """(line, sentence) of what makes the client of a row of `counted` load once."""
+    line, sentence = KEEP.get(row["client"], _OTHERS)
+    if row["awaits"]:
+        awaiting = line.replace(".Client()", ".AsyncClient()")
+        both = row["awaits"] < row["loads"]
+        line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
+        sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
+    if library_between(row):
+        sentence = _OF_LIBRARY % library_between(row) + sentence
+    return line, sentence
+
+
+def library_between(row):
+    """The library that called the client of a row of `counted`; None where the program did."""
+    return row["through"] if row["through"] != row["client"] else None
 
 
 def trial_of(name, row):

@@ -47,7 +47,8 @@ def counted(events):
     or trio); blocked: of such loops, {"by" (asyncio or trio), "times", "s", "waiting_s" (while
     others waited), "clients", "at"}; on_loop: of loads under such a loop, {"loads", "spare",
     "waiting" (while others waited), "ms", "at"}; stood: of the loops of greenlets, {"fetched"
-    (whether greenlets did), "waits" (that were long), "times" and "s" (through which the loop stood
+    (whether greenlets did, or the main program while some waited), "in_greenlets" (whether they
+    did themselves), "waits" (that were long), "times" and "s" (through which the loop stood
     still), "clients", "at"}; sessions (of requests, that asked by HTTPS) and pools (of urllib3)
     that were made; open (connections at once, each process at its most); queue: of the handshakes
     of one context in one process, where they waited longest for each other from when their sockets
@@ -59,12 +60,12 @@ def counted(events):
     code), "loads", "needed", "connections", "http" (whether the doctor knows the client of all
     these), "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so
     many at least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
-    contexts' classes), "full" (connections of urllib3's that were closed because their pool had no
-    place for them), "evicted" (pools that were made again for a host, since their PoolManager keeps
-    fewer than it has hosts), "size" and "wanted" (for each of the two, what such a pool or manager
-    holds, and what was asked of it)} for each client and each library that called it, the one with
-    the most loads first. kept: its connections are, for several requests each, or each beside the
-    others.
+    contexts' classes), "awaits" (loads by clients of httpx that await), "full" (connections of
+    urllib3's that were closed because their pool had no place for them), "evicted" (pools that were
+    made again for a host, since their PoolManager keeps fewer than it has hosts), "size" and
+    "wanted" (for each of the two, what such a pool or manager holds, and what was asked of it)} for
+    each client and each library that called it, the one with the most loads first. kept: its
+    connections are, for several requests each, or each beside the others.
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
@@ -75,7 +76,7 @@ def counted(events):
         clients=[],
         blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": [], "by": "asyncio"},
         sessions=0, pools=0, uncounted=[], unprobed=[], alive=0, context_mib=0,
-        stood={"fetched": False, "waits": 0, "times": 0, "s": 0, "clients": [], "at": []},
+        stood=dict(fetched=False, in_greenlets=False, waits=0, times=0, s=0, clients=[], at=[]),
         on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "at": []},
     )  # fmt: skip
 
@@ -85,7 +86,7 @@ def counted(events):
             rows[key] = dict(
                 client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
                 connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
-                alive=0, at=[], trusts=[], by=[], full=0, evicted=0, size={}, wanted={},
+                alive=0, at=[], trusts=[], by=[], awaits=0, full=0, evicted=0, size={}, wanted={},
             )  # fmt: skip
         return rows[key]
 
@@ -127,6 +128,7 @@ def counted(events):
                 on_loop["ms"] = round(on_loop["ms"] + event["ms"], 1)
                 note_place(on_loop["at"], event["who"]["at"])
             seen.add(key)
+            row["awaits"] += bool(event["who"].get("awaits"))
             note_place(row["at"], event["who"]["at"])
             note_place(row["trusts"], event["trust"])
             note_place(row["by"], event["by"])
@@ -172,6 +174,7 @@ def counted(events):
             note_place(blocked["at"], event["who"]["at"])
         elif what == "greenlet":
             total["stood"]["fetched"] = True
+            total["stood"]["in_greenlets"] |= event["itself"]
         elif what == "wait":
             stood = total["stood"]
             stood["waits"] += 1

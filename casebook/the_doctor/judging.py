@@ -96,9 +96,11 @@ def judge_loop(found):
 
 def judge_greenlets(found):
     """BLOCKED where the loop of greenlets was seen to stand still through their replies, in a
-    program that uses it, whatever client asked."""
+    program that uses it, whatever client asked. (A program may import it in a function, where
+    nothing but its greenlets tells.)"""
     stood, loop = found["counts"]["stood"], found["loop"]
-    seen = stood["fetched"] and loop and loop["used"] and not loop["patched"]
+    used = loop and (loop["used"] or stood["in_greenlets"])
+    seen = stood["fetched"] and used and not loop["patched"]
     if seen and stood["times"] >= 2 and stood["s"] >= LOOP_BLOCKED_FROM_S:
         return BLOCKED
     return DOES_NOT_APPLY

@@ -61,6 +61,12 @@ def injected():
     return str(getattr(context, "__module__", "")).endswith("contrib.pyopenssl")
 
 
+def own_context(ssl):
+    """The SSLContext that ssl itself makes: gevent's and truststore's, which may stand in its
+    place (a .pth file injects truststore into every process), are made of it."""
+    return [each for each in ssl.SSLContext.__mro__ if each.__module__ == "ssl"][-1]
+
+
 def openssl():
     import ssl
 

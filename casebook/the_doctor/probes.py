@@ -13,13 +13,13 @@ asks by HTTPS), pool (a PoolManager that is not of requests), full (c, who: a co
 because its pool of urllib3's had no place for it; size, and wanted, the most of it in use at once),
 evicted (who: a PoolManager makes a pool for a host again, having given up the one with an open
 connection; size, and wanted, its hosts), trial (ms, of the doctor's own), block (s, waiting, who,
-by), wait (of a greenlet: s, stood, who), greenlet (one waits for a client, the first time),
-injection (where), loop (name). c and h are numbers of contexts and connections; who is what
-`callers` tells; t, and since, from when it was wanted (a load: from when it ran, to t), are
-seconds; by is the module of its class; default: the program's own code called
-create_default_context for it; http: its client is one that the doctor knows. Each has the "pid" of
-its process, and "cpu", the milliseconds that this has used without those in which it compiled
-modules: "compiled".
+by), wait (of a greenlet: s, stood, who), greenlet (itself: whether a greenlet waits for a client,
+or the main program while greenlets wait; each the first time), injection (where), loop (name). c
+and h are numbers of contexts and connections; who is what `callers` tells; t, and since, from when
+it was wanted (a load: from when it ran, to t), are seconds; by is the module of its class; default:
+the program's own code called create_default_context for it; http: its client is one that the doctor
+knows. Each has the "pid" of its process, and "cpu", the milliseconds that this has used without
+those in which it compiled modules: "compiled".
 """
 
 from __future__ import division, print_function
@@ -33,7 +33,7 @@ import weakref
 
 from .basis import OWN_FILE, PY2, clock
 from .counts import CONTEXTS_FROM, KEPT_FROM, counted
-from .left_behind import is_library
+from .left_behind import is_library, own_context
 from .loads import caller
 from .words import readable, short
 
@@ -50,6 +50,8 @@ BETWEEN = (
     "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
     "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
 )
+#: It is there in pip, too, and pip-system-certs has every program use that.
+VENDORED = "._vendor.truststore"
 #: Stands in for a function of Python's that compiles modules. It goes by the name of that one's
 #: file, so that Python leaves it out of the traceback of a module that cannot be compiled.
 COMPILING = """
@@ -77,7 +79,7 @@ class Probes(object):
         self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
-        self.turns, self.fetches, self.changes, self.talks = {}, False, {}, {}
+        self.turns, self.fetches, self.changes, self.talks = {}, 0, {}, {}
         self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
@@ -111,20 +113,22 @@ class Probes(object):
         return number
 
     def callers(self, frame):
-        """{"client", "through", "at"} of a call: the client that made it, the library that the
-        program's own code called, and the line of the program's own code; None for what nobody
-        can tell."""
+        """{"client", "through", "at", "awaits"} of a call: the client that made it, the library
+        that the program's own code called, and the line of the program's own code; None for what
+        nobody can tell; and whether it is a client of httpx that awaits."""
         client, first, through, at, depth = None, None, None, None, 0
-        inner = True
+        inner, awaits = True, False
         while frame is not None and depth < 200:
             depth += 1
-            code, name = frame.f_code, str(frame.f_globals.get("__name__") or "")
+            of, code, name = frame, frame.f_code, str(frame.f_globals.get("__name__") or "")
             frame_line, frame, path = frame.f_lineno, frame.f_back, code.co_filename
-            package = name.partition(".")[0]
+            package = "truststore" if VENDORED in name else name.partition(".")[0]
             if path == OWN_FILE or path.startswith("<frozen"):
                 continue
             if inner and package in KNOWN:
                 client = KNOWN[package]
+                if package in ("httpx", "httpx2") and code.co_name == "__init__":
+                    awaits = awaits or hasattr(type(of.f_locals.get("self")), "aclose")
             elif inner and client and package not in BETWEEN:
                 inner = False
             if path not in self.files:
@@ -138,7 +142,7 @@ class Probes(object):
                 continue
             at = "%s:%d" % (short(path), frame_line)
             break
-        return {"client": client or first, "through": through, "at": at}
+        return {"client": client or first, "through": through, "at": at, "awaits": awaits}
 
     # -------------------------------------------------------------------------- contexts and loads
 
@@ -380,9 +384,10 @@ class Probes(object):
             if allowed and allowed() == 0:  # it asks, and does not wait
                 return function(*args, **kwargs)
             probes.busy.add(thread)
-            if loop is None and not probes.fetches and greenlets_wait():
-                probes.fetches = True
-                probes.note("greenlet")
+            fetches = greenlets_wait() if loop is None and probes.fetches < 2 else 0
+            if fetches > probes.fetches:
+                probes.fetches = fetches
+                probes.note("greenlet", itself=fetches == 2)
             # In this order, so that a pause between the two looks is never taken for a wait.
             busy_ms, started = thread_ms() + queued_ms(), clock()
             try:
@@ -607,8 +612,7 @@ class counting(object):
 
 
 def probe_ssl(probes, ssl):
-    # gevent's and truststore's stand on the first class that calls itself so.
-    kind = [each for each in ssl.SSLContext.__mro__ if each.__module__ == "ssl"][-1]
+    kind = own_context(ssl)
     probes.contexts(kind)
     probes.loads(kind)
     if hasattr(ssl, "SSLObject"):
@@ -836,13 +840,14 @@ def current_greenlet():
 
 
 def greenlets_wait():
-    """Whether a greenlet asks, or the main program while greenlets of the same thread wait."""
+    """2 where a greenlet asks, 1 where the main program does while greenlets of the same thread
+    wait, else 0."""
     now = current_greenlet()
     if getattr(now, "parent", None) is not None:
-        return True
+        return 2
     hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
     hub = hub_of and hub_of()
-    return bool(hub is not None and hub.loop is not None and hub.loop.activecnt > 0)
+    return int(hub is not None and hub.loop is not None and hub.loop.activecnt > 0)
 
 
 def current():

@@ -349,6 +349,9 @@ def prepared(spec):
             text = file.read()
         code = compile(text, path, "exec", 0, True)
     except (SyntaxError, ValueError, TypeError) as error:
+        if isinstance(error, SyntaxError):
+            error.__traceback__ = None  # of the line, and not of the doctor, as Python tells it
+            sys.excepthook(type(error), error, None)
         raise Trouble("%s is no program of this Python (%s)" % (short(path), told(error)))
     main.__file__ = path
     sys.modules["__main__"] = main

@@ -52,7 +52,7 @@ def schema():
     )  # fmt: skip
     blocked = thing(["times", "s", "waiting_s"], times=number, s=number, waiting_s=number)
     stood = thing(["fetched", "waits", "times", "s"], fetched={"type": "boolean"}, waits=number,
-                  times=number, s=number)  # fmt: skip
+                  times=number, s=number, in_greenlets={"type": "boolean"})  # fmt: skip
     names = ("contexts", "loads", "needed", "connections", "load_ms", "spare_ms")
     client = thing(
         ["client", "through", "kept", "requests"] + list(names), client=either, through=either,

@@ -9,6 +9,7 @@ import sys
 import time
 
 from .basis import CERTIFICATE, HOST, KEY, PY2, Trouble
+from .left_behind import own_context
 from .processes import begin, end_group
 from .words import told
 
@@ -102,7 +103,7 @@ def listen(certificate_and_key):
     Listener, Answers = server_classes()
     server = Listener(("127.0.0.1", 0), Answers)
     if certificate_and_key:
-        context = ssl.SSLContext(getattr(ssl, "PROTOCOL_TLS_SERVER", ssl.PROTOCOL_SSLv23))
+        context = own_context(ssl)(getattr(ssl, "PROTOCOL_TLS_SERVER", ssl.PROTOCOL_SSLv23))
         if PY2:
             context.set_ecdh_curve("prime256v1")
         context.load_cert_chain(certificate_and_key)

@@ -64,22 +64,46 @@ def kept_niquests(url, trust):
     return lambda: session.get(url, verify=trust).content
 
 
-def each_httpx(url, trust):
-    return lambda: loaded("httpx").get(url).content
+def clients_of(httpx):
+    """As CHANGES has them, of httpx or httpx2."""
+
+    def each(url, trust):
+        return lambda: loaded(httpx).get(url).content
+
+    def kept(url, trust):
+        client = loaded(httpx).Client()
+        return lambda: client.get(url).content
+
+    return httpx, each, kept
 
 
-def kept_httpx(url, trust):
-    client = loaded("httpx").Client()
-    return lambda: client.get(url).content
+def awaiting_clients_of(httpx):
+    """The same with clients that await. (As Python 2.7 has to be able to read it.)"""
+
+    def each(url, trust):
+        wait = waiting()
+
+        def ask():
+            client = loaded(httpx).AsyncClient()
+            try:
+                return wait(client.get(url)).content
+            finally:
+                wait(client.aclose())
+
+        return ask
+
+    def kept(url, trust):
+        wait, client = waiting(), loaded(httpx).AsyncClient()
+        return lambda: wait(client.get(url)).content
+
+    return httpx, each, kept
 
 
-def each_httpx2(url, trust):
-    return lambda: loaded("httpx2").get(url).content
+def waiting():
+    """A function that waits for what can be awaited, on a loop of its own."""
+    import asyncio
 
-
-def kept_httpx2(url, trust):
-    client = loaded("httpx2").Client()
-    return lambda: client.get(url).content
+    return asyncio.new_event_loop().run_until_complete
 
 
 def each_urllib3(url, trust):
@@ -187,8 +211,8 @@ HTTP_CLIENT = "httplib" if PY2 else "http.client"
 CHANGES = {
     "requests": ("requests", each_requests, kept_requests),
     "niquests": ("niquests", each_niquests, kept_niquests),
-    "httpx": ("httpx", each_httpx, kept_httpx),
-    "httpx2": ("httpx2", each_httpx2, kept_httpx2),
+    "httpx": clients_of("httpx"),
+    "httpx2": clients_of("httpx2"),
     "urllib3": ("urllib3", each_urllib3, kept_urllib3),
     "httplib2": ("httplib2", each_httplib2, kept_httplib2),
     "tornado": ("tornado.httpclient", each_tornado, kept_tornado),
@@ -196,6 +220,8 @@ CHANGES = {
     "http.client": (HTTP_CLIENT, each_http_client, one_context),
     "urlopen": ("urllib2" if PY2 else "urllib.request", each_urlopen, kept_urlopen),
 }
+#: Of those that await.
+AWAITING = {"httpx": awaiting_clients_of("httpx"), "httpx2": awaiting_clients_of("httpx2")}
 #: Of all others, whose contexts are those of `ssl`: a context for each connection, and one for all.
 CONTEXTS = (HTTP_CLIENT, each_context, one_context)
 
@@ -216,7 +242,7 @@ def try_changes(found, address):
         kept = row["kept"] or (client == "requests" and is_shared(row, found["counts"]))
         known = client in CHANGES or [each for each, _ in row["by"]] == ["ssl"]
         spec = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
-        spec["late"] = late
+        spec.update(late=late, awaits=2 * row["awaits"] > row["loads"])
         if again and known and not kept and client not in tried:
             try_one(tried, dict(spec, client=client, rounds=n))
         wanted = row["wanted"].get("full", 0)
@@ -252,7 +278,8 @@ def try_change(path):
         spec = json.loads(file.read())
     events = []
     probes = Probes(events.append).install()
-    module, each, kept = CHANGES.get(spec["client"], CONTEXTS)
+    known = AWAITING if spec["awaits"] else CHANGES
+    module, each, kept = known.get(spec["client"], CONTEXTS)
     kinds = "last", "kept"
     if spec["client"] == "larger-pool":
         module, kinds = "requests", ("kept", "kept")
