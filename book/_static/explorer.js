@@ -311,7 +311,8 @@
     const {ask, guess} = question(`How many delays will all ${panels[0].rows.length} pages take? `
       + "Your guess:", () => {
       shown.forEach(node => { node.inert = false; });
-      ask.remove();
+      verdict.style = `margin: 0; min-height: ${all.offsetTop - ask.offsetTop}px`; // nothing moves
+      ask.replaceWith(verdict);
       verdict.focus(); // the button is gone
       const said = `${took.join(", ")}.` + (guess.value && ` You guessed ${Number(guess.value)}.`);
       const finish = () => verdict.replaceChildren(make("strong", {}, said));
@@ -319,7 +320,7 @@
       plots.forEach((plot, i) => plot.play(plot.data.end, i ? undefined : finish));
     });
     shown.forEach(node => { node.inert = true; });
-    all.before(ask, verdict);
+    all.before(ask);
   }
 
   /* The explorer: `data` as casebook/charts/explorer.py makes it. Its form holds what is chosen.
