@@ -357,6 +357,21 @@ def test_the_caption_says_where_and_when():
     assert "+ pyOpenSSL, Python 2.7, reference" in mixed
 
 
+def test_an_axis_keeps_both_of_its_ends():
+    """0 and 1 of 117 lie too close for both: the caption tells of the smallest, and so of 0."""
+    frame = pd.DataFrame({"n": [0, 1, 50, 117], "wall_s": [1.0, 2.0, 50.0, 117.0]})
+    chart = charts.against(frame.assign(stack="stage-1-today"), "n", "wall_s", title="Ends")
+    ticks = re.findall(r">(0|1|50|117)</text>", chart.html)
+    assert "At n = 117" in chart.html and {"50", "117"} < set(ticks) and "1" not in ticks
+
+
+def test_counts_of_a_profile_stand_among_the_numbers():
+    calls = pd.DataFrame({"where": ["read", "poll"], "calls": ["10/1", "–"], "of": ["x", "1"]})
+    html = tables.show(calls, "Calls").html
+    assert re.findall(r"<td([^>]*)>10/1<", html) == [' class="cb-number"']
+    assert re.findall(r"<td([^>]*)>x<", html) == [""]
+
+
 def test_a_strangers_column_is_called_as_one_writes_it():
     frame = pd.DataFrame({"parser": ["json", "orjson"], "cpu_ms": [2.0, 1.0], "cpu_share": 0.5})
     assert (

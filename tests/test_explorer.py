@@ -226,7 +226,8 @@ def test_a_loop_that_never_beats_is_blocked_and_no_loop_is_none(shown):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, shown) -> Path:
-    """A small site: the explorer on one page, two timelines of a chapter on another."""
+    """A small site: the explorer on one page, two timelines of a chapter on another, and on a third
+    the same two, to be guessed first."""
     root = tmp_path_factory.mktemp("site")
     for name in ("_static", "book", "notebooks"):
         (root / name).mkdir()
@@ -236,6 +237,7 @@ def folder(tmp_path_factory, shown) -> Path:
     two = {"one": ten(shown, "concurrent"), "two": ten(shown, "serial")}
     chapter = charts.timeline(two, title="Two timelines")
     pages = {"preface": charts.explorer(shown).whole, "chapter": chapter.html}
+    pages["guessed"] = f'<div class="asks">{chapter.html}</div>'
     for name, body in pages.items():
         (root / "book" / f"{name}.html").write_text(
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>x</title>'
@@ -449,6 +451,34 @@ def test_a_guess_comes_first_and_the_run_before_stays_behind(tab: Page) -> None:
     assert tab.locator(".ex-ask").is_hidden() and verdict(tab) == IN_A_ROW
 
 
+@pytest.mark.parametrize("guess", ["2", ""])
+def test_two_runs_are_guessed_before_they_are_shown(folder: Path, tab: Page, guess: str) -> None:
+    tab.goto((folder / "book" / "guessed.html").as_uri())
+    drawings, caption = tab.locator(".tl-plot svg"), tab.locator("figcaption .cb-finding")
+    assert drawings.count() == 2 and not drawings.first.is_visible() and not caption.is_visible()
+    place = tab.locator(".cb-panels").bounding_box()
+    press_until(tab, "Tab", "#explorer-guess")
+    tab.keyboard.type(guess)
+    tab.keyboard.press("Enter")
+    said = "one: 1.4 delays, two: 11 delays."
+    assert verdict(tab) == (f"{said} You guessed 2." if guess else said)
+    assert tab.locator(".ex-ask").count() == 0 and caption.is_visible()
+    for drawing in drawings.all():
+        assert drawing.is_visible()
+    assert tab.locator(".cb-panels").bounding_box() == pytest.approx(place, abs=1)
+    press_until(tab, "Tab", ".tl-plot")
+    assert tab.locator(".tl-said").inner_text().startswith("one. Request 0: ")
+
+
+@pytest.mark.parametrize("tab", [{"reduced_motion": "no-preference"}], indirect=True)
+def test_guessed_runs_come_as_they_happened(folder: Path, tab: Page) -> None:
+    tab.goto((folder / "book" / "guessed.html").as_uri())
+    tab.get_by_role("button", name="Run it").click()
+    assert verdict(tab) == ""
+    tab.wait_for_function("document.querySelector('.ex-verdict').textContent")
+    assert verdict(tab) == "one: 1.4 delays, two: 11 delays."
+
+
 def test_a_tap_tells_as_much_as_a_mouse(tab: Page) -> None:
     tab.locator("label[for=explorer-parts-pyopenssl]").tap()
     run_it(tab)
@@ -460,7 +490,7 @@ def test_a_tap_tells_as_much_as_a_mouse(tab: Page) -> None:
         assert target.bounding_box()["height"] >= 24
 
 
-@pytest.mark.parametrize("page", ["preface", "chapter"])
+@pytest.mark.parametrize("page", ["preface", "chapter", "guessed"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_it_has_room_and_is_accessible(
@@ -480,14 +510,16 @@ def test_it_has_room_and_is_accessible(
             run_it(tab)
     for text in tab.locator(".tl-plot text").all():
         box, plot = text.bounding_box(), tab.locator(".tl-plot").first.bounding_box()
-        assert page == "chapter" or (
+        assert page != "preface" or (
             box["x"] >= plot["x"] - 1 and box["x"] + box["width"] <= plot["x"] + plot["width"] + 1
         )
 
 
 @pytest.mark.parametrize("tab", [{"java_script_enabled": False}], indirect=True)
-def test_without_javascript_the_picture_stays(tab: Page) -> None:
-    pictures = tab.locator("#explorer svg[role=img]")
+@pytest.mark.parametrize("page", ["preface", "guessed"])
+def test_without_javascript_the_picture_stays(folder: Path, tab: Page, page: str) -> None:
+    tab.goto((folder / "book" / f"{page}.html").as_uri())
+    pictures = tab.locator("svg[role=img]")
     assert pictures.count() == 2
     assert pictures.first.bounding_box()["height"] > 100
     assert "1 waiting at once" in pictures.nth(1).get_attribute("aria-label")

@@ -5,7 +5,8 @@
  * event loop. In a chapter `alt` is that of the picture which is drawn anew. before: the rows of
  * another run, to be seen behind these, if there is one. Where the loop is blocked, a connection
  * that has begun can only wait: that is `held`, and no part of what a connection takes.
- * Nothing is measured here.
+ * delay: how long the server waited before each reply. In a place of the class `asks` a guess comes
+ * before the runs. Nothing is measured here.
  */
 (() => {
   "use strict";
@@ -255,6 +256,22 @@
     return {bar, tell: nodes => said.replaceChildren(...nodes)};
   }
 
+  /* A guess, entered before something is shown. answer(): show it. */
+  function question(text, answer) {
+    const guess = make("input", {type: "number", id: "explorer-guess", min: 0, max: 999, step: "any",
+      inputmode: "decimal"});
+    const ask = make("form", {class: "ex-ask", autocomplete: "off", onsubmit: event => {
+      event.preventDefault();
+      answer();
+    }}, make("label", {for: guess.id}, text), guess,
+      make("button", {type: "submit", class: "ex-run"}, "Run it"));
+    return {ask, guess};
+  }
+
+  const inDelays = (ms, delay) => Number((ms / delay).toPrecision(2));
+  const stands = () =>
+    document.hidden || window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+
   /* Replace the pictures of one figure of a chapter. */
   function enhance(figure) {
     const panels = JSON.parse(figure.dataset.timelines);
@@ -278,13 +295,37 @@
       return plot;
     });
     last = plots[0];
-    (figure.querySelector(".cb-panels") || plots[0].box.parentNode).after(bar);
+    const all = figure.querySelector(".cb-panels") || plots[0].box.parentNode;
+    all.after(bar);
+    if (figure.closest(".asks")) askFirst(figure, all, panels, plots);
+  }
+
+  /* Have the runs of a figure guessed before they are shown: all of them fetch the same pages. */
+  function askFirst(figure, all, panels, plots) {
+    const shown = [...figure.children].slice([...figure.children].indexOf(all));
+    const verdict = make("p", {class: "ex-verdict", role: "status", tabindex: -1});
+    const took = panels.map(({label, delay, rows}) => {
+      const ended = Math.max(...rows.flatMap(row => row.slice(1)));
+      return `${label}: ${inDelays(ended, delay)} delays`;
+    });
+    const {ask, guess} = question(`How many delays will all ${panels[0].rows.length} pages take? `
+      + "Your guess:", () => {
+      shown.forEach(node => { node.inert = false; });
+      verdict.style = `margin: 0; min-height: ${all.offsetTop - ask.offsetTop}px`; // nothing moves
+      ask.replaceWith(verdict);
+      verdict.focus(); // the button is gone
+      const said = `${took.join(", ")}.` + (guess.value && ` You guessed ${Number(guess.value)}.`);
+      const finish = () => verdict.replaceChildren(make("strong", {}, said));
+      if (stands()) return finish();
+      plots.forEach((plot, i) => plot.play(plot.data.end, i ? undefined : finish));
+    });
+    shown.forEach(node => { node.inert = true; });
+    all.before(ask);
   }
 
   /* The explorer: `data` as casebook/charts/explorer.py makes it. Its form holds what is chosen.
    * It asks for a guess before it shows a run, and the run before stays behind it. */
   function explore(root, {delay, order, parts, runs, stall, steps, ...data}) {
-    const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     const listed = new Intl.ListFormat("en-GB");
     let step = 0, shown = null; // the run that is shown: {id, rows, wall, behind}
     const input = (id, value) => form.querySelector(`[id="explorer-${id}-${value}"]`);
@@ -321,14 +362,10 @@
     const what = make("p", {class: "ex-what"});
     const verdict = make("p", {class: "ex-verdict", role: "status", tabindex: -1});
     const behind = make("p", {class: "ex-behind"}, "Pale, behind it: the run before.");
-    const guess = make("input", {type: "number", id: "explorer-guess", min: 0, max: 999, step: "any",
-      inputmode: "decimal"});
-    const ask = make("form", {class: "ex-ask", autocomplete: "off", onsubmit: event => {
-      event.preventDefault();
+    const {ask, guess} = question("How many delays will it take? Your guess:", () => {
       update(true);
       verdict.focus(); // the button is gone
-    }}, make("label", {for: guess.id}, "How many delays will it take? Your guess:"), guess,
-      make("button", {type: "submit", class: "ex-run"}, "Run it"));
+    });
     const next = make("p", {class: "ex-next"});
     const all = make("button", {type: "button", class: "ex-all", onclick: () => {
       step = steps.length;
@@ -412,10 +449,9 @@
       tell([HINT]);
       source.textContent = run.origin + (run.says ? ` The post of 2019 found it ${run.says}.`
         : " Measured by us, never published.");
-      const delays = Number((run.wall / delay).toPrecision(2));
-      const came = guessed ? ` That is ${delays} delays; you guessed ${Number(guessed)}.` : "";
+      const came = guessed ? ` That is ${inDelays(run.wall, delay)} delays; you guessed ${Number(guessed)}.` : "";
       const finish = () => verdict.replaceChildren(make("strong", {}, wall), `: ${how}${came}`);
-      if (still || document.hidden) return finish();
+      if (stands()) return finish();
       verdict.replaceChildren("\u00a0");
       plot.play(run.wall, finish);
     }

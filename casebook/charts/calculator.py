@@ -32,7 +32,7 @@ BODIES = (SMALL, 1_000, 3_000, 10_000, 27_000, 100_000)
 BOOKS = (1, 3, 7, 13, 30, 60, 100, 200)
 LOSSES = (0.0, 0.001, 0.005, 0.01, 0.02)
 
-_COLOURS = ("stage-2", "stage-1", "stage-4", "stage-3", "indigo")
+_COLOURS = ("stage-2", "stage-1", "stage-4", "stage-3", "brown")
 
 _NEEDED = (
     *("client", "connections", "window_bytes", "n", "body_bytes", "latency_ms", "lose"),

@@ -129,15 +129,17 @@ def set_axes(
 
 
 def _thin_ticks(axes: Axes) -> None:
-    """Leave out labels of the x axis that would touch the next one; the last one stays."""
-    kept: list[float] = []
-    edge = float("inf")
-    for tick in reversed(axes.get_xticks()):
-        half = page.width_of(axes.figure, words.tick(tick)) / 2
-        centre = axes.transData.transform((tick, axes.get_ylim()[0]))[0]
-        if centre + half + 4 <= edge:
+    """Leave out labels of the x axis that would touch the next one; the ends stay."""
+    first, *others = axes.get_xticks()
+    halves = {tick: page.width_of(axes.figure, words.tick(tick)) / 2 for tick in (first, *others)}
+    centre = {tick: axes.transData.transform((tick, axes.get_ylim()[0]))[0] for tick in halves}
+    kept, edge = [first], float("inf")
+    for tick in reversed(others):
+        is_last = len(kept) == 1
+        free = centre[tick] - halves[tick] - 4 > centre[first] + halves[first]
+        if is_last or (free and centre[tick] + halves[tick] + 4 <= edge):
             kept.append(tick)
-            edge = centre - half
+            edge = centre[tick] - halves[tick]
     page.set_ticks(axes.xaxis, sorted(kept))
 
 

@@ -35,6 +35,9 @@ from casebook.stacks.environments import Environment
 #: The most lines of somebody else's code that are quoted at a time.
 LONGEST = 60
 
+#: The name of a file that lists what a program has printed.
+_PRINTED = "printed.txt"
+
 
 @dataclass(frozen=True)
 class Listing(Table):
@@ -149,7 +152,7 @@ def _quoted(
 
 def printed(text: str, caption: str, name: str) -> "Printed":
     """What a program has printed; other pages may take it up by its name."""
-    listing = _listing(text.splitlines(), "printed.txt", caption)
+    listing = _listing(text.splitlines(), _PRINTED, caption)
     return Printed(listing.html, listing.text, name=name)
 
 
@@ -158,8 +161,9 @@ def _listing(lines: Sequence[str], name: str, caption: str, marked: Sequence[int
     formatter = HtmlFormatter(hl_lines=list(marked), wrapcode=True)
     lexer = get_lexer_for_filename(name, stripnl=False)
     code = pygments.highlight("\n".join(lines), lexer, formatter) if lines else ""
+    printed = " cb-printed" if name == _PRINTED else ""
     html = (
-        f'<figure class="cb cb-listing">{style("listing")}{code}'
+        f'<figure class="cb cb-listing{printed}">{style("listing")}{code}'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
     blank = "  " if marked else ""

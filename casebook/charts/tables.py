@@ -48,6 +48,8 @@ _LETTER_PX, _BOLD_PX, _PADDING_PX, _FIRST_PX = 6.6, 7.2, 6.4, 64
 
 #: More columns than this stand closer together, so that a page has room for all of them.
 _MANY = 6
+#: Calls as a profile counts them, "20/10", which stand among numbers.
+_CALLS = re.compile(r"\d+(/\d+)?|–")
 
 #: Columns that say how something was measured, not what came out.
 SETTINGS = ("source", "python", "client", "scheme", "trust", "n", "delay_s")
@@ -125,7 +127,11 @@ def show(
         caption,
         [titles[name] for name in kept],
         zip(*([breakable(text) for text in told[name]] for name in kept), strict=True),
-        numbers=[i for i, name in enumerate(kept) if is_numeric_dtype(frame[name])],
+        numbers=[
+            i
+            for i, name in enumerate(kept)
+            if is_numeric_dtype(frame[name]) or all(map(_CALLS.fullmatch, told[name]))
+        ],
         source=source,
     )
 

@@ -51,7 +51,7 @@ def timeline(
     """Requests as rows, their parts as bars over time; below, the heartbeats of the event loop.
 
     observations: one Observation (kind `timeline`), several, or {label: Observation}; each has
-    .frame (page, event, start_s, end_s), .heartbeats (seconds), .stack, .source and
+    .frame (page, event, start_s, end_s), .heartbeats (seconds), .delay_s, .stack, .source and
     .measured_at. Several stand side by side, under each other on a phone, with the same time
     axis, so that lengths compare.
     """
@@ -94,15 +94,17 @@ class _Seen:
     def __init__(self, label: str, one: Any) -> None:
         columns(one.frame, "page", "event", "start_s", "end_s")
         self.label, self.frame, self.beats = label, one.frame, list(map(float, one.heartbeats))
+        self.delay_s = float(one.delay_s)
         self.end_s = float(one.frame["end_s"].max())
         self.late = stalls(self.beats, self.end_s)
 
     def panel(self, end_s: float) -> dict:
-        """As explorer.js draws it: label, end (of the axis), stall (what counts as a gap), rows
-        (as fetching.phases.of_requests gives them), loop (whether there is an event loop)
-        and beats, all times in ms."""
+        """As explorer.js draws it: label, delay (of the server), end (of the axis), stall (what
+        counts as a gap), rows (as fetching.phases.of_requests gives them), loop (whether there is
+        an event loop) and beats, all times in ms."""
         return {
             "label": self.label,
+            "delay": round(1000 * self.delay_s, 1),
             "end": round(1020 * end_s, 1),
             "stall": 1000 * STALL_S,
             "rows": phases.of_requests(self.frame),

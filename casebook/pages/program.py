@@ -24,7 +24,8 @@ This copy of the book has none yet. Run the doctor on your program, and build th
 found:
 
 ```bash
-python casebook/doctor.py run --json -- your_program.py > report.json
+python casebook/doctor.py run --json -- \\
+  your_program.py > report.json
 make book PROGRAM=report.json
 ```
 """
