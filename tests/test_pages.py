@@ -603,8 +603,8 @@ def test_a_profile_is_drawn_from_a_file_without_asking_anyone(
 
 
 #: What stands at the top of each page of a book that shows another machine (pages/whose.py).
-NOTE = """<div class="admonition note"><p class="admonition-title">Note</p><p>The measurements in this
-book are those of another machine: of <strong>Intel(R) Xeon(R) Processor, 2 cores, OpenSSL
+NOTE = """<div class="admonition note"><p class="admonition-title">Note</p><p>The measurements in
+this book are those of another machine: of <strong>Intel(R) Xeon(R) Processor, 2 cores, OpenSSL
 3.0.19</strong>.</p></div>"""
 
 
