@@ -3,6 +3,13 @@
 JupyterLab does not look into the folder that it is started in.
 """
 
+import os
+from pathlib import Path
+
+from jupyter_core.paths import jupyter_runtime_dir
+
+from casebook import places
+
 
 def as_committed(model: dict, **_: object) -> None:
     """Leave out what JupyterLab writes into each notebook that it only opens, which Python runs it:
@@ -28,3 +35,14 @@ c.ServerApp.tornado_settings = {"page_config_hook": without_news}
 # Nobody outside is asked for news of Jupyter.
 c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
+
+# Where nobody can write into the home, what is kept there is kept here; kernels hear of it too.
+try:
+    Path(jupyter_runtime_dir()).mkdir(parents=True, exist_ok=True)
+except OSError:
+    own = Path.cwd() / places.LOCAL_NAME / "jupyter"
+    names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+    names += ("IPYTHONDIR", "MPLCONFIGDIR")
+    os.environ.update((name, str(own / name.lower())) for name in names)
+    c.LabApp.user_settings_dir = str(own / "settings")
+    c.LabApp.workspaces_dir = str(own / "workspaces")

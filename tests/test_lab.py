@@ -40,8 +40,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def opened(
     browser: Browser, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """The address that `make lab` has a browser open; its server is gone afterwards."""
-    own, said = tmp_path_factory.mktemp("jupyter"), folder / "opened"
+    """The address that `make lab` has a browser open."""
+    own = tmp_path_factory.mktemp("jupyter")
+    with lab(folder, own, JUPYTER_CONFIG_DIR=f"{own}/config", JUPYTER_DATA_DIR=f"{own}/data",
+             JUPYTER_RUNTIME_DIR=f"{own}/run", IPYTHONDIR=f"{own}/ipython") as address:  # fmt: skip
+        yield address
+
+
+@contextlib.contextmanager
+def lab(folder: Path, own: Path, **environ: str) -> Iterator[str]:
+    """The address that `make lab` has a browser open; its server is gone afterwards.
+
+    folder: it is started there. own: for files of the test. environ: variables that differ.
+    """
+    said = own / "opened"
     said_by_make = run("make", "--dry-run", "--no-print-directory", "lab").stdout
     command = shlex.split(said_by_make.splitlines()[-1])
     assert command[:3] == [".venv/bin/python", "-m", "jupyterlab"]
@@ -53,21 +65,21 @@ def opened(
     command += ["--LabApp.expose_app_in_browser=True"]
     command += ["--allow-root"] * (os.geteuid() == 0)
     names = ("CASEBOOK_REQUIRE", "CASEBOOK_BUILD", "CASEBOOK_MODE")
-    environ = {name: value for name, value in os.environ.items() if name not in names}
-    environ |= {"JUPYTER_CONFIG_DIR": f"{own}/config", "JUPYTER_DATA_DIR": f"{own}/data",
-                "JUPYTER_RUNTIME_DIR": f"{own}/run", "IPYTHONDIR": f"{own}/ipython",
-                "PYTHONPATH": str(places.ROOT)}  # fmt: skip
+    kept = {name: value for name, value in os.environ.items() if name not in names}
+    environ = kept | {"PYTHONPATH": str(places.ROOT)} | environ
     with open(own / "log", "w") as log:
-        lab = psutil.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
+        server = psutil.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
     try:
-        assert eventually(lambda: said.exists() or lab.poll() is not None, seconds=240)
-        assert eventually(lambda: said.exists() and said.read_text(), seconds=60)
+        assert eventually(lambda: said.exists() or server.poll() is not None, seconds=240)
+        assert eventually(lambda: said.exists() and said.read_text(), seconds=60), (
+            own / "log"
+        ).read_text()
         page = Path(said.read_text().strip().removeprefix("file://")).read_text()
         found = re.search(r'href="(http[^"]+)"', page)
         assert found, page
         yield found[1]
     finally:
-        left = [lab, *lab.children(recursive=True)]
+        left = [server, *server.children(recursive=True)]
         for end in (psutil.Process.terminate, psutil.Process.kill):
             for process in left:
                 with contextlib.suppress(psutil.NoSuchProcess):
@@ -231,3 +243,26 @@ def test_a_progress_bar_is_seen_and_leaves_nothing(opened: str, tab: Page, folde
     expect(outputs).to_contain_text([re.compile(r"fetching: +0%\|.* 0/2 ")])
     (folder / "seen").touch()
     expect(outputs).to_have_text(["'done'"])  # the only one
+
+
+def test_in_a_home_that_cannot_be_written_it_is_the_same(
+    tab: Page, folder: Path, tmp_path: Path
+) -> None:
+    """What Jupyter, IPython and Matplotlib keep in a home is kept beside the notebooks then."""
+    complaints: list[str] = []
+    tab.on("response", lambda got: got.status >= 500 and complaints.append(got.url))
+    with lab(folder, tmp_path, HOME="/dev/null/home") as address:
+        run_in(
+            address, tab, folder, "elsewhere",
+            "import IPython, matplotlib\n"
+            "print(matplotlib.get_configdir(), IPython.paths.get_ipython_dir())",
+        )  # fmt: skip
+        local = str(folder / places.LOCAL_NAME)
+        expect(tab.locator(".jp-OutputArea-output")).to_have_text(
+            [f"{local}/jupyter/mplconfigdir {local}/jupyter/ipythondir"]
+        )
+        # JupyterLab remembers what is open, and what it was asked to look like.
+        kept = folder / places.LOCAL_NAME / "jupyter"
+        assert eventually(lambda: list((kept / "workspaces").glob("*")), seconds=60)
+        assert list((kept / "jupyter_runtime_dir").glob("kernel-*.json"))
+    assert complaints == []
