@@ -54,8 +54,7 @@ You save {glue:text}`../notebooks/one.ipynb::bad:.0%`, and it is
 [over there](../notebooks/one.ipynb#claim-bad "otherwise: You save nothing.").
 You save {glue:text}`../notebooks/one.ipynb::unsure:.0%` there.
 """
-BAD = "Apart they take 111% of it: 1.1 to 1.12 in 18 rounds, asked: below 0.8, measured twice: "
-BAD += "otherwise, then otherwise"
+BAD = "Apart they take 111% of it: 1.1 to 1.12 in 18 rounds, asked: below 0.8"
 UNSURE = "It is 0.80 times: 0.7 to 0.9 in 8 rounds, asked: below 0.8"
 
 
