@@ -287,6 +287,25 @@ def test_where_a_stack_cannot_run_nothing_is_asked_however_that_is_done(parsing,
     assert row["source"] == "reference" and row["took_ms"] == 500
 
 
+def test_what_is_too_dear_is_taken_from_a_machine_that_was_asked_and_else_asked_here(
+    parsing, tmp_path, monkeypatch
+):
+    here.environment("stage-1-today")
+    other = tmp_path / "machines"
+    other.mkdir()
+    stack = stacks.get("stage-1-today")
+    asked = measurements.asked_of(parsing.script, "parsers", stack, {"size": 10}, 1)
+    said = {"answer": {"asked": asked, "answer": {"sum": 45, "took_s": 0.5}}}
+    lines = "".join(json.dumps(each) + "\n" for each in (HEAD, said))
+    (other / "other.jsonl.xz").write_bytes(lzma.compress(lines.encode()))
+    monkeypatch.setattr(machines, "folder", lambda: other)
+    reference.unlikeness.cache_clear()
+    questions = [{"size": 10}, {"size": 11}]
+    spared = replace(parsing, spares=lambda: True).measure("stage-1-today", questions)
+    assert spared["source"].tolist() == ["reference", "live"] and spared["took_ms"].iloc[0] == 500
+    assert set(parsing.measure("stage-1-today", questions)["source"]) == {"live"}
+
+
 def test_where_the_script_cannot_run_another_machine_answers_or_it_says_what_is_missing(
     parsing, elsewhere
 ):

@@ -56,6 +56,8 @@ class Experiment:
             it keeps what `figures` needs, in values that JSON knows; it raises RunFailed where what
             it does not keep is wrong. The script, how it is run (within_s, tells, variables) and
             which files say so (made_of) are then its own affair.
+        spares: says whether asking is too expensive just now: what a machine file has answers then,
+            and only what none was asked is asked here.
     """
 
     script: Path
@@ -67,6 +69,7 @@ class Experiment:
     variables: Callable[[], Mapping[str, str]] = dict
     beside: tuple[Path, ...] = ()
     ask: Callable[[Environment, Asked], dict[str, Any]] | None = None
+    spares: Callable[[], bool] = bool
 
     @rounds.takes_until
     def measure(
@@ -112,6 +115,8 @@ class Experiment:
         a later round, which no other machine took."""
         case, parameters = self.script.parent.name, [dict(its), repeat]
         question = measurements.asked_of(self.script, case, stack, *parameters)
+        if self.spares() and (found := self._recorded(question, its)):
+            return found
         lacked = "" if environments.is_another_machine() else self.lacks()
         if lacked or not can_run(stack):
             found = self._recorded(question, its)
@@ -174,7 +179,7 @@ def in_rounds(
     Returns and raises as `Experiment.measure`.
     """
     numbers = rounds.numbers(repeats)
-    for name in dict.fromkeys(name for _, name, _ in ways):
+    for name in dict.fromkeys(name for experiment, name, _ in ways if not experiment.spares()):
         can_run(stacks.get(name))  # makes its environment, before anything is measured
     rows = []
     with Progress(len(ways) * len(numbers), called) as progress:
