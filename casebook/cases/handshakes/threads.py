@@ -30,6 +30,7 @@ from casebook.stacks.environments import Environment
 
 _PROBES = Path(__file__).parent / "probes"
 PROBE = _PROBES / "threads_shake_hands.py"
+_PATCHED_FIRST = _PROBES / "threads_patched_first.py"
 
 #: How the threads fetch: what the probe calls it -> what it is called on a page.
 WAYS = {
@@ -124,10 +125,7 @@ def after_patching(
     the first exception, "" for none), message, peak_handshakes, truststore, source, measured_at,
     instead. Here a failure is what is asked for, and no time is told. Raises as `measure`.
     """
-    patched = replace(
-        _THREADS,
-        script=_PROBES / "threads_patched_first.py", ask=_try_patched, figures=_became,
-    )  # fmt: skip
+    patched = replace(_THREADS, script=_PATCHED_FIRST, ask=_try_patched, figures=_became)
     asked = _questions(as_list(ways), [n], 0.1)
     return patched.measure(name, asked).reindex(columns=_PATCHED)
 
@@ -214,7 +212,7 @@ def _place(calls: list[list[Any]]) -> tuple[tuple[str, Any], ...]:
 
 
 def _try_patched(environment: Environment, asked: Asked) -> dict[str, Any]:
-    answer, counted = _asked(environment, asked, _PROBES / "threads_patched_first.py")
+    answer, counted = _asked(environment, asked, _PATCHED_FIRST)
     return {
         "good": sum((p["status"], p["got_page"]) == (200, p["page"]) for p in answer["pages"]),
         "failed": answer["failed"],
