@@ -1,7 +1,9 @@
 """The experiment helper, with a case that has nothing to do with what the book is about."""
 
+import http.server
 import json
 import lzma
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +11,9 @@ import here
 import pytest
 from test_machines import HEAD
 
-from casebook import level, ratio, stacks
+from casebook import level, places, ratio, stacks
 from casebook.errors import MissingInterpreter, RunFailed
-from casebook.laboratory import machines, measurements, reference
+from casebook.laboratory import machines, measurements, reference, scripts
 from casebook.laboratory.experiment import Experiment
 from casebook.stacks import interpreters
 
@@ -103,6 +105,108 @@ def test_a_script_sees_what_lies_beside_it_and_what_it_is_shown_and_may_answer_w
     assert several.measure("stage-1-today", [{"size": 1}])["key"].iloc[0] not in set(frame["key"])
 
 
+#: Fetches the numbers from a server, several times.
+FETCHING = """
+import json, sys, urllib.request
+
+asked = json.load(sys.stdin)
+get = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
+found = [json.loads(get(asked["url"]).read()) for _ in range(asked["times"])]
+print(json.dumps({"numbers": found[-1]}))
+"""
+
+
+class Numbers(http.server.ThreadingHTTPServer):
+    """A server of its own for one question: it says the numbers, and counts who asks."""
+
+    def __init__(self, numbers):
+        self.numbers, self.requests = numbers, 0
+        super().__init__(("127.0.0.1", 0), SaysNumbers)
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, args=(0.02,)).start()
+        return self
+
+    def __exit__(self, *exception):
+        self.shutdown()
+        super().__exit__(*exception)
+
+
+class SaysNumbers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.requests += 1
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(self.server.numbers).encode())
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def fetching(parsing) -> tuple[Experiment, list[int]]:
+    """An experiment with a server beside its script; and how often each of these was asked."""
+    parsing.script.write_text(FETCHING)
+    counted = []
+
+    def ask(environment, asked):
+        off, size = asked.get("off", 0), asked["size"]
+        with Numbers(list(range(off, off + size))) as server:
+            told = {"url": f"http://127.0.0.1:{server.server_port}", "times": asked["times"]}
+            answer = scripts.ask(environment, parsing.script, told)
+        counted.append(server.requests)
+        if answer["numbers"] != list(range(size)):
+            raise RunFailed("the numbers came back as others. Nothing was recorded.")
+        return {"requests": server.requests}
+
+    def figures(asked, answer):
+        verdict = "often" if answer["requests"] > 2 else "seldom"
+        return {"requests": answer["requests"], "verdict": verdict}
+
+    return replace(parsing, ask=ask, figures=figures), counted
+
+
+def test_a_question_may_be_asked_with_a_server_beside_the_script_that_counts(fetching):
+    here.environment("stage-1-today")
+    experiment, _ = fetching
+    asked = [{"size": 3, "times": 2}, {"size": 3, "times": 5}]
+    frame = experiment.measure("stage-1-today", asked, repeats=2)
+    assert frame["requests"].tolist() == [2, 5, 5, 2]
+    assert frame["verdict"].tolist() == ["seldom", "often", "often", "seldom"]
+    assert set(frame["source"]) == {"live"}
+
+
+def test_what_such_a_question_finds_wrong_is_not_stored(fetching, monkeypatch):
+    here.environment("stage-1-today")
+    monkeypatch.setenv("CASEBOOK_BUILD", "1")
+    experiment, counted = fetching
+    for _ in range(2):
+        with pytest.raises(RunFailed, match="came back as others"):
+            experiment.measure("stage-1-today", [{"size": 3, "times": 1, "off": 1}])
+    wrong = replace(experiment, figures=lambda asked, answer: answer["pages"])
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            wrong.measure("stage-1-today", [{"size": 3, "times": 1}])
+    assert counted == [1] * 4
+
+
+def test_a_verdict_follows_anew_from_what_was_stored_and_nothing_is_asked_again(
+    fetching, monkeypatch, tmp_path
+):
+    here.environment("stage-1-today")
+    monkeypatch.setenv("CASEBOOK_BUILD", "1")
+    monkeypatch.setattr(places, "RUNS", tmp_path / "runs")  # where nobody has asked before
+    experiment, counted = fetching
+    asked = [{"size": 3, "times": 2}]
+    [first] = experiment.measure("stage-1-today", asked).to_dict("records")
+    assert first["verdict"] == "seldom"
+    assert measurements.load(first["key"])["answer"] == {"requests": 2}  # what was counted, alone
+    stricter = replace(experiment, figures=lambda _, answer: {"verdict": answer["requests"] > 1})
+    [second] = stricter.measure("stage-1-today", asked).to_dict("records")
+    assert second["verdict"] is True and second["key"] == first["key"]
+    assert counted == [2]
+
+
 def recorded(file: Path, parsing: Experiment, took_s: float, rounds: int) -> None:
     """Write the file of a machine on which this took so long in each of its rounds."""
     said, stack = {"sum": 45, "took_s": took_s}, stacks.get("stage-1-py27")
@@ -173,6 +277,33 @@ def test_all_rounds_come_from_one_machine_and_among_equals_from_the_reference(
 def test_nothing_else_than_the_same_question_stands_in(parsing, elsewhere):
     with pytest.raises(MissingInterpreter, match=r"Python 2\.7"):
         parsing.measure("stage-1-py27", [{"size": 11}])
+
+
+def test_where_a_stack_cannot_run_nothing_is_asked_however_that_is_done(parsing, elsewhere):
+    def ask(environment, asked):
+        raise AssertionError("it cannot run")
+
+    [row] = replace(parsing, ask=ask).measure("stage-1-py27", [{"size": 10}]).to_dict("records")
+    assert row["source"] == "reference" and row["took_ms"] == 500
+
+
+def test_what_is_too_dear_is_taken_from_a_machine_that_was_asked_and_else_asked_here(
+    parsing, tmp_path, monkeypatch
+):
+    here.environment("stage-1-today")
+    other = tmp_path / "machines"
+    other.mkdir()
+    stack = stacks.get("stage-1-today")
+    asked = measurements.asked_of(parsing.script, "parsers", stack, {"size": 10}, 1)
+    said = {"answer": {"asked": asked, "answer": {"sum": 45, "took_s": 0.5}}}
+    lines = "".join(json.dumps(each) + "\n" for each in (HEAD, said))
+    (other / "other.jsonl.xz").write_bytes(lzma.compress(lines.encode()))
+    monkeypatch.setattr(machines, "folder", lambda: other)
+    reference.unlikeness.cache_clear()
+    questions = [{"size": 10}, {"size": 11}]
+    spared = replace(parsing, spares=lambda: True).measure("stage-1-today", questions)
+    assert spared["source"].tolist() == ["reference", "live"] and spared["took_ms"].iloc[0] == 500
+    assert set(parsing.measure("stage-1-today", questions)["source"]) == {"live"}
 
 
 def test_where_the_script_cannot_run_another_machine_answers_or_it_says_what_is_missing(

@@ -16,9 +16,11 @@ from markdown_it import MarkdownIt
 
 from casebook import charts, cli, places
 from casebook.cases.bookstore.visits import VISITS
+from casebook.cases.certificates import complaints, counts, handshakes, weights
 from casebook.cases.certificates.loading import LOADS
-from casebook.cases.fetching import measure
+from casebook.cases.fetching import measure, processor_time
 from casebook.cases.fetching.run_record import RUNS
+from casebook.cases.handshakes import crashes, threads
 from casebook.classroom import certificate
 from casebook.errors import MachineFileRefused, UsageError
 from casebook.findings import side_by_side
@@ -361,6 +363,35 @@ def test_each_machine_of_the_book_is_whole_and_anonymous(path):
     published = {"stage-2-py27": "serial", "stage-3-py27": "concurrent", "stage-3-py37": "serial"}
     found = side_by_side.verdicts([machine])[machine.name]
     assert {name: found[name, "grequests", "https"] for name in published} == published
+
+
+#: Experiments that ask in ways of their own, by what they are called in a machine file.
+ASKING = {
+    each.script.stem: each
+    for each in (
+        threads._THREADS,
+        crashes._CRASHES,
+        handshakes._SHARED,
+        weights._WEIGHTS,
+        complaints._COMPLAINTS,
+        counts._counting(),
+        processor_time._of("threads", "cured-today"),
+    )
+}
+
+
+@pytest.mark.parametrize("script", ASKING)
+def test_what_follows_from_an_answer_in_a_machine_file_the_code_of_today_can_say(script):
+    found = 0
+    for answer in (each for machine in machines.all_recorded() for each in machine.answers):
+        question = answer.get("asked") or [None]
+        if question[0] != script:
+            continue
+        _, _, _, asked, _ = question
+        if "look_after" not in asked:  # where threads wait has places, and no figures
+            ASKING[script].figures(asked, answer["answer"])
+            found += 1
+    assert found
 
 
 def test_exactly_the_same_question_is_answered_by_the_machine_that_has_it(

@@ -5,8 +5,10 @@ import sys
 
 import pytest
 
+from casebook import level
 from casebook.cases.fetching import processor_time
 from casebook.errors import RunFailed
+from casebook.stacks import interpreters
 
 STOCK, PRELOADED, CURED = "requests-2.34.2-today", "requests-2.32.4-today", "cured-today"
 
@@ -35,6 +37,16 @@ def test_a_wrong_answer_is_no_measurement(monkeypatch):
     monkeypatch.setattr(processor_time.scripts, "ask", lambda *_, **__: answer)
     with pytest.raises(RunFailed, match="1 of 2 responses"):
         processor_time.of_programs([STOCK], n=2)
+
+
+def test_where_a_stack_cannot_run_all_rounds_are_those_of_a_machine_that_took_them(monkeypatch):
+    """Eight were taken there; what comes out otherwise would take eight more."""
+    monkeypatch.setattr(interpreters, "find", lambda version: None)
+    monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
+    asked = level("share", "the adapter", by="part", below=0.0001)
+    frame = processor_time.by_part([CURED], n=100, until=asked)
+    assert set(frame["source"]) == {"reference"} and frame["instead"].nunique() == 1
+    assert asked.decide(frame).outcome == "otherwise" and asked.decide(frame).rounds == 8
 
 
 def test_time_is_charged_to_who_works():

@@ -4,7 +4,7 @@ import pytest
 from here import environment
 
 from casebook.cases.certificates import weights
-from casebook.errors import UsageError
+from casebook.errors import MissingInterpreter, UsageError
 
 pytestmark = pytest.mark.skipif(bool(weights.not_here()), reason=weights.not_here())
 
@@ -69,3 +69,13 @@ def test_where_memory_is_short_many_are_not_made_and_a_sentence_says_why(monkeyp
 def test_what_cannot_be_asked_is_said():
     with pytest.raises(UsageError):
         weights.measure("stage-1-today", contexts=0)
+
+
+def test_elsewhere_than_on_linux_a_machine_that_was_asked_the_same_answers(monkeypatch):
+    monkeypatch.setattr(weights.platform, "system", lambda: "Darwin")
+    frame = weights.measure("stage-1-today", contexts=[20, 30])
+    assert set(frame["source"]) == {"reference"} and frame["instead"].str.startswith("on ").all()
+    twenty, thirty = weights.each(frame)["in_use"]
+    assert twenty == pytest.approx(thirty, rel=0.05)
+    with pytest.raises(MissingInterpreter, match=r"Linux alone.*asked the same"):
+        weights.measure("stage-1-today", contexts=21)

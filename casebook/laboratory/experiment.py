@@ -26,6 +26,7 @@ from casebook.laboratory.progress import Progress
 from casebook.laboratory.reference import NAME, unlikeness
 from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import Stack, digests, environments
+from casebook.stacks.environments import Environment
 from casebook.words import LIVE, ON, REFERENCE
 
 #: What is asked of the script, by name, in values that JSON knows.
@@ -50,6 +51,13 @@ class Experiment:
         variables: gives further environment variables of the script, which are no part of it
             either.
         beside: folders whose modules the script imports beside those of its own folder.
+        ask: asks once, where that takes more than running the script, such as a server of its own
+            beside it. From the environment of the stack and what is asked to the answer, of which
+            it keeps what `figures` needs, in values that JSON knows; it raises RunFailed where what
+            it does not keep is wrong. The script, how it is run (within_s, tells, variables) and
+            which files say so (made_of) are then its own affair.
+        spares: says whether asking is too expensive just now: what a machine file has answers then,
+            and only what none was asked is asked here.
     """
 
     script: Path
@@ -60,6 +68,8 @@ class Experiment:
     tells: Callable[[], Asked] = dict
     variables: Callable[[], Mapping[str, str]] = dict
     beside: tuple[Path, ...] = ()
+    ask: Callable[[Environment, Asked], dict[str, Any]] | None = None
+    spares: Callable[[], bool] = bool
 
     @rounds.takes_until
     def measure(
@@ -105,6 +115,8 @@ class Experiment:
         a later round, which no other machine took."""
         case, parameters = self.script.parent.name, [dict(its), repeat]
         question = measurements.asked_of(self.script, case, stack, *parameters)
+        if self.spares() and (found := self._recorded(question, its)):
+            return found
         lacked = "" if environments.is_another_machine() else self.lacks()
         if lacked or not can_run(stack):
             found = self._recorded(question, its)
@@ -114,11 +126,7 @@ class Experiment:
         environment = environments.ensure(stack)
 
         def ask() -> dict[str, Any]:
-            told, variables = {**its, **self.tells()}, dict(self.variables())
-            answer = scripts.ask(
-                environment, self.script, told, self.within_s,
-                variables=variables, beside=self.beside,
-            )  # fmt: skip
+            answer = (self.ask or self._ask_script)(environment, its)
             self.figures(its, answer)  # a wrong one is not stored
             return {"answer": answer}
 
@@ -127,6 +135,12 @@ class Experiment:
         made_by = [*digests.executed(self.script, beside=self.beside), *files]
         key = measurements.key_of(made_by, case, stack, *parameters, *more)
         return measurements.stored_or_new(key, ask) | {"source": LIVE, "instead": ""}
+
+    def _ask_script(self, environment: Environment, its: Asked) -> dict[str, Any]:
+        told, variables = {**its, **self.tells()}, dict(self.variables())
+        return scripts.ask(
+            environment, self.script, told, self.within_s, variables=variables, beside=self.beside
+        )
 
     def _recorded(self, question: list[Any], its: Asked) -> dict[str, Any] | None:
         """The answer of the machine most like this one that was asked the same in any round, so
@@ -165,7 +179,7 @@ def in_rounds(
     Returns and raises as `Experiment.measure`.
     """
     numbers = rounds.numbers(repeats)
-    for name in dict.fromkeys(name for _, name, _ in ways):
+    for name in dict.fromkeys(name for experiment, name, _ in ways if not experiment.spares()):
         can_run(stacks.get(name))  # makes its environment, before anything is measured
     rows = []
     with Progress(len(ways) * len(numbers), called) as progress:

@@ -3,6 +3,9 @@
 They check no body; what they say of protocol, counts, bytes and times is independent of all that
 is measured elsewhere. Where one is not installed its functions return None, unless
 CASEBOOK_REQUIRE names it. https://nghttp2.org/documentation/h2load.1.html, https://curl.se/docs/
+
+An Experiment asks a script in a stack. These are programs of the machine, and the stack is that of
+the store which they ask; so they have keys of their own.
 """
 
 import json

@@ -9,17 +9,19 @@ connections open. Counted at each: contexts made and certificates loaded. All ve
 import math
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from casebook import places, stacks
+from casebook import places
 from casebook.cases.certificates import hosts
 from casebook.cases.certificates.hosts import Hosts
 from casebook.cases.fetching import trust
 from casebook.errors import UsageError
 from casebook.laboratory import measurements, scripts
-from casebook.laboratory.rounds import as_list
-from casebook.stacks import digests, environments
+from casebook.laboratory.experiment import Asked, Experiment
+from casebook.stacks import digests
+from casebook.stacks.environments import Environment
 
 PROBE = Path(__file__).parent / "probes" / "complaints.py"
 
@@ -28,7 +30,7 @@ MOST = 1000
 
 COLUMNS = [
     *("stack", "complaint", "round", "step", "what", "connections", "contexts", "loads"),
-    *("cpu_s", "wall_s", "shown", "python", "openssl", "source", "measured_at"),
+    *("cpu_s", "wall_s", "shown", "python", "openssl", "source", "measured_at", "instead"),
     *measurements.COLUMNS,
 ]
 
@@ -91,7 +93,7 @@ def measure(
     (of the client), shown (the name in the client certificate that the host was shown, or
     hosts.NOBODY).
 
-    Raises UsageError, RunFailed when a response is no 200, MissingInterpreter.
+    Raises UsageError, RunFailed when a response is no 200, and what Experiment.measure raises.
     """
     if complaint not in COMPLAINTS:
         raise UsageError(f"there is no complaint {complaint!r}; choose: {', '.join(COMPLAINTS)}")
@@ -101,33 +103,38 @@ def measure(
             f"the size is {size}, the rounds are {rounds}; choose at least 1 of each, and at most "
             f"{MOST} of both together"
         )
-    rows = [row for name in as_list(names) for row in _rows(name, complaint, size, rounds)]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    asked = {"complaint": complaint, "size": size, "rounds": rounds}
+    return _COMPLAINTS.measure(names, [asked]).reindex(columns=COLUMNS)
 
 
-def _rows(name: str, complaint: str, size: int, rounds: int) -> list[dict]:
-    environment = environments.ensure(stacks.get(name))
+def _ask(environment: Environment, asked: Asked) -> dict[str, Any]:
+    """What the probe says of its import and of each request."""
+    complaint, size = asked["complaint"], asked["size"]
+    with Hosts(size if complaint in ("hosts", "proxies") else 2, proxies=2) as at:
+        full = trust.of_name(trust.BUNDLE, at.ca_file, at.folder)
+        asks = _requests(complaint, at, size) * asked["rounds"]
+        spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": asks}
+        return scripts.ask(
+            environment, PROBE, spec, variables=full.variables, beside=[places.PROBES]
+        )
 
-    def asked() -> list[dict]:
-        with Hosts(size if complaint in ("hosts", "proxies") else 2, proxies=2) as at:
-            full = trust.of_name(trust.BUNDLE, at.ca_file, at.folder)
-            asks = _requests(complaint, at, size) * rounds
-            spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": asks}
-            answer = scripts.ask(
-                environment, PROBE, spec, variables=full.variables, beside=[places.PROBES]
-            )
-        same = {"stack": name, "complaint": complaint}
-        same |= {"python": answer["python"], "openssl": answer["openssl"]}
-        in_a_round = len(asks) // rounds
-        return [
-            row | same | {"step": step, "round": math.ceil(step / in_a_round)}  # first the import
-            for step, row in enumerate(answer["rows"])
-        ]
 
-    executed = digests.executed(PROBE, beside=[places.PROBES])
-    code = [*executed, places.CURE, Path(__file__), *digests.files(hosts)]
-    key = measurements.key_of(code, environment.stack, complaint, size, rounds, trust.known())
-    return measurements.rows(asked, key)
+def _figures(asked: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    rows, same = answer["rows"], {"python": answer["python"], "openssl": answer["openssl"]}
+    in_a_round = (len(rows) - 1) // asked["rounds"]  # the first is the import
+    return [
+        row | same | {"step": step, "round": math.ceil(step / in_a_round)}
+        for step, row in enumerate(rows)
+    ]
+
+
+_COMPLAINTS = Experiment(
+    PROBE,
+    _figures,
+    made_of=(Path(__file__), places.CURE, *digests.files(hosts), trust.known()),
+    beside=(places.PROBES,),
+    ask=_ask,
+)
 
 
 def totals(frame: pd.DataFrame) -> pd.DataFrame:

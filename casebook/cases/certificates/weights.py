@@ -10,19 +10,22 @@ import contextlib
 import platform
 import tempfile
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from casebook import places, stacks
+from casebook import places
 from casebook.cases.certificates.loading import Task
+from casebook.cases.fetching import trust
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, scripts
+from casebook.laboratory.experiment import Asked, Experiment, in_rounds
 from casebook.laboratory.rounds import as_list
-from casebook.stacks import digests, environments
-from casebook.words import LIVE
-
-_PROBE = Path(__file__).parent / "probes" / "context_weights.py"
+from casebook.stacks.environments import Environment
 
 STEPS = ["before", "made", "freed", "trimmed", "one", "again"]
 
@@ -33,7 +36,7 @@ MANY = 100
 
 COLUMNS = [
     *("stack", "openssl", "certificates", "contexts", "further_loads", "what", "rss_kib"),
-    *("in_use_kib", "free_kib", "source", "measured_at", *measurements.COLUMNS),
+    *("in_use_kib", "free_kib", "source", "measured_at", "instead", *measurements.COLUMNS),
 ]
 
 
@@ -56,51 +59,56 @@ def measure(
     number or several. loads: further ones, into one context.
 
     Returns one row per stack, size and step, columns COLUMNS: what, one of STEPS; rss_kib, and
-    in_use_kib and free_kib of malloc (missing where `not_here` says why; all are elsewhere than on
-    Linux). Raises UsageError, MissingInterpreter, and RunFailed, also where MANY contexts or more
-    would take more than half of the memory that is free.
+    in_use_kib and free_kib of malloc (missing where `not_here` says why). Elsewhere than on Linux,
+    and where a stack cannot run, the rows are those of a machine that was asked the same.
+
+    Raises UsageError, what Experiment.measure raises, and RunFailed also where MANY contexts or
+    more would take more than half of the memory that is free.
     """
     if not all(1 <= each <= 1000 for each in as_list(contexts)) or not 0 <= loads <= 1000:
         raise UsageError(f"choose 1 to 1000 contexts and 0 to 1000 loads: {contexts}, {loads}")
     sizes = [certificates] if certificates is None else as_list(certificates)
-    asked = [
-        (name, Task(certificates=size), many)
-        for name in as_list(names)
-        for size in sizes
-        for many in as_list(contexts)
-    ]
-    ask = _rows if platform.system() == "Linux" else _nothing
-    rows = [row for each in asked for row in ask(*each, loads)]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    ways: list[tuple[Experiment, str, Asked]] = []
+    for name, size, count in product(as_list(names), sizes, as_list(contexts)):
+        weighed = _WEIGHTS
+        if count >= MANY:
+            few = each(measure(name, size, 10, 0))["rss"].iloc[0]
+            weighed = replace(_WEIGHTS, ask=partial(_ask, each_kib=few))
+        ways.append((weighed, name, {"certificates": size, "contexts": count, "loads": loads}))
+    return in_rounds(ways, 1, "weighing contexts").reindex(columns=COLUMNS)
 
 
-def _nothing(name: str, task: Task, contexts: int, loads: int) -> list[dict]:
-    """Rows without figures."""
-    row = {"stack": name, "openssl": "", "certificates": len(task.chosen), "contexts": contexts}
-    return [row | {"further_loads": loads, "what": what, "source": LIVE} for what in STEPS]
+def _lacks() -> str:
+    return "" if platform.system() == "Linux" else "contexts are weighed on Linux alone"
 
 
-def _rows(name: str, task: Task, contexts: int, loads: int) -> list[dict]:
-    environment = environments.ensure(stacks.get(name))
-    few = _rows(name, task, 10, 0) if contexts >= MANY else []
-    key = measurements.key_of(
-        [Path(__file__), *digests.executed(_PROBE, beside=[places.PROBES])],
-        environment.stack, task.certificates, contexts, loads,
-    )  # fmt: skip
+def _ask(environment: Environment, asked: Asked, each_kib: float = 0) -> dict[str, Any]:
+    """What the probe says of a bundle, and how many certificates that has."""
+    if each_kib:
+        _look_for_room(asked["contexts"], each_kib)
+    task = Task(certificates=asked["certificates"])
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        spec = {**asked, "file": task.bundle(Path(folder))}
+        answer = scripts.ask(environment, _WEIGHTS.script, spec, beside=[places.PROBES])
+    return answer | {"certificates": len(task.chosen)}
 
-    def ask() -> list[dict]:
-        if few:
-            _look_for_room(contexts, each(pd.DataFrame(few))["rss"].iloc[0])
-        with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-            spec = {"file": task.bundle(Path(folder)), "contexts": contexts, "loads": loads}
-            answer = scripts.ask(environment, _PROBE, spec, beside=[places.PROBES])
-        if [step["what"] for step in answer["steps"]] != STEPS:
-            raise RunFailed(f"{name}: steps are missing. Nothing was recorded.")
-        asked = {"stack": name, "openssl": answer["openssl"], "contexts": contexts}
-        asked |= {"certificates": len(task.chosen), "further_loads": loads}
-        return [asked | step for step in answer["steps"]]
 
-    return measurements.rows(ask, key)
+def _figures(asked: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    steps = answer["steps"]
+    if [step["what"] for step in steps] != STEPS:
+        raise RunFailed("steps are missing. Nothing was recorded.")
+    same = {"openssl": answer["openssl"], "certificates": answer["certificates"]}
+    return [same | {"further_loads": asked["loads"]} | step for step in steps]
+
+
+_WEIGHTS = Experiment(
+    Path(__file__).parent / "probes" / "context_weights.py",
+    _figures,
+    made_of=(Path(__file__), trust.known()),
+    lacks=_lacks,
+    beside=(places.PROBES,),
+    ask=_ask,
+)
 
 
 def _look_for_room(contexts: int, each_kib: float) -> None:

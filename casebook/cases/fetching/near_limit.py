@@ -3,6 +3,9 @@
 What Python takes longer than this is Python's; what this takes longer than one delay is the
 machine's and the server's. It is near_limit.go (standard library only, built here, every response
 checked); where no `go` is on the PATH, the reference machine's runs stand in.
+
+An Experiment asks a script in a stack. This is a program in no stack, which is measured in turns
+with runs of clients and compared with them as a run; so it has a loop of its own.
 """
 
 import json

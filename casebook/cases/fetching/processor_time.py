@@ -9,7 +9,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,10 @@ from casebook import places, stacks
 from casebook.cases.fetching import clients, server, trust
 from casebook.cases.fetching.bench import lab_server
 from casebook.errors import RunFailed
-from casebook.laboratory import measurements, rounds, scripts
-from casebook.laboratory.rounds import in_turns
+from casebook.laboratory import rounds, scripts
+from casebook.laboratory.experiment import Asked, Experiment, in_rounds
 from casebook.stacks import commands, environments
 from casebook.stacks.environments import Environment
-from casebook.words import LIVE
 
 PROBE = places.PROBES / "whole_program.py"
 
@@ -53,8 +51,8 @@ def of_programs(
 
     One row a program: stack, client, n, one_core, repeat, wall_s and cpu_s (of the process, with
     imports), fetch_cpu_s (of the requests alone), loads (of bundles), loads_before (those of
-    imports among them), source, measured_at, and measurements.COLUMNS. Raises RunFailed when a
-    response is wrong, and MissingInterpreter.
+    imports among them), source, instead, measured_at, and measurements.COLUMNS. Raises RunFailed
+    when a response is wrong, and what Experiment.measure raises.
     """
     return _programs(names, repeats, client="threads", n=n, one_core=one_core, sample=False)
 
@@ -66,10 +64,12 @@ def by_part(names: Iterable[str], n: int = 100, repeats: int | range = 1) -> pd.
 
     One row a part of a program: stack, client, n, repeat, part (a package, with what it calls of
     the standard library; or, in OpenSSL, the handshake, or the certificates, which are loads),
-    cpu_ms (for one request), share (of the whole fetch), source, measured_at, and
+    cpu_ms (for one request), share (of the whole fetch), source, instead, measured_at, and
     measurements.COLUMNS. Raises as `of_programs`.
     """
     frame = _programs(names, repeats, client="grequests", n=n, one_core=False, sample=True)
+    if frame.empty:
+        return frame
     spent = pd.DataFrame(list(frame.pop("parts"))).fillna(0.0).rename(columns=PARTS)
     shares = spent.div(spent.sum(axis="columns"), axis="index")
     figures = pd.DataFrame({"cpu_s": spent.stack(), "share": shares.stack()})
@@ -78,33 +78,33 @@ def by_part(names: Iterable[str], n: int = 100, repeats: int | range = 1) -> pd.
     return frame.assign(cpu_ms=1000 * frame.pop("cpu_s") / frame["n"])
 
 
-def _programs(names: Iterable[str], repeats: int | range, **parameters: Any) -> pd.DataFrame:
-    """Programs in turns: a row each, with the parameters and what the probe answers."""
-    rows = []
-    ready = [environments.ensure(stacks.get(name)) for name in names]
-    for repeat, environment in in_turns(ready, repeats):
-        stack = environment.stack
-        code = [PROBE, clients.file_of(parameters["client"]), Path(__file__), *_cure(stack)]
-        code += server.MADE_OF
-        key = measurements.key_of(code, stack, parameters, repeat, trust.known())
-        measured = partial(_measured, environment, parameters)
-        found = measurements.stored_or_new(key, measured)
-        same = {"stack": stack.name, "repeat": repeat, "source": LIVE}
-        rows.append(parameters | same | found)
-    return pd.DataFrame(rows).drop(columns="sample")
+def _programs(names: Iterable[str], repeats: int | range, **asked: Any) -> pd.DataFrame:
+    """Programs in turns: a row each, with what was asked and what it came to."""
+    ways = [(_of(asked["client"], name), name, asked) for name in names]
+    frame = in_rounds(ways, repeats, "whole programs")
+    return frame.drop(columns="sample", errors="ignore")  # no row has it where there is none
 
 
-def _cure(stack: stacks.Stack) -> list[Path]:
-    return [places.CURE] if "shared_context" in stack.steps else []
+def _of(client: str, name: str) -> Experiment:
+    """A client as a program of a stack, with the cure where the stack has it."""
+    made_of = [clients.file_of(client), Path(__file__), *server.MADE_OF]
+    if _is_cured(stacks.get(name)):
+        made_of.append(places.CURE)
+    return Experiment(PROBE, _figures, made_of=(*made_of, trust.known()), ask=_ask)
 
 
-def _measured(environment: Environment, parameters: dict[str, Any]) -> dict[str, Any]:
-    lab, n = lab_server(), parameters["n"]
+def _is_cured(stack: stacks.Stack) -> bool:
+    return "shared_context" in stack.steps
+
+
+def _ask(environment: Environment, asked: Asked) -> dict[str, Any]:
+    """What the probe says of a program whose responses are right, and how long that took."""
+    lab, n = lab_server(), asked["n"]
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         full = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder))
-        spec = parameters | {"url": lab.url, "bundle": full.bundle}
-        spec["client"] = clients.file_of(parameters["client"])
-        spec["cure"] = _compiled(environment, folder) if _cure(environment.stack) else ""
+        spec = {**asked, "url": lab.url, "bundle": full.bundle}
+        spec["client"] = clients.file_of(asked["client"])
+        spec["cure"] = _compiled(environment, folder) if _is_cured(environment.stack) else ""
         began = time.perf_counter()
         answer = scripts.ask(environment, PROBE, spec, 60 + n, variables=full.variables)
         wall_s = time.perf_counter() - began
@@ -113,8 +113,15 @@ def _measured(environment: Environment, parameters: dict[str, Any]) -> dict[str,
             f"{environment.stack.name}: {n - answer['ok']} of {n} responses were wrong or missing. "
             "Nothing was recorded."
         )
-    figures = ("parts",) if spec["sample"] else ("fetch_cpu_s", "cpu_s", "loads", "loads_before")
-    return {"wall_s": round(wall_s, 6)} | {name: answer[name] for name in figures}
+    return answer | {"wall_s": round(wall_s, 6)}
+
+
+def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+    if asked["sample"]:
+        parts = {part: float(cpu_s) for part, cpu_s in answer["parts"].items()}
+        return {"wall_s": answer["wall_s"], "parts": parts}
+    figures = ("wall_s", "fetch_cpu_s", "cpu_s", "loads", "loads_before")
+    return {name: answer[name] for name in figures}
 
 
 def _compiled(environment: Environment, folder: str) -> str:

@@ -5,25 +5,24 @@ import signal
 import ssl
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from casebook import places, stacks
+from casebook import places
 from casebook.cases.handshakes import server
 from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements
-from casebook.laboratory.rounds import as_list, in_turns
+from casebook.laboratory.experiment import Asked, Experiment
 from casebook.stacks import commands, digests, environments
 from casebook.stacks.environments import Environment
-
-_PROBE = Path(__file__).parent / "probes" / "wrap_together.py"
 
 #: So many rounds are taken at least, and no more than so many.
 LEAST, MOST = 2, 20
 
 COLUMNS = [
-    *("stack", "processes", "died", "signals", "openssl", "source", "measured_at"),
+    *("stack", "processes", "died", "signals", "openssl", "source", "measured_at", "instead"),
     *measurements.COLUMNS,
 ]
 
@@ -35,52 +34,48 @@ def measure(names: str | Iterable[str], threads: int = 8, wraps: int = 500) -> p
     a folder, as it is on many systems. In each round every stack has one process; LEAST to MOST
     rounds, the last being the one in which a process died.
 
-    Returns one row per stack, columns COLUMNS: died, how many a signal ended; signals, which. It
-    is a matter of chance: that none died proves nothing. Raises UsageError, RunFailed where a
-    process ended in another way, and EnvironmentFailed.
+    Returns one row per stack, columns COLUMNS: died, how many a signal ended; signals, which; when
+    and how it was measured is said of the first process. It is a matter of chance: that none died
+    proves nothing. Raises UsageError, RunFailed where a process ended in another way, and what
+    Experiment.measure raises.
     """
     if not (1 <= threads <= 100 and 1 <= wraps <= 10_000):
         raise UsageError(f"choose 1 to 100 threads and 1 to 10000 wraps, not {threads}, {wraps}")
-    its = [environments.ensure(stacks.get(name)) for name in as_list(names)]
-    made_by = [
-        Path(__file__),
-        *digests.executed(_PROBE, beside=[places.PROBES]),
-        *digests.files(server),
-    ]
-    key = measurements.key_of(made_by, *(each.stack for each in its), threads, wraps)
-    rows = measurements.rows(lambda: _rows(its, threads, wraps), key)
-    return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def _rows(its: list[Environment], threads: int, wraps: int) -> list[dict]:
-    ended: dict[str, list[str]] = {each.stack.name: [] for each in its}
-    spec = {"threads": threads, "wraps": wraps}
-    with SlowToShakeHands() as host:
-        shown = {"SSL_CERT_FILE": str(host.ca_file), "SSL_CERT_DIR": str(host.folder)}
-        for round_, environment in in_turns(its, MOST):
-            if round_ > LEAST and any(any(signals[: round_ - 1]) for signals in ended.values()):
-                break
-            ended[environment.stack.name].append(_signal(environment, spec, shown))
-    return [
-        {
-            "stack": name,
-            "processes": len(signals),
-            "died": sum(map(bool, signals)),
-            "signals": ", ".join(sorted({each for each in signals if each})),
-            "openssl": ssl.OPENSSL_VERSION,
-        }
-        for name, signals in ended.items()
-    ]
-
-
-def _signal(environment: Environment, spec: dict, variables: dict[str, str]) -> str:
-    """The name of the signal that ended a process, or ""."""
-    importable = {"PYTHONPATH": str(places.PROBES)}
-    environ = environments.clean_environ(environment) | importable | variables
-    done = commands.run(
-        [environment.python, _PROBE], environment.stack.name, 120, environ, text=json.dumps(spec)
+    asked, ended = [{"threads": threads, "wraps": wraps}], pd.DataFrame()
+    for round_ in range(1, MOST + 1):
+        more = _CRASHES.measure(names, asked, range(round_, round_ + 1))
+        ended = pd.concat([ended, more], ignore_index=True)
+        if more.empty or (round_ >= LEAST and ended["signal"].any()):
+            break
+    its = ended.groupby("stack", sort=False)
+    counted = its["signal"].agg(
+        processes="size",
+        died=lambda signals: sum(map(bool, signals)),
+        signals=lambda signals: ", ".join(sorted({*signals} - {""})),
     )
+    return counted.join(its.first()).reset_index().reindex(columns=COLUMNS)
+
+
+def _ask(environment: Environment, asked: Asked) -> dict[str, Any]:
+    """The name of the signal that ended a process, or ""; and the OpenSSL of this one."""
+    with SlowToShakeHands() as host:
+        variables = {"SSL_CERT_FILE": str(host.ca_file), "SSL_CERT_DIR": str(host.folder)}
+        variables |= {"PYTHONPATH": str(places.PROBES)}
+        done = commands.run(
+            [environment.python, _CRASHES.script], environment.stack.name, 120,
+            environments.clean_environ(environment) | variables, text=json.dumps(asked),
+        )  # fmt: skip
     if done.returncode > 0:
         said = f"exit code {done.returncode} ({commands.last_line(done)})"
         raise RunFailed(f"{environment.stack.name} left with {said}. Nothing was recorded.")
-    return signal.Signals(-done.returncode).name if done.returncode else ""
+    ended = signal.Signals(-done.returncode).name if done.returncode else ""
+    return {"signal": ended, "openssl": ssl.OPENSSL_VERSION}
+
+
+_CRASHES = Experiment(
+    Path(__file__).parent / "probes" / "wrap_together.py",
+    lambda asked, answer: {name: answer[name] for name in ("signal", "openssl")},
+    made_of=(Path(__file__), *digests.files(server)),
+    beside=(places.PROBES,),
+    ask=_ask,
+)

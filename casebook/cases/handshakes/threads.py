@@ -10,24 +10,27 @@ what is asked here is who waits for whom.
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from casebook import places, stacks
+from casebook import places
 from casebook.cases.fetching.analysis import BETWEEN, CONCURRENT, SERIAL
 from casebook.cases.handshakes import server
 from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, rounds, scripts
-from casebook.laboratory.progress import Progress
-from casebook.laboratory.rounds import as_list, in_turns
-from casebook.stacks import digests, environments
+from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.rounds import as_list
+from casebook.stacks import digests
 from casebook.stacks.environments import Environment
 
 _PROBES = Path(__file__).parent / "probes"
 PROBE = _PROBES / "threads_shake_hands.py"
-_PATCHED = _PROBES / "threads_patched_first.py"
+_PATCHED_FIRST = _PROBES / "threads_patched_first.py"
 
 #: How the threads fetch: what the probe calls it -> what it is called on a page.
 WAYS = {
@@ -46,9 +49,20 @@ WAYS = {
 #: Where the server can wait.
 IN_HANDSHAKE, BEFORE_REPLY = "handshake", "reply"
 
+#: So many delays after all began `where_they_wait` looks: in the middle of the second handshake.
+_LOOK_AFTER = 1.5
+
 COLUMNS = [
     *("stack", "way", "how", "waits_in", "repeat", "n", "delay_s", "wall_s", "handshakes"),
     *("peak_handshakes", "peak_requests", "verdict", "truststore", "context", "openssl"),
+    *("source", "measured_at", "instead", *measurements.COLUMNS),
+]
+_PLACES = [
+    *("stack", "module", "function", "line", "text", "under", "threads", "n", "delay_s"),
+    *("source", "measured_at", "instead", *measurements.COLUMNS),
+]
+_PATCHED = [
+    *("stack", "way", "how", "n", "good", "error", "message", "peak_handshakes", "truststore"),
     *("source", "measured_at", "instead", *measurements.COLUMNS),
 ]
 
@@ -81,24 +95,11 @@ def measure(
     counted them, and a verdict by the peak of whatever it waits in; truststore, its version;
     context, the module of the shared context's class ("" where none is shared).
 
-    Raises UsageError, RunFailed when a reply is wrong or missing, and EnvironmentFailed.
+    Raises UsageError, RunFailed when a reply is wrong or missing, and what Experiment.measure
+    raises.
     """
-    sizes, places_ = as_list(n), as_list(waits_in)
-    _check(as_list(ways), sizes, delay_s, places_)
-    its = [environments.ensure(stacks.get(name)) for name in as_list(names)]
-    asked = [
-        (environment, way, size, place)
-        for environment in its
-        for way in as_list(ways)
-        for size in sizes
-        for place in places_
-    ]
-    numbers, rows = rounds.numbers(repeats), []
-    with Progress(len(asked) * len(numbers), "threads, shaking hands") as progress:
-        for repeat, each in in_turns(asked, numbers):
-            rows += _rows(each, delay_s, repeat)
-            progress.step()
-    return pd.DataFrame(rows, columns=COLUMNS)
+    asked = _questions(as_list(ways), as_list(n), delay_s, as_list(waits_in))
+    return _THREADS.measure(names, asked, repeats).reindex(columns=COLUMNS)
 
 
 def where_they_wait(
@@ -108,31 +109,11 @@ def where_they_wait(
 
     Returns columns stack, module, function, line, text (that line of code), threads (how many),
     under (the first line of truststore that led there, "" for none), n, delay_s, source,
-    measured_at. Threads that are done do not count. Raises as `measure`.
+    measured_at, instead. Threads that are done do not count. Raises as `measure`.
     """
-    _check([way], [n], delay_s, [IN_HANDSHAKE])
-    environment = environments.ensure(stacks.get(name))
-
-    def look() -> list[dict]:
-        answer, _ = _asked(environment, PROBE, way, n, IN_HANDSHAKE, delay_s, 1.5 * delay_s)
-        _checked(name, answer)
-        stood = Counter(_place(calls) for calls in answer["stacks"])
-        asked = {"stack": name, "n": n, "delay_s": delay_s}
-        return [asked | dict(place) | {"threads": many} for place, many in stood.most_common()]
-
-    key = _key(PROBE, environment, way, n, "where", delay_s)
-    columns = ["stack", "module", "function", "line", "text", "under", "threads", "n", "delay_s"]
-    shown = [*columns, "source", "measured_at", *measurements.COLUMNS]
-    return pd.DataFrame(measurements.rows(look, key), columns=shown)
-
-
-def _place(calls: list[list]) -> tuple:
-    """Where a thread stands, hashable: the innermost line, and where in truststore that is."""
-    module, function, line, text = calls[-1]
-    own = [call for call in calls[:-1] if str(call[0]).partition(".")[0] == "truststore"]
-    under = f"{own[0][1]}: {own[0][3]}" if own else ""
-    place = dict(module=module, function=function, line=line, text=text, under=under)
-    return tuple(place.items())
+    asked = [each | {"look_after": _LOOK_AFTER} for each in _questions([way], [n], delay_s)]
+    looking = replace(_THREADS, ask=_look, figures=lambda asked, answer: answer["places"])
+    return looking.measure(name, asked).reindex(columns=_PLACES)
 
 
 def after_patching(
@@ -141,82 +122,36 @@ def after_patching(
     """What becomes of the pages where gevent patches everything before anything is imported.
 
     Returns one row per way: stack, way, how, n, good (replies that were right), error (the type of
-    the first exception, "" for none), message, peak_handshakes, truststore, source, measured_at.
-    Here a failure is what is asked for, and no time is told. Raises UsageError, RunFailed.
+    the first exception, "" for none), message, peak_handshakes, truststore, source, measured_at,
+    instead. Here a failure is what is asked for, and no time is told. Raises as `measure`.
     """
-    ways = as_list(ways)
-    _check(ways, [n], 0.1, [IN_HANDSHAKE])
-    environment = environments.ensure(stacks.get(name))
-
-    def try_all() -> list[dict]:
-        rows = []
-        for way in ways:
-            answer, counted = _asked(environment, _PATCHED, way, n, IN_HANDSHAKE, 0.1)
-            failed = answer["failed"] or {"type": "", "message": ""}
-            good = sum((p["status"], p["got_page"]) == (200, p["page"]) for p in answer["pages"])
-            rows.append({
-                "stack": name, "way": way, "how": WAYS[way], "n": n, "good": good,
-                "error": failed["type"], "message": failed["message"],
-                "peak_handshakes": counted["peak_handshakes"], "truststore": answer["truststore"],
-            })  # fmt: skip
-        return rows
-
-    key = _key(_PATCHED, environment, *ways, n)
-    columns = ["stack", "way", "how", "n", "good", "error", "message", "peak_handshakes"]
-    shown = [*columns, "truststore", "source", "measured_at", *measurements.COLUMNS]
-    return pd.DataFrame(measurements.rows(try_all, key), columns=shown)
+    patched = replace(_THREADS, script=_PATCHED_FIRST, ask=_try_patched, figures=_became)
+    asked = _questions(as_list(ways), [n], 0.1)
+    return patched.measure(name, asked).reindex(columns=_PATCHED)
 
 
-def _check(ways: list[str], sizes: list[int], delay_s: float, waits_in: list[str]) -> None:
+def _questions(
+    ways: list[str], sizes: list[int], delay_s: float, waits_in: Iterable[str] = (IN_HANDSHAKE,)
+) -> list[dict[str, Any]]:
     for given, known in ((ways, WAYS), (waits_in, (IN_HANDSHAKE, BEFORE_REPLY))):
         for each in given:
             if each not in known:
                 raise UsageError(f"{each!r} is not known here; choose from: {', '.join(known)}")
     if not sizes or not all(1 <= n <= 100 for n in sizes) or not 0 < delay_s <= 10:
         raise UsageError(f"choose 1 to 100 threads, and a delay up to 10 s: {sizes}, {delay_s}")
-
-
-def _key(probe: Path, environment: Environment, *asked: object) -> measurements.Key:
-    made_by = [
-        Path(__file__),
-        *digests.executed(probe, beside=[places.PROBES]),
-        *digests.files(server),
-    ]
-    return measurements.key_of(made_by, probe.stem, environment.stack, *asked)
-
-
-def _rows(each: tuple[Environment, str, int, str], delay_s: float, repeat: int) -> list[dict]:
-    """The row of one run, stored or new."""
-    environment, way, n, place = each
-    key = _key(PROBE, environment, way, n, place, delay_s, repeat)
     return [
-        row | {"repeat": repeat}
-        for row in measurements.rows(lambda: [_row(environment, way, n, place, delay_s)], key)
+        {"way": way, "n": n, "waits_in": place, "delay_s": delay_s}
+        for way, n, place in product(ways, sizes, waits_in)
     ]
-
-
-def _row(environment: Environment, way: str, n: int, place: str, delay_s: float) -> dict:
-    """One run whose replies are right, or RunFailed."""
-    answer, counted = _asked(environment, PROBE, way, n, place, delay_s)
-    _checked(environment.stack.name, answer)
-    peak = counted["peak_handshakes" if place == IN_HANDSHAKE else "peak_requests"]
-    return {
-        "stack": environment.stack.name, "way": way, "how": WAYS[way], "waits_in": place, "n": n,
-        "delay_s": delay_s, "wall_s": answer["wall_s"], "handshakes": counted["handshakes"],
-        "peak_handshakes": counted["peak_handshakes"], "peak_requests": counted["peak_requests"],
-        "verdict": verdict(n, peak), "truststore": answer["truststore"] or "",
-        "context": answer["context"] or "", "openssl": answer["openssl"],
-    }  # fmt: skip
 
 
 def _asked(
-    environment: Environment, probe: Path, way: str, n: int, place: str, delay_s: float,
-    look_after_s: float | None = None,
-) -> tuple[dict, dict[str, int]]:  # fmt: skip
+    environment: Environment, asked: Asked, probe: Path = PROBE
+) -> tuple[dict[str, Any], dict[str, int]]:
     """What the probe says, not yet checked, and what its server counted."""
-    waits = {f"{place}_s": delay_s}
-    spec = {"way": way, "n": n, "look_after_s": look_after_s}
-    with SlowToShakeHands(**{"handshake_s": 0.0, **waits}) as slow:
+    n, delay_s, look_after = asked["n"], asked["delay_s"], asked.get("look_after")
+    spec = {"way": asked["way"], "n": n, "look_after_s": look_after and look_after * delay_s}
+    with SlowToShakeHands(**{f"{asked['waits_in']}_s": delay_s}) as slow:
         shown = {"SSL_CERT_FILE": str(slow.ca_file), "SSL_CERT_DIR": str(slow.folder / "nothing")}
         answer = scripts.ask(
             environment, probe, spec | {"url": slow.url}, 60 + 3 * n * delay_s,
@@ -225,7 +160,7 @@ def _asked(
         return answer, slow.counters()
 
 
-def _checked(name: str, answer: dict) -> None:
+def _checked(name: str, answer: dict[str, Any]) -> None:
     """Raise RunFailed unless each page is the right one."""
     if failed := answer["failed"]:
         said = f"page {failed['page']} failed with {failed['type']}: {failed['message']}"
@@ -236,3 +171,72 @@ def _checked(name: str, answer: dict) -> None:
             raise RunFailed(
                 f"{name}: page {row['page']} came back as {came}. Nothing was recorded."
             )
+
+
+def _ask(environment: Environment, asked: Asked) -> dict[str, Any]:
+    """Versions, the clock, and what the server counted, of a run whose replies are right."""
+    answer, counted = _asked(environment, asked)
+    _checked(environment.stack.name, answer)
+    kept = ("wall_s", "truststore", "context", "openssl")
+    return {name: answer[name] for name in kept} | counted
+
+
+def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+    counted = {name: answer[name] for name in ("handshakes", "peak_handshakes", "peak_requests")}
+    peak = "peak_handshakes" if asked["waits_in"] == IN_HANDSHAKE else "peak_requests"
+    return counted | {
+        "how": WAYS[asked["way"]],
+        "wall_s": answer["wall_s"],
+        "verdict": verdict(asked["n"], counted[peak]),
+        "truststore": answer["truststore"] or "",
+        "context": answer["context"] or "",
+        "openssl": answer["openssl"],
+    }
+
+
+def _look(environment: Environment, asked: Asked) -> dict[str, Any]:
+    """The places where threads stand, with how many at each."""
+    answer, _ = _asked(environment, asked)
+    _checked(environment.stack.name, answer)
+    stood = Counter(_place(calls) for calls in answer["stacks"])
+    return {"places": [dict(place) | {"threads": many} for place, many in stood.most_common()]}
+
+
+def _place(calls: list[list[Any]]) -> tuple[tuple[str, Any], ...]:
+    """Where a thread stands, hashable: the innermost line, and where in truststore that is."""
+    module, function, line, text = calls[-1]
+    own = [call for call in calls[:-1] if str(call[0]).partition(".")[0] == "truststore"]
+    under = f"{own[0][1]}: {own[0][3]}" if own else ""
+    place = dict(module=module, function=function, line=line, text=text, under=under)
+    return tuple(place.items())
+
+
+def _try_patched(environment: Environment, asked: Asked) -> dict[str, Any]:
+    answer, counted = _asked(environment, asked, _PATCHED_FIRST)
+    return {
+        "good": sum((p["status"], p["got_page"]) == (200, p["page"]) for p in answer["pages"]),
+        "failed": answer["failed"],
+        "peak_handshakes": counted["peak_handshakes"],
+        "truststore": answer["truststore"],
+    }
+
+
+def _became(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+    failed = answer["failed"] or {"type": "", "message": ""}
+    return {
+        "how": WAYS[asked["way"]],
+        "good": answer["good"],
+        "error": failed["type"],
+        "message": failed["message"],
+        "peak_handshakes": answer["peak_handshakes"],
+        "truststore": answer["truststore"],
+    }
+
+
+_THREADS = Experiment(
+    PROBE,
+    _figures,
+    made_of=(Path(__file__), *digests.files(server)),
+    beside=(places.PROBES,),
+    ask=_ask,
+)
