@@ -237,7 +237,7 @@ def folder(tmp_path_factory, shown) -> Path:
     two = {"one": ten(shown, "concurrent"), "two": ten(shown, "serial")}
     chapter = charts.timeline(two, title="Two timelines")
     pages = {"preface": charts.explorer(shown).whole, "chapter": chapter.html}
-    pages["guessed"] = f'<div class="asks">{chapter.html}</div>'
+    pages["guessed"] = f'<div class="asks">{chapter.html}</div><p class="after-guess">So.</p>'
     for name, body in pages.items():
         (root / "book" / f"{name}.html").write_text(
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>x</title>'
@@ -271,7 +271,7 @@ def verdict(tab: Page) -> str:
 
 def run_it(tab: Page) -> None:
     """Have a run shown that is asked about, if there is one."""
-    button = tab.get_by_role("button", name="Run it")
+    button = tab.get_by_role("button", name="Show it")
     if button.is_visible():
         button.click()
 
@@ -435,7 +435,7 @@ def test_a_guess_comes_first_and_the_run_before_stays_behind(tab: Page) -> None:
     tab.check("#explorer-parts-pyopenssl")
     assert plot.evaluate("box => box.inert") and "1.10 s" not in tab.locator(".ex").inner_text()
     tab.get_by_label("Your guess").fill("2")
-    tab.get_by_role("button", name="Run it").tap()
+    tab.get_by_role("button", name="Show it").tap()
     assert verdict(tab) == f"{IN_A_ROW} That is 11 delays; you guessed 2."
     assert not plot.evaluate("box => box.inert") and tab.locator(".ex-ask").is_hidden()
     assert pale.count() == 10 and tab.locator(".ex-behind").is_visible() and reach() > 0.8
@@ -451,17 +451,23 @@ def test_a_guess_comes_first_and_the_run_before_stays_behind(tab: Page) -> None:
     assert tab.locator(".ex-ask").is_hidden() and verdict(tab) == IN_A_ROW
 
 
-@pytest.mark.parametrize("guess", ["2", ""])
+@pytest.mark.parametrize("guess", ["2.5", "2,5", ""])
 def test_two_runs_are_guessed_before_they_are_shown(folder: Path, tab: Page, guess: str) -> None:
     tab.goto((folder / "book" / "guessed.html").as_uri())
     drawings, caption = tab.locator(".tl-plot svg"), tab.locator("figcaption .cb-finding")
     assert drawings.count() == 2 and not drawings.first.is_visible() and not caption.is_visible()
-    place = tab.locator(".cb-panels").bounding_box()
+    place, text = tab.locator(".cb-panels").bounding_box(), tab.get_by_text("So.", exact=True)
+    asked = "one takes 1.4 delays for all 10 pages. How many will two take? Your guess:"
+    assert tab.locator(".ex-ask label").inner_text() == asked and not text.is_visible()
     press_until(tab, "Tab", "#explorer-guess")
-    tab.keyboard.type(guess)
+    tab.keyboard.type("many")
+    tab.keyboard.press("Enter")  # which is no number, so nothing is shown yet
+    assert not drawings.first.is_visible()
+    tab.locator("#explorer-guess").fill(guess)
     tab.keyboard.press("Enter")
-    said = "one: 1.4 delays, two: 11 delays."
-    assert verdict(tab) == (f"{said} You guessed 2." if guess else said)
+    assert text.is_visible()
+    said = "two takes 11 delays."
+    assert verdict(tab) == (f"{said} You guessed 2.5." if guess else said)
     assert tab.locator(".ex-ask").count() == 0 and caption.is_visible()
     for drawing in drawings.all():
         assert drawing.is_visible()
@@ -473,10 +479,10 @@ def test_two_runs_are_guessed_before_they_are_shown(folder: Path, tab: Page, gue
 @pytest.mark.parametrize("tab", [{"reduced_motion": "no-preference"}], indirect=True)
 def test_guessed_runs_come_as_they_happened(folder: Path, tab: Page) -> None:
     tab.goto((folder / "book" / "guessed.html").as_uri())
-    tab.get_by_role("button", name="Run it").click()
+    tab.get_by_role("button", name="Show it").click()
     assert verdict(tab) == ""
     tab.wait_for_function("document.querySelector('.ex-verdict').textContent")
-    assert verdict(tab) == "one: 1.4 delays, two: 11 delays."
+    assert verdict(tab) == "two takes 11 delays."
 
 
 def test_a_tap_tells_as_much_as_a_mouse(tab: Page) -> None:

@@ -258,17 +258,18 @@
 
   /* A guess, entered before something is shown. answer(): show it. */
   function question(text, answer) {
-    const guess = make("input", {type: "number", id: "explorer-guess", min: 0, max: 999, step: "any",
-      inputmode: "decimal"});
+    // Text, since a field for numbers drops the comma of those who write 2,5.
+    const guess = make("input", {type: "text", id: "explorer-guess", inputmode: "decimal",
+      pattern: "\\d{1,3}([.,]\\d+)?", title: "a number of delays, such as 2 or 2.5"});
     const ask = make("form", {class: "ex-ask", autocomplete: "off", onsubmit: event => {
       event.preventDefault();
       answer();
     }}, make("label", {for: guess.id}, text), guess,
-      make("button", {type: "submit", class: "ex-run"}, "Run it"));
-    return {ask, guess};
+      make("button", {type: "submit", class: "ex-run"}, "Show it"));
+    return {ask, guess, entered: () => guess.value && Number(guess.value.replace(",", "."))};
   }
 
-  const inDelays = (ms, delay) => Number((ms / delay).toPrecision(2));
+  const inDelays = (ms, delay) => Number((ms / delay).toFixed(1));
   const stands = () =>
     document.hidden || window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 
@@ -300,21 +301,22 @@
     if (figure.closest(".asks")) askFirst(figure, all, panels, plots);
   }
 
-  /* Have the runs of a figure guessed before they are shown: all of them fetch the same pages. */
+  /* Have the last run of a figure guessed before any is shown: all of them fetch the same pages. */
   function askFirst(figure, all, panels, plots) {
     const shown = [...figure.children].slice([...figure.children].indexOf(all));
     const verdict = make("p", {class: "ex-verdict", role: "status", tabindex: -1});
-    const took = panels.map(({label, delay, rows}) => {
+    const takes = ({label, delay, rows}) => {
       const ended = Math.max(...rows.flatMap(row => row.slice(1)));
-      return `${label}: ${inDelays(ended, delay)} delays`;
-    });
-    const {ask, guess} = question(`How many delays will all ${panels[0].rows.length} pages take? `
-      + "Your guess:", () => {
+      return `${label} takes ${inDelays(ended, delay)} delays`;
+    };
+    const known = panels.slice(0, -1), asked = panels.at(-1);
+    const told = known.map(panel => `${takes(panel)} for all ${panel.rows.length} pages. `).join("");
+    const {ask, entered} = question(`${told}How many will ${asked.label} take? Your guess:`, () => {
       shown.forEach(node => { node.inert = false; });
       verdict.style = `margin: 0; min-height: ${all.offsetTop - ask.offsetTop}px`; // nothing moves
       ask.replaceWith(verdict);
       verdict.focus(); // the button is gone
-      const said = `${took.join(", ")}.` + (guess.value && ` You guessed ${Number(guess.value)}.`);
+      const said = `${takes(asked)}.` + (entered() && ` You guessed ${entered()}.`);
       const finish = () => verdict.replaceChildren(make("strong", {}, said));
       if (stands()) return finish();
       plots.forEach((plot, i) => plot.play(plot.data.end, i ? undefined : finish));
@@ -362,7 +364,7 @@
     const what = make("p", {class: "ex-what"});
     const verdict = make("p", {class: "ex-verdict", role: "status", tabindex: -1});
     const behind = make("p", {class: "ex-behind"}, "Pale, behind it: the run before.");
-    const {ask, guess} = question("How many delays will it take? Your guess:", () => {
+    const {ask, guess, entered} = question("How many delays will it take? Your guess:", () => {
       update(true);
       verdict.focus(); // the button is gone
     });
@@ -432,7 +434,7 @@
     }
 
     function show(id, n, run) {
-      const guessed = shown?.id !== id && guess.value;
+      const guessed = shown?.id !== id && entered();
       if (shown?.id !== id) shown = {id, rows: run.rows, wall: run.wall, behind: shown};
       const before = shown.behind?.rows.length === n ? shown.behind : null;
       behind.hidden = !before;
@@ -449,7 +451,7 @@
       tell([HINT]);
       source.textContent = run.origin + (run.says ? ` The post of 2019 found it ${run.says}.`
         : " Measured by us, never published.");
-      const came = guessed ? ` That is ${inDelays(run.wall, delay)} delays; you guessed ${Number(guessed)}.` : "";
+      const came = guessed ? ` That is ${inDelays(run.wall, delay)} delays; you guessed ${guessed}.` : "";
       const finish = () => verdict.replaceChildren(make("strong", {}, wall), `: ${how}${came}`);
       if (stands()) return finish();
       verdict.replaceChildren("\u00a0");

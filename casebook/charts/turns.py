@@ -37,9 +37,9 @@ _STATES = {
     KEEPS: "keeps the thread",
     WATCHES: "has the thread",
     "own": "waits in a thread of its own",
-    "waits": "waits",
+    "waits": "waits for its turn",
     "held": "cannot go on: the loop cannot wake it",
-    "watched": "the loop watches its socket",
+    "watched": "the loop will wake it",
     "loop": "cannot look at any socket",
     "done": "done",
 }
@@ -163,7 +163,7 @@ class _Run:
             )
         if turn["does"] == WATCHES:
             return (
-                f"The loop has the thread for {took}, and waits for all {others} sockets at once."
+                f"The loop has the thread for {took}, and waits for all {others} requests at once."
             )
         if turn["does"] == KEEPS:
             rest = "The loop, and all others, have to wait." if others else "The loop has to wait."
