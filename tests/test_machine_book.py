@@ -200,7 +200,7 @@ def test_a_chapter_whose_kernel_cannot_begin_says_so_and_measures_nothing(tmp_pa
     with ThreadPoolExecutor(1) as pool, tempfile.TemporaryDirectory() as folder:
         begun = pool.submit(
             kernel.run, tmp_path / "notebooks" / "one.ipynb", book, Path(folder),
-            lambda *_: None, threading.Event(), {}, file,
+            lambda *_: None, threading.Event(), file,
         )  # fmt: skip
         kept, failure = begun.result(300)
     assert failure.startswith("notebooks/one.ipynb: its kernel could not begin")
