@@ -68,6 +68,7 @@ def items(report):
 def test_a_right_one_has_the_points_of_what_can_be_graded_and_each_line_says_whose(lab, unable):
     status, report, said = unable(lab, right(lab))
     of, own = LEFT[lab]
+    assert report, said
     assert (report["points"], report["of"]) == (of, of), report["text"]
     assert report["not_graded"] == grading.LABS[lab] - of
     assert status == (3 if own else 0) and "could not be made" in said
