@@ -266,7 +266,7 @@
       answer();
     }}, make("label", {for: guess.id}, text), guess,
       make("button", {type: "submit", class: "ex-run"}, "Show it"));
-    return {ask, guess, entered: () => guess.value && Number(guess.value.replace(",", "."))};
+    return {ask, guess, entered: () => guess.value && String(Number(guess.value.replace(",", ".")))};
   }
 
   const inDelays = (ms, delay) => Number((ms / delay).toFixed(1));

@@ -85,7 +85,7 @@ def _is_row(row: dict[str, Any], kind: Kind) -> bool:
 
 
 def plain_rows(answer: dict[str, Any], having: Collection[str]) -> list[dict[str, Any]]:
-    """Read the rows of an answer that the store keeps as rows (measurements.rows).
+    """Read the rows of an answer that the store keeps as rows.
 
     Parameters:
         answer: of a machine file.

@@ -14,7 +14,6 @@ from casebook import places
 from casebook.errors import CasebookError, NotInFile, RunFailed, ServerFailed, VisitFailed
 from casebook.laboratory import beside, machine, progress, scripts
 from casebook.stacks import Stack, commands, digests, environments
-from casebook.words import LIVE
 
 #: The form in which measurements are stored. Another form, another number: old ones are then not
 #: found, and are made again.
@@ -260,21 +259,6 @@ def changed_since(key: Key) -> list[str]:
 def _note_of(key: Key) -> Path:
     """Return the file that says what the newest answer to a question was made of."""
     return places.RUNS / "made_of" / f"{key.question}.json"
-
-
-def rows(measure: Callable[[], list[dict[str, Any]]], key: str) -> list[dict[str, Any]]:
-    """Return the rows of a measurement, stored or new.
-
-    Parameters:
-        measure: returns the rows.
-        key: of `key_of`.
-
-    Each row gets `source`, an empty `instead`, `measured_at` and COLUMNS. Raises as
-    `stored_or_new`.
-    """
-    found = stored_or_new(key, lambda: {"rows": measure()})
-    made = {name: found.get(name) for name in ("measured_at", *COLUMNS)}
-    return [row | made | {"source": LIVE, "instead": ""} for row in found["rows"]]
 
 
 def of_class(kind: type, found: dict[str, Any]) -> dict[str, Any]:
