@@ -188,7 +188,7 @@ def test_it_is_stepped_through_by_keys_and_by_hand(tab):
 def test_the_switch_changes_the_run(tab):
     tab.get_by_role("button", name="with the loop").click()
     assert tab.locator(".tn-run:visible").count() == 1
-    assert "waits for all 3 sockets" in tab.locator(".tn-run:visible .tn-says").text_content()
+    assert "waits for all 3 requests" in tab.locator(".tn-run:visible .tn-says").text_content()
     assert tab.locator(".tn-run:visible .tn-is-watched").count() == 3
     pressed = tab.locator(".tn-choice[aria-pressed=true]")
     assert pressed.all_text_contents() == ["with the loop"]
@@ -219,6 +219,6 @@ def test_without_a_script_both_deciding_moments_stand_there(browser, picture, tm
     tab = context.new_page()
     tab.goto(page.as_uri())
     says = tab.locator(".tn-says:visible").all_text_contents()
-    assert len(says) == 2 and "keeps the thread" in says[0] and "all 3 sockets" in says[1]
+    assert len(says) == 2 and "keeps the thread" in says[0] and "all 3 requests" in says[1]
     assert tab.locator("button, input").count() == 0
     context.close()
