@@ -1,8 +1,8 @@
 """Who holds the thread: the turns of some observed runs, to step through, line by line.
 
 A reader steps through them with casebook/charts/turns.js, which comes with the picture, so that it
-works in the book, from a folder and in JupyterLab. It begins at the first turn. Without it, each run
-shows its deciding moment: the longest wait.
+works in the book, from a folder and in JupyterLab. It begins at the first turn. Without it, each
+run shows its deciding moment: the longest wait.
 """
 
 import contextlib
