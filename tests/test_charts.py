@@ -702,6 +702,16 @@ def test_a_frame_can_name_and_colour_its_lines():
         charts.dots(frame.assign(colour="pink"), "wall_s", title="Pink")
 
 
+def test_what_a_model_says_passes_for_no_run():
+    said = pd.DataFrame({"way": "one", "pages": [1, 100], "hours": [2, 200], "source": "model"})
+    theirs = pd.DataFrame({"way": ["they"], "pages": [100], "hours": [300], "source": "published"})
+    chart = charts.against(pd.concat([said, theirs]), "pages", "hours", "way", title="Drawn on")
+    assert "Each run" not in chart.caption and "Measured" not in chart.caption
+    assert "Hollow: published" in chart.caption and "one, model" in chart.caption
+    ours = charts.against(said.assign(source="live"), "pages", "hours", "way", title="Ours")
+    assert "Measured" in ours.caption and "Each run a dot" in ours.caption
+
+
 def test_scales_are_logarithmic_where_lines_end_far_apart_but_never_over_nothing():
     near = runs(walls=((3, (1.0,)), (10, (1.1,))))
     far = pd.concat([near, runs("stage-2-py27", ((3, (11.0,)), (10, (12.0,))))])
