@@ -169,7 +169,7 @@ class _Run:
             rest = "The loop, and all others, have to wait." if others else "The loop has to wait."
             return (
                 f"{words.capital(who)} keeps the thread for {took}: {turn['function']} asks the "
-                f"operating system to wait for its one socket. {rest}"
+                f"operating system to wait for this one socket. {rest}"
             )
         if not turn["file"]:
             return f"{words.capital(who)} has the thread for {took}, reads its reply, and is done."
