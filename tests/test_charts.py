@@ -596,13 +596,17 @@ def test_a_stall_is_a_pause_between_heartbeats():
     assert stalls([0.3], 0.31, 0.05) == [(0.0, 0.3)]
 
 
-def test_cures_are_sorted_and_the_delay_is_a_line():
-    frame = pd.concat([runs("stage-2-injected-today", SLOW), runs("extract-today")])
-    chart = charts.cures(frame)
-    assert chart.html.index(">extracted<") < chart.html.index(">uncured<")
+def test_cures_come_after_what_they_cure_and_the_delay_is_a_line():
+    slow = runs("stage-2-injected-today", SLOW)
+    still = runs("stage-3-today", ((3, (3.1, 3.1)), (10, (10.1, 10.3))))
+    chart = charts.cures(pd.concat([slow, still, runs("extract-today")]))
+    names = ("uncured", "extracted", "gevent_openssl alone")
+    rows = [chart.html.index(f">{name}<") for name in names]
+    assert rows == sorted(rows)
     assert ">one delay, 1 s<" in chart.html and ">10.3 s, serial<" in chart.html
     ends = "1.40 s (extracted) to 10.3 s (uncured), 7.4 times as long."
-    assert f"At n = 10, wall time: {ends} Concurrent: extracted. Serial: uncured" in chart.alt
+    verdicts = "Serial: uncured; gevent_openssl alone. Concurrent: extracted."
+    assert f"At n = 10, wall time: {ends} {verdicts}" in chart.alt
 
 
 def test_effective_concurrency_says_whether_verdicts_lie_apart():
@@ -696,6 +700,16 @@ def test_a_frame_can_name_and_colour_its_lines():
     assert "ours 1.40 s" in chart.alt
     with pytest.raises(UsageError, match="no colour 'pink'"):
         charts.dots(frame.assign(colour="pink"), "wall_s", title="Pink")
+
+
+def test_what_a_model_says_passes_for_no_run():
+    said = pd.DataFrame({"way": "one", "pages": [1, 100], "hours": [2, 200], "source": "model"})
+    theirs = pd.DataFrame({"way": ["they"], "pages": [100], "hours": [300], "source": "published"})
+    chart = charts.against(pd.concat([said, theirs]), "pages", "hours", "way", title="Drawn on")
+    assert "Each run" not in chart.caption and "Measured" not in chart.caption
+    assert "Hollow: published" in chart.caption and "one, model" in chart.caption
+    ours = charts.against(said.assign(source="live"), "pages", "hours", "way", title="Ours")
+    assert "Measured" in ours.caption and "Each run a dot" in ours.caption
 
 
 def test_scales_are_logarithmic_where_lines_end_far_apart_but_never_over_nothing():

@@ -165,9 +165,36 @@ def at(tab: Page) -> int:
     return int(tab.locator(".tn-slider").input_value())
 
 
+def seen_at(tab: Page) -> tuple[float, float]:
+    """From when to when, in milliseconds, the turn that is shown is said to be."""
+    said = tab.locator(".tn-at").text_content()
+    start, end = re.findall(r"([\d.]+) to ([\d.]+) ms after the start$", said)[0]
+    last = int(tab.locator(".tn-slider").get_attribute("max"))
+    assert said.startswith(f"Turn {at(tab) + 1} of {last + 1} (framed): ")
+    return float(start), float(end)
+
+
+def test_it_begins_at_the_start_and_says_which_turn_it_shows(tab, picture):
+    told = json.loads(re.search(r'<script type="application/json">(.*?)</script>', picture.html)[1])
+    assert at(tab) == 0
+    assert tab.locator(".tn-scale:visible").inner_text().split("\n") == [
+        "0 ms",
+        f"{told['end']:.0f} ms",
+    ]
+    for step in told["runs"][0]["steps"]:
+        start, end = seen_at(tab)
+        assert start < end
+        assert (start, end) == pytest.approx((step["from"], step["to"]), abs=0.51)
+        tab.get_by_label("One turn on").click()
+
+
 def test_it_is_stepped_through_by_keys_and_by_hand(tab):
-    deciding = tab.locator(".tn-run:visible .tn-says").text_content()
-    assert "keeps the thread" in deciding
+    says = tab.locator(".tn-run:visible .tn-says")
+    while "keeps the thread" not in says.text_content():
+        before = at(tab)
+        tab.get_by_label("One turn on").click()
+        assert at(tab) == before + 1
+    deciding = says.text_content()
     held = tab.locator(".tn-run:visible .tn-is-held")
     assert held.count() >= 1 and tab.locator(".tn-run:visible .tn-is-loop").count() == 1
     assert "poll" in tab.locator(".tn-run:visible .tn-is-keeps .tn-code").text_content()
@@ -175,9 +202,9 @@ def test_it_is_stepped_through_by_keys_and_by_hand(tab):
     tab.locator(".tn-slider").focus()
     tab.keyboard.press("ArrowLeft")
     assert at(tab) == first - 1
-    assert tab.locator(".tn-run:visible .tn-says").text_content() != deciding
+    assert says.text_content() != deciding
     tab.get_by_label("One turn on").click()
-    assert tab.locator(".tn-run:visible .tn-says").text_content() == deciding
+    assert says.text_content() == deciding
     tab.keyboard.press("Home")  # the button has the focus, not the slider
     tab.locator(".tn-slider").focus()
     tab.keyboard.press("Home")
@@ -187,7 +214,11 @@ def test_it_is_stepped_through_by_keys_and_by_hand(tab):
 
 def test_the_switch_changes_the_run(tab):
     tab.get_by_role("button", name="with the loop").click()
-    assert tab.locator(".tn-run:visible").count() == 1
+    assert tab.locator(".tn-run:visible").count() == 1 and at(tab) == 0
+    while "waits for all" not in tab.locator(".tn-run:visible .tn-says").text_content():
+        before = at(tab)
+        tab.get_by_label("One turn on").click()
+        assert at(tab) == before + 1
     assert "waits for all 3 requests" in tab.locator(".tn-run:visible .tn-says").text_content()
     assert tab.locator(".tn-run:visible .tn-is-watched").count() == 3
     pressed = tab.locator(".tn-choice[aria-pressed=true]")

@@ -13,7 +13,7 @@
 
   const EVENTS = ["connect", "handshake", "send", "wait", "receive"];
   const SVG = "http://www.w3.org/2000/svg";
-  const HINT = "Hover, tap or use the arrow keys to ask a request for its parts; + and − zoom.";
+  const HINT = "Hover, tap or use the arrow keys to see when a request did what; + and − zoom.";
   const LEFT = 26, RIGHT = 10, TOP = 6;
 
   function make(tag, attributes = {}, ...children) {

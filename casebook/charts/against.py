@@ -62,8 +62,10 @@ def _reading(fields: Sequence["_Field"]) -> str:
     every = [line for field in fields for line in field.lines]
     logs = [field.x.called for field in fields[:1] if field.logs[0]]
     logs += [field.y.called for field in fields if field.logs[1]]
+    runs = any(line.source in (words.LIVE, words.REFERENCE) for line in every)
     return series.reading(
-        "Each run a dot, the line through the medians, the band from the smallest to the largest",
+        "Each run a dot, the line through the medians, the band from the smallest to the largest"
+        * runs,
         every,
         "dotted: from one machine to the other" * bool(continued(every)),
         f"logarithmic: {words.join(logs)}" * bool(logs),

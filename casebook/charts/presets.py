@@ -96,9 +96,10 @@ def effective_concurrency(
 
 
 def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: str = "") -> Chart:
-    """The wall time of each variant at the largest n, fastest first, every run a dot.
+    """The wall time of each variant at the largest n, every run a dot.
 
     frame: runs (stack, n, delay_s, wall_s, effective_concurrency, verdict, source, measured_at).
+    Its first stack, with which the others are compared, comes first, then they do, fastest first.
     The delay is a line, where all have the same.
     """
     series.columns(frame, "stack", "n", "delay_s", "wall_s", _E, "verdict")
@@ -107,7 +108,7 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     frame = frame.assign(variant=frame["stack"].map(called))
     n, delays = int(frame["n"].iloc[0]), frame["delay_s"].unique()
     parts = series.groups(series.usable(frame, "wall_s"), "variant")
-    parts = sorted(parts, key=lambda part: part.rows["wall_s"].median())
+    parts[1:] = sorted(parts[1:], key=lambda part: part.rows["wall_s"].median())
     [wall] = series.quantities("wall_s")
     finding = wall.ends([series.Point.of(it, it.rows["wall_s"]) for it in parts], f"At n = {n}, ")
     verdicts = words.grouped((verdict_of(part.rows), part.label) for part in parts)
@@ -120,7 +121,7 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
         title=title,
         name=name,
         axis=f"wall time of n = {n} requests, s",
-        order="value",
+        order=[part.name for part in parts],
         limits={f"one delay, {words.delay(delays[0])}": delays[0]} if len(delays) == 1 else {},
         end=lambda median, rows: f"{words.seconds(median)}, {verdict_of(rows)}",
         finding=finding,

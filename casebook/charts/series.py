@@ -251,7 +251,7 @@ def reading(marks: str, parts: Sequence[Part], *further: str) -> str:
         "grey: plain HTTP" * any(part.colour == "control" for part in parts),
         *further,
     ]
-    return f"{'; '.join(filter(None, said))}."
+    return f"{words.capital('; '.join(filter(None, said)))}."
 
 
 def span(values: pd.Series) -> str:

@@ -15,7 +15,7 @@
     figure.dataset.lmSuppressShortcuts = 'true';
     const { states, runs, end } = JSON.parse(told.textContent);
     const drawn = [...figure.querySelectorAll('.tn-run')];
-    let run = 0, step = runs[0].first, timer = 0;
+    let run = 0, step = 0, timer = 0;
 
     const choices = make('div', 'tn-choices');
     choices.setAttribute('role', 'group');
@@ -23,7 +23,7 @@
     const buttons = runs.map(({ label }, i) => {
       const button = make('button', 'tn-choice', label);
       button.type = 'button';
-      button.addEventListener('click', () => { stop(); run = i; show(runs[i].first); });
+      button.addEventListener('click', () => { stop(); run = i; show(0); });
       choices.append(button);
       return button;
     });
@@ -58,11 +58,11 @@
     });
     desk.append(slider);
     control('›', 'One turn on', () => { stop(); show(step + 1); });
-    const at = make('span', 'tn-at');
-    desk.append(at);
+    const at = make('p', 'tn-at');
     figure.insertBefore(choices, figure.querySelector('.cb-key'));
     // Above the rows, whose heights change with the lines of code: so it stays where it is.
     figure.insertBefore(desk, drawn[0]);
+    figure.insertBefore(at, drawn[0]);
     const cursors = drawn.map(one => [...one.querySelectorAll('.tn-track')].map(track => {
       const cursor = make('i', 'tn-cursor');
       track.append(cursor);
@@ -89,8 +89,10 @@
       drawn[run].querySelector('.tn-says').textContent = now.says;
       slider.max = steps.length - 1;
       slider.value = step;
-      slider.setAttribute('aria-valuetext', `turn ${step + 1} of ${steps.length}: ${now.says}`);
-      at.textContent = `${now.from.toFixed(0)} ms`;
+      const [from, to] = [now.from, now.to].map(ms => ms.toFixed(now.to - now.from < 1 ? 1 : 0));
+      const turn = `Turn ${step + 1} of ${steps.length} (framed)`;
+      at.textContent = `${turn}: ${from} to ${to} ms after the start`;
+      slider.setAttribute('aria-valuetext', `${at.textContent}. ${now.says}`);
     };
     // Slowly enough to read, and longer where more time passes.
     const lasts = ({ from, to }) => Math.min(4000, 1200 + 25 * (to - from));
@@ -107,7 +109,7 @@
         show(step + 1);
         timer = setTimeout(next, lasts(steps[step]));
       };
-      if (step + 1 >= steps.length || step === runs[run].first) show(0);
+      if (step + 1 >= steps.length) show(0);
       play.textContent = '❚❚ Pause';
       play.setAttribute('aria-label', 'Pause');
       timer = setTimeout(next, lasts(steps[step]));

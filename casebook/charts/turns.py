@@ -1,8 +1,8 @@
 """Who holds the thread: the turns of some observed runs, to step through, line by line.
 
 A reader steps through them with casebook/charts/turns.js, which comes with the picture, so that it
-works in the book, from a folder and in JupyterLab. Without it, each run shows its deciding moment:
-the longest wait.
+works in the book, from a folder and in JupyterLab. It begins at the first turn. Without it, each
+run shows its deciding moment: the longest wait.
 """
 
 import contextlib
@@ -69,8 +69,8 @@ def turns(
     line = "line of code is" if any(each.has_code for each in shown) else "file and the line are"
     reading = (
         f"A row for each request, and one for the event loop; all runs have the same scale of "
-        f"time, and the frame is the moment shown. The {line} where a row gave the thread away, or "
-        "waits; turns under a fifth of a millisecond are left out."
+        f"time. The {line} where a row gave the thread away, or waits; turns under a fifth of a "
+        "millisecond are left out."
     )
     key = "".join(
         f'<li><i class="tn-{does}"></i>{said}</li>'
@@ -169,7 +169,7 @@ class _Run:
             rest = "The loop, and all others, have to wait." if others else "The loop has to wait."
             return (
                 f"{words.capital(who)} keeps the thread for {took}: {turn['function']} asks the "
-                f"operating system to wait for its one socket. {rest}"
+                f"operating system to wait for this one socket. {rest}"
             )
         if not turn["file"]:
             return f"{words.capital(who)} has the thread for {took}, reads its reply, and is done."
@@ -203,7 +203,6 @@ class _Run:
         steps[-1]["says"] += f" All {requests} requests together: {1000 * self.end_s:.0f} ms."
         return {
             "label": self.label,
-            "first": [*self.steps.index].index(self.deciding),
             "lines": self._lines,
             "steps": steps,
         }
@@ -223,6 +222,8 @@ class _Run:
             )
         return (
             f'<div class="tn-run"><p class="tn-label">{escape(words.capital(self.label))}</p>'
+            f'<p class="tn-scale" aria-hidden="true"><span>0 ms</span>'
+            f"<span>{1000 * end_s:.0f} ms</span></p>"
             f'<ul class="tn-rows">{"".join(every)}</ul>'
             f'<p class="tn-says">{escape(self.says(step))}</p></div>'
         )
