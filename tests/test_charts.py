@@ -578,7 +578,10 @@ def test_a_table_of_another_machines_rows_names_it():
     assert "reference machine" not in shown and "instead" not in shown
     some = tables.show(rows.assign(instead=["", f"{words.ON}a Mac, 8 cores"]), "Rows").text
     assert "Recorded on the reference machine, not measured now." in some
-    assert "Not the reference machine's, but of a Mac, 8 cores, is some of it." in some
+    assert "Some of it was recorded on another machine: a Mac, 8 cores." in some
+    tasks = rows.assign(n=1, stack="openssl-3.0-today", how=["alone", "apart"])
+    part = tables.show(tasks.assign(source=["live", "reference"]), "Rows").text
+    assert "OpenSSL 3.0, apart: recorded on the reference machine" in part
 
 
 def test_a_table_refuses_what_it_cannot_show():

@@ -159,7 +159,7 @@ def _finding(case: _Case, parts: Sequence[Part]) -> str:
     if len(slowest) == len(fastest) == 1:
         every = "both" if len(parts) == 2 else f"all {len(parts)}"
         return (
-            f"On {every} machines, {slowest.pop()} takes the most {case.called} and "
+            f"On {every} that were asked, {slowest.pop()} takes the most {case.called} and "
             f"{fastest.pop()} the least; times as much: {said}."
         )
     order = "; ".join(f"on {label} {its.idxmin()}" for label, its in medians.items())

@@ -22,7 +22,7 @@ from casebook.words import (
 )
 
 #: The columns of a frame that tell something of its origin.
-_TOLD = ["source", "measured_at", "published_in", "instead", "stack", "client", "n"]
+_TOLD = ["source", "measured_at", "published_in", "instead", "stack", "client", "n", "how"]
 
 #: What the sources of data/published.csv are called in a caption.
 PUBLICATIONS = {
@@ -72,7 +72,7 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
         named = f"{_named(recorded, live)}: r" if len(live) else "R"
         sentences.append(capital(named) + text)
         if others and not all_others:
-            sentences.append(f"Not the reference machine's, but of {join(others)}, is some of it.")
+            sentences.append(f"Some of it was recorded on another machine: {join(others)}.")
         instead = [said for said in parts if said and not said.startswith(ON)]
         if instead:
             sentences.append(f"It was recorded with {'; '.join(instead)}.")
@@ -99,7 +99,7 @@ def origin_of(*observations: Any) -> str:
 def _named(recorded: pd.DataFrame, live: pd.DataFrame) -> str:
     """Which rows were recorded: their Pythons if those were not measured at all, else stacks.
 
-    Of a stack that was measured too, the sizes n that were not.
+    Of a stack that was measured too, the sizes n that were not, or what it did (how) that was not.
     """
     stacks, measured = _kinds(recorded), _kinds(live)
     if not stacks:
@@ -111,12 +111,20 @@ def _named(recorded: pd.DataFrame, live: pd.DataFrame) -> str:
     further = [stacks[kind] - measured[kind] if kind in measured else set() for kind in stacks]
     sizes = [join(f"{n:,}" for n in sorted(each)) for each in further]
     labels = [stack_label(*kind) if kind[0] else client_label(kind[1]) for kind in stacks]
+    hows = [_apart(recorded, live, kind[0]) if kind in measured else [] for kind in stacks]
+    labels = [", ".join([label, *how]) for label, how in zip(labels, hows, strict=True)]
     by_size = grouped(zip(sizes, labels, strict=True))
     if len(by_size) == 1 and len(stacks) == len(measured) and "" not in by_size:
         return f"the runs with n = {next(iter(by_size))}"
     return "; ".join(
         "; ".join(labels) + f" with n = {said}" * bool(said) for said, labels in by_size.items()
     )
+
+
+def _apart(recorded: pd.DataFrame, live: pd.DataFrame, stack: str) -> list[str]:
+    """What a stack did where it was recorded, and did not where it was measured."""
+    there, here = (rows.loc[rows["stack"] == stack, "how"].dropna() for rows in (recorded, live))
+    return [each for each in there.unique() if each not in set(here)]
 
 
 def _kinds(rows: pd.DataFrame) -> dict[tuple[str, str], set[int]]:

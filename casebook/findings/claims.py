@@ -269,7 +269,9 @@ def _remark(record: Record, found: str) -> str:
     if record["outcome"] == UNDECIDED:
         what = "Undecided here"
         if record["window"]:
-            more = "More rounds may decide it: `looks=(64,)` where it is measured."
+            more = (
+                "More rounds may decide it, or a quieter machine: `looks=(64,)` where it is measured."
+            )
     return f"{what}{': ' * bool(found)}{found}. {more}"
 
 
@@ -277,7 +279,8 @@ def _glue(record: Record) -> None:
     value = record["because"] or "not here" if record["value"] is None else record["value"]
     if get_ipython() is not None:
         display(
-            {f"{_GLUED}text/plain": repr(rounded(value))},
+            # Unrounded: its format rounds it, once.
+            {f"{_GLUED}text/plain": repr(value)},
             raw=True,
             metadata={"scrapbook": {"name": record["id"], "mime_prefix": _GLUED}},
         )

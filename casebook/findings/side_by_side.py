@@ -160,7 +160,7 @@ def outcome(found: dict[str, Any] | None, window: str = "") -> str:
     window: what is asked today; where that machine's book asked something else, it says so.
     """
     if not found:
-        return "not in its file"
+        return "not among its findings"
     said = found.get("outcome", "?").replace("-", " ")
     value, interval = found.get("value"), found.get("interval") or []
     if isinstance(value, bool | str):

@@ -126,7 +126,8 @@ class Decision:
         return self.value
 
     def __format__(self, spec: str) -> str:
-        return format(self.value, spec)
+        """Format the value; without one, as where this cannot be measured, with an ellipsis."""
+        return "…" if math.isnan(self.value) else format(self.value, spec)
 
     def __str__(self) -> str:
         has_one = not math.isnan(self.low)
@@ -175,7 +176,10 @@ class Question:
             with contextlib.suppress(UsageError):
                 return decide(self._of_rounds(rows), self.window)
         names = ", ".join(frame[is_recorded]["stack"].unique()) if "stack" in frame else "a part"
-        mixed = f"{names} was recorded on another machine, which cannot be compared with this one"
+        mixed = (
+            f"a part of what is compared, of {names}, was recorded on another machine, and two "
+            "machines are never compared"
+        )
         return Decision(math.nan, math.nan, math.nan, 0, self.window, NOT_HERE, mixed)
 
     def _of_rounds(self, frame: pd.DataFrame) -> pd.Series:
