@@ -7,11 +7,13 @@ on the other, were chosen to stay apart for readers with protanopia, deuteranopi
 """
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from casebook import stacks
-from casebook.words import OF_A_STACK, is_bare_loop, split_stack
+from casebook import stacks, words
+from casebook.errors import UsageError
 
 #: name -> (on a light page, on a dark page). The CSS variable of a name is --cb-<name>.
 COLOURS = {
@@ -55,77 +57,40 @@ _PAGE = {
     "ground": "var(--pst-color-background, var(--jp-layout-color0, {}))",
 }
 
-#: Where real threads stand beside greenlets in one chart.
-_OF_THREADS = {
-    "stage-1-today": "threads",
-    "requests-2.34.2-today": "threads",
-    "cured-today": "cured-threads",
-}
-#: Clients that take another's colour: one near-limit for the other, and those of the bookstore.
-_OF_CLIENT = {
-    "h2load": "go",
-    "requests-py37": "requests",
-    "requests-2.10-py37": "requests",
-    "requests-2.31-py37": "requests",
-    "hyper": "threads",
-    "httpx-h1": "httpx",
-    "httpx-h2": "httpx-each",
-    "bare-h2": "go",
-    "bare-h3": "olive",
-    "curl-h3": "curl_cffi",
-    "niquests-h3": "niquests",
-    "pipes": "steel",
-}
-_OF_VALUE = {
-    ("trust", "authority"): "stage-4",
-    ("trust", "bundle"): "stage-1",
-    ("trust", "path"): "requests",
-    ("trust", "off"): "stage-2",
-    ("trust", "off-hidden"): "stage-3",
-    ("protocol", "h2"): "stage-1",
-    ("protocol", "http/1.1"): "stage-2",
-    ("engine", "twisted"): "stage-3",
-    ("engine", "granian"): "stage-4",
-    ("order", "completed"): "stage-4",
-    ("order", "asked"): "stage-2",
-    # As in the calculator: one connection, six, and many.
-    ("label", "http.client, 1 connection"): "stage-2",
-    ("label", "http.client, 6 connections"): "stage-1",
-    ("label", "http.client, 100 connections"): "stage-4",
-}
+#: Which of them were chosen: column -> value -> name. Each case chooses its own (`choose`).
+CHOSEN: dict[words.Column, dict[Any, str]] = {}
 _SPARE = ("steel", "plum", "indigo", "olive", "magenta", "brown")
 
-#: The parts of a request in a timeline.
-OF_EVENT = {
-    "connect": "brown",
-    "handshake": "stage-3",
-    "send": "stage-1",
-    "wait": "control",
-    "receive": "stage-4",
-}
 
-#: HTTP/2 frames by type; all others are of the connection as such.
-OF_FRAME = {
-    "HEADERS": "stage-1",
-    "CONTINUATION": "stage-1",
-    "PUSH_PROMISE": "stage-1",
-    "DATA": "stage-4",
-    "RST_STREAM": "stall",
-    "GOAWAY": "stall",
-}
+def choose(column: words.Column, names: Mapping[Any, str]) -> None:
+    """Choose colours for what stands in a column, as a case does when it is imported.
+
+    Parameters:
+        column: its name, or words.RUN for (stack, client).
+        names: value -> name in COLOURS.
+
+    Raises UsageError for a colour that is none, and where another case has chosen another one.
+    """
+    chosen = {value: known(name) for value, name in names.items()}
+    words.once(CHOSEN.setdefault(column, {}), chosen, f"the colour of {column}")
 
 
-def wished(stack: str, client: str = "grequests") -> str:
+def known(name: str) -> str:
+    """The same name, if it is one of COLOURS; raises UsageError."""
+    if name not in COLOURS:
+        raise UsageError(f"there is no colour {name!r}; choose of: {', '.join(COLOURS)}")
+    return name
+
+
+def wished(stack: str, client: str = "") -> str:
     """The name in COLOURS of a stack's or a client's colour, the same in every chapter; where
     nobody chose one, what a spare one is `taken` by."""
-    if client == "threads" and stack in _OF_THREADS:
-        return _OF_THREADS[stack]
-    if client not in OF_A_STACK or not stack or is_bare_loop(stack, client):
-        return _OF_CLIENT.get(client, client)
-    if stack in stacks.load() and stacks.load()[stack].colour:
-        return stacks.load()[stack].colour
-    what, _ = split_stack(stack)
-    return what
+    if its := chosen(words.RUN, (stack, client)):
+        return its
+    if not (stack and words.is_of_stack(stack, client)):
+        return chosen("client", client) or client
+    table = stacks.load()
+    return (stack in table and table[stack].colour) or words.split_stack(stack)[0]
 
 
 def taken(name: str) -> str:
@@ -133,14 +98,9 @@ def taken(name: str) -> str:
     return name if name in COLOURS else _SPARE[sum(name.encode()) % len(_SPARE)]
 
 
-def chosen(column: str, value) -> str:
+def chosen(column: words.Column, value: Any) -> str:
     """The name in COLOURS that was chosen for a value of a column; "" where nobody chose one."""
-    return _OF_VALUE.get((column, value), "")
-
-
-def colour_of_value(column: str, value) -> str:
-    """The name in COLOURS for lines that are told apart by another column, such as `trust`."""
-    return taken(chosen(column, value) or str(value))
+    return CHOSEN.get(column, {}).get(value, "")
 
 
 def sentinel(name: str) -> str:

@@ -2,9 +2,10 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from casebook import stacks
 from casebook.errors import UsageError
 
 LIVE, REFERENCE, PUBLISHED = "live", "reference", "published"
@@ -40,96 +41,42 @@ VERDICTS = {"slow": "serial", "fast": "concurrent"}
 
 PYTHONS = {"py27": "2.7", "py37": "3.7", "today": "today"}
 
-#: Stacks that are known without their Python.
-STACKS = {
-    *("cured", "preloaded", "half-cured", "truststore-let-go", "truststore-in-clients"),
-    *("truststore-0.10.4-in-clients", "requests-2.32.4-truststore"),
-    *("pip-26.2-system-certs", "pip-26.3-system-certs"),
-}
+#: A column, or several that say something together.
+Column = str | tuple[str, ...]
 
-#: Stacks whose names, without their Python, say too little. What the sources call stages has the
-#: name of what it adds to the one before; their numbers are in the glossary.
-CALLED = {
-    "stage-0": "whatever is there",
-    "stage-1": "grequests alone",
-    "stage-2": "+ pyOpenSSL",
-    "stage-2-injected": "+ pyOpenSSL injected",
-    "stage-3": "+ gevent_openssl",
-    "stage-4": "+ recv_into",
-    "toolbelt-x509": "requests-toolbelt's X509Adapter",
-    "extract": "extracted",
-    "patch-select": "select patched",
-    "truststore-let-go": "truststore 0.10.5, patched",
-    "truststore-in-clients": "truststore 0.10.5",
-    "truststore-0.10.4-in-clients": "truststore 0.10.4",
-    "requests-2.32.4-truststore": "requests 2.32.4",
-    "pip-26.2-system-certs": "pip 26.2",
-    "pip-26.3-system-certs": "pip 26.3",
-    "patch-all-first": "everything patched first",
-}
+#: The two columns that say which run it is.
+RUN = ("stack", "client")
 
-#: What stacks are called beside the one whose requests wait for each other, which they cure.
-CURES = {
-    "stage-2-injected-today": "uncured",
-    "stage-3-today": "gevent_openssl alone",
-    "stage-1-today": "uninstalled",
-    "extract-today": "extracted",
-    "stage-4-today": "gevent_openssl with recv_into",
-    "patch-all-first-today": "everything patched first",
-    "patch-select-today": "select patched",
-}
+#: What stands in columns, in words: column -> value -> words. Each case says its own (`call`).
+VALUES: dict[Column, dict[Any, str]] = {RUN: {("", ""): "{}"}}
 
-#: How a stack's requests are sent, where the stack is what a run is about.
-OF_A_STACK = {"grequests": "", "eventlet": "", "threads": "threads", "requests": "a loop"}
-
-#: Clients whose names are not yet words.
-CLIENTS = {
-    "httpx-each": "httpx, a client each",
-    "go": "Go",
-    "requests-py37": "requests, Python 3.7",
-    "requests-2.10-py37": "requests 2.10, Python 3.7",
-    "requests-2.31-py37": "requests 2.31, Python 3.7",
-    "httpx-h1": "httpx, HTTP/1.1",
-    "httpx-h2": "httpx, HTTP/2",
-    "bare-h2": "bare h2",
-    "bare-h3": "bare h3",
-    "curl-h3": "curl, HTTP/3",
-    "niquests-h3": "niquests, HTTP/3",
-    "pipes": "http.client",
-}
-
-#: What stands in further columns of runs.
-VALUES: dict[str, dict] = {
-    "client": CLIENTS,
-    "trust": {
-        "authority": "verify=one certificate",
-        "bundle": "verify=True",
-        "path": "verify=path",
-        "off": "verify=False",
-        "off-hidden": "verify=False, no default bundle",
-    },
-    "scheme": {"http": "plain HTTP", "https": "HTTPS"},
-    "protocol": {"h3": "HTTP/3", "h2": "HTTP/2", "http/1.1": "HTTP/1.1"},
-    "engine": {"twisted": "Twisted", "twisted-16.3": "Twisted 16.3", "granian": "Granian"},
-    "order": {"completed": "as completed", "asked": "in the order asked", "chunks": "in chunks"},
-    "connections": {1: "1 connection"},
-    "at_once": {1: "one at a time"},
-}
-
-#: How a number in a column is said, where it stands alone.
-_SAID = {
-    "n": "n = {:,}",
-    "connections": "{:,} connections",
-    "at_once": "{:,} at once",
-    "threads": "{:,} threads",
-}
-
+#: How any other number in a column is said, where it stands alone.
+NUMBERS: dict[Any, str] = {"n": "n = {:,}", "threads": "{:,} threads"}
 
 #: Names that are written small, at the beginning of a sentence too.
-LIBRARIES = (
-    *("grequests", "requests", "httpx", "http.client", "aiohttp", "niquests", "urllib3"),
-    *("pycurl", "curl_cffi", "hyper", "pyOpenSSL", "h2load", "gevent"),
-)
+LIBRARIES: set[str] = set()
+
+
+def call(column: Column, names: Mapping[Any, str], others: str = "") -> None:
+    """Say what stands in a column, in words, as a case does for its own when it is imported.
+
+    Parameters:
+        column: its name, or RUN.
+        names: value -> words. Of RUN: (stack, client) -> words, in which {} is the stack's label,
+            and "" is any other stack. A client without such words is named instead of its stack.
+        others: how any other number in that column is said, such as "{:,} at once".
+
+    Raises UsageError where another case has said it in other words.
+    """
+    once(VALUES.setdefault(column, {}), names, str(column))
+    once(NUMBERS, {column: others} if others else {}, "a number in")
+
+
+def once(told: dict[Any, str], names: Mapping[Any, str], of: str) -> None:
+    """Add names to those that are told. Raises UsageError for one that is told otherwise."""
+    for value, said in names.items():
+        if told.setdefault(value, said) != said:
+            raise UsageError(f"{of} {value!r} is {told[value]!r} already, and cannot be {said!r}")
 
 
 def split_stack(stack: str) -> tuple[str, str]:
@@ -144,32 +91,35 @@ def split_stack(stack: str) -> tuple[str, str]:
     return stack, "today"
 
 
-def stack_label(stack: str, client: str = "grequests") -> str:
+def stack_label(stack: str, client: str = "") -> str:
     """A stack as a reader's words: `stage-2-py27` -> "+ pyOpenSSL, Python 2.7".
 
-    A client that is the point of its run is named instead: "aiohttp", and "requests" for the
-    bare loop of the first part. What fetches through requests, threads or a loop, is added to
-    the stack where it is not grequests: "requests 2.32.4, threads".
+    A client that is the point of its run is named instead; one that is not may add something to
+    the stack: "requests 2.32.4, threads" (see `call`).
     """
-    if client not in OF_A_STACK or is_bare_loop(stack, client):
-        return client_label(client)
-    via = OF_A_STACK[client]
-    return f"{_bare_label(stack)}, {via}" if via else _bare_label(stack)
+    run = _run(stack, client)
+    return run.replace("{}", _bare_label(stack)) if run else client_label(client)
 
 
-def is_bare_loop(stack: str, client: str) -> bool:
-    """Whether a run is the first part's loop of `requests`, in which the stack plays no part."""
-    return client == "requests" and stack.startswith("stage-")
+def is_of_stack(stack: str, client: str) -> bool:
+    """Whether the stack, and not the client, is what a run is about."""
+    return "{}" in _run(stack, client)
+
+
+def _run(stack: str, client: str) -> str:
+    """What is told of it; empty where its client is the point, and nothing more is known."""
+    told = VALUES[RUN]
+    return told.get((stack, client)) or told.get(("", client), "")
 
 
 def _bare_label(stack: str) -> str:
+    """As the table of stacks has it for one of that name on any Python, else the name itself."""
     what, python = split_stack(stack)
-    label = re.sub("^openssl", "OpenSSL", CALLED.get(what) or what.replace("-", " "))
-    label = label.replace("google auth", "google-auth")
-    is_release = re.fullmatch(r"(requests|truststore)-\d+\.\d+\.\d+|openssl-[\d.]+", what)
-    if what in STACKS or is_release or stack == what:
-        return label
-    return f"{label}, {python_label(python)}"
+    alike = (it for it in stacks.load().values() if it.label and split_stack(it.name)[0] == what)
+    label = next((it.label for it in alike), f"{what.replace('-', ' ')}, {{}}")
+    if stack == what:
+        return label.removesuffix(", {}")
+    return label.replace("{}", python_label(python))
 
 
 def added(stack: str) -> str:
@@ -188,15 +138,15 @@ def python_label(python: str) -> str:
 
 
 def client_label(client: str) -> str:
-    """A client as a reader's words: `httpx-h2` -> "httpx, HTTP/2"."""
-    return CLIENTS.get(client, client)
+    """A client as a reader's words: `bare-h2` -> "bare h2"."""
+    return value_label("client", client)
 
 
 def value_label(column: str, value) -> str:
-    """What stands in a column of a frame of runs, in words: trust `off` -> "verify=False"."""
+    """What stands in a column of a frame of runs, in words: engine `twisted` -> "Twisted"."""
     if value in VALUES.get(column, {}):
         return VALUES[column][value]
-    return _SAID[column].format(value) if column in _SAID else str(value)
+    return NUMBERS[column].format(value) if column in NUMBERS else str(value)
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -222,7 +172,7 @@ def amount(value: float, unit: str = "") -> str:
 
 
 def of_number(value: Any, unit: str) -> str:
-    """A unit behind that number: "requests", but "request" behind a one."""
+    """A unit behind that number: "rounds", but "round" behind a one."""
     one = value == 1 and unit.endswith("s") and unit not in ("s", "ms")
     return unit[:-1] if one else unit
 

@@ -14,10 +14,11 @@ import pytest
 from playwright.sync_api import Browser, Page
 from test_pages import inaccessible, too_wide, troubles
 
-from casebook import charts, colours, places, words
+from casebook import charts, places, words
 from casebook.cases.fetching import explorer as case
 from casebook.cases.fetching import modes, phases
 from casebook.cases.fetching.probes import steps
+from casebook.charts import timelines
 from casebook.charts.explorer import as_data
 from casebook.findings.media import FIGURE
 
@@ -192,7 +193,7 @@ def test_the_figure_is_a_picture_in_a_notebook_and_goes_whole_to_the_book(shown)
 
 def test_the_parts_of_a_request_have_the_colours_of_the_charts():
     css = (STATIC / "explorer.css").read_text()
-    for event, colour in colours.OF_EVENT.items():
+    for event, colour in timelines.COLOURS.items():
         assert f".tl-{event} {{ fill: var(--cb-{colour}); }}" in css
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from here import run
 
-from casebook import places
+from casebook import colours, places
 
 #: The rooms in the order of the data. A room imports from those above it, and from itself.
 ROOMS = ("stacks", "laboratory", "cases", "findings", "charts", "pages", "classroom")
@@ -94,6 +94,72 @@ def test_a_case_imports_from_its_own_folder_and_the_first():
 def test_the_laboratory_names_no_client_no_https_and_no_certificate(path):
     found = OF_A_CASE.findall(path.read_text())
     assert not found
+
+
+@pytest.mark.parametrize("name", sorted(ROOT))
+def test_what_all_may_import_names_no_client_no_https_and_no_certificate(name):
+    """Apart from the names of the palette's own colours, which are CSS variables on every page."""
+    text = (places.PACKAGE / name).with_suffix(".py").read_text()
+    for colour in colours.COLOURS:
+        text = text.replace(f'"{colour}": ("#', "")
+    assert not OF_A_CASE.findall(text)
+
+
+#: A case of its own: two parsers, one of which may read from a mapped file.
+PARSERS = """
+from casebook import colours, words
+
+words.call("parser", {"stdlib": "json", "c": "orjson"})
+words.call("size", {}, "{:,} numbers")
+words.call(words.RUN, {("", "mapped"): "{}, memory-mapped"})
+words.LIBRARIES.update(("json", "orjson"))
+colours.choose("parser", {"stdlib": "plum", "c": "stage-4"})
+colours.choose("client", {"pull": "olive"})
+"""
+
+#: Prints what a chart makes of its rows, and what comes of a second case that says otherwise.
+SHOWS = """
+import sys
+import pandas as pd
+import casebook.cases
+casebook.cases.__path__.append(sys.argv[1])
+from casebook import charts, colours, errors, words
+from casebook.cases import parsers
+from casebook.charts import series
+rows = pd.DataFrame({"stack": "json-today", "parser": ["c", "stdlib"], "size": 1000, "took_ms": 2})
+for part in series.groups(series.usable(rows, "took_ms"), ["parser", "size"]):
+    print(part.label, part.colour, sep=": ")
+print(words.capital(charts.dots(rows, "took_ms", "parser", title="orjson and json").alt))
+print(words.stack_label("json-today", "mapped"), words.stack_label("json-today", "pull"), sep="; ")
+for part in series.groups(series.usable(rows.assign(client="pull"), "took_ms"), "client"):
+    print(part.label, part.colour, sep=": ")
+for say, *what in (
+    (words.call, "parser", {"c": "C"}), (words.call, "size", {}, "{} long"),
+    (colours.choose, "parser", {"c": "plum"}), (colours.choose, "size", {1: "red"}),
+):
+    try:
+        say(*what)
+    except errors.UsageError as error:
+        print(error)
+"""
+
+
+def test_a_case_brings_its_own_words_and_colours(tmp_path):
+    (tmp_path / "parsers").mkdir()
+    (tmp_path / "parsers" / "__init__.py").write_text(PARSERS)
+    done = run(sys.executable, "-c", SHOWS, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "orjson, 1,000 numbers: stage-4",
+        "json, 1,000 numbers: plum",
+        "orjson and json. Took: orjson 2.00 ms; json 2.00 ms.",
+        "json, today, memory-mapped; pull",
+        "pull: olive",
+        "parser 'c' is 'orjson' already, and cannot be 'C'",
+        "a number in 'size' is '{:,} numbers' already, and cannot be '{} long'",
+        "the colour of parser 'c' is 'stage-4' already, and cannot be 'plum'",
+        f"there is no colour 'red'; choose of: {', '.join(colours.COLOURS)}",
+    ]
 
 
 FACES = sorted(path.with_suffix("") for path in places.PACKAGE.rglob("__init__.pyi"))

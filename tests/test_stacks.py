@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +11,13 @@ from typing import Any
 import nbformat
 import pytest
 
-from casebook import colours, places, stacks
+from casebook import colours, places, stacks, words
 from casebook.cases.bookstore.store import ENGINES
 from casebook.cases.fetching import clients
 from casebook.cases.fetching.probes import steps
 from casebook.errors import UsageError
 from casebook.findings import published
-from casebook.laboratory import machines
+from casebook.laboratory import machines, measurements
 from casebook.stacks import environments, locks
 
 TABLE = tomllib.loads(stacks.TABLE.read_text())
@@ -197,6 +198,23 @@ def test_an_unknown_stack_is_refused_with_near_names():
         stacks.get("nonsense")
     with pytest.raises(UsageError, match="no stack ''"):
         stacks.get("")
+
+
+def test_a_label_says_the_python_or_not_and_is_the_same_on_all_pythons():
+    labels = defaultdict(set)
+    for stack in STACKS:
+        assert "{" not in stack.label.replace("{}", "", 1), stack.name
+        labels[words.split_stack(stack.name)[0]] |= {stack.label} - {""}
+    assert all(len(each) <= 1 for each in labels.values())
+    assert words.stack_label("stage-2-py37") == "+ pyOpenSSL, Python 3.7"  # the row of 2.7 has it
+
+
+def test_no_answer_loses_its_place_when_a_label_or_a_colour_changes():
+    stack = stacks.get("stage-0")
+    other = replace(stack, label="something else", colour="plum")
+    first, second = (measurements.key_of([Path(__file__)], each) for each in (stack, other))
+    assert (first, first.asked, first.made_of) == (second, second.asked, second.made_of)
+    assert first != measurements.key_of([Path(__file__)], replace(stack, steps=()))
 
 
 def test_a_stack_is_frozen_and_hashable():

@@ -13,10 +13,20 @@ from casebook import words
 from casebook.charts.figure import SMALL, WIDTH, Chart, chart, drawing, place, width_of
 from casebook.charts.origins import origin
 from casebook.charts.series import columns, drawn
-from casebook.colours import OF_FRAME, sentinel
+from casebook.colours import sentinel
 from casebook.errors import UsageError
 
 SENDERS = ("client", "server")
+
+#: The colours of frames by their type; all others are of the connection as such.
+COLOURS = {
+    "HEADERS": "stage-1",
+    "CONTINUATION": "stage-1",
+    "PUSH_PROMISE": "stage-1",
+    "DATA": "stage-4",
+    "RST_STREAM": "stall",
+    "GOAWAY": "stall",
+}
 
 #: So many arrows are drawn.
 _MOST = 40
@@ -130,7 +140,7 @@ def _lines(figure: Figure, arrow: _Arrow) -> tuple[float, list[str]]:
 
 
 def _draw(axes: Axes, arrow: _Arrow, indent: float, lines: Sequence[str], y: float) -> None:
-    colour = sentinel(OF_FRAME.get(arrow.type, "control"))
+    colour = sentinel(COLOURS.get(arrow.type, "control"))
     left = _CLIENT + 8
     called = axes.text(left, y + 2, arrow.called, fontsize=SMALL, va="top", color=colour)
     called.set_fontweight("bold")

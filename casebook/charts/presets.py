@@ -6,6 +6,7 @@ import pandas as pd
 
 from casebook import words
 from casebook.cases.fetching.analysis import CONCURRENT_FROM, verdict_of
+from casebook.cases.fetching.names import CURES
 from casebook.charts import series
 from casebook.charts.against import against
 from casebook.charts.dots import dots
@@ -104,7 +105,7 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     """
     series.columns(frame, "stack", "n", "delay_s", "wall_s", _E, "verdict")
     frame = frame[frame["n"] == frame["n"].max()]
-    called = {name: words.CURES.get(name, words.stack_label(name)) for name in frame["stack"]}
+    called = {name: CURES.get(name) or words.stack_label(name) for name in frame["stack"]}
     frame = frame.assign(variant=frame["stack"].map(called))
     n, delays = int(frame["n"].iloc[0]), frame["delay_s"].unique()
     parts = series.groups(series.usable(frame, "wall_s"), "variant")

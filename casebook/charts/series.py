@@ -7,7 +7,7 @@ import pandas as pd
 
 from casebook import words
 from casebook.charts import tables
-from casebook.colours import COLOURS, chosen, colour_of_value, taken, wished
+from casebook.colours import COLOURS, chosen, known, taken, wished
 from casebook.errors import UsageError
 
 #: Columns that tell runs apart whatever a chart groups by, and what is taken where one is not
@@ -329,14 +329,12 @@ def _wished(first: pd.Series, by: Sequence[str]) -> str:
     """The colour of a part, or what a spare one is taken by (colours.wished)."""
     asked = first.get("colour")
     if isinstance(asked, str) and asked:
-        if asked not in COLOURS:
-            raise UsageError(f"there is no colour {asked!r}; choose of: {', '.join(COLOURS)}")
-        return asked
+        return known(asked)
     if first["scheme"] == "http":
         return "control"
-    if "label" in by and (its := chosen("label", first["label"])):
-        return its
-    if "stack" in by or "client" in by or not (set(by) & set(words.VALUES)):
-        return wished(first.get("stack", ""), first["client"])
-    column = next(column for column in by if column in words.VALUES)
-    return colour_of_value(column, first[column])
+    if {"stack", "client"}.isdisjoint(by):
+        its = [chosen(column, first[column]) for column in by]
+        spare = [taken(str(first[column])) for column in by if column in words.VALUES]
+        if found := next(filter(None, its + spare), ""):
+            return found
+    return wished(first.get("stack", ""), first["client"])

@@ -229,7 +229,7 @@ def header(name: str) -> str:
     """What a column is called, with its unit: `wall_s` -> "wall time, s"."""
     if name in HEADERS:
         return HEADERS[name]
-    if name in words.CALLED.values():
+    if not name.isidentifier():  # it is in words already
         return name
     for end, unit in (("_s", "s"), ("_ms", "ms"), ("_kib", "KiB"), ("_mb", "MB")):
         if name.endswith(end):

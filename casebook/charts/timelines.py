@@ -22,10 +22,19 @@ from casebook.charts import figure as page
 from casebook.charts.figure import Chart, key_mark, level_axis, place, write
 from casebook.charts.origins import origin_of
 from casebook.charts.series import columns
-from casebook.colours import OF_EVENT, sentinel
+from casebook.colours import sentinel
 
 #: A heartbeat this much later than the one before means that the event loop was blocked.
 STALL_S = 0.05
+
+#: The parts of a request, and their colours.
+COLOURS = {
+    "connect": "brown",
+    "handshake": "stage-3",
+    "send": "stage-1",
+    "wait": "control",
+    "receive": "stage-4",
+}
 
 #: How high the bars of a request's parts are; the others are marks.
 _HEIGHTS = {"connect": 0.62, "handshake": 0.62, "wait": 0.14}
@@ -62,9 +71,9 @@ def timeline(
     end_s = max(each.end_s for each in seen)
     beating = any(each.beats for each in seen)
     width = page.WIDTH if len(seen) == 1 else page.HALF_WIDTH
-    key = [(key_mark(shape, OF_EVENT[event]), event) for event, shape in _SHAPES.items()]
+    key = [(key_mark(shape, COLOURS[event]), event) for event, shape in _SHAPES.items()]
     if any(each.late for each in seen):
-        key.insert(1, (key_mark(_PALE, OF_EVENT["connect"]), HELD))
+        key.insert(1, (key_mark(_PALE, COLOURS["connect"]), HELD))
     read = "One row per request."
     if beating:
         key.append((key_mark(_BLOCK, "stall"), "the event loop is blocked"))
@@ -166,7 +175,7 @@ def _drawing(seen: _Seen, end_s: float, width: float) -> Figure:
 
 def _parts(axes: Axes, event: str, rows: list[int], parts: pd.DataFrame, size: float) -> None:
     """The parts of one kind, in the rows of their requests."""
-    colour, start_s, end_s = sentinel(OF_EVENT[event]), parts["start_s"], parts["end_s"]
+    colour, start_s, end_s = sentinel(COLOURS[event]), parts["start_s"], parts["end_s"]
     if event in _HEIGHTS:
         wide = (end_s - start_s).clip(lower=0)
         axes.barh(rows, wide, _HEIGHTS[event], start_s, color=colour, lw=0.5)

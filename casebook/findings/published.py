@@ -292,7 +292,7 @@ def described(published: Mapping[str, Any]) -> str:
     python, n = published["python"], published["n"]
     metric, _, rest = published["metric"].partition(" ")
     metric = f"{_METRICS.get(metric, metric)} {rest}".rstrip()
-    system = _STAGE.sub(lambda stage: words.CALLED[stage[1]], published["system"])
+    system = _STAGE.sub(lambda stage: words.stack_label(stage[1]), published["system"])
     system = system.replace("grequests whatever", "grequests, whatever")
     parts = (system, python and f"Python {python}", n and f"n = {n}", metric)
     return ", ".join(part for part in parts if part)

@@ -50,6 +50,9 @@ class Stack:
     #: Who fetches unless something else is asked for (casebook/cases/fetching/clients); empty where
     #: the environment is for another experiment and no client of the lab server.
     client: str = "grequests"
+    #: Its label, with {} where its Python is said; empty where both names say it. It is that of the
+    #: stacks with the same name on other Pythons, too.
+    label: str = ""
     #: A name in casebook.colours.COLOURS; empty where the stack's own name says it.
     colour: str = ""
     #: Who asks for it, where no chapter does: "tests", "a class". Its environment is made then.

@@ -10,5 +10,6 @@ visits and witnesses.
 """
 
 from casebook import face
+from casebook.cases.bookstore import names as names
 
 __getattr__, __dir__ = face.of(__name__, __file__)
