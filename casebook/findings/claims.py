@@ -269,9 +269,7 @@ def _remark(record: Record, found: str) -> str:
     if record["outcome"] == UNDECIDED:
         what = "Undecided here"
         if record["window"]:
-            more = (
-                "More rounds may decide it, or a quieter machine: `looks=(64,)` where it is measured."
-            )
+            more = "A quieter machine may decide it, or more rounds: `looks=(64,)` in its cell."
     return f"{what}{': ' * bool(found)}{found}. {more}"
 
 
