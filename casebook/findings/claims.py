@@ -228,12 +228,17 @@ def _show(record: Record, frame: pd.DataFrame) -> None:
     ).show(CLAIM, record)
 
 
-def figure(record: Record) -> str:
+def figure(record: Record, is_known: bool = False) -> str:
     """What a finding came to, for a sentence that rests on it: its own sentence, with the interval
-    and what was asked; or why it was not measured."""
+    and what was asked; or why it was not measured.
+
+    is_known: the page has said so before. The interval alone then says which figure it is.
+    """
     if record["outcome"] == NOT_HERE:
         return record["because"].rstrip(".")
-    return ": ".join(filter(None, (record["statement"].rstrip("."), _found(record))))
+    found = _found(record)
+    said = [] if found and is_known else [record["statement"].rstrip(".")]
+    return ": ".join(filter(None, [*said, found]))
 
 
 def _found(record: Record) -> str:

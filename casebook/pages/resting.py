@@ -99,7 +99,8 @@ class GluedValue(PasteTextRole):
         text = "…"  # nothing was measured
         if record["value"] is not None:
             try:
-                text = format_plain_text(repr(claims.rounded(record["value"])), spec or "s")
+                value = record["value"] if spec else claims.rounded(record["value"])
+                text = format_plain_text(repr(value), spec or "s")  # rounded once
             except ValueError:
                 return super().run()  # which complains
         return [nodes.inline(text, text, classes=["pasted-text"], claim=id)], []
@@ -116,6 +117,7 @@ class MarkSentences(SphinxTransform):
             if (address := self._address(link)) is not None:
                 link.replace_self(self._linked(link, *address))
         self.found: list[Resting] = []
+        self.known: set[str] = set()  # the claims whose figures the page has said
         for block in dict.fromkeys(map(_block, _resting(self.document))):
             sentences = map(self._marked, _sentences(block))
             block.children = []
@@ -192,7 +194,8 @@ class MarkSentences(SphinxTransform):
             marked += [nodes.strong("", f"{MARKS[gravest][0]}:"), nodes.Text(" "), *sentence]
         figures: dict[str, Record] = {}  # two findings may lack the same thing: said once
         for record in failed:
-            figure = claims.figure(record)
+            figure = claims.figure(record, is_known=record["id"] in self.known)
+            self.known.add(record["id"])
             if instead or record["outcome"] != gravest:
                 figure = f"{MARKS[record['outcome']][1]}: {figure}"
             figures.setdefault(figure, record)
