@@ -13,7 +13,6 @@ from casebook import places
 from casebook.cases.handshakes import server
 from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.errors import RunFailed, UsageError
-from casebook.laboratory import measurements
 from casebook.laboratory.experiment import Asked, Experiment
 from casebook.stacks import commands, digests, environments
 from casebook.stacks.environments import Environment
@@ -21,39 +20,53 @@ from casebook.stacks.environments import Environment
 #: So many rounds are taken at least, and no more than so many.
 LEAST, MOST = 2, 20
 
-COLUMNS = [
-    *("stack", "processes", "died", "signals", "openssl", "source", "measured_at", "instead"),
-    *measurements.COLUMNS,
-]
+COUNTED = ["stack", "processes", "died", "signals", "openssl", "source"]
 
 
-def measure(names: str | Iterable[str], threads: int = 8, wraps: int = 500) -> pd.DataFrame:
-    """How many processes die in each of which many threads use one context.
+def measure(
+    names: str | Iterable[str], threads: int = 8, contexts: int = 50, wraps: int = 10
+) -> pd.DataFrame:
+    """Processes in each of which many threads use one context, and then the next, and so on.
 
-    Each thread wraps so many connections, and nobody connects. The system's default is a file and
-    a folder, as it is on many systems. In each round every stack has one process; LEAST to MOST
-    rounds, the last being the one in which a process died.
+    The threads begin with a context together, and each wraps so many connections from it; nobody
+    connects. The system's default is a file and a folder, as it is on many systems. In each round
+    every stack has one process; LEAST to MOST rounds, the last being the one in which a process
+    died.
 
-    Returns one row per stack, columns COLUMNS: died, how many a signal ended; signals, which; when
-    and how it was measured is said of the first process. It is a matter of chance: that none died
-    proves nothing. Raises UsageError, RunFailed where a process ended in another way, and what
-    Experiment.measure raises.
+    Parameters:
+        threads, wraps: of each context; a context is at risk while its first connections are made,
+            so many contexts with few connections show more than few with many.
+
+    Returns one row per process: stack, repeat, signal (that ended it, or ""), openssl, and what
+    Experiment.measure adds. It is a matter of chance: that none died proves nothing. Raises
+    UsageError, RunFailed where a process ended in another way, and what Experiment.measure raises.
     """
-    if not (1 <= threads <= 100 and 1 <= wraps <= 10_000):
-        raise UsageError(f"choose 1 to 100 threads and 1 to 10000 wraps, not {threads}, {wraps}")
-    asked, ended = [{"threads": threads, "wraps": wraps}], pd.DataFrame()
+    if not (1 <= threads <= 100 and 1 <= contexts <= 1000 and 1 <= wraps <= 10_000):
+        raise UsageError(
+            "choose 1 to 100 threads, 1 to 1000 contexts and 1 to 10000 wraps, not "
+            f"{threads}, {contexts}, {wraps}"
+        )
+    asked, ended = [{"threads": threads, "contexts": contexts, "wraps": wraps}], pd.DataFrame()
     for round_ in range(1, MOST + 1):
         more = _CRASHES.measure(names, asked, range(round_, round_ + 1))
         ended = pd.concat([ended, more], ignore_index=True)
         if more.empty or (round_ >= LEAST and ended["signal"].any()):
             break
+    return ended
+
+
+def counted(ended: pd.DataFrame) -> pd.DataFrame:
+    """Of the processes of each stack (rows of `measure`), how many a signal ended, and which.
+
+    Returns one row per stack, columns COUNTED.
+    """
     its = ended.groupby("stack", sort=False)
-    counted = its["signal"].agg(
+    found = its["signal"].agg(
         processes="size",
         died=lambda signals: sum(map(bool, signals)),
         signals=lambda signals: ", ".join(sorted({*signals} - {""})),
     )
-    return counted.join(its.first()).reset_index().reindex(columns=COLUMNS)
+    return found.join(its[["openssl", "source"]].first()).reset_index().reindex(columns=COUNTED)
 
 
 def _ask(environment: Environment, asked: Asked) -> dict[str, Any]:

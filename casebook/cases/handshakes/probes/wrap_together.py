@@ -1,8 +1,8 @@
 """Wrap connections in many threads with one truststore context: one JSON object in, one out.
 
-In: {"threads", "wraps": of each thread}. Nothing is connected and nobody shakes hands, so all that
-happens is what truststore does to a context before each connection. Out: {"wrapped": how many in
-all}, if the process lives to say so.
+In: {"threads", "contexts": used one after the other, "wraps": of each thread from each context}.
+Nothing is connected and nobody shakes hands, so all that happens is what truststore does to a
+context before each connection. Out: {"wrapped": how many in all}, if the process lives to say so.
 """
 
 import resource
@@ -15,20 +15,26 @@ import truststore
 
 def run(spec):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    return {"wrapped": sum(together(**spec) for _ in range(spec.pop("contexts")))}
+
+
+def together(threads, wraps):
+    """Wrap from one new context in many threads, which begin at the same time."""
     context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    done = []
+    at_once, done = threading.Barrier(threads), []
 
     def work():
-        for _ in range(spec["wraps"]):
+        at_once.wait()
+        for _ in range(wraps):
             context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname="localhost")
-        done.append(spec["wraps"])
+        done.append(wraps)
 
-    threads = [threading.Thread(target=work) for _ in range(spec["threads"])]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return {"wrapped": sum(done)}
+    workers = [threading.Thread(target=work) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return sum(done)
 
 
 if __name__ == "__main__":
