@@ -188,6 +188,28 @@ def test_it_begins_at_the_start_and_says_which_turn_it_shows(tab, picture):
         tab.get_by_label("One turn on").click()
 
 
+def test_it_is_drawn_as_far_as_it_has_been_stepped_through(tab, picture):
+    told = json.loads(re.search(r'<script type="application/json">(.*?)</script>', picture.html)[1])
+    bars, steps = tab.locator(".tn-run:visible .tn-bars"), told["runs"][0]["steps"]
+
+    def drawn_to_ms():
+        clips = [each.evaluate("bar => bar.style.clipPath") for each in bars.all()]
+        cut = {
+            float(re.fullmatch(r"inset\(0(?:px)? ([\d.]+)% 0(?:px)? 0(?:px)?\)", clip)[1])
+            for clip in clips
+        }
+        (percent,) = cut
+        return told["end"] * (1 - percent / 100)
+
+    assert drawn_to_ms() == pytest.approx(steps[0]["to"], abs=0.1)
+    tab.get_by_label("One turn on").click()
+    assert drawn_to_ms() == pytest.approx(steps[1]["to"], abs=0.1)
+    tab.locator(".tn-slider").press("End")
+    assert drawn_to_ms() == told["end"]
+    tab.locator(".tn-slider").press("Home")
+    assert drawn_to_ms() == pytest.approx(steps[0]["to"], abs=0.1)
+
+
 def test_it_is_stepped_through_by_keys_and_by_hand(tab):
     says = tab.locator(".tn-run:visible .tn-says")
     while "keeps the thread" not in says.text_content():

@@ -76,6 +76,7 @@
       const now = steps[step];
       drawn.forEach((one, i) => { one.hidden = i !== run; });
       buttons.forEach((button, i) => button.setAttribute('aria-pressed', i === run));
+      const later = step < steps.length - 1 ? 100 - 100 * now.to / end : 0;
       drawn[run].querySelectorAll('.tn-row').forEach((row, i) => {
         const [state, place] = now.rows[i];
         row.className = `tn-row tn-is-${state}`;
@@ -83,6 +84,8 @@
         const [where, code] = place < 0 ? ['', ''] : lines[place];
         row.querySelector('.tn-code').textContent = code;
         row.querySelector('.tn-where').textContent = where;
+        // What is still to come is not given away.
+        row.querySelector('.tn-bars').style.clipPath = `inset(0 ${later}% 0 0)`;
         cursors[run][i].style.left = `${100 * now.from / end}%`;
         cursors[run][i].style.width = `${100 * (now.to - now.from) / end}%`;
       });

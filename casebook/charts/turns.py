@@ -1,8 +1,9 @@
 """Who holds the thread: the turns of some observed runs, to step through, line by line.
 
 A reader steps through them with casebook/charts/turns.js, which comes with the picture, so that it
-works in the book, from a folder and in JupyterLab. It begins at the first turn. Without it, each
-run shows its deciding moment: the longest wait.
+works in the book, from a folder and in JupyterLab. It begins at the first turn, and draws a run as
+far as it has been stepped through. Without it, each run is drawn whole and shows its deciding
+moment: the longest wait.
 """
 
 import contextlib
@@ -215,7 +216,8 @@ class _Run:
             where, code = self._lines[place] if place >= 0 else ("", "")
             every.append(
                 f'<li class="tn-row tn-is-{state}"><b class="tn-name">{self.name(row)}</b>'
-                f'<span class="tn-track" aria-hidden="true">{self._bars(row, end_s)}</span>'
+                '<span class="tn-track" aria-hidden="true">'
+                f'<span class="tn-bars">{self._bars(row, end_s)}</span></span>'
                 f'<span class="tn-state">{escape(_STATES[state])}</span>'
                 f'<code class="tn-code">{escape(code)}</code>'
                 f'<span class="tn-where">{escape(where)}</span></li>'

@@ -49,7 +49,7 @@ class Stack:
     says: dict[str, str] = field(default_factory=dict, hash=False)
     #: Who fetches unless something else is asked for (casebook/cases/fetching/clients); empty where
     #: the environment is for another experiment and no client of the lab server.
-    client: str = "grequests"
+    client: str = ""
     #: Its label, with {} where its Python is said; empty where both names say it. It is that of the
     #: stacks with the same name on other Pythons, too.
     label: str = ""
@@ -82,15 +82,24 @@ def pins(lock_text: str) -> dict[str, str]:
     return dict(line.split("==") for line in lines if line and not line.startswith("-"))
 
 
+def table() -> dict[str, Any]:
+    """env/stacks.toml, as its first lines describe it. UsageError for a file that is none."""
+    return _read(TABLE)
+
+
+@cache
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"env/stacks.toml: {error}") from error
+
+
 @cache
 def load() -> dict[str, Stack]:
     """All stacks by name, in the order of the table. UsageError for a table that is none."""
-    try:
-        rows = tomllib.loads(TABLE.read_text())["stack"]
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"env/stacks.toml: {error}") from error
     found: dict[str, Stack] = {}
-    for row in rows:
+    for row in table()["stack"]:
         try:
             stack = Stack(**row | {"steps": tuple(row.get("steps", ()))})
         except TypeError as error:  # a key too many, or too few

@@ -19,7 +19,7 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from casebook import places
+from casebook import places, stacks
 from casebook.errors import EnvironmentFailed
 from casebook.stacks import Stack, digests, installers, patches
 from casebook.stacks.interpreters import Interpreter
@@ -30,13 +30,6 @@ RECIPE = 1
 #: Counted up when it changes how files get into an environment, and not what they hold: it is made
 #: again then, and what was measured in it stays. 2: copied, no longer linked from uv's cache.
 PLACED = 2
-
-#: Packages of the old stacks that exist as source only. They are pure Python; everything else
-#: must come ready-made, so that no compiler is needed and a machine without fails at once.
-SOURCE_ONLY = ("grequests", "gevent-openssl", "twisted")
-
-#: uv takes no source archive that is called as they were before PEP 625; pip does.
-REFUSED_BY_UV = ("twisted==16.3.0",)
 
 #: What an installer brings for itself.
 _INSTALLERS = ("pip", "setuptools", "wheel")
@@ -99,7 +92,7 @@ class Place:
     @property
     def wants_pip(self) -> bool:
         pins = {f"{name}=={version}" for name, version in self.stack.packages.items()}
-        return self.stack.python == "2.7" or not pins.isdisjoint(REFUSED_BY_UV)
+        return self.stack.python == "2.7" or not pins.isdisjoint(stacks.table()["refused_by_uv"])
 
     def contents(self) -> str:
         """The digest of what it holds, wherever it is: lock, patch, interpreter, tools."""
@@ -289,7 +282,9 @@ def _uv(place: Place, run: Callable[..., None]) -> None:
     command += ["--build-constraints", str(places.ENV / "build.txt")]
     if place.stack.python != "today":
         command += ["--only-binary", ":all:"]
-        command += [option for name in SOURCE_ONLY for option in ("--no-binary", name)]
+        command += [
+            option for name in stacks.table()["source_only"] for option in ("--no-binary", name)
+        ]
     run(*command, "--requirements", place.stack.lock_file)
 
 
@@ -304,7 +299,7 @@ def _virtualenv(place: Place, run: Callable[..., None]) -> None:
     run(*command, "--python", place.interpreter.path, place.folder)
     options = "--no-deps --no-compile --no-build-isolation --disable-pip-version-check --no-input"
     command = ["-m", "pip", "install", *options.split()]
-    command += ["--only-binary", ":all:", "--no-binary", ",".join(SOURCE_ONLY)]
+    command += ["--only-binary", ":all:", "--no-binary", ",".join(stacks.table()["source_only"])]
     run(place.python, *command, "--requirement", place.stack.lock_file)
 
 

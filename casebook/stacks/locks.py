@@ -11,13 +11,11 @@ import re
 import subprocess
 import sys
 import tempfile
-import tomllib
 from pathlib import Path
 
-from casebook import places
+from casebook import places, stacks
 from casebook.errors import EnvironmentFailed
-from casebook.stacks import TABLE, Stack, installers
-from casebook.stacks.installation import REFUSED_BY_UV
+from casebook.stacks import Stack, installers
 
 #: For every platform and every Python that "today" may mean, from the oldest on.
 _FOR_TODAY = ("--universal", "--python-version", "3.11")
@@ -56,8 +54,8 @@ def lock_of(name: str, table: dict) -> str:
         return _resolve(wanted, *_FOR_TODAY, "--overrides", held=table["overrides"].get(name, []))
     held = table["constraints"].get(name) or table["constraints"][python]
     # What these need is named beside them in the table.
-    unresolved = [pin for pin in wanted if pin in REFUSED_BY_UV]
-    wanted = [pin for pin in wanted if pin not in REFUSED_BY_UV]
+    unresolved = [pin for pin in wanted if pin in table["refused_by_uv"]]
+    wanted = [pin for pin in wanted if pin not in table["refused_by_uv"]]
     # uv knows no Python 2.7: its packages are those of 3.7 and cryptography's two back-ports.
     if any(pin.startswith("pyopenssl") for pin in wanted):
         wanted += [pin for pin in held if pin.startswith(("enum34", "ipaddress"))]
@@ -71,7 +69,7 @@ def with_release(stack: Stack, package: str, release: str = "", prerelease: bool
     release: such as "==2.0.7" or ">2,<3"; empty, any. All else stays as it is, as far as that
     release can live with it. Raises EnvironmentFailed where there is none.
     """
-    table = tomllib.loads(TABLE.read_text())
+    table = stacks.table()
     named = {re.split("[=<>~!]", pin)[0] for pin in table["packages"][stack.lock]} - {package}
     with tempfile.TemporaryDirectory() as folder:
         lock = Path(folder, "lock.txt")
@@ -92,7 +90,7 @@ def with_release(stack: Stack, package: str, release: str = "", prerelease: bool
 def main(names: list[str]) -> None:
     """Resolve the locks with these names, or all: "book" is requirements.txt, "test" what the
     tests need beside that, the others are in env/locks."""
-    table = tomllib.loads(TABLE.read_text())
+    table = stacks.table()
     book = places.ROOT / "requirements.txt"
     for name in names or ["book", "test", *table["packages"]]:
         print(name, file=sys.stderr)
