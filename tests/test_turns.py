@@ -144,6 +144,24 @@ def test_all_runs_have_one_scale_of_time(picture):
     assert with_poll > 95 and 20 < with_the_loop < 75
 
 
+def test_waits_during_the_turns_of_others_are_drawn_as_the_loop_can_or_cannot_wake_them(picture):
+    """Of 0.1 s in which a request keeps the thread, the others and the loop have nothing."""
+
+    def long_ones(run: str) -> list[list[str]]:
+        bars = re.compile(r'<i class="tn-(\w+)" style="left:([\d.]+)%;width:([\d.]+)%"')
+        rows = [bars.findall(row) for row in run.split('<li class="tn-row ')[1:]]
+        return [[does for does, _, wide in row if float(wide) > 10] for row in rows]
+
+    with_poll, with_the_loop = (long_ones(run) for run in picture.html.split('class="tn-run"')[1:])
+    *requests, loop = with_poll
+    assert sorted(row.count("held") for row in requests) == [0, 1, 2]
+    assert all(row.count("keeps") == 1 and "watched" not in row for row in requests)
+    assert loop == ["held"] * 3
+    *requests, loop = with_the_loop
+    assert all(row.count("watched") == 1 and "held" not in row for row in requests)
+    assert loop == ["watches"]
+
+
 @pytest.fixture(params=[1000, 390])
 def tab(browser: Browser, picture, tmp_path: Path, request) -> Iterator[Page]:
     page = tmp_path / "page.html"

@@ -79,6 +79,8 @@ def turns(
             (RUNS, "has the thread and runs"),
             (KEEPS, "keeps it, and waits for one socket"),
             (WATCHES, f"the loop waits for all sockets{own}"),
+            ("held", "cannot go on"),
+            ("watched", "the loop will wake it"),
         )
     )
     source = origin_of(*(each.seen for each in shown))
@@ -231,15 +233,25 @@ class _Run:
         )
 
     def _bars(self, row: int, end_s: float) -> str:
-        """The turns of a row along the scale of time."""
-        own = self.turns[self.turns["greenlet"] == row]
+        """The turns of a row along the scale of time, and its waits during the turns of others."""
         bars = []
-        for turn in own.itertuples():
+        for turn in self.turns.itertuples():
+            does = self._drawn(row, turn)
             left, wide = (100 * each / end_s for each in (turn.start_s, turn.end_s - turn.start_s))
             at = f"left:{left:.2f}%;width:{wide:.2f}%"
-            does = "own" if turn.does == KEEPS and not self.has_loop else turn.does
-            bars.append(f'<i class="tn-{does}" style="{at}"></i>')
+            bars.append(f'<i class="tn-{does}" style="{at}"></i>' * bool(does))
         return "".join(bars)
+
+    def _drawn(self, row: int, turn: Any) -> str:
+        """What a turn is in a row: the row's own, or a wait during another's; empty for nothing."""
+        if turn.greenlet == row:
+            return "own" if turn.does == KEEPS and not self.has_loop else str(turn.does)
+        if not self.has_loop:
+            return ""
+        if row == LOOP:
+            return "held" if turn.does == KEEPS else ""
+        waits = self._first[row] <= turn.start_s and turn.end_s <= self._last[row]
+        return {WATCHES: "watched", KEEPS: "held"}.get(turn.does, "") if waits else ""
 
 
 def _code(seen: Observation, turns: pd.DataFrame) -> list[list[str]]:
