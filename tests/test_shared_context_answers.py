@@ -59,6 +59,7 @@ def test_stock_and_cured_answer_alike_in_every_cell(world, cure, stack):
 
 
 @pytest.mark.nightly  # it downloads them
+@pytest.mark.breadth
 def test_with_the_newest_releases_and_prereleases_of_requests_and_urllib3(world, cure, tmp_path):
     install = installers.uv("pip", "install", "--target", tmp_path, "--prerelease=allow")
     done = here.run(*install, "--python", here.environment(NEWEST).python, "requests", "urllib3")

@@ -100,6 +100,7 @@ def test_servers_and_proxies_receive_what_stock_sends(world, cure, of_requests, 
 
 
 @pytest.mark.nightly
+@pytest.mark.breadth
 @pytest.mark.parametrize(("of_requests", "of_urllib3"), sorted(in_each_run()))
 def test_in_every_cell(world, cure, of_requests, of_urllib3):
     found = received(of_requests, of_urllib3, world, cure)

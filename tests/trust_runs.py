@@ -14,7 +14,9 @@ from casebook.cases.reference_run import TIME_MACHINE
 from casebook.stacks import installers
 
 #: The mark of what is only breadth: for make test-nightly, or any run with CASEBOOK_NIGHTLY=1.
-nightly = () if os.environ.get("CASEBOOK_NIGHTLY") == "1" else pytest.mark.nightly
+nightly = [pytest.mark.nightly, pytest.mark.breadth]
+if os.environ.get("CASEBOOK_NIGHTLY") == "1":
+    nightly = []
 
 #: The releases that load when they are imported.
 PRELOADED = ("requests-2.32.2-today", "requests-2.32.4-today")
