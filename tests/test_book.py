@@ -310,7 +310,7 @@ def test_claims_reach_their_page_and_their_file(scratch: Book) -> None:
     assert "<strong>not-here</strong>: no Python 2.7" in claims
     assert "3 claims in this build: 1 holds, 1 is undecided, 1 cannot be measured here." in claims
     assert "Decided on a clock: 1 of them." in claims and "would have 0.05 of these" in claims
-    assert "in the median finding by -0.88, in 0 of 1 by more than 0.5." in claims
+    assert "(known of 1): in the median finding by -0.88, in 0 by more than 0.5." in claims
     assert "1 to 1.4<br>asked: above 1.1<br>a round with the next: -0.88" in claims
     assert 'href="../notebooks/one.html#claim-first"' in claims
     assert "requests, Python 3.7, n = 3, wall" in published and "1.01 s" in published
@@ -411,7 +411,7 @@ def test_code_is_folded_by_its_kind_and_the_checks_in_one(scratch: Book) -> None
     build(scratch.root)
     text, checks = page(scratch, "two").split('<details class="checks">')
     assert checks.startswith(
-        "<summary>2 claims: 1 holds, 1 came out otherwise. "
+        "<summary>2 claims beside those above: 1 holds, 1 came out otherwise. "
         "1 published number: 1 is reproduced.</summary>"
     )
     assert text.count("<summary>preparation</summary>") == 1

@@ -311,7 +311,9 @@ def test_by_keyboard_alone_from_the_first_invitation_to_the_last(tab: Page) -> N
     for way, where, key, found, then in LED:
         press_until(tab, way, f"#explorer-parts-{where}, [name=explorer-{where}]")
         tab.keyboard.press(key)
-        assert verdict(tab) == "Pale: the run before."  # and what comes is not told yet
+        assert (
+            verdict(tab) == "Pale: the run before. Guess, then look."
+        )  # and what comes is not told yet
         assert said.inner_text() == ""
         press_until(tab, "Tab", "#explorer-guess")
         tab.keyboard.press("Enter")

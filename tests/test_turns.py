@@ -188,7 +188,7 @@ def seen_at(tab: Page) -> tuple[float, float]:
     said = tab.locator(".tn-at").text_content()
     start, end = re.findall(r"([\d.]+) to ([\d.]+) ms after the start$", said)[0]
     last = int(tab.locator(".tn-slider").get_attribute("max"))
-    assert said.startswith(f"Turn {at(tab) + 1} of {last + 1} (framed): ")
+    assert said.startswith(f"Turn {at(tab) + 1} of {last + 1}: ")
     return float(start), float(end)
 
 
@@ -230,7 +230,7 @@ def test_it_is_drawn_as_far_as_it_has_been_stepped_through(tab, picture):
 
 def test_it_is_stepped_through_by_keys_and_by_hand(tab):
     says = tab.locator(".tn-run:visible .tn-says")
-    while "keeps the thread" not in says.text_content():
+    while "keeps the thread for" not in says.text_content():
         before = at(tab)
         tab.get_by_label("One turn on").click()
         assert at(tab) == before + 1

@@ -429,7 +429,7 @@
       behind.hidden = true;
       source.textContent = "";
       if (!run) return verdict.replaceChildren("This was neither measured here nor recorded.");
-      if (asks) return verdict.replaceChildren("Pale: the run before.");
+      if (asks) return verdict.replaceChildren("Pale: the run before. Guess, then look.");
       show(id, n, run);
     }
 

@@ -77,7 +77,7 @@ def timeline(
     read = "One row per request."
     if beating:
         key.append((key_mark(_BLOCK, "stall"), "the event loop is blocked"))
-        read += " Below: a tick for each heartbeat of the event loop, a block where none came for "
+        read += " Below: a tick whenever the event loop runs, a block where it did not for "
         read += f"{words.seconds(STALL_S)} or more."
     alts = [each.alt() for each in seen]
     made = page.chart(

@@ -93,7 +93,7 @@
       slider.max = steps.length - 1;
       slider.value = step;
       const [from, to] = [now.from, now.to].map(ms => ms.toFixed(now.to - now.from < 1 ? 1 : 0));
-      const turn = `Turn ${step + 1} of ${steps.length} (framed)`;
+      const turn = `Turn ${step + 1} of ${steps.length}`;
       at.textContent = `${turn}: ${from} to ${to} ms after the start`;
       slider.setAttribute('aria-valuetext', `${at.textContent}. ${now.says}`);
     };

@@ -70,8 +70,9 @@ def turns(
     line = "line of code is" if any(each.has_code for each in shown) else "file and the line are"
     reading = (
         f"A row for each request, and one for the event loop; all runs have the same scale of "
-        f"time. The {line} where a row gave the thread away, or waits; turns under a fifth of a "
-        "millisecond are left out."
+        f"time. The {line} where a row let go of the thread, or waits. Turns under a fifth of a "
+        "millisecond are left out: in such a moment the loop passes the thread to the next on its "
+        "list."
     )
     key = "".join(
         f'<li><i class="tn-{does}"></i>{said}</li>'
@@ -79,8 +80,8 @@ def turns(
             (RUNS, "has the thread and runs"),
             (KEEPS, "keeps it, and waits for one socket"),
             (WATCHES, f"the loop waits for all sockets{own}"),
-            ("held", "cannot go on"),
-            ("watched", "the loop will wake it"),
+            ("held", "waits, and nobody can wake it"),
+            ("watched", "waits, and the loop will wake it"),
         )
     )
     source = origin_of(*(each.seen for each in shown))
@@ -178,8 +179,9 @@ class _Run:
             return f"{words.capital(who)} has the thread for {took}, reads its reply, and is done."
         after = self.turns.loc[step + 1 :]
         if len(after) and (after.iloc[0][["greenlet", "does"]] == [turn["greenlet"], KEEPS]).all():
-            return f"{words.capital(who)} runs for {took}, up to this line, and does not let go."
-        return f"{words.capital(who)} runs for {took}, up to this line, and gives the thread back."
+            calls = after.iloc[0]["function"]
+            return f"{words.capital(who)} runs for {took}, calls {calls}, and keeps the thread."
+        return f"{words.capital(who)} runs for {took}, up to its line below, and lets go."
 
     @staticmethod
     def name(row: int) -> str:
@@ -226,10 +228,10 @@ class _Run:
             )
         return (
             f'<div class="tn-run"><p class="tn-label">{escape(words.capital(self.label))}</p>'
+            f'<p class="tn-says">{escape(self.says(step))}</p>'
             f'<p class="tn-scale" aria-hidden="true"><span>0 ms</span>'
             f"<span>{1000 * end_s:.0f} ms</span></p>"
-            f'<ul class="tn-rows">{"".join(every)}</ul>'
-            f'<p class="tn-says">{escape(self.says(step))}</p></div>'
+            f'<ul class="tn-rows">{"".join(every)}</ul></div>'
         )
 
     def _bars(self, row: int, end_s: float) -> str:

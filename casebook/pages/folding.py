@@ -22,6 +22,8 @@ CHECKS = "All checks of this chapter"
 _BEHIND = {"cb-figure": "code of this picture", "cb-table": "code of this table"}
 #: What is counted, and of which kind of sentence (casebook/findings).
 _NOUNS = {"claim": "claim", "published": "published number"}
+#: A page makes its main claims before its checks.
+_BESIDE = {"claim": " beside those above"}
 #: Of these outcomes a page need not speak.
 AS_IT_SHOULD = {"holds", "reproduced"}
 
@@ -56,12 +58,13 @@ def _say_what_is_folded(cell: nodes.container) -> None:
 
 
 def _counted(section: nodes.section) -> str:
-    """ "9 claims: 8 hold, 1 is undecided. 2 published numbers: 2 are reproduced.\""""
+    """ "9 claims beside those above: 8 hold, 1 is undecided. 2 published numbers: ...\""""
     found, said = _outcomes(section), []
     for kind, noun in _NOUNS.items():
         outcomes = [outcome for of, outcome in found if of == kind]
         if n := len(outcomes):
-            said.append(f"{n} {noun}{'s' * (n > 1)}: {ledger.came_out(outcomes)}.")
+            those = f"{n} {noun}{'s' * (n > 1)}{_BESIDE.get(kind, '')}"
+            said.append(f"{those}: {ledger.came_out(outcomes)}.")
     return " ".join(said) or "What else was measured"
 
 

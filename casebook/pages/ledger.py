@@ -89,9 +89,9 @@ def _of_clocks(claims: list[Record]) -> str:
     alike = [claim["correlation"] for claim in on_clocks if claim.get("correlation") is not None]
     if alike:
         said += (
-            " Each round's value is correlated with the next: in the median finding by "
-            f"{_correlation(median(alike))}, in {sum(each > 0.5 for each in alike)} of "
-            f"{len(alike)} by more than 0.5."
+            f" Each round's value is correlated with the next (known of {len(alike)}): in the "
+            f"median finding by {_correlation(median(alike))}, in "
+            f"{sum(each > 0.5 for each in alike)} by more than 0.5."
         )
     return said
 
