@@ -367,7 +367,11 @@ def serve():
     import socket
     import tempfile
 
-    for name in ("SIGINT", "SIGHUP"):  # whoever started this decides when it ends
+    # Whoever started this decides when it ends: it keeps what was counted when a signal goes to the
+    # doctor's whole group, as from `timeout`.
+    if hasattr(os, "setsid") and os.getpid() != os.getpgrp():
+        os.setsid()
+    for name in ("SIGINT", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -490,6 +494,9 @@ PROVIDED = (
     ("pyOpenSSL's Connection", "OpenSSL.SSL", "Connection"),
 )
 
+#: Folders that were looked into -> what was installed there (`installed_in`).
+INSTALLED = {}
+
 
 def provides():
     rows = []
@@ -555,7 +562,48 @@ def openssl():
 
 def is_library(path):
     library = os.path.dirname(os.path.abspath(os.__file__))
-    return "site-packages" in path or "dist-packages" in path or path.startswith(library)
+    return path.startswith(library) or is_package(path)
+
+
+def is_package(path):
+    """Whether a file was installed: into site-packages, or elsewhere (pip install --target) with
+    what an installer leaves beside its package."""
+    if "site-packages" in path or "dist-packages" in path:
+        return True
+    folder, name = os.path.split(os.path.splitext(path)[0])
+    while name:
+        if name.lower() in installed_in(folder):
+            return True
+        folder, name = os.path.split(folder)
+    return False
+
+
+def installed_in(folder):
+    """The packages and modules that were installed into a folder, in small letters."""
+    if folder not in INSTALLED:
+        found = set()
+        for name in folders_in(folder):
+            if name.endswith(".dist-info"):
+                found.add(name.partition("-")[0].lower())
+                found.update(top_level(os.path.join(folder, name)))
+        INSTALLED[folder] = found
+    return INSTALLED[folder]
+
+
+def folders_in(folder):
+    try:
+        return os.listdir(folder or ".")
+    except (OSError, UnicodeError):  # such as one in an archive
+        return []
+
+
+def top_level(folder):
+    """What a package says is imported of it (google-auth: google), in small letters."""
+    try:
+        with open(os.path.join(folder, "top_level.txt")) as file:
+            return file.read().lower().split()
+    except (IOError, OSError, UnicodeError):
+        return []
 
 
 def is_installed(package):
@@ -1617,9 +1665,8 @@ class Probes(object):
             elif inner and client and package not in BETWEEN:
                 inner = False
             if path not in self.files:
-                packages = "site-packages" in path or "dist-packages" in path
                 library = path.startswith("<") or is_library(path) or package in BETWEEN
-                self.files[path] = library, packages
+                self.files[path] = library, is_package(path)
             library, packages = self.files[path]
             if library:
                 if package not in BETWEEN:
@@ -1710,7 +1757,10 @@ class Probes(object):
             return
         values = dict(trust=trust, who=self.callers(frame), alive=self.hold(context, trust))
         values.update(loop=loop is not None, waiting=bool(loop) and others_wait(loop))
-        values.update(by=type(context).__module__)
+        # truststore's loads in a handshake go into a context of ssl that it keeps for itself.
+        name = str(frame.f_globals.get("__name__") or "")
+        of_truststore = name.startswith("truststore") or VENDORED in name
+        values.update(by="truststore" if of_truststore else type(context).__module__)
         self.note("load", c=self.number(context), **dict(values, **spent))
 
     def hold(self, context, trust):
@@ -2524,9 +2574,11 @@ ADVICE = {
         "%(where)s. While they were loaded, memory grew by %(mib).0f MiB. One context serves all "
         "clients."),
     "keep-one": (2, 12, "", "%(line)s", "", "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
-    "loads-late": (2, 10, INJECTS, "", "",
-        "%(client)s loaded %(loads)s%(where)s. truststore, in the place of ssl.SSLContext, loads "
-        "the system's certificates once more in each handshake, whoever shares a context."),
+    "loads-late": (2, 10, "%(remove)s", "%(line)s", "",
+        "%(client)s loaded %(loads)s%(where)s. A context of truststore%(instead)s loads the "
+        "system's certificates once more in each handshake, whoever shares it. On Linux, one that "
+        "ssl.create_default_context() makes%(once)s trusts what the system trusts, too, and loads "
+        "once."),
     "larger-pool": (2, 12, "", "%(line)s", "",
         "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
     "another-openssl": (2, 10, "", "", "a Python with another OpenSSL",
@@ -2687,7 +2739,7 @@ def advice_on_asyncio(found):
 _OF_TRUSTSTORE = (
     " truststore 0.10.5 does that. 0.10.4 does not, but can kill a process in which threads share "
     "the context of a client that awaits. Where you need what the system trusts, give each thread "
-    "a client and a context of its own."
+    "a client and a context of its own (each handshake then still loads)."
 )
 
 
@@ -2746,7 +2798,7 @@ def advice_on_counts(found, verdict):
     rows = [row for row in found["counts"]["clients"] if row["loads"] > row["needed"] + 1]
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"]]
-    loads_late = is_injected(found)
+    injected = is_injected(found)
     for row in rows:
         larger, keep = larger_pool(row), keep_one(row)
         if row["client"] == "requests" and is_shared(row, found["counts"]):
@@ -2759,14 +2811,21 @@ def advice_on_counts(found, verdict):
         loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
         names = dict(row, where=where, loads=loads)
         names["client"] = row["client"] or "The program"
-        if loads_late and row["contexts"] <= row["needed"]:
-            yield advise("loads-late", **names)
+        by_truststore = any("truststore" in by for by, _ in row["by"])
+        nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
+        if injected and nothing_to_keep:
+            names.update(remove=INJECTS, line="", instead=", in the place of ssl.SSLContext,")
+            yield advise("loads-late", once=", without the injection,", **names)
+            continue
+        if by_truststore and not injected:  # a client that is kept would load as often
+            line = "context = ssl.create_default_context()  # on Linux; once, for all"
+            yield advise("loads-late", line=line, remove="", instead="", once="", **names)
             continue
         for name, told in ("keep-one", keep), ("larger-pool", larger):
             if told is None:
                 continue
             line, sentence = told
-            if loads_late:
+            if injected:
                 sentence += " (truststore loads the system's once more in each handshake.)"
             tried = found.get("tried", {}).get(trial_of(name, row))
             if verdict == REPEATED and not tried:
@@ -2779,7 +2838,7 @@ def advice_on_counts(found, verdict):
     if any(" 3.0." in str(found["openssl"].get(name)) for name in names):
         yield advise("another-openssl")
     python = tuple(int(part) for part in found["python"].split(".")[:2])
-    if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not loads_late:
+    if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not injected:
         cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
         yield advise("share-context", line=cure)
 
@@ -4651,7 +4710,7 @@ def module_run(name, main, is_module):
     if not re_name(module) or (colon and not re_name(function)):
         raise Trouble(
             "there is no program %r: name a script, a console script, -m and a module, or "
-            "package.module:function" % readable(name)
+            "package.module:function (of standard input: /dev/stdin)" % readable(name)
         )
     if not colon:
         sys.modules["__main__"] = main

@@ -65,6 +65,12 @@ def test_both(tls, session):
     assert session.get(SITE).ok
     assert tls.loads == 1
 
+@pytest.mark.tls(loads=1)
+class TestOfTwoMarks:
+    @pytest.mark.tls(handshakes=5)
+    def test_both_count(self):
+        for _ in range(3): assert requests.get(SITE).ok
+
 @pytest.mark.tls(weather=1)
 def test_of_the_weather():
     pass
@@ -162,6 +168,7 @@ def test_a_project_keeps_what_it_mended(installed, environ, tmp_path):
     assert "TLS: 3 loads, 3 handshakes" in done.stdout and "at most loads=1" in done.stdout
     assert "requests loaded 3 times: test_pages.py:" in done.stdout
     assert "assert not True" in done.stdout  # its own reason, and not ours
+    assert re.search(r"at most handshakes=5\s+at most loads=1", done.stdout)
     assert "mark.tls takes loads, handshakes" in done.stdout
 
 

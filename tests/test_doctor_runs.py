@@ -1111,6 +1111,29 @@ def test_whoever_ends_it_ends_the_program_too(number, site, tmp_path):
                 pytest.fail(f"{pid} is still there")
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_to_its_whole_group_leaves_nothing_and_loses_no_count(number, site, tmp_path):
+    """As from `timeout`, or from a system that stops a service."""
+    waits = "print('fetched', file=sys.stderr, flush=True)\nimport time\ntime.sleep(99)\n"
+    (tmp_path / "program.py").write_text("import sys\n" + START + ILL["http.client"] + waits)
+    run = subprocess.Popen(
+        [sys.executable, places.DOCTOR, "run", "--json", "--", "program.py"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        env=os.environ | site[2] | {"TMPDIR": str(tmp_path)}, start_new_session=True,
+    )  # fmt: skip
+    assert any(line == "fetched\n" for line in run.stderr)
+    os.killpg(run.pid, number)
+    out, _ = run.communicate(timeout=100)
+    if number == signal.SIGTERM:
+        report = json.loads(out)
+        assert (report["counts"]["loads"], report["exit_status"]) == (6, 128 + number)
+    for _ in range(500):  # the server learns of the end of the killed one by its pipe
+        if not list(tmp_path.glob("doctor-*")):
+            break
+        time.sleep(0.02)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py"]
+
+
 @pytest.mark.parametrize("command", [["no_such_program"], ["ls"], ["no such thing"]])
 def test_what_cannot_be_run_is_told_in_a_sentence(command, site, tmp_path):
     report, done = doctor(site, tmp_path, "--", *command)
@@ -1369,6 +1392,58 @@ def test_a_programs_own_lock_is_named_where_it_is_held_through_the_handshake(
     adds = [each["add"] for each in report["advice"] if each["id"] == "lock"]
     assert len(adds) == (said == "one at a time")
     assert all("do_handshake_on_connect=False" in each for each in adds)
+
+
+OF_TRUSTSTORE = """
+import os, ssl, threading
+import httpx, truststore
+
+client = httpx.Client(verify=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+threads = [threading.Thread(target=client.get, args=[os.environ["SITE"]]) for _ in range(6)]
+for each in threads: each.start()
+for each in threads: each.join()
+"""
+
+
+@pytest.mark.slow
+def test_a_client_that_is_kept_is_no_advice_where_truststore_loads_in_each_handshake(tmp_path):
+    (tmp_path / "program.py").write_text(OF_TRUSTSTORE)
+    python = environment("truststore-in-clients-today").python
+    with SlowToShakeHands(handshake_s=0.3) as server:
+        bundle = tmp_path / "bundle.pem"
+        bundle.write_text(Path(certifi.where()).read_text() + server.ca_file.read_text())
+        names = {"SITE": server.url, "SSL_CERT_FILE": str(bundle)}
+        report, _ = doctor((None, None, names), tmp_path, "--", "program.py", python=python)
+    advice = {each["id"]: each for each in report["advice"]}
+    advice.pop("another-openssl", None)  # as this Python's is, or is not
+    assert set(advice) == {"lock", "loads-late"} and report["counts"]["loads"] >= 6
+    for each in advice.values():  # and they do not contradict each other
+        assert each["add"].startswith("context = ssl.create_default_context()")
+        assert not each["remove"]
+
+
+VENDORED = """
+import os
+import requests
+
+for _ in range(5):
+    requests.get(os.environ["SITE"])
+"""
+
+
+def test_packages_that_were_installed_beside_the_program_are_known_as_packages(site, tmp_path):
+    """pip install --target, as for a function of a cloud: the line to change is the program's."""
+    packages = environment("stage-1-today").python.parent.parent
+    (found,) = packages.glob("lib/python3*/site-packages")
+    for each in found.iterdir():
+        if each.name.startswith(("requests", "urllib3", "certifi", "idna", "charset_normalizer")):
+            copy = shutil.copytree if each.is_dir() else shutil.copy
+            copy(each, tmp_path / each.name)
+    (tmp_path / "program.py").write_text(VENDORED)
+    report, _ = doctor(site, tmp_path, "--", "program.py", python=sys.executable)
+    (row,) = report["counts"]["clients"]
+    assert (row["client"], row["through"], row["loads"]) == ("requests", "requests", 5)
+    assert row["at"] == [["program.py:6", 5]]
 
 
 INJECTED = """

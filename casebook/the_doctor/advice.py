@@ -79,9 +79,11 @@ ADVICE = {
         "%(where)s. While they were loaded, memory grew by %(mib).0f MiB. One context serves all "
         "clients."),
     "keep-one": (2, 12, "", "%(line)s", "", "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
-    "loads-late": (2, 10, INJECTS, "", "",
-        "%(client)s loaded %(loads)s%(where)s. truststore, in the place of ssl.SSLContext, loads "
-        "the system's certificates once more in each handshake, whoever shares a context."),
+    "loads-late": (2, 10, "%(remove)s", "%(line)s", "",
+        "%(client)s loaded %(loads)s%(where)s. A context of truststore%(instead)s loads the "
+        "system's certificates once more in each handshake, whoever shares it. On Linux, one that "
+        "ssl.create_default_context() makes%(once)s trusts what the system trusts, too, and loads "
+        "once."),
     "larger-pool": (2, 12, "", "%(line)s", "",
         "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
     "another-openssl": (2, 10, "", "", "a Python with another OpenSSL",
@@ -242,7 +244,7 @@ def advice_on_asyncio(found):
 _OF_TRUSTSTORE = (
     " truststore 0.10.5 does that. 0.10.4 does not, but can kill a process in which threads share "
     "the context of a client that awaits. Where you need what the system trusts, give each thread "
-    "a client and a context of its own."
+    "a client and a context of its own (each handshake then still loads)."
 )
 
 
@@ -301,7 +303,7 @@ def advice_on_counts(found, verdict):
     rows = [row for row in found["counts"]["clients"] if row["loads"] > row["needed"] + 1]
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"]]
-    loads_late = is_injected(found)
+    injected = is_injected(found)
     for row in rows:
         larger, keep = larger_pool(row), keep_one(row)
         if row["client"] == "requests" and is_shared(row, found["counts"]):
@@ -314,14 +316,21 @@ def advice_on_counts(found, verdict):
         loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
         names = dict(row, where=where, loads=loads)
         names["client"] = row["client"] or "The program"
-        if loads_late and row["contexts"] <= row["needed"]:
-            yield advise("loads-late", **names)
+        by_truststore = any("truststore" in by for by, _ in row["by"])
+        nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
+        if injected and nothing_to_keep:
+            names.update(remove=INJECTS, line="", instead=", in the place of ssl.SSLContext,")
+            yield advise("loads-late", once=", without the injection,", **names)
+            continue
+        if by_truststore and not injected:  # a client that is kept would load as often
+            line = "context = ssl.create_default_context()  # on Linux; once, for all"
+            yield advise("loads-late", line=line, remove="", instead="", once="", **names)
             continue
         for name, told in ("keep-one", keep), ("larger-pool", larger):
             if told is None:
                 continue
             line, sentence = told
-            if loads_late:
+            if injected:
                 sentence += " (truststore loads the system's once more in each handshake.)"
             tried = found.get("tried", {}).get(trial_of(name, row))
             if verdict == REPEATED and not tried:
@@ -334,7 +343,7 @@ def advice_on_counts(found, verdict):
     if any(" 3.0." in str(found["openssl"].get(name)) for name in names):
         yield advise("another-openssl")
     python = tuple(int(part) for part in found["python"].split(".")[:2])
-    if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not loads_late:
+    if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not injected:
         cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
         yield advise("share-context", line=cure)
 

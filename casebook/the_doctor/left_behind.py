@@ -16,6 +16,9 @@ PROVIDED = (
     ("pyOpenSSL's Connection", "OpenSSL.SSL", "Connection"),
 )
 
+#: Folders that were looked into -> what was installed there (`installed_in`).
+INSTALLED = {}
+
 
 def provides():
     rows = []
@@ -81,7 +84,48 @@ def openssl():
 
 def is_library(path):
     library = os.path.dirname(os.path.abspath(os.__file__))
-    return "site-packages" in path or "dist-packages" in path or path.startswith(library)
+    return path.startswith(library) or is_package(path)
+
+
+def is_package(path):
+    """Whether a file was installed: into site-packages, or elsewhere (pip install --target) with
+    what an installer leaves beside its package."""
+    if "site-packages" in path or "dist-packages" in path:
+        return True
+    folder, name = os.path.split(os.path.splitext(path)[0])
+    while name:
+        if name.lower() in installed_in(folder):
+            return True
+        folder, name = os.path.split(folder)
+    return False
+
+
+def installed_in(folder):
+    """The packages and modules that were installed into a folder, in small letters."""
+    if folder not in INSTALLED:
+        found = set()
+        for name in folders_in(folder):
+            if name.endswith(".dist-info"):
+                found.add(name.partition("-")[0].lower())
+                found.update(top_level(os.path.join(folder, name)))
+        INSTALLED[folder] = found
+    return INSTALLED[folder]
+
+
+def folders_in(folder):
+    try:
+        return os.listdir(folder or ".")
+    except (OSError, UnicodeError):  # such as one in an archive
+        return []
+
+
+def top_level(folder):
+    """What a package says is imported of it (google-auth: google), in small letters."""
+    try:
+        with open(os.path.join(folder, "top_level.txt")) as file:
+            return file.read().lower().split()
+    except (IOError, OSError, UnicodeError):
+        return []
 
 
 def is_installed(package):

@@ -33,7 +33,7 @@ import weakref
 
 from .basis import OWN_FILE, PY2, clock
 from .counts import CONTEXTS_FROM, KEPT_FROM, counted
-from .left_behind import is_library, own_context
+from .left_behind import is_library, is_package, own_context
 from .loads import caller
 from .words import readable, short
 
@@ -132,9 +132,8 @@ class Probes(object):
             elif inner and client and package not in BETWEEN:
                 inner = False
             if path not in self.files:
-                packages = "site-packages" in path or "dist-packages" in path
                 library = path.startswith("<") or is_library(path) or package in BETWEEN
-                self.files[path] = library, packages
+                self.files[path] = library, is_package(path)
             library, packages = self.files[path]
             if library:
                 if package not in BETWEEN:
@@ -225,7 +224,10 @@ class Probes(object):
             return
         values = dict(trust=trust, who=self.callers(frame), alive=self.hold(context, trust))
         values.update(loop=loop is not None, waiting=bool(loop) and others_wait(loop))
-        values.update(by=type(context).__module__)
+        # truststore's loads in a handshake go into a context of ssl that it keeps for itself.
+        name = str(frame.f_globals.get("__name__") or "")
+        of_truststore = name.startswith("truststore") or VENDORED in name
+        values.update(by="truststore" if of_truststore else type(context).__module__)
         self.note("load", c=self.number(context), **dict(values, **spent))
 
     def hold(self, context, trust):

@@ -372,7 +372,7 @@ def module_run(name, main, is_module):
     if not re_name(module) or (colon and not re_name(function)):
         raise Trouble(
             "there is no program %r: name a script, a console script, -m and a module, or "
-            "package.module:function" % readable(name)
+            "package.module:function (of standard input: /dev/stdin)" % readable(name)
         )
     if not colon:
         sys.modules["__main__"] = main

@@ -62,7 +62,11 @@ def serve():
     import socket
     import tempfile
 
-    for name in ("SIGINT", "SIGHUP"):  # whoever started this decides when it ends
+    # Whoever started this decides when it ends: it keeps what was counted when a signal goes to the
+    # doctor's whole group, as from `timeout`.
+    if hasattr(os, "setsid") and os.getpid() != os.getpgrp():
+        os.setsid()
+    for name in ("SIGINT", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

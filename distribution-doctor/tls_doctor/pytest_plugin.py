@@ -7,7 +7,9 @@
         client.get("/")
         assert tls.loads == 1
 
-Counted are loads, handshakes, connections and contexts of the test itself, not of its fixtures.
+Counted are loads, handshakes, connections and contexts of the test itself, not of its fixtures,
+nor of processes that it starts. Marks of a class and of its tests add up; where both limit the
+same thing, the closer one counts.
 """
 
 import pytest
@@ -27,19 +29,19 @@ def pytest_runtest_call(item):
     fixture = getattr(item, "funcargs", {}).get("tls")
     if isinstance(fixture, tls_doctor.counting):
         fixture.from_now_on()  # other fixtures may have come after it
-    mark = item.get_closest_marker("tls")
-    if mark is None:
+    marks = list(item.iter_markers("tls"))  # the closest first
+    if not marks:
         yield
         return
-    unknown = [name for name in mark.kwargs if name not in NAMES]
-    if unknown or mark.args:
+    limits = {name: mark.kwargs[name] for mark in reversed(marks) for name in mark.kwargs}
+    if not set(NAMES).issuperset(limits) or any(mark.args for mark in marks):
         told = "mark.tls takes %s, by name" % ", ".join(NAMES)
         raise pytest.UsageError("%s: %s" % (item.nodeid, told))
     with tls_doctor.counting() as found:
         outcome = yield
-    over = [name for name in mark.kwargs if getattr(found, name) > mark.kwargs[name]]
+    over = [name for name in limits if getattr(found, name) > limits[name]]
     if over and outcome.excinfo is None:
-        outcome.force_exception(pytest.fail.Exception(told_of(found, mark.kwargs), pytrace=False))
+        outcome.force_exception(pytest.fail.Exception(told_of(found, limits), pytrace=False))
 
 
 def told_of(found, limits):
