@@ -148,6 +148,17 @@ def test_the_advice_names_the_line_that_injected_and_cures_that_were_tried():
     assert first["saves"] and first["chapter"].startswith("chapter 7, Cures")
 
 
+def test_the_price_of_a_load_names_the_openssl_that_loads():
+    """pyOpenSSL brings another than Python's, which the first line has."""
+    for stack, is_another in (("stage-2-injected-today", True), ("stage-2-today", False)):
+        report = examined(stack)
+        openssl = report["openssl"]
+        assert (openssl["loads"] != openssl["ssl"]) == is_another
+        (priced,) = [line for line in doctor.load_lines(report) if "ms CPU" in line]
+        told = " ".join(priced.split())
+        assert (f"(of {openssl['loads']}, which pyOpenSSL brings)" in told) == is_another
+
+
 GEVENTS_WAIT = """
 import gevent.socket, urllib3.util
 def wait_for_read(sock, timeout=None):

@@ -243,7 +243,9 @@ def load_lines(report):
         yield wrapped(text)
     if report["load_ms"]:
         of = "%d certificates" % size if size else "the default certificates"
-        yield wrapped("one load of %s takes %s ms CPU" % (of, span(report["load_ms"])))
+        own, other = report["openssl"]["ssl"], report["openssl"].get("loads")
+        which = " (of %s, which pyOpenSSL brings)" % other if other not in (None, own) else ""
+        yield wrapped("one load of %s takes %s ms CPU%s" % (of, span(report["load_ms"]), which))
     if report["loads_at_import"]:
         yield wrapped("loads while the program was imported: %d" % report["loads_at_import"])
     for row in report["loads"]:
