@@ -15,7 +15,7 @@ from casebook.stacks import interpreters, pythons
 #: Where this machine has none, its own book is what is looked at: .ci/bare sees to that. Elsewhere
 #: a second book takes minutes.
 HAS_NONE = not any(map(interpreters.find, interpreters.LAST_RELEASES))
-pytestmark = [] if HAS_NONE else pytest.mark.slow
+pytestmark = [] if HAS_NONE else [pytest.mark.slow, pytest.mark.timeout(2400)]
 
 
 @pytest.fixture(scope="module")
