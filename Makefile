@@ -88,7 +88,7 @@ dist: $(BOOK)
 	@rm -rf $(DIST) && mkdir -p $(DIST) && cp -R distribution $(DIST)/source && \
 	cp casebook/shared_context.py $(DIST)/source/requests_shared_context/__init__.py && \
 	cp SECURITY.md $(DIST)/source && mkdir $(DIST)/source/tests && \
-	cp tests/test_shared_context_*.py tests/trust_*.py $(DIST)/source/tests && \
+	cp tests/cure/test_shared_context_*.py tests/cure/trust_*.py $(DIST)/source/tests && \
 	address=$$($(BIN)/python -m casebook.pages.address) && \
 	sed -i.bak "$${address:+s|ADDRESS|$$address|;}/ADDRESS/d" $(DIST)/source/pyproject.toml && \
 	rm $(DIST)/source/*.bak && \

@@ -3,7 +3,7 @@
 Each is readable as text on the page's background (contrast of at least 4.5 to 1). Those that meet
 in a chart of many lines, the stages on the one hand, stock and cured requests and other clients
 on the other, were chosen to stay apart for readers with protanopia, deuteranopia and tritanopia
-(tests/test_charts.py asks for both).
+(tests/charts/test_charts.py asks for both).
 """
 
 import re

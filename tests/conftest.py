@@ -122,7 +122,7 @@ def tls(tmp_path_factory) -> tuple[ssl.SSLContext, Path]:
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory):
-    """Servers of every kind of trustworthiness: what tests/trust_world.py tells of them."""
+    """Servers of every kind of trustworthiness: what tests/cure/trust_world.py tells of them."""
     with trust_world.world(tmp_path_factory.mktemp("world")) as told:
         yield told
 

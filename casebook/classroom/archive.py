@@ -69,7 +69,7 @@ def make(into: Path, book: Book) -> Path:
 
 
 def _answers(lab: str) -> Path:
-    return places.ROOT / "tests" / "answers" / lab
+    return places.ROOT / "tests" / "classroom" / "answers" / lab
 
 
 def package() -> bytes:

@@ -13,7 +13,7 @@ W. J. Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2).
 We look after 8, 16 and 32 rounds. Where we find *otherwise*, as many rounds again are taken
 (`rounds.until_decided`), and all together decide: that is the fourth and last look. Whoever looks
 four times errs more often than who looks once, so the error of 5 % is shared out: each look may err
-in 1.25 %. tests/test_decisions.py measures the rate,
+in 1.25 %. tests/laboratory/test_decisions.py measures the rate,
 the second attempt included, with drift and with spells of a slow machine put in, and with rounds
 that resemble the ones before them: where they do much, the interval is too short. So a decision
 says how much they do.

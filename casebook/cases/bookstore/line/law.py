@@ -6,7 +6,7 @@
 
 The law knows packets and no processor: what a visit takes beyond it is computing. Chapter 17
 derives it, and the calculator of the last chapter of its part draws it: casebook/charts/
-calculator.js says the same once more, and tests/test_calculator.py holds both equal.
+calculator.js says the same once more, and tests/charts/test_calculator.py holds both equal.
 
 - TCP's handshake takes a round trip, TLS 1.3's another one, and then comes the list of books.
 - A sender sends ten packets at first (RFC 6928), and with each round trip in which none is lost

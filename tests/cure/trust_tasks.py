@@ -1,5 +1,5 @@
 """What the cure loads, keeps apart, refuses and says: tests that run inside a stack, by means of
-trust_client.py. In which, says tests/test_shared_context_inside.py."""
+trust_client.py. In which, says tests/cure/test_shared_context_inside.py."""
 
 # ruff: noqa: UP031, I001
 import copy

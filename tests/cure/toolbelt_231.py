@@ -1,5 +1,5 @@
 """What upstream/toolbelt-231.md says of its adapter, tried with one pair of releases of requests
-and urllib3. Runs inside a stack; tests/test_toolbelt_231.py asks.
+and urllib3. Runs inside a stack; tests/cure/test_toolbelt_231.py asks.
 """
 
 # ruff: noqa: UP031, E402

@@ -1,4 +1,4 @@
-"""Runs inside a stack's environment (Python 2.7 to today) for tests/test_patch.py.
+"""Runs inside a stack's environment (Python 2.7 to today) for tests/stacks/test_patch.py.
 
 Arguments: port, then what to read through: "connection" (gevent_openssl's, once with recv and once
 with recv_into), "requests" over that Connection, or "requests on pyOpenSSL" over pyOpenSSL's own.

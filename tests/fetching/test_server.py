@@ -23,7 +23,7 @@ from casebook.cases.fetching import server
 from casebook.errors import ServerFailed, UsageError
 
 ROOT = Path(__file__).parent.parent
-CROWD = ROOT / "tests" / "crowd.py"
+CROWD = ROOT / "tests" / "support" / "crowd.py"
 CURL = ("curl", "-sSi", "--http1.1", "--path-as-is", "--noproxy", "*")
 #: Serves in the foreground, and passes on questions about the counters.
 SERVE = """

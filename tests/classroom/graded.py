@@ -6,7 +6,7 @@ from casebook import places
 from casebook.classroom import grading
 from casebook.classroom.report import Report
 
-ANSWERS = places.ROOT / "tests" / "answers"
+ANSWERS = places.ROOT / "tests" / "classroom" / "answers"
 
 
 def right(lab: str) -> str:

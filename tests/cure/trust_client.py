@@ -1,8 +1,8 @@
 """What the client scripts beside this file share. They run inside a stack's environment (Python 3.7
-to today) for tests/test_shared_context_*.py, and assert there what they claim.
+to today) for tests/cure/test_shared_context_*.py, and assert there what they claim.
 
 In, as one JSON object: {"task": the name of a function of the script, "world": what
-tests/trust_world.py says of its servers, and what is read from ASKED below}. The folder of
+tests/cure/trust_world.py says of its servers, and what is read from ASKED below}. The folder of
 shared_context.py is the first argument. Out: what the function returns, as JSON.
 """
 

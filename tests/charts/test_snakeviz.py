@@ -1,4 +1,4 @@
-"""SnakeViz's page of a profile. tests/test_pages.py opens one."""
+"""SnakeViz's page of a profile. tests/pages/test_pages.py opens one."""
 
 import json
 from pathlib import Path
