@@ -33,7 +33,8 @@ _STEPS = (
     ("stage-2-py27", ["patch_as_grequests", "urllib3", "requests"]),
 )
 #: What the chapters look at from inside old stacks: arguments of measure.observe. With these a
-#: machine without the old interpreters can still build the book (tests/laboratory/test_fallback.py).
+#: machine without the old interpreters can still build the book
+#: (tests/laboratory/test_fallback.py).
 OBSERVED: list[dict[str, Any]] = [
     *(dict(name=name, kind="profile", delay_s=1.0) for name in _LOOKED_INTO),
     *(dict(name=name, kind="trace", n=5, delay_s=0.3) for name in _LOOKED_INTO),

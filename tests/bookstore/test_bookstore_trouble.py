@@ -1,4 +1,4 @@
-"""Every client of the bookstore against a server that misbehaves: tests/bookstore/bookstore_trouble.py.
+"""Every client of the bookstore against a server that misbehaves: bookstore_trouble.py.
 
 Whatever goes wrong, a client either brings every book (and says if it had to connect again), or
 the visit ends with an error that names the book and the cause.

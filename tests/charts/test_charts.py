@@ -440,8 +440,8 @@ def _boxes(svg: str) -> list[tuple[str, float, float, float]]:
 
 def test_each_kind_of_chart_is_looked_at_here():
     asked = set(re.findall(r"charts\.(\w+)\(", inspect.getsource(every_chart)))
-    # They have a page of their own to stand on (tests/charts/test_explorer.py, tests/charts/test_capacity.py,
-    # tests/charts/test_snakeviz.py).
+    # They have a page of their own to stand on (test_explorer.py, test_capacity.py,
+    # test_snakeviz.py).
     apart = {"explorer", "capacity", "ProfilePage"}
     assert set(charts.__all__) - asked == apart, "a chart has a call in every_chart()"
     made = {

@@ -54,9 +54,7 @@ def play(count: int = 10, within_s: float = 900) -> Crowd:
     """That many students at once. Raises what goes wrong with one of them."""
     found, wrong, kernels, peak = [], [], [], [0.0]
     over = threading.Event()
-    right = (
-        places.ROOT / "tests" / "classroom" / "answers" / "read-a-profile" / "right.py"
-    ).read_text()
+    right = (Path(__file__).parent / "answers" / "read-a-profile" / "right.py").read_text()
     with tempfile.TemporaryDirectory() as folder:
 
         def one(number: int) -> None:

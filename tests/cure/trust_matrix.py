@@ -1,4 +1,4 @@
-"""Stock and cured side by side, for tests/cure/test_shared_context_answers.py: see trust_client.py."""
+"""Stock and cured side by side, for test_shared_context_answers.py: see trust_client.py."""
 
 # ruff: noqa: UP031, I001
 import os

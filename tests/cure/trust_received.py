@@ -1,5 +1,5 @@
 """What servers and proxies received from stock and cured sessions, side by side, with one pair of
-releases of requests and urllib3. Runs inside a stack; tests/cure/test_shared_context_received.py asks.
+releases of requests and urllib3. Runs inside a stack; test_shared_context_received.py asks.
 
 Each cell is a route, a kind of connection, a way to trust and a server. Its server and its proxy
 are made for it, and are gone when it is told what they heard.
