@@ -22,8 +22,8 @@ from casebook.stacks import digests
 
 #: What the site is made of, beside the executed notebooks and what they said.
 SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks", "casebook", "requirements.txt")
-#: Jupyter Book has no `python -m`. -P keeps the folder that it runs in off the import path.
-JUPYTER_BOOK = (sys.executable, "-P", "-c", "from jupyter_book.cli.main import main; main()")
+#: -P keeps the folder that it runs in off the import path.
+JUPYTER_BOOK = (sys.executable, "-P", "-m", "casebook.pages.jupyter_book")
 #: Where a figure of a chapter that stopped before it would be.
 NO_FIGURE = "<p><em>A figure is missing here: its chapter has not got so far.</em></p>\n"
 #: The same where its chapter was written to its end from a machine file; and the end of a page that

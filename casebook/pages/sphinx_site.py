@@ -74,6 +74,14 @@ def leave_out_thebe(app: Sphinx) -> None:
     app.registry.css_files = [file for file in app.registry.css_files if "thebe" not in file[0]]
 
 
+def read_in_parallel(app: Sphinx) -> None:
+    """Say of the extensions that Jupyter Book brings, and that do not say it themselves, that pages
+    may be read side by side: one is for LaTeX, one numbers what has been read."""
+    for name in ("sphinx_jupyterbook_latex", "sphinx_multitoc_numbering"):
+        app.extensions[name].parallel_read_safe = True
+        app.extensions[name].parallel_write_safe = True
+
+
 def follow_address(app: Sphinx, config: Config) -> None:
     """Have the pages say where they are published; where that is nowhere, leave out the buttons
     that need a place. Pages ask for it by `{only} published`, and by `{{ start }}` for a link to
@@ -205,6 +213,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.setup_extension("sphinx.ext.githubpages")  # .nojekyll, without which Jekyll is asked
     if address.of_site(Path(app.srcdir)):
         app.setup_extension("sphinxext.opengraph")
+    app.connect("builder-inited", read_in_parallel)
     app.connect("source-read", take_outputs)
     app.connect("env-updated", name_entries)
     app.connect("doctree-resolved", put_diagrams_in)
