@@ -1,10 +1,12 @@
 # Each target sets up what it needs; nothing has to be installed or started first.
 #
-#   make book     measure, execute what changed, write _build/html/index.html   (the default)
+#   make book     measure the story, execute what changed, write _build/html/index.html   (the
+#                 default); the laboratory is shown as another machine measured it
+#                 ALL=1: measure the laboratory, too
 #                 STRICT=1: exit with 1 when a finding came out otherwise
 #                 MACHINE=FILE: the book of a machine file (data/machines/); measures nothing
 #                 PROGRAM=report.json: a page about your program, from doctor.py run --json
-#   make fresh    the same, and measure everything again
+#   make fresh    the same, and measure again whatever is stored
 #   make test     the tests (ARGS="-k book" selects), which also look at the built book
 #   make test-all the same and what takes minutes; make test-nightly: everything there is
 #   make pythons  Python 2.7 and 3.7 into .casebook/, for the cells that show a recorded run without
@@ -34,11 +36,11 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 	publish-check archive teacher dist lock clean distclean
 
 book: $(BOOK)
-	@$(BIN)/python -m casebook book $(if $(STRICT),--strict) \
+	@$(BIN)/python -m casebook book $(if $(STRICT),--strict) $(if $(ALL),--all) \
 	  $(if $(MACHINE),--machine "$(MACHINE)") $(if $(PROGRAM),--program "$(PROGRAM)")
 
 fresh: $(BOOK)
-	@$(BIN)/python -m casebook book --fresh $(if $(STRICT),--strict)
+	@$(BIN)/python -m casebook book --fresh $(if $(STRICT),--strict) $(if $(ALL),--all)
 
 test: $(TESTS)
 	@$(PYTEST) $(ARGS)

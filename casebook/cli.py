@@ -179,7 +179,16 @@ def _file_of(name: str) -> Path:
 def _this_machine() -> Any:
     from casebook.laboratory import machines
 
-    return machines.of_this_machine(_claims())
+    return machines.of_this_machine(_claims(), _chapters())
+
+
+def _chapters() -> dict[str, dict[str, float]]:
+    """What each chapter took in the last build here; none before the first."""
+    from casebook.pages import timing
+    from casebook.pages.contents import Book
+    from casebook.places import ROOT
+
+    return {stem: asdict(time) for stem, time in timing.read(Book(ROOT)).items()}
 
 
 def _claims() -> list[dict[str, Any]]:
@@ -197,6 +206,10 @@ def _machine_save(options: Namespace) -> None:
     _check_name(options.file)
     if options.on:
         return _machine_save_on(options)
+    if options.complete:
+        from casebook.cases import reference_run
+
+        reference_run.complete()
     machine = _this_machine()
     size = machines.save(machine, options.file)
     print(
@@ -312,11 +325,37 @@ def _book(options: Namespace) -> None:
     # starts in the background.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    if options.machine and (options.strict or options.fresh):
-        raise UsageError("--machine writes what was measured there: leave out --strict and --fresh")
+    if options.machine and (options.strict or options.fresh or options.everything):
+        others = "--strict, --fresh and --all"
+        raise UsageError(f"--machine writes what was measured there: leave out {others}")
     program.keep(places.ROOT, options.program)
     file = _file_of(options.machine) if options.machine else None
-    pages.build(strict=options.strict, fresh=options.fresh, file=file)
+    pages.build(
+        strict=options.strict, fresh=options.fresh, file=file, everything=options.everything
+    )
+
+
+def _timing(options: Namespace) -> None:
+    from casebook import places
+    from casebook.errors import RunFailed
+    from casebook.pages import timing
+    from casebook.pages.contents import Book
+
+    book = Book(places.ROOT)
+    try:
+        print(timing.table(book))
+    except FileNotFoundError:
+        raise UsageError("nothing was measured here yet: `make book` does") from None
+    if options.against:
+        machine = _machine_of(options.against)
+        expected = timing.on_this_machine(machine)
+        times = timing.growth(timing.read(book), expected)
+        if times is None:
+            raise UsageError(f"{machine.name} does not say what its chapters took")
+        line = f"{times:.2f} times what {machine.name} lets expect of this processor"
+        if times > timing.MOST_GROWTH:
+            raise RunFailed(f"the chapters took {line}, above {timing.MOST_GROWTH}: see the table")
+        print(f"the chapters took {line}")
 
 
 def _rests(options: Namespace) -> None:
@@ -372,6 +411,8 @@ def _parser() -> ArgumentParser:
     saving = its.add_parser("save", help="write what this machine measured in its builds")
     saving.set_defaults(do=_machine_save)
     saving.add_argument("file", type=Path, metavar="FILE", help="its name ends in .jsonl.xz")
+    first = "measure first what no quick build does (some ten minutes)"
+    saving.add_argument("--complete", **switch, help=first)
     _add_cluster(saving.add_argument)
     comparing = its.add_parser("compare", help="lay machines side by side, the differences first")
     comparing.set_defaults(do=_machine_compare)
@@ -439,9 +480,19 @@ def _parser() -> ArgumentParser:
 
     add = command("book", _book, "execute what changed, decide claims, render")
     add("--strict", **switch, help="exit with 1 when a finding comes out otherwise")
-    add("--fresh", **switch, help="measure everything again")
+    add(
+        "--all",
+        **switch,
+        dest="everything",
+        help="measure the whole laboratory, not only the story",
+    )
+    add("--fresh", **switch, help="measure again, whatever is stored")
     add("--machine", metavar="FILE", help="write the book of this machine file; measure nothing")
     add("--program", type=Path, metavar="FILE", help="a report of doctor.py run --json, for a page")
+
+    add = command("timing", _timing, "where the time of the last build went, in seconds")
+    beside = "a machine file: exit with 1 if the chapters took a quarter longer than it lets expect"
+    add("--against", metavar="FILE", help=beside)
 
     add = command("rests", _rests, "the sentences of the built book that rest on findings")
     add("--marked", **switch, help="only those whose finding did not hold on this machine")

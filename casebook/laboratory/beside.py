@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import TextIO
 
-from casebook import places
+from casebook import places, spans
+from casebook.laboratory import progress
 
 #: The kind of lock that this context holds: fcntl.LOCK_SH, fcntl.LOCK_EX, or 0 for none.
 _holds = ContextVar("_holds", default=0)
@@ -87,26 +88,44 @@ def _held(kind: int) -> Iterator[None]:
         yield
         return
     places.LOCAL.mkdir(parents=True, exist_ok=True)
-    with open(places.LOCAL / "measuring.lock", "w") as lock:
+    with open(places.LOCAL / "measuring.lock", "a+") as lock:
         # Whoever waits for the exclusive lock lets nobody else past. Otherwise it would wait as
         # long as others go on measuring.
-        with open(places.LOCAL / "turnstile.lock", "w") as turnstile:
+        with (
+            spans.span(spans.WAIT),
+            open(places.LOCAL / "turnstile.lock", "w") as turnstile,
+        ):
             _taken(turnstile, fcntl.LOCK_EX)
             _taken(lock, kind)
+        if kind == fcntl.LOCK_EX:
+            lock.truncate(0)
+            lock.write(os.environ.get("CASEBOOK_CHAPTER", ""))
+            lock.flush()
         token = _holds.set(kind)
-        is_alone = kind == fcntl.LOCK_EX
         try:
-            with _alone_here() if is_alone else contextlib.nullcontext():
+            if kind == fcntl.LOCK_EX:
+                with _alone_here(), spans.span(spans.CLOCK):
+                    yield
+            else:
                 yield
         finally:
             _holds.reset(token)
 
 
 def _taken(lock: TextIO, kind: int) -> None:
-    """Take a lock, and tell a reader whose cell has to wait why it does. A build prints nothing."""
+    """Take a lock. Tell a reader whose cell has to wait, and a build, why it does."""
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         if os.environ.get("CASEBOOK_BUILD") != "1":
             print("waiting: something else is being measured here", file=sys.stderr, flush=True)
+        progress.tell_build(f"waits{_for_whom()}")
         fcntl.flock(lock, kind)
+
+
+def _for_whom() -> str:
+    """Say which chapter measures alone, or did so last."""
+    with contextlib.suppress(OSError):
+        if chapter := (places.LOCAL / "measuring.lock").read_text():
+            return f", measuring alone: {chapter}"
+    return ""

@@ -1,18 +1,22 @@
 """Machine files: what one machine measured, in one file that can be sent, read and compared.
 
 A file is lines of JSON, compressed with xz: first the head, {"format", "version", "about"}, then
-one object a line, {"answer": ...} or {"finding": ...}. An answer is what the store keeps
-(laboratory/measurements.py): raw, with what was asked as `asked`. What follows from it, such as
-a verdict, is never read from a file: the code of today says it.
+one object a line: {"answer": ...}, {"finding": ...}, or {"chapter": ...}, which says what it took
+there. An answer is what the store keeps (laboratory/measurements.py): raw, with what was asked as
+`asked`. What follows from it, such as a verdict, is never read from a file: the code of today says
+it.
 
 A file may come from a stranger. It can lie about numbers, and do nothing else: it is text with
 bounds, never a program and never an archive with paths, and what does not look like an answer is
 left out. A field that an older file lacks is missing, never an error.
 """
 
+import contextlib
 import getpass
+import hashlib
 import json
 import lzma
+import marshal
 import math
 import os
 import platform
@@ -32,7 +36,7 @@ from casebook import places
 from casebook.errors import MachineFileRefused, UsageError
 from casebook.laboratory import measurements
 from casebook.stacks import PYTHONS, interpreters
-from casebook.words import LIVE
+from casebook.words import LIVE, ON, REFERENCE
 
 FORMAT, VERSION = "casebook machine", 1
 #: How a file's name ends.
@@ -62,6 +66,12 @@ FINDING: dict[str, _Kind] = {
     "interval": list[float], "window": str, "n": int, "stack": str, "chapter": str,
     "others": list[str], "because": str,
 }  # fmt: skip
+#: The fields of what a chapter took there, as for ABOUT: its file's stem, and seconds.
+CHAPTER: dict[str, _Kind] = {
+    "stem": str, "kernel_s": (int, float), "environment_s": (int, float), "wait_s": (int, float),
+    "clock_s": (int, float), "counting_s": (int, float), "drawing_s": (int, float),
+    "cpu_s": (int, float),
+}  # fmt: skip
 #: The longest text of a head or a finding.
 LONGEST = 1000
 
@@ -78,12 +88,14 @@ class Machine:
         about: what the machine is, in fields of ABOUT.
         answers: raw, as the store keeps them, each with the question as `asked`.
         findings: how the findings came out in the book built there, by id, in fields of FINDING.
+        chapters: what each chapter of that book took, by its file's stem, in fields of CHAPTER.
     """
 
     name: str
     about: dict[str, Any]
     answers: list[dict[str, Any]] = field(repr=False)
     findings: dict[str, dict[str, Any]] = field(repr=False, default_factory=dict)
+    chapters: dict[str, dict[str, Any]] = field(repr=False, default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -133,19 +145,24 @@ def processor() -> str:
 # --------------------------------------------------------------------------------------- writing
 
 
-def of_this_machine(claims: Iterable[dict[str, Any]] = ()) -> Machine:
+def of_this_machine(
+    claims: Iterable[dict[str, Any]] = (), chapters: Mapping[str, Mapping[str, float]] | None = None
+) -> Machine:
     """Gather everything that this machine has measured in its builds.
 
     Parameters:
         claims: records of the last build (claims.json). Those that rest on runs of this machine
             become findings.
+        chapters: what each chapter took, by its file's stem.
 
     Raises UsageError if nothing has been measured yet.
     """
     answers = stored_answers()
     if not answers:
         raise UsageError("this machine has measured nothing yet: `make book` does, and stores it")
-    return Machine("here", describe() | steadiness(answers), answers, findings_of(claims))
+    about, took = describe() | steadiness(answers), chapters or {}
+    rows = {stem: {"stem": stem, **seconds} for stem, seconds in took.items()}
+    return Machine("here", about, answers, findings_of(claims), rows)
 
 
 def stored_answers() -> list[dict[str, Any]]:
@@ -218,6 +235,7 @@ def save(machine: Machine, path: Path) -> int:
     """
     head = {"format": FORMAT, "version": VERSION, "about": machine.about}
     lines = [head, *({"finding": each} for each in machine.findings.values())]
+    lines += ({"chapter": each} for each in machine.chapters.values())
     lines += ({"answer": each} for each in machine.answers)
     text = "".join(f"{json.dumps(_anonymous(line), sort_keys=True)}\n" for line in lines)
     for number, line in enumerate(text.splitlines(), 1):
@@ -284,7 +302,7 @@ def read(path: Path) -> Machine:
     except OSError as error:
         raise MachineFileRefused(f"{path.name} cannot be read: {error.strerror}") from None
     about: dict[str, Any] = {}
-    answers, findings = [], {}
+    answers, findings, chapters = [], {}, {}
     for number, line in enumerate(_lines(packed, path.name), 1):
         said = _object(line, path.name, number)
         if number == 1:
@@ -297,12 +315,35 @@ def read(path: Path) -> Machine:
         elif isinstance(said.get("answer"), dict):
             if _is_question(said["answer"].get("asked")):
                 answers.append(said["answer"])
+        elif chapter := _checked(said.get("chapter"), CHAPTER):
+            if re.fullmatch(r"[a-z0-9_]{1,100}", chapter.get("stem", "")):
+                chapters[chapter["stem"]] = chapter
         elif finding := _checked(said.get("finding"), FINDING):
             if re.fullmatch(r"[a-z0-9-]{1,100}", finding.get("id", "")):
                 findings[finding["id"]] = finding
     if not about and not answers:
         raise MachineFileRefused(f"{path.name} holds nothing of a machine")
-    return Machine(path.name.removesuffix(SUFFIX), about, answers, findings)
+    return Machine(path.name.removesuffix(SUFFIX), about, answers, findings, chapters)
+
+
+def read_kept(path: Path) -> Machine:
+    """Read a machine file as `read` does, and faster the second time: what it holds is kept
+    unpacked in this checkout's own folder, under a digest of the file and of this module."""
+    try:
+        digest = hashlib.sha256(path.read_bytes() + Path(__file__).read_bytes())
+    except OSError:
+        return read(path)  # says why
+    kept = places.LOCAL / "machines" / digest.hexdigest()
+    with contextlib.suppress(OSError, EOFError, ValueError, TypeError):
+        return Machine(path.name.removesuffix(SUFFIX), *marshal.loads(kept.read_bytes()))
+    machine = read(path)
+    parts = machine.about, machine.answers, machine.findings, machine.chapters
+    with contextlib.suppress(OSError):  # a full disk makes it slower, and nothing else
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        draft = kept.with_name(f"{kept.name}.{os.getpid()}.part")
+        draft.write_bytes(marshal.dumps(parts))
+        draft.replace(kept)
+    return machine
 
 
 def _lines(packed: bytes, name: str) -> Iterator[bytes]:
@@ -447,6 +488,36 @@ def all_recorded() -> list[Machine]:
     return [_read(path, path.stat().st_mtime_ns) for path in files()]
 
 
+def recorded_answer(question: list[Any]) -> dict[str, Any] | None:
+    """Return the answer to exactly this question of the machine most like this one, with `source`
+    and `instead`; None if no machine that comes with the book has one, or it failed there."""
+    files_there = tuple((path, path.stat().st_mtime_ns) for path in files())
+    for label_there, answers in _answers_by_question(files_there):
+        if answer := answers.get(json.dumps(question)):
+            return answer | {"source": REFERENCE, "instead": f"{ON}{label_there}"}
+    return None
+
+
+@lru_cache(maxsize=2)
+def _answers_by_question(
+    files_there: tuple[tuple[Path, int], ...],
+) -> list[tuple[str, dict[str, dict[str, Any]]]]:
+    """Return label and answers of each machine, the one most like this one first."""
+    recorded = [_read(*each) for each in files_there]
+    recorded.sort(key=lambda each: unlikeness(each.about))
+    return [
+        (
+            machine.label,
+            {
+                json.dumps(answer["asked"]): answer
+                for answer in machine.answers
+                if "asked" in answer and measurements.FAILED not in answer
+            },
+        )
+        for machine in recorded
+    ]
+
+
 @lru_cache(maxsize=16)
 def _read(path: Path, changed: int) -> Machine:
-    return read(path)
+    return read_kept(path)

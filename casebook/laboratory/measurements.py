@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from casebook import places
+from casebook import places, spans
 from casebook.errors import CasebookError, NotInFile, RunFailed, ServerFailed, VisitFailed
 from casebook.laboratory import beside, machine, progress, scripts
 from casebook.stacks import Stack, commands, digests, environments
@@ -184,19 +184,20 @@ def _counted() -> Iterator[None]:
         _under_way -= 1
 
 
-def new(measure: Callable[[], dict[str, Any]], key: str = "") -> dict[str, Any]:
+def new(measure: Callable[[], dict[str, Any]], key: str = "", label: str = "") -> dict[str, Any]:
     """Measure now.
 
     Parameters:
         measure: what is called.
         key: the name under which the result will be stored, if it will.
+        label: what is measured, for the account of a build's time.
 
     Returns the result with COLUMNS and `measured_at`. Raises NotInFile while a book is written
     from a machine file.
     """
     if _answers is not None:
         raise NotInFile("its machine file has no answer to this")
-    with beside.shared(), _counted():
+    with beside.shared(), _counted(), spans.span(spans.MEASUREMENT, label):
         found = machine.watched(measure)
     return {"measured_at": now()} | found | {"commit": commit(), "schema": SCHEMA, "key": key}
 
@@ -221,7 +222,8 @@ def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, 
         if isinstance(key, Key):
             progress.tell_changed(changed_since(key))
         try:
-            found = new(measure, str(key))
+            label = key.asked[0] if isinstance(key, Key) else ""
+            found = new(measure, str(key), label)
         except ANSWERS as error:
             if isinstance(key, Key):
                 # For a machine file: a chapter may show the error. Here it is always tried again.
@@ -267,13 +269,18 @@ def of_class(kind: type, found: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name in names}
 
 
+def in_build() -> bool:
+    """Check whether this is the kernel of a build, and not a reader's."""
+    return os.environ.get("CASEBOOK_BUILD") == "1"
+
+
 def load(key: str) -> dict[str, Any] | None:
     """Read the stored object.
 
     None where there is none that can be read, where the measurement failed, and for a reader's
     cell, which measures anew: stored measurements count in a build only.
     """
-    if os.environ.get("CASEBOOK_BUILD") != "1":
+    if not in_build():
         return None
     try:
         found = json.loads((places.RUNS / f"{key}.json").read_text())

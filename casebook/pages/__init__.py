@@ -3,7 +3,8 @@
 `build()` does all of it, and ends with a book whatever came out:
 
 0. where there is no book yet, it is written from the machine file of the machine that is most like
-   this one, in which case nothing is measured; then page by page its own takes the place;
+   this one, in which case nothing is measured; then page by page the chapters of the story, or all
+   of them, are measured here and take the place;
 1. the stacks' environments are made, side by side, before anything is measured;
 2. `execution` runs each notebook whose stamp (its code and everything that code can reach) has
    changed, and keeps the result where our extension of Sphinx finds it (`sphinx_site`);
@@ -22,9 +23,10 @@ def build(
     strict: bool = False,
     fresh: bool = False,
     file: Path | None = None,
+    everything: bool = False,
 ) -> Path:
     """Bring the book under `root` up to date: see casebook.pages.building.build."""
     # Each chapter's kernel imports this room, and needs neither Sphinx nor what else builds.
     from casebook.pages import building
 
-    return building.build(root, strict, fresh, file)
+    return building.build(root, strict, fresh, file, everything)

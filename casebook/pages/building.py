@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from casebook.findings import published
 from casebook.laboratory import machines
 from casebook.laboratory.decisions import OTHERWISE, UNDECIDED
 from casebook.laboratory.progress import Progress
-from casebook.pages import execution, ledger, records, rendering, resting, statements
-from casebook.pages.contents import Book
+from casebook.pages import execution, ledger, records, rendering, resting, statements, timing
+from casebook.pages.contents import Book, code_cells, read
 from casebook.pages.refreshing import Refreshing
 from casebook.stacks import environments, pythons
 
@@ -26,11 +27,19 @@ def build(
     strict: bool = False,
     fresh: bool = False,
     file: Path | None = None,
+    everything: bool = False,
 ) -> Path:
     """Bring the book under `root` up to date; returns the first page.
 
-    strict: raise FindingsOtherwise when a finding came out otherwise. fresh: measure everything
-    again, whatever is stored. file: write the book of this machine file, and measure nothing.
+    Measures the story (book/story.txt), and of the laboratory what was measured here before; the
+    rest of the laboratory is written from the file of the machine most like this one.
+
+    Parameters:
+        root: of the book.
+        strict: raise FindingsOtherwise when a finding came out otherwise.
+        fresh: measure again, whatever is stored.
+        file: write the book of this machine file, and measure nothing.
+        everything: measure the whole laboratory, too.
 
     The pages are written in any case. Then BookFailed is raised if a chapter did not run to its
     end, a page is not as it should be, or a row of data/published.csv is compared with in no
@@ -43,19 +52,24 @@ def build(
     if fresh:
         for folder in (book.executed, book.runs):
             shutil.rmtree(folder, ignore_errors=True)
+    nearest = _most_alike(book)
+    chosen = _to_measure(book, everything or nearest is None)
     is_there = (book.html / "index.html").exists() and not _is_being_written(book)
-    at_once = None if strict or is_there else _most_alike(book)
-    if at_once:  # a strict build is for nobody who waits to read
+    if nearest and not strict and not is_there:  # a strict build is for nobody who waits to read
         try:
-            _write_from(book, at_once, first=FIRST)
+            _write_from(book, nearest, first=FIRST)
         except CasebookError as error:  # this machine's own is still to come
             print(f"casebook: {error}", file=sys.stderr, flush=True)
         print("now this machine is measured: a page shows it when it is loaded again",
               file=sys.stderr, flush=True)  # fmt: skip
+    others = [path for path in book.notebooks() if path not in chosen]
+    if nearest and others:
+        execution.execute(book, nearest, only=others)
     if root == places.ROOT:
-        _prepare()
+        _prepare(chosen)
     with Refreshing(book) as pages:
-        chapters = execution.execute(book, done=pages.chapter_done)
+        expected = timing.on_this_machine(machines.read_kept(nearest)) if nearest else {}
+        chapters = execution.execute(book, done=pages.chapter_done, only=chosen, expected=expected)
     found = records.collect(book, chapters)
     first_page, problems = rendering.render(book, chapters, found)
     if not problems:  # the page of comparisons is where an author sees what is missing
@@ -79,6 +93,17 @@ def build(
     return first_page
 
 
+def _to_measure(book: Book, everything: bool) -> list[Path]:
+    """Return the notebooks that this machine measures: the story, what of the laboratory it has
+    measured before, or everything."""
+    story = book.story()
+
+    def is_of_here(path: Path) -> bool:
+        return book.has_result(path) and not book.machine_of(path) and not book.is_waiting(path)
+
+    return [p for p in book.notebooks() if everything or p in story or is_of_here(p)]
+
+
 def _is_being_written(book: Book) -> bool:
     """Say whether the last build was interrupted before all chapters had their numbers."""
     return any(map(book.is_waiting, book.notebooks()))
@@ -94,11 +119,11 @@ def _write_from(book: Book, file: Path, first: int | None = None) -> Path:
 
     Returns the first page. Raises MachineFileRefused, and BookFailed as `build`.
     """
-    machine = machines.read(file)
+    machine = machines.read_kept(file)
     print(f"writing the book of {machine.label}, from {file.name}: this measures nothing",
           file=sys.stderr, flush=True)  # fmt: skip
     if first and not (book.html / "index.html").exists():
-        begun = execution.execute(book, file, first=first)
+        begun = execution.execute(book, file, only=book.notebooks()[:first])
         first_page, _ = rendering.render(
             book, begun, records.collect(book, begun, machine), is_last=False
         )
@@ -125,7 +150,7 @@ def _most_alike(book: Book) -> Path | None:
     files = sorted((book.root / "data" / "machines").glob(f"*{machines.SUFFIX}"))
 
     def rank(path: Path) -> tuple[Any, ...]:
-        machine = machines.read(path)
+        machine = machines.read_kept(path)
         asked = (each.get("asked") or [""] for each in machine.answers)
         return (
             not machine.findings,
@@ -166,13 +191,13 @@ def _check_required() -> None:
         )
 
 
-def _prepare() -> None:
-    """Make the environments that chapters ask for and that can run here, side by side."""
+def _prepare(chosen: Collection[Path]) -> None:
+    """Make the environments that these chapters ask for and that can run here, side by side."""
     done = ("ready", "no interpreter")
     if line := pythons.offer():
         print(line, file=sys.stderr, flush=True)
-    its = stacks.of_chapters()
-    todo = [stack for stack in its if environments.status(stack)["state"] not in done]
+    asked = _named_in(chosen)
+    todo = [stack for stack in asked if environments.status(stack)["state"] not in done]
     if not todo:
         return
     with Progress(len(todo), "making environments", "environment") as progress:
@@ -181,6 +206,15 @@ def _prepare() -> None:
         except CasebookError as error:
             # The chapters that need it will say so; the others can go on.
             print(f"casebook: {error}", file=sys.stderr, flush=True)
+
+
+def _named_in(chosen: Collection[Path]) -> list[stacks.Stack]:
+    """Return the stacks that these chapters name; all of them for the whole book. What a chapter
+    asks for by another way, it makes itself."""
+    if len(chosen) == len(Book(places.ROOT).notebooks()):
+        return stacks.of_chapters()
+    code = "\n".join(cell.source for path in chosen for cell in code_cells(read(path)))
+    return [stack for stack in stacks.of_chapters() if f'"{stack.name}"' in code]
 
 
 def _summarise(book: Book, found: records.Records, first_page: Path) -> None:

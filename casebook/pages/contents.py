@@ -53,6 +53,18 @@ class Book:
         paths = (self.root / f"{name}.ipynb" for name in self.page_names())
         return [path for path in paths if path.exists()]
 
+    def story(self) -> list[Path]:
+        """The notebooks that book/story.txt names, in reading order; all of them where there is no
+        such file. Raises BookFailed for a name that is none of the book's."""
+        notebooks, file = self.notebooks(), self.root / "book" / "story.txt"
+        if not file.exists():
+            return notebooks
+        lines = file.read_text(encoding="utf-8").splitlines()
+        stems = {line.strip() for line in lines if line.strip() and not line.startswith("#")}
+        if strangers := stems - {path.stem for path in notebooks}:
+            raise BookFailed(f"book/story.txt names no chapter: {', '.join(sorted(strangers))}")
+        return [path for path in notebooks if path.stem in stems]
+
     def published(self) -> dict[str, dict[str, str]]:
         """The rows of data/published.csv by id, in its order; none where there is no such file."""
         path = self.root / "data" / "published.csv"
@@ -65,6 +77,10 @@ class Book:
         """Whether a notebook ran to its end under this stamp, and its result is still there."""
         file, executed = self._stamp_of(path), self.executed / path.name
         return file.exists() and executed.exists() and file.read_text() == stamp
+
+    def has_result(self, path: Path) -> bool:
+        """Whether a notebook was executed as it is now, or waits for its turn."""
+        return _sources(self._executed(path)) == _sources(read(path))
 
     def keep(self, path: Path, executed: NotebookNode, stamp: str) -> None:
         """Keep an executed notebook; without a stamp where it did not run to its end."""
@@ -113,18 +129,20 @@ class Book:
 
         Raises BookFailed where other code was executed, or none.
         """
-        notebook, executed = read(path), self.executed / path.name
-        ran = read(executed) if executed.exists() else NotebookNode(cells=[], metadata={})
-        cells, its_cells = code_cells(notebook), code_cells(ran)
-        if [cell.source for cell in cells] != [cell.source for cell in its_cells]:
+        notebook, ran = read(path), self._executed(path)
+        if _sources(notebook) != _sources(ran):
             raise BookFailed(
                 f"{path.relative_to(self.root)} has not been executed as it is now: "
                 "`python -m casebook book` does that, and then writes the pages"
             )
-        for cell, its_cell in zip(cells, its_cells, strict=True):
+        for cell, its_cell in zip(code_cells(notebook), code_cells(ran), strict=True):
             cell.update(outputs=its_cell.outputs, execution_count=its_cell.execution_count)
         notebook.metadata = ran.metadata
         return notebook
+
+    def _executed(self, path: Path) -> NotebookNode:
+        executed = self.executed / path.name
+        return read(executed) if executed.exists() else NotebookNode(cells=[], metadata={})
 
 
 def read(path: Path) -> NotebookNode:
@@ -133,6 +151,10 @@ def read(path: Path) -> NotebookNode:
         return nbformat.read(path, as_version=4)
     except (ValueError, nbformat.ValidationError) as error:
         raise BookFailed(f"{path.name} is not a valid notebook: {error}") from error
+
+
+def _sources(notebook: NotebookNode) -> list[str]:
+    return [cell.source for cell in code_cells(notebook)]
 
 
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:

@@ -12,7 +12,7 @@ the error in its place, and runs again in the next build.
 import itertools
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +25,7 @@ from casebook.laboratory import machines, progress
 from casebook.laboratory.decisions import OTHERWISE
 from casebook.pages import contents, kernel, staleness
 from casebook.pages.contents import Book
-from casebook.pages.costs import Costs
+from casebook.pages.timing import ChapterTime, Timing
 
 #: How many chapters are executed at a time: while one measures alone, the others draw. What they
 #: may measure beside each other is said in casebook/laboratory/beside.py.
@@ -48,16 +48,18 @@ def execute(
     book: Book,
     file: Path | None = None,
     done: Callable[[], None] = lambda: None,
-    first: int | None = None,
+    only: Collection[Path] | None = None,
+    expected: Mapping[str, ChapterTime] | None = None,
 ) -> list[Chapter]:
-    """Bring every notebook of the book up to date.
+    """Bring notebooks of the book up to date.
 
     Parameters:
         book: where the results are kept.
         file: the machine file that all answers come from; None: this machine is measured.
         done: called after each chapter, in its thread.
-        first: execute only so many, from the front; the others wait for their turn, with pages
-            that say so.
+        only: these notebooks; None: all. Another one that was never executed waits for its turn,
+            with a page that says so.
+        expected: what chapters may take that were never executed here, by their files' stems.
 
     Returns all chapters, in reading order. Raises BookFailed only for what is no notebook, or
     changed while the book was being built; a chapter that raises, takes longer than
@@ -65,20 +67,18 @@ def execute(
     """
     by_file = staleness.of_machine_file
     surroundings = by_file(book, file) if file else staleness.of_surroundings(book)
-    stamps = {
-        path: staleness.of_notebook(contents.read(path), surroundings) for path in book.notebooks()
-    }
+    chosen = [path for path in book.notebooks() if only is None or path in only]
+    stamps = {path: staleness.of_notebook(contents.read(path), surroundings) for path in chosen}
     book.executed.mkdir(parents=True, exist_ok=True)
     stale = {
         path: stamp
         for path, stamp in stamps.items()
         if not book.has_run(path, stamp) or (not file and _to_count_again(book, path))
     }
-    if first is not None:
-        for path in book.notebooks()[first:]:
-            if stale.pop(path, None) and not book.machine_of(path):
-                _let_wait(book, path)
-    failures = _execute_all(book, stale, file, done)
+    for path in book.notebooks():
+        if path not in stamps and not book.has_result(path):
+            _let_wait(book, path)
+    failures = _execute_all(book, stale, file, done, expected)
     return chapters(book, failures)
 
 
@@ -103,7 +103,11 @@ def chapters(book: Book, failures: Mapping[Path, str] | None = None) -> list[Cha
 
 
 def _execute_all(
-    book: Book, stamps: dict[Path, str], file: Path | None, done: Callable[[], None]
+    book: Book,
+    stamps: dict[Path, str],
+    file: Path | None,
+    done: Callable[[], None],
+    expected: Mapping[str, ChapterTime] | None,
 ) -> dict[Path, str]:
     """Execute these notebooks, LANES at a time, and keep what comes; what ended each, if anything.
 
@@ -115,21 +119,24 @@ def _execute_all(
     stop = threading.Event()
 
     def one(path: Path) -> str:
-        with costs.chapter(path.stem):
-            notebook, failure = (
-                _answered(path, book, costs, stop, file)
-                if file
-                else _executed(path, book, costs, stop)
-            )
-            book.keep(path, notebook, "" if failure else stamps[path])
-            if failure:
-                costs.tell(path.stem, f"failed: {failure}")
+        with tempfile.TemporaryDirectory(prefix="casebook-") as name:
+            folder = Path(name)
+            with times.chapter(path.stem, folder / kernel.SPANS):
+                notebook, failure = (
+                    _answered(path, book, times, stop, folder, file)
+                    if file
+                    else _executed(path, book, times, stop, folder)
+                )
+                book.keep(path, notebook, "" if failure else stamps[path])
+                if failure:
+                    times.tell(path.stem, f"failed: {failure}")
         done()
         return failure
 
     names = [path.stem for path in stamps]
-    costs_of = Costs(book, names, LANES, f" of {file.name}" if file else "")
-    with costs_of as costs, ThreadPoolExecutor(LANES) as pool:
+    source = f" of {file.name}" if file else ""
+    timing = Timing(book, names, LANES, source, expected)
+    with timing as times, ThreadPoolExecutor(LANES) as pool:
         tasks = {path: pool.submit(one, path) for path in order}
         try:
             return {path: task.result() for path, task in tasks.items()}
@@ -140,19 +147,17 @@ def _execute_all(
 
 
 def _executed(
-    path: Path, book: Book, costs: Costs, stop: threading.Event
+    path: Path, book: Book, times: Timing, stop: threading.Event, folder: Path
 ) -> tuple[NotebookNode, str]:
     """A notebook, executed, without what was counted and came out otherwise before; and its
     failure."""
     if doubtful := _to_count_again(book, path):
         ids = ", ".join(claim["id"] for claim in doubtful)
-        costs.tell(path.stem, f"came out otherwise before, so it is measured again: {ids}")
+        times.tell(path.stem, f"came out otherwise before, so it is measured again: {ids}")
         book.forget(key for claim in doubtful for key in claim["keys"])
-    with tempfile.TemporaryDirectory(prefix="casebook-") as name:
-        show = partial(costs.show, path.stem)
-        notebook, failure = kernel.run(path, book, Path(name), show, stop)
-        if changed := _changed(Path(name, kernel.PROGRESS)):
-            costs.tell(path.stem, f"measured again what depends on what has changed: {changed}")
+    notebook, failure = kernel.run(path, book, folder, partial(times.show, path.stem), stop)
+    if changed := _changed(folder / kernel.PROGRESS):
+        times.tell(path.stem, f"measured again what depends on what has changed: {changed}")
     return notebook, failure
 
 
@@ -165,15 +170,14 @@ def _to_count_again(book: Book, path: Path) -> list[dict]:
 
 
 def _answered(
-    path: Path, book: Book, costs: Costs, stop: threading.Event, file: Path
+    path: Path, book: Book, times: Timing, stop: threading.Event, folder: Path, file: Path
 ) -> tuple[NotebookNode, str]:
     """A notebook executed with the answers of a machine file; and its failure."""
-    with tempfile.TemporaryDirectory(prefix="casebook-") as name:
-        show = partial(costs.show, path.stem)
-        notebook, failure = kernel.run(path, book, Path(name), show, stop, file)
-    notebook.metadata[contents.MACHINE] = machines.read(file).label
+    show = partial(times.show, path.stem)
+    notebook, failure = kernel.run(path, book, folder, show, stop, file)
+    notebook.metadata[contents.MACHINE] = machines.read_kept(file).label
     if missing := not_in_file(notebook):
-        costs.tell(path.stem, f"{len(missing)} cells that its file has no answer to")
+        times.tell(path.stem, f"{len(missing)} cells that its file has no answer to")
     return notebook, failure
 
 

@@ -13,6 +13,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode, v4
 
+from casebook import spans
 from casebook.laboratory import progress
 from casebook.pages import contents, statements
 
@@ -22,6 +23,8 @@ CELL_TIMEOUT_S = 1800
 STARTUP_TIMEOUT_S = 600
 #: The file in which a kernel says how far it is.
 PROGRESS = "progress"
+#: The file in which a kernel notes what its time goes to.
+SPANS = "spans"
 #: How often what a kernel says of its progress is shown.
 _LOOKED_AT_EVERY_S = 0.5
 
@@ -56,6 +59,7 @@ def run(
         # A build may show a measurement of the same digest again; a reader's cell always measures.
         "CASEBOOK_BUILD": "1",
         progress.VARIABLE: str(said),
+        spans.VARIABLE: str(folder / SPANS),
         statements.CHAPTER: path.stem,
         # Not the user's own start-up files and history.
         "IPYTHONDIR": str(book.build / "ipython"),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from casebook import places
 from casebook.charts.tables import Table, table
+from casebook.pages import timing
 from casebook.pages.contents import Book, code_cells, read
-from casebook.pages.costs import took_s
 from casebook.stacks import environments, interpreters
 
 #: How cells name what only an old Python can run: stack-py27, or its version in quotes.
@@ -24,8 +24,9 @@ def chapters() -> Table:
     of them were run is what the last build here needed, where there was one.
     """
     book = Book(places.ROOT)
-    took, missing = took_s(book), [each for each in _NAMED if not _runs(each)]
-    rows = [_row(path, took.get(path.stem), missing) for path in book.notebooks()]
+    took, missing = timing.read(book), [each for each in _NAMED if not _runs(each)]
+    seconds = {stem: time.wall_s for stem, time in took.items()}
+    rows = [_row(path, seconds.get(path.stem), missing) for path in book.notebooks()]
     titles = ["chapter", "takes", "what is measured here"]
     titles += ["its last run here, s"] * bool(took)
     return table("The chapters", titles, (row[: len(titles)] for row in rows), numbers=[3])

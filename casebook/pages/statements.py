@@ -19,6 +19,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -26,7 +27,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
-from casebook import places, words
+from casebook import places, spans, words
 from casebook.errors import NotInFile
 from casebook.findings import claims, media
 from casebook.laboratory import machines, measurements
@@ -76,14 +77,29 @@ _DEFINITION = -1
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Keep what this kernel's statements see, or answer them from a machine file."""
     chapter, file = os.environ.get(CHAPTER), os.environ.get(MACHINE)
+    _note_cells(shell)
     if file:
         try:
-            Answering(shell, chapter or "", machines.read(Path(file)))
+            Answering(shell, chapter or "", machines.read_kept(Path(file)))
         except BaseException:  # IPython would go on without it, and measure this machine
             traceback.print_exc()
             os._exit(1)
     elif chapter and os.environ.get("CASEBOOK_BUILD") == "1":
         Keeping(shell, chapter)
+
+
+def _note_cells(shell: InteractiveShell) -> None:
+    """Note the time of each cell of this kernel."""
+    under_way = ExitStack()
+
+    def cell_begins(_: Any) -> None:
+        under_way.enter_context(spans.span(spans.CELL))
+
+    def cell_ends(_: Any) -> None:
+        under_way.close()
+
+    shell.events.register("pre_run_cell", cell_begins)
+    shell.events.register("post_run_cell", cell_ends)
 
 
 class _Statements(ast.NodeTransformer):

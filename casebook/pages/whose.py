@@ -16,14 +16,16 @@ def of_chapter(book: Book, path: Path) -> str:
     machine = book.machine_of(path)
     if not machine:
         return ""
+    measures = "" if path in book.story() else " `make book ALL=1` measures it here."
     return (
         f"This page shows what another machine measured: **{ledger.in_cell(machine)}**. All of it "
-        "comes from that machine's file, and nothing was measured where the page was written."
+        f"comes from that machine's file.{measures}"
     )
 
 
 def of_the_book(book: Book) -> str:
     """The note of every other page, whose figures come from several chapters."""
+    story = book.story()
     every = [book.machine_of(path) for path in book.notebooks()]
     others = list(dict.fromkeys(filter(None, every)))
     if waiting := sum(map(book.is_waiting, book.notebooks())):
@@ -37,7 +39,12 @@ def of_the_book(book: Book) -> str:
     own = every.count("")
     if not own:
         return f"The measurements in this book are those of another machine: of {whose}."
+    if any(map(book.machine_of, story)):
+        return (
+            f"This book is being measured: {own} of its {len(every)} chapters show this machine. "
+            f"The others still show the measurements of {whose}, and say so."
+        )
     return (
-        f"This book is being measured: {own} of its {len(every)} chapters show this machine. The "
-        f"others still show the measurements of {whose}, and say so."
+        f"The story was measured where these pages were written. Laboratory chapters show the "
+        f"measurements of {whose}, and say so; `make book ALL=1` measures them here."
     )

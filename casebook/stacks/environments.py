@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from casebook import places
+from casebook import places, spans
 from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
 from casebook.stacks import Stack, digests, installation, interpreters, pythons
 from casebook.stacks.installation import Place
@@ -94,7 +94,8 @@ def ensure(stack: Stack, progress: Callable[[str], None] = say, again: bool = Fa
                 if state == "changed":
                     of = f"{_named(place.changed())} changed since it was made ({of})"
                 progress(f"making environment {place.name}: {of}")
-                installation.make(place, lock)
+                with spans.span(spans.ENVIRONMENT, place.name):
+                    installation.make(place, lock)
     stamp = place.stamp()
     if stamp is None:  # two checkouts that share .casebook/ undo each other's environments
         raise EnvironmentFailed(

@@ -8,6 +8,7 @@ import math
 import re
 import shutil
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -440,3 +441,22 @@ def test_the_book_at_once_is_of_a_machine_with_the_same_processor(file: str, mon
     monkeypatch.setattr(machines, "describe", lambda: about)
     monkeypatch.setattr(machines, "processor", lambda: about["processor"])
     assert building._most_alike(Book(places.ROOT)) == path
+
+
+def test_a_file_is_read_once_and_again_when_it_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "LOCAL", tmp_path / "local")
+    file, answers = tmp_path / f"m{machines.SUFFIX}", [{"asked": ["x"], "answer": [1.5, None, "é"]}]
+    rows = {"one": {"stem": "one", "cpu_s": 2.0}}
+    finding = {"id": "f", "statement": "It is so."}
+    machine = machines.Machine("m", {"processor": "p"}, answers, {"f": finding}, rows)
+    machines.save(machine, file)
+    first = machines.read_kept(file)
+    [kept] = (tmp_path / "local" / "machines").iterdir()
+    monkeypatch.setattr(machines, "read", lambda path: pytest.fail("it is kept"))
+    assert machines.read_kept(file) == first == machine
+    monkeypatch.undo()
+    monkeypatch.setattr(places, "LOCAL", tmp_path / "local")
+    kept.write_bytes(kept.read_bytes()[:-3])  # damaged: read anew
+    assert machines.read_kept(file) == machine
+    machines.save(replace(machine, about={"processor": "q"}), file)
+    assert machines.read_kept(file).about == {"processor": "q"}

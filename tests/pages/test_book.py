@@ -18,6 +18,7 @@ from casebook import places
 from casebook.cases.fetching import trust
 from casebook.errors import BookFailed, FindingsOtherwise
 from casebook.findings import media
+from casebook.laboratory import machines
 from casebook.pages import (
     build,
     execution,
@@ -30,8 +31,8 @@ from casebook.pages import (
     whose,
 )
 from casebook.pages.contents import Book
-from casebook.pages.costs import Costs
 from casebook.pages.records import Records
+from casebook.pages.timing import Timing
 from casebook.stacks import environments
 
 FIGURE = "<svg role='img' aria-label='It.'></svg>"
@@ -222,7 +223,7 @@ def test_a_failing_cell_is_named_and_leaves_no_old_result(scratch: Book) -> None
 def test_a_chapter_whose_turn_is_to_come_has_a_page_that_says_so(scratch: Book) -> None:
     shutil.rmtree(scratch.build)
     ran(scratch)
-    begun = execution.execute(scratch, first=1)
+    begun = execution.execute(scratch, only=scratch.notebooks()[:1])
     one, two = scratch.notebooks()
     assert ran(scratch) == ["one"] and [*map(scratch.is_waiting, (one, two))] == [False, True]
     rendering.render(scratch, begun, records.collect(scratch, begun), is_last=False)
@@ -236,14 +237,42 @@ def test_a_chapter_whose_turn_is_to_come_has_a_page_that_says_so(scratch: Book) 
     assert ran(scratch) == ["two"]
 
 
+def test_the_story_is_measured_and_the_laboratory_is_shown_from_a_file(scratch: Book) -> None:
+    one, two = scratch.notebooks()
+    (scratch.root / "book" / "story.txt").write_text("# What is told.\none\n")
+    folder = scratch.root / "data" / "machines"
+    folder.mkdir()
+    answer = {"asked": ["x"], "answer": 1}
+    machine = machines.Machine("m", {"processor": "A chip", "cores": 2}, [answer])
+    machines.save(machine, folder / f"m{machines.SUFFIX}")
+
+    def of_here() -> list[bool]:
+        return [not scratch.machine_of(path) for path in (one, two)]
+
+    shutil.rmtree(scratch.build)
+    build(scratch.root)
+    assert of_here() == [True, False]
+    assert "A chip, 2 cores" in page(scratch, "two") and "A chip" not in page(scratch, "one")
+    assert "Laboratory" in whose.of_the_book(scratch)
+    build(scratch.root, everything=True)
+    assert of_here() == [True, True] and "A chip" not in page(scratch, "two")
+    # What was measured here once stays so, also when it has to be measured again.
+    write(scratch.root, "two", "print('third')")
+    build(scratch.root)
+    assert of_here() == [True, True] and "third" in page(scratch, "two")
+    (scratch.root / "book" / "story.txt").write_text("three\n")
+    with pytest.raises(BookFailed, match="names no chapter: three"):
+        build(scratch.root)
+
+
 @pytest.mark.parametrize("text", ["[]", '{"one": []}', '{"one": "x"}', "{"])
-def test_a_damaged_file_of_costs_keeps_no_book_away(tmp_path: Path, text: str) -> None:
-    file = tmp_path / places.LOCAL_NAME / "costs.json"
+def test_a_damaged_file_of_times_keeps_no_book_away(tmp_path: Path, text: str) -> None:
+    file = tmp_path / places.LOCAL_NAME / "timing.json"
     file.parent.mkdir()
     file.write_text(text)
-    with Costs(Book(tmp_path), ["one"], 1) as costs, costs.chapter("one"):
+    with Timing(Book(tmp_path), ["one"], 1) as times, times.chapter("one", tmp_path / "spans"):
         pass
-    assert json.loads(file.read_text())["one"] >= 0
+    assert json.loads(file.read_text())["chapters"]["one"]["kernel_s"] >= 0
 
 
 def test_two_chapters_are_executed_side_by_side(scratch: Book) -> None:
@@ -532,7 +561,8 @@ def test_what_this_machine_made_may_lie_behind_a_link(scratch: Book, monkeypatch
     monkeypatch.setattr(places, "LOCAL", elsewhere)
     build(scratch.root, fresh=True)
     assert not (elsewhere / "runs" / "x.json").exists()
-    assert set(json.loads((elsewhere / "costs.json").read_text())) == {"one", "two"}
+    kept = json.loads((elsewhere / "timing.json").read_text())
+    assert set(kept["chapters"]) == {"one", "two"}
 
 
 def test_a_page_is_stale_when_a_key_is(scratch: Book, monkeypatch, tmp_path) -> None:
