@@ -350,7 +350,7 @@ def test_told_to_stop_it_leaves_nothing(number):
         folder = Path(ready["ca_file"]).parent
         assert folder.exists()
         ended(lab, number)
-    assert eventually(lambda: not alive(ready["pid"]), 0.5)
+    assert eventually(lambda: not alive(ready["pid"]))
     assert not folder.exists()
 
 

@@ -250,7 +250,7 @@ def test_two_chapters_are_executed_side_by_side(scratch: Book) -> None:
     meet = (
         "import time\nfrom pathlib import Path\nPath('../{name}.here').touch()\n"
         "began = time.monotonic()\n"
-        "while not Path('../{other}.here').exists(): assert time.monotonic() < began + 60"
+        "while not Path('../{other}.here').exists(): assert time.monotonic() < began + 300"
     )
     for name, other in (("one", "two"), ("two", "one")):
         write(scratch.root, name, meet.format(name=name, other=other))
@@ -268,9 +268,9 @@ def test_an_interrupt_leaves_no_kernel(scratch: Book) -> None:
     command = [sys.executable, "-c", code, scratch.root]
     build = subprocess.Popen(command, cwd=places.ROOT, stderr=subprocess.PIPE, text=True)
     pid_file = scratch.root / "kernel.pid"
-    assert eventually(lambda: pid_file.exists() and pid_file.read_text(), 60)
+    assert eventually(lambda: pid_file.exists() and pid_file.read_text(), 400)
     build.send_signal(signal.SIGINT)
-    _, said = build.communicate(timeout=30)
+    _, said = build.communicate(timeout=120)
     assert build.returncode != 0
     assert "KeyboardInterrupt" in said
     assert eventually(lambda: not alive(int(pid_file.read_text())))
