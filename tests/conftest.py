@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import ssl
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,10 @@ from casebook.stacks import environments, interpreters
 # that a test runs is a reader's, who has set none.
 for inherited in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "ARGS"):
     os.environ.pop(inherited, None)
+
+# jsonschema, which nbformat imports, makes 38 grammars of addresses of it, for seconds and in each
+# worker; it does without, and no schema of a notebook asks for an address.
+sys.modules.setdefault("rfc3987_syntax", None)
 
 # What a shell starts in the background ignores Ctrl-C, and so would all that the tests start.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
