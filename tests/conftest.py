@@ -46,8 +46,8 @@ QUIET = (
 #: How files begin of which a single one takes minutes: they go first, so that the workers end
 #: together.
 LONG = (
-    "test_shared_context", "test_book.py", "test_pages", "test_resting", "test_doctor",
-    "test_server",
+    "test_shared_context", "test_book.py", "test_pages", "test_machine_book", "test_lab",
+    "test_resting", "test_doctor", "test_server",
 )  # fmt: skip
 
 
