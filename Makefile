@@ -7,8 +7,10 @@
 #                 MACHINE=FILE: the book of a machine file (data/machines/); measures nothing
 #                 PROGRAM=report.json: a page about your program, from doctor.py run --json
 #   make fresh    the same, and measure again whatever is stored
-#   make test     the tests (ARGS="-k book" selects), which also look at the built book
-#   make test-all the same and what takes minutes; make test-nightly: everything there is
+#   make test     the tests (ARGS="-k book" selects), which look at the built book if it is of
+#                 these files, and build none
+#   make test-all the same and what takes minutes, on the book brought up to date;
+#                 make test-nightly: everything there is
 #   make pythons  Python 2.7 and 3.7 into .casebook/, for the cells that show a recorded run without
 #   make lab      JupyterLab on the notebooks
 #   make record   the reference run into data/ (long: full mode)
@@ -29,8 +31,12 @@ BIN := .venv/bin
 INSTALLERS := $(BIN)/python -m casebook.stacks.installers
 BOOK := .venv/book.stamp
 TESTS := .venv/tests.stamp
-# Two at a time, each file by one: what its tests share is made once.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Two at a time, each file by one: what its tests share is made once. At the end, what is slow.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+	--durations 15 --durations-min 2
+# A shell may forbid Python to keep what it has compiled. Here hundreds of processes would compile
+# the same packages, each for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: book fresh test test-all test-nightly lab record pythons lint \
 	publish-check archive teacher dist lock clean distclean

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import ssl
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,10 @@ from casebook.stacks import environments, interpreters
 for inherited in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "ARGS"):
     os.environ.pop(inherited, None)
 
+# jsonschema, which nbformat imports, makes 38 grammars of addresses of it, for seconds and in each
+# worker; it does without, and no schema of a notebook asks for an address.
+sys.modules.setdefault("rfc3987_syntax", None)
+
 # What a shell starts in the background ignores Ctrl-C, and so would all that the tests start.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -41,8 +46,8 @@ QUIET = (
 #: How files begin of which a single one takes minutes: they go first, so that the workers end
 #: together.
 LONG = (
-    "test_shared_context", "test_book.py", "test_pages", "test_resting", "test_doctor",
-    "test_server",
+    "test_shared_context", "test_book.py", "test_pages", "test_machine_book", "test_lab",
+    "test_resting", "test_doctor", "test_server",
 )  # fmt: skip
 
 

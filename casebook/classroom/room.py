@@ -164,6 +164,8 @@ def _listen(
         # A child that was left behind may hold the pipes: the process itself says when it is over.
         while selector.get_map() and not outcome.stopped:
             left = deadline - time.monotonic()
+            # Asked before the pipes are: what it wrote until it was over is read.
+            is_over = process.poll() is not None
             ready = selector.select(max(min(left, 0.2), 0))
             for key, _ in ready:
                 data = os.read(key.fd, 65536)
@@ -179,7 +181,7 @@ def _listen(
             beside(outcome)
             if left <= 0:
                 outcome.stopped = f"it did not end within {WITHIN_S:g} s"
-            if not ready and process.poll() is not None:
+            if is_over and not ready:
                 break
     _hear(got[reading], outcome)
     outcome.printed = (got[out] + got[err]).decode("utf-8", "replace")[-2000:]

@@ -319,8 +319,8 @@ def test_a_visit_killed_in_the_middle_leaves_no_store_and_no_file(tmp_path):
     ) as visiting:  # fmt: skip
         visiting.stdin.write(json.dumps(asked).encode())
         visiting.stdin.close()
-        assert here.eventually(lambda: list(tmp_path.glob("*/store.pem")), 60)
-        assert here.eventually(lambda: len(_children(visiting.pid)) == 2, 60)
+        assert here.eventually(lambda: list(tmp_path.glob("*/store.pem")))
+        assert here.eventually(lambda: len(_children(visiting.pid)) == 2)
         pids = _children(visiting.pid)
         visiting.kill()
     assert here.eventually(lambda: not any(map(here.alive, pids)))

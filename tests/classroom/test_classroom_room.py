@@ -70,7 +70,31 @@ def test_nothing_is_left_of_what_was_stopped(tmp_path, monkeypatch):
             and str(os.getpid()) in map(str, [p.pid for p in each.parents()] or [os.getpid()])
         ]  # fmt: skip
 
-    assert eventually(lambda: not left(), 10)
+    assert eventually(lambda: not left())
+
+
+def test_what_it_told_before_it_ended_is_read_however_slow_the_grader_is(tmp_path):
+    """It answers and ends while the grader is busy beside it."""
+    file, go = tmp_path / "answer.py", tmp_path / "go"
+    file.write_text(
+        "import os, time\ndef wait(path):\n"
+        "    while not os.path.exists(path):\n        time.sleep(0.01)\n    return 42\n"
+        "READY = 1\n"
+    )
+    others, heard = {each.pid for each in psutil.Process().children()}, []
+
+    def beside(outcome):
+        heard.append(bool(outcome.names))
+        if heard[-2:] == [True, True] and not go.exists():  # nothing came in since: it waits
+            go.touch()
+            [process] = [p for p in psutil.Process().children() if p.pid not in others]
+            assert eventually(lambda: not alive(process.pid))
+
+    job = {"function": "wait", "how": "call", "args": [str(go)]}
+    outcome = room.run(
+        "stage-1-today", file, [job], names=["READY"], countable=False, beside=beside
+    )
+    assert [answer.get("value") for answer in outcome.answers] == [42], outcome
 
 
 #: What a grader may meet in the place of an answer: the file, and what the report has to say.

@@ -71,7 +71,12 @@ def test_with_the_newest_releases_and_prereleases_of_requests_and_urllib3(world,
 
 
 @pytest.mark.parametrize(
-    "stack", ["stage-2-injected-today", pytest.param("stage-2-py37", marks=nightly)]
+    "stack",
+    [
+        # What the cure does there, test_shared_context_inside.py says with fewer cells.
+        pytest.param("stage-2-injected-today", marks=pytest.mark.slow),
+        pytest.param("stage-2-py37", marks=nightly),
+    ],
 )
 def test_under_pyopenssl_too(world, cure, stack):
     # The requests of 2019 injects it on its own.

@@ -6,10 +6,10 @@ import pytest
 from trust_runs import HERE, nightly, with_releases
 
 ATTACKS = re.findall(r"^def (an?_\w+|one_\w+)\(\):", (HERE / "trust_attacks.py").read_text(), re.M)
-#: Two in each run, and all by night.
+#: One in each run, two in `make test-all`, and all by night.
 RELEASES = [
     ("2.34.2", "2.8.0"),
-    ("2.34.0", "2.6.3"),
+    pytest.param("2.34.0", "2.6.3", marks=pytest.mark.slow),
     *(
         pytest.param(*pair, marks=nightly)
         for pair in (

@@ -69,6 +69,7 @@ def sdist(release: str) -> Path:
     return path
 
 
+@pytest.mark.slow  # another program's whole suite, which waits most of its time
 @pytest.mark.parametrize(
     "release", [NEWEST, *(pytest.param(release, marks=nightly) for release in BEFORE)]
 )

@@ -5,7 +5,7 @@ import itertools
 from functools import cache
 
 import pytest
-from trust_runs import CURE, KNOWN, nightly, with_releases
+from trust_runs import CURE, KNOWN, marks, with_releases
 
 ROUTES = ("direct", "http proxy", "https proxy")
 KINDS = ("urllib3's", "own context", "late limit", "connect replaced", "pyOpenSSL")
@@ -52,7 +52,7 @@ def pairs() -> list[tuple[str, str]]:
 
 
 @cache
-def in_each_run() -> set[tuple[str, str]]:
+def in_ci() -> set[tuple[str, str]]:
     """The last of each minor release of urllib3, each with another requests if it can be."""
     lasts: dict[str, str] = {}
     for release in KNOWN.URLLIB3:
@@ -66,6 +66,13 @@ def in_each_run() -> set[tuple[str, str]]:
     return {(of_requests, release) for release, of_requests in chosen.items()}
 
 
+@cache
+def typical() -> set[tuple[str, str]]:
+    """Of these, those with the oldest and the newest urllib3, and the last before version 2."""
+    ends = ("1.24.", "1.26.", KNOWN.URLLIB3[-1])
+    return {pair for pair in in_ci() if pair[1].startswith(ends)}
+
+
 def received(of_requests: str, of_urllib3: str, world, cure, cells=None, **asked) -> dict:
     """What trust_received.py tells of a pair of releases."""
     found = with_releases(
@@ -77,15 +84,15 @@ def received(of_requests: str, of_urllib3: str, world, cure, cells=None, **asked
 
 def test_pairs_of_values_all_meet():
     assert len(pairwise()) < 60
-    assert len(pairs()) > 300 and len(in_each_run()) == 12
+    assert len(pairs()) > 300 and len(in_ci()) == 12 and len(typical()) == 3
 
 
 @pytest.mark.parametrize(
     ("of_requests", "of_urllib3"),
-    [pytest.param(*pair, marks=() if pair in in_each_run() else nightly) for pair in pairs()],
+    [pytest.param(*pair, marks=marks(pair in typical(), pair in in_ci())) for pair in pairs()],
 )
 def test_servers_and_proxies_receive_what_stock_sends(world, cure, of_requests, of_urllib3):
-    often = (of_requests, of_urllib3) in in_each_run()
+    often = (of_requests, of_urllib3) in in_ci()
     found = received(of_requests, of_urllib3, world, cure, pairwise(), shares=often)
     different = {name: cell for name, cell in found["cells"].items() if cell[0] != cell[1]}
     assert not different
@@ -101,7 +108,7 @@ def test_servers_and_proxies_receive_what_stock_sends(world, cure, of_requests, 
 
 @pytest.mark.nightly
 @pytest.mark.breadth
-@pytest.mark.parametrize(("of_requests", "of_urllib3"), sorted(in_each_run()))
+@pytest.mark.parametrize(("of_requests", "of_urllib3"), sorted(in_ci()))
 def test_in_every_cell(world, cure, of_requests, of_urllib3):
     found = received(of_requests, of_urllib3, world, cure)
     assert len(found["cells"]) == 225
@@ -120,6 +127,6 @@ def test_the_cells_see_the_leak_that_the_first_version_had(world, tmp_path):
     assert right in leaking
     (tmp_path / "shared_context.py").write_text(leaking.replace(right, wrong))
     cell = ("http proxy", "urllib3's", "False", "trusted")
-    found = received(*max(in_each_run()), world, tmp_path, [cell])
+    found = received(*max(in_ci()), world, tmp_path, [cell])
     [(stock, cured, *_)] = found["cells"].values()
     assert stock != cured

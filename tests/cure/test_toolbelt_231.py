@@ -2,8 +2,8 @@
 releases that it names."""
 
 import pytest
-from test_shared_context_received import in_each_run
-from trust_runs import with_releases
+from test_shared_context_received import in_ci, typical
+from trust_runs import marks, with_releases
 
 from casebook import places
 
@@ -20,7 +20,10 @@ def tried(of_requests: str, of_urllib3: str, world: dict, cure, without_cert_ver
     return found
 
 
-@pytest.mark.parametrize(("of_requests", "of_urllib3"), sorted(in_each_run()))
+@pytest.mark.parametrize(
+    ("of_requests", "of_urllib3"),
+    [pytest.param(*pair, marks=marks(pair in typical(), True)) for pair in sorted(in_ci())],
+)
 def test_thirty_connections_load_nothing_and_only_the_context_is_trusted(
     world, cure, of_requests, of_urllib3
 ):
@@ -48,7 +51,7 @@ def test_thirty_connections_load_nothing_and_only_the_context_is_trusted(
         assert found[refused]["server"] == []
 
 
-@pytest.mark.parametrize(("of_requests", "of_urllib3"), sorted(in_each_run())[-1:])
+@pytest.mark.parametrize(("of_requests", "of_urllib3"), sorted(in_ci())[-1:])
 def test_without_cert_verify_it_loads_thirty_times_and_trusts_what_verify_names(
     world, cure, of_requests, of_urllib3
 ):

@@ -23,19 +23,25 @@ PRELOADED = ("requests-2.32.2-today", "requests-2.32.4-today")
 OLDEST, *_, NEWEST = TIME_MACHINE
 
 
-def releases(but=()):
-    """Run a test with all of them, and three in every run."""
+def marks(is_typical: bool, is_in_ci: bool) -> object:
+    """How often one of many like it is run: in every run, in `make test-all`, or by night."""
+    return () if is_typical else pytest.mark.slow if is_in_ci else nightly
+
+
+def releases(but=(), typical=(OLDEST, PRELOADED[-1], NEWEST)):
+    """Run a test with all of them: the typical ones in every run, three in `make test-all`."""
+    in_ci = (OLDEST, PRELOADED[-1], NEWEST)
     return pytest.mark.parametrize(
         "stack",
         [
-            pytest.param(name, marks=() if name in (OLDEST, PRELOADED[-1], NEWEST) else nightly)
+            pytest.param(name, marks=marks(name in typical, name in in_ci))
             for name in TIME_MACHINE
             if name not in but
         ],
     )
 
 
-every_release = releases()
+every_release = releases(typical=[NEWEST])
 CURE = places.CURE
 #: The cure as a module of its own, for the releases that it knows.
 _spec = importlib.util.spec_from_file_location("shared_context", CURE)

@@ -12,10 +12,10 @@ from here import run
 from casebook import places
 from casebook.stacks import interpreters, pythons
 
-#: Where this machine has none, its own book is what is looked at: .ci/bare sees to that. Elsewhere
-#: a second book takes minutes.
+#: Where this machine has none, its own book is what is looked at: .ci/bare sees to that, for each
+#: change. Elsewhere a second book takes minutes, and shows the same by night.
 HAS_NONE = not any(map(interpreters.find, interpreters.LAST_RELEASES))
-pytestmark = [] if HAS_NONE else [pytest.mark.slow, pytest.mark.timeout(2400)]
+pytestmark = [] if HAS_NONE else [pytest.mark.nightly, pytest.mark.timeout(2400)]
 
 
 @pytest.fixture(scope="module")

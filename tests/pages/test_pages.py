@@ -26,7 +26,15 @@ from casebook.findings import media
 from casebook.findings.sentences import Sentence
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
 from casebook.pages import address as addresses
-from casebook.pages import permanent, records, rendering, resting
+from casebook.pages import (
+    contents,
+    execution,
+    permanent,
+    records,
+    rendering,
+    resting,
+    staleness,
+)
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
 
@@ -137,9 +145,21 @@ def tab(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="module")
-def site() -> Path:
-    """The folder of the built book, brought up to date first."""
-    return pages.build().parent
+def site(pytestconfig: pytest.Config) -> Path:
+    """The folder of the built book, brought up to date first: by `make test-all` whatever it takes.
+    `make test` executes no chapter: it writes the pages anew where only they have changed, and
+    skips where a chapter has."""
+    if "not slow" not in pytestconfig.getoption("markexpr"):
+        return pages.build().parent
+    book = Book(places.ROOT)
+    surroundings = staleness.of_surroundings(book)
+    for path in book.notebooks():
+        if not book.has_run(path, staleness.of_notebook(contents.read(path), surroundings)):
+            pytest.skip("there is no built book of these files: `make book`, or `make test-all`")
+    chapters = execution.chapters(book)
+    first_page, problems = rendering.render(book, chapters, records.collect(book, chapters))
+    assert problems == []
+    return first_page.parent
 
 
 @pytest.fixture(scope="module")
@@ -310,6 +330,7 @@ def test_diagrams_as_images_follow_the_theme(theme: str, tab: Page, tmp_path: Pa
         assert_drawn(image, theme)
 
 
+@pytest.mark.slow
 def test_diagrams_follow_the_switch_also_in_a_folder(site: Path, tab: Page) -> None:
     """In both themes, one chapter wide and the next on a phone."""
     for number, (path, page) in enumerate(chapters_of(site)):
@@ -340,6 +361,7 @@ def assert_drawn(shown: Locator, theme: str) -> None:
     assert words / sum(counts.values()) > 0.005
 
 
+@pytest.mark.slow
 def test_marks_and_folds_work_from_a_folder(site: Path, tab: Page) -> None:
     """A fold opens for whoever comes to what is in it. A mark leads to its row of the ledger, and
     that leads back: from a claim and from a published row, since all marks are made alike (and all

@@ -61,8 +61,9 @@ def last_words(code: str) -> str:
     return said
 
 
-def eventually(condition: Callable[[], object], seconds: float = 20) -> bool:
-    """Whether a condition comes true. Generous: it is about leftovers, not about speed."""
+def eventually(condition: Callable[[], object], seconds: float = 120) -> bool:
+    """Whether a condition comes true. Generous: it is about order and leftovers, not about speed,
+    and a crowded machine may take a minute for what is done in a second."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
