@@ -172,9 +172,7 @@ def usable(frame: pd.DataFrame, *asked: str) -> pd.DataFrame:
     `peak_mb` is made of `peak_rss_kib`. Raises UsageError where there are none.
     """
     missing = {name: usual for name, usual in _ALWAYS_APART.items() if name not in frame}
-    frame = frame.assign(**missing).fillna(_ALWAYS_APART)
-    if "peak_rss_kib" in frame and "peak_mb" not in frame:
-        frame = frame.assign(peak_mb=frame["peak_rss_kib"] * 1024 / 1e6)
+    frame = _in_megabytes(frame.assign(**missing).fillna(_ALWAYS_APART))
     columns(frame, *asked)
     frame = frame.dropna(subset=list(asked))
     columns(frame)
@@ -183,10 +181,16 @@ def usable(frame: pd.DataFrame, *asked: str) -> pd.DataFrame:
 
 def drawn(frame: pd.DataFrame, *asked: str) -> pd.DataFrame:
     """The columns of a frame that a chart draws, and those that say of what and whence a row is."""
-    if "peak_rss_kib" in frame and "peak_mb" not in frame:
-        frame = frame.assign(peak_mb=frame["peak_rss_kib"] * 1024 / 1e6)
+    frame = _in_megabytes(frame)
     wanted = dict.fromkeys([*asked, *_TELLING])
     return frame[[column for column in wanted if column in frame]]
+
+
+def _in_megabytes(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with `peak_mb` in millions of bytes, if it has `peak_rss_kib`, of 1,024 each."""
+    if "peak_rss_kib" in frame and "peak_mb" not in frame:
+        return frame.assign(peak_mb=frame["peak_rss_kib"] * 1024 / 1e6)
+    return frame
 
 
 def listed(by: str | Sequence[str]) -> list[str]:

@@ -12,7 +12,6 @@ left out. A field that an older file lacks is missing, never an error.
 """
 
 import contextlib
-import getpass
 import hashlib
 import json
 import lzma
@@ -21,10 +20,8 @@ import math
 import os
 import platform
 import re
-import socket
 import ssl
 import statistics
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -35,6 +32,7 @@ from typing import Any, NoReturn, get_args
 from casebook import places
 from casebook.errors import MachineFileRefused, UsageError
 from casebook.laboratory import measurements
+from casebook.laboratory.anonymity import Own
 from casebook.stacks import PYTHONS, interpreters
 from casebook.words import LIVE, ON, REFERENCE
 
@@ -74,9 +72,6 @@ CHAPTER: dict[str, _Kind] = {
 }  # fmt: skip
 #: The longest text of a head or a finding.
 LONGEST = 1000
-
-#: What would name a place on a machine: folders of users and of what is temporary.
-_PLACES = re.compile(r"(?:/home/|/Users/|/root\b|/tmp/|/var/folders/|[A-Za-z]:\\\\Users)")
 
 
 @dataclass(frozen=True)
@@ -237,9 +232,10 @@ def save(machine: Machine, path: Path) -> int:
     lines = [head, *({"finding": each} for each in machine.findings.values())]
     lines += ({"chapter": each} for each in machine.chapters.values())
     lines += ({"answer": each} for each in machine.answers)
-    text = "".join(f"{json.dumps(_anonymous(line), sort_keys=True)}\n" for line in lines)
+    own = Own.here()
+    text = "".join(f"{json.dumps(own.cleaned(line), sort_keys=True)}\n" for line in lines)
     for number, line in enumerate(text.splitlines(), 1):
-        if found := _names_a_place(line):
+        if found := own.leak(line):
             raise UsageError(f"line {number} would name {found!r}, which is of this machine alone")
     packed = lzma.compress(text.encode(), preset=7 | lzma.PRESET_EXTREME)
     if len(packed) > MOST_PACKED or len(text.encode()) > MOST_UNPACKED:
@@ -248,44 +244,6 @@ def save(machine: Machine, path: Path) -> int:
     draft.write_bytes(packed)
     draft.replace(path)
     return len(packed)
-
-
-def _anonymous(value: Any) -> Any:
-    """Cut the paths in a value that lie in this machine's folders to their last parts."""
-    if isinstance(value, dict):
-        return {_anonymous(name): _anonymous(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_anonymous(each) for each in value]
-    if isinstance(value, str):
-        return re.sub(rf"(?:{_own_folders()})(?:/[^\s'\"<>,;:]*)?", _last_part, value)
-    return value
-
-
-def _last_part(path: re.Match[str]) -> str:
-    return path[0].rstrip("/").rpartition("/")[2]
-
-
-@lru_cache
-def _own_folders() -> str:
-    folders = {str(places.ROOT), str(places.LOCAL), str(Path.home()), tempfile.gettempdir()}
-    folders |= {os.path.realpath(each) for each in folders} - {"/"}
-    return "|".join(re.escape(each) for each in sorted(folders, key=len, reverse=True))
-
-
-def _names_a_place(line: str) -> str:
-    """Find a folder, the host's name or the user's name in a line; empty if there is none."""
-    if found := _PLACES.search(line):
-        return line[found.start() : found.start() + 40]
-    with_names = {socket.gethostname(), platform.node()}
-    try:
-        with_names.add(getpass.getuser())
-    except (KeyError, OSError):  # no such user in this container
-        pass
-    common = {"localhost", "root", "user", "runner", "ubuntu", "debian", "admin"}
-    for name in with_names - common:
-        if len(name) > 3 and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", line):
-            return name
-    return ""
 
 
 # --------------------------------------------------------------------------------------- reading

@@ -18,6 +18,7 @@ from casebook import places
 from casebook.classroom import bench, grading
 from casebook.classroom.checks import count_the_loads
 from casebook.laboratory import machines
+from casebook.laboratory.anonymity import Own
 
 #: Points that can be graded without the student's own run, of each lab; and an item that cannot.
 LEFT = {
@@ -159,7 +160,7 @@ def test_what_the_labs_ask_is_answered_by_the_file_that_comes_with_them():
     assert {each["asked"][0] for each in machine.answers} == {
         lab.replace("-", "_") for lab in grading.LABS
     }
-    assert not [line for line in map(json.dumps, machine.answers) if machines._names_a_place(line)]
+    assert not [line for line in map(json.dumps, machine.answers) if Own.here().leak(line)]
 
 
 def test_what_is_recorded_is_what_will_be_asked():

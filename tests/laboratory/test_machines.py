@@ -25,7 +25,8 @@ from casebook.cases.handshakes import crashes, threads
 from casebook.classroom import certificate
 from casebook.errors import MachineFileRefused, UsageError
 from casebook.findings import side_by_side
-from casebook.laboratory import elsewhere, machines, reference
+from casebook.laboratory import anonymity, elsewhere, machines, reference
+from casebook.laboratory.anonymity import Own
 from casebook.laboratory.decisions import NOT_HERE, ratio
 from casebook.laboratory.machines import Machine
 from casebook.pages import building, ledger
@@ -216,7 +217,7 @@ def test_no_path_user_or_host_leaves_this_machine(file, monkeypatch):
     machines.save(Machine("m", {}, [RUN | {"report": report}]), file)
     [answer] = machines.read(file).answers
     assert answer["report"] == {"program": "loop.py", "why": "in x.py"}
-    monkeypatch.setattr(machines.socket, "gethostname", lambda: "her-laptop")
+    monkeypatch.setattr(anonymity.socket, "gethostname", lambda: "her-laptop")
     for leaking in ("/home/somebody/x", "on her-laptop!", "C:\\Users\\she"):
         file.unlink(missing_ok=True)
         with pytest.raises(UsageError, match="of this machine alone"):
@@ -355,7 +356,7 @@ def test_each_machine_of_the_book_is_whole_and_anonymous(path):
     known = {"processor", "architecture", "cores", "python", "openssl", "commit", "unit_ms"}
     assert known <= set(machine.about)
     for line in lzma.decompress(path.read_bytes()).decode().splitlines():
-        assert not machines._names_a_place(line)
+        assert not Own.here().leak(line)
     assert len(machine.answers) > 100
     assert len(machine.findings) > 100 or machine.name == reference.NAME
     for kind in (RUNS, VISITS, LOADS):

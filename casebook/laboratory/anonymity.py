@@ -1,0 +1,119 @@
+"""What a machine file may not say of its machine: a path, a user, a host."""
+
+import getpass
+import json
+import os
+import platform
+import re
+import socket
+import tempfile
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from casebook import places
+
+#: What would name a place on a machine: folders of users and of what is temporary.
+_PLACES = re.compile(r"/home/|/Users/|/root\b|/tmp/|/var/folders/|[A-Za-z]:[\\/]+Users")
+#: Names of hosts and users that tell nobody anything.
+_COMMON = {"localhost", "root", "user", "runner", "ubuntu", "debian", "admin"}
+#: A shorter name is a word of its own too often.
+_SHORTEST = 4
+
+
+@dataclass(frozen=True)
+class Own:
+    """What would give a machine away.
+
+    Parameters:
+        home: the folder of the user.
+        folders: others whose paths are cut to the name of the file.
+        names: of the user and of the host.
+    """
+
+    home: str
+    folders: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def here(cls) -> "Own":
+        """Return that of this machine and of who uses it."""
+        folders = (str(places.ROOT), str(places.LOCAL), tempfile.gettempdir())
+        names = [socket.gethostname(), platform.node()]
+        try:
+            names.append(getpass.getuser())
+        except (KeyError, OSError):  # no such user in this container
+            pass
+        return cls(str(Path.home()), folders, tuple(dict.fromkeys(names)))
+
+    def cleaned(self, value: Any) -> Any:
+        """Cut the paths in a value that lie in these folders to their last parts."""
+        if isinstance(value, dict):
+            return {self.cleaned(name): self.cleaned(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [self.cleaned(each) for each in value]
+        return self._paths.sub(self._last_part, value) if isinstance(value, str) else value
+
+    def leak(self, line: str) -> str:
+        """Find a folder or one of the names in a line of JSON; empty if there is none."""
+        for text in map(_folded, _texts(json.loads(line))):
+            if found := _PLACES.search(text):
+                return text[found.start() : found.start() + 40]
+            if found := self._words.search(text):
+                return found[0]
+        return ""
+
+    @cached_property
+    def _homes(self) -> set[str]:
+        """The folder of the user, as it is called and as it is reached."""
+        return {_one_spelling(each) for each in (self.home, os.path.realpath(self.home))}
+
+    @cached_property
+    def _paths(self) -> re.Pattern[str]:
+        own = (self.home, *self.folders)
+        folders = {*own, *map(os.path.realpath, own)} - {"/"}
+        # A system may spell a letter with a mark in two ways, and not tell capitals apart.
+        spelled = {unicodedata.normalize(form, each) for form in ("NFC", "NFD") for each in folders}
+        longest_first = sorted(spelled, key=len, reverse=True)
+        any_of_them = "|".join(re.escape(each).replace("/", "/+") for each in longest_first)
+        # What goes on with a letter is another folder, whose name begins as that of this one.
+        return re.compile(rf"(?:{any_of_them})(?![\w-])(?:/[^\s'\"<>,;:]*)?", re.I)
+
+    @cached_property
+    def _words(self) -> re.Pattern[str]:
+        telling = {_folded(each) for each in self.names} - _COMMON
+        any_of_them = "|".join(map(re.escape, _long(telling)))
+        return re.compile(rf"(?<![\w-])(?:{any_of_them or '(?!)'})(?![\w-])", re.I)
+
+    def _last_part(self, path: re.Match[str]) -> str:
+        whole = path[0].rstrip("/")
+        return "~" if _one_spelling(whole) in self._homes else whole.rpartition("/")[2]
+
+
+def _long(names: Iterable[str]) -> list[str]:
+    return sorted((each for each in names if len(each) >= _SHORTEST), key=len, reverse=True)
+
+
+def _one_spelling(path: str) -> str:
+    return re.sub("/+", "/", _folded(path)).casefold()
+
+
+def _folded(text: str) -> str:
+    """A text in the one spelling that Unicode has for it."""
+    return unicodedata.normalize("NFC", text)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all text in a value of JSON, names of fields included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield name
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)

@@ -1,0 +1,116 @@
+"""The capacity model: what a page and a job cost, and the costs found again from measurements."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from casebook.cases.many import capacity
+from casebook.cases.many.capacity import Costs
+from casebook.errors import UsageError
+
+#: A page costs 2 ms, a batch 100, a connection 4 and a load 16; the server 1 and 50 for a batch.
+COSTS = Costs(
+    page_ms=2, task_ms=100, connection_ms=4, handshake_ms=1, load_ms=16, worker_second_ms=10,
+    thread_second_ms=3, engine_second_ms=20, server_page_ms=1, server_batch_ms=50, memory_mib=512,
+)  # fmt: skip
+
+
+def test_the_cost_of_a_page():
+    assert COSTS.cpu_ms(10) == 2 + 10 + 0.4
+    assert COSTS.cpu_ms(10, cured=False) == 2 + 10 + 2
+    assert COSTS.cpu_ms(10, cured=False, kept=1) == 2 + 10 + 20
+    assert COSTS.cpu_ms(10, kept=4) == 2 + 10 + 1
+    assert COSTS.server_cpu_ms(10) == 1 + 5
+    assert COSTS.second_ms(2, 4) == 2 * (10 + 4 * 3) + 20
+
+
+@pytest.mark.parametrize(
+    ("how", "seconds"),
+    [
+        # 1,000 pages of 12.4 + 6 ms on two cores: the cores are the busiest.
+        ({}, 1000 * 18.4 / 1000 / 2),
+        ({"cores": 8, "workers": 1}, 1000 * 12.4 / 1000 + 1000 * 6 / 1000),  # one after the other
+        ({"cores": 8, "workers": 2, "threads": 50}, 1000 * 12.4 / 1000 / 2),
+        ({"cores": 999, "workers": 128}, 10 * 18.4 / 1000),  # a batch goes one after the other
+        # 100 batches, 8 at a time: 13 turns of ten pages that wait 0.1 s.
+        ({"cores": 64, "workers": 4, "threads": 2, "delay_s": 0.1}, 13 * 10 * (0.1 + 0.0184)),
+        ({"cured": False, "cores": 1}, 1000 * (14 + 6) / 1000),
+    ],
+)
+def test_the_time_of_a_job_is_that_of_whatever_is_busiest(how, seconds):
+    assert capacity.seconds(COSTS, 1000, size=10, **how) == pytest.approx(seconds)
+
+
+def run(**more) -> dict:
+    return {"pages": 1000, "size": 10, "cured": True, "delay_s": 0, "workers": 2, "threads": 1,
+            "cores": 2, "loads": 4, "wall_s": 5.0, "all_ms": 13.0, "repeat": 1,
+            "job": "a"} | more  # fmt: skip
+
+
+def test_the_model_of_one_run():
+    # 12.4 of the page, four loads of 16 ms and five seconds of 2 x 13 + 20 ms over 1,000 pages.
+    assert capacity.said_ms(COSTS, run(), 5.0) == pytest.approx(12.4 + 0.064 + 0.23)
+    assert capacity.said_ms(COSTS, run(cured=False), 5.0) == pytest.approx(14 + 0.23)
+    both = capacity.compared(COSTS, pd.DataFrame([run()]))
+    said_s = 1000 * 18.4 / 1000 / 2
+    assert both["said_s"].tolist() == pytest.approx([said_s])
+    assert both["said_ms"].tolist() == pytest.approx([12.4 + 0.064 + 46 * said_s / 1000])
+    assert both["off"].tolist() == pytest.approx([13 / both["said_ms"][0]])
+
+
+def frames(costs: Costs = COSTS) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """What would be measured where these are the costs: curve, pages and waits."""
+    cases = {"requests-stock, new": 30, "requests-cured, new": 14, "requests-cured, kept": 10}
+    pages = pd.DataFrame([
+        {"case": case, "cpu_ms": ms, "handshake_ms": 1} for case, ms in cases.items()
+    ])  # fmt: skip
+    rows = []
+    for job, size, batches, peak in (("small", 1, 1000, 300), ("large", 50, 20, 512),
+                                     ("middle", 10, 100, 400)):  # fmt: skip
+        own = costs.cpu_ms(size) + 4 * costs.load_ms / 1000 + costs.second_ms(2, 1) * 5 / 1000
+        rows.append(run(job=job, size=size, batches=batches, all_ms=own, peak_rss_mib=peak,
+                        server_cpu_ms=costs.server_cpu_ms(size)))  # fmt: skip
+    waits = []
+    for job, its in capacity.WAITS.items():
+        took_s = 0.5 + its.get("delay_s", 0)
+        # Waiting costs its seconds: of two workers, of a thread for each page, and the engine.
+        second_ms = 2 * costs.worker_second_ms + its["pages"] * costs.thread_second_ms
+        waits.append({
+            "job": job, "pages": its["pages"], "workers": 2, "loads": 0, "repeat": 1,
+            "cpu_ms": 6 + second_ms * its.get("delay_s", 0) / its["pages"], "wall_s": 0.5 *
+            its["pages"] / 32 + its.get("delay_s", 0), "engine_cpu_ms": 1 + costs.engine_second_ms *
+            its.get("delay_s", 0) / its["pages"], "took_s": took_s,
+        })  # fmt: skip
+    return pd.DataFrame(rows), pages, pd.DataFrame(waits)
+
+
+def test_the_costs_are_found_again_from_what_they_would_give():
+    curve, pages, waits = frames()
+    found = capacity.fitted(curve, pages, waits)
+    assert vars(found) == pytest.approx(vars(COSTS))
+    # The memory is that of the largest worker process, whatever the size of its batches.
+    assert found.memory_mib == 512
+
+
+def test_another_machine_has_other_costs():
+    other = replace(COSTS, page_ms=3, task_ms=80, server_page_ms=2, thread_second_ms=1)
+    found = capacity.fitted(*frames(other))
+    assert vars(found) == pytest.approx(vars(other))
+
+
+def test_of_several_rounds_the_median_counts():
+    curve, pages, waits = frames()
+    odd = pd.concat([curve, curve.assign(all_ms=99.0, repeat=2), curve.assign(repeat=3)])
+    assert capacity.fitted(odd, pages, waits).page_ms == pytest.approx(2)
+    with pytest.raises(UsageError, match="two sizes of batches"):
+        capacity.fitted(curve[curve["size"] == 1], pages, waits)
+
+
+def test_how_far_the_model_is_off_is_asked_in_each_round():
+    curve, pages, waits = frames()
+    twice = pd.concat([curve, curve.assign(repeat=2)])
+    asked = capacity.off("middle", ["small", "large"], pages, waits, between=(0.9, 1.1))
+    assert asked.values(twice).to_dict() == pytest.approx({1: 1.0, 2: 1.0})
+    twice.loc[(twice["job"] == "middle") & (twice["repeat"] == 2), "all_ms"] *= 1.5
+    assert asked.values(twice).to_dict() == pytest.approx({1: 1.0, 2: 1.5})

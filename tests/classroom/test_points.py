@@ -1,0 +1,102 @@
+"""The grader's points, item by item, on reports that are written down."""
+
+import pytest
+
+from casebook.classroom import report
+from casebook.classroom.report import Item, Report
+
+
+def graded() -> Report:
+    own = Report("a lab")
+    own.give("right", True, 3, "as it has to be", "look again")
+    own.give("wrong", False, 4, "something else", "look there")
+    own.give("a part", 2, 5, "two of five", "look here")
+    own.leave("cannot", 6, "Python 2.7")
+    return own
+
+
+def test_points_are_those_of_what_is_right():
+    own = graded()
+    assert [(item.points, item.of, item.graded) for item in own.items] == [
+        (3, 3, True), (0, 4, True), (2, 5, True), (0, 6, False)
+    ]  # fmt: skip
+    assert (own.points, own.of, own.not_graded) == (5, 12, 6)
+    assert own.score() == "5 of 12 points; 6 more could not be graded here"
+    assert {name: own.as_json()[name] for name in ("points", "of", "not_graded")} == {
+        "points": 5, "of": 12, "not_graded": 6
+    }  # fmt: skip
+    own.items.pop()
+    assert own.score() == "5 of 12 points" and Report("none").score() == "0 of 0 points"
+
+
+def test_a_hint_is_for_what_is_missing():
+    assert [item.hint for item in graded().items] == ["", "look there", "look here", ""]
+    own = Report("a lab")
+    own.give("all parts", 5, 5, "five of five", "look here")
+    assert own.items == [Item("all parts", 5, 5, "five of five")]
+
+
+def test_what_was_measured_elsewhere_says_so_and_long_words_end():
+    own = Report("a lab")
+    own.give("a", True, 1, "x" * 1000, "")
+    own.give("b", True, 1, "x" * 1001, "", machine="A chip, 2 cores")
+    assert own.items[0].measured == "x" * 1000
+    assert own.items[1].measured == (
+        "x" * 1000 + " … and so on\nof A chip, 2 cores, not measured here"
+    )
+    assert report.of_machine("A chip") == " (of A chip, not measured here)"
+    assert report.of_machine("") == ""
+
+
+def test_a_grading_as_text():
+    own = graded()
+    own.notes.append("Rows to pick from.")
+    own.stopped = "it took too long"
+    assert own.text().splitlines() == [
+        "a lab",
+        "",
+        "  3 of 3   right",
+        "           as it has to be",
+        "  0 of 4   wrong",
+        "           something else",
+        "           Hint: look there",
+        "  2 of 5   a part",
+        "           two of five",
+        "           Hint: look here",
+        "  – of 6   cannot",
+        "           not graded here: your code has to run in Python 2.7, which this machine cannot",
+        "",
+        "Rows to pick from.",
+        "",
+        "Your program was stopped: it took too long.",
+        "",
+        "5 of 12 points; 6 more could not be graded here",
+    ]
+    assert report.with_warning(own).startswith(own.text() + "\n\n")
+    assert len(report.with_warning(own)) > len(own.text()) + 50
+
+
+@pytest.mark.parametrize(
+    ("said", "picked"),
+    [
+        (["a", "c"], {"a", "c"}),
+        ("ac", {"a", "c"}),
+        ([], set()),
+        (["a", "a"], set()),  # picking everything twice earns nothing
+        ("aba", set()),
+        (None, set()),
+        ({"a": 1}, set()),
+        (["a", 1], set()),
+        (7, set()),
+    ],
+)
+def test_the_letters_that_somebody_picked(said, picked):
+    assert report.picked(said) == picked
+
+
+def test_long_lines_are_broken_between_words():
+    own = Report("a lab")
+    own.give("a", False, 1, "word " * 40, "")
+    lines = own.text().splitlines()
+    assert all(len(line) <= 96 for line in lines)
+    assert " ".join(" ".join(lines[3:6]).split()) == ("word " * 40).strip()

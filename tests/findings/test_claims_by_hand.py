@@ -1,0 +1,330 @@
+"""What a claim records, and how it is compared, on decisions and rows that are written down."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from casebook import words
+from casebook.errors import UsageError
+from casebook.findings import claims, published, side_by_side
+from casebook.laboratory.decisions import (
+    HOLDS,
+    NOT_HERE,
+    OTHERWISE,
+    UNDECIDED,
+    Decision,
+    Window,
+)
+from casebook.laboratory.machines import Machine
+from casebook.pages import ledger
+
+
+def decision(outcome: str = HOLDS, value: float = 2.0, correlation: float = math.nan, **more):
+    its = dict(low=value - 1, high=value + 1, rounds=8, window=Window(low=0.5)) | more
+    return Decision(value, outcome=outcome, correlation=correlation, **its)
+
+
+# ---------------------------------------------------------------------------------- the outcome
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "holds", "outcome"),
+    [
+        ([], True, HOLDS),
+        ([], False, OTHERWISE),
+        ([HOLDS], None, HOLDS),
+        ([HOLDS, HOLDS], True, HOLDS),
+        ([HOLDS], False, OTHERWISE),
+        ([UNDECIDED], True, UNDECIDED),
+        ([UNDECIDED], False, OTHERWISE),  # a count is no noise
+        ([HOLDS, UNDECIDED], None, UNDECIDED),
+        ([UNDECIDED, NOT_HERE], None, NOT_HERE),
+        ([NOT_HERE, OTHERWISE, HOLDS], None, OTHERWISE),
+        ([NOT_HERE], True, NOT_HERE),
+    ],
+)
+def test_a_claim_comes_out_as_its_worst_part(outcomes, holds, outcome):
+    decisions = [decision(each, because=f"because {each}") for each in outcomes]
+    because = f"because {outcome}" if outcome in outcomes else ""
+    assert claims._outcome(decisions, holds, "") == (outcome, because)
+    assert claims._outcome(decisions, holds, "no Python") == (NOT_HERE, "no Python")
+
+
+def test_of_several_decisions_the_one_that_made_the_outcome_is_shown():
+    first, second, third = decision(), decision(UNDECIDED, 5.0), decision(UNDECIDED, 7.0)
+    assert claims._decided([first, second, third], UNDECIDED) == {
+        "value": 5.0, "n": 8, "interval": [4.0, 6.0], "window": "above 0.5",
+    }  # fmt: skip
+    assert claims._decided([first, second], HOLDS) is None
+    assert claims._decided([first], OTHERWISE) is None  # a count did
+
+
+def test_the_correlation_that_is_told_is_the_most():
+    """Where it is high, the interval is too short: the least would make light of it."""
+    several = [decision(correlation=each) for each in (0.1, 0.7, math.nan, -0.9)]
+    assert claims._correlation(several) == 0.7
+    assert claims._correlation([decision(correlation=-0.9), decision(correlation=-0.2)]) == -0.2
+    assert claims._correlation([decision()]) is None and claims._correlation([]) is None
+
+
+def test_of_a_decision_its_rounds_are_kept_and_nothing_that_is_no_number():
+    few = decision(UNDECIDED, low=math.nan, high=math.nan, rounds=3)
+    assert claims._of_rounds(few) == {
+        "value": 2.0, "n": 3, "interval": None, "window": "above 0.5"
+    }  # fmt: skip
+    nothing = decision(NOT_HERE, math.nan, low=math.nan, high=math.nan, rounds=0)
+    assert claims._of_rounds(nothing)["value"] is None
+
+
+def test_two_attempts_are_both_told():
+    first = decision(OTHERWISE, 0.3)
+    second = decision(HOLDS, 2.0, rounds=16, first=first)
+    record = {"outcome": HOLDS, "value": 2.0, "interval": [1.0, 3.0], "n": 16}
+    assert claims._attempts(record, second, [second]) == [
+        {"outcome": OTHERWISE, "value": 0.3, "interval": [-0.7, 1.3], "n": 8}, record,
+    ]  # fmt: skip
+    assert claims._attempts(record, decision(), [decision()]) == []
+    assert claims._attempts(record | {"outcome": NOT_HERE}, second, [second]) == []
+    # Of a count beside decisions, the number is that of the last attempt.
+    assert claims._attempts(record, 7, [second])[0] == record | {"outcome": OTHERWISE}
+
+
+def frame(*sources: str) -> pd.DataFrame:
+    rows = enumerate(zip(sources, ("k", None, "", "k"), strict=False))
+    return claims.behind(pd.DataFrame([
+        {"source": source, "stack": f"s{n % 2}", "wall_s": 3.0 + n, "key": key}
+        for n, (source, key) in rows
+    ]))  # fmt: skip
+
+
+def test_what_is_said_of_the_runs_behind():
+    its = claims._of_runs("x", frame("live", "reference", "live"), "", "wall_s")
+    assert its == {
+        "source": "reference", "live": True, "stack": "s0, s1", "keys": ["k"], "spread": [3.0, 5.0],
+    }  # fmt: skip
+    assert claims._of_runs("x", frame("live"), "own", "cpu_s") == {
+        "source": "live", "live": True, "stack": "own", "keys": ["k"], "spread": None,
+    }  # fmt: skip
+    recorded = claims._of_runs("x", frame("reference", "reference"), "", "wall_s")
+    assert (recorded["source"], recorded["live"]) == ("reference", False)
+    nothing = claims._of_runs("x", claims.behind(None), "", "wall_s")
+    assert (nothing["source"], nothing["live"], nothing["keys"]) == ("live", True, [])
+
+
+def test_in_the_book_of_a_machine_file_nothing_is_live(monkeypatch):
+    monkeypatch.setattr(words, "is_of_file", lambda: True)
+    its = claims._of_runs("x", frame("live"), "", "wall_s")
+    assert (its["source"], its["live"]) == ("reference", False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ({"interval": [1, 2.5], "window": "below 3"}, "1 to 2.5 in 8 rounds, asked: below 3"),
+        ({"window": "below 3"}, "8 rounds are too few to say, asked: below 3"),
+        ({"interval": [1, 2.5], "window": "below 3", "outcome": OTHERWISE},
+         "what was counted beside the clock is not as it was asked"),
+        ({"decided": {"value": 9.0, "n": 16, "interval": [8, 10], "window": "below 5"},
+          "interval": [1, 2], "window": "below 3", "outcome": OTHERWISE},
+         "of what it rests on, one figure is 9, 8 to 10 in 16 rounds, asked: below 5"),
+        ({}, ""),
+        ({"attempts": [{"outcome": OTHERWISE}, {"outcome": NOT_HERE}]},
+         "measured twice: otherwise, then not here"),
+    ],
+)  # fmt: skip
+def test_what_decided_in_words(fields, found):
+    record = {"value": 2.0, "n": 8, "interval": None, "window": None, "decided": None,
+              "attempts": [], "outcome": HOLDS, "statement": "It is 2.", "because": ""}  # fmt: skip
+    assert claims._found(record | fields) == found
+    assert claims.figure(record | fields) == ": ".join(filter(None, ["It is 2", found]))
+    assert claims.figure(record | fields, is_known=True) == (found or "It is 2")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "window", "remark"),
+    [
+        (HOLDS, "below 3", ""),
+        (OTHERWISE, "", "It came out otherwise here: why. To measure it again, run this chapter "
+         "once more."),
+        (UNDECIDED, "below 3", "Undecided here: why. A quieter machine may decide it, or more "
+         "rounds: `looks=(64,)` in its cell."),
+        (UNDECIDED, None, "Undecided here: why. To measure it again, run this chapter once more."),
+    ],
+)  # fmt: skip
+def test_what_did_not_hold_says_how_to_measure_more(outcome, window, remark):
+    assert claims._remark({"outcome": outcome, "window": window, "because": ""}, "why") == remark
+
+
+@pytest.mark.parametrize(
+    ("value", "rounded"),
+    [(1234.5678, 1234.57), (12.3456, 12.35), (1.23456, 1.235), (0.0123456, 0.01235), (0.0, 0.0),
+     (-1.23456, -1.235), (12345, 12345), ("text", "text"), (True, True)],
+)  # fmt: skip
+def test_a_number_in_prose(value, rounded):
+    assert claims.rounded(value) == rounded
+
+
+# ------------------------------------------------------------------------------ the ledger, clocks
+
+
+def test_what_the_findings_on_clocks_are_worth_together():
+    def claim(correlation: float | None, window: str | None = "below 1") -> dict:
+        return {"window": window, "correlation": correlation}
+
+    rows = [claim(each) for each in (0.1, 0.51, 0.5, None, 0.9)] + [claim(0.99, None)]
+    text = ledger._of_clocks(rows)
+    assert "Decided on a clock: 5 of them." in text
+    assert "would have 0.25 of these on the wrong side" in text  # 5 at 5 %
+    assert "(known of 4): in the median finding by 0.51, in 2 by more than 0.5." in text.replace(
+        "0.50,", "0.51,"
+    )
+    assert ledger._of_clocks([claim(0.9, None)]) == ""
+    assert ledger._correlation(-0.001) == "0.00" and ledger._correlation(-0.126) == "-0.13"
+
+
+def test_how_many_came_out_how():
+    outcomes = [HOLDS] * 3 + [UNDECIDED] + [OTHERWISE] * 2 + [NOT_HERE]
+    assert ledger.came_out(outcomes) == (
+        "3 hold, 1 is undecided, 2 came out otherwise, 1 cannot be measured here"
+    )
+    assert ledger.came_out([HOLDS]) == "1 holds" and ledger.came_out([]) == ""
+
+
+# ------------------------------------------------------------------------- the published comparison
+
+
+def row(value: str, n: str = "10", unit: str = "s", source: str = "001_talk.txt") -> pd.Series:
+    number = pd.to_numeric(value, errors="coerce")
+    return pd.Series({"id": "x", "value": value, "number": number, "n": n, "unit": unit,
+                      "source": source})  # fmt: skip
+
+
+SAME, DIFFERS = published.REPRODUCED, published.DIFFERS
+NOT, NOTHING = published.NOT_REPRODUCED, published.NOT_MEASURED
+
+
+@pytest.mark.parametrize(
+    ("theirs", "measured", "delay_s", "finding", "delays", "outcome"),
+    [
+        (row("10.0"), None, 1.0, None, 0, NOTHING),
+        # In delays: 10 there. Within a quarter of it, both ends included.
+        (row("10.0"), 12.5, 1.0, None, 0, SAME),
+        (row("10.0"), 7.5, 1.0, None, 0, SAME),
+        (row("10.0"), 1.25, 0.1, None, 0, SAME),
+        # Ten pages in 12.6 delays: another number, and serial as well. In 7.4, 1.35 at a time, the
+        # clock tells neither.
+        (row("10.0"), 12.6, 1.0, None, 0, DIFFERS),
+        (row("10.0"), 7.4, 1.0, None, 0, NOT),
+        (row("10.0"), 1.0, 1.0, None, 0, NOT),
+        (row("1.0"), 10.0, 1.0, None, 0, NOT),
+        # What the chapter says of the finding goes first.
+        (row("10.0"), 12.6, 1.0, False, 0, NOT),
+        (row("10.0"), 1.0, 1.0, True, 0, DIFFERS),
+        (row("10.0"), 10.0, 1.0, False, 0, SAME),
+        # How many pages is not known: nothing tells serial from concurrent.
+        (row("10.0", n=""), 12.6, 1.0, None, 0, NOT),
+        (row("10.0", n="3-10"), 12.6, 1.0, None, 0, NOT),
+        # A source that waited for nothing.
+        (row("10.0", source="002_threads.txt"), 12.6, 1.0, None, 0, NOT),
+        (row("10.0", source="002_threads.txt"), 12.6, 1.0, True, 0, DIFFERS),
+        # Beside ten delays: 2 s there, and 2.4 or 3 s here.
+        (row("12.0"), 12.4, 1.0, None, 10, SAME),
+        (row("12.0"), 13.0, 1.0, True, 10, DIFFERS),
+        (row("12.0"), 3.4, 0.1, None, 10, SAME),
+        # Without a delay here.
+        (row("10.0"), 10.0, 0.0, None, 0, NOTHING),
+        (row("10.0"), 10.0, 0.0, True, 0, DIFFERS),
+        (row("10.0"), 10.0, 0.0, False, 0, NOT),
+        (row("12.0"), 2.2, 0.0, None, 10, SAME),
+        (row("12.0"), 9.0, 0.0, None, 10, NOT),
+        (row("12.0"), 9.0, 0.0, True, 10, DIFFERS),
+        # Words, ranges and percents are compared as they are.
+        (row("slow", unit=""), "serial", 1.0, None, 0, SAME),
+        (row("slow", unit=""), "concurrent", 1.0, None, 0, NOT),
+        (row("20-25", unit="ms"), 31.25, 1.0, None, 0, SAME),
+        (row("20-25", unit="ms"), 31.3, 1.0, None, 0, NOT),
+        (row("20-25", unit="ms"), 15.0, 1.0, None, 0, SAME),
+        (row("20-25", unit="ms"), 14.9, 1.0, None, 0, NOT),
+        (row(">100%", unit=""), 100.0, 1.0, None, 0, NOT),
+        (row(">100%", unit=""), 100.1, 1.0, None, 0, SAME),
+        (row("80", unit="%"), 200.0, 1.0, None, 0, NOT),
+        (row("80", unit="%"), 200.0, 1.0, True, 0, DIFFERS),
+        (row("80", unit="%"), 100.0, 1.0, False, 0, SAME),
+    ],
+)
+def test_a_published_number_and_ours(theirs, measured, delay_s, finding, delays, outcome):
+    assert published._outcome(theirs, measured, delay_s, finding, delays) == outcome
+
+
+def test_the_seconds_beside_the_delays():
+    assert published._beside(row("12.0"), 3.4, 0.1, 10) == pytest.approx((2.0, 2.4))
+
+
+def test_ours_in_its_unit_and_in_delays():
+    assert published._text(1.12, row("11.0"), 0.1) == "1.12 s at a delay of 0.1 s (11.2 delays)"
+    assert published._text(1.12, row("11.0"), 1.0) == "1.12 s"
+    assert published._text(1.12, row("11.0"), 0.0) == "1.12 s without a delay"
+    assert published._text(71.0, row("80", unit="%"), 0.1) == "71.0%"
+    assert published._text(340.0, row(">100%", unit=""), 0.1) == "340%"
+    assert published._text("serial", row("slow", unit=""), 0.1) == "serial"
+    assert published._text(None, row("11.0"), 0.1) == ""
+
+
+def test_the_delay_behind_a_comparison():
+    assert published._delay_s(None) == 1.0
+    assert published._delay_s(pd.DataFrame({"delay_s": [0.1, 0.1]})) == 0.1
+    with pytest.raises(UsageError, match="the same delay"):
+        published._delay_s(pd.DataFrame({"delay_s": [0.1, 0.2]}))
+
+
+def test_why_something_differs_is_said_where_it_must_be():
+    assert published._explained(row("1"), SAME, "") == ""
+    assert published._explained(row("1"), NOT, "") == published.UNEXPLAINED
+    assert published._explained(row("1"), NOT, "Another kernel.") == "Another kernel."
+    with pytest.raises(UsageError, match="Say why in one sentence"):
+        published._explained(row("1"), NOTHING, "")
+    with pytest.raises(UsageError, match="is none of"):
+        published._explained(row("1"), "perhaps", "why")
+
+
+# ------------------------------------------------------------------------- machines side by side
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "rank"),
+    [
+        ([HOLDS, OTHERWISE], side_by_side.OPPOSED),
+        ([HOLDS, OTHERWISE, UNDECIDED], side_by_side.OPPOSED),
+        ([HOLDS, UNDECIDED], side_by_side.DECIDED_ON_ONE),
+        ([OTHERWISE, UNDECIDED], side_by_side.DECIDED_ON_ONE),
+        ([UNDECIDED, NOT_HERE], side_by_side.NOT_ON_ALL),
+        ([HOLDS, NOT_HERE], side_by_side.NOT_ON_ALL),
+        ([OTHERWISE, NOT_HERE], side_by_side.NOT_ON_ALL),
+        ([HOLDS, HOLDS], side_by_side.ALIKE),
+        ([UNDECIDED], side_by_side.ALIKE),
+        ([], side_by_side.ALIKE),
+    ],
+)
+def test_how_a_difference_ranks(outcomes, rank):
+    assert side_by_side._rank(outcomes) == rank
+
+
+def test_only_findings_of_several_machines_are_counted():
+    def machine(**outcomes: str) -> Machine:
+        return Machine("m", {}, [], {id: {"id": id, "outcome": o} for id, o in outcomes.items()})
+
+    both = [machine(a=HOLDS, b=HOLDS, c=HOLDS), machine(a=HOLDS, b=OTHERWISE)]
+    assert side_by_side.how_many(side_by_side.findings(both)) == (
+        "Of 2 findings that several machines have, 1 came out differently."
+    )
+
+
+@pytest.mark.parametrize(
+    ("unit_ms", "is_unsteady"),
+    [([1.0, 1.2, 1.5], True), ([1.0, 1.2, 1.49], False), ([0, 1, 2], False), ([1, 2], False),
+     ([], False), ([2.0, 2.5, 2.9], False)],
+)  # fmt: skip
+def test_a_machine_whose_speed_varied_much(unit_ms, is_unsteady):
+    machine = Machine("m", {"unit_ms": unit_ms}, [])
+    assert bool(side_by_side.unsteady([machine])) is is_unsteady

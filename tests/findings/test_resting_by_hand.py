@@ -1,0 +1,211 @@
+"""Sentences that rest on findings, on paragraphs that are written down, without a build."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from docutils import nodes
+from docutils.frontend import get_default_settings
+from docutils.utils import new_document
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sphinx import addnodes
+
+from casebook.findings import claims
+from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
+from casebook.pages import resting
+from casebook.pages.contents import Book
+
+
+def record(id: str, outcome: str, chapter: str = "one") -> dict:
+    """What a build keeps of a claim, as far as sentences need it."""
+    return {
+        "id": id, "chapter": chapter, "outcome": outcome, "statement": f"The {id} is 5.",
+        "because": f"no {id} here", "value": 5.0, "n": 8, "interval": None, "window": None,
+        "decided": None, "attempts": [],
+    }  # fmt: skip
+
+
+def marked(folder: Path, outcomes: dict[str, str], *blocks: list) -> tuple[list[str], list]:
+    """The text of paragraphs as the page shows them, and what is listed of them.
+
+    blocks: of each paragraph its parts: text, a node, or (words, id of a claim, title).
+    """
+    book = Book(folder)
+    book.included.mkdir(parents=True, exist_ok=True)
+    records = [record(id, outcome) for id, outcome in outcomes.items()]
+    (book.included / "claims.json").write_text(json.dumps(records))
+    builder = SimpleNamespace(get_relative_uri=lambda start, to: f"<from {start}>{to}.html")
+    app = SimpleNamespace(srcdir=str(folder), builder=builder)
+    env = SimpleNamespace(app=app, _app=app, docname="notebooks/one", metadata=defaultdict(dict))
+    document = new_document("one", get_default_settings())
+    document.settings.env = env
+    for parts in blocks:
+        paragraph = nodes.paragraph()
+        for part in parts:
+            if isinstance(part, tuple):
+                words, id, *title = part
+                part = nodes.reference("", "", nodes.Text(words), refuri=f"#claim-{id}")
+                part["id_link"] = True
+                if title:
+                    part["reftitle"] = title[0]
+            paragraph += nodes.Text(part) if isinstance(part, str) else part
+        document += paragraph
+    transform = resting.MarkSentences(document)
+    transform.apply()
+    texts = [paragraph.astext() for paragraph in document.findall(nodes.paragraph)]
+    return texts, env.metadata["notebooks/one"][resting.LISTED]
+
+
+ALL = {"good": HOLDS, "bad": OTHERWISE, "open": UNDECIDED, "gone": NOT_HERE}
+
+
+@pytest.mark.parametrize(
+    ("parts", "shown"),
+    [
+        (["It is ", ("so", "good"), ". Done."], "It is so. Done."),
+        (["It is ", ("so", "bad"), ". Done."], "Not so here: It is so. (The bad is 5) Done."),
+        (["One. It is ", ("so", "open"), "! Done."],
+         "One. Undecided here: It is so! (The open is 5) Done."),
+        (["It is ", ("so", "gone")], "Not measured here: It is so (no gone here)"),
+        # The gravest says how the sentence is marked; the others say their own.
+        (["Is ", ("a", "gone"), " or ", ("b", "open"), " or ", ("c", "good"), "?"],
+         "Undecided here: Is a or b or c? (not measured here: no gone here) (The open is 5)"),
+        (["Is ", ("a", "open"), " or ", ("b", "bad"), "?"],
+         "Not so here: Is a or b? (undecided here: The open is 5) (The bad is 5)"),
+        # One sentence in the place of another, for its own outcome alone.
+        (["A. ", ("So", "bad", "otherwise: It is `not`. undecided: Who knows?"), " be it. B."],
+         "A. It is not. (otherwise here: The bad is 5) B."),
+        (["A. ", ("So", "open", "otherwise: It is not. undecided: Who knows?"), " be it. B."],
+         "A. Who knows? (undecided here: The open is 5) B."),
+        (["A. ", ("So", "open", "otherwise: It is not."), " be it. B."],
+         "A. Undecided here: So be it. (The open is 5) B."),
+        (["A. ", ("So", "good", "otherwise: It is not."), " be it. B."], "A. So be it. B."),
+        # What is no end of a sentence.
+        (["See e.g. the ", ("so", "bad"), ", i.e. x vs. y etc. and 1.5 of it. B."],
+         "Not so here: See e.g. the so, i.e. x vs. y etc. and 1.5 of it. (The bad is 5) B."),
+        (["\u201cIs it?\u201d Then ", ("so", "bad"), "."],
+         "\u201cIs it?\u201d Not so here: Then so. (The bad is 5)"),
+        # A lead-in stands by itself.
+        ([nodes.strong("", "Lead-in."), " It is ", ("so", "bad"), "."],
+         "Lead-in. Not so here: It is so. (The bad is 5)"),
+        ([nodes.strong("", "strong"), " is ", ("so", "bad"), "."],
+         "Not so here: strong is so. (The bad is 5)"),
+    ],
+)  # fmt: skip
+def test_a_sentence_whose_finding_did_not_hold_says_so(tmp_path, parts, shown) -> None:
+    [text], _ = marked(tmp_path, ALL, parts)
+    assert text == shown
+
+
+def test_a_figure_is_said_once_on_a_page(tmp_path, monkeypatch) -> None:
+    rounds = {"value": 5.0, "n": 8, "interval": [4, 6], "window": "below 3"}
+    with_interval = record("bad", OTHERWISE) | rounds | {"decided": rounds}
+    monkeypatch.setattr(resting, "_claims", lambda app: {"bad": with_interval})
+    texts, _ = marked(tmp_path, {}, [("A", "bad"), "."], [("B", "bad"), "."])
+    assert texts == [
+        "Not so here: A. (The bad is 5: 4 to 6 in 8 rounds, asked: below 3)",
+        "Not so here: B. (4 to 6 in 8 rounds, asked: below 3)",
+    ]
+
+
+def test_what_two_findings_lack_is_said_once(tmp_path, monkeypatch) -> None:
+    gone = {id: record(id, NOT_HERE) | {"because": "no Python 2.7."} for id in ("a", "b")}
+    monkeypatch.setattr(resting, "_claims", lambda app: gone)
+    [text], _ = marked(tmp_path, {}, ["Neither ", ("x", "a"), " nor ", ("y", "b"), "."])
+    assert text == "Not measured here: Neither x nor y. (no Python 2.7)"
+
+
+def test_all_that_rest_are_listed_in_their_order(tmp_path) -> None:
+    blocks = [["A ", ("so", "good"), ". B ", ("so", "bad"), ". C."], ["D ", ("so", "open"), "."]]
+    _, listed = marked(tmp_path, ALL, *blocks)
+    assert [(each.page, each.text, each.claims, each.shown) for each in listed] == [
+        ("notebooks/one", "A so.", ["good"], ""),
+        ("notebooks/one", "B so.", ["bad"], "Not so here: B so. (The bad is 5)"),
+        ("notebooks/one", "D so.", ["open"], "Undecided here: D so. (The open is 5)"),
+    ]
+
+
+def test_a_link_leads_to_its_finding(tmp_path) -> None:
+    transform = object.__new__(resting.MarkSentences)
+    builder = SimpleNamespace(get_relative_uri=lambda start, to: f"../{to}.html")
+    env = SimpleNamespace(docname="notebooks/one", app=SimpleNamespace(builder=builder))
+    env._app = env.app
+    transform.document = SimpleNamespace(settings=SimpleNamespace(env=env))
+    here, there = record("a", HOLDS), record("b", HOLDS, "two")
+    assert transform._reference(here)["refuri"] == "#claim-a"
+    assert transform._reference(there)["refuri"] == "../notebooks/two.html#claim-b"
+    far = addnodes.pending_xref("", reftarget="notebooks/two", reftargetid="claim-b")
+    assert transform._address(far) == ("notebooks/two", "b")
+    near = nodes.reference("", "", refuri="#claim-a-b", id_link=True)
+    assert transform._address(near) == ("notebooks/one", "a-b")
+    for other in (
+        nodes.reference("", "", refuri="#claim-a"), nodes.paragraph(),
+        nodes.reference("", "", refuri="#figure-a", id_link=True),
+        nodes.reference("", "", refuri="#claim-", id_link=True),
+    ):  # fmt: skip
+        assert transform._address(other) is None
+
+
+@pytest.mark.parametrize(
+    ("title", "sentences"),
+    [
+        ("otherwise: A.", {OTHERWISE: "A."}),
+        ("undecided: A: b.", {UNDECIDED: "A: b."}),
+        ("otherwise:  A.  undecided: B. ", {OTHERWISE: "A.", UNDECIDED: "B."}),
+        ("undecided: B. otherwise: A.", {OTHERWISE: "A.", UNDECIDED: "B."}),
+    ],
+)
+def test_the_title_of_a_link(title, sentences) -> None:
+    assert resting.instead_of(title) == sentences
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["", "Else.", "x otherwise: A.", "otherwise:", "otherwise: undecided: B.", "not here: A.",
+     "otherwise: A. otherwise: B."],
+)  # fmt: skip
+def test_another_title_is_refused(title) -> None:
+    if title:
+        with pytest.raises(ValueError, match="is a sentence for the case that the finding"):
+            resting.instead_of(title)
+    else:
+        assert resting.instead_of(title) == {}
+
+
+WORDS = st.lists(st.sampled_from(["it", "takes", "1.5", "s", "e.g.", "a", "load"]), min_size=1,
+                 max_size=4)  # fmt: skip
+#: Sentences: words, what one rests on if it does, and its end.
+SENTENCES = st.lists(
+    st.tuples(WORDS, st.sampled_from([None, *ALL]), st.sampled_from([".", "!", "?"])),
+    min_size=1, max_size=6,
+)  # fmt: skip
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(sentences=SENTENCES)
+def test_marking_a_sentence_leaves_all_others_as_they_are(tmp_path, sentences) -> None:
+    parts: list = []
+    whole = []
+    for words, id, end in sentences:
+        text = " ".join(words)
+        parts += [f"{text} ", *([("so", id)] if id else ["so"]), f"{end} "]
+        sentence = f"{text} so{end}"
+        if id in (None, "good"):
+            whole.append(sentence)
+        else:
+            figure = "no gone here" if id == "gone" else f"The {id} is 5"
+            whole.append(f"{resting.MARKS[ALL[id]][0]}: {sentence} ({figure})")
+    [text], listed = marked(tmp_path, ALL, parts)
+    assert text.split() == " ".join(whole).split()
+    assert [each.claims for each in listed] == [[id] for _, id, _ in sentences if id]
+    assert [bool(each.shown) for each in listed] == [id != "good" for _, id, _ in sentences if id]
+
+
+def test_the_marks_go_from_the_gravest_on() -> None:
+    assert list(resting.MARKS) == [OTHERWISE, UNDECIDED, NOT_HERE]
+    assert set(claims.AS_HOLDS) - set(resting.MARKS) == {HOLDS}

@@ -1,0 +1,179 @@
+"""Machine files with numbers that are written down: saved and read, summed up, chosen among."""
+
+import json
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from casebook import places
+from casebook.laboratory import machines, reference
+from casebook.laboratory.machines import Machine
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="/\\"), max_size=12)
+NUMBERS = st.one_of(st.integers(-(2**60), 2**60), st.floats(allow_nan=False, allow_infinity=False))
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), NUMBERS, TEXT),
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(TEXT, inside, max_size=3),
+    max_leaves=8,
+)
+ANSWERS = st.lists(
+    st.dictionaries(TEXT, JSON, max_size=4).map(lambda its: its | {"asked": ["fetch", its]}),
+    min_size=1, max_size=3,
+)  # fmt: skip
+WORDS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9 .()-]{0,20}[A-Za-z0-9.)]", fullmatch=True).map(
+    lambda text: " ".join(text.split())
+)
+ABOUT = st.fixed_dictionaries(
+    {"processor": WORDS},
+    optional={"cores": st.integers(1, 512), "openssl": WORDS, "steal_s": st.floats(0, 1e6),
+              "unit_ms": st.lists(st.floats(0.1, 9), min_size=3, max_size=3),
+              "pythons": st.dictionaries(WORDS, WORDS, max_size=3)},
+)  # fmt: skip
+FINDINGS = st.fixed_dictionaries(
+    {"id": st.from_regex(r"[a-z0-9]{1,9}(-[a-z0-9]{1,9})?", fullmatch=True), "outcome": WORDS},
+    optional={"value": st.one_of(st.integers(-99, 99), st.floats(-9, 9), WORDS, st.booleans()),
+              "interval": st.lists(st.floats(0, 9), min_size=2, max_size=2),
+              "n": st.integers(0, 99),
+              "window": WORDS, "others": st.lists(WORDS, max_size=3)},
+)  # fmt: skip
+
+
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(about=ABOUT, answers=ANSWERS, findings=st.lists(FINDINGS, max_size=3))
+def test_what_is_saved_and_read_is_the_same(tmp_path, monkeypatch, about, answers, findings):
+    nobody = machines.Own("/nowhere/at/all", (), ())
+    monkeypatch.setattr(machines.Own, "here", classmethod(lambda cls: nobody))
+    file = tmp_path / f"some-machine{machines.SUFFIX}"
+    its = {each["id"]: each for each in findings}
+    saved = Machine("some-machine", about, answers, its)
+    assert machines.save(saved, file) == file.stat().st_size
+    assert machines.read(file) == saved
+
+
+def test_how_steady_a_machine_was():
+    answers = [
+        {"measured_at": f"2026-11-2{n % 3}T00:00:0{n % 10}Z", "unit_ms": 1.0 + n, "steal_s": 0.25}
+        for n in range(11)
+    ]
+    found = machines.steadiness([*answers, {"unit_ms": None, "steal_s": "much"}, {"steal_s": True}])
+    # Of 1 to 11, the first, the fifth and the ninth decile; eleven quarters of a second.
+    assert (found["unit_ms"], found["steal_s"]) == ([2.0, 6.0, 10.0], 2.75)
+    assert found["measured_from"] == "2026-11-20T00:00:00Z"
+    assert found["measured_to"] == "2026-11-22T00:00:08Z"
+    assert set(machines.steadiness([])) == {"saved_at"}
+    assert "unit_ms" not in machines.steadiness([{"unit_ms": 1.0}])
+
+
+def test_of_two_answers_to_a_question_the_newer_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "RUNS", tmp_path)
+    rows = [("a", ["x"], "2026-02"), ("b", ["x"], "2026-03"), ("c", ["x"], "2026-01"),
+            ("d", ["y"], "2026-02"), ("e", None, "2025"), ("f", None, "2024")]  # fmt: skip
+    for name, asked, moment in rows:
+        answer = {"name": name, "measured_at": moment} | ({"asked": asked} if asked else {})
+        (tmp_path / f"{name}.json").write_text(json.dumps(answer))
+    (tmp_path / "g.json").write_text("{half")
+    # The oldest first; what says no question is of its own.
+    assert [each["name"] for each in machines.stored_answers()] == ["f", "e", "d", "b"]
+
+
+def test_findings_are_those_of_this_machines_runs():
+    claims = [
+        {"id": "a", "source": "live", "value": 0, "unit": "", "because": None, "keys": ["k"]},
+        {"id": "b", "source": "reference", "value": 1},
+    ]
+    assert machines.findings_of(claims) == {"a": {"id": "a", "value": 0}}
+
+
+@pytest.mark.parametrize(
+    ("about", "label"),
+    [
+        ({"processor": "A chip", "cores": 2, "openssl": "OpenSSL 3.0.19 27 Jan 2026"},
+         "A chip, 2 cores, OpenSSL 3.0.19"),
+        ({"processor": "A chip", "cores": 1}, "A chip, 1 core"),
+        ({"cores": 4}, "4 cores"),
+        ({}, ""),
+    ],
+)  # fmt: skip
+def test_a_machine_in_a_few_words(about, label):
+    assert machines.label(about) == label
+    assert Machine("its-file", about, []).label == (label or "its-file")
+
+
+def test_the_machine_most_like_this_one(monkeypatch):
+    here = {"architecture": "arm64", "openssl": "OpenSSL 3.0.19 27 Jan", "cores": 4}
+    monkeypatch.setattr(machines, "describe", lambda: here)
+    there = {
+        "same": here,
+        "twice the cores": here | {"cores": 8},
+        "a quarter of the cores": here | {"cores": 1},
+        "other openssl": here | {"openssl": "OpenSSL 3.5.0 8 Apr"},
+        "other architecture": here | {"architecture": "x86_64"},
+        "nothing said": {},
+    }
+    order = sorted(there, key=lambda name: machines.unlikeness(there[name]))
+    assert order == ["same", "twice the cores", "a quarter of the cores", "other openssl",
+                     "other architecture", "nothing said"]  # fmt: skip
+    assert machines.unlikeness(here | {"openssl": "OpenSSL 3.0.19 9 Sep"}) == (False, False, 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_number"),
+    [(1, True), (0.5, True), (True, False), ("1", False), (None, False), (float("nan"), False),
+     (float("inf"), False), (10**400, False), (-(10**30), True)],
+)  # fmt: skip
+def test_a_number(value, is_number):
+    assert machines.is_number(value) is is_number
+
+
+@pytest.mark.parametrize(("depth", "is_deep"), [(100, False), (101, True)])
+@pytest.mark.parametrize("around", [lambda value: {"x": value, "y": 1}, lambda value: [1, value]])
+def test_how_deep_an_answer_may_be(depth, is_deep, around):
+    value: object = {}
+    for _ in range(depth - 1):
+        value = around(value)
+    assert machines._is_deep(value) is is_deep
+
+
+def recorded(*rows: tuple) -> pd.DataFrame:
+    names = ["machine", "stack", "n", "repeat"]
+    return pd.DataFrame(rows, columns=names).assign(wall_s=range(len(rows)))
+
+
+def test_what_stands_in_is_of_one_machine_and_says_which(monkeypatch):
+    likeness = {"": 1, "near": 0, "far": 2}
+    monkeypatch.setattr(reference, "unlikeness", lambda name: likeness[name])
+    monkeypatch.setattr(reference, "label", lambda name: f"the {name} one")
+    known = recorded(("", "a", 10, 1), ("near", "a", 5, 1), ("far", "a", 10, 1), ("far", "b", 3, 1))
+    found = reference.select_recorded(known, {"stack": "a"}, {"n": [10]})
+    # The near one was not asked exactly this.
+    assert found[["n", "wall_s", "source", "instead"]].values.tolist() == [[10, 0, "reference", ""]]
+    found = reference.select_recorded(known, {"stack": "a"}, {"n": [7]})
+    assert found[["n", "instead"]].values.tolist() == [[5, "on the near one; n = 5 instead of 7"]]
+    found = reference.select_recorded(known, {"stack": "b"}, {"n": [10, 20]})
+    assert found[["n", "instead"]].values.tolist() == [
+        [3, "on the far one; n = 3 instead of 10, 20"]
+    ]
+    assert reference.select_recorded(known, {"stack": "c"}, {"n": [10]}).empty
+
+
+def test_all_rounds_come_from_the_machine_that_has_the_question(monkeypatch):
+    monkeypatch.setattr(reference, "unlikeness", lambda name: ["near", "far"].index(name))
+    monkeypatch.setattr(reference, "label", str)
+    known = recorded(("near", "a", 3, 1), ("far", "a", 3, 1), ("far", "a", 3, 2))
+    first = reference.select_recorded(known, {"stack": "a", "repeat": 1}, {"n": [3]})
+    assert first["instead"].tolist() == ["on near"]
+    # Of the second round it has none, and another machine's would be no second round of its.
+    assert reference.select_recorded(known, {"stack": "a", "repeat": 2}, {"n": [3]}).empty
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "nearest"),
+    [([3, 100], [10], 3), ([3, 30], [10], 30), ([1, 10], [4], 10), ([0.0, 1.0], [0.01], 0.0)],
+)
+def test_the_nearest_number_is_nearest_in_its_ratio(there, wanted, nearest):
+    """From 10 to 3 it is 3.3 times, and to 30 three times."""
+    assert min(there, key=lambda each: reference._farness(each, wanted)) == nearest
