@@ -437,6 +437,14 @@ def test_with_a_bandwidth_packets_take_their_time_one_after_the_other(monkeypatc
     assert not carried.way.counts()["dropped"]
 
 
+def test_with_a_bandwidth_packets_are_lost_by_lot_as_without(monkeypatch):
+    carried = Carried(monkeypatch, mbit=0.008, lose={"each": 2})
+    carried.send(*(tcp(number, bytes(10)) for number in range(1, 5)))
+    counts = carried.way.counts()
+    assert (counts["dropped"], counts["queue_dropped"]) == (2, 0)
+    assert len(carried.until(9)) == 2
+
+
 def test_a_full_queue_drops_what_comes_and_counts_it_apart(monkeypatch):
     carried = Carried(monkeypatch, mbit=0.008, queue=750)
     carried.send(*(tcp(number, bytes(460)) for number in range(1, 4)))  # the second waits 0.5 s

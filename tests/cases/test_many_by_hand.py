@@ -104,6 +104,7 @@ def test_pages_of_batches_that_killed_workers_are_counted_by_batch():
     its = ITS | {"done": done, "rows": 86, "right": 85}
     row = jobs._of_job({"pages": 100, "faults": {"7": "cut"}}, its)
     assert (row["good"], row["failed"], row["killed"]) == (85, 1, 14)
+    assert row["cpu_ms"] == 20  # for each page that was to come
     named = jobs.named(pd.DataFrame([row | {"job": "attacked"}])).to_dict("records")
     [first] = named
     assert first == {
