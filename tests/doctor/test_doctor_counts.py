@@ -179,8 +179,8 @@ def test_a_connection_belongs_to_who_made_its_context_also_in_a_child_of_a_fork(
             event("context", c=7, who=HTTPX, default=True),
             *connection(1, c=7, who=PROGRAM),
             *connection(2, c=7, who=PROGRAM, pid=2),
-            *connection(3, c=None, who=PROGRAM),
-            *connection(4, c=8, who=PROGRAM, http=False),
+            *connection(3, c=8, who=PROGRAM, http=False),
+            *connection(4, c=None, who=PROGRAM),
         ]
     )
     assert its_row(counts, "httpx")["connections"] == 2
