@@ -15,7 +15,6 @@ import contextlib
 import hashlib
 import json
 import lzma
-import marshal
 import math
 import os
 import platform
@@ -292,14 +291,14 @@ def read_kept(path: Path) -> Machine:
     except OSError:
         return read(path)  # says why
     kept = places.LOCAL / "machines" / digest.hexdigest()
-    with contextlib.suppress(OSError, EOFError, ValueError, TypeError):
-        return Machine(path.name.removesuffix(SUFFIX), *marshal.loads(kept.read_bytes()))
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return Machine(path.name.removesuffix(SUFFIX), *json.loads(kept.read_bytes()))
     machine = read(path)
     parts = machine.about, machine.answers, machine.findings, machine.chapters
     with contextlib.suppress(OSError):  # a full disk makes it slower, and nothing else
         kept.parent.mkdir(parents=True, exist_ok=True)
         draft = kept.with_name(f"{kept.name}.{os.getpid()}.part")
-        draft.write_bytes(marshal.dumps(parts))
+        draft.write_text(json.dumps(parts))
         draft.replace(kept)
     return machine
 

@@ -149,12 +149,6 @@ def test_several_orders_are_visited_in_turns(shop):
     assert list(frame["order"]) == ["asked", "chunks", "chunks", "asked"]
 
 
-def test_the_processor_time_of_both_sides(frame):
-    row = frame.loc["pipes"]
-    both = visits.cpu_of_both(frame).loc["pipes"]
-    assert both == pytest.approx(row["user_s"] + row["sys_s"] + row["server_cpu_s"])
-
-
 def test_what_is_recorded_has_the_rounds_of_a_look():
     """Without a Python 3.7 the recorded rounds have to decide: those of 200 books."""
     short = [asked for asked in visits.recorded() if asked.get("n") == 200]
@@ -166,8 +160,14 @@ def test_what_is_recorded_has_the_rounds_of_a_look():
 
 
 def test_each_round_trip_takes_twice_the_latency(shop):
-    frame = visits.visit("pipes:1", n=5, latency_s=0.02, repeats=1, target=shop)
-    assert frame["wall_s"].item() >= 0.04 * 6  # the list and five books
+    """TLS, the list and five books: seven of them. Other work can only make a visit longer, so one
+    of a few has to come close; with twice the latency it would take fourteen."""
+    of_line_s, walls = 2 * 0.05, []
+    while not walls or (min(walls) > 10 * of_line_s and len(walls) < 10):
+        frame = visits.visit("pipes:1", n=5, latency_s=0.05, repeats=1, target=shop)
+        walls.append(frame["wall_s"].item())
+        assert walls[-1] >= 7 * of_line_s
+    assert min(walls) <= 10 * of_line_s
 
 
 @pytest.mark.parametrize("engine", ["twisted-16.3", "granian"], indirect=True)

@@ -184,12 +184,13 @@ def test_with_locks_apart_the_certificates_are_loaded_all_the_same():
 
 
 @needs("valgrind")
-def test_the_instructions_of_a_load_are_the_same_each_time(monkeypatch):
+def test_the_instructions_of_a_load_are_those_that_another_machine_counted(monkeypatch):
+    """Within some percent: of the certificates, a few may be others by now."""
+    [theirs] = counts.instructions("openssl-4.0-today")["instructions"]
     monkeypatch.setenv("CASEBOOK_MODE", "full")
-    first, second = (counts.instructions("openssl-4.0-today") for _ in range(2))
-    assert set(first["source"]) == {"live"} and first["release"].iloc[0].startswith("OpenSSL 4.0")
-    [one], [other] = first["instructions"], second["instructions"]
-    assert abs(one / other - 1) < 0.001 and one > 1_000_000
+    [row] = counts.instructions("openssl-4.0-today").to_dict("records")
+    assert row["source"] == "live" and row["release"].startswith("OpenSSL 4.0")
+    assert 0.95 < row["instructions"] / theirs < 1.05
 
 
 def test_in_the_quick_mode_recorded_instructions_are_given_and_say_so():

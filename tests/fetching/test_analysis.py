@@ -1,7 +1,8 @@
 import pandas as pd
 import pytest
 
-from casebook.cases.fetching import analysis
+from casebook.cases.fetching import analysis, phases
+from casebook.cases.fetching.observations import Observation
 
 
 @pytest.mark.parametrize(
@@ -59,3 +60,100 @@ def test_summary_keeps_the_spread_and_what_was_measured_where():
 def test_median_of_what_was_not_run_is_an_error():
     with pytest.raises(KeyError, match="no run of b with n = 10"):
         analysis.median_wall_s(frame(("a", 10, 0.3, 3.3, "concurrent")), "b", 10)
+
+
+@pytest.mark.parametrize(
+    ("n", "delay_s", "wall_s", "peak", "expected"),
+    [
+        # At the limits themselves: 10 x 0.15 / 1, 10 x 0.12 / 1, two requests, 50 ms.
+        (10, 0.15, 1.0, 2, "concurrent"),
+        (10, 0.12, 1.0, None, "between"),
+        (2, 0.5, 0.5, 2, "concurrent"),
+        (2, 0.05, 0.05, 2, "concurrent"),
+        (2, 0.0499, 0.04, 2, "between"),
+        # Where the server counts, a clock that is too slow does not make a run serial.
+        (10, 0.1, 1.0, 2, "between"),
+        (10, 0.1, 1.0, 0, "serial"),
+    ],
+)
+def test_a_verdict_at_its_limits(n, delay_s, wall_s, peak, expected):
+    assert analysis.verdict(n, delay_s, wall_s, peak) == expected
+
+
+def test_effective_concurrency_is_what_was_served_in_a_delay():
+    assert analysis.effective_concurrency(10, 0.2, 0.5) == pytest.approx(4.0)
+
+
+def test_a_summary_tells_clients_schemes_and_delays_apart_and_says_the_median():
+    runs = frame(
+        ("a", 10, 0.30, 3.3, "concurrent"),
+        ("a", 10, 0.90, 1.1, "between"),
+        ("a", 10, 0.40, 2.5, "concurrent"),
+    )
+    [row] = analysis.summary(runs).to_dict("records")
+    assert (row["median_s"], row["min_s"], row["max_s"]) == (0.40, 0.30, 0.90)
+    assert (row["repeats"], row["verdict"], row["effective_concurrency"]) == (3, "concurrent", 3.3)
+    for column, other in (("client", "loop"), ("scheme", "http"), ("delay_s", 0.2), ("n", 3)):
+        changed = runs.copy()
+        changed.loc[2, column] = other
+        assert sorted(analysis.summary(changed)["repeats"]) == [1, 2], column
+
+
+def test_a_median_is_of_one_stack_at_one_size():
+    runs = frame(
+        ("a", 10, 0.3, 3.3, "concurrent"),
+        ("a", 10, 0.4, 2.5, "concurrent"),
+        ("a", 10, 1.4, 0.7, "between"),
+        ("a", 3, 9.0, 0.1, "between"),
+        ("b", 10, 9.0, 0.1, "between"),
+    )
+    assert analysis.median_wall_s(runs, "a", 10) == 0.4
+
+
+def timeline(rows, heartbeats=()):
+    rows = [dict(zip(("page", "event", "start_s", "end_s"), row, strict=True)) for row in rows]
+    return Observation(
+        stack="s", kind="timeline", n=2, delay_s=0.1, python="3", steps="", measured_at="",
+        source="live", answer={"timeline": rows, "heartbeats": list(heartbeats)},
+    )  # fmt: skip
+
+
+def test_a_beat_inside_two_waits_is_one_beat_and_one_outside_is_none():
+    waits = [(0, "wait", 0.1, 0.5), (1, "wait", 0.2, 0.6), (2, "connect", 0.7, 0.9)]
+    for beats, count in (
+        ([], 0),
+        ([0.3], 1),  # in both
+        ([0.15, 0.3, 0.55], 3),
+        ([0.05, 0.1, 0.6, 0.65, 0.8], 0),  # before, at the ends, after, and beside a connection
+    ):
+        assert analysis.beats_while_waiting(timeline(waits, beats)) == count, beats
+    assert analysis.beats_while_waiting(timeline([], [0.1])) == 0
+
+
+def test_the_most_that_wait_at_once_is_counted_from_the_waits_alone():
+    def most(*rows):
+        return phases.most_waiting(timeline(rows).frame)
+
+    assert most() == 0
+    assert most((0, "wait", 0, 1), (1, "wait", 1, 2)) == 1  # one ends as the next begins
+    assert most((0, "wait", 0, 3), (1, "wait", 1, 2), (2, "wait", 2.5, 4)) == 2
+    assert most((0, "wait", 0, 1), (1, "receive", 0, 1), (1, "send", 0, 1)) == 1
+
+
+def test_each_request_is_a_row_of_its_parts_in_their_order():
+    frame = timeline(
+        [
+            (1, "wait", 0.2, 0.3),
+            (0, "send", 0.1, 0.2),
+            (0, "connect", 0.0, 0.1),
+            (0, "wait", 0.5, 0.6),
+            (0, "wait", 0.30004, 0.4),  # asked twice: from the first start to the last end
+            (0, "wait", 0.41, 0.43),
+            (None, "connect", 0.0, 9.0),
+        ]
+    ).frame
+    none = [None, None]
+    assert phases.of_requests(frame, 1) == [
+        [0, 0.0, 100.0, *none, 100.0, 200.0, 300.0, 600.0, *none],
+        [1, *none, *none, *none, 200.0, 300.0, *none],
+    ]

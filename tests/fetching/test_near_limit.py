@@ -8,7 +8,7 @@ import pytest
 from here import needs
 
 from casebook import places
-from casebook.cases.fetching import near_limit, run_record, server
+from casebook.cases.fetching import near_limit, run_record, server, trust
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.laboratory import decisions
 
@@ -87,3 +87,47 @@ def test_without_go_the_reference_machine_speaks_or_what_is_missing_is_said(monk
 def test_sizes_have_their_range():
     with pytest.raises(UsageError, match="n is 0"):
         near_limit.measure(0)
+
+
+class Lab:
+    """A server that counts what it is told to have counted."""
+
+    url, ca_file = "https://127.0.0.1:1", "ca.pem"
+
+    def __init__(self, **counted):
+        self.counted = counted
+
+    def reset(self):
+        pass
+
+    def counters(self):
+        return self.counted
+
+
+@pytest.mark.parametrize(
+    ("connections", "requests", "is_one"),
+    [(3, 3, True), (2, 3, False), (1, 3, False), (4, 3, False), (3, 2, False), (3, 4, False)],
+)
+def test_what_was_not_over_a_connection_each_is_no_near_limit(
+    monkeypatch, connections, requests, is_one
+):
+    counted = {"connections": connections, "requests": requests, "handshakes": connections}
+    pages = [{"page": page, "status": 200, "got_page": page} for page in range(3)]
+    answer = dict(
+        wall_s=0.5, user_s=0.25, sys_s=0.125, process_cpu_s=0.5, peak_rss_kib=9, responses=pages,
+        failure=None, counters={}, versions={"go": "go1"},
+    )  # fmt: skip
+    monkeypatch.setattr(near_limit, "lab_server", lambda: Lab(**counted, peak_in_flight=3))
+    monkeypatch.setattr(near_limit, "build", lambda: "program")
+    monkeypatch.setattr(near_limit.trust, "of_name", lambda *_: trust.Trust(True, "bundle.pem"))
+    monkeypatch.setattr(near_limit.commands, "output", lambda *_, **__: json.dumps(answer))
+    asked = dict(n=3, delay_s=0.25, repeat=1, trust="bundle")
+    if is_one:
+        stored = near_limit._measured(**asked)
+        assert stored["counters"]["connections"] == 3
+        run = run_record.from_stored(stored)
+        assert (run.stack, run.client, run.scheme, run.ok) == ("go", "go", "https", 3)
+        assert (run.cpu_s, run.effective_concurrency, run.verdict) == (0.375, 1.5, "concurrent")
+    else:
+        with pytest.raises(RunFailed, match=f"{requests} requests over {connections} connections"):
+            near_limit._measured(**asked)

@@ -3,13 +3,14 @@ import gc
 import pstats
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
 from casebook import places, stacks
 from casebook.cases.fetching import analysis, observations, run_record, trust
 from casebook.errors import RunFailed
-from casebook.laboratory import machines, measurements, progress, reference
+from casebook.laboratory import machine, machines, measurements, progress, reference
 from casebook.stacks import digests, environments
 
 ASKED = dict(
@@ -132,6 +133,25 @@ def test_a_measurement_says_how_it_was_made(tmp_path, monkeypatch, locks_of_our_
     assert taken() == first
     monkeypatch.delenv("CASEBOOK_BUILD")
     assert taken()["value"] == 1  # a reader measures anew
+
+
+def test_what_the_machine_did_meanwhile_is_what_came_since_before(monkeypatch):
+    """Not what it has done since it began."""
+    units, stolen, loads = iter([2.0, 3.0] * 2), iter([100.0, 100.75]), iter([(0.5,), (1.5,)])
+    monkeypatch.setattr(machine, "unit_ms", lambda: next(units))
+    monkeypatch.setattr(machine.psutil, "cpu_times", lambda: SimpleNamespace(steal=next(stolen)))
+    monkeypatch.setattr(machine.psutil, "cpu_freq", lambda: SimpleNamespace(current=2499.96))
+    monkeypatch.setattr(machine.os, "getloadavg", lambda: next(loads))
+    monkeypatch.setattr(machine, "_cores", lambda: 2)
+    assert machine.watched(lambda: {"value": 1}) == {
+        "value": 1, "unit_ms": 2.5, "unit_change": 1.5, "load_1min": 0.5, "steal_s": 0.75,
+        "cores": 2, "mhz": 2500.0,
+    }  # fmt: skip
+    # A system that says neither.
+    monkeypatch.setattr(machine.psutil, "cpu_times", SimpleNamespace)
+    monkeypatch.setattr(machine.psutil, "cpu_freq", lambda: None)
+    silent = machine.watched(dict)
+    assert silent["steal_s"] is silent["mhz"] is None
 
 
 def test_a_profile_survives_the_way_into_a_dump_and_back(tmp_path, monkeypatch):

@@ -1,0 +1,584 @@
+"""What the doctor counts and concludes, from events that are written down here: nothing runs."""
+
+import types
+
+import pytest
+
+from casebook.the_doctor import blocking, judging, loads, probes
+from casebook.the_doctor.basis import (
+    BLOCKED,
+    CANNOT_TELL,
+    DOES_NOT_APPLY,
+    FEW,
+    FREE,
+    HELD_UP,
+    ONCE,
+    ONE_FOR_EACH,
+    REPEATED,
+    UNPATCHED,
+    UNSEEN,
+)
+from casebook.the_doctor.counts import (
+    counted,
+    is_kept,
+    is_shared,
+    longest_queue,
+    most_at_once,
+    note_place,
+    seconds,
+    verdict_on,
+    verdict_on_contexts,
+    verdict_on_handshakes,
+    verdict_on_loop,
+    wanting,
+)
+
+PROGRAM = {"client": None, "through": None, "at": "program.py:1", "awaits": False}
+REQUESTS = dict(PROGRAM, client="requests", through="requests")
+HTTPX = dict(PROGRAM, client="httpx", through="httpx", at="program.py:2")
+
+
+def event(what, pid=1, cpu=0, compiled=0, **values):
+    return dict(values, **{"is": what, "pid": pid, "cpu": cpu, "compiled": compiled})
+
+
+def load(c=1, who=REQUESTS, ms=10, trust="bundle", **values):
+    usual = dict(since=0, t=0, kib=[0, 0], alive=1, loop=False, waiting=False, by="ssl")
+    return event("load", c=c, who=who, ms=ms, trust=trust, **dict(usual, **values))
+
+
+def connection(h, c=1, who=REQUESTS, ok=True, end=True, **values):
+    usual = dict(loop=False, http=True, since=None, t=0, thread=h, by="ssl", open=1, pid=1)
+    values = dict(usual, **values)
+    of = {"pid": values["pid"], "h": h, "t": values["t"]}
+    ended = [event("end", ok=ok, **of)] if end else []
+    return [event("begin", h=h, c=c, who=who, **values), *ended]
+
+
+def repeated(times, who=REQUESTS, first=1, **values):
+    """So many connections, each with a context and a load of its own."""
+    found = []
+    for number in range(first, first + times):
+        found.append(event("context", c=number, who=who, default=False))
+        found += [load(number, who, **values), *connection(number, number, who)]
+    return found
+
+
+def its_row(counts, client="requests"):
+    [row] = [row for row in counts["clients"] if row["client"] == client]
+    return row
+
+
+# ---------------------------------------------------------------- loads
+
+
+def test_one_load_for_each_client_process_and_set_of_certificates_is_needed():
+    counts = counted(
+        [
+            load(1, ms=10),
+            load(2, ms=20),  # the same again
+            load(3, ms=40, trust="other"),
+            load(4, ms=80, who=HTTPX),
+            load(5, ms=160, pid=2),  # another process has to load for itself
+            load(6, ms=320, pid=2),
+            event("exit", cpu=2000),
+            event("exit", pid=2, cpu=0),
+        ]
+    )
+    assert (counts["loads"], counts["needed"], counts["load_ms"]) == (6, 4, 630)
+    assert counts["spare_ms"] == 20 + 320
+    assert counts["share"] == 17.0  # of 2,000 ms
+    row = its_row(counts)
+    assert (row["loads"], row["needed"], row["load_ms"], row["spare_ms"]) == (5, 3, 550, 340)
+    assert row["at"] == [["program.py:1", 5]] and row["trusts"] == [["bundle", 4], ["other", 1]]
+    assert its_row(counts, "httpx")["needed"] == 1
+
+
+def test_workers_that_load_once_each_are_healthy():
+    events = []
+    for pid in range(1, 9):
+        events += [event("process", pid=pid), event("start", pid=pid)]
+        events += [load(1, ms=50, pid=pid), *connection(1, 1, pid=pid)]
+        events += [event("exit", pid=pid, cpu=60)]
+    counts = counted(events)
+    assert (counts["loads"], counts["needed"], counts["again"], counts["spare_ms"]) == (8, 8, 0, 0)
+    assert counts["processes"] == 8
+    assert verdict_on(counts, 5.0) == ONCE
+
+
+def test_the_share_is_of_the_programs_own_cpu_without_the_doctors_trials():
+    events = [event("process", cpu=100), event("start", cpu=120), *repeated(3, ms=10)]
+    events = [dict(each, cpu=max(each["cpu"], 120)) for each in events]
+    counts = counted([*events, event("trial", ms=30, cpu=350), event("exit", cpu=350)])
+    assert counts["cpu_ms"] == 350 - 120 - 30
+    assert (counts["spare_ms"], counts["share"], counts["again_share"]) == (20, 10.0, 10.0)
+    # It is never more than all: a clock may say less than the loads took.
+    short = counted([*repeated(3, ms=10), event("exit", cpu=5)])
+    assert short["share"] == 100.0
+
+
+def test_loads_of_connections_that_are_kept_are_not_counted_for_the_limit():
+    """A session of requests that is kept loads for each of its connections, and no more ever."""
+    kept = [event("session", c=None), *repeated(6, ms=100)]
+    for number in range(1, 7):
+        kept += [event("request", c=number) for _ in range(5)]
+    ill = repeated(3, HTTPX, first=11, ms=7)
+    counts = counted([*kept, *ill, event("exit", cpu=1000)])
+    assert its_row(counts)["kept"] and not its_row(counts, "httpx")["kept"]
+    assert (counts["spare_ms"], counts["share"]) == (514, 51.4)
+    assert (counts["again"], counts["again_share"]) == (2, 1.4)
+    assert verdict_on(counts, 5.0) == ONCE and verdict_on(counts, 1.4) == REPEATED
+
+
+@pytest.mark.parametrize(
+    ("again", "again_share", "loads", "share", "verdict"),
+    [
+        (2, 5.0, 3, 5.0, REPEATED),
+        (1, 90.0, 2, 90.0, ONCE),  # a single one more
+        (2, 4.9, 3, 4.9, ONCE),
+        (0, 0.0, 11, 20.0, REPEATED),  # ten that were kept, and a fifth of all CPU
+        (0, 0.0, 10, 20.0, ONCE),
+        (0, 0.0, 11, 19.9, ONCE),
+    ],
+)
+def test_loads_are_an_illness_from_two_and_five_percent_on(
+    again, again_share, loads, share, verdict
+):
+    counts = dict(
+        again=again, again_share=again_share, loads=loads, needed=1, share=share, handshakes=1
+    )
+    assert verdict_on(counts, 5.0) == verdict
+    seen = dict(counts, handshakes=0)
+    assert verdict_on(seen, 5.0) == (UNSEEN if verdict == ONCE else verdict)
+
+
+# ---------------------------------------------------------------- connections
+
+
+def test_handshakes_count_when_they_came_through_and_connections_when_they_began():
+    counts = counted([*connection(1), *connection(2, ok=False), *connection(3, end=False)])
+    assert (counts["connections"], counts["handshakes"], counts["failed"]) == (3, 1, 1)
+    assert its_row(counts)["connections"] == 3
+    assert counts["under_loop"] == 0
+    assert counted(connection(1, loop=True))["under_loop"] == 1
+    # An end of which no beginning was seen is nobody's.
+    assert counted([event("end", h=9, ok=True, t=1)])["handshakes"] == 0
+
+
+def test_the_peak_is_of_one_process_and_open_connections_are_those_of_all():
+    both = [*connection(1, end=False, open=3), *connection(2, end=False, open=2)]
+    other = connection(1, pid=2, end=False, open=4)
+    counts = counted([*both, *other])
+    assert (counts["peak"], counts["open"]) == (2, 3 + 4)
+    assert counted([*connection(1), *connection(2)])["peak"] == 1
+
+
+def test_a_connection_belongs_to_who_made_its_context_also_in_a_child_of_a_fork():
+    counts = counted(
+        [
+            event("context", c=7, who=HTTPX, default=True),
+            *connection(1, c=7, who=PROGRAM),
+            *connection(2, c=7, who=PROGRAM, pid=2),
+            *connection(3, c=8, who=PROGRAM, http=False),
+            *connection(4, c=None, who=PROGRAM),
+        ]
+    )
+    assert its_row(counts, "httpx")["connections"] == 2
+    assert (its_row(counts, "httpx")["contexts"], its_row(counts, "httpx")["default"]) == (1, 1)
+    own = its_row(counts, None)
+    assert own["connections"] == 2 and not own["http"]
+    assert its_row(counts, "httpx")["http"]
+
+
+def test_a_servers_handshakes_are_none_of_the_programs_connections():
+    noted = []
+
+    class Connection:
+        def __init__(self, **its):
+            vars(self).update(its)
+
+        def do_handshake(self):
+            return "done"
+
+    watching = probes.Probes(noted.append)
+    watching.handshakes(Connection)
+    try:
+        sslobj = types.SimpleNamespace(server_side=True)
+        for server in (
+            Connection(server_side=True),
+            Connection(server_side=None, _sslobj=sslobj),
+            Connection(get_state_string=lambda: b"before accept initialization"),
+            Connection(get_state_string=lambda: b"TLSv1.3 Server hello"),
+        ):
+            assert server.do_handshake() == "done"
+        assert noted == []
+        for client in (
+            Connection(server_side=False),
+            Connection(get_state_string=lambda: b"before connect initialization"),
+        ):
+            assert client.do_handshake() == "done"
+    finally:
+        watching.remove()
+    assert [each["is"] for each in noted] == ["begin", "end"] * 2
+    counts = counted(noted)
+    assert (counts["connections"], counts["handshakes"]) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("row", "total", "kept"),
+    [
+        # By requests: three for each connection.
+        (dict(connections=2, requests=6), {}, True),
+        (dict(connections=2, requests=5), {}, False),
+        (dict(connections=0, requests=3), {}, True),
+        # By exchanges, of HTTP alone unless all were open at once.
+        (dict(connections=2, exchanges=6), {}, True),
+        (dict(connections=2, exchanges=5), {}, False),
+        (dict(connections=2, exchanges=6, http=False), {}, False),
+        (dict(connections=2, exchanges=6, http=False), dict(open=2), True),
+        # Where requests are told, exchanges do not count.
+        (dict(connections=2, requests=4, exchanges=60), {}, False),
+        # Connections beside each other of far fewer sessions or pools.
+        (dict(connections=4), dict(open=4, sessions=2), True),
+        (dict(connections=4), dict(open=3, sessions=2), False),
+        (dict(connections=4), dict(open=4, sessions=3), False),
+        (dict(connections=4), dict(open=4, sessions=0), False),
+        (dict(connections=4, client="urllib3"), dict(open=4, sessions=1), False),
+        (dict(connections=4, client="urllib3"), dict(open=4, pools=2), True),
+        (dict(connections=4, client="httpx"), dict(open=4, pools=1, sessions=1), False),
+    ],
+)
+def test_connections_are_kept_by_what_was_asked_over_them(row, total, kept):
+    row = dict(dict(client="requests", requests=None, exchanges=0, http=True), **row)
+    assert is_kept(row, dict(dict(open=0, sessions=0, pools=0), **total)) is kept
+
+
+def test_what_was_closed_for_want_of_a_place_counts_from_twice_on_where_asked_again():
+    row = dict(connections=4, requests=5, full=2, evicted=2)
+    assert wanting(row) == ["evicted", "full"]
+    assert wanting(dict(row, requests=4)) == ["evicted"]
+    assert wanting(dict(row, requests=None)) == ["evicted"]
+    assert wanting(dict(row, full=1, evicted=1)) == []
+    counts = counted(
+        [
+            event("context", c=1, who=REQUESTS, default=False),
+            event("full", c=1, who=PROGRAM, size=10, wanted=12),
+            event("full", c=1, who=PROGRAM, size=10, wanted=30),
+            event("full", c=1, who=PROGRAM, size=10, wanted=20),
+            event("evicted", who=REQUESTS, size=5, wanted=7),
+        ]
+    )
+    row = its_row(counts)
+    assert (row["full"], row["evicted"]) == (2 + 1, 1)
+    assert (row["size"], row["wanted"]) == ({"full": 10, "evicted": 5}, {"full": 30, "evicted": 7})
+
+
+def test_requests_and_exchanges_go_to_the_client_of_their_connection():
+    counts = counted(
+        [
+            event("request", c=9),  # of a context that nobody saw
+            event("context", c=1, who=HTTPX, default=False),
+            *connection(1, c=1, who=PROGRAM),
+            event("request", c=1),
+            event("request", c=1),
+            event("request", c=1, pid=2),  # made before a fork
+            event("exchange", h=1, n=5),
+            event("exchange", h=2, n=50),
+        ]
+    )
+    row = its_row(counts, "httpx")
+    assert (row["requests"], row["exchanges"]) == (3, 5)
+
+
+# ---------------------------------------------------------------- loops, memory and queues
+
+
+def test_loads_on_a_loop_count_and_those_that_were_not_needed_while_others_waited():
+    on = dict(loop=True, waiting=True)
+    counts = counted([load(1, **on), load(2, **on), load(3, loop=True), load(4), load(5, **on)])
+    loop = counts["on_loop"]
+    assert (loop["loads"], loop["spare"], loop["waiting"], loop["ms"]) == (4, 3, 3, 40)
+    assert loop["at"] == [["program.py:1", 4]]
+    assert verdict_on_loop(counts) == HELD_UP
+
+
+@pytest.mark.parametrize(
+    ("spare", "waiting", "loads", "under_loop", "verdict"),
+    [
+        (2, 1, 3, 0, HELD_UP),
+        (1, 1, 2, 0, FREE),
+        (2, 0, 3, 0, FREE),  # nobody waited
+        (0, 0, 0, 1, FREE),
+        (0, 0, 0, 0, DOES_NOT_APPLY),
+    ],
+)
+def test_a_loop_is_held_up_by_two_loads_too_many_while_others_wait(
+    spare, waiting, loads, under_loop, verdict
+):
+    on_loop = {"spare": spare, "waiting": waiting, "loads": loads}
+    assert verdict_on_loop({"on_loop": on_loop, "under_loop": under_loop}) == verdict
+
+
+def test_blocks_of_a_loop_count_for_those_who_waited():
+    def block(s, waiting):
+        return event("block", s=s, waiting=waiting, who=REQUESTS, by="trio")
+
+    blocked = counted([block(0.5, True), block(2.0, False)])["blocked"]
+    assert (blocked["times"], blocked["s"], blocked["waiting_s"]) == (2, 2.5, 0.5)
+    assert (blocked["by"], blocked["clients"]) == ("trio", [["requests", 2]])
+    counts = {"under_loop": 0, "blocked": {"waiting_s": 0.1}}
+    assert judging.judge_asyncio(counts) == BLOCKED
+    counts["blocked"] = {"waiting_s": 0.09}
+    assert judging.judge_asyncio(counts) == DOES_NOT_APPLY
+    assert judging.judge_asyncio(dict(counts, under_loop=1)) == FREE
+
+
+def test_waits_of_greenlets_count_as_standing_still_where_the_loop_did():
+    def wait(s, stood):
+        return event("wait", s=s, stood=stood, who=REQUESTS)
+
+    greenlets = [event("greenlet", itself=False), event("greenlet", itself=True)]
+    stood = counted([*greenlets, wait(0.5, True), wait(3.0, False)])["stood"]
+    assert (stood["waits"], stood["times"], stood["s"]) == (2, 1, 0.5)
+    assert stood["fetched"] and stood["in_greenlets"]
+    assert not counted([greenlets[0]])["stood"]["in_greenlets"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict"),
+    [
+        ({}, BLOCKED),
+        ({"times": 1}, DOES_NOT_APPLY),
+        ({"s": 0.09}, DOES_NOT_APPLY),
+        ({"fetched": False}, DOES_NOT_APPLY),
+        ({"patched": True}, DOES_NOT_APPLY),
+        ({"used": False}, DOES_NOT_APPLY),
+        ({"used": False, "in_greenlets": True}, BLOCKED),
+    ],
+)
+def test_greenlets_block_each_other_where_the_loop_stood_twice(changed, verdict):
+    its = dict(dict(times=2, s=0.1, fetched=True, in_greenlets=False), **changed)
+    loop = {"used": changed.get("used", True), "patched": changed.get("patched", False)}
+    assert judging.judge_greenlets({"counts": {"stood": its}, "loop": loop}) == verdict
+
+
+def test_contexts_alive_at_once_are_the_most_and_memory_is_that_of_all_processes():
+    counts = counted(
+        [
+            load(1, alive=3, kib=[1024, 3072], since=0, t=1),
+            load(2, alive=2, kib=[3072, 4096], since=2, t=3),
+            load(1, alive=1, kib=[0, 2048], since=0, t=1, pid=2),
+        ]
+    )
+    assert (counts["alive"], its_row(counts)["alive"], counts["context_mib"]) == (3, 3, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("row", "verdict"),
+    [
+        (dict(alive=10, requests=None, kept=False), ONE_FOR_EACH),
+        (dict(alive=9, requests=None, kept=False), FEW),
+        # With a connection of requests that is kept: as many are usual.
+        (dict(alive=99, requests=7, kept=True), FEW),
+        (dict(alive=100, requests=7, kept=True), ONE_FOR_EACH),
+        (dict(alive=10, requests=None, kept=True), ONE_FOR_EACH),
+        (dict(alive=99, requests=7, kept=False, connections=2), FEW),  # of one session
+        (dict(alive=10, requests=7, kept=False, connections=1), ONE_FOR_EACH),
+    ],
+)
+def test_contexts_are_too_many_from_ten_on(row, verdict):
+    row = dict(dict(client="requests", connections=1), **row)
+    counts = {"clients": [row], "loads": 10, "sessions": 1, "pools": 0}
+    assert verdict_on_contexts(counts) == verdict
+    assert verdict_on_contexts(dict(counts, clients=[], loads=0)) == DOES_NOT_APPLY
+
+
+def test_sessions_are_shared_where_there_are_twice_as_many_connections():
+    total = {"sessions": 2, "pools": 3}
+    assert is_shared({"client": "requests", "connections": 4}, total)
+    assert not is_shared({"client": "requests", "connections": 3}, total)
+    assert is_shared({"client": "urllib3", "connections": 6}, total)
+    assert not is_shared({"client": "urllib3", "connections": 5}, total)
+    assert not is_shared({"client": "httpx", "connections": 50}, total)
+    assert counted([event("session"), event("session"), event("pool")])["sessions"] == 2
+
+
+def test_the_most_at_once_ends_what_ends_before_it_begins_the_next():
+    assert most_at_once([]) == 0
+    assert most_at_once([(0, 1), (1, 2), (2, 3)]) == 1
+    assert most_at_once([(0, 2), (1, 3), (1.5, 1.75), (2, 4)]) == 3
+
+
+def test_a_wait_is_counted_without_the_loads_in_it():
+    assert seconds((1, 5), []) == 4
+    assert seconds((1, 5), [(0, 2), (3, 4), (4.5, 9), (6, 7)]) == 4 - 1 - 1 - 0.5
+    assert seconds((1, 2), [(0, 3), (0, 3)]) == 0
+
+
+def test_a_queue_is_of_other_threads_and_of_one_context():
+    def shake(thread, since, t, end):
+        return dict(thread=thread, since=since, t=t, end=end, by="truststore")
+
+    three = [shake(1, 0, 0, 1), shake(2, 0, 1, 2), shake(3, 0, 2, 3)]
+    queue = longest_queue({(1, 1): three, (1, 2): [shake(9, 0, 0, 9)]}, {})
+    assert queue == dict(
+        by="truststore", wanted=3, handshakes=3, peak=1, waited_s=3, behind_s=3
+    )  # fmt: skip
+    same = [dict(each, thread=1) for each in three]  # a thread does not wait for itself
+    assert longest_queue({(1, 1): same}, {})["behind_s"] == 0
+    part = longest_queue({(1, 1): three}, {(1, 1): [(0.5, 1.0)]})
+    assert (part["waited_s"], part["behind_s"]) == (2, 2)  # each waited for half a second of it
+    assert longest_queue({}, {}) is None
+    unfinished = longest_queue({(1, 1): [dict(three[0], end=None)]}, {})
+    assert (unfinished["handshakes"], unfinished["by"]) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("changed", "peak", "is_ill"),
+    [
+        ({}, 1, True),
+        ({"peak": 2}, 2, False),
+        ({"wanted": 2}, 1, False),
+        ({"behind_s": 0.19, "waited_s": 0.19}, 1, False),
+        ({"behind_s": 0.2, "waited_s": 0.4}, 1, True),
+        ({"behind_s": 0.2, "waited_s": 0.41}, 1, False),  # it waited more for something else
+    ],
+)
+def test_handshakes_are_one_at_a_time_where_three_waited(changed, peak, is_ill):
+    queue = dict(dict(peak=1, wanted=3, behind_s=0.2, waited_s=0.2), **changed)
+    verdict = verdict_on_handshakes({"queue": queue, "peak": peak})
+    assert (verdict == "one at a time") is is_ill
+    if not is_ill:
+        assert verdict == ("at once" if peak > 1 else "does not apply")
+    assert verdict_on_handshakes({"queue": None, "peak": 1}) == "does not apply"
+
+
+def test_places_are_counted_up_to_twenty_of_them():
+    places = []
+    for number in [*range(25), 0, None]:
+        note_place(places, number)
+    assert len(places) == 20 and places[0] == [0, 2] and places[1] == [1, 1]
+
+
+# ---------------------------------------------------------------- judging
+
+
+def found_in(events, **changed):
+    """What a run found, for `judge`: no loop, and no advice to be tried."""
+    usual = dict(
+        clients=[], loop=None, cures=[], trap=False, injections=[], provides=[], known=["requests"],
+        loads=[], program="p.py", http={"clients": [], "offers": None}, openssl={}, python="3.13.0",
+        counts=counted(events), ended={"raised": None, "signal": None},
+    )  # fmt: skip
+    return dict(usual, **changed)
+
+
+SPEC = {"share": 5.0, "fail_on": ["blocked", "contexts", "handshakes", "loads", "loop-loads"]}
+ILL = [*repeated(3, HTTPX, ms=100), event("exit", cpu=400)]
+WELL = [load(), *connection(1), event("exit", cpu=400)]
+
+
+@pytest.mark.parametrize(
+    ("events", "ended", "spec", "status"),
+    [
+        (ILL, {}, {}, 1),
+        (WELL, {}, {}, 0),
+        ([], {}, {}, 2),  # nothing was seen
+        (ILL, {}, {"fail_on": ["blocked", "contexts"]}, 0),
+        (ILL, {}, {"share": 60.0}, 0),
+        (WELL, {"raised": "KeyError"}, {}, 2),
+        (ILL, {"raised": "KeyError"}, {}, 1),
+        (ILL, {"signal": 15}, {}, 143),
+    ],
+)
+def test_the_exit_status_is_that_of_the_worst_that_was_asked_for(events, ended, spec, status):
+    found = found_in(events, ended=dict({"raised": None, "signal": None}, **ended))
+    report = judging.judge(found, dict(SPEC, **spec))
+    assert report["exit_status"] == status
+    assert report["share_stated"] == spec.get("share", 5.0)
+    verdict = report["verdicts"]["certificate loads"]
+    told = {str(ILL): REPEATED, str(WELL): ONCE, "[]": UNSEEN}[str(events)]
+    assert verdict == (ONCE if spec.get("share") else told)
+
+
+def test_the_worst_verdict_is_the_one_that_is_told():
+    worst = judging.worst
+    assert worst([]) == DOES_NOT_APPLY
+    assert worst([FREE, BLOCKED, CANNOT_TELL]) == BLOCKED
+    assert worst([FREE, CANNOT_TELL]) == CANNOT_TELL
+    assert worst([DOES_NOT_APPLY, FREE]) == FREE
+
+
+@pytest.mark.parametrize(
+    ("verdict", "imported", "used", "told"),
+    [
+        (BLOCKED, True, True, BLOCKED),
+        (UNPATCHED, True, True, BLOCKED),
+        (UNPATCHED, True, False, CANNOT_TELL),
+        (UNPATCHED, False, True, DOES_NOT_APPLY),  # of a stand-in
+        (BLOCKED, False, True, CANNOT_TELL),
+        (FREE, False, True, FREE),
+    ],
+)
+def test_a_loop_is_judged_by_its_clients_and_by_who_uses_it(verdict, imported, used, told):
+    found = {"clients": [{"verdict": verdict, "imported": imported}], "loop": {"used": used}}
+    assert judging.judge_loop(found) == told
+    assert judging.judge_loop(dict(found, untried="why")) == CANNOT_TELL
+    assert judging.judge_loop({"clients": [], "loop": None}) == DOES_NOT_APPLY
+
+
+def test_threads_that_fetched_are_no_greenlets_that_wait():
+    counts = {"connections": 3, "stood": {"fetched": False}}
+    row = {"verdict": UNPATCHED}
+    assert judging.seen_at_work(row, counts)["verdict"] == DOES_NOT_APPLY
+    assert judging.seen_at_work({"verdict": BLOCKED}, counts)["verdict"] == BLOCKED
+    for changed in ({"connections": 0}, {"stood": {"fetched": True}}):
+        assert judging.seen_at_work(row, dict(counts, **changed))["verdict"] == UNPATCHED
+
+
+def trial(effective, peak, gap, requests=2, delay_s=0.4):
+    return dict(
+        requests=requests, delay_s=delay_s, effective_concurrency=effective, peak_in_flight=peak,
+        longest_gap_s=gap,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("trials", "verdict"),
+    [
+        ([trial(1.5, 2, 0)], FREE),
+        ([trial(1.49, 2, 0)], None),
+        ([trial(1.02, 1, 0.37)] * 2, BLOCKED),
+        ([trial(1.02, 1, 0.37)], None),  # one is not enough
+        ([trial(1.03, 1, 0.4)] * 2, None),
+        ([trial(1.0, 2, 0.4)] * 2, None),
+        ([trial(1.0, 1, 0.35)] * 2, None),
+        ([trial(1.0, 1, 0.4), trial(1.5, 2, 0.0)], FREE),
+        ([trial(1.0, 1, 0.19, requests=1)], FREE),
+        ([trial(1.0, 1, 0.2, requests=1)], None),
+        ([trial(9.0, 1, 0.4, requests=1)] * 2, BLOCKED),
+    ],
+)
+def test_trials_settle_whether_a_read_blocks_at_their_limits(trials, verdict):
+    assert blocking.verdict_of(trials) == verdict
+
+
+def test_bounds_leave_out_the_least_and_the_most_of_eleven():
+    assert loads.bounds([5, 1, 9]) == [1, 9]
+    assert loads.bounds(range(11)) == [1, 9]
+    assert loads.bounds(range(10)) == [0, 9]
+
+
+def test_rows_of_loads_count_for_clients_of_the_program_alone():
+    def row(client, imported=True, adapter=False, error=None):
+        return dict(client=client, imported=imported, adapter=adapter, error=error)
+
+    def judged(*rows, program="p"):
+        return [each["client"] for each in loads.judged_rows(rows, program)]
+
+    assert judged(row("requests"), row("urllib3"), row("httpx", imported=False)) == ["requests"]
+    assert judged(row("urllib3"), row("httpx")) == ["urllib3", "httpx"]
+    assert judged(row("requests"), row("its adapter", adapter=True)) == ["its adapter"]
+    assert judged(row("requests"), row("its adapter", adapter=True, error="e")) == ["requests"]
+    alone = row("requests", imported=False), row("httpx", imported=False)
+    assert judged(*alone) == [] and judged(*alone, program=None) == ["requests"]
