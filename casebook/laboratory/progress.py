@@ -44,6 +44,13 @@ class Progress:
         self._bar.update()
         self._tell()
 
+    def describe(self, line: str) -> None:
+        """Say on the bar what is done just now; without a bar, on standard error."""
+        if self._bar.disable:
+            print(line, file=sys.stderr, flush=True)
+        else:
+            self._bar.set_description(line)
+
     def say(self, line: str) -> None:
         """Print a line above the bar, or on standard error if there is no bar."""
         tqdm.write(line, file=sys.stderr)
