@@ -264,6 +264,18 @@ def _grade(options: Namespace) -> None:
 def _course(options: Namespace) -> None:
     from casebook.classroom import course, grading
 
+    if options.exercises:
+        from casebook import places
+        from casebook.classroom import solutions
+        from casebook.pages.contents import Book
+
+        solutions.exercises(options.folder, Book(places.ROOT))
+        print(
+            f"{options.folder}: the notebooks without their solutions. To open them:\n"
+            f"    {sys.executable} -m jupyterlab --config=jupyter_server_config.py "
+            f"--notebook-dir={options.folder} start.ipynb"
+        )
+        return
     nbgrader = course.make(options.folder)
     print(
         f"{options.folder}: a course. In that folder:\n"
@@ -409,6 +421,7 @@ def _parser() -> ArgumentParser:
 
     add = command("course", _course, "write the labs as a course for nbgrader")
     add("folder", type=Path, metavar="FOLDER", help="one that is not there yet")
+    add("--exercises", **switch, help="the chapters in its place, without their solutions")
 
     who = commands.add_parser("whodunit", help="a program with one culprit or none, and who did it")
     parts = who.add_subparsers(required=True, metavar="new|run|answer|mark")
