@@ -314,6 +314,9 @@ def _whodunit_mark(options: Namespace) -> None:
 
     marks = whodunit.mark(options.folder, whodunit.secret_of(options.secret))
     print(whodunit.marks_text(marks))
+    if options.page:
+        options.page.write_text(whodunit.marks_page(marks), encoding="utf-8")
+        print(f"{options.page}: open it in a browser, and print it")
 
 
 def _book(options: Namespace) -> None:
@@ -445,6 +448,7 @@ def _parser() -> ArgumentParser:
     marking.set_defaults(do=_whodunit_mark)
     marking.add_argument("folder", type=Path, metavar="FOLDER")
     marking.add_argument("--secret", type=Path, metavar="FILE")
+    marking.add_argument("--page", type=Path, metavar="HTML", help="write a sheet for the wall")
 
     add = command("record", _record, "make the reference run into data/")
     also = "only these; also: go, loading, bookstore, verdicts, explorer"
