@@ -289,6 +289,26 @@ def _course(options: Namespace) -> None:
     )
 
 
+def _ready(options: Namespace) -> None:
+    from casebook import places
+    from casebook.classroom import ready
+    from casebook.pages.contents import Book
+
+    book = Book(places.ROOT)
+    missing = 0
+    for is_ready, line in ready.lines(book, ready.chapters(book, options.chapter)):
+        print(line, flush=True)
+        missing += not is_ready
+    if missing:
+        raise CasebookError(f"{missing} not ready: the lines above say why.")
+
+
+def _laptops(options: Namespace) -> None:
+    from casebook.classroom import laptops
+
+    print(laptops.pack(options.file))
+
+
 def _whodunit_new(options: Namespace) -> None:
     from casebook.classroom import whodunit
 
@@ -425,6 +445,12 @@ def _parser() -> ArgumentParser:
     add = command("course", _course, "write the labs as a course for nbgrader")
     add("folder", type=Path, metavar="FOLDER", help="one that is not there yet")
     add("--exercises", **switch, help="the chapters in its place, without their solutions")
+
+    add = command("ready", _ready, "the evening before a lesson: is this machine ready?")
+    add("chapter", nargs="*", metavar="CHAPTER", help="numbers, like 1 2 3; default: all")
+
+    add = command("laptops", _laptops, "one archive for laptops that have no network")
+    add("file", type=Path, metavar="FILE", help="such as ../class.tar.gz")
 
     who = commands.add_parser("whodunit", help="a program with one culprit or none, and who did it")
     parts = who.add_subparsers(required=True, metavar="new|run|answer|mark")
