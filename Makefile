@@ -12,7 +12,7 @@
 #   make test-all the same and what takes minutes, on the book brought up to date;
 #                 make test-nightly: everything there is
 #   make pythons  Python 2.7 and 3.7 into .casebook/, for the cells that show a recorded run without
-#   make lab      JupyterLab on the notebooks
+#   make lab      JupyterLab on the notebooks (as root, in a container: ARGS=--allow-root)
 #   make record   the reference run into data/ (long: full mode)
 #   make lint     ruff, the types (mypy), shell scripts, and where actionlint is, the workflows
 #   make publish-check  look at the built book as whoever publishes it does; builds nothing
@@ -64,6 +64,9 @@ test-nightly: $(TESTS)
 	for code in $$all $$breadth $$sizes; do [ $$code = 0 ] || [ $$code = 5 ] || exit $$code; done
 
 lab: $(BOOK)
+	@[ "$$(id -u)" != 0 ] || case "$(ARGS)" in *--allow-root*) ;; *) \
+	  echo "JupyterLab runs as root, in a container say, only if told so: make lab ARGS=--allow-root" >&2; \
+	  exit 2;; esac
 	@$(BIN)/python -m jupyterlab --config=jupyter_server_config.py --notebook-dir=. start.ipynb $(ARGS)
 
 pythons: $(BOOK)

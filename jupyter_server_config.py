@@ -34,6 +34,8 @@ c.FileContentsManager.pre_save_hook = as_committed
 c.ServerApp.tornado_settings = {"page_config_hook": without_news}
 # Nobody outside is asked for news of Jupyter.
 c.LabApp.news_url = None
+# Solutions that are folded, links to findings, guesses that are kept.
+c.LabApp.extra_labextensions_path = [str(places.JUPYTERLAB)]
 c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 
 # Where nobody can write into the home, what is kept there is kept here; kernels hear of it too.

@@ -277,6 +277,18 @@ def _grade(options: Namespace) -> None:
 def _course(options: Namespace) -> None:
     from casebook.classroom import course, grading
 
+    if options.exercises:
+        from casebook import places
+        from casebook.classroom import solutions
+        from casebook.pages.contents import Book
+
+        solutions.exercises(options.folder, Book(places.ROOT))
+        print(
+            f"{options.folder}: the notebooks without their solutions. To open them:\n"
+            f"    {sys.executable} -m jupyterlab --config=jupyter_server_config.py "
+            f"--notebook-dir={options.folder} start.ipynb"
+        )
+        return
     nbgrader = course.make(options.folder)
     print(
         f"{options.folder}: a course. In that folder:\n"
@@ -288,6 +300,26 @@ def _course(options: Namespace) -> None:
         f"    {nbgrader} export                      (all points, as grades.csv)\n"
         f"LAB is one of: {', '.join(grading.LABS)}"
     )
+
+
+def _ready(options: Namespace) -> None:
+    from casebook import places
+    from casebook.classroom import ready
+    from casebook.pages.contents import Book
+
+    book = Book(places.ROOT)
+    missing = 0
+    for is_ready, line in ready.lines(book, ready.chapters(book, options.chapter)):
+        print(line, flush=True)
+        missing += not is_ready
+    if missing:
+        raise CasebookError(f"{missing} not ready: the lines above say why.")
+
+
+def _laptops(options: Namespace) -> None:
+    from casebook.classroom import laptops
+
+    print(laptops.pack(options.file))
 
 
 def _whodunit_new(options: Namespace) -> None:
@@ -315,6 +347,9 @@ def _whodunit_mark(options: Namespace) -> None:
 
     marks = whodunit.mark(options.folder, whodunit.secret_of(options.secret))
     print(whodunit.marks_text(marks))
+    if options.page:
+        options.page.write_text(whodunit.marks_page(marks), encoding="utf-8")
+        print(f"{options.page}: open it in a browser, and print it")
 
 
 def _book(options: Namespace) -> None:
@@ -450,6 +485,13 @@ def _parser() -> ArgumentParser:
 
     add = command("course", _course, "write the labs as a course for nbgrader")
     add("folder", type=Path, metavar="FOLDER", help="one that is not there yet")
+    add("--exercises", **switch, help="the chapters in its place, without their solutions")
+
+    add = command("ready", _ready, "the evening before a lesson: is this machine ready?")
+    add("chapter", nargs="*", metavar="CHAPTER", help="numbers, like 1 2 3; default: all")
+
+    add = command("laptops", _laptops, "one archive for laptops that have no network")
+    add("file", type=Path, metavar="FILE", help="such as ../class.tar.gz")
 
     who = commands.add_parser("whodunit", help="a program with one culprit or none, and who did it")
     parts = who.add_subparsers(required=True, metavar="new|run|answer|mark")
@@ -473,6 +515,7 @@ def _parser() -> ArgumentParser:
     marking.set_defaults(do=_whodunit_mark)
     marking.add_argument("folder", type=Path, metavar="FOLDER")
     marking.add_argument("--secret", type=Path, metavar="FILE")
+    marking.add_argument("--page", type=Path, metavar="HTML", help="write a sheet for the wall")
 
     add = command("record", _record, "make the reference run into data/")
     also = "only these; also: go, loading, bookstore, verdicts, explorer"

@@ -1,7 +1,7 @@
 """Everything that casebook raises on purpose.
 
 Each message says what happened and what to do next; the command line prints it as one line
-and leaves with `exit_code`.
+and leaves with `exit_code`. A notebook shows the message and no traceback.
 """
 
 
@@ -9,6 +9,10 @@ class CasebookError(Exception):
     """The base of all errors here. `exit_code` is what the command line leaves with."""
 
     exit_code = 1
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows: the sentence. IPython asks for it."""
+        return [f"{type(self).__name__}: {self}"]
 
 
 class UsageError(CasebookError):

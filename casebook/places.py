@@ -19,6 +19,9 @@ PROBES = PACKAGE / "cases" / "fetching" / "probes"
 CURE = PACKAGE / "shared_context.py"
 DOCTOR = PACKAGE / "doctor.py"
 
+#: What JupyterLab lacks for the book: a folder of its extensions.
+JUPYTERLAB = PACKAGE / "pages" / "jupyterlab"
+
 #: What this machine made for itself: virtual environments, measured runs, Pythons. Never committed.
 #: In a checkout it has this name, and may be a link to a folder of any other.
 LOCAL_NAME = ".casebook"

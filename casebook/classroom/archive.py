@@ -10,20 +10,23 @@ import hashlib
 import io
 import os
 import re
+import secrets
 import shutil
 import sys
 import tarfile
 import tempfile
+from html import escape
 from pathlib import Path
 
 import nbformat
-from nbconvert import SlidesExporter
+from nbconvert import HTMLExporter, SlidesExporter
 from nbformat import NotebookNode
 from traitlets.config import Config
 
 from casebook import places
-from casebook.classroom import grading
+from casebook.classroom import grading, solutions, whodunit
 from casebook.errors import BookFailed
+from casebook.findings import media
 from casebook.pages.contents import Book
 from casebook.stacks import commands
 
@@ -51,13 +54,16 @@ def make(into: Path, book: Book) -> Path:
     slides = into / "slides"
     slides.mkdir(parents=True)
     unpack_reveal(slides / "reveal.js", package())
+    titles = {}
     for path in book.notebooks():
-        executed = book.executed / path.name
-        source = executed if executed.exists() else path
-        text = slides_of(nbformat.read(source, as_version=4))
+        notebook = built(book, path)
+        titles[path.stem] = notebook.cells[0].source.partition("\n")[0].lstrip("# ")
+        text = slides_of(notebook)
         (slides / f"{path.stem}.html").write_text(text, encoding="utf-8")
     images = places.ROOT / "book" / "_static"
     shutil.copytree(images, into / "book" / "_static")
+    if (profiles := book.html / "profiles").is_dir():  # what slides show of SnakeViz
+        shutil.copytree(profiles, into / "profiles")
     for lab in grading.LABS:
         for what, folder in (("labs", grading.folder(lab)), ("answers", _answers(lab))):
             shutil.copytree(
@@ -65,7 +71,125 @@ def make(into: Path, book: Book) -> Path:
             )
     for path in sorted((places.ROOT / "book").glob("lab_*.md")):
         shutil.copy(path, into)
+    for name in ("instructors.md", "whodunit.md"):
+        shutil.copy(places.ROOT / "book" / name, into)
+    (into / "answers" / "exercises.html").write_text(exercises(book), encoding="utf-8")
+    whodunits(into / "whodunit")
+    (into / "index.html").write_text(index(titles), encoding="utf-8")
     return Path(shutil.make_archive(str(into), "zip", into))
+
+
+def built(book: Book, path: Path) -> NotebookNode:
+    """Return a notebook with the outputs of the last build, without what went to standard error;
+    where it was not built, without any: what somebody saved in notebooks/ is of another day."""
+    executed = book.executed / path.name
+    notebook = nbformat.read(executed if executed.exists() else path, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [
+                each for each in cell.outputs if executed.exists() and each.get("name") != "stderr"
+            ]
+    return notebook
+
+
+def exercises(book: Book) -> str:
+    """Return a page with each exercise and its solution, chapter by chapter."""
+    parts = []
+    for path in book.notebooks():
+        notebook = built(book, path)
+        solved = {cell.id for cells in solutions.of(notebook) for cell in cells}
+        cells = [
+            cell
+            for cell in notebook.cells
+            if cell.id in solved or (cell.cell_type == "markdown" and "{exercise" in cell.source)
+        ]
+        for cell in cells:
+            if cell.cell_type == "markdown":
+                cell.source = _plain(cell.source)
+            else:
+                cell.outputs = [each for each in cell.outputs if _is_shown(each)]
+        if cells:
+            title = nbformat.v4.new_markdown_cell(notebook.cells[0].source.partition("\n")[0])
+            notebook.cells = [title, *cells]
+            exporter = HTMLExporter(template_name="basic")
+            exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
+            exporter.exclude_anchor_links = True
+            parts.append(exporter.from_notebook_node(notebook)[0])
+    return _page("Exercises and their solutions", "\n".join(parts))
+
+
+def _plain(source: str) -> str:
+    """The text of an exercise or a solution, its marks as headings."""
+    source = re.sub(r"(?m)^[`:]{3,}\{exercise-start\} ?(.*)$", r"### \1", source)
+    source = re.sub(r"(?m)^[`:]{3,}\{solution-start\}.*$", "**Solution**\n", source)
+    source = re.sub(r"(?m)^[`:]{3,}\{(?:exercise|solution)-end\}$|^:\w+:.*$|^[`:]{3,}$", "", source)
+    return re.sub(r"(?!<!)\[([^\]]*)\]\([^)]*\)", r"\1", source)
+
+
+#: So many cases of a whodunit are ready to be handed out.
+CASES = 30
+
+
+def whodunits(into: Path) -> None:
+    """Write cases to hand out, drawn by a secret that is new each time, and who did it in each."""
+    into.mkdir()
+    secret = secrets.token_hex()
+    (into / "secret").write_text(secret + "\n", encoding="utf-8")
+    names = [f"case-{number:02}" for number in range(1, CASES + 1)]
+    for name in names:
+        whodunit.new(name, into / "class", secret.encode())
+    key = (f"{name}  {whodunit.culprit_of(name, secret.encode())}\n" for name in names)
+    (into / "culprits.txt").write_text("".join(key), encoding="utf-8")
+
+
+def index(titles: dict[str, str]) -> str:
+    """Return the page that leads to all that is in the archive."""
+    slides = "".join(
+        f'<li><a href="slides/{stem}.html">{stem.partition("_")[0].lstrip("0")} {escape(title)}'
+        "</a></li>\n"
+        for stem, title in titles.items()
+    )
+    labs = "".join(
+        f'<li>{lab}: <a href="lab_{lab.replace("-", "_")}.md">for the teacher</a>, '
+        f'<a href="labs/{lab}/">to hand out</a>, '
+        f'<a href="answers/{lab}/right.py">the answer</a></li>\n'
+        for lab in grading.LABS
+    )
+    body = f"""<h1>For the teacher</h1>
+<p>Begin with <a href="instructors.md">the instructors' page</a>. Nothing here is on the site.</p>
+<h2>Slides</h2>
+<p>Up to the exercises. Arrow keys go on; <kbd>S</kbd> opens the speaker's view.</p>
+<ul>
+{slides}</ul>
+<h2>Exercises</h2>
+<p><a href="answers/exercises.html">All exercises and their solutions</a></p>
+<h2>Labs</h2>
+<ul>
+{labs}</ul>
+<h2>A whodunit</h2>
+<p><a href="whodunit.md">How it goes</a>; <a href="whodunit/class/">{CASES} cases to hand out</a>,
+one for each student; <a href="whodunit/culprits.txt">who did it</a>. Keep
+<a href="whodunit/secret">the secret</a>, with which you mark them.</p>
+"""
+    return _page("For the teacher", body)
+
+
+def _page(title: str, body: str) -> str:
+    return f"""<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light; }}
+body {{ font: 16px/1.5 Georgia, serif; max-width: 50em; margin: 0 auto; padding: 1em; }}
+pre {{ overflow-x: auto; background: #f4f4f4; padding: .6em; }}
+table {{ border-collapse: collapse; }}
+td, th {{ padding: .1em .6em; }}
+</style>
+{body}
+</html>
+"""
 
 
 def _answers(lab: str) -> Path:
@@ -121,6 +245,8 @@ def slides_of(notebook: NotebookNode) -> str:
             leads = bool(cells) and cells[-1].cell_type == "markdown"
             cell.metadata["slideshow"] = {"slide_type": "-" if leads else "slide"}
             cells.append(cell)
+        elif profiles := [each for each in cell.outputs if media.PROFILE in each.get("data", {})]:
+            cells += map(_frame, profiles)
         elif cell.outputs:
             cell.metadata.setdefault("tags", []).append("outputs-alone")
             cell.metadata["slideshow"] = {"slide_type": "slide"}
@@ -139,6 +265,22 @@ def slides_of(notebook: NotebookNode) -> str:
     return re.sub(r'<link[^>]*href="(https?:[^"]*)?"[^>]*>', "", text)
 
 
+def _frame(output: NotebookNode) -> NotebookNode:
+    """A slide for one profile: reveal.js loads its page when the slide is shown, and not before,
+    since SnakeViz measures how much room it has."""
+    its = output.data[media.PROFILE]
+    frame = nbformat.v4.new_output(
+        "display_data",
+        data={
+            "text/html": f'<iframe data-src="../profiles/{its["name"]}.html" '
+            f'title="{escape(its["title"])}" style="width:1540px;height:960px;zoom:.66"></iframe>'
+        },
+    )
+    cell = nbformat.v4.new_code_cell(its["name"], outputs=[frame])
+    cell.metadata = NotebookNode(tags=["outputs-alone"], slideshow={"slide_type": "slide"})
+    return cell
+
+
 def _has_room(cell: NotebookNode) -> bool:
     """Whether a slide that ends with this has a line or two: a title alone, or a finding."""
     if cell.cell_type == "markdown":
@@ -147,6 +289,10 @@ def _has_room(cell: NotebookNode) -> bool:
 
 
 def _is_shown(output: NotebookNode) -> bool:
+    """Whether an output is for readers: not what is kept for other pages, no progress, no error
+    stream."""
+    if output.get("name") == "stderr":
+        return False
     return not any(kind.startswith("application/papermill") for kind in output.get("data", {}))
 
 
@@ -172,4 +318,5 @@ def _told(source: str) -> list[NotebookNode]:
 
 if __name__ == "__main__":
     made = make(places.BUILD / "teacher", Book(places.ROOT))
-    print(f"{made.relative_to(places.ROOT)}: slides, labs and answers", file=sys.stderr)
+    where = f"{made.relative_to(places.ROOT)}: begin with its index.html"
+    print(f"{where}. Slides, labs, answers, and a whodunit", file=sys.stderr)

@@ -6,6 +6,7 @@ and no other code of the student's runs where the graded cell does.
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,9 @@ def configuration(into: Path) -> str:
 def notebook(lab: str) -> dict[str, Any]:
     """The teacher's notebook of a lab, from which nbgrader makes the students'."""
     folder = grading.folder(lab)
-    told = (folder / "README.md").read_text(encoding="utf-8")
+    told = of_itself((folder / "README.md").read_text(encoding="utf-8"))
     answer = (folder / "answer.py").read_text(encoding="utf-8").rstrip()
+    answer = answer.replace("README.md beside this file says", "The text above says")
     cells: list[tuple[str, str, str, dict[str, Any]]] = [
         ("markdown", "scene", told, {}),
         ("code", "answer", f"%%writefile answer.py\n{answer}\n{_REGION}", {"solution": True}),
@@ -124,6 +126,24 @@ def notebook(lab: str) -> dict[str, Any]:
         "nbformat": 4,
         "nbformat_minor": 5,
     }
+
+
+#: What a README says of a file and a folder, and what that is in a notebook.
+_HERE = {
+    r"Open `answer\.py` and enter": "In the next cell, enter",
+    r": `\.venv/bin/python -m casebook grade [^`]*`, in the folder of the book\.": (
+        ": run the cell with your answers, then the last one."
+    ),
+    r"`\.venv/bin/python -m casebook grade [^`]*`, in the folder of the book,": "The last cell",
+    r" The environment is that of the stack .*? runs in it\.": "",
+}
+
+
+def of_itself(readme: str) -> str:
+    """Return the text of a lab as its notebook says it, of cells and of no file and folder."""
+    for pattern, here in _HERE.items():
+        readme = re.sub(pattern, here, readme, flags=re.DOTALL)
+    return readme
 
 
 #: What runs the notebooks, whatever stands in one that is handed in.

@@ -11,6 +11,7 @@ from casebook.classroom.bench import Bench, Recording
 from casebook.classroom.report import Report
 from casebook.errors import UsageError
 from casebook.laboratory import machines
+from casebook.laboratory.progress import Progress
 
 _CHECKS = "casebook.classroom.checks"
 #: The labs, in the order in which a class may take them, and the points of each.
@@ -42,7 +43,9 @@ def grade(lab: str, submission: Path, file: Path | None = None) -> Report:
     if file:
         room.FORBIDDEN.append(file.resolve())
     machine = machines.read(file) if file else None
-    checks.grade(answer, report, Bench(Path(checks.__file__ or ""), machine))
+    with Progress(LABS[lab], f"grading {lab}", "point") as progress:
+        report.progress = progress.step
+        checks.grade(answer, report, Bench(Path(checks.__file__ or ""), machine))
     return report
 
 

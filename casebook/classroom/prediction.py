@@ -1,10 +1,12 @@
 """How each lab begins: does the file run, and what does it predict, before anything is measured?"""
 
+import ast
 import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
+from casebook import places
 from casebook.classroom import room
 from casebook.classroom.bench import OWN
 from casebook.classroom.report import Report
@@ -14,7 +16,8 @@ from casebook.laboratory import measurements
 def entered(
     stack: str, within: str, file: Path, report: Report, of: int, names: tuple[str, ...], **how: Any
 ) -> tuple[dict[str, Any], str] | None:
-    """Run a file for the first time: its names, and its prediction in words.
+    """Run a file for the first time: its names, and its prediction in words, "" where none was
+    entered.
 
     stack: that of the lab; within: the one that it runs in here; of: the points of the lab; names:
     of constants, PREDICTION among them; how: of room.run. None, and the report says why, where
@@ -30,13 +33,36 @@ def entered(
         report.give("the file runs", False, of, said, "Mend that first.")
         return None
     guess = kept(file, first.names["PREDICTION"])
-    if guess is None:
-        report.give(
-            "a prediction is entered", False, of, "nothing was measured",
-            "Enter PREDICTION before anything is measured: you can only do it once.",
-        )  # fmt: skip
+    if guess is None and _is_unanswered(file, report.lab):
+        report.give("a prediction is entered", False, of, "nothing was measured", ENTER)
         return None
-    return first.names, f"you said {guess['prediction']!r} on {guess['at']}"
+    return first.names, f"you said {guess['prediction']!r} on {guess['at']}" if guess else ""
+
+
+def give(report: Report, guess: str, truth: str, machine: str = "") -> None:
+    """Add the item of the prediction: its point for having been entered, right or wrong.
+
+    guess: of `entered`; truth: what came out, which nobody hears who has said nothing; machine:
+    whose runs it was, empty for this one.
+    """
+    what = "a prediction is entered"
+    if guess:
+        said = f"{guess}; {truth}. It costs nothing to have been wrong."
+        report.give(what, True, 1, said, "", machine)
+    else:
+        report.give(what, False, 1, "none was entered; all else is graded", ENTER)
+
+
+#: What is said to whoever has entered none.
+ENTER = "Enter PREDICTION before anything is measured: you can only do it once."
+
+
+def _is_unanswered(file: Path, lab: str) -> bool:
+    """Whether a file is still as it was handed out, but for comments, or has no function at all."""
+    handed_out = places.ROOT / "classroom" / "labs" / lab / "answer.py"
+    trees = [ast.parse(path.read_bytes()) for path in (file, handed_out)]
+    has_code = any(isinstance(node, ast.FunctionDef) for node in ast.walk(trees[0]))
+    return not has_code or ast.dump(trees[0]) == ast.dump(trees[1])
 
 
 def kept(submission: Path, entered: Any) -> dict[str, Any] | None:

@@ -1,6 +1,7 @@
 """What a grading says: points, what was measured, a hint, line by line."""
 
 import textwrap
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -32,6 +33,8 @@ class Report:
     items: list[Item] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     stopped: str = ""
+    #: Called with the points of each item, once it is there.
+    progress: Callable[[int], object] = field(default=lambda _: None, repr=False)
 
     def give(
         self, what: str, right: bool | int, of: int, measured: str, hint: str, machine: str = ""
@@ -44,6 +47,7 @@ class Report:
         if machine:
             measured += f"\nof {machine}, not measured here"
         self.items.append(Item(what, points, of, measured, "" if points == of else hint))
+        self.progress(of)
 
     def leave(self, what: str, of: int, needs: str) -> None:
         """Add an item that cannot be graded here. needs: the stack that the student's own code has
@@ -71,8 +75,9 @@ class Report:
         return f"{self.points} of {self.of} points{more}"
 
     def as_json(self) -> dict[str, Any]:
-        its = {"points": self.points, "of": self.of, "not_graded": self.not_graded}
-        return asdict(self) | its | {"text": self.text()}
+        its = {"lab": self.lab, "items": [asdict(item) for item in self.items]}
+        its |= {"notes": self.notes, "stopped": self.stopped, "text": self.text()}
+        return its | {"points": self.points, "of": self.of, "not_graded": self.not_graded}
 
     def text(self) -> str:
         """For a terminal, or a page of nbgrader's."""

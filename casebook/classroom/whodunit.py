@@ -15,15 +15,18 @@ import json
 import secrets
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
+from casebook import words
 from casebook.cases.bookstore import stock, store
 from casebook.cases.fetching import analysis
 from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.classroom import room
 from casebook.classroom.witness import World
 from casebook.errors import UsageError
+from casebook.laboratory.progress import Progress
 
 STACK = "whodunit-today"
 _MYSTERY = Path(__file__).with_name("mystery")
@@ -38,7 +41,7 @@ _TWICE = "this case was handed in more than once"
 #: Who may have done it, and in which words.
 CULPRITS = {
     "injected": "pyOpenSSL was put into urllib3, and blocks the event loop",
-    "late": "the monkey patch comes too late: when the pages are in",
+    "late": "the monkey patch comes too late, only once the pages are in",
     "order": "the imports are in the wrong order: requests before the monkey patch",
     "session": "a session is made for each request",
     "loads": "the certificates are loaded again for each request",
@@ -220,6 +223,11 @@ Then accuse, with the ids of the runs that show it:
 
     .venv/bin/python -m casebook whodunit answer FOLDER --culprit WHO --evidence ID ID
 
+It says which kinds of runs such an accusation still lacks. Whether it is right, the marks say: your
+teacher's, or your own if you play alone (a case without a secret).
+
+    .venv/bin/python -m casebook whodunit mark FOLDER
+
 "Because" needs a run in which the cause, or what it works on, is taken away. Who acquits
 everybody shows all four departments healthy. Runs are made again when the class is marked.
 """
@@ -255,14 +263,17 @@ def measured(program: Path, department: str, n: int, scheme: str) -> Run:
 
 def _from_site(path: Path, n: int, scheme: str) -> Run:
     department = path.stem
-    with World() as world:
+    with World() as world, Progress(n, f"{department} over {scheme}", "page") as progress:
         site = world.site("right" if scheme == "https" else "plain")
         delay_s = 0.0 if department == "ledger" else _DELAY_S
         pages = [secrets.token_hex(4) for _ in range(n)]
         asks = [{"url": f"{site.url}/delay/{delay_s}?page={page}"} for page in pages]
         job = _job(asks, world.bundle)
         is_countable = department == "ledger"
-        outcome = room.run(STACK, path, [job], countable=is_countable, with_siblings=True)
+        outcome = room.run(
+            STACK, path, [job], countable=is_countable, with_siblings=True,
+            beside=lambda _: progress.reach(site.seen().requests),
+        )  # fmt: skip
         answers = outcome.answers[0].get("answers", [])
         came = sum(
             each.get("status") == 200 and site.word(page) in each["body"]
@@ -277,7 +288,7 @@ def _from_site(path: Path, n: int, scheme: str) -> Run:
 
 def _from_store(path: Path, n: int) -> Run:
     known, ids = stock.books(), stock.ids()[:n]
-    with store.open_store(delay_s=_DELAY_S) as open_:
+    with store.open_store(delay_s=_DELAY_S) as open_, Progress(n, "shelf", "book"):
         asks = [{"url": f"{open_.url}/book?id={book}"} for book in ids]
         outcome = room.run(STACK, path, [_job(asks, open_.ca_file)], with_siblings=True)
         answers = outcome.answers[0].get("answers", [])
@@ -295,14 +306,16 @@ def _from_store(path: Path, n: int) -> Run:
 def _from_slow_handshakes(path: Path, n: int) -> Run:
     """Of the notices: how many handshakes the server has in hand at once."""
     pages = [secrets.token_hex(4) for _ in range(n)]
-    with SlowToShakeHands(handshake_s=_HANDSHAKE_S) as server:
+    slow = SlowToShakeHands(handshake_s=_HANDSHAKE_S)
+    with slow as server, Progress(n, "notices over https", "notice") as progress:
         asks = [{"url": f"{server.url}/?page={page}"} for page in pages]
         # The system's own certificates would take their time in each handshake, too.
         variables = {"SSL_CERT_FILE": str(server.ca_file), "SSL_CERT_DIR": str(server.folder / "-")}
         job = _job(asks, server.ca_file)
         outcome = room.run(
-            STACK, path, [job], countable=False, with_siblings=True, variables=variables
-        )
+            STACK, path, [job], countable=False, with_siblings=True, variables=variables,
+            beside=lambda _: progress.reach(server.counters()["handshakes"]),
+        )  # fmt: skip
         answers = outcome.answers[0].get("answers", [])
         came = sum(
             each.get("status") == 200 and json.loads(each["body"])["args"]["page"] == [page]
@@ -317,17 +330,25 @@ def _job(asks: list[dict[str, str]], bundle: Path | None) -> dict[str, Any]:
     return {"function": "fetch", "how": "map", "asks": asks, "verify": str(bundle)}
 
 
-def answer(folder: Path, culprit: str, evidence: list[str]) -> Path:
-    """Write a student's answer. Raises UsageError for an unknown culprit, or a run that is not in
+def answer(folder: Path, culprit: str, evidence: list[str]) -> str:
+    """Write a student's answer. Returns what it has and which kinds of runs it still lacks, without
+    a word on whether it is right. Raises UsageError for an unknown culprit, or a run that is not in
     her folder."""
     if culprit not in CULPRITS:
         raise UsageError(f"there is no culprit {culprit!r}; choose one of: {', '.join(CULPRITS)}")
+    runs = []
     for each in evidence:
-        if _kept(folder, each) is None:
+        if (run := _kept(folder, each)) is None:
             raise UsageError(f"there is no run {each!r} in {folder / 'runs'}")
+        runs.append(run)
     path = folder / "answer.json"
     path.write_text(json.dumps({"culprit": culprit, "evidence": evidence}) + "\n", encoding="utf-8")
-    return path
+    has = words.join(run.shows.partition(":")[0] for run in runs) or "no run"
+    kinds = {shown.partition(":")[0] for shown in _SHOWN_BY[culprit]}
+    lacks = sorted(kinds - {run.shows.partition(":")[0] for run in runs})
+    needs = f"such an answer needs {len(kinds)} {words.of_number(len(kinds), 'kinds')} of runs"
+    more = f"still missing: {words.join(lacks)}" if lacks else "all are there"
+    return f"{path}: {culprit}, with {has}; {needs}; {more}. Whether it is right, the marks say."
 
 
 def _kept(folder: Path, id_: str) -> Run | None:
@@ -364,7 +385,11 @@ def mark(folder: Path, secret: bytes) -> list[Mark]:
     found = sorted(path.parent for path in folder.glob("**/case.json"))
     if not found:
         raise UsageError(f"there is no whodunit below {folder}: no case.json")
-    marks = [_mark(each, secret) for each in found]
+    with Progress(len(found), "marking", "answer") as progress:
+        marks = []
+        for each in found:
+            marks.append(_mark(each, secret))
+            progress.step()
     times = Counter(each.name for each in marks)
     return [
         replace(each, evidence=_TWICE) if times[each.name] > 1 and each.was else each
@@ -425,3 +450,42 @@ def marks_text(marks: list[Mark]) -> str:
         f"{false} false accusation{'' if false == 1 else 's'}"
     )
     return "\n".join(lines)
+
+
+_SHEET = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Who did it</title>
+<style>
+@page {{ size: A4; margin: 14mm; }}
+body {{ font: 12pt/1.4 Georgia, serif; max-width: 180mm; margin: 0 auto; padding: 1em;
+       color: #111; background: #fff; }}
+h1 {{ text-align: center; }}
+div {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; width: 100%; }}
+th, td {{ text-align: left; padding: .15em .6em; border-bottom: 1px solid #bbb; }}
+</style>
+<h1>Who did it</h1>
+<div><table>
+<thead><tr><th>case</th><th>said</th><th>it was</th><th>shown by runs</th><th></th></tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table></div>
+<p>{sums}</p>
+</html>
+"""
+
+
+def marks_page(marks: list[Mark]) -> str:
+    """The class as a page of HTML that loads nothing: a sheet for the wall, whoever was accused
+    without having done anything on it too."""
+    rows = []
+    for each in marks:
+        shown = "yes" if each.is_right and not each.evidence else "no"
+        verdict = "a false accusation" if each.accuses_wrongly else "right" * each.is_right
+        cells = (each.name, each.said, each.was or "-", shown, verdict)
+        rows.append(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
+    sums = marks_text(marks).splitlines()[-1]
+    return _SHEET.format(rows="\n".join(rows), sums=escape(sums))

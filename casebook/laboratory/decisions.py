@@ -29,6 +29,7 @@ from typing import Any
 import pandas as pd
 
 from casebook.errors import UsageError
+from casebook.mistakes import for_readers
 from casebook.words import ON, REFERENCE
 
 HOLDS, UNDECIDED, OTHERWISE, NOT_HERE = "holds", "undecided", "otherwise", "not-here"
@@ -240,6 +241,7 @@ def interval(values: Iterable[float]) -> tuple[float, float]:
     return float(values[beyond[-1]]), float(values[-1 - beyond[-1]])
 
 
+@for_readers
 def window(
     above: float = -math.inf, below: float = math.inf, between: tuple[float, float] | None = None
 ) -> Window:

@@ -179,8 +179,7 @@ def in_rounds(
     Returns and raises as `Experiment.measure`.
     """
     numbers = rounds.numbers(repeats)
-    for name in dict.fromkeys(name for experiment, name, _ in ways if not experiment.spares()):
-        can_run(stacks.get(name))  # makes its environment, before anything is measured
+    runnable(name for experiment, name, _ in ways if not experiment.spares())
     rows = []
     with Progress(len(ways) * len(numbers), called) as progress:
         for repeat, (experiment, name, its) in in_turns(ways, numbers):
@@ -189,7 +188,23 @@ def in_rounds(
     return pd.DataFrame(rows)
 
 
-def can_run(stack: Stack) -> bool:
+def runnable(names: Iterable[str]) -> list[str]:
+    """Return those stacks, by name, that can be measured here. Environments are made now, before
+    anything is measured, and a bar says how many are left. Raises as `can_run`."""
+    those = [stacks.get(name) for name in dict.fromkeys(names)]
+    missing = {stack.name for stack in those if not environments.is_there(stack)}
+    if not missing:
+        return [stack.name for stack in those if can_run(stack)]
+    able = []
+    with Progress(len(missing), "making environments", "environment") as progress:
+        for stack in those:
+            able += [stack.name] * can_run(stack, progress.describe)
+            if stack.name in missing:
+                progress.step()
+    return able
+
+
+def can_run(stack: Stack, progress: Callable[[str], None] = environments.say) -> bool:
     """Whether a stack can be measured here: its environment is made, unless its interpreter is
     missing or it cannot be made. A reader's cell says so, in one line.
 
@@ -197,7 +212,7 @@ def can_run(stack: Stack) -> bool:
     names anything.
     """
     try:
-        environments.ensure(stack)
+        environments.ensure(stack, progress)
     except MissingInterpreter as error:
         if stack.python in environments.required():
             raise

@@ -38,11 +38,23 @@ class Progress:
         self._bar = tqdm(total=total, desc=label, unit=unit, leave=False, disable=not shown, **own)
         self._tell()
 
-    def step(self) -> None:
-        """Advance by one step."""
-        self._done += 1
-        self._bar.update()
+    def step(self, count: int = 1) -> None:
+        """Advance by one step, or by so many."""
+        self._done += count
+        self._bar.update(count)
         self._tell()
+
+    def reach(self, done: int) -> None:
+        """Advance to so many steps in all; nothing goes back, and nothing beyond the last."""
+        if (more := min(done, self._total) - self._done) > 0:
+            self.step(more)
+
+    def describe(self, line: str) -> None:
+        """Say on the bar what is done just now; without a bar, on standard error."""
+        if self._bar.disable:
+            print(line, file=sys.stderr, flush=True)
+        else:
+            self._bar.set_description(line)
 
     def say(self, line: str) -> None:
         """Print a line above the bar, or on standard error if there is no bar."""

@@ -16,6 +16,7 @@ import pandas as pd
 from casebook.errors import NotInFile, UsageError
 from casebook.laboratory import beside
 from casebook.laboratory.decisions import LOOKS, OTHERWISE, UNDECIDED, Question, interval
+from casebook.mistakes import for_readers
 
 
 def as_list(value: object) -> list[Any]:
@@ -76,7 +77,7 @@ def takes_until(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
     shown = [*its.parameters.values(), more.parameters["until"], more.parameters["looks"]]
     in_order = sorted(shown, key=lambda parameter: parameter.kind)
     asked.__signature__ = inspect.Signature(in_order)  # type: ignore[attr-defined]
-    return asked
+    return for_readers(asked)
 
 
 def until_decided(

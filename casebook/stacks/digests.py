@@ -59,15 +59,22 @@ def _contents(paths: Iterable[Path]) -> list[str]:
 
 @cache
 def _code(source: bytes) -> bytes:
-    """What Python code says to the interpreter: no layout, no comments, no docstrings, and not in
-    which of our modules a name is found."""
+    """What Python code says to the interpreter: no layout, no comments, no docstrings, not in which
+    of our modules a name is found, and not how its mistakes are worded."""
     with _parsing:
         tree = ast.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
             body[:] = [each for each in body if not _is_talk(each)]
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list[:] = filter(_does_something, node.decorator_list)
     return ast.dump(tree).encode()
+
+
+def _does_something(decorator: ast.expr) -> bool:
+    """Whether a decorator changes what is measured: for_readers words mistakes."""
+    return not (isinstance(decorator, ast.Name) and decorator.id == "for_readers")
 
 
 def _is_talk(statement: ast.stmt) -> bool:

@@ -45,8 +45,11 @@ class Environment:
 
 
 def say(line: str) -> None:
-    """The default progress: one line on standard error."""
-    print(line, file=sys.stderr, flush=True)
+    """The default progress: one line on standard error. In a reader's notebook, where that is red,
+    on standard output: nothing is wrong."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    is_read = hasattr(shell, "kernel") and os.environ.get("CASEBOOK_BUILD") != "1"
+    print(line, file=sys.stdout if is_read else sys.stderr, flush=True)
 
 
 def required() -> set[str]:
@@ -102,6 +105,17 @@ def ensure(stack: Stack, progress: Callable[[str], None] = say, again: bool = Fa
             f"another process is remaking environment {place.name}: run the command again."
         )
     return Environment(stack, place.python, stamp["versions"], place.interpreter.version)
+
+
+def is_there(stack: Stack) -> bool:
+    """Whether nothing has to be made for a stack: its environment is ready, or cannot be had."""
+    if _of_another is not None:
+        return True
+    try:
+        place = _place(stack)
+    except MissingInterpreter:
+        return True
+    return place.state() == "ready"
 
 
 def _named(files: list[str]) -> str:

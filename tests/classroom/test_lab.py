@@ -266,3 +266,106 @@ def test_in_a_home_that_cannot_be_written_it_is_the_same(
         assert eventually(lambda: list((kept / "workspaces").glob("*")), seconds=60)
         assert list((kept / "jupyter_runtime_dir").glob("kernel-*.json"))
     assert complaints == []
+
+
+def scroll_to(tab: Page, beginning: str) -> None:
+    """Show the cell that begins with this."""
+    tab.wait_for_function(f"() => {DOCUMENT}?.isReady")
+    tab.evaluate(
+        """(beginning) => {
+            const notebook = jupyterapp.shell.currentWidget.content;
+            const begins = (cell) => cell.model.sharedModel.getSource().startsWith(beginning);
+            notebook.scrollToItem(notebook.widgets.findIndex(begins), "start");
+        }""",
+        beginning,
+    )
+
+
+def test_a_solution_is_one_bar_until_it_is_opened(opened: str, tab: Page) -> None:
+    go(tab, opened, "notebooks/05_reading_the_profile.ipynb")
+    bars = tab.get_by_role("button", name="Solution: try it first")
+    expect(bars).to_have_count(5)
+    scroll_to(tab, "## Exercises")
+    expect(tab.get_by_text("(A profiler of your own)")).to_be_visible()
+    sentence = tab.locator("p", has_text="A sampling profiler such as py-spy")
+    expect(sentence).to_be_hidden()
+    expect(tab.locator(".jp-CodeCell", has_text="WATCH = ").first).to_be_hidden()
+    assert not tab.get_by_text("Start of Solution").locator("visible=true").count()
+    bars.nth(1).click()
+    expect(sentence).to_be_visible()
+    expect(tab.locator(".jp-CodeCell", has_text="WATCH = ").first).to_be_visible()
+    assert not tab.get_by_text("Start of Solution").locator("visible=true").count()
+    tab.get_by_role("button", name="▾ Solution").click()
+    expect(sentence).to_be_hidden()
+
+
+SOLVED = ("```{solution-start} ex-a\n```", "print('the ' + 'answer')", "```{solution-end}\n```")
+
+
+def test_run_all_shows_nothing_of_a_solution(opened: str, tab: Page, folder: Path) -> None:
+    """Later cells may need what it computes, so it runs; nobody sees it."""
+    start, code, end = SOLVED
+    cells = [
+        nbformat.v4.new_markdown_cell(start),
+        nbformat.v4.new_code_cell(
+            code, metadata={"jupyter": {"source_hidden": True, "outputs_hidden": True}}
+        ),
+        nbformat.v4.new_markdown_cell(end),
+        nbformat.v4.new_code_cell("print('after ' + 'it')"),
+    ]
+    written = nbformat.v4.new_notebook(cells=cells)
+    written.metadata = nbformat.read(places.ROOT / "start.ipynb", as_version=4).metadata
+    nbformat.write(written, folder / "solved.ipynb")
+    go(tab, opened, "solved.ipynb")
+    expect(tab.get_by_role("button", name=re.compile(r"\| Idle$"))).to_be_visible()
+    expect(tab.get_by_role("button", name="Solution: try it first")).to_be_visible()
+    tab.evaluate("() => { jupyterapp.commands.execute('notebook:run-all-cells') }")
+    expect(tab.get_by_text("after it")).to_be_visible()
+    expect(tab.get_by_text("the answer")).to_be_hidden()
+    tab.get_by_role("button", name="Solution: try it first").click()
+    expect(tab.get_by_text("the answer")).to_be_visible()
+
+
+def test_a_link_to_a_finding_that_has_not_run_leads_to_its_cell_and_says_so(
+    opened: str, tab: Page
+) -> None:
+    go(tab, opened, "notebooks/05_reading_the_profile.ipynb")
+    scroll_to(tab, "## What we learned")
+    tab.get_by_role("link", name="One wait outside the loop stops everything").click()
+    expect(tab.get_by_text("This finding is not there yet").first).to_be_visible()
+    source = "() => jupyterapp.shell.currentWidget.content.activeCell.model.sharedModel.getSource()"
+    assert "claim(" in tab.evaluate(source)
+
+
+def test_a_guess_is_kept_in_the_notebook_and_shown_at_the_end(
+    opened: str, tab: Page, folder: Path
+) -> None:
+    name = "notebooks/02_all_at_once.ipynb"
+    go(tab, opened, name)
+    guess = tab.get_by_role("textbox", name="Your guess:").first
+    guess.fill("about one delay")
+    guess.press("Tab")
+    expect(tab.get_by_text("You guessed: about one delay")).to_have_count(1)
+    tab.evaluate(f"() => {{ {DOCUMENT}.save() }}")
+    tab.wait_for_function(f"() => !{DOCUMENT}.model.dirty")
+    saved = nbformat.read(folder / name, as_version=4)
+    assert [cell.metadata.guess for cell in saved.cells if "guess" in cell.metadata] == [
+        "about one delay"
+    ]
+    go(tab, opened, name)
+    expect(tab.get_by_role("textbox", name="Your guess:").first).to_have_value("about one delay")
+
+
+def test_while_all_cells_run_the_view_is_on_the_one_that_runs(
+    opened: str, tab: Page, folder: Path
+) -> None:
+    waits = (
+        "import time\n"
+        "from pathlib import Path\n"
+        "while not Path('go-on').exists():\n"
+        "    time.sleep(0.1)"
+    )
+    long = "\n".join(f"print({line})" for line in range(120))
+    run_in(opened, tab, folder, "follows", "print('first')", waits, *[long] * 3)
+    expect(tab.get_by_text("go-on").first).to_be_in_viewport()
+    (folder / "go-on").touch()

@@ -47,6 +47,31 @@ def test_stock_requests_shares_nothing_and_gets_nothing_for_it(tmp_path):
     assert report.points == 3
 
 
+#: It shares for verify=True, and not for a path.
+ONLY_TRUE = (
+    "context_for(verify, cert)))",
+    "context_for(verify, cert) if verify is True else made(verify, cert)))",
+)
+
+
+def test_who_shares_for_true_alone_is_told_once_and_keeps_the_other_questions(tmp_path):
+    report = graded(LAB, changed(LAB, ONLY_TRUE), tmp_path)
+    found = missing(report)
+    (path,) = [what for what in found if what.endswith("(verify= a path)")]
+    assert found.pop(path).split(": ")[1].split()[0] == path.split()[0]  # a load for each thread
+    assert found.keys() == count_the_loads.OF_PATHS
+    assert report.points == 24 - 3 - 3
+    assert report.text().count("as soon as verify= a path is shared") == 1
+    assert "between `if`" not in report.text()
+
+
+def test_a_forgotten_prediction_costs_its_point_and_no_more_and_nothing_is_told(tmp_path):
+    text = changed(LAB, ("PREDICTION = 1\n", "PREDICTION = None\n"))
+    report = graded(LAB, text, tmp_path)
+    assert report.points == 23 and {*missing(report)} == {"a prediction is entered"}
+    assert "stock requests:" not in report.text()
+
+
 MADE = "contexts[tuple(key)] = made(bundle, cert)"
 GIVEN = "return contexts[tuple(key)]"
 LOCKS = "contexts, lock = {}, threading.Lock()"
@@ -136,7 +161,7 @@ WRONG = {
     "the client certificate is forgotten in the key": (
         [("key = [bundle, cert]", "key = [bundle]")],
         "cert= is shown to the server",
-        "was not shown alice",
+        "the server was shown nobody, not alice",
     ),
     "the bundle is read once, and loaded by everybody": (
         [
@@ -153,7 +178,7 @@ WRONG = {
             (SESSION, "    with whole, requests.Session() as session:"),
         ],
         "and are under way at once",
-        "at most 1 requests",
+        "with the server at a time: 1 request",
     ),
     "hard-coded: it answers without asking": (
         [("return session.get(url, verify=verify, timeout=timeout)", "return 200, b'{}'")],

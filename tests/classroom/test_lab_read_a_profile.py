@@ -36,6 +36,27 @@ def test_the_empty_one_has_nothing_and_with_a_prediction_one_point(tmp_path):
     assert graded(LAB, text, tmp_path).points == 1
 
 
+def test_the_hint_of_an_unanswered_dump_tells_no_answer(tmp_path):
+    handed_out = (grading.folder(LAB) / "answer.py").read_text()
+    said = graded(LAB, handed_out.replace("PREDICTION = None", "PREDICTION = 'b'"), tmp_path).text()
+    assert said.count("you say None") == 6
+    assert "called" not in said and "poll" not in said and "%" not in said
+
+
+def test_the_part_that_is_wrong_is_named_first_and_two_right_ones_are_worth_half(tmp_path):
+    text = changed(LAB, (RETURNS, RETURNS.replace("counts[1]", "counts[1] + 1")))
+    report = graded(LAB, text, tmp_path)
+    dumps = [item for item in report.items if "dump" in item.what or "handed" in item.what]
+    assert [item.points for item in dumps] == [1] * 6
+    assert all(item.measured.startswith("the count is wrong: you say ") for item in dumps)
+    assert all("primitive" in item.hint for item in dumps)
+
+
+def test_a_forgotten_prediction_costs_its_point_and_no_more(tmp_path):
+    report = graded(LAB, changed(LAB, ('PREDICTION = "b"', "PREDICTION = None")), tmp_path)
+    assert report.points == 16 and {*missing(report)} == {"a prediction is entered"}
+
+
 def test_the_dumps_that_are_handed_out_say_nothing_of_where_they_were_made():
     for name in "ab":
         rows = read_a_profile.rows_of(grading.folder(LAB) / f"{name}.prof")

@@ -34,6 +34,16 @@ def test_the_graded_cell_says_the_report_and_its_value_is_the_points(tmp_path, c
     assert "Enter PREDICTION" in said.out and said.err == ""
 
 
+def test_a_notebook_speaks_of_itself_and_of_no_folder():
+    for lab in grading.LABS:
+        scene, answer, _ = course.notebook(lab)["cells"]
+        assert "In the next cell, enter `PREDICTION`" in scene["source"]
+        assert "last " in scene["source"]
+        text = scene["source"] + answer["source"].removeprefix("%%writefile answer.py")
+        for other in (".venv", "answer.py", "README", "folder of the book"):
+            assert other not in text, (lab, other)
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(1800)
 def test_right_wrong_and_empty_are_released_collected_graded_and_told(tmp_path):

@@ -99,6 +99,35 @@ def handed_in(name, answer, into):
     return folder
 
 
+def test_an_answer_says_what_it_lacks_and_not_whether_it_is_right(tmp_path):
+    for culprit in ("lock", "none"):  # of a program with that culprit, and of one without
+        folder = whodunit.new(name_of(culprit), tmp_path, SECRET)
+        ids = []
+        for scheme, peak in (("https", 1), ("http", 8)):
+            made = whodunit.Run("notices", scheme, 8, 8, peak, 8, None, {})
+            (folder / "runs" / f"{made.id}.json").write_text(json.dumps(asdict(made)))
+            ids.append(made.id)
+        assert whodunit.answer(folder, "lock", ids[:1]).partition(": ")[2] == (
+            "lock, with notices over https; such an answer needs 2 kinds of runs; still missing: "
+            "notices over http. Whether it is right, the marks say."
+        )
+        assert "all are there" in whodunit.answer(folder, "lock", ids)
+        assert "1 kind of runs" in whodunit.answer(folder, "session", [])
+    assert "whodunit mark FOLDER" in (folder / "case.md").read_text()
+
+
+def test_the_sheet_for_the_wall_names_who_accused_wrongly_and_is_escaped():
+    marks = [
+        whodunit.Mark("alice", "lock", "lock", ""),
+        whodunit.Mark("bob", "injected", "none", "it does not show: <b>"),
+        whodunit.Mark("<i>", "nothing", "", "there is no answer that can be read"),
+    ]
+    page = whodunit.marks_page(marks)
+    assert page.count("a false accusation") == 1 and "<i>" not in page
+    assert "1 false accusation" not in page.partition("</table>")[0]
+    assert "3 answers: 1 right" in page.partition("</table>")[2]
+
+
 def test_what_was_written_by_hand_stops_no_marking_and_forges_no_line(tmp_path):
     said = {"culprit": "none", "evidence": []}
     alice = handed_in("alice", said, tmp_path)

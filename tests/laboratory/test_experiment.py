@@ -6,6 +6,7 @@ import lzma
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import here
 import pytest
@@ -13,7 +14,7 @@ from test_machines import HEAD
 
 from casebook import level, places, ratio, stacks
 from casebook.errors import MissingInterpreter, RunFailed
-from casebook.laboratory import machines, measurements, reference, scripts
+from casebook.laboratory import experiment, machines, measurements, reference, scripts
 from casebook.laboratory.experiment import Experiment
 from casebook.stacks import interpreters
 
@@ -314,3 +315,29 @@ def test_where_the_script_cannot_run_another_machine_answers_or_it_says_what_is_
     assert row["source"] == "reference" and row["took_ms"] == 500
     with pytest.raises(MissingInterpreter, match="no network of its own here"):
         lacking.measure("stage-1-py27", [{"size": 11}])
+
+
+def test_missing_environments_are_made_first_and_each_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+) -> None:
+    names, made = ["stage-1-today", "stage-2-today"], []
+
+    def ensure(stack, progress, again=False):
+        progress(f"making environment of {stack.name}")
+        made.append(stack.name)
+
+    monkeypatch.setattr(experiment.environments, "is_there", lambda stack: stack.name in made)
+    monkeypatch.setattr(experiment.environments, "ensure", ensure)
+    assert experiment.runnable([*names, names[0]]) == names == made
+    assert capfd.readouterr().err.count("making environment of") == 2
+
+
+def test_what_is_not_wrong_is_not_red_in_a_notebook(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """JupyterLab shows standard error on red."""
+    kernel = SimpleNamespace(kernel=None)
+    for shell, stream in ((None, "err"), (kernel, "out")):
+        monkeypatch.setattr("IPython.get_ipython", lambda shell=shell: shell)
+        experiment.environments.say("making an environment")
+        assert getattr(capsys.readouterr(), stream) == "making an environment\n"

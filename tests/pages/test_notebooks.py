@@ -15,6 +15,7 @@ from here import run
 from nbformat import NotebookNode
 
 from casebook import places
+from casebook.classroom import solutions
 from casebook.pages.contents import Book
 from casebook.pages.folding import CHECKS
 
@@ -191,6 +192,22 @@ def test_each_cell_is_of_one_kind_and_folded_by_it(path: Path) -> None:
             f"{cell.id}: evidence and plumbing, and only they, have the tag hide-input and the "
             "metadata jupyter.source_hidden = true"
         )
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_code_of_a_solution_and_no_other_is_folded_with_its_output(path: Path) -> None:
+    """JupyterLab opens and closes a solution as a whole (casebook/pages/jupyterlab); any other
+    program that shows notebooks goes by this metadata."""
+    notebook = read(path)
+    for first, *_ in solutions.of(notebook):
+        assert first.source.startswith("```{solution-start}"), f"{first.id}: split this cell"
+    solved = {cell.id for solution in solutions.of(notebook) for cell in solution}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            hidden = cell.metadata.get("jupyter", {}).get("outputs_hidden", False)
+            assert hidden == (cell.id in solved), f"{cell.id}: run casebook.classroom.solutions"
+            if hidden:
+                assert cell.metadata.jupyter.source_hidden is True
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)

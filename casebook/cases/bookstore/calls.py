@@ -11,6 +11,7 @@ import pandas as pd
 from casebook.cases.bookstore import readers, stock, store, visiting
 from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
 from casebook.laboratory import measurements
+from casebook.mistakes import for_readers
 from casebook.words import LIVE
 
 #: The packages that put HTTP itself into bytes and take it out of them again; and what is ours.
@@ -24,6 +25,7 @@ _LONGEST_S = 120
 _PROBE = Path(__file__).parent / "probes" / "package_calls.py"
 
 
+@for_readers
 def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFrame:
     """The Python calls that each client makes for one book, by package, one row for each.
 

@@ -19,6 +19,7 @@ from casebook.cases.bookstore import readers
 from casebook.cases.bookstore.clients import bare_h2
 from casebook.errors import UsageError, VisitFailed
 from casebook.laboratory import measurements
+from casebook.mistakes import for_readers
 from casebook.words import LIVE
 
 #: The columns of `capture`.
@@ -40,6 +41,7 @@ _PATIENCE_S = 15
 _HEAD = 9
 
 
+@for_readers
 def capture(store, paths: str | Iterable[str], at_once: int = 100) -> pd.DataFrame:
     """Ask for paths over one HTTP/2 connection: one row a frame, columns COLUMNS.
 

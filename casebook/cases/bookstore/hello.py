@@ -16,6 +16,7 @@ from casebook.cases.bookstore import opening
 from casebook.cases.fetching import programs
 from casebook.cases.fetching.server.process import Server
 from casebook.errors import ServerFailed
+from casebook.mistakes import for_readers
 
 #: What is run: it takes a private key and a certificate, and says nothing of protocols.
 SCRIPT = Path(__file__).parent / "hello_site.py"
@@ -43,6 +44,7 @@ class Site(Server):
         return _log(self.process, self.ca_file, ' "GET ', requests, _LOGGED_S)
 
 
+@for_readers
 def serve(stack: str = "twisted-today", without: str = "", script: Path = SCRIPT) -> Site:
     """Run a script in a stack's environment on a free port of 127.0.0.1, and wait until it serves.
     It dies with this process.

@@ -11,6 +11,7 @@ from typing import Any
 from casebook import stacks
 from casebook.errors import UsageError, VisitFailed
 from casebook.laboratory import scripts
+from casebook.mistakes import for_readers
 from casebook.stacks import environments
 
 SCRIPTS = Path(__file__).parent / "clients"
@@ -160,6 +161,7 @@ def place(client: str) -> dict[str, Any]:
     return {"path": path, "lines": (found.lineno, found.end_lineno)}
 
 
+@for_readers
 def read(
     how: Manner,
     store,

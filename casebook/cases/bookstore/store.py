@@ -24,6 +24,7 @@ from casebook.cases.bookstore.clients import bare_h2
 from casebook.cases.fetching.server import MAX_DELAY_S, certificates
 from casebook.cases.fetching.server.process import Server, first_line
 from casebook.errors import ServerFailed, UsageError
+from casebook.mistakes import for_readers
 from casebook.stacks import Stack, digests, environments
 
 #: What serves: the stack whose environment it runs in, and the script.
@@ -77,6 +78,7 @@ class Store(Server):
         self._ask("let_go")
 
 
+@for_readers
 def open_store(
     engine: str = "twisted",
     http1_only: bool = False,

@@ -31,6 +31,7 @@ from casebook.laboratory import elsewhere, machines, measurements, reference, ro
 from casebook.laboratory.experiment import can_run
 from casebook.laboratory.progress import Progress
 from casebook.laboratory.rounds import as_list, in_turns
+from casebook.mistakes import for_readers
 from casebook.stacks import Stack, environments
 
 #: The columns of `visit`. Times in seconds.
@@ -55,6 +56,7 @@ COLUMNS = [
 ARRIVAL_COLUMNS = [*COLUMNS, "book", "position", "arrived", "at_s"]
 
 
+@for_readers
 def one_slow(position: int = 10, wait_s: float = 1.0) -> dict[str, float]:
     """What `slow` takes: the book at this position of the list (from 1) waits so many seconds."""
     return {stock.ids()[position - 1]: wait_s}
@@ -104,6 +106,7 @@ def cpu_of_both(visits: pd.DataFrame) -> pd.Series:
     return visits["user_s"] + visits["sys_s"] + visits["server_cpu_s"]
 
 
+@for_readers
 def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **asked) -> pd.DataFrame:
     """When each book was read: one row a book and visit, columns ARRIVAL_COLUMNS.
 
@@ -119,6 +122,7 @@ def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **asked) -> 
     return pd.DataFrame(rows, columns=ARRIVAL_COLUMNS)
 
 
+@for_readers
 def from_reference(
     clients: str | Iterable[str], repeats: int, n: int, engine: str = "twisted"
 ) -> pd.DataFrame:
@@ -145,6 +149,7 @@ def without_many_arrivals(answer: dict[str, Any]) -> dict[str, Any]:
     return answer | {"arrivals": []} if is_long else answer
 
 
+@for_readers
 def records(
     clients: str | Iterable[str],
     repeats: int | range | None = None,

@@ -20,6 +20,7 @@ from casebook.cases.fetching import trust
 from casebook.errors import UsageError
 from casebook.laboratory import measurements, scripts
 from casebook.laboratory.experiment import Asked, Experiment
+from casebook.mistakes import for_readers
 from casebook.stacks import digests
 from casebook.stacks.environments import Environment
 
@@ -77,6 +78,7 @@ def _requests(complaint: str, at: Hosts, size: int) -> list[dict]:
     return asks
 
 
+@for_readers
 def measure(
     complaint: str, names: str | Iterable[str], size: int | None = None, rounds: int = 1
 ) -> pd.DataFrame:

@@ -25,6 +25,7 @@ from casebook.cases.fetching import modes, trust
 from casebook.errors import RunFailed
 from casebook.laboratory import measurements
 from casebook.laboratory.experiment import Asked, Experiment
+from casebook.mistakes import for_readers
 from casebook.stacks import commands, digests
 from casebook.stacks.environments import Environment
 
@@ -40,6 +41,7 @@ _PROBE = Path(__file__).parent / "probes" / "instructions.py"
 _WITHIN_S = 300
 
 
+@for_readers
 def instructions(names: str | Iterable[str] = RECORDED) -> pd.DataFrame:
     """The instructions of one load of all of certifi's certificates in each stack.
 

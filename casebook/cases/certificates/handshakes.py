@@ -20,6 +20,7 @@ from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, scripts
 from casebook.laboratory.experiment import Asked, Experiment
 from casebook.laboratory.rounds import as_list
+from casebook.mistakes import for_readers
 from casebook.stacks.environments import Environment
 
 STACK = "truststore-today"
@@ -32,6 +33,7 @@ COLUMNS = [
 ]
 
 
+@for_readers
 def measure(n: int | Iterable[int] = 20, repeats: int = 1) -> pd.DataFrame:
     """n connections, one after the other, to a lab server on this machine, with one context.
 

@@ -8,6 +8,7 @@ an effective concurrency above 1, because noise only makes it slower.
 import pandas as pd
 
 from casebook.cases.fetching.observations import Observation
+from casebook.mistakes import for_readers
 
 SERIAL, CONCURRENT, BETWEEN = "serial", "concurrent", "between"
 
@@ -29,6 +30,7 @@ def effective_concurrency(n: int, delay_s: float, wall_s: float) -> float:
     return n * delay_s / wall_s
 
 
+@for_readers
 def verdict(n: int, delay_s: float, wall_s: float, peak_in_flight: int | None = None) -> str:
     """`serial`, `concurrent`, or `between` for one run.
 
@@ -78,6 +80,7 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(verdict=[verdict_of(runs) for _, runs in alike]).reset_index()
 
 
+@for_readers
 def median_wall_s(frame: pd.DataFrame, stack: str, n: int) -> float:
     """The median wall time in seconds of one stack's runs at one n."""
     rows = frame[(frame["stack"] == stack) & (frame["n"] == n)]

@@ -8,6 +8,7 @@ import pandas as pd
 
 from casebook import places
 from casebook.laboratory import measurements, rounds
+from casebook.mistakes import for_readers
 from casebook.stacks import commands, interpreters
 from casebook.stacks.interpreters import Interpreter
 from casebook.words import LIVE
@@ -18,6 +19,7 @@ _ONE_FOR_ALL_THREADS = PYTHONS[1:]
 _WITHIN_S = 60
 
 
+@for_readers
 def by_python(n: int = 30) -> pd.DataFrame:
     """n threads that each load certifi's bundle, under one cProfile, on each Python found here.
 

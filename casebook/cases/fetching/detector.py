@@ -15,6 +15,7 @@ from casebook.cases.fetching import run_record, server
 from casebook.cases.fetching.bench import ask_probe
 from casebook.errors import UsageError
 from casebook.laboratory import measurements
+from casebook.mistakes import for_readers
 from casebook.stacks import environments
 from casebook.words import LIVE
 
@@ -61,6 +62,7 @@ def _said(place: tuple[str, int, str]) -> str:
     return "{}:{}({})".format(*place)
 
 
+@for_readers
 def watch(name: str, n: int = 3, delay_s: float = 1.0, max_blocking_s: float = 0.3) -> Watch:
     """Run a stack once with gevent's detector on.
 

@@ -14,6 +14,7 @@ from casebook.cases.fetching.bench import Bench
 from casebook.cases.fetching.observations import Observation
 from casebook.cases.fetching.server.relay import relay
 from casebook.errors import UsageError
+from casebook.mistakes import for_readers
 from casebook.stacks import environments
 
 #: The newest TLS that a stack may speak.
@@ -30,6 +31,7 @@ MaxProtocol = TLSv{}
 """
 
 
+@for_readers
 def profile(
     name: str,
     tls: str = "",

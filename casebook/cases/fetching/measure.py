@@ -17,9 +17,10 @@ from casebook.cases.fetching.observations import Observation
 from casebook.cases.fetching.run_record import Run
 from casebook.errors import UsageError
 from casebook.laboratory import elsewhere, reference, rounds
-from casebook.laboratory.experiment import can_run
+from casebook.laboratory.experiment import can_run, runnable
 from casebook.laboratory.progress import Progress
 from casebook.laboratory.rounds import as_list, in_turns
+from casebook.mistakes import for_readers
 from casebook.stacks import Stack, environments
 
 MAX_N = 5000
@@ -56,6 +57,7 @@ def check_parameters(
         raise UsageError(f"the trust {trust!r} means nothing over {scheme}: choose https")
 
 
+@for_readers
 def recorded(
     stack: str,
     ns: Iterable[int],
@@ -189,7 +191,7 @@ def measure(
     names, mode = list(dict.fromkeys(as_list(names))), modes.current()
     sizes = None if n is None else as_list(n)
     delay_s = mode.delay_s if delay_s is None else delay_s
-    here = [name for name in names if can_run(stacks.get(name))]
+    here = runnable(names)
     measured = measure_runs(here, sizes, delay_s, repeats, client, scheme, trust)
     frame = run_record.frame(measured).assign(instead="")
     parts = []
@@ -209,6 +211,7 @@ def measure(
     return pd.concat(parts, ignore_index=True)
 
 
+@for_readers
 def observe(
     name: str,
     kind: str,

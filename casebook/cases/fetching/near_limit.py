@@ -28,6 +28,7 @@ from casebook.cases.fetching.run_record import Run
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
 from casebook.laboratory import elsewhere, measurements, reference, rounds
 from casebook.laboratory.rounds import as_list, in_turns
+from casebook.mistakes import for_readers
 from casebook.stacks import commands, digests, environments
 
 #: What its runs are called in the columns `stack` and `client`.
@@ -117,6 +118,7 @@ def measure(
     return pd.concat([known, frame], ignore_index=True) if runs else known
 
 
+@for_readers
 def recorded(ns: Iterable[int]) -> pd.DataFrame:
     """Read the recorded runs of the near-limit at these sizes, or at the nearest where none of them
     was recorded: columns run_record.FRAME_COLUMNS, and `instead`."""

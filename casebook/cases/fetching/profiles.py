@@ -16,6 +16,7 @@ from casebook.cases.fetching.observations import COUNTS, Observation, recorded_p
 from casebook.errors import UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.rounds import as_list, in_turns
+from casebook.mistakes import for_readers
 from casebook.stacks import environments
 
 #: The profile that the reference machine recorded of a stack, by its name.
@@ -84,6 +85,7 @@ def callers(
     return frame.reset_index(drop=True).assign(**made)
 
 
+@for_readers
 def beside(
     observations: Mapping[str, Observation], top: int = 4, only: Iterable[str] = ()
 ) -> pd.DataFrame:

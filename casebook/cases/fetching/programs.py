@@ -12,9 +12,11 @@ import os
 
 from casebook import places, stacks
 from casebook.cases.fetching import clients, server
+from casebook.mistakes import for_readers
 from casebook.stacks import commands, environments
 
 
+@for_readers
 def run(name: str, code: str, *arguments: str, within_s: float = 60) -> str:
     """Run Python code in a stack's environment: what it printed.
 
@@ -29,6 +31,7 @@ def run(name: str, code: str, *arguments: str, within_s: float = 60) -> str:
     )  # fmt: skip
 
 
+@for_readers
 def fetch(name: str, code: str, *arguments: str, scheme: str = "https") -> tuple[str, dict]:
     """Run code that fetches from a lab server: (what it printed, what the server counted).
 

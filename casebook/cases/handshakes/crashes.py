@@ -14,6 +14,7 @@ from casebook.cases.handshakes import server
 from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory.experiment import Asked, Experiment
+from casebook.mistakes import for_readers
 from casebook.stacks import commands, digests, environments
 from casebook.stacks.environments import Environment
 
@@ -23,6 +24,7 @@ LEAST, MOST = 2, 20
 COUNTED = ["stack", "processes", "died", "signals", "openssl", "source"]
 
 
+@for_readers
 def measure(
     names: str | Iterable[str], threads: int = 8, contexts: int = 50, wraps: int = 10
 ) -> pd.DataFrame:

@@ -25,6 +25,7 @@ from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, rounds, scripts
 from casebook.laboratory.experiment import Asked, Experiment
 from casebook.laboratory.rounds import as_list
+from casebook.mistakes import for_readers
 from casebook.stacks import digests
 from casebook.stacks.environments import Environment
 
@@ -102,6 +103,7 @@ def measure(
     return _THREADS.measure(names, asked, repeats).reindex(columns=COLUMNS)
 
 
+@for_readers
 def where_they_wait(
     name: str, way: str = "shared", n: int = 8, delay_s: float = 0.2
 ) -> pd.DataFrame:
@@ -116,6 +118,7 @@ def where_they_wait(
     return looking.measure(name, asked).reindex(columns=_PLACES)
 
 
+@for_readers
 def after_patching(
     name: str, ways: Iterable[str] = ("standard", "shared"), n: int = 8
 ) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, rounds
 from casebook.laboratory.experiment import Asked, Experiment
 from casebook.laboratory.rounds import as_list
+from casebook.mistakes import for_readers
 
 STACK = "on-the-loop-today"
 
@@ -76,6 +77,7 @@ def measure(
     return found.reindex(columns=COLUMNS)
 
 
+@for_readers
 def timeline(ways: Iterable[str], n: int = 10, delay_s: float = 0.2) -> pd.DataFrame:
     """When each load was, and each beat of the heart: a row for each.
 

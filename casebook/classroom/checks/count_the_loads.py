@@ -3,11 +3,13 @@ answers that requests gives."""
 
 import os
 import random
+import re
 import secrets
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from casebook import words
 from casebook.classroom import opens, prediction, room
 from casebook.classroom.bench import Bench
 from casebook.classroom.report import Report, of_machine, picked
@@ -18,6 +20,10 @@ STACK = "stage-1-today"
 STACKS = (STACK,)
 NAMES = ("PREDICTION", "LOADS_GO_WITH", "BECAUSE")
 THREADS, DELAY_S = 30, 0.2
+#: What a row counts.
+NOUNS = ("threads", "requests", "connections", "loads")
+#: The two ways in which threads are told what to trust.
+TRUE, PATH = "verify=True", "verify= a path"
 
 #: The twelve questions, in the order in which one process is asked them.
 QUESTIONS = (
@@ -35,6 +41,13 @@ QUESTIONS = (
     "a bundle that changed on disk is believed as it is now",
 )
 
+#: Those that ask with bundles of their own, whatever else is asked.
+OF_PATHS = {
+    "another bundle accepts whom it names",
+    "another bundle refuses whom it does not name",
+    "a bundle that changed on disk is believed as it is now",
+}
+
 
 def grade(file: Path, report: Report, bench: Bench) -> None:
     """Add to the report what was found of a submission."""
@@ -46,14 +59,10 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
             return
         names, guess = entered
         rows = _rows(bench, world)
-        report.give(
-            "a prediction is entered", True, 1,
-            f"{guess}; stock requests: {rows['A']['loads']} loads. It costs nothing to have been "
-            "wrong.", "", rows["A"]["machine"],
-        )  # fmt: skip
+        truth = f"stock requests: {rows['A']['loads']} loads"
+        prediction.give(report, guess, truth, rows["A"]["machine"])
         if bench.can_run(STACK):
-            shares = _loads(world, file, report)
-            _conforms(world, file, report, shares)
+            _conforms(world, file, report, _loads(world, file, report))
         else:
             _leave_get(report)
         _explains(names, rows, report)
@@ -124,17 +133,22 @@ def _as_counts(found: dict[str, Any]) -> dict[str, Any]:
     return {name: int(found[name]) for name in ("requests", "connections", "loads")}
 
 
-def _loads(world: World, file: Path, report: Report) -> bool:
-    """Whether it shares at all: fewer loads than threads."""
+def _counted_in_words(value: int, nouns: str) -> str:
+    return f"{value} {words.of_number(value, nouns)}"
+
+
+def _loads(world: World, file: Path, report: Report) -> dict[str, str]:
+    """Of each way to say verify=, how often it loads for how many threads, in words; only of those
+    in which anything is shared."""
     more = 11 + secrets.randbelow(14)
-    shares = True
-    for count, points, options in (
-        (THREADS, 4, {}),
-        (more, 3, {"verify": str(world.bundle)}),
+    shared = {}
+    for count, points, way, options in (
+        (THREADS, 4, TRUE, {}),
+        (more, 3, PATH, {"verify": str(world.bundle)}),
     ):
         outcome, good, loads, seen = _at_once(world, file, "get", "at once", count, **options)
         report.stopped = report.stopped or outcome.stopped
-        shares = shares and loads < count
+        found = f"{count} threads: {_counted_in_words(loads, 'loads')}"
         if good < count or seen.requests != count:
             bad = outcome.answers[0].get("error") or next(
                 (each["error"] for each in outcome.answers[0]["answers"] if "error" in each),
@@ -142,34 +156,40 @@ def _loads(world: World, file: Path, report: Report) -> bool:
             )
             found = f"{good} of {count} answers were right, {seen.requests} requests: {bad}"
             hint = "Every thread has to get the page that it asked for, from the server."
-            loads, shares = -1, False
+            loads = -1
+        elif loads >= count:
+            hint = "Each thread loads for itself: where does the second one look for what the "
+            hint += "first has made?"
+        elif loads > 1:
+            hint = "Who comes second has to wait for the first to have loaded, and then take its "
+            hint += "context: look at what two threads do between `if` and `=`."
         else:
-            found = f"{count} threads: {loads} load{'' if loads == 1 else 's'}"
-            hint = (
-                "Who comes second has to wait for the first to have loaded, and then take its "
-                "context: look at what two threads do between `if` and `=`."
-                if loads > 1
-                else "Nothing was loaded: then what were the certificates checked against?"
-            )
-        how = "verify= a path" if options else "verify=True"
-        report.give(f"{count} threads load once ({how})", loads == 1, points, found, hint)
-        if not options:
+            hint = "Nothing was loaded: then what were the certificates checked against?"
+        if 0 <= loads < count:
+            shared[way] = found
+        report.give(f"{count} threads load once ({way})", loads == 1, points, found, hint)
+        if way == TRUE:
+            at_a_time = _counted_in_words(seen.peak_in_flight, "requests")
             report.give(
                 "and are under way at once", loads >= 0 and seen.peak_in_flight > 1, 2,
-                f"at most {seen.peak_in_flight} requests were with the server at a time",
+                f"with the server at a time: {at_a_time}",
                 "Hold the lock while you load, not while you fetch.",
             )  # fmt: skip
-    return shares
+    return shared
 
 
-def _conforms(world: World, file: Path, report: Report, shares: bool) -> None:
+def _conforms(world: World, file: Path, report: Report, shared: dict[str, str]) -> None:
+    """Ask the twelve questions. Where only verify=True shares anything, those that need no path of
+    their own are asked with it, and the others do not count: what shares nothing can mix nothing
+    up."""
     bundle, other = str(world.bundle), str(world.other_bundle)
     alice, bob = (str(world.client_certificate(name)) for name in ("alice", "bob"))
     changing = world.folder / "changing.pem"
     changing.write_bytes(world.bundle.read_bytes())
     turned = world.folder / "turned.pem"
     turned.write_bytes(world.other_bundle.read_bytes())
-    trusting = {"verify": bundle}
+    only_true = TRUE in shared and PATH not in shared
+    trusting = {} if only_true else {"verify": bundle}
     # (site, options, what has to come: a name that the server was shown, or "refused")
     plan: list[tuple[str, dict, str]] = [
         ("right", trusting, "nobody"),
@@ -210,17 +230,17 @@ def _conforms(world: World, file: Path, report: Report, shares: bool) -> None:
     for ((kind, _, wanted), ask, number), answer in zip(asked, answers, strict=True):
         found[number] = found[number] or _wrong(world, kind, wanted, ask, answer)
     found[-2:] = [found[-2] or found[-1]]  # before and after the change: one question
+    why = (
+        f"These count as soon as {PATH} is shared, too." if shared else
+        "These count as soon as something is shared: what shares nothing can mix nothing up."
+    )  # fmt: skip
     for question, wrong in zip(QUESTIONS, found, strict=True):
-        if not shares:
-            report.give(
-                question, False, 1, wrong or "as requests does",
-                "Counts when something is shared: what shares nothing can mix nothing up.",
-            )  # fmt: skip
-            continue
-        report.give(
-            question, not wrong, 1, wrong or "yes",
-            "Which of your contexts was used for this call, and is that all it depends on?",
-        )  # fmt: skip
+        counts = bool(shared) and not (only_true and question in OF_PATHS)
+        hint = "Which of your contexts was used for this call, and is that all it depends on?"
+        if not (counts or wrong):
+            hint, why = why, ""  # once
+        right = "yes" if counts else "as requests does; it does not count yet"
+        report.give(question, counts and not wrong, 1, wrong or right, hint)
 
 
 def _wrong(world: World, kind: str, wanted: str, ask: dict, answer: dict) -> str:
@@ -235,14 +255,17 @@ def _wrong(world: World, kind: str, wanted: str, ask: dict, answer: dict) -> str
         return f"it failed: {answer['error']}"
     if not _right(world, kind, ask, answer):
         return "that is not what the server answered"
-    return "" if f'"shown": "{wanted}"' in answer["body"] else f"the server was not shown {wanted}"
+    shown = re.search(r'"shown": "(\w+)"', answer["body"])
+    if shown and shown[1] == wanted:
+        return ""
+    return f"the server was shown {shown[1] if shown else 'something else'}, not {wanted}"
 
 
 def _leave_get(report: Report) -> None:
     for what, of in (
-        (f"{THREADS} threads load once (verify=True)", 4),
+        (f"{THREADS} threads load once ({TRUE})", 4),
         ("and are under way at once", 2),
-        ("another number of threads loads once (verify= a path)", 3),
+        (f"another number of threads loads once ({PATH})", 3),
         *((question, 1) for question in QUESTIONS),
     ):
         report.leave(what, of, STACK)
@@ -253,8 +276,9 @@ def _explains(names: dict[str, Any], rows: dict[str, dict[str, Any]], report: Re
     out."""
     for letter, row in rows.items():
         report.notes.append(
-            f"Row {letter}: {row['what']}: {row['threads']} threads, {row['requests']} requests, "
-            f"{row['connections']} connections, {row['loads']} loads{of_machine(row['machine'])}"
+            f"Row {letter}: {row['what']}: "
+            + ", ".join(_counted_in_words(row[noun], noun) for noun in NOUNS)
+            + of_machine(row["machine"])
         )
     candidates = ("threads", "requests", "connections")
     truth = [what for what in candidates if all(row[what] == row["loads"] for row in rows.values())]

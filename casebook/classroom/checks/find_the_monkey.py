@@ -42,11 +42,8 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
     names, guess = entered
     with World() as world:
         whole = _own_run(bench, world, "all")
-        report.give(
-            "a prediction is entered", True, 1,
-            f"{guess}; the server had at most {whole['peak_in_flight']} in hand. It costs nothing "
-            "to have been wrong.", "", whole["machine"],
-        )  # fmt: skip
+        truth = f"the server had at most {whole['peak_in_flight']} in hand"
+        prediction.give(report, guess, truth, whole["machine"])
         since = _since(bench, world)
         before = _own_run(bench, world, f"before {since['name']}")
         _names(bench, names, since, report)

@@ -126,10 +126,7 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
     names, guess = entered
     rows = _rows(bench)
     said = ", ".join(str(each.count) for each in (rows["A"], rows["D"], rows["C"]))
-    report.give(
-        "a prediction is entered", True, 1,
-        f"{guess}; measured: {said}. It costs nothing to have been wrong.", "", rows["A"].machine,
-    )  # fmt: skip
+    prediction.give(report, guess, f"measured: {said}", rows["A"].machine)
     _law(bench, within, file, report)
     if bench.can_run(*STACKS):
         _loop(file, report)

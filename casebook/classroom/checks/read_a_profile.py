@@ -140,11 +140,10 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
     made = [(way, asked(bench, way)) for way in SIZES]
     share = {way: seen.cpu_share for way, seen in made}
     machine = next((seen.machine for _, seen in made if seen.machine), "")
-    report.give(
-        "a prediction is entered", True, 1,
-        f"{guess}; a run like that of a.prof computes {share[WAY_A]:.0%} of its time, one like "
-        f"that of b.prof {share[WAY_B]:.0%}. It costs nothing to have been wrong.", "", machine,
-    )  # fmt: skip
+    # What a line does is the same on a busy machine; what share of the time it takes is not.
+    does = [kind(longest(rows_of(HANDED_OUT / name))) for name in ("a.prof", "b.prof")]
+    truth = f"the line with the most own time {does[0]} in a.prof, and {does[1]} in b.prof"
+    prediction.give(report, guess, truth, machine)
     _dumps(within, file, made, report)
     for which, way, hint in (
         ("FASTER_PROCESSOR", WAY_B, "What does a processor do while a thread waits for a socket?"),
@@ -182,15 +181,24 @@ def _dumps(within: str, file: Path, made: list[tuple[Way, Seen]], report: Report
         outcome = room.run(within, file, jobs, countable=False)
     report.stopped = report.stopped or outcome.stopped
     for (what, _, line, machine), answer in zip(shown, outcome.answers, strict=True):
-        line |= {"kind": kind(line)}
-        where = "{file}:{line}({function}), called {nc} times, and it {kind}".format(**line)
+        wanted = [kind(line), line["function"], line["nc"]]
         value = answer.get("value")
-        parts = list(value) if isinstance(value, list) else []
-        right = len(parts) == 3 and parts[0] == line["kind"] and parts[1] == line["function"]
-        right = right and parts[2] == line["nc"]
-        report.give(
-            what, right, 2, answer.get("error")
-            or f"you say {value!r}; the line is {where}",
-            "The largest own time, not the largest cumulative one; calls, not primitive calls; and "
-            "does that function wait for somebody, or does it work?", machine,
-        )  # fmt: skip
+        if value is None:  # nothing was said, so nothing is told
+            found = answer.get("error") or "you say None"
+            report.give(what, False, 2, found, "Which line has the most time of its own?", machine)
+            continue
+        parts = value if isinstance(value, list) and len(value) == len(PARTS) else [None] * 3
+        wrong = [of for of, got, right in zip(PARTS, parts, wanted, strict=True) if got != right]
+        found = f"{wrong[0]} is wrong: " if wrong else ""
+        found += f"you say {value!r}; the line is {line['file']}:{line['line']}"
+        found += f"({line['function']}), called {line['nc']} times, and it {wanted[0]}"
+        hint = PARTS[wrong[0]] if wrong else ""
+        report.give(what, max(0, 2 - len(wrong)), 2, found, hint, machine)
+
+
+#: The parts of an answer, in their order, and where to look when one is wrong.
+PARTS = {
+    "what it does": "Does that function wait for somebody, or does it work?",
+    "the function": "The largest own time, not the largest cumulative time.",
+    "the count": "Calls, not primitive calls: of 12/3 it is the first.",
+}

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Self
 
 from casebook.errors import ServerFailed, UsageError
+from casebook.mistakes import for_readers
 from casebook.places import ROOT
 
 SCHEMES = ("https", "http")
@@ -100,6 +101,7 @@ class Server:
                 ) from error
 
 
+@for_readers
 def start(scheme: str = "https", port: int = 0) -> Server:
     """Start a lab server on 127.0.0.1 and wait until it is ready.
 

@@ -1,0 +1,69 @@
+"""Thirty laptops without a good network: one archive to copy, which needs none.
+
+    python -m casebook laptops class.tar.gz        # here, where `ready` has made the environments
+    sudo tar -xzf class.tar.gz -C /                # on each laptop
+
+Environments do not move. So the archive has this folder at the same place, and each Python that
+does not belong to the system.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from casebook import places
+from casebook.errors import CasebookError, UsageError
+from casebook.stacks import interpreters
+
+#: What no laptop needs: history, stored measurements, what tests and builds keep beside the pages.
+LEFT_OUT = (".git", ".casebook/runs", ".casebook/uv-cache", "_build/executed", "_build/ipython",
+            "_build/teacher", "_build/teacher.zip", ".pytest_cache", ".ruff_cache", ".mypy_cache",
+            "__pycache__")  # fmt: skip
+_SYSTEM = (Path("/usr"), Path("/bin"), Path("/opt/hostedtoolcache"))
+
+
+def prefixes() -> tuple[list[Path], list[Path]]:
+    """Return where the Pythons are that environments were made with: those to take along, and those
+    that each laptop must have as its system's."""
+    found = {Path(sys.base_prefix).resolve()}
+    for version in interpreters.LAST_RELEASES:
+        if python := interpreters.find(version):
+            found.add(python.path.resolve().parent.parent)
+    outside = sorted(each for each in found if not each.is_relative_to(places.ROOT))
+    own = [each for each in outside if not any(each == it or it in each.parents for it in _SYSTEM)]
+    return own, [each for each in outside if each not in own]
+
+
+def pack(file: Path) -> str:
+    """Write the archive. Returns what it holds and how it is unpacked. Raises UsageError where it
+    is there already or would hold itself, and CasebookError where tar fails."""
+    if file.exists():
+        raise UsageError(f"{file} is there already: choose another name, or remove it")
+    if file.absolute().is_relative_to(places.ROOT):
+        raise UsageError(f"{file} would be in the folder that it holds: write it elsewhere")
+    own, of_system = prefixes()
+    folders = [places.ROOT, *own]
+    if not places.LOCAL.is_relative_to(places.ROOT):
+        folders.append(places.LOCAL)
+    local = [places.LOCAL / "runs", places.LOCAL / "uv-cache"]
+    leave = [f"--exclude={_inside(places.ROOT / name)}" for name in LEFT_OUT[:-1]]
+    leave += [f"--exclude={_inside(path)}" for path in local] + ["--exclude=__pycache__"]
+    command = ["tar", "--use-compress-program=gzip -1", "-cf", str(file.absolute()), "-C", "/"]
+    done = subprocess.run(
+        [*command, *leave, *map(_inside, folders)], capture_output=True, text=True
+    )
+    if done.returncode:
+        file.unlink(missing_ok=True)
+        raise CasebookError(f"tar: {done.stderr.strip() or 'failed'}")
+    needs = f" Each laptop needs the Python in {of_system[0]}, as here." if of_system else ""
+    return (
+        f"{file}: {file.stat().st_size / 1e9:.1f} GB, with {', '.join(map(str, folders))}."
+        f"{needs} On each laptop, of the same system and processor:\n"
+        f"    sudo tar -xzf {file.name} -C /\n"
+        f"    cd {places.ROOT} && make lab"
+    )
+
+
+def _inside(path: Path) -> str:
+    """A path as it is called below /."""
+    return str(path).lstrip("/")

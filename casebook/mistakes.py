@@ -1,0 +1,151 @@
+"""What a reader gets wrong when she calls a function, in one sentence.
+
+@for_readers
+def measure(names: str | Iterable[str], n: int | Iterable[int] | None = None): ...
+
+measure("stage-1-today", n="ten")       # UsageError: n is 'ten'; give a whole number, ...
+"""
+
+import inspect
+import numbers
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from casebook.errors import UsageError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: What a cell says in the place of a traceback when somebody stops it.
+STOPPED = "Stopped. Nothing is broken: run the cell again, and it goes on with what is missing."
+
+#: What is checked, and how each is called.
+_SIMPLE: dict[Any, tuple[type, str]] = {
+    int: (numbers.Integral, "a whole number"),
+    float: (numbers.Real, "a number"),
+    str: (str, "a text in quotes"),
+}
+_SEVERAL = (Iterable, Sequence, list)
+
+
+def for_readers(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator for what chapters call: say in one sentence what is wrong with the arguments, or
+    that the cell was stopped.
+
+    Numbers, texts, and lists of them are compared with the function's annotations; a parameter that
+    is "one or several" is not an empty list. It raises UsageError. A KeyboardInterrupt goes on,
+    and a notebook shows STOPPED for it.
+    """
+    parameters = inspect.signature(function)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            check(function, parameters, args, kwargs)
+            return function(*args, **kwargs)
+        except KeyboardInterrupt as stop:
+            stop._render_traceback_ = lambda: [STOPPED]  # type: ignore[attr-defined]
+            raise
+
+    call.__signature__ = parameters  # type: ignore[attr-defined]
+    return call
+
+
+def check(
+    function: Callable[..., Any],
+    parameters: inspect.Signature,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> None:
+    """Raise UsageError where these arguments cannot be meant."""
+    known = parameters.parameters
+    if not any(each.kind is each.VAR_KEYWORD for each in known.values()):
+        for name in kwargs.keys() - known.keys():
+            near = get_close_matches(name, known, 1, 0.4)
+            more = f"did you mean {near[0]}?" if near else f"there is {', '.join(known)}"
+            raise UsageError(f"{_name(function)} knows no {name}=; {more}")
+    try:
+        bound = parameters.bind(*args, **kwargs)
+    except TypeError as error:
+        raise UsageError(f"{_name(function)} is called as {_name(function)}{_plain(parameters)}: "
+                         f"{error}") from None  # fmt: skip
+    hints = typing.get_type_hints(function)
+    for name, value in bound.arguments.items():
+        kind = known[name].kind
+        if kind in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL):
+            continue
+        hint = hints.get(name, Any)
+        if not _fits(value, hint):
+            raise UsageError(f"{name} is {_short(value)}; give {' or '.join(_words(hint))}")
+        if _is_one_or_several(hint) and isinstance(value, Sequence) and not len(value):
+            raise UsageError(f"{name} is {_short(value)}: give one at least")
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", "this")
+
+
+def _plain(parameters: inspect.Signature) -> str:
+    """The names of the parameters: "(names, n, delay_s)"."""
+    return f"({', '.join(parameters.parameters)})"
+
+
+def _short(value: object) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _parts(hint: Any) -> tuple[Any, ...]:
+    """The types of a union; of anything else itself."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return typing.get_args(hint)
+    return (hint,)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    return any(_is_of(value, part) for part in _parts(hint))
+
+
+def _is_of(value: Any, part: Any) -> bool:
+    """Whether a value is of a type; of what is not looked at, always."""
+    if part in _SIMPLE:
+        kind, _ = _SIMPLE[part]
+        return isinstance(value, kind) and not isinstance(value, bool)
+    if part is type(None):
+        return value is None
+    if part is bool:  # also NumPy's
+        return type(value).__name__ in ("bool", "bool_")
+    if part is range:
+        return isinstance(value, range)
+    if typing.get_origin(part) in _SEVERAL:
+        if isinstance(value, str | numbers.Number) or not isinstance(value, Iterable):
+            return False
+        (of, *_) = typing.get_args(part) or (Any,)
+        return isinstance(value, Iterator) or all(_fits(each, of) for each in value)
+    return True
+
+
+def _words(hint: Any) -> list[str]:
+    """What would have been right: "a whole number", "a list of them"."""
+    words = []
+    for part in _parts(hint):
+        if part in _SIMPLE:
+            words.append(_SIMPLE[part][1])
+        elif part in (bool, range):
+            words.append({bool: "True or False", range: "a range"}[part])
+        elif typing.get_origin(part) in _SEVERAL:
+            of = typing.get_args(part) or (Any,)
+            alone = " or ".join(_words(of[0])).removeprefix("a ")
+            words.append("several of them" if words else f"a list, each of it a {alone}")
+    return words or ["something else"]
+
+
+def _is_one_or_several(hint: Any) -> bool:
+    """Whether a parameter takes X and several X."""
+    parts = _parts(hint)
+    several = [part for part in parts if typing.get_origin(part) in _SEVERAL]
+    return any(typing.get_args(part)[:1] == (one,) for part in several for one in parts)
