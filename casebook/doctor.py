@@ -171,6 +171,19 @@ TOO_MANY_FROM = 2
 #: while it is published nowhere.
 ADDRESS = ""
 
+#: What is imported by this name connects by TLS of its own, which neither ssl nor pyOpenSSL sees.
+OWN_TLS = {
+    "psycopg2": "psycopg2", "psycopg": "psycopg",
+    "pycurl": "pycurl", "curl_cffi": "curl_cffi", "grpc": "grpc", "oracledb": "oracledb",
+    "cx_Oracle": "cx_Oracle", "MySQLdb": "mysqlclient", "_mysql_connector": "mysql-connector",
+    "mariadb": "mariadb", "pymssql": "pymssql", "pyodbc": "pyodbc", "ibm_db": "ibm_db",
+    "confluent_kafka": "confluent-kafka", "couchbase": "couchbase", "pulsar": "pulsar-client",
+    "aerospike": "aerospike", "pygit2": "pygit2", "temporalio": "temporalio", "primp": "primp",
+    "rnet": "rnet", "pyreqwest": "pyreqwest", "tls_client": "tls_client", "obstore": "obstore",
+    "deltalake": "deltalake", "M2Crypto": "M2Crypto", "aioquic": "aioquic",
+    "glide": "glide", "adbc_driver_postgresql": "adbc_driver_postgresql",
+}  # fmt: skip
+
 #: Empty where this is read from standard input.
 OWN_FILE = globals().get("__file__") or ""
 OWN_FILE = OWN_FILE and os.path.abspath(OWN_FILE).replace(".pyc", ".py").replace(".pyo", ".py")
@@ -1234,6 +1247,8 @@ def cost_of_a_load(found, watch):
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
+#: Loads hold a loop up that take so many milliseconds while others wait, and so many in a row.
+HELD_UP_FROM_MS, HELD_UP_IN_A_ROW_FROM_MS = 20, 5
 #: So many times the limit, or as little of it, and a share is near it.
 NEAR = 1.25
 #: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
@@ -1257,11 +1272,16 @@ def counted(events):
     (of clients that began a handshake), handshakes (that came through), failed, peak (handshakes
     under way at once in one process), under_loop (connections made under a running loop of asyncio
     or trio); blocked: of such loops, {"by" (asyncio or trio), "times", "s", "waiting_s" (while
-    others waited), "clients", "at"}; on_loop: of loads under such a loop, {"loads", "spare",
-    "waiting" (while others waited), "ms", "at"}; stood: of the loops of greenlets, {"fetched"
-    (whether greenlets did, or the main program while some waited), "in_greenlets" (whether they
-    did themselves), "waits" (that were long), "times" and "s" (through which the loop stood
-    still), "clients", "at"}; sessions (of requests, that asked by HTTPS) and pools (of urllib3)
+    others waited), "clients", "at"}; silent: of all loops, {"by", "times", "s", "waiting_s" (while
+    others waited), "clients", "at"} of turns that took long while their thread waited, whatever
+    for; heartbeats: the loops that were looked at; own_tls: what was imported and brings TLS of its
+    own; on_loop: of loads under such a loop, {"loads", "spare",
+    "waiting" (while others waited), "ms", "held_ms" (of those), "longest_ms" (in a row), "at"};
+    failures: [what a connection ended with, times]; truststore: where it was injected; stood:
+    of the loops of greenlets, {"fetched" (whether greenlets did, or the main program while some
+    waited), "in_greenlets" (whether they did themselves), "waits" (that were long), "times" and
+    "s" (through which the loop stood still), "clients", "at"}; sessions (of requests, that
+    asked by HTTPS) and pools (of urllib3)
     that were made; open (connections at once, each process at its most); queue: of the handshakes
     of one context in one process, where they waited longest for each other from when their sockets
     were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at once),
@@ -1281,7 +1301,7 @@ def counted(events):
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
-    loading, grown, programs = {}, {}, set()
+    loading, grown, programs, holding = {}, {}, set(), {}
     total = dict(
         processes=0, cpu_ms=0, compiled_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
@@ -1289,7 +1309,10 @@ def counted(events):
         blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": [], "by": "asyncio"},
         sessions=0, pools=0, uncounted=[], unprobed=[], alive=0, context_mib=0,
         stood=dict(fetched=False, in_greenlets=False, waits=0, times=0, s=0, clients=[], at=[]),
-        on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "at": []},
+        on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "held_ms": 0,
+                 "longest_ms": 0, "at": []},
+        silent={"by": None, "times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": []},
+        heartbeats=[], own_tls=[], failures=[], truststore=[],
     )  # fmt: skip
 
     def row_of(who):
@@ -1338,6 +1361,16 @@ def counted(events):
                 on_loop["spare"] += key in seen
                 on_loop["waiting"] += event["waiting"]
                 on_loop["ms"] = round(on_loop["ms"] + event["ms"], 1)
+                # Loads that follow each other hold the loop up as one.
+                since, until = event["since"], event["t"]
+                held = holding.get(pid)
+                if held is None or since - held[1] > 0.001 * HELD_UP_IN_A_ROW_FROM_MS:
+                    held = holding[pid] = [since, until]
+                held[1] = until
+                longest_ms = 1000 * (held[1] - held[0])
+                if event["waiting"]:
+                    on_loop["held_ms"] = round(on_loop["held_ms"] + event["ms"], 1)
+                    on_loop["longest_ms"] = round(max(on_loop["longest_ms"], longest_ms), 1)
                 note_place(on_loop["at"], event["who"]["at"])
             seen.add(key)
             row["awaits"] += bool(event["who"].get("awaits"))
@@ -1363,6 +1396,8 @@ def counted(events):
         elif what == "end" and (pid, event["h"]) in began:
             began.pop((pid, event["h"]))["end"] = event["t"]
             total["handshakes" if event["ok"] else "failed"] += 1
+            if not event["ok"]:
+                note_place(total["failures"], event.get("why"))
             under_way[pid] -= 1
         elif what == "exchange" and (pid, event["h"]) in spoken:
             spoken[pid, event["h"]]["exchanges"] += event["n"]
@@ -1384,6 +1419,23 @@ def counted(events):
             blocked["waiting_s"] = round(blocked["waiting_s"] + event["waiting"] * event["s"], 4)
             note_place(blocked["clients"], event["who"]["client"])
             note_place(blocked["at"], event["who"]["at"])
+        elif what == "silence":
+            silent = total["silent"]
+            silent["times"] += 1
+            silent["by"] = event["by"]
+            silent["s"] = round(silent["s"] + event["s"], 4)
+            if event["waiting"]:
+                silent["waiting_s"] = round(silent["waiting_s"] + event["s"], 4)
+                note_place(silent["clients"], event["who"]["client"])
+                note_place(silent["at"], event["who"]["at"])
+        elif what == "failed":
+            note_place(total["failures"], event["why"])
+        elif what == "truststore":
+            total["truststore"].append(event["where"])
+        elif what == "heartbeat" and event["by"] not in total["heartbeats"]:
+            total["heartbeats"].append(event["by"])
+        elif what == "own tls" and event["name"] not in total["own_tls"]:
+            total["own_tls"].append(event["name"])
         elif what == "greenlet":
             total["stood"]["fetched"] = True
             total["stood"]["in_greenlets"] |= event["itself"]
@@ -1517,12 +1569,19 @@ def verdict_on(counts, share):
     Where connections are kept there are no more loads than connections, however long the program
     runs: those have to take more.
     """
+    if is_broken(counts):
+        return UNSEEN
     again = counts["loads"] - counts["needed"]
     if counts["again"] >= TOO_MANY_FROM and counts["again_share"] >= share:
         return REPEATED
     if again >= KEPT_LOADS_FROM and counts["share"] >= KEPT_SHARE:
         return REPEATED
     return ONCE if counts["handshakes"] else UNSEEN
+
+
+def is_broken(counts):
+    """Whether none of a program's connections came through: then it has no fault of loads."""
+    return bool(counts["failures"]) and not counts["handshakes"]
 
 
 def limit_near(counts, share):
@@ -1552,7 +1611,9 @@ def verdict_on_handshakes(counts):
 def verdict_on_loop(counts):
     """Of loads on an asyncio loop: HELD_UP, FREE, or DOES_NOT_APPLY where none ran."""
     on_loop = counts["on_loop"]
-    if on_loop["spare"] >= TOO_MANY_FROM and on_loop["waiting"] >= 1:
+    in_a_row = on_loop["longest_ms"] >= HELD_UP_IN_A_ROW_FROM_MS
+    long = on_loop["held_ms"] >= HELD_UP_FROM_MS and in_a_row
+    if on_loop["spare"] >= TOO_MANY_FROM and long:
         return HELD_UP
     return FREE if counts["under_loop"] or on_loop["loads"] else DOES_NOT_APPLY
 
@@ -1565,6 +1626,249 @@ def verdict_on_contexts(counts):
         if row["alive"] >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
             return ONE_FOR_EACH
     return FEW if counts["loads"] else DOES_NOT_APPLY
+
+
+# ----------------------- the heartbeat: how long an event loop stands still while the program runs
+
+
+#: As they are before anybody patches.
+sleep = time.sleep
+#: What waits for so long in one turn of a loop is noted; a silence that goes on, each second.
+SILENT_FROM_S = 0.05
+NOTED_EACH_S = 1.0
+#: A look that comes later than so many beats was kept from looking itself.
+LATE_BEATS = 5
+#: Where the threads of loops are when nothing is to be done: (the end of a file's name, function).
+RESTS = (
+    ("/selectors.py", "select"), ("/windows_events.py", "_poll"), ("/gevent/hub.py", "run"),
+    ("/eventlet/hubs/poll.py", "do_poll"), ("/eventlet/hubs/epolls.py", "do_poll"),
+    ("/eventlet/hubs/poll.py", "wait"), ("/eventlet/hubs/selects.py", "wait"),
+    ("/eventlet/hubs/hub.py", "run"),
+)  # fmt: skip
+
+
+class Turns(object):
+    """A loop that counts its turns as it takes them."""
+
+    def __init__(self, by, waits):
+        self.by, self.waits, self.turns = by, waits, 0
+
+    def turn(self):
+        return self.turns
+
+
+class Beats(object):
+    """A loop that hides its turns: it is asked to count one, again and again.
+
+    ask: has the loop call a function, from another thread.
+    """
+
+    def __init__(self, by, waits, ask):
+        self.by, self.waits, self.ask = by, waits, ask
+        self.turns, self.wanted = 0, 0
+
+    def turn(self):
+        if self.turns == self.wanted:
+            self.wanted += 1
+            try:
+                self.ask(self.beat)
+            except Exception:  # it is being closed
+                self.turns = self.wanted
+                raise
+        return self.turns
+
+    def beat(self):
+        self.turns = self.wanted
+
+
+class Greenlets(object):
+    """The loop of a hub of gevent's."""
+
+    by = "gevent"
+
+    def __init__(self, hub):
+        self.hub = weakref.ref(hub)
+
+    def turn(self):
+        return self.hub().loop.iteration
+
+    def waits(self):
+        loop = self.hub().loop
+        return loop.activecnt > 0 or bool(getattr(loop, "_callbacks", None))
+
+
+class Silence(object):
+    """One turn of a loop, and what its thread did meanwhile."""
+
+    def __init__(self, turn, times):
+        self.turn, self.times, self.s, self.waiting, self.places = turn, times, 0.0, False, {}
+
+
+class Heartbeat(object):
+    """Looks from a thread of its own at the loops that run in this process, and notes each turn of
+    one that took long while its thread waited: for a socket that nobody awaits, say.
+
+    probes: what notes it, and tells who called. It begins with the first loop, and ends when none
+    runs, or when the process forks.
+    """
+
+    def __init__(self, probes):
+        self.probes, self.loops, self.silences = probes, {}, {}
+        self.looking, self.stop, self.used_ms, self.noted = None, False, 0.0, set()
+        threads = sys.modules.get("_thread") or sys.modules.get("thread")
+        self.begin, self.ident = threads.start_new_thread, threads.get_ident
+        self.number_of = getattr(threads, "get_native_id", None)
+        self.main, self.numbers = self.ident(), {}
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self.pause, after_in_parent=self.look_on, after_in_child=self.look_on
+            )
+
+    def watch(self, loop):
+        """Look at a loop that runs in this thread, from now on; returns what does it no more."""
+        if not self.probes.active:
+            return lambda: None
+        thread = self.ident()
+        before = self.loops.get(thread)
+        number = os.getpid() if thread == self.main else None
+        self.numbers[thread] = self.number_of() if self.number_of else number
+        self.loops[thread] = loop
+        if (os.getpid(), loop.by) not in self.noted:
+            self.noted.add((os.getpid(), loop.by))
+            self.probes.note("heartbeat", by=loop.by)
+        self.look_on()
+
+        def leave():
+            self.silences.pop(thread, None)
+            if before is not None:
+                self.loops[thread] = before
+            else:
+                self.loops.pop(thread, None)
+
+        return leave
+
+    def look_on(self):
+        """Look, where there is anything to look at and nobody does."""
+        if self.looking not in (None, os.getpid()):  # the thread has stayed with the parent
+            self.looking, self.main = None, self.ident()
+            self.silences.clear()
+            if self.number_of:
+                self.numbers = {self.main: self.number_of()}
+        if self.loops and self.looking is None and self.probes.active:
+            self.looking, self.stop = os.getpid(), False
+            try:
+                self.begin(self.look, ())
+            except Exception:  # no thread is to be had
+                self.looking = None
+
+    def pause(self):
+        """Look no more, so that this process has no thread that it would not have without."""
+        self.stop, until = True, clock() + 1
+        while self.looking == os.getpid() and clock() < until:
+            sleep(BEAT_S / 10)
+
+    def look(self):
+        before, thread_ms = clock(), getattr(time, "thread_time", None)
+        idle = 0
+        try:
+            while not self.stop and idle < 100:
+                sleep(BEAT_S)
+                now = clock()
+                step, before = min(now - before, LATE_BEATS * BEAT_S), now
+                idle = 0 if self.loops else idle + 1
+                if not self.probes.active:
+                    continue
+                for thread, loop in list(self.loops.items()):
+                    try:
+                        self.see(thread, loop, step)
+                    except Exception:  # a loop that ends meanwhile
+                        self.silences.pop(thread, None)
+                if thread_ms:
+                    self.used_ms = 1000 * thread_ms()
+        finally:
+            self.looking = None
+
+    def see(self, thread, loop, step):
+        frame = sys._current_frames().get(thread)
+        if frame is None:  # the thread has ended, and left its hub
+            self.loops.pop(thread, None)
+        if frame is None or is_resting(frame):
+            self.end(thread, loop)
+            return
+        turn, silence = loop.turn(), self.silences.get(thread)
+        if silence is None or silence.turn != turn:
+            self.end(thread, loop)
+            self.silences[thread] = Silence(turn, None)
+            return
+        if silence.times is None:  # from the second look on
+            silence.times = self.times(thread)
+            silence.since = clock()
+        else:
+            silence.s += step
+        if silence.s >= SILENT_FROM_S / 2:
+            place = frame.f_code, frame.f_lasti
+            known = silence.places.get(place)
+            if known is None:
+                importing = is_importing(frame)
+                known = silence.places[place] = [0.0, importing, self.probes.callers(frame)]
+            known[0] += step
+            silence.waiting = silence.waiting or loop.waits()
+        if silence.s >= NOTED_EACH_S:
+            self.end(thread, loop)
+
+    def end(self, thread, loop):
+        """Note a silence that is over, if it was one."""
+        silence = self.silences.pop(thread, None)
+        if silence is None or not silence.places or silence.s < SILENT_FROM_S:
+            return
+        passed = min(silence.s, clock() - silence.since)
+        used, others = waited_for(silence.times, self.times(thread))
+        if others > passed / 2:  # whoever wants Python's lock waits for those that compute
+            return
+        _, importing, who = max(silence.places.values(), key=lambda each: each[0])
+        waited_s = passed - used
+        if waited_s >= SILENT_FROM_S and not importing:
+            values = dict(s=round(waited_s, 4), waiting=silence.waiting, who=who)
+            self.probes.note("silence", by=loop.by, **values)
+
+    def times(self, thread):
+        """(seconds in which a thread had a processor or wanted one, seconds of the process); None
+        for the first where nobody tells."""
+        process = sum(os.times()[:2])
+        try:
+            path = "/proc/self/task/%d/schedstat" % self.numbers[thread]
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                ran, queued = os.read(handle, 100).split()[:2]
+            finally:
+                os.close(handle)
+            return int(ran) / 1e9, int(queued) / 1e9, process
+        except Exception:
+            return None, None, process
+
+
+def waited_for(before, after):
+    """(seconds in which the thread ran or wanted to, seconds of processor of all others) between
+    two of `Heartbeat.times`. Where nobody tells, whatever the process used was the thread's."""
+    process = after[2] - before[2]
+    if before[0] is None or after[0] is None:
+        return process, 0.0
+    ran, queued = after[0] - before[0], after[1] - before[1]
+    return ran + queued, max(0.0, process - ran)
+
+
+def is_resting(frame):
+    path, name = frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name
+    return any(name == function and path.endswith(file) for file, function in RESTS)
+
+
+def is_importing(frame):
+    """Whether a module is being imported: what that waits for is a disk."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 # --------------------------------------------- what the program does in `ssl`, noted while it runs
@@ -1613,10 +1917,12 @@ class Probes(object):
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
         self.turns, self.fetches, self.changes, self.talks = {}, 0, {}, {}
+        self.begun_last = {}  # by thread
         self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
         self.compiled = {}
+        self.heartbeat, self.watched = Heartbeat(self), {}
 
     # ------------------------------------------------------------------ what is noted, and of what
 
@@ -1624,7 +1930,8 @@ class Probes(object):
         try:
             pid = os.getpid()
             compiled = self.compiled.get(pid, 0)
-            values.update(cpu=process_ms() - compiled, compiled=compiled)
+            own = self.heartbeat.used_ms if self.heartbeat.looking == pid else 0
+            values.update(cpu=process_ms() - compiled - own, compiled=compiled)
             self.give(dict(values, **{"is": what, "pid": pid}))
         except Exception:  # a full disk, an interpreter that ends: no business of the program's
             pass
@@ -1805,7 +2112,7 @@ class Probes(object):
                 done = function(connection, *args, **kwargs)
             except Exception as error:
                 if not type(error).__name__.startswith(("SSLWant", "Want")):
-                    probes.ended(connection, number, False)
+                    probes.ended(connection, number, False, told(error))
                 raise
             except BaseException:  # a greenlet's time-out, or the user's Ctrl-C
                 probes.ended(connection, number, False)
@@ -1822,6 +2129,7 @@ class Probes(object):
             if context is None and hasattr(connection, "get_context"):
                 context = connection.get_context()
             self.under_way[number] = True
+            self.begun_last[ident()] = number
             who = self.callers(sys._getframe(2))
             since = [
                 self.connected.pop(descriptor(connection), None),
@@ -1847,13 +2155,29 @@ class Probes(object):
                 self.open.pop(each, None)
         return len(self.open)
 
-    def ended(self, connection, number, ok):
+    def ended(self, connection, number, ok, why=None):
         self.under_way.pop(number, None)
-        self.note("end", h=number, ok=ok, t=clock())
+        self.note("end", h=number, ok=ok, why=why, t=clock())
         if ok and len(self.numbers) > 10000:
             gone = [each for each, (alive, _) in list(self.numbers.items()) if alive() is None]
             for each in gone:
                 self.talks.pop(self.numbers.pop(each, (None, None))[1], None)
+
+    def failing(self, kind, name):
+        """Note what a function of a class ends with that makes a connection, if it makes none and
+        no handshake has told why."""
+        function, probes = getattr(kind, name), self
+
+        def connect(connection, *args, **kwargs):
+            began = probes.begun_last.get(ident())
+            try:
+                return function(connection, *args, **kwargs)
+            except Exception as error:
+                if probes.active and began == probes.begun_last.get(ident()):
+                    probes.note("failed", why=told(error))
+                raise
+
+        self.put(kind, name, named(connect, function))
 
     def exchanges(self, kind, *sending):
         """Note how often something was sent and answered over the connections of a class, whose
@@ -1963,6 +2287,39 @@ class Probes(object):
 
         self.put(kind, "fire_timers", named(fire_timers, function))
 
+    # ------------------------------------------------------------------------------- loops that run
+
+    def runs(self, kind, name="run_forever", turns=False):
+        """Look at the loops of a class of asyncio's, or of one like it, while they run. turns:
+        whether they are counted as the loop takes them."""
+        function, probes = getattr(kind, name), self
+
+        def run_forever(loop, *args, **kwargs):
+            waits = lambda: others_wait(loop)  # noqa: E731
+            watched = Beats("asyncio", waits, loop.call_soon_threadsafe)
+            if turns:
+                watched = probes.watched[id(loop)] = Turns("asyncio", waits)
+            leave = probes.heartbeat.watch(watched)
+            try:
+                return function(loop, *args, **kwargs)
+            finally:
+                leave()
+                probes.watched.pop(id(loop), None)
+
+        self.put(kind, name, named(run_forever, function))
+
+    def takes_turns(self, kind):
+        """Count the turns that the loops of a class of asyncio's take."""
+        function, probes = kind._run_once, self
+
+        def _run_once(loop):
+            watched = probes.watched.get(id(loop))
+            if watched is not None:
+                watched.turns += 1
+            return function(loop)
+
+        self.put(kind, "_run_once", named(_run_once, function))
+
     # ------------------------------------------------------------------------------ urllib3's pools
 
     def pools(self, kind):
@@ -2041,7 +2398,7 @@ class Probes(object):
 
     def remove(self):
         """Take all probes out again, and note nothing more."""
-        self.active = False
+        self.active, self.heartbeat.stop = False, True
         for kind, name, own in reversed(self.undo):
             if own is None:
                 delattr(kind, name)
@@ -2213,16 +2570,86 @@ def probe_pools(probes, module):
     probes.hosts(module.PoolManager)
 
 
+def probe_connection(probes, module):
+    kind = getattr(module, "HTTPSConnection", None)
+    if kind is not None and "connect" in vars(kind):
+        probes.failing(kind, "connect")
+
+
+def probe_truststore(probes, module):
+    inject = module.inject_into_ssl
+
+    def inject_into_ssl():
+        probes.note("truststore", where=caller(sys._getframe(1)))
+        return inject()
+
+    module.inject_into_ssl = named(inject_into_ssl, inject)
+
+
 def probe_pool(probes, module):
     probes.pools(module.HTTPConnectionPool)
 
 
 def probe_loop(probes, module):
     probes.note("loop", name=module.__name__.partition(".")[0])
+    kind = getattr(module, "Hub", None)
+    if kind is not None and module.__name__ == "gevent.hub":
+        make = kind.__init__
+
+        def __init__(hub, *args, **kwargs):
+            make(hub, *args, **kwargs)
+            probes.heartbeat.watch(Greenlets(hub))  # which stays for as long as its thread
+
+        probes.put(kind, "__init__", named(__init__, make))
+
+
+def probe_asyncio(probes, module):
+    probes.runs(module.BaseEventLoop, turns=True)
+    probes.takes_turns(module.BaseEventLoop)
+
+
+def probe_uvloop(probes, module):
+    probes.runs(module.Loop)
+
+
+def probe_trio(probes, module):
+    """Its loop is asked to count, while it runs in the thread that made its runner."""
+    make, run, leaving = module.setup_runner, module.run, {}
+
+    def setup_runner(*args, **kwargs):
+        runner = make(*args, **kwargs)
+        waits = lambda: others_wait(runner)  # noqa: E731
+        beats = Beats("trio", waits, runner.entry_queue.run_sync_soon)
+        leaving[ident()] = probes.heartbeat.watch(beats)
+        return runner
+
+    def run_to_the_end(*args, **kwargs):
+        try:
+            return run(*args, **kwargs)
+        finally:
+            leaving.pop(ident(), lambda: None)()
+
+    module.setup_runner = named(setup_runner, make)
+    module.run = named(run_to_the_end, run)
 
 
 def probe_eventlet(probes, module):
     probes.count_turns(module.BaseHub)
+    make = module.BaseHub.__init__
+
+    def __init__(hub, *args, **kwargs):
+        make(hub, *args, **kwargs)
+        thread = probes.thread()
+        waits = lambda: bool(hub.timers or hub.next_timers or any(hub.listeners.values()))  # noqa: E731
+        turns = Turns("eventlet", waits)
+        turns.turn = lambda: probes.turns.get(thread)
+        probes.heartbeat.watch(turns)
+
+    probes.put(module.BaseHub, "__init__", named(__init__, make))
+
+
+def probe_own_tls(probes, module):
+    probes.note("own tls", name=OWN_TLS[module.__name__])
 
 
 def probe_injection(probes, module):
@@ -2248,6 +2675,7 @@ def probe_http(probes, module):
     probes.put(module.HTTPConnection, "getresponse", named(getresponse, answered))
     if not PY2:
         probes.waits(module.HTTPConnection, "getresponse")
+    probe_connection(probes, module)
 
 
 #: What is probed, and how.
@@ -2256,12 +2684,15 @@ PROBED = {
     "http.client": probe_http, "httplib": probe_http,
     "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
     "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
-    "urllib3.connectionpool": probe_pool,
+    "urllib3.connectionpool": probe_pool, "urllib3.connection": probe_connection,
+    "truststore._api": probe_truststore,
     "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
+    "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
     "eventlet.hubs.hub": probe_eventlet,
     "urllib3.contrib.pyopenssl": probe_injection,
     "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
 }  # fmt: skip
+PROBED.update(dict.fromkeys(OWN_TLS, probe_own_tls))
 
 
 def named(wrapper, function):
@@ -2323,18 +2754,54 @@ def running_loop():
 
 def others_wait(loop):
     """Whether anything else waits for a loop now: a callback, a timer that is due, or a socket (of
-    trio, a task or a timer). Of a loop that does not tell: whether there are other tasks than one
-    and its awaiter."""
+    trio, a task or a timer), or whether it serves: then others come, if not now. Of a loop that
+    does not tell: whether a socket that is watched waits, or there are other tasks than one and its
+    awaiter."""
     try:
         if hasattr(loop, "deadlines"):
             due = loop.deadlines.next_deadline() <= loop.clock.current_time()
-            return due or any(task._next_send_fn is not None for task in loop.tasks)
-        timers = loop._scheduled
-        due = bool(timers) and timers[0].when() <= loop.time()
-        return bool(loop._ready) or due or bool(loop._selector.select(0))
+            due = due or any(task._next_send_fn is not None for task in loop.tasks)
+        else:
+            timers = loop._scheduled
+            due = bool(timers) and timers[0].when() <= loop.time()
+            due = bool(loop._ready) or due or bool(loop._selector.select(0))
+        return due or "listening" in watched_sockets()
     except Exception:
         all_tasks = getattr(sys.modules["asyncio"], "all_tasks", None)
-        return bool(all_tasks) and len(all_tasks(loop)) > 2
+        return bool(watched_sockets()) or (bool(all_tasks) and len(all_tasks(loop)) > 2)
+
+
+def watched_sockets():
+    """What the sockets do that this process's loops watch: a set of "listening" (they serve) and
+    "waiting" (there is something to read). Linux tells; elsewhere it is empty."""
+    found, kind, select = set(), sys.modules.get("_socket"), sys.modules.get("select")
+    try:
+        watched = set()
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                if os.readlink("/proc/self/fd/" + name).endswith("[eventpoll]"):
+                    with open("/proc/self/fdinfo/" + name) as lines:
+                        told = [line.split() for line in lines if line.startswith("tfd:")]
+                    watched.update(int(each[1]) for each in told if int(each[3], 16) & 1)
+            except EnvironmentError:  # one that is closed meanwhile
+                pass
+        for number in watched:
+            try:
+                copy = kind.socket(fileno=os.dup(number))
+            except EnvironmentError:  # no socket
+                continue
+            try:
+                if copy.getsockopt(kind.SOL_SOCKET, kind.SO_ACCEPTCONN):
+                    found.add("listening")
+                elif copy.family != getattr(kind, "AF_UNIX", None):  # a loop's own pair
+                    found.update(["waiting"] if select.select([copy], [], [], 0)[0] else [])
+            except Exception:  # a number that is too large
+                pass
+            finally:
+                copy.close()
+    except Exception:  # another system
+        pass
+    return found
 
 
 def descriptor(connection):
@@ -2561,6 +3028,17 @@ ADVICE = {
     "asyncio": (1, 2, "", "reply = await %(to_thread)s(...)  # or a client that awaits", "",
         "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
+    "psycogreen": (1, 3, "", "psycogreen.gevent.patch_psycopg()", "psycogreen",
+        "psycopg2 waited in C, %(places)s, and no greenlet ran meanwhile: it connects by a TLS of "
+        "its own, which no patch of gevent's reaches. psycogreen has it wait where the loop sees "
+        "it."),
+    "in-a-thread": (1, 3, "", "reply = %(line)s  # in a real thread", "",
+        "%(clients)s waited, %(places)s, and no greenlet ran meanwhile: %(by)s has patched nothing "
+        "there."),
+    "not-together": (1, 3, "%(remove)s", "", "",
+        "truststore's injection and %(loop)s do not go together, in either order: one's sockets "
+        "are given to the other's contexts. On Linux, ssl.create_default_context() trusts what the "
+        "system trusts without it."),
     "lock": (4, 21, "%(remove)s", "%(line)s", "",
         "%(wanted)d handshakes were wanted at once, and never two were under way: a lock is held "
         "through each handshake (the context's sockets are those of %(by)s), so they waited "
@@ -2727,13 +3205,29 @@ def injected_by(injection):
     return what
 
 
-def advice_on_asyncio(found):
-    blocked = found["counts"]["blocked"]
-    clients = " and ".join(name or "a client" for name, _ in blocked["clients"])
+def advice_on_waits(found):
+    """What waits ask for that stop a loop: of clients that do not await, and of anything else."""
+    counts = found["counts"]
+    blocked = counts["blocked"] if counts["blocked"]["waiting_s"] else counts["silent"]
+    names = [name for name, _ in blocked["clients"]]
+    clients = " and ".join(names) or "The program"
     places = ", ".join(place for place, _ in blocked["at"][:3]) or "in code that cannot be named"
     names = dict(by=blocked["by"], clients=clients, places="called at " + places)
+    if blocked["by"] == "gevent" and "psycopg2" in clients:
+        return [advise("psycogreen", **names)]
+    if blocked["by"] in PATCHES:
+        line = {"gevent": "gevent.get_hub().threadpool.apply(%s)", "eventlet": "tpool.execute(%s)"}
+        return [advise("in-a-thread", line=line[blocked["by"]] % "function, arguments", **names)]
     known = {"trio": "trio.to_thread.run_sync"}
-    return advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)
+    return [advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)]
+
+
+def advice_on_failures(found):
+    """What goes with connections none of which came through, where it is known."""
+    loop, counts = found["loop"], found["counts"]
+    if loop and loop["patched"] and (counts["truststore"] or is_injected(found)):
+        return [advise("not-together", loop=loop["name"], remove=INJECTS)]
+    return []
 
 
 _OF_TRUSTSTORE = (
@@ -2930,21 +3424,27 @@ def judge(found, spec):
         found = dict(found, clients=[seen_at_work(row, counts) for row in found["clients"]])
     advice = advice_on_loop(found)
     found = dict(found, known_to_the_doctor=sorted(set(KNOWN.values())))
+    own_tls = counts["own_tls"] if counts else found["own_tls"]
     if counts:
-        loop = worst([judge_loop(found), judge_greenlets(found), judge_asyncio(counts)])
+        loop = worst([judge_loop(found), judge_greenlets(found), judge_asyncio(found)])
         loads = verdict_on(counts, spec["share"])
-        if judge_asyncio(counts) == BLOCKED:
-            advice.append(advice_on_asyncio(found))
+        if judge_asyncio(found) == BLOCKED:
+            advice += advice_on_waits(found)
         others = {
             "loads on the loop": verdict_on_loop(counts), "contexts": verdict_on_contexts(counts),
             "handshakes": verdict_on_handshakes(counts),
         }  # fmt: skip
+        if is_broken(counts):
+            others = dict.fromkeys(others, DOES_NOT_APPLY)
+            advice += advice_on_failures(found)
         more = advice_on_others(found, others) + list(advice_on_counts(found, loads))
         # What risks nothing comes first.
         advice += sorted(more, key=lambda each: each["id"] not in ("keep-one", "larger-pool"))
     else:
         loop, loads = judge_loop(found), UNCOUNTED if found["known"] else UNSEEN
         advice += advice_on_trials(found)
+    if loop == FREE and own_tls and not (counts and counts["heartbeats"]):
+        loop = CANNOT_TELL  # what was tried is the clients that the doctor knows
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
         verdicts.update(others)
@@ -2962,9 +3462,13 @@ def judge(found, spec):
 
 def seen_at_work(row, counts):
     """A row of `check_way` after a run: where nothing is patched, and its connections were all
-    made by threads, there were no greenlets to wait for them."""
-    seen = counts["connections"] and not PY2 and not counts["stood"]["fetched"]
-    return dict(row, verdict=DOES_NOT_APPLY) if seen and row["verdict"] == UNPATCHED else row
+    made by threads, there were no greenlets to wait for them. Where it ended before its first one,
+    nobody knows whether it would have patched before."""
+    if row["verdict"] != UNPATCHED or counts["stood"]["fetched"]:
+        return row
+    if counts["connections"]:
+        return row if PY2 else dict(row, verdict=DOES_NOT_APPLY)
+    return dict(row, verdict=CANNOT_TELL, error="no connection was made before the program ended")
 
 
 def judge_loop(found):
@@ -2994,10 +3498,16 @@ def judge_greenlets(found):
     return DOES_NOT_APPLY
 
 
-def judge_asyncio(counts):
-    """BLOCKED where clients that do not await kept others waiting, FREE where connections were made
-    under a loop and did not."""
+def judge_asyncio(found):
+    """BLOCKED where clients that do not await, or anything else that the heartbeat saw, kept others
+    waiting for a loop; FREE where connections were made under one and did not."""
+    counts, loop = found["counts"], found["loop"]
     if counts["blocked"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
+        return BLOCKED
+    # A library may import gevent, and leave it alone.
+    of_greenlets = counts["silent"]["by"] in PATCHES
+    used = not of_greenlets or (loop and (loop["used"] or loop["patched"]))
+    if used and counts["silent"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
         return BLOCKED
     return FREE if counts["under_loop"] else DOES_NOT_APPLY
 
@@ -3062,6 +3572,10 @@ def text_of(report, colour):
     examined = (report["python"], report["openssl"]["ssl"], how, program)
     providers = ["  %(name)-24s %(by)s" % row for row in report["provides"]]
     injections = [wrapped(injected_by(each) + ".") for each in report["injections"]]
+    raised, early = report.get("ended", {}).get("raised"), []
+    if raised and not report["counts"]["handshakes"]:
+        text = "It ended before its first connection: %s. Mend that first."
+        early = [bold(wrapped(text % raised, "")), ""]
     told = set(report["verdicts"].values())
     untold = report["exit_status"] or told & {CANNOT_TELL, UNSEEN}
     to_change = "What to change cannot be told." if untold else "Nothing to change."
@@ -3076,7 +3590,7 @@ def text_of(report, colour):
     ]
     parts = (
         [
-            ("Python %s, %s\n%s: %s\n" % examined, providers + injections),
+            ("Python %s, %s\n%s: %s\n" % examined, early + providers + injections),
             (
                 question("1. Does a TLS read block the event loop?", "event loop"),
                 loop_lines(report),
@@ -3119,6 +3633,8 @@ def loop_lines(report):
     elif counts and counts["stood"]["waits"]:
         for line in greenlet_lines(counts["stood"]):
             yield line
+    elif counts and counts["heartbeats"]:
+        pass  # told below
     elif report["loop"] is None:
         text = NO_LOOP
         if not report["program"]:
@@ -3143,6 +3659,33 @@ def loop_lines(report):
         if counts and counts["connections"]:
             text += " No greenlet waited for a client: the connections were made in threads."
         yield wrapped(text)
+    if counts:
+        for line in silence_lines(counts):
+            yield line
+    names = ", ".join(counts["own_tls"] if counts else report["own_tls"])
+    if names:
+        text = "%s: imported, and brings TLS of its own: its loads and handshakes are not counted. "
+        if counts and counts["heartbeats"]:
+            text += "A loop that it keeps waiting is seen by the heartbeat."
+        elif not counts:
+            text += "Whether it blocks the loop is told by a run alone: doctor.py run -- ..."
+        yield wrapped(text % names)
+
+
+def silence_lines(counts):
+    """What the heartbeat saw of a loop, whatever kept it."""
+    silent = counts["silent"]
+    for by in counts["heartbeats"]:
+        if by != silent["by"]:
+            yield wrapped("%s: its heartbeat was looked at through the run, and never stopped" % by)
+    told = [place for place, _ in counts["blocked"]["at"]]
+    if silent["times"] and not all(place in told for place, _ in silent["at"]):
+        text = "%s: its heartbeat stopped %s while its thread waited, %.2f s in all, and others "
+        text += "waited for %.2f s of that"
+        numbers = silent["by"], times(silent["times"]), silent["s"], silent["waiting_s"]
+        yield wrapped(text % numbers)
+        for place, number in silent["at"][:5]:
+            yield wrapped("%s, %s" % (place, times(number)), "    ")
 
 
 def asyncio_lines(counts):
@@ -3174,7 +3717,16 @@ def greenlet_lines(stood):
 def count_lines(report):
     """What a run counted, as lines."""
     counts = report["counts"]
-    if counts["connections"] == 0:
+    if counts["failures"] and not counts["handshakes"]:
+        why = ["%s (%s)" % (each, times(number)) for each, number in counts["failures"][:3]]
+        text = "No connection came through, so nothing can be told of loads. What they ended with: "
+        yield wrapped(text + ", ".join(why))
+    elif counts["connections"] == 0 and counts["loads"]:
+        yield wrapped(
+            "No TLS connection was made through ssl or pyOpenSSL: what was loaded served none. "
+            "(Plain HTTP needs no context.)"
+        )
+    elif counts["connections"] == 0:
         yield wrapped(
             "No TLS connection was made through ssl or pyOpenSSL, so there is nothing to tell. The "
             "doctor knows %s; what brings its own TLS (pycurl, grpc) it cannot see."
@@ -3183,7 +3735,7 @@ def count_lines(report):
     elif counts["handshakes"] == 0:
         yield wrapped("None of %s came through." % several(counts["connections"], "handshake"))
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
-    text = "%s for %s; %d needed. " % (numbers + (counts["needed"],))
+    text = "%s for %s; %d needed. " % (numbers + (min(counts["needed"], counts["connections"]),))
     if counts["loads"] > counts["needed"]:
         text += "The others cost %.0f ms of CPU, %.1f %% of the program's %.0f ms. " % (
             counts["spare_ms"], counts["share"], counts["cpu_ms"])  # fmt: skip
@@ -3662,6 +4214,7 @@ def try_loop(server, spec, watch, imported, over):
         loads_at_import=watch and len(watch.loads),
         loops_installed=[name for name in PATCHES if is_installed(name)],
         loop=None, cures=[], trap=False,
+        own_tls=sorted(set(OWN_TLS[name] for name in OWN_TLS if loaded(name))),
     )  # fmt: skip
     by_loop = []
     if loop:
@@ -4519,7 +5072,7 @@ def found_in(events, spec, status, why):
     found = dict(
         program=" ".join([spec["program"]] + spec["arguments"]), python=None, openssl=None,
         provides=[], injections=[], loads_at_import=None, loops_installed=[], loop=None,
-        clients=[], cures=[], trap=False, loads=[], load_ms=None, certificates=None,
+        clients=[], cures=[], trap=False, loads=[], load_ms=None, certificates=None, own_tls=[],
         http={"url": None, "offers": None, "clients": [], "requests": 0},
     )  # fmt: skip
     tried = False

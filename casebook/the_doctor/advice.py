@@ -66,6 +66,17 @@ ADVICE = {
     "asyncio": (1, 2, "", "reply = await %(to_thread)s(...)  # or a client that awaits", "",
         "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
+    "psycogreen": (1, 3, "", "psycogreen.gevent.patch_psycopg()", "psycogreen",
+        "psycopg2 waited in C, %(places)s, and no greenlet ran meanwhile: it connects by a TLS of "
+        "its own, which no patch of gevent's reaches. psycogreen has it wait where the loop sees "
+        "it."),
+    "in-a-thread": (1, 3, "", "reply = %(line)s  # in a real thread", "",
+        "%(clients)s waited, %(places)s, and no greenlet ran meanwhile: %(by)s has patched nothing "
+        "there."),
+    "not-together": (1, 3, "%(remove)s", "", "",
+        "truststore's injection and %(loop)s do not go together, in either order: one's sockets "
+        "are given to the other's contexts. On Linux, ssl.create_default_context() trusts what the "
+        "system trusts without it."),
     "lock": (4, 21, "%(remove)s", "%(line)s", "",
         "%(wanted)d handshakes were wanted at once, and never two were under way: a lock is held "
         "through each handshake (the context's sockets are those of %(by)s), so they waited "
@@ -232,13 +243,29 @@ def injected_by(injection):
     return what
 
 
-def advice_on_asyncio(found):
-    blocked = found["counts"]["blocked"]
-    clients = " and ".join(name or "a client" for name, _ in blocked["clients"])
+def advice_on_waits(found):
+    """What waits ask for that stop a loop: of clients that do not await, and of anything else."""
+    counts = found["counts"]
+    blocked = counts["blocked"] if counts["blocked"]["waiting_s"] else counts["silent"]
+    names = [name for name, _ in blocked["clients"]]
+    clients = " and ".join(names) or "The program"
     places = ", ".join(place for place, _ in blocked["at"][:3]) or "in code that cannot be named"
     names = dict(by=blocked["by"], clients=clients, places="called at " + places)
+    if blocked["by"] == "gevent" and "psycopg2" in clients:
+        return [advise("psycogreen", **names)]
+    if blocked["by"] in PATCHES:
+        line = {"gevent": "gevent.get_hub().threadpool.apply(%s)", "eventlet": "tpool.execute(%s)"}
+        return [advise("in-a-thread", line=line[blocked["by"]] % "function, arguments", **names)]
     known = {"trio": "trio.to_thread.run_sync"}
-    return advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)
+    return [advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)]
+
+
+def advice_on_failures(found):
+    """What goes with connections none of which came through, where it is known."""
+    loop, counts = found["loop"], found["counts"]
+    if loop and loop["patched"] and (counts["truststore"] or is_injected(found)):
+        return [advise("not-together", loop=loop["name"], remove=INJECTS)]
+    return []
 
 
 _OF_TRUSTSTORE = (

@@ -22,6 +22,8 @@ from .basis import (
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
+#: Loads hold a loop up that take so many milliseconds while others wait, and so many in a row.
+HELD_UP_FROM_MS, HELD_UP_IN_A_ROW_FROM_MS = 20, 5
 #: So many times the limit, or as little of it, and a share is near it.
 NEAR = 1.25
 #: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
@@ -45,11 +47,16 @@ def counted(events):
     (of clients that began a handshake), handshakes (that came through), failed, peak (handshakes
     under way at once in one process), under_loop (connections made under a running loop of asyncio
     or trio); blocked: of such loops, {"by" (asyncio or trio), "times", "s", "waiting_s" (while
-    others waited), "clients", "at"}; on_loop: of loads under such a loop, {"loads", "spare",
-    "waiting" (while others waited), "ms", "at"}; stood: of the loops of greenlets, {"fetched"
-    (whether greenlets did, or the main program while some waited), "in_greenlets" (whether they
-    did themselves), "waits" (that were long), "times" and "s" (through which the loop stood
-    still), "clients", "at"}; sessions (of requests, that asked by HTTPS) and pools (of urllib3)
+    others waited), "clients", "at"}; silent: of all loops, {"by", "times", "s", "waiting_s" (while
+    others waited), "clients", "at"} of turns that took long while their thread waited, whatever
+    for; heartbeats: the loops that were looked at; own_tls: what was imported and brings TLS of its
+    own; on_loop: of loads under such a loop, {"loads", "spare",
+    "waiting" (while others waited), "ms", "held_ms" (of those), "longest_ms" (in a row), "at"};
+    failures: [what a connection ended with, times]; truststore: where it was injected; stood:
+    of the loops of greenlets, {"fetched" (whether greenlets did, or the main program while some
+    waited), "in_greenlets" (whether they did themselves), "waits" (that were long), "times" and
+    "s" (through which the loop stood still), "clients", "at"}; sessions (of requests, that
+    asked by HTTPS) and pools (of urllib3)
     that were made; open (connections at once, each process at its most); queue: of the handshakes
     of one context in one process, where they waited longest for each other from when their sockets
     were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at once),
@@ -69,7 +76,7 @@ def counted(events):
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
-    loading, grown, programs = {}, {}, set()
+    loading, grown, programs, holding = {}, {}, set(), {}
     total = dict(
         processes=0, cpu_ms=0, compiled_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
@@ -77,7 +84,10 @@ def counted(events):
         blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": [], "by": "asyncio"},
         sessions=0, pools=0, uncounted=[], unprobed=[], alive=0, context_mib=0,
         stood=dict(fetched=False, in_greenlets=False, waits=0, times=0, s=0, clients=[], at=[]),
-        on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "at": []},
+        on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "held_ms": 0,
+                 "longest_ms": 0, "at": []},
+        silent={"by": None, "times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": []},
+        heartbeats=[], own_tls=[], failures=[], truststore=[],
     )  # fmt: skip
 
     def row_of(who):
@@ -126,6 +136,16 @@ def counted(events):
                 on_loop["spare"] += key in seen
                 on_loop["waiting"] += event["waiting"]
                 on_loop["ms"] = round(on_loop["ms"] + event["ms"], 1)
+                # Loads that follow each other hold the loop up as one.
+                since, until = event["since"], event["t"]
+                held = holding.get(pid)
+                if held is None or since - held[1] > 0.001 * HELD_UP_IN_A_ROW_FROM_MS:
+                    held = holding[pid] = [since, until]
+                held[1] = until
+                longest_ms = 1000 * (held[1] - held[0])
+                if event["waiting"]:
+                    on_loop["held_ms"] = round(on_loop["held_ms"] + event["ms"], 1)
+                    on_loop["longest_ms"] = round(max(on_loop["longest_ms"], longest_ms), 1)
                 note_place(on_loop["at"], event["who"]["at"])
             seen.add(key)
             row["awaits"] += bool(event["who"].get("awaits"))
@@ -151,6 +171,8 @@ def counted(events):
         elif what == "end" and (pid, event["h"]) in began:
             began.pop((pid, event["h"]))["end"] = event["t"]
             total["handshakes" if event["ok"] else "failed"] += 1
+            if not event["ok"]:
+                note_place(total["failures"], event.get("why"))
             under_way[pid] -= 1
         elif what == "exchange" and (pid, event["h"]) in spoken:
             spoken[pid, event["h"]]["exchanges"] += event["n"]
@@ -172,6 +194,23 @@ def counted(events):
             blocked["waiting_s"] = round(blocked["waiting_s"] + event["waiting"] * event["s"], 4)
             note_place(blocked["clients"], event["who"]["client"])
             note_place(blocked["at"], event["who"]["at"])
+        elif what == "silence":
+            silent = total["silent"]
+            silent["times"] += 1
+            silent["by"] = event["by"]
+            silent["s"] = round(silent["s"] + event["s"], 4)
+            if event["waiting"]:
+                silent["waiting_s"] = round(silent["waiting_s"] + event["s"], 4)
+                note_place(silent["clients"], event["who"]["client"])
+                note_place(silent["at"], event["who"]["at"])
+        elif what == "failed":
+            note_place(total["failures"], event["why"])
+        elif what == "truststore":
+            total["truststore"].append(event["where"])
+        elif what == "heartbeat" and event["by"] not in total["heartbeats"]:
+            total["heartbeats"].append(event["by"])
+        elif what == "own tls" and event["name"] not in total["own_tls"]:
+            total["own_tls"].append(event["name"])
         elif what == "greenlet":
             total["stood"]["fetched"] = True
             total["stood"]["in_greenlets"] |= event["itself"]
@@ -305,12 +344,19 @@ def verdict_on(counts, share):
     Where connections are kept there are no more loads than connections, however long the program
     runs: those have to take more.
     """
+    if is_broken(counts):
+        return UNSEEN
     again = counts["loads"] - counts["needed"]
     if counts["again"] >= TOO_MANY_FROM and counts["again_share"] >= share:
         return REPEATED
     if again >= KEPT_LOADS_FROM and counts["share"] >= KEPT_SHARE:
         return REPEATED
     return ONCE if counts["handshakes"] else UNSEEN
+
+
+def is_broken(counts):
+    """Whether none of a program's connections came through: then it has no fault of loads."""
+    return bool(counts["failures"]) and not counts["handshakes"]
 
 
 def limit_near(counts, share):
@@ -340,7 +386,9 @@ def verdict_on_handshakes(counts):
 def verdict_on_loop(counts):
     """Of loads on an asyncio loop: HELD_UP, FREE, or DOES_NOT_APPLY where none ran."""
     on_loop = counts["on_loop"]
-    if on_loop["spare"] >= TOO_MANY_FROM and on_loop["waiting"] >= 1:
+    in_a_row = on_loop["longest_ms"] >= HELD_UP_IN_A_ROW_FROM_MS
+    long = on_loop["held_ms"] >= HELD_UP_FROM_MS and in_a_row
+    if on_loop["spare"] >= TOO_MANY_FROM and long:
         return HELD_UP
     return FREE if counts["under_loop"] or on_loop["loads"] else DOES_NOT_APPLY
 
