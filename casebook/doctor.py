@@ -1240,6 +1240,50 @@ def cost_of_a_load(found, watch):
     return bounds(spent) if spent else None
 
 
+# ----------------------------------------------------- libraries between a program and its clients
+
+
+#: Those that wrap a program's functions: none of them makes a client.
+DECORATORS = frozenset(
+    "pydantic wrapt tenacity functools decorator backoff retry retrying stamina cachetools "
+    "typeguard beartype deprecated opentelemetry sentry_sdk ddtrace newrelic elasticapm".split()
+)
+#: What to keep of a library, and the keyword by which it takes a context or a client of one's own;
+#: None: it takes neither.
+LIBRARIES = {
+    "openai": ("openai.OpenAI", "http_client"),
+    "slack_sdk": ("slack_sdk.WebClient", "ssl"),
+    "stripe": ("stripe.StripeClient", "http_client"),
+    "boto3": ("boto3.client", None),
+    "kubernetes": ("kubernetes.client.ApiClient", None),
+    "redis": ("redis.Redis", None),
+    "svix": ("svix.api.Svix", None),
+    "websockets": ("websockets.sync.client.connect", "ssl"),
+    "aiomqtt": ("aiomqtt.Client", "tls_context"),
+    "aiohttp": ("aiohttp.TCPConnector", "ssl"),
+    "httpx": ("httpx.Client", "verify"),
+    "urllib3": ("urllib3.PoolManager", "ssl_context"),
+}
+
+
+def is_decorator(package, codes):
+    """Whether a package only wraps the program's functions: it is known for that, or all of its
+    functions that were called take whatever they are given (*args, **kwargs)."""
+    return package in DECORATORS or all(code.co_flags & 12 == 12 for code in codes)
+
+
+def taken_by(library):
+    """(how its client is kept, what is said of the context that it takes), of a library."""
+    if library not in LIBRARIES:
+        text = "Make one client of %s, and keep it; where it has none, see whether it takes one."
+        return None, text % library
+    maker, keyword = LIBRARIES[library]
+    text = "Make one client of %s, and keep it" % library
+    if keyword is None:
+        return maker, text + " (it takes no context or client of yours)."
+    return maker, text + " (it takes one of yours as %s=)." % keyword
+
+
 # --------------------------------------------------- what a run did, from the events of its probes
 
 
@@ -1249,6 +1293,8 @@ KEPT_FROM = 3
 KEPT_SHARE = 20
 #: Loads hold a loop up that take so many milliseconds while others wait, and so many in a row.
 HELD_UP_FROM_MS, HELD_UP_IN_A_ROW_FROM_MS = 20, 5
+#: So many connections to one host that speaks HTTP/2 are too many: one would do.
+TOO_MANY_H2_FROM = 3
 #: So many times the limit, or as little of it, and a share is near it.
 NEAR = 1.25
 #: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
@@ -1277,11 +1323,14 @@ def counted(events):
     for; heartbeats: the loops that were looked at; own_tls: what was imported and brings TLS of its
     own; on_loop: of loads under such a loop, {"loads", "spare",
     "waiting" (while others waited), "ms", "held_ms" (of those), "longest_ms" (in a row), "at"};
-    failures: [what a connection ended with, times]; truststore: where it was injected; stood:
-    of the loops of greenlets, {"fetched" (whether greenlets did, or the main program while some
-    waited), "in_greenlets" (whether they did themselves), "waits" (that were long), "times" and
-    "s" (through which the loop stood still), "clients", "at"}; sessions (of requests, that
-    asked by HTTPS) and pools (of urllib3)
+    failures: [what a connection ended with, times]; handshake_ms (of CPU) and handshake_s (from
+    begin to end) of those that ended; http2: rows of {"client", "host", "connections"}, where a
+    host that speaks HTTP/2 was given several; botocores: clients of botocore's; collected,
+    dropped: contexts, and open connections, that were freed only when the doctor had Python
+    collect; truststore: where it was injected; stood: of the loops of greenlets, {"fetched"
+    (whether greenlets did, or the main program while some waited), "in_greenlets" (whether they
+    did themselves), "waits" (that were long), "times" and "s" (through which the loop stood
+    still), "clients", "at"}; sessions (of requests, that asked by HTTPS) and pools (of urllib3)
     that were made; open (connections at once, each process at its most); queue: of the handshakes
     of one context in one process, where they waited longest for each other from when their sockets
     were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at once),
@@ -1295,13 +1344,16 @@ def counted(events):
     contexts' classes), "awaits" (loads by clients of httpx that await), "full" (connections of
     urllib3's that were closed because their pool had no place for them), "evicted" (pools that were
     made again for a host, since their PoolManager keeps fewer than it has hosts), "size" and
-    "wanted" (for each of the two, what such a pool or manager holds, and what was asked of it)} for
+    "wanted" (for each of the two, what such a pool or manager holds, and what was asked of it),
+    "closed" (by "program" or "server": Connection: close), "closed_at", "open", "peak" (handshakes
+    at once) and "threads" (that made connections)} for
     each client and each library that called it, the one with the most loads first. kept: its
     connections are, for several requests each, or each beside the others.
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
     loading, grown, programs, holding = {}, {}, set(), {}
+    shaking, since_begun, multiplexed = {}, {}, {}
     total = dict(
         processes=0, cpu_ms=0, compiled_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
@@ -1312,7 +1364,8 @@ def counted(events):
         on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "held_ms": 0,
                  "longest_ms": 0, "at": []},
         silent={"by": None, "times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": []},
-        heartbeats=[], own_tls=[], failures=[], truststore=[],
+        heartbeats=[], own_tls=[], failures=[], truststore=[], handshake_ms=0, handshake_s=0,
+        botocores=0, dropped=0, collected=0,
     )  # fmt: skip
 
     def row_of(who):
@@ -1322,6 +1375,7 @@ def counted(events):
                 client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
                 connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
                 alive=0, at=[], trusts=[], by=[], awaits=0, full=0, evicted=0, size={}, wanted={},
+                open=0, threads=set(), peak=0, closed={}, closed_at=[],
             )  # fmt: skip
         return rows[key]
 
@@ -1389,6 +1443,12 @@ def counted(events):
             under_way[pid] = under_way.get(pid, 0) + 1
             total["peak"] = max(total["peak"], under_way[pid])
             opened[pid] = max(opened.get(pid, 0), event.get("open", 1))
+            row["open"] = max(row["open"], event.get("open", 1))
+            row["threads"].add(event.get("thread"))
+            of_row = shaking.setdefault(id(row), set())
+            of_row.add((pid, event["h"]))
+            row["peak"] = max(row["peak"], len(of_row))
+            since_begun[pid, event["h"]] = event["t"], of_row
             if event["since"] is not None:
                 span = {name: event[name] for name in ("since", "t", "thread", "by")}
                 began[pid, event["h"]] = dict(span, end=None)
@@ -1399,6 +1459,13 @@ def counted(events):
             if not event["ok"]:
                 note_place(total["failures"], event.get("why"))
             under_way[pid] -= 1
+            begun, of_row = since_begun.pop((pid, event["h"]))
+            of_row.discard((pid, event["h"]))
+            total["handshake_ms"] += event.get("ms", 0)
+            total["handshake_s"] += event["t"] - begun
+            if event.get("alpn") == "h2" and event.get("host"):
+                key = spoken[pid, event["h"]]["client"], event["host"]
+                multiplexed[key] = multiplexed.get(key, 0) + 1
         elif what == "exchange" and (pid, event["h"]) in spoken:
             spoken[pid, event["h"]]["exchanges"] += event["n"]
         elif what in ("full", "evicted"):
@@ -1406,7 +1473,7 @@ def counted(events):
             row[what] += 1
             for name in ("size", "wanted"):
                 row[name][what] = max(event[name], row[name].get(what, 0))
-        elif what in ("session", "pool"):
+        elif what in ("session", "pool", "botocore"):
             total[what + "s"] += 1
         elif what == "request" and (of in made or event["c"] in first):
             row = row_of(made.get(of) or first[event["c"]])
@@ -1428,6 +1495,13 @@ def counted(events):
                 silent["waiting_s"] = round(silent["waiting_s"] + event["s"], 4)
                 note_place(silent["clients"], event["who"]["client"])
                 note_place(silent["at"], event["who"]["at"])
+        elif what == "closing":
+            row = row_of(made.get(of) or event["who"])
+            row["closed"][event["by"]] = row["closed"].get(event["by"], 0) + 1
+            note_place(row["closed_at"], event["who"]["at"])
+        elif what == "collected":
+            total["dropped"] += event["connections"]
+            total["collected"] += event["contexts"]
         elif what == "failed":
             note_place(total["failures"], event["why"])
         elif what == "truststore":
@@ -1462,8 +1536,16 @@ def counted(events):
                 each[name] = round(each[name], 1)
     whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
     total["share"] = round(100 * total["spare_ms"] / whole_ms, 1)
+    total["handshake_ms"] = round(total["handshake_ms"], 1)
+    total["handshake_s"] = round(total["handshake_s"], 3)
+    several = [(number,) + key for key, number in multiplexed.items() if number >= TOO_MANY_H2_FROM]
+    total["http2"] = [
+        {"client": client, "host": host, "connections": number}
+        for number, client, host in sorted(several, key=lambda each: -each[0])
+    ]
     for row in total["clients"]:
         row["kept"] = is_kept(row, total)
+        row["threads"] = len(row["threads"])
     ill = [row for row in total["clients"] if not row["kept"]]
     total["again"] = sum(row["loads"] - row["needed"] for row in ill)
     total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
@@ -1482,6 +1564,12 @@ def is_kept(row, total):
     return row["exchanges"] >= several and (row["http"] or beside)
 
 
+def at_once(row):
+    """How many requests of a row of `counted` were under way at once, as far as their handshakes
+    tell: those, or the threads whose connections were open beside each other."""
+    return max(1, row["peak"], min(row["threads"], row["open"], row["connections"]))
+
+
 def wanting(row):
     """Of what the connections of a row of `counted` were closed for want: of "full" (places in a
     pool) and of "evicted" (pools), those that happened again and again."""
@@ -1492,8 +1580,11 @@ def wanting(row):
 
 
 def is_shared(row, total):
-    """Whether connections of requests or urllib3 are those of far fewer sessions or pools."""
-    made = {"requests": total["sessions"], "urllib3": total["pools"]}.get(row["client"], 0)
+    """Whether connections of requests, urllib3 or botocore are those of far fewer sessions, pools
+    or clients."""
+    made = {
+        "requests": total["sessions"], "urllib3": total["pools"], "botocore": total["botocores"]
+    }.get(row["client"], 0)  # fmt: skip
     return 0 < 2 * made <= row["connections"]
 
 
@@ -1572,6 +1663,11 @@ def verdict_on(counts, share):
     if is_broken(counts):
         return UNSEEN
     again = counts["loads"] - counts["needed"]
+    # Nobody can have a client of botocore that is shared load less.
+    again -= sum(
+        row["loads"] - row["needed"] for row in counts["clients"]
+        if row["client"] == "botocore" and row["kept"]
+    )  # fmt: skip
     if counts["again"] >= TOO_MANY_FROM and counts["again_share"] >= share:
         return REPEATED
     if again >= KEPT_LOADS_FROM and counts["share"] >= KEPT_SHARE:
@@ -1917,7 +2013,7 @@ class Probes(object):
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
         self.turns, self.fetches, self.changes, self.talks = {}, 0, {}, {}
-        self.begun_last = {}  # by thread
+        self.begun_last, self.closes = {}, {}  # by thread; by connection
         self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
@@ -1957,7 +2053,7 @@ class Probes(object):
         that the program's own code called, and the line of the program's own code; None for what
         nobody can tell; and whether it is a client of httpx that awaits."""
         client, first, through, at, depth = None, None, None, None, 0
-        inner, awaits = True, False
+        inner, awaits, called = True, False, []
         while frame is not None and depth < 200:
             depth += 1
             of, code, name = frame, frame.f_code, str(frame.f_globals.get("__name__") or "")
@@ -1977,10 +2073,17 @@ class Probes(object):
             library, packages = self.files[path]
             if library:
                 if package not in BETWEEN:
-                    first, through = first or package, package if packages else through
+                    first = first or package
+                    if packages and (not called or called[-1][0] != package):
+                        called.append((package, []))
+                    if packages:
+                        called[-1][1].append(code)
                 continue
             at = "%s:%d" % (short(path), frame_line)
             break
+        packages = [package for package, codes in called if not is_decorator(package, codes)]
+        packages = packages or [package for package, _ in called]
+        through = packages[-1] if packages else None
         return {"client": client or first, "through": through, "at": at, "awaits": awaits}
 
     # -------------------------------------------------------------------------- contexts and loads
@@ -2093,9 +2196,11 @@ class Probes(object):
         collects such things, which it does when it likes. So that is done here, but not often: each
         time that there are a quarter more contexts.
         """
-        several, started = len(held), thread_ms()
+        several, started, before_it = len(held), thread_ms(), self.still_open()
         gc.collect()
         self.note("trial", ms=round(thread_ms() - started, 3))
+        left = before_it - self.still_open()
+        self.note("collected", contexts=several - len(held), connections=max(0, left))
         return None if before is None and len(held) == several else len(held)
 
     # --------------------------------------------------------------------------------- handshakes
@@ -2107,16 +2212,18 @@ class Probes(object):
         def do_handshake(connection, *args, **kwargs):
             if not probes.active or is_server(connection):
                 return function(connection, *args, **kwargs)
-            number = probes.begun(connection)
+            number, started = probes.begun(connection), thread_ms()
             try:
                 done = function(connection, *args, **kwargs)
             except Exception as error:
+                probes.spent(number, started)
                 if not type(error).__name__.startswith(("SSLWant", "Want")):
                     probes.ended(connection, number, False, told(error))
                 raise
             except BaseException:  # a greenlet's time-out, or the user's Ctrl-C
                 probes.ended(connection, number, False)
                 raise
+            probes.spent(number, started)
             probes.ended(connection, number, True)
             return done
 
@@ -2128,7 +2235,7 @@ class Probes(object):
             context = getattr(connection, "context", None)
             if context is None and hasattr(connection, "get_context"):
                 context = connection.get_context()
-            self.under_way[number] = True
+            self.under_way[number] = 0
             self.begun_last[ident()] = number
             who = self.callers(sys._getframe(2))
             since = [
@@ -2155,9 +2262,21 @@ class Probes(object):
                 self.open.pop(each, None)
         return len(self.open)
 
+    def spent(self, number, started):
+        """Add what a part of a handshake took of the processor."""
+        if number in self.under_way:
+            self.under_way[number] += thread_ms() - started
+
+    def still_open(self):
+        """How many connections of clients are open in this process."""
+        alive = [alive() for alive, pid in list(self.open.values()) if pid == os.getpid()]
+        return len([each for each in alive if each is not None and descriptor(each) != -1])
+
     def ended(self, connection, number, ok, why=None):
-        self.under_way.pop(number, None)
-        self.note("end", h=number, ok=ok, why=why, t=clock())
+        values = dict(ok=ok, why=why, ms=round(self.under_way.pop(number, None) or 0, 3))
+        if ok:
+            values.update(protocol_of(connection))
+        self.note("end", h=number, t=clock(), **values)
         if ok and len(self.numbers) > 10000:
             gone = [each for each, (alive, _) in list(self.numbers.items()) if alive() is None]
             for each in gone:
@@ -2586,6 +2705,17 @@ def probe_truststore(probes, module):
     module.inject_into_ssl = named(inject_into_ssl, inject)
 
 
+def probe_botocore(probes, module):
+    make = module.URLLib3Session.__init__
+
+    def __init__(session, *args, **kwargs):
+        make(session, *args, **kwargs)
+        if probes.active:
+            probes.note("botocore")
+
+    probes.put(module.URLLib3Session, "__init__", named(__init__, make))
+
+
 def probe_pool(probes, module):
     probes.pools(module.HTTPConnectionPool)
 
@@ -2648,6 +2778,37 @@ def probe_eventlet(probes, module):
     probes.put(module.BaseHub, "__init__", named(__init__, make))
 
 
+def probe_h11(probes, module):
+    """The headers of httpx."""
+    send, receive = module.Connection.send, module.Connection.next_event
+
+    def noted(connection, event, name, by):
+        if type(event).__name__ == name and connection.our_role is module.CLIENT and probes.active:
+            if any(says_close(header, [value]) for header, value in event.headers):
+                probes.note("closing", c=None, by=by, who=probes.callers(sys._getframe(2)))
+                return True
+        return False
+
+    def send_noted(connection, event):
+        probes.closes[id(connection)] = noted(connection, event, "Request", "program")
+        return send(connection, event)
+
+    def next_event(connection):
+        event = receive(connection)
+        if not probes.closes.get(id(connection)):
+            noted(connection, event, "Response", "server")
+        return event
+
+    probes.put(module.Connection, "send", named(send_noted, send))
+    probes.put(module.Connection, "next_event", named(next_event, receive))
+
+
+def says_close(header, values):
+    texts = [each.decode("latin-1") if isinstance(each, bytes) else str(each) for each in values]
+    header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
+    return header.lower() == "connection" and any("close" in each.lower() for each in texts)
+
+
 def probe_own_tls(probes, module):
     probes.note("own tls", name=OWN_TLS[module.__name__])
 
@@ -2668,11 +2829,27 @@ def probe_http(probes, module):
     def getresponse(connection, *args, **kwargs):
         # Before the answer: with it goes the connection that is not kept.
         context = getattr(getattr(connection, "sock", None), "context", None)
-        if context is not None and probes.active:
-            probes.note("request", c=probes.number(context))
-        return answered(connection, *args, **kwargs)
+        there = context is not None and probes.active
+        number = probes.number(context) if there else None
+        if there:
+            probes.note("request", c=number)
+        by = "program" if probes.closes.pop(id(connection), None) else "server"
+        reply = answered(connection, *args, **kwargs)
+        if there and (by == "program" or getattr(reply, "will_close", False)):
+            who = probes.callers(sys._getframe(1))
+            if who["client"] != "urlopen":  # which always asks for it
+                probes.note("closing", c=number, by=by, who=who)
+        return reply
 
     probes.put(module.HTTPConnection, "getresponse", named(getresponse, answered))
+    put = module.HTTPConnection.putheader
+
+    def putheader(connection, header, *values):
+        if says_close(header, values):
+            probes.closes[id(connection)] = True
+        return put(connection, header, *values)
+
+    probes.put(module.HTTPConnection, "putheader", named(putheader, put))
     if not PY2:
         probes.waits(module.HTTPConnection, "getresponse")
     probe_connection(probes, module)
@@ -2685,7 +2862,8 @@ PROBED = {
     "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
     "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
     "urllib3.connectionpool": probe_pool, "urllib3.connection": probe_connection,
-    "truststore._api": probe_truststore,
+    "truststore._api": probe_truststore, "h11._connection": probe_h11,
+    "botocore.httpsession": probe_botocore,
     "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
     "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
     "eventlet.hubs.hub": probe_eventlet,
@@ -2726,6 +2904,17 @@ def is_default(caller):
     """Whether a context is made by create_default_context, called by the program's own code."""
     made = caller.f_code.co_name == "create_default_context" and caller.f_back
     return bool(made) and not is_library(made.f_code.co_filename)
+
+
+def protocol_of(connection):
+    """{"alpn", "host"} of a connection, as far as it tells."""
+    try:
+        host = getattr(connection, "server_hostname", None)
+        peer = getattr(connection, "getpeername", lambda: None)()
+        host = "%s:%d" % (host or peer[0], peer[1]) if peer else host
+        return {"alpn": connection.selected_alpn_protocol(), "host": host and readable(host)}
+    except Exception:  # pyOpenSSL's, or one that is closed
+        return {"alpn": None, "host": None}
 
 
 def is_open(pool):
@@ -2987,7 +3176,8 @@ CHAPTERS = {
     2: ("02_all_at_once", "All at once"),
     3: ("03_monkeys", "Monkeys"), 7: ("07_cures", "Cures"),
     8: ("08_still_out_there", "Is it still out there?"),
-    10: ("10_what_one_load_costs", "What one load costs"), 12: ("12_the_cure", "The cure"),
+    10: ("10_what_one_load_costs", "What one load costs"),
+    11: ("11_a_time_machine", "A time machine"), 12: ("12_the_cure", "The cure"),
     17: ("17_distance", "Distance"),
     21: ("21_the_lock_around_the_handshake", "The lock around the handshake"),
     22: ("22_the_loop_that_loads", "The loop that loads"),
@@ -3039,6 +3229,17 @@ ADVICE = {
         "truststore's injection and %(loop)s do not go together, in either order: one's sockets "
         "are given to the other's contexts. On Linux, ssl.create_default_context() trusts what the "
         "system trusts without it."),
+    "connection-close": (2, 11, '"Connection": "close"  # of the headers', "", "",
+        "%(client)s sends Connection: close%(where)s, and each reply to it ends its connection: "
+        "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
+        "Without that header a Session or a client keeps them."),
+    "server-closes": (2, 11, "", "", "",
+        "The server ends each connection of %(client)s with its reply (Connection: close): "
+        "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
+        "No client can keep them. If the server is yours, let it keep connections (keep-alive)."),
+    "one-connection": (3, 17, "", "%(line)s", "",
+        "%(client)s made %(connections)d connections to %(host)s, which speaks HTTP/2: one would "
+        "do for all that is asked at once."),
     "lock": (4, 21, "%(remove)s", "%(line)s", "",
         "%(wanted)d handshakes were wanted at once, and never two were under way: a lock is held "
         "through each handshake (the context's sockets are those of %(by)s), so they waited "
@@ -3123,9 +3324,28 @@ _WANTING = {
     "evicted": "It was asked for %(wanted)d hosts and keeps connections to %(size)d: for %(times)d "
     "of its requests the host's connections had been closed to make room.",
 }
-_OF_LIBRARY = "Make one client of %s, and keep it; where it has none, see whether it takes one. "
+#: What has one connection carry all that is asked of a host by HTTP/2.
+MULTIPLEXED = {
+    "niquests": "session = niquests.Session(multiplexed=True)",
+    "httpx": "client = httpx.AsyncClient(http2=True)",
+    "httpx2": "client = httpx2.AsyncClient(http2=True)",
+}
+#: The calls of a program that make what is to be kept, by client; None: a context.
+MAKERS = {
+    "httpx": "Client AsyncClient", "httpx2": "Client AsyncClient", "requests": "Session",
+    "niquests": "Session AsyncSession", "urllib3": "PoolManager ProxyManager", "httplib2": "Http",
+    "botocore": "client resource", None: "create_default_context",
+}  # fmt: skip
 _OTHERS = ("context = ssl.create_default_context()",
     "Make one context, and give it to every connection.")  # fmt: skip
+#: Where loads are no illness, those that take less are no advice.
+WORTH_FROM_MS = 20
+#: Another OpenSSL is advised for so many loads of so many milliseconds.
+DEAR_LOADS_FROM, DEAR_FROM_MS = 5, 3
+NO_FEWER = (
+    " That saves no load here: tried with %d at once, as in the run, each connection loads by "
+    "itself. What it saves is memory, and what comes after."
+)
 #: The package to upgrade when one of its files injects pyOpenSSL.
 UPGRADES = {
     "requests/": "requests 2.24 or newer, which leaves pyOpenSSL alone",
@@ -3273,11 +3493,20 @@ def advice_on_others(found, verdicts):
         names = dict(
             counts["on_loop"], line=line, loads=several(counts["on_loop"]["loads"], "load")
         )
+        first = names["at"][0][0] if names["at"] else None
+        for row in counts["clients"]:
+            if row["at"] and row["at"][0][0] == first:
+                names["line"] = line_of_context(line, row)
         advice.append(advise("loop-loads", where=place_in(names["at"]), **names))
     if verdicts["contexts"] == ONE_FOR_EACH:
         row = max(counts["clients"], key=lambda each: each["alive"])
         names = dict(row, line=line, where=place_in(row["at"]), mib=counts["context_mib"])
         names["client"] = row["client"] or "the program"
+        name = library_between(row) or {"botocore": "boto3"}.get(row["client"], row["client"])
+        maker, keyword = LIBRARIES.get(name, (None, None))
+        names["line"] = line_of_context(line, row)
+        if maker and keyword is None:
+            names["line"] = "client = %s(...)  # once, for all" % maker
         advice.append(advise("share-contexts", **names))
     return advice
 
@@ -3291,11 +3520,13 @@ def advice_on_counts(found, verdict):
     """What a run's loads ask for: first what risks nothing."""
     rows = [row for row in found["counts"]["clients"] if row["loads"] > row["needed"] + 1]
     if verdict != REPEATED:
-        rows = [row for row in rows if not row["kept"]]
+        rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
     injected = is_injected(found)
+    for each in advice_on_closings(found):
+        yield each
     for row in rows:
         larger, keep = larger_pool(row), keep_one(row)
-        if row["client"] == "requests" and is_shared(row, found["counts"]):
+        if row["client"] in ("requests", "botocore") and is_shared(row, found["counts"]):
             keep = None  # one Session for many connections: it is kept
         if row["client"] != "requests" and larger:
             keep = None
@@ -3325,9 +3556,16 @@ def advice_on_counts(found, verdict):
             if verdict == REPEATED and not tried:
                 sentence += " What that saves could not be tried, so nothing is promised."
             saves = saves_of(tried) if tried else ""
+            if tried and tried["then"]["loads"] >= tried["now"]["loads"]:
+                sentence, saves = sentence + NO_FEWER % tried["at_once"], ""
             yield advise(name, saves, **dict(names, line=line, sentence=sentence))
+    for each in found["counts"]["http2"]:
+        line = MULTIPLEXED.get(each["client"], "")
+        yield advise("one-connection", **dict(each, line=line, client=each["client"] or "A client"))
     # pyOpenSSL brings another OpenSSL than Python's.
-    bys = [by for row in rows for by, _ in row["by"]]
+    dear = [row for row in rows if row["loads"] >= DEAR_LOADS_FROM]
+    dear = [row for row in dear if row["load_ms"] >= DEAR_FROM_MS * row["loads"]]
+    bys = [by for row in dear for by, _ in row["by"]]
     names = set("pyOpenSSL" if by.startswith("OpenSSL") else "ssl" for by in bys)
     if any(" 3.0." in str(found["openssl"].get(name)) for name in names):
         yield advise("another-openssl")
@@ -3338,16 +3576,106 @@ def advice_on_counts(found, verdict):
 
 
 def keep_one(row):
-    """(line, sentence) of what makes the client of a row of `counted` load once."""
+    """(line, sentence) of what makes the client of a row of `counted` load once: the program's own
+    call where its line has one, with its arguments."""
     line, sentence = KEEP.get(row["client"], _OTHERS)
-    if row["awaits"]:
+    line, own = with_trust(line, row), own_call(row)
+    if row["awaits"] and not own:
         awaiting = line.replace(".Client()", ".AsyncClient()")
         both = row["awaits"] < row["loads"]
         line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
         sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
-    if library_between(row):
-        sentence = _OF_LIBRARY % library_between(row) + sentence
+    library = library_between(row) or (row["client"] if row["client"] not in KEEP else None)
+    if library:
+        maker, told = taken_by(library)
+        if maker and LIBRARIES[library][1] is None:
+            return "client = %s(...)  # once" % maker, told
+        sentence = told + " " + sentence
+        return ("client = %s(...)  # once" % maker if maker else line), sentence
+    if own:
+        line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", own)
+        return line + "  # once, before the work begins", sentence
     return line, sentence
+
+
+def own_call(row):
+    """The program's own call that made what is to be kept, as it stands there; None where the line
+    that is named has none, or takes what only a pool of one's own could hold."""
+    if not row["at"]:
+        return None
+    call = call_at(row["at"][0][0], MAKERS.get(row["client"], "").split())
+    if call and row["client"] == "urllib3" and "ssl_context" not in call:
+        call, number = re.subn(r"\bca_certs=([^,()]+|[^,()]*\([^()]*\))", CAFILE % r"\1", call)
+        if not number:
+            call = call.replace("(", "(" + CAFILE.replace("cafile=%s", "") + ", ", 1)
+            call = call.replace(", )", ")")
+    return call
+
+
+def line_of_context(line, row):
+    """The line that makes one context: the program's own call, or this one with its certificates."""
+    own = own_call(row) if row["client"] is None else None
+    return "context = %s  # once, for all clients" % own if own else with_trust(line, row)
+
+
+CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
+
+
+def call_at(place, names):
+    """The text of a call of one of some functions on a line of a program, "file.py:3", with its
+    arguments, in one line; None where there is none, or it cannot be told."""
+    path, _, number = place.rpartition(":")
+    lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
+    text = "".join(lines)
+    first = len(lines[0]) if lines else 0
+    for found in re.finditer(r"[A-Za-z_][\w.]*(?=\()", text):
+        if found.start() >= first or found.group().rpartition(".")[2] not in names:
+            continue
+        depth, quote = 0, None
+        for end in range(found.end(), len(text)):
+            letter = text[end]
+            if quote:
+                quote = None if letter == quote else quote
+            elif letter in "\"'":
+                quote = letter
+            elif letter == "#":
+                break
+            depth += 0 if quote else (letter in "([{") - (letter in ")]}")
+            if depth == 0 and not quote:
+                return " ".join(text[found.start() : end + 1].split())
+    return None
+
+
+def with_trust(text, row):
+    """A line that makes a context with the certificates that the program names, if it does."""
+    trust = row["trusts"][0][0] if row["trusts"] else None
+    default = trust in (None, "system") or trust.startswith("data ") or "certifi" in trust
+    named = [os.environ.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")]
+    default = default or trust in [os.path.realpath(each) for each in named if each]
+    default = default or os.path.basename(trust) in ("ca-certificates.crt", "cert.pem")
+    if default:
+        return text
+    context = "ssl.create_default_context(cafile=%r)" % str(trust)
+    return text.replace("ssl.create_default_context()", context)
+
+
+def advice_on_closings(found):
+    """What connections ask for that are ended with each reply."""
+    counts = found["counts"]
+    for row in counts["clients"]:
+        by = max(row["closed"], key=row["closed"].get) if row["closed"] else None
+        if by is None or row["closed"][by] < TOO_MANY_FROM or row["connections"] < TOO_MANY_FROM:
+            continue
+        share = row["connections"] / max(counts["connections"], 1)
+        names = dict(
+            client=row["client"] or "The program", where=place_in(row["closed_at"]),
+            connections=several(row["connections"], "connection"),
+            loads=several(row["loads"], "load"), ms=share * counts["handshake_ms"],
+            s=share * counts["handshake_s"],
+        )  # fmt: skip
+        tried = found.get("tried", {}).get("connection-close")
+        saves = saves_of(tried) if tried and by == "program" else ""
+        yield advise("connection-close" if by == "program" else "server-closes", saves, **names)
 
 
 def library_between(row):
@@ -3378,12 +3706,17 @@ def larger_pool(row):
 
 def saves_of(tried):
     """What was seen to be saved, in words."""
-    numbers = (tried["connections"], several(tried["now"]["loads"], "load"), tried["now"]["cpu_ms"])
+    numbers = (requests_of(tried), several(tried["now"]["loads"], "load"), tried["now"]["cpu_ms"])
     numbers += (several(tried["then"]["loads"], "load"), tried["then"]["cpu_ms"])
-    text = "tried here, against the doctor's own server: of %d requests, %s and %.0f ms of CPU; "
+    text = "tried here, against the doctor's own server: of %s, %s and %.0f ms of CPU; "
     if tried["with"] == "http.client":
         text = text.replace("tried here", "tried here with http.client")
     return (text + "with it %s and %.0f ms") % numbers
+
+
+def requests_of(tried):
+    text = several(tried["connections"], "request")
+    return text + (", %d at once" % tried["at_once"] if tried["at_once"] > 1 else "")
 
 
 def advice_on_trials(found):
@@ -3409,6 +3742,8 @@ def advice_on_http(found):
 # ----------------------------------------------------------------------------------------- judging
 
 
+#: What is advised first.
+RISKS_NOTHING = ("connection-close", "keep-one", "larger-pool")
 #: A loop that was kept from others for so long in all was blocked.
 LOOP_BLOCKED_FROM_S = 0.1
 
@@ -3436,10 +3771,11 @@ def judge(found, spec):
         }  # fmt: skip
         if is_broken(counts):
             others = dict.fromkeys(others, DOES_NOT_APPLY)
-            advice += advice_on_failures(found)
-        more = advice_on_others(found, others) + list(advice_on_counts(found, loads))
+            more = advice_on_failures(found)
+        else:
+            more = advice_on_others(found, others) + list(advice_on_counts(found, loads))
         # What risks nothing comes first.
-        advice += sorted(more, key=lambda each: each["id"] not in ("keep-one", "larger-pool"))
+        advice += sorted(more, key=lambda each: each["id"] not in RISKS_NOTHING)
     else:
         loop, loads = judge_loop(found), UNCOUNTED if found["known"] else UNSEEN
         advice += advice_on_trials(found)
@@ -3522,6 +3858,8 @@ def worst(verdicts):
 
 ILL = (BLOCKED, REPEATED, HELD_UP, ONE_AT_A_TIME, ONE_FOR_EACH)
 WELL = (FREE, ONCE, NOT_IN_A_ROW)
+#: So many contexts that were freed by a collection alone are told.
+DROPPED_FROM = 5
 #: What is asked of a run beside the first two.
 QUESTIONS = {
     "loads on the loop": "Do certificate loads hold up the event loop?",
@@ -3577,7 +3915,7 @@ def text_of(report, colour):
         text = "It ended before its first connection: %s. Mend that first."
         early = [bold(wrapped(text % raised, "")), ""]
     told = set(report["verdicts"].values())
-    untold = report["exit_status"] or told & {CANNOT_TELL, UNSEEN}
+    untold = report["exit_status"] == 2 or told & {CANNOT_TELL, UNSEEN}
     to_change = "What to change cannot be told." if untold else "Nothing to change."
     to_change = "What to change" if report["advice"] else to_change
     again = [report["again"]] if "again" in report else []
@@ -3747,7 +4085,15 @@ def count_lines(report):
         several(counts["processes"], "process").replace("processs", "processes"),
         several(counts["contexts"], "context"),
     )  # fmt: skip
+    if counts["handshakes"]:
+        numbers = counts["handshake_ms"], counts["handshake_s"]
+        text += " The handshakes took %.0f ms of CPU and %.2f s from begin to end." % numbers
     yield wrapped(text)
+    if counts["dropped"] or counts["collected"] >= DROPPED_FROM:
+        text = "To count what is in use, the doctor had Python collect what refers to itself: that "
+        text += "alone freed %s and closed %s, of clients that the program had dropped."
+        numbers = several(counts["collected"], "context"), counts["dropped"]
+        yield wrapped(text % (numbers[0], several(numbers[1], "open connection")))
     limit = limit_near(counts, report["share_stated"])
     if limit is not None:
         text = "That is about at the limit of %g %%: another run may come out otherwise."
@@ -4307,8 +4653,13 @@ def inside(stream=None, **options):
 #: So many connections at most are made again, and how long that may take.
 MOST_AGAIN = 50
 TRIED_WITHIN_S = 30
-#: Where threads ask at once, each answer takes so long, and they ask so often at most.
-AT_ONCE_S, MOST_ROUNDS = 0.2, 4
+#: Where they ask at once, each answer takes so long, and they ask so often at most; so many do.
+AT_ONCE_S, MOST_ROUNDS, MOST_AT_ONCE = 0.2, 4, 50
+
+
+def closing_requests(url, trust):
+    session = loaded("requests").Session()
+    return lambda: session.get(url, headers={"Connection": "close"}).content
 
 
 def each_requests(url, trust):
@@ -4320,18 +4671,23 @@ def kept_requests(url, trust):
     return lambda: session.get(url).content
 
 
-def at_once(url, wanted, size):
-    """Threads that ask at once through one Session, whose pool has places for so many of them."""
+def with_places(url, size):
+    """A Session whose pool has places for so many connections."""
+    requests = loaded("requests")
+    session = requests.Session()
+    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
+    return lambda: session.get(url).content
+
+
+def in_threads(ask, wanted):
+    """A function that has so many threads ask at once: the answers."""
     import threading
 
-    requests, url = loaded("requests"), url.replace("/0/", "/%s/" % AT_ONCE_S)
-    session, answers = requests.Session(), []
-    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
+    answers = []
 
     def ask_all():
         del answers[:]
-        ask = lambda: answers.append(session.get(url).content)  # noqa: E731
-        threads = [threading.Thread(target=ask) for _ in range(wanted)]
+        threads = [threading.Thread(target=lambda: answers.append(ask())) for _ in range(wanted)]
         for each in threads:
             each.start()
         for each in threads:
@@ -4367,25 +4723,42 @@ def clients_of(httpx):
 
 
 def awaiting_clients_of(httpx):
-    """The same with clients that await. (As Python 2.7 has to be able to read it.)"""
+    """The same with clients that await, so many at once. (As Python 2.7 has to be able to read
+    it.)"""
 
-    def each(url, trust):
+    def each(url, trust, wanted):
         wait = waiting()
 
         def ask():
-            client = loaded(httpx).AsyncClient()
+            clients = [loaded(httpx).AsyncClient() for _ in range(wanted)]
             try:
-                return wait(client.get(url)).content
+                return [reply.content for reply in wait(gathered([c.get(url) for c in clients]))]
             finally:
-                wait(client.aclose())
+                wait(gathered([client.aclose() for client in clients]))
 
         return ask
 
-    def kept(url, trust):
+    def kept(url, trust, wanted):
         wait, client = waiting(), loaded(httpx).AsyncClient()
-        return lambda: wait(client.get(url)).content
+
+        def ask():
+            replies = wait(gathered([client.get(url) for _ in range(wanted)]))
+            return [reply.content for reply in replies]
+
+        return ask
 
     return httpx, each, kept
+
+
+def gathered(those):
+    """What waits for all of some that can be awaited."""
+    import asyncio
+
+    class All(object):
+        def __await__(self):
+            return asyncio.gather(*those).__await__()
+
+    return asyncio.wait_for(All(), None)
 
 
 def waiting():
@@ -4508,6 +4881,7 @@ CHANGES = {
     "botocore": ("botocore.session", botocores, botocores),
     "http.client": (HTTP_CLIENT, each_http_client, one_context),
     "urlopen": ("urllib2" if PY2 else "urllib.request", each_urlopen, kept_urlopen),
+    "connection-close": ("requests", closing_requests, kept_requests),
 }
 #: Of those that await.
 AWAITING = {"httpx": awaiting_clients_of("httpx"), "httpx2": awaiting_clients_of("httpx2")}
@@ -4519,24 +4893,28 @@ def try_changes(found, address):
     """{client: what the change was seen to save} for each client that repeats its loads; for
     contexts that the program makes itself, under ITS_OWN.
 
-    A value: {"connections", "now": {"loads", "cpu_ms"}, "then": the same, "with" (the client that
-    made them: another where the doctor does not know the program's)}. Left out is whatever could
-    not be tried.
+    A value: {"connections", "at_once" (as many as in the run), "now": {"loads", "cpu_ms"}, "then":
+    the same, "with" (the client that made them: another where the doctor does not know the
+    program's)}. Left out is whatever could not be tried.
     """
     tried, late = {}, any(each["by"] == "truststore" for each in found["provides"])
     for row in found["counts"]["clients"]:
         client = row["client"] or ITS_OWN
-        n = min(MOST_AGAIN, row["connections"])
+        n = min(MOST_AGAIN, row["connections"] or row["loads"])  # none, over plain HTTP
         again = row["loads"] - row["needed"] >= 2 and n >= 2
-        kept = row["kept"] or (client == "requests" and is_shared(row, found["counts"]))
+        shared = client in ("requests", "botocore") and is_shared(row, found["counts"])
+        kept = row["kept"] or shared
         known = client in CHANGES or [each for each, _ in row["by"]] == ["ssl"]
         spec = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
         spec.update(late=late, awaits=2 * row["awaits"] > row["loads"])
+        spec.update(wanted=min(at_once(row), MOST_AT_ONCE))
+        if client == "requests" and row["closed"].get("program", 0) >= 2:
+            try_one(tried, dict(spec, client="connection-close", rounds=n, wanted=1))
         if again and known and not kept and client not in tried:
             try_one(tried, dict(spec, client=client, rounds=n))
         wanted = row["wanted"].get("full", 0)
         if again and client == "requests" and "full" in wanting(row) and wanted <= MOST_AGAIN:
-            spec.update(wanted=wanted, size=row["size"]["full"])
+            spec = dict(spec, wanted=wanted, size=row["size"]["full"])
             rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // wanted))
             try_one(tried, dict(spec, client="larger-pool", rounds=rounds))
     return tried
@@ -4567,13 +4945,15 @@ def try_change(path):
         spec = json.loads(file.read())
     events = []
     probes = Probes(events.append).install()
-    known = AWAITING if spec["awaits"] else CHANGES
+    known, wanted = AWAITING if spec["awaits"] else CHANGES, spec["wanted"]
     module, each, kept = known.get(spec["client"], CONTEXTS)
-    kinds = "last", "kept"
+    kinds, rounds = ("last", "kept"), spec["rounds"]
     if spec["client"] == "larger-pool":
         module, kinds = "requests", ("kept", "kept")
-        each = lambda url, _: at_once(url, spec["wanted"], spec["size"])  # noqa: E731
-        kept = lambda url, _: at_once(url, spec["wanted"], spec["wanted"])  # noqa: E731
+        each = lambda url, _: with_places(url, spec["size"])  # noqa: E731
+        kept = lambda url, _: with_places(url, wanted)  # noqa: E731
+    elif wanted > 1:
+        rounds = max(1, min(MOST_ROUNDS, rounds // wanted))
     trust = bundle(spec["trust"], spec["address"]["folder"])
     if trust is None or not bring(module):
         return 1
@@ -4581,15 +4961,21 @@ def try_change(path):
         loaded("truststore").inject_into_ssl()
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
         os.environ[name] = trust
-    url = "https://%s:%d/0/last" % (HOST, spec["address"]["https"])
-    found = {"connections": spec["rounds"] * spec.get("wanted", 1), "with": spec["client"]}
+    answer_s = AT_ONCE_S if wanted > 1 else 0
+    url = "https://%s:%d/%s/last" % (HOST, spec["address"]["https"], answer_s)
+    found = {"connections": rounds * wanted, "at_once": wanted, "with": spec["client"]}
     if spec["client"] not in CHANGES and module == HTTP_CLIENT:
         found["with"] = "http.client"
     # The first of each is not counted: it brings what is imported late.
     for name, make, kind in zip(("", "", "now", "then"), (each, kept) * 2, kinds * 2):
         del events[:]
-        before, ask = process_ms(), make(url.replace("last", kind), trust)
-        for _ in range(spec["rounds"] if name else 1):
+        before = process_ms()
+        if spec["awaits"] and known is AWAITING and spec["client"] in AWAITING:
+            ask = make(url.replace("last", kind), trust, wanted)
+        else:
+            ask = make(url.replace("last", kind), trust)
+            ask = in_threads(ask, wanted) if wanted > 1 else ask
+        for _ in range(rounds if name else 1):
             answers = ask()
             answers = answers if isinstance(answers, list) else [answers]
             if any(json.loads(told.decode("ascii"))["trial"] != kind for told in answers):
@@ -4598,7 +4984,9 @@ def try_change(path):
         found[name] = {"loads": loads, "cpu_ms": round(process_ms() - before, 1)}
     probes.remove()
     del found[""]
-    if found["then"]["loads"] >= found["now"]["loads"]:
+    if found["then"]["loads"] >= found["now"]["loads"] and (
+        wanted == 1 or spec["client"] in ("larger-pool", "connection-close")
+    ):
         return 1
     with open(path, "w") as file:
         file.write(json.dumps(found))

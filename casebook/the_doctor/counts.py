@@ -24,6 +24,8 @@ KEPT_FROM = 3
 KEPT_SHARE = 20
 #: Loads hold a loop up that take so many milliseconds while others wait, and so many in a row.
 HELD_UP_FROM_MS, HELD_UP_IN_A_ROW_FROM_MS = 20, 5
+#: So many connections to one host that speaks HTTP/2 are too many: one would do.
+TOO_MANY_H2_FROM = 3
 #: So many times the limit, or as little of it, and a share is near it.
 NEAR = 1.25
 #: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
@@ -52,11 +54,14 @@ def counted(events):
     for; heartbeats: the loops that were looked at; own_tls: what was imported and brings TLS of its
     own; on_loop: of loads under such a loop, {"loads", "spare",
     "waiting" (while others waited), "ms", "held_ms" (of those), "longest_ms" (in a row), "at"};
-    failures: [what a connection ended with, times]; truststore: where it was injected; stood:
-    of the loops of greenlets, {"fetched" (whether greenlets did, or the main program while some
-    waited), "in_greenlets" (whether they did themselves), "waits" (that were long), "times" and
-    "s" (through which the loop stood still), "clients", "at"}; sessions (of requests, that
-    asked by HTTPS) and pools (of urllib3)
+    failures: [what a connection ended with, times]; handshake_ms (of CPU) and handshake_s (from
+    begin to end) of those that ended; http2: rows of {"client", "host", "connections"}, where a
+    host that speaks HTTP/2 was given several; botocores: clients of botocore's; collected,
+    dropped: contexts, and open connections, that were freed only when the doctor had Python
+    collect; truststore: where it was injected; stood: of the loops of greenlets, {"fetched"
+    (whether greenlets did, or the main program while some waited), "in_greenlets" (whether they
+    did themselves), "waits" (that were long), "times" and "s" (through which the loop stood
+    still), "clients", "at"}; sessions (of requests, that asked by HTTPS) and pools (of urllib3)
     that were made; open (connections at once, each process at its most); queue: of the handshakes
     of one context in one process, where they waited longest for each other from when their sockets
     were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at once),
@@ -70,13 +75,16 @@ def counted(events):
     contexts' classes), "awaits" (loads by clients of httpx that await), "full" (connections of
     urllib3's that were closed because their pool had no place for them), "evicted" (pools that were
     made again for a host, since their PoolManager keeps fewer than it has hosts), "size" and
-    "wanted" (for each of the two, what such a pool or manager holds, and what was asked of it)} for
+    "wanted" (for each of the two, what such a pool or manager holds, and what was asked of it),
+    "closed" (by "program" or "server": Connection: close), "closed_at", "open", "peak" (handshakes
+    at once) and "threads" (that made connections)} for
     each client and each library that called it, the one with the most loads first. kept: its
     connections are, for several requests each, or each beside the others.
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
     loading, grown, programs, holding = {}, {}, set(), {}
+    shaking, since_begun, multiplexed = {}, {}, {}
     total = dict(
         processes=0, cpu_ms=0, compiled_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
@@ -87,7 +95,8 @@ def counted(events):
         on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "held_ms": 0,
                  "longest_ms": 0, "at": []},
         silent={"by": None, "times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": []},
-        heartbeats=[], own_tls=[], failures=[], truststore=[],
+        heartbeats=[], own_tls=[], failures=[], truststore=[], handshake_ms=0, handshake_s=0,
+        botocores=0, dropped=0, collected=0,
     )  # fmt: skip
 
     def row_of(who):
@@ -97,6 +106,7 @@ def counted(events):
                 client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
                 connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
                 alive=0, at=[], trusts=[], by=[], awaits=0, full=0, evicted=0, size={}, wanted={},
+                open=0, threads=set(), peak=0, closed={}, closed_at=[],
             )  # fmt: skip
         return rows[key]
 
@@ -164,6 +174,12 @@ def counted(events):
             under_way[pid] = under_way.get(pid, 0) + 1
             total["peak"] = max(total["peak"], under_way[pid])
             opened[pid] = max(opened.get(pid, 0), event.get("open", 1))
+            row["open"] = max(row["open"], event.get("open", 1))
+            row["threads"].add(event.get("thread"))
+            of_row = shaking.setdefault(id(row), set())
+            of_row.add((pid, event["h"]))
+            row["peak"] = max(row["peak"], len(of_row))
+            since_begun[pid, event["h"]] = event["t"], of_row
             if event["since"] is not None:
                 span = {name: event[name] for name in ("since", "t", "thread", "by")}
                 began[pid, event["h"]] = dict(span, end=None)
@@ -174,6 +190,13 @@ def counted(events):
             if not event["ok"]:
                 note_place(total["failures"], event.get("why"))
             under_way[pid] -= 1
+            begun, of_row = since_begun.pop((pid, event["h"]))
+            of_row.discard((pid, event["h"]))
+            total["handshake_ms"] += event.get("ms", 0)
+            total["handshake_s"] += event["t"] - begun
+            if event.get("alpn") == "h2" and event.get("host"):
+                key = spoken[pid, event["h"]]["client"], event["host"]
+                multiplexed[key] = multiplexed.get(key, 0) + 1
         elif what == "exchange" and (pid, event["h"]) in spoken:
             spoken[pid, event["h"]]["exchanges"] += event["n"]
         elif what in ("full", "evicted"):
@@ -181,7 +204,7 @@ def counted(events):
             row[what] += 1
             for name in ("size", "wanted"):
                 row[name][what] = max(event[name], row[name].get(what, 0))
-        elif what in ("session", "pool"):
+        elif what in ("session", "pool", "botocore"):
             total[what + "s"] += 1
         elif what == "request" and (of in made or event["c"] in first):
             row = row_of(made.get(of) or first[event["c"]])
@@ -203,6 +226,13 @@ def counted(events):
                 silent["waiting_s"] = round(silent["waiting_s"] + event["s"], 4)
                 note_place(silent["clients"], event["who"]["client"])
                 note_place(silent["at"], event["who"]["at"])
+        elif what == "closing":
+            row = row_of(made.get(of) or event["who"])
+            row["closed"][event["by"]] = row["closed"].get(event["by"], 0) + 1
+            note_place(row["closed_at"], event["who"]["at"])
+        elif what == "collected":
+            total["dropped"] += event["connections"]
+            total["collected"] += event["contexts"]
         elif what == "failed":
             note_place(total["failures"], event["why"])
         elif what == "truststore":
@@ -237,8 +267,16 @@ def counted(events):
                 each[name] = round(each[name], 1)
     whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
     total["share"] = round(100 * total["spare_ms"] / whole_ms, 1)
+    total["handshake_ms"] = round(total["handshake_ms"], 1)
+    total["handshake_s"] = round(total["handshake_s"], 3)
+    several = [(number,) + key for key, number in multiplexed.items() if number >= TOO_MANY_H2_FROM]
+    total["http2"] = [
+        {"client": client, "host": host, "connections": number}
+        for number, client, host in sorted(several, key=lambda each: -each[0])
+    ]
     for row in total["clients"]:
         row["kept"] = is_kept(row, total)
+        row["threads"] = len(row["threads"])
     ill = [row for row in total["clients"] if not row["kept"]]
     total["again"] = sum(row["loads"] - row["needed"] for row in ill)
     total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
@@ -257,6 +295,12 @@ def is_kept(row, total):
     return row["exchanges"] >= several and (row["http"] or beside)
 
 
+def at_once(row):
+    """How many requests of a row of `counted` were under way at once, as far as their handshakes
+    tell: those, or the threads whose connections were open beside each other."""
+    return max(1, row["peak"], min(row["threads"], row["open"], row["connections"]))
+
+
 def wanting(row):
     """Of what the connections of a row of `counted` were closed for want: of "full" (places in a
     pool) and of "evicted" (pools), those that happened again and again."""
@@ -267,8 +311,11 @@ def wanting(row):
 
 
 def is_shared(row, total):
-    """Whether connections of requests or urllib3 are those of far fewer sessions or pools."""
-    made = {"requests": total["sessions"], "urllib3": total["pools"]}.get(row["client"], 0)
+    """Whether connections of requests, urllib3 or botocore are those of far fewer sessions, pools
+    or clients."""
+    made = {
+        "requests": total["sessions"], "urllib3": total["pools"], "botocore": total["botocores"]
+    }.get(row["client"], 0)  # fmt: skip
     return 0 < 2 * made <= row["connections"]
 
 
@@ -347,6 +394,11 @@ def verdict_on(counts, share):
     if is_broken(counts):
         return UNSEEN
     again = counts["loads"] - counts["needed"]
+    # Nobody can have a client of botocore that is shared load less.
+    again -= sum(
+        row["loads"] - row["needed"] for row in counts["clients"]
+        if row["client"] == "botocore" and row["kept"]
+    )  # fmt: skip
     if counts["again"] >= TOO_MANY_FROM and counts["again_share"] >= share:
         return REPEATED
     if again >= KEPT_LOADS_FROM and counts["share"] >= KEPT_SHARE:

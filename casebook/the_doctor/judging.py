@@ -35,6 +35,8 @@ from .counts import (
 )
 from .probes import KNOWN
 
+#: What is advised first.
+RISKS_NOTHING = ("connection-close", "keep-one", "larger-pool")
 #: A loop that was kept from others for so long in all was blocked.
 LOOP_BLOCKED_FROM_S = 0.1
 
@@ -62,10 +64,11 @@ def judge(found, spec):
         }  # fmt: skip
         if is_broken(counts):
             others = dict.fromkeys(others, DOES_NOT_APPLY)
-            advice += advice_on_failures(found)
-        more = advice_on_others(found, others) + list(advice_on_counts(found, loads))
+            more = advice_on_failures(found)
+        else:
+            more = advice_on_others(found, others) + list(advice_on_counts(found, loads))
         # What risks nothing comes first.
-        advice += sorted(more, key=lambda each: each["id"] not in ("keep-one", "larger-pool"))
+        advice += sorted(more, key=lambda each: each["id"] not in RISKS_NOTHING)
     else:
         loop, loads = judge_loop(found), UNCOUNTED if found["known"] else UNSEEN
         advice += advice_on_trials(found)

@@ -38,6 +38,7 @@ from .basis import OWN_FILE, OWN_TLS, PY2, clock
 from .counts import CONTEXTS_FROM, KEPT_FROM, counted
 from .heartbeat import Beats, Greenlets, Heartbeat, Turns
 from .left_behind import is_library, is_package, own_context
+from .libraries import is_decorator
 from .loads import caller
 from .words import readable, short, told
 
@@ -84,7 +85,7 @@ class Probes(object):
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
         self.turns, self.fetches, self.changes, self.talks = {}, 0, {}, {}
-        self.begun_last = {}  # by thread
+        self.begun_last, self.closes = {}, {}  # by thread; by connection
         self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
@@ -124,7 +125,7 @@ class Probes(object):
         that the program's own code called, and the line of the program's own code; None for what
         nobody can tell; and whether it is a client of httpx that awaits."""
         client, first, through, at, depth = None, None, None, None, 0
-        inner, awaits = True, False
+        inner, awaits, called = True, False, []
         while frame is not None and depth < 200:
             depth += 1
             of, code, name = frame, frame.f_code, str(frame.f_globals.get("__name__") or "")
@@ -144,10 +145,17 @@ class Probes(object):
             library, packages = self.files[path]
             if library:
                 if package not in BETWEEN:
-                    first, through = first or package, package if packages else through
+                    first = first or package
+                    if packages and (not called or called[-1][0] != package):
+                        called.append((package, []))
+                    if packages:
+                        called[-1][1].append(code)
                 continue
             at = "%s:%d" % (short(path), frame_line)
             break
+        packages = [package for package, codes in called if not is_decorator(package, codes)]
+        packages = packages or [package for package, _ in called]
+        through = packages[-1] if packages else None
         return {"client": client or first, "through": through, "at": at, "awaits": awaits}
 
     # -------------------------------------------------------------------------- contexts and loads
@@ -260,9 +268,11 @@ class Probes(object):
         collects such things, which it does when it likes. So that is done here, but not often: each
         time that there are a quarter more contexts.
         """
-        several, started = len(held), thread_ms()
+        several, started, before_it = len(held), thread_ms(), self.still_open()
         gc.collect()
         self.note("trial", ms=round(thread_ms() - started, 3))
+        left = before_it - self.still_open()
+        self.note("collected", contexts=several - len(held), connections=max(0, left))
         return None if before is None and len(held) == several else len(held)
 
     # --------------------------------------------------------------------------------- handshakes
@@ -274,16 +284,18 @@ class Probes(object):
         def do_handshake(connection, *args, **kwargs):
             if not probes.active or is_server(connection):
                 return function(connection, *args, **kwargs)
-            number = probes.begun(connection)
+            number, started = probes.begun(connection), thread_ms()
             try:
                 done = function(connection, *args, **kwargs)
             except Exception as error:
+                probes.spent(number, started)
                 if not type(error).__name__.startswith(("SSLWant", "Want")):
                     probes.ended(connection, number, False, told(error))
                 raise
             except BaseException:  # a greenlet's time-out, or the user's Ctrl-C
                 probes.ended(connection, number, False)
                 raise
+            probes.spent(number, started)
             probes.ended(connection, number, True)
             return done
 
@@ -295,7 +307,7 @@ class Probes(object):
             context = getattr(connection, "context", None)
             if context is None and hasattr(connection, "get_context"):
                 context = connection.get_context()
-            self.under_way[number] = True
+            self.under_way[number] = 0
             self.begun_last[ident()] = number
             who = self.callers(sys._getframe(2))
             since = [
@@ -322,9 +334,21 @@ class Probes(object):
                 self.open.pop(each, None)
         return len(self.open)
 
+    def spent(self, number, started):
+        """Add what a part of a handshake took of the processor."""
+        if number in self.under_way:
+            self.under_way[number] += thread_ms() - started
+
+    def still_open(self):
+        """How many connections of clients are open in this process."""
+        alive = [alive() for alive, pid in list(self.open.values()) if pid == os.getpid()]
+        return len([each for each in alive if each is not None and descriptor(each) != -1])
+
     def ended(self, connection, number, ok, why=None):
-        self.under_way.pop(number, None)
-        self.note("end", h=number, ok=ok, why=why, t=clock())
+        values = dict(ok=ok, why=why, ms=round(self.under_way.pop(number, None) or 0, 3))
+        if ok:
+            values.update(protocol_of(connection))
+        self.note("end", h=number, t=clock(), **values)
         if ok and len(self.numbers) > 10000:
             gone = [each for each, (alive, _) in list(self.numbers.items()) if alive() is None]
             for each in gone:
@@ -753,6 +777,17 @@ def probe_truststore(probes, module):
     module.inject_into_ssl = named(inject_into_ssl, inject)
 
 
+def probe_botocore(probes, module):
+    make = module.URLLib3Session.__init__
+
+    def __init__(session, *args, **kwargs):
+        make(session, *args, **kwargs)
+        if probes.active:
+            probes.note("botocore")
+
+    probes.put(module.URLLib3Session, "__init__", named(__init__, make))
+
+
 def probe_pool(probes, module):
     probes.pools(module.HTTPConnectionPool)
 
@@ -815,6 +850,37 @@ def probe_eventlet(probes, module):
     probes.put(module.BaseHub, "__init__", named(__init__, make))
 
 
+def probe_h11(probes, module):
+    """The headers of httpx."""
+    send, receive = module.Connection.send, module.Connection.next_event
+
+    def noted(connection, event, name, by):
+        if type(event).__name__ == name and connection.our_role is module.CLIENT and probes.active:
+            if any(says_close(header, [value]) for header, value in event.headers):
+                probes.note("closing", c=None, by=by, who=probes.callers(sys._getframe(2)))
+                return True
+        return False
+
+    def send_noted(connection, event):
+        probes.closes[id(connection)] = noted(connection, event, "Request", "program")
+        return send(connection, event)
+
+    def next_event(connection):
+        event = receive(connection)
+        if not probes.closes.get(id(connection)):
+            noted(connection, event, "Response", "server")
+        return event
+
+    probes.put(module.Connection, "send", named(send_noted, send))
+    probes.put(module.Connection, "next_event", named(next_event, receive))
+
+
+def says_close(header, values):
+    texts = [each.decode("latin-1") if isinstance(each, bytes) else str(each) for each in values]
+    header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
+    return header.lower() == "connection" and any("close" in each.lower() for each in texts)
+
+
 def probe_own_tls(probes, module):
     probes.note("own tls", name=OWN_TLS[module.__name__])
 
@@ -835,11 +901,27 @@ def probe_http(probes, module):
     def getresponse(connection, *args, **kwargs):
         # Before the answer: with it goes the connection that is not kept.
         context = getattr(getattr(connection, "sock", None), "context", None)
-        if context is not None and probes.active:
-            probes.note("request", c=probes.number(context))
-        return answered(connection, *args, **kwargs)
+        there = context is not None and probes.active
+        number = probes.number(context) if there else None
+        if there:
+            probes.note("request", c=number)
+        by = "program" if probes.closes.pop(id(connection), None) else "server"
+        reply = answered(connection, *args, **kwargs)
+        if there and (by == "program" or getattr(reply, "will_close", False)):
+            who = probes.callers(sys._getframe(1))
+            if who["client"] != "urlopen":  # which always asks for it
+                probes.note("closing", c=number, by=by, who=who)
+        return reply
 
     probes.put(module.HTTPConnection, "getresponse", named(getresponse, answered))
+    put = module.HTTPConnection.putheader
+
+    def putheader(connection, header, *values):
+        if says_close(header, values):
+            probes.closes[id(connection)] = True
+        return put(connection, header, *values)
+
+    probes.put(module.HTTPConnection, "putheader", named(putheader, put))
     if not PY2:
         probes.waits(module.HTTPConnection, "getresponse")
     probe_connection(probes, module)
@@ -852,7 +934,8 @@ PROBED = {
     "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
     "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
     "urllib3.connectionpool": probe_pool, "urllib3.connection": probe_connection,
-    "truststore._api": probe_truststore,
+    "truststore._api": probe_truststore, "h11._connection": probe_h11,
+    "botocore.httpsession": probe_botocore,
     "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
     "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
     "eventlet.hubs.hub": probe_eventlet,
@@ -893,6 +976,17 @@ def is_default(caller):
     """Whether a context is made by create_default_context, called by the program's own code."""
     made = caller.f_code.co_name == "create_default_context" and caller.f_back
     return bool(made) and not is_library(made.f_code.co_filename)
+
+
+def protocol_of(connection):
+    """{"alpn", "host"} of a connection, as far as it tells."""
+    try:
+        host = getattr(connection, "server_hostname", None)
+        peer = getattr(connection, "getpeername", lambda: None)()
+        host = "%s:%d" % (host or peer[0], peer[1]) if peer else host
+        return {"alpn": connection.selected_alpn_protocol(), "host": host and readable(host)}
+    except Exception:  # pyOpenSSL's, or one that is closed
+        return {"alpn": None, "host": None}
 
 
 def is_open(pool):

@@ -24,6 +24,8 @@ from .words import several, span, times, wrapped
 
 ILL = (BLOCKED, REPEATED, HELD_UP, ONE_AT_A_TIME, ONE_FOR_EACH)
 WELL = (FREE, ONCE, NOT_IN_A_ROW)
+#: So many contexts that were freed by a collection alone are told.
+DROPPED_FROM = 5
 #: What is asked of a run beside the first two.
 QUESTIONS = {
     "loads on the loop": "Do certificate loads hold up the event loop?",
@@ -79,7 +81,7 @@ def text_of(report, colour):
         text = "It ended before its first connection: %s. Mend that first."
         early = [bold(wrapped(text % raised, "")), ""]
     told = set(report["verdicts"].values())
-    untold = report["exit_status"] or told & {CANNOT_TELL, UNSEEN}
+    untold = report["exit_status"] == 2 or told & {CANNOT_TELL, UNSEEN}
     to_change = "What to change cannot be told." if untold else "Nothing to change."
     to_change = "What to change" if report["advice"] else to_change
     again = [report["again"]] if "again" in report else []
@@ -249,7 +251,15 @@ def count_lines(report):
         several(counts["processes"], "process").replace("processs", "processes"),
         several(counts["contexts"], "context"),
     )  # fmt: skip
+    if counts["handshakes"]:
+        numbers = counts["handshake_ms"], counts["handshake_s"]
+        text += " The handshakes took %.0f ms of CPU and %.2f s from begin to end." % numbers
     yield wrapped(text)
+    if counts["dropped"] or counts["collected"] >= DROPPED_FROM:
+        text = "To count what is in use, the doctor had Python collect what refers to itself: that "
+        text += "alone freed %s and closed %s, of clients that the program had dropped."
+        numbers = several(counts["collected"], "context"), counts["dropped"]
+        yield wrapped(text % (numbers[0], several(numbers[1], "open connection")))
     limit = limit_near(counts, report["share_stated"])
     if limit is not None:
         text = "That is about at the limit of %g %%: another run may come out otherwise."
