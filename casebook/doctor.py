@@ -1353,7 +1353,7 @@ def counted(events):
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
     loading, grown, programs, holding = {}, {}, set(), {}
-    shaking, since_begun, multiplexed = {}, {}, {}
+    shaking, since_begun, multiplexed, latest = {}, {}, {}, {}
     total = dict(
         processes=0, cpu_ms=0, compiled_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
@@ -1439,6 +1439,7 @@ def counted(events):
             total["under_loop"] += bool(event["loop"])
             row = spoken[pid, event["h"]] = row_of(who)
             row["connections"] += 1
+            latest[pid] = row
             row["http"] = row["http"] and event["http"]
             under_way[pid] = under_way.get(pid, 0) + 1
             total["peak"] = max(total["peak"], under_way[pid])
@@ -1497,6 +1498,8 @@ def counted(events):
                 note_place(silent["at"], event["who"]["at"])
         elif what == "closing":
             row = row_of(made.get(of) or event["who"])
+            if not row["connections"]:  # its client got the program's own context
+                row = latest.get(pid, row)
             row["closed"][event["by"]] = row["closed"].get(event["by"], 0) + 1
             note_place(row["closed_at"], event["who"]["at"])
         elif what == "collected":
@@ -3613,7 +3616,7 @@ def own_call(row):
 
 
 def line_of_context(line, row):
-    """The line that makes one context: the program's own call, or this one with its certificates."""
+    """The line that makes one context: the program's own call, or one with its certificates."""
     own = own_call(row) if row["client"] is None else None
     return "context = %s  # once, for all clients" % own if own else with_trust(line, row)
 
@@ -5154,10 +5157,22 @@ def no_injection(module):
     module.inject_into_urllib3 = lambda: None
 
 
+def no_closing(module):
+    """Requests go without the header that has their connection closed."""
+    kind = module.HTTPConnection
+    put = kind.putheader
+
+    def putheader(connection, header, *values):
+        return None if says_close(header, values) else put(connection, header, *values)
+
+    kind.putheader = putheader
+
+
 #: What can be applied: its module, when that has been imported.
 APPLIED = {
     "requests": {"requests.adapters": keep_connections},
     "larger-pool": {"requests.adapters": keep_all_connections},
+    "connection-close": {"http.client": no_closing, "httplib": no_closing},
     "httpx": {"httpx._config": one_context_of_httpx},
     "httpx2": {"httpx2._config": one_context_of_httpx},
     "httplib2": {"httplib2": one_context_of_httplib2},
@@ -5201,6 +5216,11 @@ def changes_in(report):
     changes = [name for name in ill_clients(report) if name in APPLIED]
     if any(each["id"] == "larger-pool" and "requests" in each["add"] for each in report["advice"]):
         changes.append("larger-pool")
+    if "connection-close" in ids and any(
+        row["closed"].get("program") and row["client"] in ("requests", "urllib3")
+        for row in report["counts"]["clients"]
+    ):
+        changes.append("connection-close")
     if "injected" in ids:
         changes.append("injected")
     elif report["loop"] and {"patch", "patch-first", "patch-everything"} & set(ids):
@@ -5254,7 +5274,8 @@ def run_again(report, run):
     for client, tried in sorted(report.get("tried", {}).items()):
         # How many threads ask at once may be another number the next time.
         if client in changes and client != "larger-pool":
-            loads, needed = now.get(client, (0, 0))
+            of = "requests" if client == "connection-close" else client
+            loads, needed = now.get(of, (0, 0))
             loads += own if client == "urllib3" else 0
             promised = max(tried["then"]["loads"], needed)
             row = {"client": client, "promised": promised, "loads": loads}

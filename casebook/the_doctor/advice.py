@@ -468,7 +468,7 @@ def own_call(row):
 
 
 def line_of_context(line, row):
-    """The line that makes one context: the program's own call, or this one with its certificates."""
+    """The line that makes one context: the program's own call, or one with its certificates."""
     own = own_call(row) if row["client"] is None else None
     return "context = %s  # once, for all clients" % own if own else with_trust(line, row)
 

@@ -84,7 +84,7 @@ def counted(events):
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
     loading, grown, programs, holding = {}, {}, set(), {}
-    shaking, since_begun, multiplexed = {}, {}, {}
+    shaking, since_begun, multiplexed, latest = {}, {}, {}, {}
     total = dict(
         processes=0, cpu_ms=0, compiled_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
@@ -170,6 +170,7 @@ def counted(events):
             total["under_loop"] += bool(event["loop"])
             row = spoken[pid, event["h"]] = row_of(who)
             row["connections"] += 1
+            latest[pid] = row
             row["http"] = row["http"] and event["http"]
             under_way[pid] = under_way.get(pid, 0) + 1
             total["peak"] = max(total["peak"], under_way[pid])
@@ -228,6 +229,8 @@ def counted(events):
                 note_place(silent["at"], event["who"]["at"])
         elif what == "closing":
             row = row_of(made.get(of) or event["who"])
+            if not row["connections"]:  # its client got the program's own context
+                row = latest.get(pid, row)
             row["closed"][event["by"]] = row["closed"].get(event["by"], 0) + 1
             note_place(row["closed_at"], event["who"]["at"])
         elif what == "collected":
