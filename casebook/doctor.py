@@ -14,9 +14,11 @@ it does: report.py, -m package, a console script, an archive (.pyz), package.mod
     python doctor.py run -- -m myproject.jobs
 
 It looks for these illnesses: a TLS read that blocks the event loop (of gevent and eventlet, tried
-out when the program has ended; of asyncio, counted); certificates that are loaded again and again,
-where once is enough, or while an asyncio loop waits; handshakes of threads that wait for each
-other; contexts that are kept by the dozen; and, with --url alone, HTTP/1.1 where HTTP/2 was meant.
+out when the program has ended; of asyncio and trio, counted; of all of them, heard by a heartbeat
+through the run, whatever waits: psycopg2, say, with TLS of its own); certificates that are loaded
+again and again, where once is enough, or while an asyncio loop waits; handshakes of threads that
+wait for each other; contexts that are kept by the dozen; and, with --url alone, HTTP/1.1 where
+HTTP/2 was meant.
 
 Without `run` the program is only imported: its `if __name__ == "__main__":` is not done. Then the
 event loop is tried out all the same, and of the loads there is advice and no verdict. In a worker
@@ -2017,6 +2019,7 @@ class Probes(object):
         self.connected, self.asked, self.open = {}, {}, {}
         self.turns, self.fetches, self.changes, self.talks = {}, 0, {}, {}
         self.begun_last, self.closes = {}, {}  # by thread; by connection
+        self.tasks = weakref.WeakKeyDictionary()
         self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
@@ -2075,6 +2078,9 @@ class Probes(object):
                 self.files[path] = library, is_package(path)
             library, packages = self.files[path]
             if library:
+                if package == "asyncio" and code.co_name == "_run" and running_loop():
+                    at = self.line_of_task()  # what is below only runs the loop
+                    break
                 if package not in BETWEEN:
                     first = first or package
                     if packages and (not called or called[-1][0] != package):
@@ -2430,6 +2436,44 @@ class Probes(object):
 
         self.put(kind, name, named(run_forever, function))
 
+    def makes_tasks(self, kind):
+        """Remember the line of the program that has the loops of a class make a task: a library's
+        task has none of its own."""
+        function, probes = kind.create_task, self
+
+        def create_task(loop, *args, **kwargs):
+            task = function(loop, *args, **kwargs)
+            try:
+                probes.tasks[task] = probes.line_of(sys._getframe(1))
+            except Exception:  # a task of another kind
+                pass
+            return task
+
+        self.put(kind, "create_task", named(create_task, function))
+
+    def line_of(self, frame):
+        """The line of the program's own code that called; that of the task that did, if none."""
+        while frame is not None:
+            path, code = frame.f_code.co_filename, frame.f_code
+            if path not in self.files:
+                name = str(frame.f_globals.get("__name__") or "").partition(".")[0]
+                library = path.startswith("<") or is_library(path) or name in BETWEEN
+                self.files[path] = library, is_package(path)
+            if not self.files[path][0] and path != OWN_FILE:
+                return "%s:%d" % (short(path), frame.f_lineno)
+            if code.co_name == "_run" and path.replace("\\", "/").endswith("/asyncio/events.py"):
+                return self.line_of_task()
+            frame = frame.f_back
+        return None
+
+    def line_of_task(self):
+        """The line that made asyncio's task that runs in this thread; None in a callback."""
+        try:
+            task = sys.modules["asyncio"].current_task()
+        except RuntimeError:  # no loop runs here
+            task = None
+        return None if task is None else self.tasks.get(task)
+
     def takes_turns(self, kind):
         """Count the turns that the loops of a class of asyncio's take."""
         function, probes = kind._run_once, self
@@ -2739,10 +2783,12 @@ def probe_loop(probes, module):
 def probe_asyncio(probes, module):
     probes.runs(module.BaseEventLoop, turns=True)
     probes.takes_turns(module.BaseEventLoop)
+    probes.makes_tasks(module.BaseEventLoop)
 
 
 def probe_uvloop(probes, module):
     probes.runs(module.Loop)
+    probes.makes_tasks(module.Loop)
 
 
 def probe_trio(probes, module):
@@ -4204,10 +4250,14 @@ SIGHTS = (
      "they stand still"),
     ("not patched", 3, "a greenlet in a read of the standard library's, and the loop with it: %d "
      "looks"),
+    ("kept", 2, "the thread of a loop in one and the same call, and the loop with it: %d looks"),
     ("loading", 12, "a load of certificates: %d looks"),
 )  # fmt: skip
 
 
+#: Where the thread of a loop is (the end of a file's name) while the loop is entered and runs.
+LOOPS = ("/asyncio/base_events.py", "/asyncio/runners.py", "/uvloop/__init__.py",
+         "/trio/_core/_run.py")  # fmt: skip
 #: Of the looks that found the process at work, so many percent in a load are too many. (A look is
 #: no share of the CPU: of few looks only much can be told.)
 LOADING_FROM = 20
@@ -4223,7 +4273,7 @@ def attach(pid, seconds, share):
         raise Trouble("there is no process %d" % pid)
     stacks, by = reader(pid)
     looks, busy, loop, until = [], 0, None, clock() + seconds
-    failed, why = 0, None
+    failed, why, stood = 0, None, set()
     while clock() < until:
         started = clock()
         try:
@@ -4237,7 +4287,11 @@ def attach(pid, seconds, share):
         if threads is None:
             break  # it has ended meanwhile
         failed, loop = 0, loop or has_gevent(pid)  # which may be imported later
-        looks.append(dict((kind_of(each, loop), each["frames"]) for each in threads))
+        look = dict((kind_of(each, loop), each["frames"]) for each in threads)
+        waiting = dict((stack_of(each), each) for each in threads if keeps_loop(each, loop))
+        look.update(("kept", waiting[stack]["frames"]) for stack in waiting if stack in stood)
+        stood = set(waiting)
+        looks.append(look)
         busy += any(each.get("active") for each in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
     if not looks:
@@ -4245,7 +4299,7 @@ def attach(pid, seconds, share):
     seen = dict((what, sum(what in look for look in looks)) for what, _, _ in SIGHTS)
     status = 2 if seen["perhaps blocked"] >= 2 else 0
     loading = 100.0 * seen["loading"] / max(busy, seen["loading"], 1)
-    if max(seen["blocked"], seen["not patched"]) >= 2 or (
+    if max(seen["blocked"], seen["not patched"], seen["kept"]) >= 2 or (
         seen["loading"] >= 3 and loading > max(share, LOADING_FROM)
     ):
         status = 1  # one look alone may have met a wait of a millisecond
@@ -4395,6 +4449,23 @@ def kind_of(thread, loop):
     if not (waits and below) or in_thread or loop is False:
         return None
     return "blocked" if loop and frames[-1]["name"] != "<module>" else "perhaps blocked"
+
+
+def stack_of(thread):
+    return tuple((each["filename"], each["line"], each["name"]) for each in thread["frames"])
+
+
+def keeps_loop(thread, loop):
+    """Whether a thread waits, and has a loop of asyncio, trio or greenlets wait with it."""
+    frames = thread["frames"]
+    files = [frame["filename"].replace("\\", "/") for frame in frames]
+    if not files or thread.get("active"):
+        return False
+    name = frames[0]["name"].rpartition(".")[2]
+    resting = any(files[0].endswith(file) and name == function for file, function in RESTS)
+    if resting or files[0].endswith(LOOPS):
+        return False
+    return any(file.endswith(LOOPS) for file in files) or in_greenlet(frames, files, loop)
 
 
 def in_greenlet(frames, files, loop):

@@ -86,6 +86,7 @@ class Probes(object):
         self.connected, self.asked, self.open = {}, {}, {}
         self.turns, self.fetches, self.changes, self.talks = {}, 0, {}, {}
         self.begun_last, self.closes = {}, {}  # by thread; by connection
+        self.tasks = weakref.WeakKeyDictionary()
         self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
@@ -144,6 +145,9 @@ class Probes(object):
                 self.files[path] = library, is_package(path)
             library, packages = self.files[path]
             if library:
+                if package == "asyncio" and code.co_name == "_run" and running_loop():
+                    at = self.line_of_task()  # what is below only runs the loop
+                    break
                 if package not in BETWEEN:
                     first = first or package
                     if packages and (not called or called[-1][0] != package):
@@ -499,6 +503,44 @@ class Probes(object):
 
         self.put(kind, name, named(run_forever, function))
 
+    def makes_tasks(self, kind):
+        """Remember the line of the program that has the loops of a class make a task: a library's
+        task has none of its own."""
+        function, probes = kind.create_task, self
+
+        def create_task(loop, *args, **kwargs):
+            task = function(loop, *args, **kwargs)
+            try:
+                probes.tasks[task] = probes.line_of(sys._getframe(1))
+            except Exception:  # a task of another kind
+                pass
+            return task
+
+        self.put(kind, "create_task", named(create_task, function))
+
+    def line_of(self, frame):
+        """The line of the program's own code that called; that of the task that did, if none."""
+        while frame is not None:
+            path, code = frame.f_code.co_filename, frame.f_code
+            if path not in self.files:
+                name = str(frame.f_globals.get("__name__") or "").partition(".")[0]
+                library = path.startswith("<") or is_library(path) or name in BETWEEN
+                self.files[path] = library, is_package(path)
+            if not self.files[path][0] and path != OWN_FILE:
+                return "%s:%d" % (short(path), frame.f_lineno)
+            if code.co_name == "_run" and path.replace("\\", "/").endswith("/asyncio/events.py"):
+                return self.line_of_task()
+            frame = frame.f_back
+        return None
+
+    def line_of_task(self):
+        """The line that made asyncio's task that runs in this thread; None in a callback."""
+        try:
+            task = sys.modules["asyncio"].current_task()
+        except RuntimeError:  # no loop runs here
+            task = None
+        return None if task is None else self.tasks.get(task)
+
     def takes_turns(self, kind):
         """Count the turns that the loops of a class of asyncio's take."""
         function, probes = kind._run_once, self
@@ -808,10 +850,12 @@ def probe_loop(probes, module):
 def probe_asyncio(probes, module):
     probes.runs(module.BaseEventLoop, turns=True)
     probes.takes_turns(module.BaseEventLoop)
+    probes.makes_tasks(module.BaseEventLoop)
 
 
 def probe_uvloop(probes, module):
     probes.runs(module.Loop)
+    probes.makes_tasks(module.Loop)
 
 
 def probe_trio(probes, module):
