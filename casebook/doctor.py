@@ -1737,8 +1737,9 @@ sleep = time.sleep
 #: What waits for so long in one turn of a loop is noted; a silence that goes on, each second.
 SILENT_FROM_S = 0.05
 NOTED_EACH_S = 1.0
-#: A look that comes later than so many beats was kept from looking itself.
-LATE_BEATS = 5
+#: From a look that comes later than so many beats no more is taken for a silence: perhaps the whole
+#: process was stopped.
+LATE_BEATS = 50
 #: Where the threads of loops are when nothing is to be done: (the end of a file's name, function).
 RESTS = (
     ("/selectors.py", "select"), ("/windows_events.py", "_poll"), ("/gevent/hub.py", "run"),
@@ -1803,6 +1804,7 @@ class Silence(object):
 
     def __init__(self, turn, times):
         self.turn, self.times, self.s, self.waiting, self.places = turn, times, 0.0, False, {}
+        self.last = times
 
 
 class Heartbeat(object):
@@ -1899,13 +1901,9 @@ class Heartbeat(object):
         turn, silence = loop.turn(), self.silences.get(thread)
         if silence is None or silence.turn != turn:
             self.end(thread, loop)
-            self.silences[thread] = Silence(turn, None)
+            self.silences[thread] = Silence(turn, self.times(thread))
             return
-        if silence.times is None:  # from the second look on
-            silence.times = self.times(thread)
-            silence.since = clock()
-        else:
-            silence.s += step
+        silence.s, silence.last = silence.s + step, self.times(thread)
         if silence.s >= SILENT_FROM_S / 2:
             place = frame.f_code, frame.f_lasti
             known = silence.places.get(place)
@@ -1922,12 +1920,11 @@ class Heartbeat(object):
         silence = self.silences.pop(thread, None)
         if silence is None or not silence.places or silence.s < SILENT_FROM_S:
             return
-        passed = min(silence.s, clock() - silence.since)
-        used, others = waited_for(silence.times, self.times(thread))
-        if others > passed / 2:  # whoever wants Python's lock waits for those that compute
+        used, others = used_between(silence.times, silence.last)
+        if others > silence.s / 2:  # whoever wants Python's lock waits for those that compute
             return
         _, importing, who = max(silence.places.values(), key=lambda each: each[0])
-        waited_s = passed - used
+        waited_s = silence.s - used
         if waited_s >= SILENT_FROM_S and not importing:
             values = dict(s=round(waited_s, 4), waiting=silence.waiting, who=who)
             self.probes.note("silence", by=loop.by, **values)
@@ -1948,7 +1945,7 @@ class Heartbeat(object):
             return None, None, process
 
 
-def waited_for(before, after):
+def used_between(before, after):
     """(seconds in which the thread ran or wanted to, seconds of processor of all others) between
     two of `Heartbeat.times`. Where nobody tells, whatever the process used was the thread's."""
     process = after[2] - before[2]
