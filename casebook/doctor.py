@@ -14,9 +14,11 @@ it does: report.py, -m package, a console script, an archive (.pyz), package.mod
     python doctor.py run -- -m myproject.jobs
 
 It looks for these illnesses: a TLS read that blocks the event loop (of gevent and eventlet, tried
-out when the program has ended; of asyncio, counted); certificates that are loaded again and again,
-where once is enough, or while an asyncio loop waits; handshakes of threads that wait for each
-other; contexts that are kept by the dozen; and, with --url alone, HTTP/1.1 where HTTP/2 was meant.
+out when the program has ended; of asyncio and trio, counted; of all of them, heard by a heartbeat
+through the run, whatever waits: psycopg2, say, with TLS of its own); certificates that are loaded
+again and again, where once is enough, or while an asyncio loop waits; handshakes of threads that
+wait for each other; contexts that are kept by the dozen; and, with --url alone, HTTP/1.1 where
+HTTP/2 was meant.
 
 Without `run` the program is only imported: its `if __name__ == "__main__":` is not done. Then the
 event loop is tried out all the same, and of the loads there is advice and no verdict. In a worker
@@ -170,6 +172,19 @@ TOO_MANY_FROM = 2
 #: Where the book is that the doctor comes from: as _config.yml has it, when this is built. Empty
 #: while it is published nowhere.
 ADDRESS = ""
+
+#: What is imported by this name connects by TLS of its own, which neither ssl nor pyOpenSSL sees.
+OWN_TLS = {
+    "psycopg2": "psycopg2", "psycopg": "psycopg",
+    "pycurl": "pycurl", "curl_cffi": "curl_cffi", "grpc": "grpc", "oracledb": "oracledb",
+    "cx_Oracle": "cx_Oracle", "MySQLdb": "mysqlclient", "_mysql_connector": "mysql-connector",
+    "mariadb": "mariadb", "pymssql": "pymssql", "pyodbc": "pyodbc", "ibm_db": "ibm_db",
+    "confluent_kafka": "confluent-kafka", "couchbase": "couchbase", "pulsar": "pulsar-client",
+    "aerospike": "aerospike", "pygit2": "pygit2", "temporalio": "temporalio", "primp": "primp",
+    "rnet": "rnet", "pyreqwest": "pyreqwest", "tls_client": "tls_client", "obstore": "obstore",
+    "deltalake": "deltalake", "M2Crypto": "M2Crypto", "aioquic": "aioquic",
+    "glide": "glide", "adbc_driver_postgresql": "adbc_driver_postgresql",
+}  # fmt: skip
 
 #: Empty where this is read from standard input.
 OWN_FILE = globals().get("__file__") or ""
@@ -1227,6 +1242,50 @@ def cost_of_a_load(found, watch):
     return bounds(spent) if spent else None
 
 
+# ----------------------------------------------------- libraries between a program and its clients
+
+
+#: Those that wrap a program's functions: none of them makes a client.
+DECORATORS = frozenset(
+    "pydantic wrapt tenacity functools decorator backoff retry retrying stamina cachetools "
+    "typeguard beartype deprecated opentelemetry sentry_sdk ddtrace newrelic elasticapm".split()
+)
+#: What to keep of a library, and the keyword by which it takes a context or a client of one's own;
+#: None: it takes neither.
+LIBRARIES = {
+    "openai": ("openai.OpenAI", "http_client"),
+    "slack_sdk": ("slack_sdk.WebClient", "ssl"),
+    "stripe": ("stripe.StripeClient", "http_client"),
+    "boto3": ("boto3.client", None),
+    "kubernetes": ("kubernetes.client.ApiClient", None),
+    "redis": ("redis.Redis", None),
+    "svix": ("svix.api.Svix", None),
+    "websockets": ("websockets.sync.client.connect", "ssl"),
+    "aiomqtt": ("aiomqtt.Client", "tls_context"),
+    "aiohttp": ("aiohttp.TCPConnector", "ssl"),
+    "httpx": ("httpx.Client", "verify"),
+    "urllib3": ("urllib3.PoolManager", "ssl_context"),
+}
+
+
+def is_decorator(package, codes):
+    """Whether a package only wraps the program's functions: it is known for that, or all of its
+    functions that were called take whatever they are given (*args, **kwargs)."""
+    return package in DECORATORS or all(code.co_flags & 12 == 12 for code in codes)
+
+
+def taken_by(library):
+    """(how its client is kept, what is said of the context that it takes), of a library."""
+    if library not in LIBRARIES:
+        text = "Make one client of %s, and keep it; where it has none, see whether it takes one."
+        return None, text % library
+    maker, keyword = LIBRARIES[library]
+    text = "Make one client of %s, and keep it" % library
+    if keyword is None:
+        return maker, text + " (it takes no context or client of yours)."
+    return maker, text + " (it takes one of yours as %s=)." % keyword
+
+
 # --------------------------------------------------- what a run did, from the events of its probes
 
 
@@ -1234,6 +1293,10 @@ def cost_of_a_load(found, watch):
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
+#: Loads hold a loop up that take so many milliseconds while others wait, and so many in a row.
+HELD_UP_FROM_MS, HELD_UP_IN_A_ROW_FROM_MS = 20, 5
+#: So many connections to one host that speaks HTTP/2 are too many: one would do.
+TOO_MANY_H2_FROM = 3
 #: So many times the limit, or as little of it, and a share is near it.
 NEAR = 1.25
 #: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
@@ -1257,8 +1320,16 @@ def counted(events):
     (of clients that began a handshake), handshakes (that came through), failed, peak (handshakes
     under way at once in one process), under_loop (connections made under a running loop of asyncio
     or trio); blocked: of such loops, {"by" (asyncio or trio), "times", "s", "waiting_s" (while
-    others waited), "clients", "at"}; on_loop: of loads under such a loop, {"loads", "spare",
-    "waiting" (while others waited), "ms", "at"}; stood: of the loops of greenlets, {"fetched"
+    others waited), "clients", "at"}; silent: of all loops, {"by", "times", "s", "waiting_s" (while
+    others waited), "clients", "at"} of turns that took long while their thread waited, whatever
+    for; heartbeats: the loops that were looked at; own_tls: what was imported and brings TLS of its
+    own; on_loop: of loads under such a loop, {"loads", "spare",
+    "waiting" (while others waited), "ms", "held_ms" (of those), "longest_ms" (in a row), "at"};
+    failures: [what a connection ended with, times]; handshake_ms (of CPU) and handshake_s (from
+    begin to end) of those that ended; http2: rows of {"client", "host", "connections"}, where a
+    host that speaks HTTP/2 was given several; botocores: clients of botocore's; collected,
+    dropped: contexts, and open connections, that were freed only when the doctor had Python
+    collect; truststore: where it was injected; stood: of the loops of greenlets, {"fetched"
     (whether greenlets did, or the main program while some waited), "in_greenlets" (whether they
     did themselves), "waits" (that were long), "times" and "s" (through which the loop stood
     still), "clients", "at"}; sessions (of requests, that asked by HTTPS) and pools (of urllib3)
@@ -1275,13 +1346,16 @@ def counted(events):
     contexts' classes), "awaits" (loads by clients of httpx that await), "full" (connections of
     urllib3's that were closed because their pool had no place for them), "evicted" (pools that were
     made again for a host, since their PoolManager keeps fewer than it has hosts), "size" and
-    "wanted" (for each of the two, what such a pool or manager holds, and what was asked of it)} for
+    "wanted" (for each of the two, what such a pool or manager holds, and what was asked of it),
+    "closed" (by "program" or "server": Connection: close), "closed_at", "open", "peak" (handshakes
+    at once) and "threads" (that made connections)} for
     each client and each library that called it, the one with the most loads first. kept: its
     connections are, for several requests each, or each beside the others.
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
-    loading, grown, programs = {}, {}, set()
+    loading, grown, programs, holding = {}, {}, set(), {}
+    shaking, since_begun, multiplexed, latest = {}, {}, {}, {}
     total = dict(
         processes=0, cpu_ms=0, compiled_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
@@ -1289,7 +1363,11 @@ def counted(events):
         blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": [], "by": "asyncio"},
         sessions=0, pools=0, uncounted=[], unprobed=[], alive=0, context_mib=0,
         stood=dict(fetched=False, in_greenlets=False, waits=0, times=0, s=0, clients=[], at=[]),
-        on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "at": []},
+        on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "held_ms": 0,
+                 "longest_ms": 0, "at": []},
+        silent={"by": None, "times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": []},
+        heartbeats=[], own_tls=[], failures=[], truststore=[], handshake_ms=0, handshake_s=0,
+        botocores=0, dropped=0, collected=0,
     )  # fmt: skip
 
     def row_of(who):
@@ -1299,6 +1377,7 @@ def counted(events):
                 client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
                 connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
                 alive=0, at=[], trusts=[], by=[], awaits=0, full=0, evicted=0, size={}, wanted={},
+                open=0, threads=set(), peak=0, closed={}, closed_at=[],
             )  # fmt: skip
         return rows[key]
 
@@ -1338,6 +1417,16 @@ def counted(events):
                 on_loop["spare"] += key in seen
                 on_loop["waiting"] += event["waiting"]
                 on_loop["ms"] = round(on_loop["ms"] + event["ms"], 1)
+                # Loads that follow each other hold the loop up as one.
+                since, until = event["since"], event["t"]
+                held = holding.get(pid)
+                if held is None or since - held[1] > 0.001 * HELD_UP_IN_A_ROW_FROM_MS:
+                    held = holding[pid] = [since, until]
+                held[1] = until
+                longest_ms = 1000 * (held[1] - held[0])
+                if event["waiting"]:
+                    on_loop["held_ms"] = round(on_loop["held_ms"] + event["ms"], 1)
+                    on_loop["longest_ms"] = round(max(on_loop["longest_ms"], longest_ms), 1)
                 note_place(on_loop["at"], event["who"]["at"])
             seen.add(key)
             row["awaits"] += bool(event["who"].get("awaits"))
@@ -1352,10 +1441,17 @@ def counted(events):
             total["under_loop"] += bool(event["loop"])
             row = spoken[pid, event["h"]] = row_of(who)
             row["connections"] += 1
+            latest[pid] = row
             row["http"] = row["http"] and event["http"]
             under_way[pid] = under_way.get(pid, 0) + 1
             total["peak"] = max(total["peak"], under_way[pid])
             opened[pid] = max(opened.get(pid, 0), event.get("open", 1))
+            row["open"] = max(row["open"], event.get("open", 1))
+            row["threads"].add(event.get("thread"))
+            of_row = shaking.setdefault(id(row), set())
+            of_row.add((pid, event["h"]))
+            row["peak"] = max(row["peak"], len(of_row))
+            since_begun[pid, event["h"]] = event["t"], of_row
             if event["since"] is not None:
                 span = {name: event[name] for name in ("since", "t", "thread", "by")}
                 began[pid, event["h"]] = dict(span, end=None)
@@ -1363,7 +1459,16 @@ def counted(events):
         elif what == "end" and (pid, event["h"]) in began:
             began.pop((pid, event["h"]))["end"] = event["t"]
             total["handshakes" if event["ok"] else "failed"] += 1
+            if not event["ok"]:
+                note_place(total["failures"], event.get("why"))
             under_way[pid] -= 1
+            begun, of_row = since_begun.pop((pid, event["h"]))
+            of_row.discard((pid, event["h"]))
+            total["handshake_ms"] += event.get("ms", 0)
+            total["handshake_s"] += event["t"] - begun
+            if event.get("alpn") == "h2" and event.get("host"):
+                key = spoken[pid, event["h"]]["client"], event["host"]
+                multiplexed[key] = multiplexed.get(key, 0) + 1
         elif what == "exchange" and (pid, event["h"]) in spoken:
             spoken[pid, event["h"]]["exchanges"] += event["n"]
         elif what in ("full", "evicted"):
@@ -1371,7 +1476,7 @@ def counted(events):
             row[what] += 1
             for name in ("size", "wanted"):
                 row[name][what] = max(event[name], row[name].get(what, 0))
-        elif what in ("session", "pool"):
+        elif what in ("session", "pool", "botocore"):
             total[what + "s"] += 1
         elif what == "request" and (of in made or event["c"] in first):
             row = row_of(made.get(of) or first[event["c"]])
@@ -1384,6 +1489,32 @@ def counted(events):
             blocked["waiting_s"] = round(blocked["waiting_s"] + event["waiting"] * event["s"], 4)
             note_place(blocked["clients"], event["who"]["client"])
             note_place(blocked["at"], event["who"]["at"])
+        elif what == "silence":
+            silent = total["silent"]
+            silent["times"] += 1
+            silent["by"] = event["by"]
+            silent["s"] = round(silent["s"] + event["s"], 4)
+            if event["waiting"]:
+                silent["waiting_s"] = round(silent["waiting_s"] + event["s"], 4)
+                note_place(silent["clients"], event["who"]["client"])
+                note_place(silent["at"], event["who"]["at"])
+        elif what == "closing":
+            row = row_of(made.get(of) or event["who"])
+            if not row["connections"]:  # its client got the program's own context
+                row = latest.get(pid, row)
+            row["closed"][event["by"]] = row["closed"].get(event["by"], 0) + 1
+            note_place(row["closed_at"], event["who"]["at"])
+        elif what == "collected":
+            total["dropped"] += event["connections"]
+            total["collected"] += event["contexts"]
+        elif what == "failed":
+            note_place(total["failures"], event["why"])
+        elif what == "truststore":
+            total["truststore"].append(event["where"])
+        elif what == "heartbeat" and event["by"] not in total["heartbeats"]:
+            total["heartbeats"].append(event["by"])
+        elif what == "own tls" and event["name"] not in total["own_tls"]:
+            total["own_tls"].append(event["name"])
         elif what == "greenlet":
             total["stood"]["fetched"] = True
             total["stood"]["in_greenlets"] |= event["itself"]
@@ -1410,8 +1541,16 @@ def counted(events):
                 each[name] = round(each[name], 1)
     whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
     total["share"] = round(100 * total["spare_ms"] / whole_ms, 1)
+    total["handshake_ms"] = round(total["handshake_ms"], 1)
+    total["handshake_s"] = round(total["handshake_s"], 3)
+    several = [(number,) + key for key, number in multiplexed.items() if number >= TOO_MANY_H2_FROM]
+    total["http2"] = [
+        {"client": client, "host": host, "connections": number}
+        for number, client, host in sorted(several, key=lambda each: -each[0])
+    ]
     for row in total["clients"]:
         row["kept"] = is_kept(row, total)
+        row["threads"] = len(row["threads"])
     ill = [row for row in total["clients"] if not row["kept"]]
     total["again"] = sum(row["loads"] - row["needed"] for row in ill)
     total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
@@ -1430,6 +1569,12 @@ def is_kept(row, total):
     return row["exchanges"] >= several and (row["http"] or beside)
 
 
+def at_once(row):
+    """How many requests of a row of `counted` were under way at once, as far as their handshakes
+    tell: those, or the threads whose connections were open beside each other."""
+    return max(1, row["peak"], min(row["threads"], row["open"], row["connections"]))
+
+
 def wanting(row):
     """Of what the connections of a row of `counted` were closed for want: of "full" (places in a
     pool) and of "evicted" (pools), those that happened again and again."""
@@ -1440,8 +1585,11 @@ def wanting(row):
 
 
 def is_shared(row, total):
-    """Whether connections of requests or urllib3 are those of far fewer sessions or pools."""
-    made = {"requests": total["sessions"], "urllib3": total["pools"]}.get(row["client"], 0)
+    """Whether connections of requests, urllib3 or botocore are those of far fewer sessions, pools
+    or clients."""
+    made = {
+        "requests": total["sessions"], "urllib3": total["pools"], "botocore": total["botocores"]
+    }.get(row["client"], 0)  # fmt: skip
     return 0 < 2 * made <= row["connections"]
 
 
@@ -1517,12 +1665,24 @@ def verdict_on(counts, share):
     Where connections are kept there are no more loads than connections, however long the program
     runs: those have to take more.
     """
+    if is_broken(counts):
+        return UNSEEN
     again = counts["loads"] - counts["needed"]
+    # Nobody can have a client of botocore that is shared load less.
+    again -= sum(
+        row["loads"] - row["needed"] for row in counts["clients"]
+        if row["client"] == "botocore" and row["kept"]
+    )  # fmt: skip
     if counts["again"] >= TOO_MANY_FROM and counts["again_share"] >= share:
         return REPEATED
     if again >= KEPT_LOADS_FROM and counts["share"] >= KEPT_SHARE:
         return REPEATED
     return ONCE if counts["handshakes"] else UNSEEN
+
+
+def is_broken(counts):
+    """Whether none of a program's connections came through: then it has no fault of loads."""
+    return bool(counts["failures"]) and not counts["handshakes"]
 
 
 def limit_near(counts, share):
@@ -1552,7 +1712,9 @@ def verdict_on_handshakes(counts):
 def verdict_on_loop(counts):
     """Of loads on an asyncio loop: HELD_UP, FREE, or DOES_NOT_APPLY where none ran."""
     on_loop = counts["on_loop"]
-    if on_loop["spare"] >= TOO_MANY_FROM and on_loop["waiting"] >= 1:
+    in_a_row = on_loop["longest_ms"] >= HELD_UP_IN_A_ROW_FROM_MS
+    long = on_loop["held_ms"] >= HELD_UP_FROM_MS and in_a_row
+    if on_loop["spare"] >= TOO_MANY_FROM and long:
         return HELD_UP
     return FREE if counts["under_loop"] or on_loop["loads"] else DOES_NOT_APPLY
 
@@ -1565,6 +1727,246 @@ def verdict_on_contexts(counts):
         if row["alive"] >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
             return ONE_FOR_EACH
     return FEW if counts["loads"] else DOES_NOT_APPLY
+
+
+# ----------------------- the heartbeat: how long an event loop stands still while the program runs
+
+
+#: As they are before anybody patches.
+sleep = time.sleep
+#: What waits for so long in one turn of a loop is noted; a silence that goes on, each second.
+SILENT_FROM_S = 0.05
+NOTED_EACH_S = 1.0
+#: From a look that comes later than so many beats no more is taken for a silence: perhaps the whole
+#: process was stopped.
+LATE_BEATS = 50
+#: Where the threads of loops are when nothing is to be done: (the end of a file's name, function).
+RESTS = (
+    ("/selectors.py", "select"), ("/windows_events.py", "_poll"), ("/gevent/hub.py", "run"),
+    ("/eventlet/hubs/poll.py", "do_poll"), ("/eventlet/hubs/epolls.py", "do_poll"),
+    ("/eventlet/hubs/poll.py", "wait"), ("/eventlet/hubs/selects.py", "wait"),
+    ("/eventlet/hubs/hub.py", "run"),
+)  # fmt: skip
+
+
+class Turns(object):
+    """A loop that counts its turns as it takes them."""
+
+    def __init__(self, by, waits):
+        self.by, self.waits, self.turns = by, waits, 0
+
+    def turn(self):
+        return self.turns
+
+
+class Beats(object):
+    """A loop that hides its turns: it is asked to count one, again and again.
+
+    ask: has the loop call a function, from another thread.
+    """
+
+    def __init__(self, by, waits, ask):
+        self.by, self.waits, self.ask = by, waits, ask
+        self.turns, self.wanted = 0, 0
+
+    def turn(self):
+        if self.turns == self.wanted:
+            self.wanted += 1
+            try:
+                self.ask(self.beat)
+            except Exception:  # it is being closed
+                self.turns = self.wanted
+                raise
+        return self.turns
+
+    def beat(self):
+        self.turns = self.wanted
+
+
+class Greenlets(object):
+    """The loop of a hub of gevent's."""
+
+    by = "gevent"
+
+    def __init__(self, hub):
+        self.hub = weakref.ref(hub)
+
+    def turn(self):
+        return self.hub().loop.iteration
+
+    def waits(self):
+        loop = self.hub().loop
+        return loop.activecnt > 0 or bool(getattr(loop, "_callbacks", None))
+
+
+class Silence(object):
+    """One turn of a loop, and what its thread did meanwhile."""
+
+    def __init__(self, turn, times):
+        self.turn, self.times, self.s, self.waiting, self.places = turn, times, 0.0, False, {}
+        self.last = times
+
+
+class Heartbeat(object):
+    """Looks from a thread of its own at the loops that run in this process, and notes each turn of
+    one that took long while its thread waited: for a socket that nobody awaits, say.
+
+    probes: what notes it, and tells who called. It begins with the first loop, and ends when none
+    runs, or when the process forks.
+    """
+
+    def __init__(self, probes):
+        self.probes, self.loops, self.silences = probes, {}, {}
+        self.looking, self.stop, self.used_ms, self.noted = None, False, 0.0, set()
+        threads = sys.modules.get("_thread") or sys.modules.get("thread")
+        self.begin, self.ident = threads.start_new_thread, threads.get_ident
+        self.number_of = getattr(threads, "get_native_id", None)
+        self.main, self.numbers = self.ident(), {}
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self.pause, after_in_parent=self.look_on, after_in_child=self.look_on
+            )
+
+    def watch(self, loop):
+        """Look at a loop that runs in this thread, from now on; returns what does it no more."""
+        if not self.probes.active:
+            return lambda: None
+        thread = self.ident()
+        before = self.loops.get(thread)
+        number = os.getpid() if thread == self.main else None
+        self.numbers[thread] = self.number_of() if self.number_of else number
+        self.loops[thread] = loop
+        if (os.getpid(), loop.by) not in self.noted:
+            self.noted.add((os.getpid(), loop.by))
+            self.probes.note("heartbeat", by=loop.by)
+        self.look_on()
+
+        def leave():
+            self.silences.pop(thread, None)
+            if before is not None:
+                self.loops[thread] = before
+            else:
+                self.loops.pop(thread, None)
+
+        return leave
+
+    def look_on(self):
+        """Look, where there is anything to look at and nobody does."""
+        if self.looking not in (None, os.getpid()):  # the thread has stayed with the parent
+            self.looking, self.main = None, self.ident()
+            self.silences.clear()
+            if self.number_of:
+                self.numbers = {self.main: self.number_of()}
+        if self.loops and self.looking is None and self.probes.active:
+            self.looking, self.stop = os.getpid(), False
+            try:
+                self.begin(self.look, ())
+            except Exception:  # no thread is to be had
+                self.looking = None
+
+    def pause(self):
+        """Look no more, so that this process has no thread that it would not have without."""
+        self.stop, until = True, clock() + 1
+        while self.looking == os.getpid() and clock() < until:
+            sleep(BEAT_S / 10)
+
+    def look(self):
+        before, thread_ms = clock(), getattr(time, "thread_time", None)
+        idle = 0
+        try:
+            while not self.stop and idle < 100:
+                sleep(BEAT_S)
+                now = clock()
+                step, before = min(now - before, LATE_BEATS * BEAT_S), now
+                idle = 0 if self.loops else idle + 1
+                if not self.probes.active:
+                    continue
+                for thread, loop in list(self.loops.items()):
+                    try:
+                        self.see(thread, loop, step)
+                    except Exception:  # a loop that ends meanwhile
+                        self.silences.pop(thread, None)
+                if thread_ms:
+                    self.used_ms = 1000 * thread_ms()
+        finally:
+            self.looking = None
+
+    def see(self, thread, loop, step):
+        frame = sys._current_frames().get(thread)
+        if frame is None:  # the thread has ended, and left its hub
+            self.loops.pop(thread, None)
+        if frame is None or is_resting(frame):
+            self.end(thread, loop)
+            return
+        turn, silence = loop.turn(), self.silences.get(thread)
+        if silence is None or silence.turn != turn:
+            self.end(thread, loop)
+            self.silences[thread] = Silence(turn, self.times(thread))
+            return
+        silence.s, silence.last = silence.s + step, self.times(thread)
+        if silence.s >= SILENT_FROM_S / 2:
+            place = frame.f_code, frame.f_lasti
+            known = silence.places.get(place)
+            if known is None:
+                importing = is_importing(frame)
+                known = silence.places[place] = [0.0, importing, self.probes.callers(frame)]
+            known[0] += step
+            silence.waiting = silence.waiting or loop.waits()
+        if silence.s >= NOTED_EACH_S:
+            self.end(thread, loop)
+
+    def end(self, thread, loop):
+        """Note a silence that is over, if it was one."""
+        silence = self.silences.pop(thread, None)
+        if silence is None or not silence.places or silence.s < SILENT_FROM_S:
+            return
+        used, others = used_between(silence.times, silence.last)
+        if others > silence.s / 2:  # whoever wants Python's lock waits for those that compute
+            return
+        _, importing, who = max(silence.places.values(), key=lambda each: each[0])
+        waited_s = silence.s - used
+        if waited_s >= SILENT_FROM_S and not importing:
+            values = dict(s=round(waited_s, 4), waiting=silence.waiting, who=who)
+            self.probes.note("silence", by=loop.by, **values)
+
+    def times(self, thread):
+        """(seconds in which a thread had a processor or wanted one, seconds of the process); None
+        for the first where nobody tells."""
+        process = sum(os.times()[:2])
+        try:
+            path = "/proc/self/task/%d/schedstat" % self.numbers[thread]
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                ran, queued = os.read(handle, 100).split()[:2]
+            finally:
+                os.close(handle)
+            return int(ran) / 1e9, int(queued) / 1e9, process
+        except Exception:
+            return None, None, process
+
+
+def used_between(before, after):
+    """(seconds in which the thread ran or wanted to, seconds of processor of all others) between
+    two of `Heartbeat.times`. Where nobody tells, whatever the process used was the thread's."""
+    process = after[2] - before[2]
+    if before[0] is None or after[0] is None:
+        return process, 0.0
+    ran, queued = after[0] - before[0], after[1] - before[1]
+    return ran + queued, max(0.0, process - ran)
+
+
+def is_resting(frame):
+    path, name = frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name
+    return any(name == function and path.endswith(file) for file, function in RESTS)
+
+
+def is_importing(frame):
+    """Whether a module is being imported: what that waits for is a disk."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 # --------------------------------------------- what the program does in `ssl`, noted while it runs
@@ -1613,10 +2015,13 @@ class Probes(object):
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
         self.turns, self.fetches, self.changes, self.talks = {}, 0, {}, {}
+        self.begun_last, self.closes = {}, {}  # by thread; by connection
+        self.tasks = weakref.WeakKeyDictionary()
         self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
         self.compiled = {}
+        self.heartbeat, self.watched = Heartbeat(self), {}
 
     # ------------------------------------------------------------------ what is noted, and of what
 
@@ -1624,7 +2029,8 @@ class Probes(object):
         try:
             pid = os.getpid()
             compiled = self.compiled.get(pid, 0)
-            values.update(cpu=process_ms() - compiled, compiled=compiled)
+            own = self.heartbeat.used_ms if self.heartbeat.looking == pid else 0
+            values.update(cpu=process_ms() - compiled - own, compiled=compiled)
             self.give(dict(values, **{"is": what, "pid": pid}))
         except Exception:  # a full disk, an interpreter that ends: no business of the program's
             pass
@@ -1650,7 +2056,7 @@ class Probes(object):
         that the program's own code called, and the line of the program's own code; None for what
         nobody can tell; and whether it is a client of httpx that awaits."""
         client, first, through, at, depth = None, None, None, None, 0
-        inner, awaits = True, False
+        inner, awaits, called = True, False, []
         while frame is not None and depth < 200:
             depth += 1
             of, code, name = frame, frame.f_code, str(frame.f_globals.get("__name__") or "")
@@ -1669,11 +2075,21 @@ class Probes(object):
                 self.files[path] = library, is_package(path)
             library, packages = self.files[path]
             if library:
+                if package == "asyncio" and code.co_name == "_run" and running_loop():
+                    at = self.line_of_task()  # what is below only runs the loop
+                    break
                 if package not in BETWEEN:
-                    first, through = first or package, package if packages else through
+                    first = first or package
+                    if packages and (not called or called[-1][0] != package):
+                        called.append((package, []))
+                    if packages:
+                        called[-1][1].append(code)
                 continue
             at = "%s:%d" % (short(path), frame_line)
             break
+        packages = [package for package, codes in called if not is_decorator(package, codes)]
+        packages = packages or [package for package, _ in called]
+        through = packages[-1] if packages else None
         return {"client": client or first, "through": through, "at": at, "awaits": awaits}
 
     # -------------------------------------------------------------------------- contexts and loads
@@ -1786,9 +2202,11 @@ class Probes(object):
         collects such things, which it does when it likes. So that is done here, but not often: each
         time that there are a quarter more contexts.
         """
-        several, started = len(held), thread_ms()
+        several, started, before_it = len(held), thread_ms(), self.still_open()
         gc.collect()
         self.note("trial", ms=round(thread_ms() - started, 3))
+        left = before_it - self.still_open()
+        self.note("collected", contexts=several - len(held), connections=max(0, left))
         return None if before is None and len(held) == several else len(held)
 
     # --------------------------------------------------------------------------------- handshakes
@@ -1800,16 +2218,18 @@ class Probes(object):
         def do_handshake(connection, *args, **kwargs):
             if not probes.active or is_server(connection):
                 return function(connection, *args, **kwargs)
-            number = probes.begun(connection)
+            number, started = probes.begun(connection), thread_ms()
             try:
                 done = function(connection, *args, **kwargs)
             except Exception as error:
+                probes.spent(number, started)
                 if not type(error).__name__.startswith(("SSLWant", "Want")):
-                    probes.ended(connection, number, False)
+                    probes.ended(connection, number, False, told(error))
                 raise
             except BaseException:  # a greenlet's time-out, or the user's Ctrl-C
                 probes.ended(connection, number, False)
                 raise
+            probes.spent(number, started)
             probes.ended(connection, number, True)
             return done
 
@@ -1821,7 +2241,8 @@ class Probes(object):
             context = getattr(connection, "context", None)
             if context is None and hasattr(connection, "get_context"):
                 context = connection.get_context()
-            self.under_way[number] = True
+            self.under_way[number] = 0
+            self.begun_last[ident()] = number
             who = self.callers(sys._getframe(2))
             since = [
                 self.connected.pop(descriptor(connection), None),
@@ -1847,13 +2268,41 @@ class Probes(object):
                 self.open.pop(each, None)
         return len(self.open)
 
-    def ended(self, connection, number, ok):
-        self.under_way.pop(number, None)
-        self.note("end", h=number, ok=ok, t=clock())
+    def spent(self, number, started):
+        """Add what a part of a handshake took of the processor."""
+        if number in self.under_way:
+            self.under_way[number] += thread_ms() - started
+
+    def still_open(self):
+        """How many connections of clients are open in this process."""
+        alive = [alive() for alive, pid in list(self.open.values()) if pid == os.getpid()]
+        return len([each for each in alive if each is not None and descriptor(each) != -1])
+
+    def ended(self, connection, number, ok, why=None):
+        values = dict(ok=ok, why=why, ms=round(self.under_way.pop(number, None) or 0, 3))
+        if ok:
+            values.update(protocol_of(connection))
+        self.note("end", h=number, t=clock(), **values)
         if ok and len(self.numbers) > 10000:
             gone = [each for each, (alive, _) in list(self.numbers.items()) if alive() is None]
             for each in gone:
                 self.talks.pop(self.numbers.pop(each, (None, None))[1], None)
+
+    def failing(self, kind, name):
+        """Note what a function of a class ends with that makes a connection, if it makes none and
+        no handshake has told why."""
+        function, probes = getattr(kind, name), self
+
+        def connect(connection, *args, **kwargs):
+            began = probes.begun_last.get(ident())
+            try:
+                return function(connection, *args, **kwargs)
+            except Exception as error:
+                if probes.active and began == probes.begun_last.get(ident()):
+                    probes.note("failed", why=told(error))
+                raise
+
+        self.put(kind, name, named(connect, function))
 
     def exchanges(self, kind, *sending):
         """Note how often something was sent and answered over the connections of a class, whose
@@ -1963,6 +2412,77 @@ class Probes(object):
 
         self.put(kind, "fire_timers", named(fire_timers, function))
 
+    # ------------------------------------------------------------------------------- loops that run
+
+    def runs(self, kind, name="run_forever", turns=False):
+        """Look at the loops of a class of asyncio's, or of one like it, while they run. turns:
+        whether they are counted as the loop takes them."""
+        function, probes = getattr(kind, name), self
+
+        def run_forever(loop, *args, **kwargs):
+            waits = lambda: others_wait(loop)  # noqa: E731
+            watched = Beats("asyncio", waits, loop.call_soon_threadsafe)
+            if turns:
+                watched = probes.watched[id(loop)] = Turns("asyncio", waits)
+            leave = probes.heartbeat.watch(watched)
+            try:
+                return function(loop, *args, **kwargs)
+            finally:
+                leave()
+                probes.watched.pop(id(loop), None)
+
+        self.put(kind, name, named(run_forever, function))
+
+    def makes_tasks(self, kind):
+        """Remember the line of the program that has the loops of a class make a task: a library's
+        task has none of its own."""
+        function, probes = kind.create_task, self
+
+        def create_task(loop, *args, **kwargs):
+            task = function(loop, *args, **kwargs)
+            try:
+                probes.tasks[task] = probes.line_of(sys._getframe(1))
+            except Exception:  # a task of another kind
+                pass
+            return task
+
+        self.put(kind, "create_task", named(create_task, function))
+
+    def line_of(self, frame):
+        """The line of the program's own code that called; that of the task that did, if none."""
+        while frame is not None:
+            path, code = frame.f_code.co_filename, frame.f_code
+            if path not in self.files:
+                name = str(frame.f_globals.get("__name__") or "").partition(".")[0]
+                library = path.startswith("<") or is_library(path) or name in BETWEEN
+                self.files[path] = library, is_package(path)
+            if not self.files[path][0] and path != OWN_FILE:
+                return "%s:%d" % (short(path), frame.f_lineno)
+            if code.co_name == "_run" and path.replace("\\", "/").endswith("/asyncio/events.py"):
+                return self.line_of_task()
+            frame = frame.f_back
+        return None
+
+    def line_of_task(self):
+        """The line that made asyncio's task that runs in this thread; None in a callback."""
+        try:
+            task = sys.modules["asyncio"].current_task()
+        except RuntimeError:  # no loop runs here
+            task = None
+        return None if task is None else self.tasks.get(task)
+
+    def takes_turns(self, kind):
+        """Count the turns that the loops of a class of asyncio's take."""
+        function, probes = kind._run_once, self
+
+        def _run_once(loop):
+            watched = probes.watched.get(id(loop))
+            if watched is not None:
+                watched.turns += 1
+            return function(loop)
+
+        self.put(kind, "_run_once", named(_run_once, function))
+
     # ------------------------------------------------------------------------------ urllib3's pools
 
     def pools(self, kind):
@@ -2041,7 +2561,7 @@ class Probes(object):
 
     def remove(self):
         """Take all probes out again, and note nothing more."""
-        self.active = False
+        self.active, self.heartbeat.stop = False, True
         for kind, name, own in reversed(self.undo):
             if own is None:
                 delattr(kind, name)
@@ -2213,16 +2733,130 @@ def probe_pools(probes, module):
     probes.hosts(module.PoolManager)
 
 
+def probe_connection(probes, module):
+    kind = getattr(module, "HTTPSConnection", None)
+    if kind is not None and "connect" in vars(kind):
+        probes.failing(kind, "connect")
+
+
+def probe_truststore(probes, module):
+    inject = module.inject_into_ssl
+
+    def inject_into_ssl():
+        probes.note("truststore", where=caller(sys._getframe(1)))
+        return inject()
+
+    module.inject_into_ssl = named(inject_into_ssl, inject)
+
+
+def probe_botocore(probes, module):
+    make = module.URLLib3Session.__init__
+
+    def __init__(session, *args, **kwargs):
+        make(session, *args, **kwargs)
+        if probes.active:
+            probes.note("botocore")
+
+    probes.put(module.URLLib3Session, "__init__", named(__init__, make))
+
+
 def probe_pool(probes, module):
     probes.pools(module.HTTPConnectionPool)
 
 
 def probe_loop(probes, module):
     probes.note("loop", name=module.__name__.partition(".")[0])
+    kind = getattr(module, "Hub", None)
+    if kind is not None and module.__name__ == "gevent.hub":
+        make = kind.__init__
+
+        def __init__(hub, *args, **kwargs):
+            make(hub, *args, **kwargs)
+            probes.heartbeat.watch(Greenlets(hub))  # which stays for as long as its thread
+
+        probes.put(kind, "__init__", named(__init__, make))
+
+
+def probe_asyncio(probes, module):
+    probes.runs(module.BaseEventLoop, turns=True)
+    probes.takes_turns(module.BaseEventLoop)
+    probes.makes_tasks(module.BaseEventLoop)
+
+
+def probe_uvloop(probes, module):
+    probes.runs(module.Loop)
+    probes.makes_tasks(module.Loop)
+
+
+def probe_trio(probes, module):
+    """Its loop is asked to count, while it runs in the thread that made its runner."""
+    make, run, leaving = module.setup_runner, module.run, {}
+
+    def setup_runner(*args, **kwargs):
+        runner = make(*args, **kwargs)
+        waits = lambda: others_wait(runner)  # noqa: E731
+        beats = Beats("trio", waits, runner.entry_queue.run_sync_soon)
+        leaving[ident()] = probes.heartbeat.watch(beats)
+        return runner
+
+    def run_to_the_end(*args, **kwargs):
+        try:
+            return run(*args, **kwargs)
+        finally:
+            leaving.pop(ident(), lambda: None)()
+
+    module.setup_runner = named(setup_runner, make)
+    module.run = named(run_to_the_end, run)
 
 
 def probe_eventlet(probes, module):
     probes.count_turns(module.BaseHub)
+    make = module.BaseHub.__init__
+
+    def __init__(hub, *args, **kwargs):
+        make(hub, *args, **kwargs)
+        thread = probes.thread()
+        waits = lambda: bool(hub.timers or hub.next_timers or any(hub.listeners.values()))  # noqa: E731
+        turns = Turns("eventlet", waits)
+        turns.turn = lambda: probes.turns.get(thread)
+        probes.heartbeat.watch(turns)
+
+    probes.put(module.BaseHub, "__init__", named(__init__, make))
+
+
+def probe_h11(probes, module):
+    """The headers of httpx."""
+    send, receive = module.Connection.send, module.Connection.next_event
+
+    def noted(connection, event, name, by):
+        if type(event).__name__ == name and connection.our_role is module.CLIENT and probes.active:
+            if any(says_close(header, [value]) for header, value in event.headers):
+                probes.note("closing", c=None, by=by, who=probes.callers(sys._getframe(2)))
+                return True
+        return False
+
+    def send_noted(connection, event):
+        probes.closes[id(connection)] = noted(connection, event, "Request", "program")
+        return send(connection, event)
+
+    def next_event(connection):
+        event = receive(connection)
+        if not probes.closes.get(id(connection)):
+            noted(connection, event, "Response", "server")
+        return event
+
+    probes.put(module.Connection, "send", named(send_noted, send))
+    probes.put(module.Connection, "next_event", named(next_event, receive))
+
+
+def says_close(header, values):
+    texts = [each.decode("latin-1") if isinstance(each, bytes) else str(each) for each in values]
+    header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
+    return header.lower() == "connection" and any("close" in each.lower() for each in texts)
+
+
+def probe_own_tls(probes, module):
+    probes.note("own tls", name=OWN_TLS[module.__name__])
 
 
 def probe_injection(probes, module):
@@ -2241,13 +2875,30 @@ def probe_http(probes, module):
     def getresponse(connection, *args, **kwargs):
         # Before the answer: with it goes the connection that is not kept.
         context = getattr(getattr(connection, "sock", None), "context", None)
-        if context is not None and probes.active:
-            probes.note("request", c=probes.number(context))
-        return answered(connection, *args, **kwargs)
+        there = context is not None and probes.active
+        number = probes.number(context) if there else None
+        if there:
+            probes.note("request", c=number)
+        by = "program" if probes.closes.pop(id(connection), None) else "server"
+        reply = answered(connection, *args, **kwargs)
+        if there and (by == "program" or getattr(reply, "will_close", False)):
+            who = probes.callers(sys._getframe(1))
+            if who["client"] != "urlopen":  # which always asks for it
+                probes.note("closing", c=number, by=by, who=who)
+        return reply
 
     probes.put(module.HTTPConnection, "getresponse", named(getresponse, answered))
+    put = module.HTTPConnection.putheader
+
+    def putheader(connection, header, *values):
+        if says_close(header, values):
+            probes.closes[id(connection)] = True
+        return put(connection, header, *values)
+
+    probes.put(module.HTTPConnection, "putheader", named(putheader, put))
     if not PY2:
         probes.waits(module.HTTPConnection, "getresponse")
+    probe_connection(probes, module)
 
 
 #: What is probed, and how.
@@ -2256,12 +2907,16 @@ PROBED = {
     "http.client": probe_http, "httplib": probe_http,
     "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
     "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
-    "urllib3.connectionpool": probe_pool,
+    "urllib3.connectionpool": probe_pool, "urllib3.connection": probe_connection,
+    "truststore._api": probe_truststore, "h11._connection": probe_h11,
+    "botocore.httpsession": probe_botocore,
     "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
+    "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
     "eventlet.hubs.hub": probe_eventlet,
     "urllib3.contrib.pyopenssl": probe_injection,
     "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
 }  # fmt: skip
+PROBED.update(dict.fromkeys(OWN_TLS, probe_own_tls))
 
 
 def named(wrapper, function):
@@ -2297,6 +2952,17 @@ def is_default(caller):
     return bool(made) and not is_library(made.f_code.co_filename)
 
 
+def protocol_of(connection):
+    """{"alpn", "host"} of a connection, as far as it tells."""
+    try:
+        host = getattr(connection, "server_hostname", None)
+        peer = getattr(connection, "getpeername", lambda: None)()
+        host = "%s:%d" % (host or peer[0], peer[1]) if peer else host
+        return {"alpn": connection.selected_alpn_protocol(), "host": host and readable(host)}
+    except Exception:  # pyOpenSSL's, or one that is closed
+        return {"alpn": None, "host": None}
+
+
 def is_open(pool):
     """Whether a pool of urllib3's keeps a connection that the server has not closed."""
     dropped = sys.modules["urllib3.util.connection"].is_connection_dropped
@@ -2323,18 +2989,54 @@ def running_loop():
 
 def others_wait(loop):
     """Whether anything else waits for a loop now: a callback, a timer that is due, or a socket (of
-    trio, a task or a timer). Of a loop that does not tell: whether there are other tasks than one
-    and its awaiter."""
+    trio, a task or a timer), or whether it serves: then others come, if not now. Of a loop that
+    does not tell: whether a socket that is watched waits, or there are other tasks than one and its
+    awaiter."""
     try:
         if hasattr(loop, "deadlines"):
             due = loop.deadlines.next_deadline() <= loop.clock.current_time()
-            return due or any(task._next_send_fn is not None for task in loop.tasks)
-        timers = loop._scheduled
-        due = bool(timers) and timers[0].when() <= loop.time()
-        return bool(loop._ready) or due or bool(loop._selector.select(0))
+            due = due or any(task._next_send_fn is not None for task in loop.tasks)
+        else:
+            timers = loop._scheduled
+            due = bool(timers) and timers[0].when() <= loop.time()
+            due = bool(loop._ready) or due or bool(loop._selector.select(0))
+        return due or "listening" in watched_sockets()
     except Exception:
         all_tasks = getattr(sys.modules["asyncio"], "all_tasks", None)
-        return bool(all_tasks) and len(all_tasks(loop)) > 2
+        return bool(watched_sockets()) or (bool(all_tasks) and len(all_tasks(loop)) > 2)
+
+
+def watched_sockets():
+    """What the sockets do that this process's loops watch: a set of "listening" (they serve) and
+    "waiting" (there is something to read). Linux tells; elsewhere it is empty."""
+    found, kind, select = set(), sys.modules.get("_socket"), sys.modules.get("select")
+    try:
+        watched = set()
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                if os.readlink("/proc/self/fd/" + name).endswith("[eventpoll]"):
+                    with open("/proc/self/fdinfo/" + name) as lines:
+                        told = [line.split() for line in lines if line.startswith("tfd:")]
+                    watched.update(int(each[1]) for each in told if int(each[3], 16) & 1)
+            except EnvironmentError:  # one that is closed meanwhile
+                pass
+        for number in watched:
+            try:
+                copy = kind.socket(fileno=os.dup(number))
+            except EnvironmentError:  # no socket
+                continue
+            try:
+                if copy.getsockopt(kind.SOL_SOCKET, kind.SO_ACCEPTCONN):
+                    found.add("listening")
+                elif copy.family != getattr(kind, "AF_UNIX", None):  # a loop's own pair
+                    found.update(["waiting"] if select.select([copy], [], [], 0)[0] else [])
+            except Exception:  # a number that is too large
+                pass
+            finally:
+                copy.close()
+    except Exception:  # another system
+        pass
+    return found
 
 
 def descriptor(connection):
@@ -2520,7 +3222,8 @@ CHAPTERS = {
     2: ("02_all_at_once", "All at once"),
     3: ("03_monkeys", "Monkeys"), 7: ("07_cures", "Cures"),
     8: ("08_still_out_there", "Is it still out there?"),
-    10: ("10_what_one_load_costs", "What one load costs"), 12: ("12_the_cure", "The cure"),
+    10: ("10_what_one_load_costs", "What one load costs"),
+    11: ("11_a_time_machine", "A time machine"), 12: ("12_the_cure", "The cure"),
     17: ("17_distance", "Distance"),
     21: ("21_the_lock_around_the_handshake", "The lock around the handshake"),
     22: ("22_the_loop_that_loads", "The loop that loads"),
@@ -2561,6 +3264,28 @@ ADVICE = {
     "asyncio": (1, 2, "", "reply = await %(to_thread)s(...)  # or a client that awaits", "",
         "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
+    "psycogreen": (1, 3, "", "psycogreen.gevent.patch_psycopg()", "psycogreen",
+        "psycopg2 waited in C, %(places)s, and no greenlet ran meanwhile: it connects by a TLS of "
+        "its own, which no patch of gevent's reaches. psycogreen has it wait where the loop sees "
+        "it."),
+    "in-a-thread": (1, 3, "", "reply = %(line)s  # in a real thread", "",
+        "%(clients)s waited, %(places)s, and no greenlet ran meanwhile: %(by)s has patched nothing "
+        "there."),
+    "not-together": (1, 3, "%(remove)s", "", "",
+        "truststore's injection and %(loop)s do not go together, in either order: one's sockets "
+        "are given to the other's contexts. On Linux, ssl.create_default_context() trusts what the "
+        "system trusts without it."),
+    "connection-close": (2, 11, '"Connection": "close"  # of the headers', "", "",
+        "%(client)s sends Connection: close%(where)s, and each reply to it ends its connection: "
+        "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
+        "Without that header a Session or a client keeps them."),
+    "server-closes": (2, 11, "", "", "",
+        "The server ends each connection of %(client)s with its reply (Connection: close): "
+        "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
+        "No client can keep them. If the server is yours, let it keep connections (keep-alive)."),
+    "one-connection": (3, 17, "", "%(line)s", "",
+        "%(client)s made %(connections)d connections to %(host)s, which speaks HTTP/2: one would "
+        "do for all that is asked at once."),
     "lock": (4, 21, "%(remove)s", "%(line)s", "",
         "%(wanted)d handshakes were wanted at once, and never two were under way: a lock is held "
         "through each handshake (the context's sockets are those of %(by)s), so they waited "
@@ -2645,9 +3370,28 @@ _WANTING = {
     "evicted": "It was asked for %(wanted)d hosts and keeps connections to %(size)d: for %(times)d "
     "of its requests the host's connections had been closed to make room.",
 }
-_OF_LIBRARY = "Make one client of %s, and keep it; where it has none, see whether it takes one. "
+#: What has one connection carry all that is asked of a host by HTTP/2.
+MULTIPLEXED = {
+    "niquests": "session = niquests.Session(multiplexed=True)",
+    "httpx": "client = httpx.AsyncClient(http2=True)",
+    "httpx2": "client = httpx2.AsyncClient(http2=True)",
+}
+#: The calls of a program that make what is to be kept, by client; None: a context.
+MAKERS = {
+    "httpx": "Client AsyncClient", "httpx2": "Client AsyncClient", "requests": "Session",
+    "niquests": "Session AsyncSession", "urllib3": "PoolManager ProxyManager", "httplib2": "Http",
+    "botocore": "client resource", None: "create_default_context",
+}  # fmt: skip
 _OTHERS = ("context = ssl.create_default_context()",
     "Make one context, and give it to every connection.")  # fmt: skip
+#: Where loads are no illness, those that take less are no advice.
+WORTH_FROM_MS = 20
+#: Another OpenSSL is advised for so many loads of so many milliseconds.
+DEAR_LOADS_FROM, DEAR_FROM_MS = 5, 3
+NO_FEWER = (
+    " That saves no load here: tried with %d at once, as in the run, each connection loads by "
+    "itself. What it saves is memory, and what comes after."
+)
 #: The package to upgrade when one of its files injects pyOpenSSL.
 UPGRADES = {
     "requests/": "requests 2.24 or newer, which leaves pyOpenSSL alone",
@@ -2727,13 +3471,29 @@ def injected_by(injection):
     return what
 
 
-def advice_on_asyncio(found):
-    blocked = found["counts"]["blocked"]
-    clients = " and ".join(name or "a client" for name, _ in blocked["clients"])
+def advice_on_waits(found):
+    """What waits ask for that stop a loop: of clients that do not await, and of anything else."""
+    counts = found["counts"]
+    blocked = counts["blocked"] if counts["blocked"]["waiting_s"] else counts["silent"]
+    names = [name for name, _ in blocked["clients"]]
+    clients = " and ".join(names) or "The program"
     places = ", ".join(place for place, _ in blocked["at"][:3]) or "in code that cannot be named"
     names = dict(by=blocked["by"], clients=clients, places="called at " + places)
+    if blocked["by"] == "gevent" and "psycopg2" in clients:
+        return [advise("psycogreen", **names)]
+    if blocked["by"] in PATCHES:
+        line = {"gevent": "gevent.get_hub().threadpool.apply(%s)", "eventlet": "tpool.execute(%s)"}
+        return [advise("in-a-thread", line=line[blocked["by"]] % "function, arguments", **names)]
     known = {"trio": "trio.to_thread.run_sync"}
-    return advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)
+    return [advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)]
+
+
+def advice_on_failures(found):
+    """What goes with connections none of which came through, where it is known."""
+    loop, counts = found["loop"], found["counts"]
+    if loop and loop["patched"] and (counts["truststore"] or is_injected(found)):
+        return [advise("not-together", loop=loop["name"], remove=INJECTS)]
+    return []
 
 
 _OF_TRUSTSTORE = (
@@ -2779,11 +3539,20 @@ def advice_on_others(found, verdicts):
         names = dict(
             counts["on_loop"], line=line, loads=several(counts["on_loop"]["loads"], "load")
         )
+        first = names["at"][0][0] if names["at"] else None
+        for row in counts["clients"]:
+            if row["at"] and row["at"][0][0] == first:
+                names["line"] = line_of_context(line, row)
         advice.append(advise("loop-loads", where=place_in(names["at"]), **names))
     if verdicts["contexts"] == ONE_FOR_EACH:
         row = max(counts["clients"], key=lambda each: each["alive"])
         names = dict(row, line=line, where=place_in(row["at"]), mib=counts["context_mib"])
         names["client"] = row["client"] or "the program"
+        name = library_between(row) or {"botocore": "boto3"}.get(row["client"], row["client"])
+        maker, keyword = LIBRARIES.get(name, (None, None))
+        names["line"] = line_of_context(line, row)
+        if maker and keyword is None:
+            names["line"] = "client = %s(...)  # once, for all" % maker
         advice.append(advise("share-contexts", **names))
     return advice
 
@@ -2797,11 +3566,13 @@ def advice_on_counts(found, verdict):
     """What a run's loads ask for: first what risks nothing."""
     rows = [row for row in found["counts"]["clients"] if row["loads"] > row["needed"] + 1]
     if verdict != REPEATED:
-        rows = [row for row in rows if not row["kept"]]
+        rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
     injected = is_injected(found)
+    for each in advice_on_closings(found):
+        yield each
     for row in rows:
         larger, keep = larger_pool(row), keep_one(row)
-        if row["client"] == "requests" and is_shared(row, found["counts"]):
+        if row["client"] in ("requests", "botocore") and is_shared(row, found["counts"]):
             keep = None  # one Session for many connections: it is kept
         if row["client"] != "requests" and larger:
             keep = None
@@ -2831,9 +3602,16 @@ def advice_on_counts(found, verdict):
             if verdict == REPEATED and not tried:
                 sentence += " What that saves could not be tried, so nothing is promised."
             saves = saves_of(tried) if tried else ""
+            if tried and tried["then"]["loads"] >= tried["now"]["loads"]:
+                sentence, saves = sentence + NO_FEWER % tried["at_once"], ""
             yield advise(name, saves, **dict(names, line=line, sentence=sentence))
+    for each in found["counts"]["http2"]:
+        line = MULTIPLEXED.get(each["client"], "")
+        yield advise("one-connection", **dict(each, line=line, client=each["client"] or "A client"))
     # pyOpenSSL brings another OpenSSL than Python's.
-    bys = [by for row in rows for by, _ in row["by"]]
+    dear = [row for row in rows if row["loads"] >= DEAR_LOADS_FROM]
+    dear = [row for row in dear if row["load_ms"] >= DEAR_FROM_MS * row["loads"]]
+    bys = [by for row in dear for by, _ in row["by"]]
     names = set("pyOpenSSL" if by.startswith("OpenSSL") else "ssl" for by in bys)
     if any(" 3.0." in str(found["openssl"].get(name)) for name in names):
         yield advise("another-openssl")
@@ -2844,16 +3622,106 @@ def advice_on_counts(found, verdict):
 
 
 def keep_one(row):
-    """(line, sentence) of what makes the client of a row of `counted` load once."""
+    """(line, sentence) of what makes the client of a row of `counted` load once: the program's own
+    call where its line has one, with its arguments."""
     line, sentence = KEEP.get(row["client"], _OTHERS)
-    if row["awaits"]:
+    line, own = with_trust(line, row), own_call(row)
+    if row["awaits"] and not own:
         awaiting = line.replace(".Client()", ".AsyncClient()")
         both = row["awaits"] < row["loads"]
         line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
         sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
-    if library_between(row):
-        sentence = _OF_LIBRARY % library_between(row) + sentence
+    library = library_between(row) or (row["client"] if row["client"] not in KEEP else None)
+    if library:
+        maker, told = taken_by(library)
+        if maker and LIBRARIES[library][1] is None:
+            return "client = %s(...)  # once" % maker, told
+        sentence = told + " " + sentence
+        return ("client = %s(...)  # once" % maker if maker else line), sentence
+    if own:
+        line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", own)
+        return line + "  # once, before the work begins", sentence
     return line, sentence
+
+
+def own_call(row):
+    """The program's own call that made what is to be kept, as it stands there; None where the line
+    that is named has none, or takes what only a pool of one's own could hold."""
+    if not row["at"]:
+        return None
+    call = call_at(row["at"][0][0], MAKERS.get(row["client"], "").split())
+    if call and row["client"] == "urllib3" and "ssl_context" not in call:
+        call, number = re.subn(r"\bca_certs=([^,()]+|[^,()]*\([^()]*\))", CAFILE % r"\1", call)
+        if not number:
+            call = call.replace("(", "(" + CAFILE.replace("cafile=%s", "") + ", ", 1)
+            call = call.replace(", )", ")")
+    return call
+
+
+def line_of_context(line, row):
+    """The line that makes one context: the program's own call, or one with its certificates."""
+    own = own_call(row) if row["client"] is None else None
+    return "context = %s  # once, for all clients" % own if own else with_trust(line, row)
+
+
+CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
+
+
+def call_at(place, names):
+    """The text of a call of one of some functions on a line of a program, "file.py:3", with its
+    arguments, in one line; None where there is none, or it cannot be told."""
+    path, _, number = place.rpartition(":")
+    lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
+    text = "".join(lines)
+    first = len(lines[0]) if lines else 0
+    for found in re.finditer(r"[A-Za-z_][\w.]*(?=\()", text):
+        if found.start() >= first or found.group().rpartition(".")[2] not in names:
+            continue
+        depth, quote = 0, None
+        for end in range(found.end(), len(text)):
+            letter = text[end]
+            if quote:
+                quote = None if letter == quote else quote
+            elif letter in "\"'":
+                quote = letter
+            elif letter == "#":
+                break
+            depth += 0 if quote else (letter in "([{") - (letter in ")]}")
+            if depth == 0 and not quote:
+                return " ".join(text[found.start() : end + 1].split())
+    return None
+
+
+def with_trust(text, row):
+    """A line that makes a context with the certificates that the program names, if it does."""
+    trust = row["trusts"][0][0] if row["trusts"] else None
+    default = trust in (None, "system") or trust.startswith("data ") or "certifi" in trust
+    named = [os.environ.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")]
+    default = default or trust in [os.path.realpath(each) for each in named if each]
+    default = default or os.path.basename(trust) in ("ca-certificates.crt", "cert.pem")
+    if default:
+        return text
+    context = "ssl.create_default_context(cafile=%r)" % str(trust)
+    return text.replace("ssl.create_default_context()", context)
+
+
+def advice_on_closings(found):
+    """What connections ask for that are ended with each reply."""
+    counts = found["counts"]
+    for row in counts["clients"]:
+        by = max(row["closed"], key=row["closed"].get) if row["closed"] else None
+        if by is None or row["closed"][by] < TOO_MANY_FROM or row["connections"] < TOO_MANY_FROM:
+            continue
+        share = row["connections"] / max(counts["connections"], 1)
+        names = dict(
+            client=row["client"] or "The program", where=place_in(row["closed_at"]),
+            connections=several(row["connections"], "connection"),
+            loads=several(row["loads"], "load"), ms=share * counts["handshake_ms"],
+            s=share * counts["handshake_s"],
+        )  # fmt: skip
+        tried = found.get("tried", {}).get("connection-close")
+        saves = saves_of(tried) if tried and by == "program" else ""
+        yield advise("connection-close" if by == "program" else "server-closes", saves, **names)
 
 
 def library_between(row):
@@ -2884,12 +3752,17 @@ def larger_pool(row):
 
 def saves_of(tried):
     """What was seen to be saved, in words."""
-    numbers = (tried["connections"], several(tried["now"]["loads"], "load"), tried["now"]["cpu_ms"])
+    numbers = (requests_of(tried), several(tried["now"]["loads"], "load"), tried["now"]["cpu_ms"])
     numbers += (several(tried["then"]["loads"], "load"), tried["then"]["cpu_ms"])
-    text = "tried here, against the doctor's own server: of %d requests, %s and %.0f ms of CPU; "
+    text = "tried here, against the doctor's own server: of %s, %s and %.0f ms of CPU; "
     if tried["with"] == "http.client":
         text = text.replace("tried here", "tried here with http.client")
     return (text + "with it %s and %.0f ms") % numbers
+
+
+def requests_of(tried):
+    text = several(tried["connections"], "request")
+    return text + (", %d at once" % tried["at_once"] if tried["at_once"] > 1 else "")
 
 
 def advice_on_trials(found):
@@ -2915,6 +3788,8 @@ def advice_on_http(found):
 # ----------------------------------------------------------------------------------------- judging
 
 
+#: What is advised first.
+RISKS_NOTHING = ("connection-close", "keep-one", "larger-pool")
 #: A loop that was kept from others for so long in all was blocked.
 LOOP_BLOCKED_FROM_S = 0.1
 
@@ -2930,21 +3805,28 @@ def judge(found, spec):
         found = dict(found, clients=[seen_at_work(row, counts) for row in found["clients"]])
     advice = advice_on_loop(found)
     found = dict(found, known_to_the_doctor=sorted(set(KNOWN.values())))
+    own_tls = counts["own_tls"] if counts else found["own_tls"]
     if counts:
-        loop = worst([judge_loop(found), judge_greenlets(found), judge_asyncio(counts)])
+        loop = worst([judge_loop(found), judge_greenlets(found), judge_asyncio(found)])
         loads = verdict_on(counts, spec["share"])
-        if judge_asyncio(counts) == BLOCKED:
-            advice.append(advice_on_asyncio(found))
+        if judge_asyncio(found) == BLOCKED:
+            advice += advice_on_waits(found)
         others = {
             "loads on the loop": verdict_on_loop(counts), "contexts": verdict_on_contexts(counts),
             "handshakes": verdict_on_handshakes(counts),
         }  # fmt: skip
-        more = advice_on_others(found, others) + list(advice_on_counts(found, loads))
+        if is_broken(counts):
+            others = dict.fromkeys(others, DOES_NOT_APPLY)
+            more = advice_on_failures(found)
+        else:
+            more = advice_on_others(found, others) + list(advice_on_counts(found, loads))
         # What risks nothing comes first.
-        advice += sorted(more, key=lambda each: each["id"] not in ("keep-one", "larger-pool"))
+        advice += sorted(more, key=lambda each: each["id"] not in RISKS_NOTHING)
     else:
         loop, loads = judge_loop(found), UNCOUNTED if found["known"] else UNSEEN
         advice += advice_on_trials(found)
+    if loop == FREE and own_tls and not (counts and counts["heartbeats"]):
+        loop = CANNOT_TELL  # what was tried is the clients that the doctor knows
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
         verdicts.update(others)
@@ -2962,9 +3844,13 @@ def judge(found, spec):
 
 def seen_at_work(row, counts):
     """A row of `check_way` after a run: where nothing is patched, and its connections were all
-    made by threads, there were no greenlets to wait for them."""
-    seen = counts["connections"] and not PY2 and not counts["stood"]["fetched"]
-    return dict(row, verdict=DOES_NOT_APPLY) if seen and row["verdict"] == UNPATCHED else row
+    made by threads, there were no greenlets to wait for them. Where it ended before its first one,
+    nobody knows whether it would have patched before."""
+    if row["verdict"] != UNPATCHED or counts["stood"]["fetched"]:
+        return row
+    if counts["connections"]:
+        return row if PY2 else dict(row, verdict=DOES_NOT_APPLY)
+    return dict(row, verdict=CANNOT_TELL, error="no connection was made before the program ended")
 
 
 def judge_loop(found):
@@ -2994,10 +3880,16 @@ def judge_greenlets(found):
     return DOES_NOT_APPLY
 
 
-def judge_asyncio(counts):
-    """BLOCKED where clients that do not await kept others waiting, FREE where connections were made
-    under a loop and did not."""
+def judge_asyncio(found):
+    """BLOCKED where clients that do not await, or anything else that the heartbeat saw, kept others
+    waiting for a loop; FREE where connections were made under one and did not."""
+    counts, loop = found["counts"], found["loop"]
     if counts["blocked"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
+        return BLOCKED
+    # A library may import gevent, and leave it alone.
+    of_greenlets = counts["silent"]["by"] in PATCHES
+    used = not of_greenlets or (loop and (loop["used"] or loop["patched"]))
+    if used and counts["silent"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
         return BLOCKED
     return FREE if counts["under_loop"] else DOES_NOT_APPLY
 
@@ -3012,6 +3904,8 @@ def worst(verdicts):
 
 ILL = (BLOCKED, REPEATED, HELD_UP, ONE_AT_A_TIME, ONE_FOR_EACH)
 WELL = (FREE, ONCE, NOT_IN_A_ROW)
+#: So many contexts that were freed by a collection alone are told.
+DROPPED_FROM = 5
 #: What is asked of a run beside the first two.
 QUESTIONS = {
     "loads on the loop": "Do certificate loads hold up the event loop?",
@@ -3062,8 +3956,12 @@ def text_of(report, colour):
     examined = (report["python"], report["openssl"]["ssl"], how, program)
     providers = ["  %(name)-24s %(by)s" % row for row in report["provides"]]
     injections = [wrapped(injected_by(each) + ".") for each in report["injections"]]
+    raised, early = report.get("ended", {}).get("raised"), []
+    if raised and not report["counts"]["handshakes"]:
+        text = "It ended before its first connection: %s. Mend that first."
+        early = [bold(wrapped(text % raised, "")), ""]
     told = set(report["verdicts"].values())
-    untold = report["exit_status"] or told & {CANNOT_TELL, UNSEEN}
+    untold = report["exit_status"] == 2 or told & {CANNOT_TELL, UNSEEN}
     to_change = "What to change cannot be told." if untold else "Nothing to change."
     to_change = "What to change" if report["advice"] else to_change
     again = [report["again"]] if "again" in report else []
@@ -3076,7 +3974,7 @@ def text_of(report, colour):
     ]
     parts = (
         [
-            ("Python %s, %s\n%s: %s\n" % examined, providers + injections),
+            ("Python %s, %s\n%s: %s\n" % examined, early + providers + injections),
             (
                 question("1. Does a TLS read block the event loop?", "event loop"),
                 loop_lines(report),
@@ -3119,6 +4017,8 @@ def loop_lines(report):
     elif counts and counts["stood"]["waits"]:
         for line in greenlet_lines(counts["stood"]):
             yield line
+    elif counts and counts["heartbeats"]:
+        pass  # told below
     elif report["loop"] is None:
         text = NO_LOOP
         if not report["program"]:
@@ -3143,6 +4043,33 @@ def loop_lines(report):
         if counts and counts["connections"]:
             text += " No greenlet waited for a client: the connections were made in threads."
         yield wrapped(text)
+    if counts:
+        for line in silence_lines(counts):
+            yield line
+    names = ", ".join(counts["own_tls"] if counts else report["own_tls"])
+    if names:
+        text = "%s: imported, and brings TLS of its own: its loads and handshakes are not counted. "
+        if counts and counts["heartbeats"]:
+            text += "A loop that it keeps waiting is seen by the heartbeat."
+        elif not counts:
+            text += "Whether it blocks the loop is told by a run alone: doctor.py run -- ..."
+        yield wrapped(text % names)
+
+
+def silence_lines(counts):
+    """What the heartbeat saw of a loop, whatever kept it."""
+    silent = counts["silent"]
+    for by in counts["heartbeats"]:
+        if by != silent["by"]:
+            yield wrapped("%s: its heartbeat was looked at through the run, and never stopped" % by)
+    told = [place for place, _ in counts["blocked"]["at"]]
+    if silent["times"] and not all(place in told for place, _ in silent["at"]):
+        text = "%s: its heartbeat stopped %s while its thread waited, %.2f s in all, and others "
+        text += "waited for %.2f s of that"
+        numbers = silent["by"], times(silent["times"]), silent["s"], silent["waiting_s"]
+        yield wrapped(text % numbers)
+        for place, number in silent["at"][:5]:
+            yield wrapped("%s, %s" % (place, times(number)), "    ")
 
 
 def asyncio_lines(counts):
@@ -3174,7 +4101,16 @@ def greenlet_lines(stood):
 def count_lines(report):
     """What a run counted, as lines."""
     counts = report["counts"]
-    if counts["connections"] == 0:
+    if counts["failures"] and not counts["handshakes"]:
+        why = ["%s (%s)" % (each, times(number)) for each, number in counts["failures"][:3]]
+        text = "No connection came through, so nothing can be told of loads. What they ended with: "
+        yield wrapped(text + ", ".join(why))
+    elif counts["connections"] == 0 and counts["loads"]:
+        yield wrapped(
+            "No TLS connection was made through ssl or pyOpenSSL: what was loaded served none. "
+            "(Plain HTTP needs no context.)"
+        )
+    elif counts["connections"] == 0:
         yield wrapped(
             "No TLS connection was made through ssl or pyOpenSSL, so there is nothing to tell. The "
             "doctor knows %s; what brings its own TLS (pycurl, grpc) it cannot see."
@@ -3183,7 +4119,7 @@ def count_lines(report):
     elif counts["handshakes"] == 0:
         yield wrapped("None of %s came through." % several(counts["connections"], "handshake"))
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
-    text = "%s for %s; %d needed. " % (numbers + (counts["needed"],))
+    text = "%s for %s; %d needed. " % (numbers + (min(counts["needed"], counts["connections"]),))
     if counts["loads"] > counts["needed"]:
         text += "The others cost %.0f ms of CPU, %.1f %% of the program's %.0f ms. " % (
             counts["spare_ms"], counts["share"], counts["cpu_ms"])  # fmt: skip
@@ -3195,7 +4131,15 @@ def count_lines(report):
         several(counts["processes"], "process").replace("processs", "processes"),
         several(counts["contexts"], "context"),
     )  # fmt: skip
+    if counts["handshakes"]:
+        numbers = counts["handshake_ms"], counts["handshake_s"]
+        text += " The handshakes took %.0f ms of CPU and %.2f s from begin to end." % numbers
     yield wrapped(text)
+    if counts["dropped"] or counts["collected"] >= DROPPED_FROM:
+        text = "To count what is in use, the doctor had Python collect what refers to itself: that "
+        text += "alone freed %s and closed %s, of clients that the program had dropped."
+        numbers = several(counts["collected"], "context"), counts["dropped"]
+        yield wrapped(text % (numbers[0], several(numbers[1], "open connection")))
     limit = limit_near(counts, report["share_stated"])
     if limit is not None:
         text = "That is about at the limit of %g %%: another run may come out otherwise."
@@ -3303,10 +4247,14 @@ SIGHTS = (
      "they stand still"),
     ("not patched", 3, "a greenlet in a read of the standard library's, and the loop with it: %d "
      "looks"),
+    ("kept", 2, "the thread of a loop in one and the same call, and the loop with it: %d looks"),
     ("loading", 12, "a load of certificates: %d looks"),
 )  # fmt: skip
 
 
+#: Where the thread of a loop is (the end of a file's name) while the loop is entered and runs.
+LOOPS = ("/asyncio/base_events.py", "/asyncio/runners.py", "/uvloop/__init__.py",
+         "/trio/_core/_run.py")  # fmt: skip
 #: Of the looks that found the process at work, so many percent in a load are too many. (A look is
 #: no share of the CPU: of few looks only much can be told.)
 LOADING_FROM = 20
@@ -3322,7 +4270,7 @@ def attach(pid, seconds, share):
         raise Trouble("there is no process %d" % pid)
     stacks, by = reader(pid)
     looks, busy, loop, until = [], 0, None, clock() + seconds
-    failed, why = 0, None
+    failed, why, stood = 0, None, set()
     while clock() < until:
         started = clock()
         try:
@@ -3336,7 +4284,11 @@ def attach(pid, seconds, share):
         if threads is None:
             break  # it has ended meanwhile
         failed, loop = 0, loop or has_gevent(pid)  # which may be imported later
-        looks.append(dict((kind_of(each, loop), each["frames"]) for each in threads))
+        look = dict((kind_of(each, loop), each["frames"]) for each in threads)
+        waiting = dict((stack_of(each), each) for each in threads if keeps_loop(each, loop))
+        look.update(("kept", waiting[stack]["frames"]) for stack in waiting if stack in stood)
+        stood = set(waiting)
+        looks.append(look)
         busy += any(each.get("active") for each in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
     if not looks:
@@ -3344,7 +4296,7 @@ def attach(pid, seconds, share):
     seen = dict((what, sum(what in look for look in looks)) for what, _, _ in SIGHTS)
     status = 2 if seen["perhaps blocked"] >= 2 else 0
     loading = 100.0 * seen["loading"] / max(busy, seen["loading"], 1)
-    if max(seen["blocked"], seen["not patched"]) >= 2 or (
+    if max(seen["blocked"], seen["not patched"], seen["kept"]) >= 2 or (
         seen["loading"] >= 3 and loading > max(share, LOADING_FROM)
     ):
         status = 1  # one look alone may have met a wait of a millisecond
@@ -3494,6 +4446,23 @@ def kind_of(thread, loop):
     if not (waits and below) or in_thread or loop is False:
         return None
     return "blocked" if loop and frames[-1]["name"] != "<module>" else "perhaps blocked"
+
+
+def stack_of(thread):
+    return tuple((each["filename"], each["line"], each["name"]) for each in thread["frames"])
+
+
+def keeps_loop(thread, loop):
+    """Whether a thread waits, and has a loop of asyncio, trio or greenlets wait with it."""
+    frames = thread["frames"]
+    files = [frame["filename"].replace("\\", "/") for frame in frames]
+    if not files or thread.get("active"):
+        return False
+    name = frames[0]["name"].rpartition(".")[2]
+    resting = any(files[0].endswith(file) and name == function for file, function in RESTS)
+    if resting or files[0].endswith(LOOPS):
+        return False
+    return any(file.endswith(LOOPS) for file in files) or in_greenlet(frames, files, loop)
 
 
 def in_greenlet(frames, files, loop):
@@ -3662,6 +4631,7 @@ def try_loop(server, spec, watch, imported, over):
         loads_at_import=watch and len(watch.loads),
         loops_installed=[name for name in PATCHES if is_installed(name)],
         loop=None, cures=[], trap=False,
+        own_tls=sorted(set(OWN_TLS[name] for name in OWN_TLS if loaded(name))),
     )  # fmt: skip
     by_loop = []
     if loop:
@@ -3754,8 +4724,13 @@ def inside(stream=None, **options):
 #: So many connections at most are made again, and how long that may take.
 MOST_AGAIN = 50
 TRIED_WITHIN_S = 30
-#: Where threads ask at once, each answer takes so long, and they ask so often at most.
-AT_ONCE_S, MOST_ROUNDS = 0.2, 4
+#: Where they ask at once, each answer takes so long, and they ask so often at most; so many do.
+AT_ONCE_S, MOST_ROUNDS, MOST_AT_ONCE = 0.2, 4, 50
+
+
+def closing_requests(url, trust):
+    session = loaded("requests").Session()
+    return lambda: session.get(url, headers={"Connection": "close"}).content
 
 
 def each_requests(url, trust):
@@ -3767,18 +4742,23 @@ def kept_requests(url, trust):
     return lambda: session.get(url).content
 
 
-def at_once(url, wanted, size):
-    """Threads that ask at once through one Session, whose pool has places for so many of them."""
+def with_places(url, size):
+    """A Session whose pool has places for so many connections."""
+    requests = loaded("requests")
+    session = requests.Session()
+    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
+    return lambda: session.get(url).content
+
+
+def in_threads(ask, wanted):
+    """A function that has so many threads ask at once: the answers."""
     import threading
 
-    requests, url = loaded("requests"), url.replace("/0/", "/%s/" % AT_ONCE_S)
-    session, answers = requests.Session(), []
-    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
+    answers = []
 
     def ask_all():
         del answers[:]
-        ask = lambda: answers.append(session.get(url).content)  # noqa: E731
-        threads = [threading.Thread(target=ask) for _ in range(wanted)]
+        threads = [threading.Thread(target=lambda: answers.append(ask())) for _ in range(wanted)]
         for each in threads:
             each.start()
         for each in threads:
@@ -3814,25 +4794,42 @@ def clients_of(httpx):
 
 
 def awaiting_clients_of(httpx):
-    """The same with clients that await. (As Python 2.7 has to be able to read it.)"""
+    """The same with clients that await, so many at once. (As Python 2.7 has to be able to read
+    it.)"""
 
-    def each(url, trust):
+    def each(url, trust, wanted):
         wait = waiting()
 
         def ask():
-            client = loaded(httpx).AsyncClient()
+            clients = [loaded(httpx).AsyncClient() for _ in range(wanted)]
             try:
-                return wait(client.get(url)).content
+                return [reply.content for reply in wait(gathered([c.get(url) for c in clients]))]
             finally:
-                wait(client.aclose())
+                wait(gathered([client.aclose() for client in clients]))
 
         return ask
 
-    def kept(url, trust):
+    def kept(url, trust, wanted):
         wait, client = waiting(), loaded(httpx).AsyncClient()
-        return lambda: wait(client.get(url)).content
+
+        def ask():
+            replies = wait(gathered([client.get(url) for _ in range(wanted)]))
+            return [reply.content for reply in replies]
+
+        return ask
 
     return httpx, each, kept
+
+
+def gathered(those):
+    """What waits for all of some that can be awaited."""
+    import asyncio
+
+    class All(object):
+        def __await__(self):
+            return asyncio.gather(*those).__await__()
+
+    return asyncio.wait_for(All(), None)
 
 
 def waiting():
@@ -3955,6 +4952,7 @@ CHANGES = {
     "botocore": ("botocore.session", botocores, botocores),
     "http.client": (HTTP_CLIENT, each_http_client, one_context),
     "urlopen": ("urllib2" if PY2 else "urllib.request", each_urlopen, kept_urlopen),
+    "connection-close": ("requests", closing_requests, kept_requests),
 }
 #: Of those that await.
 AWAITING = {"httpx": awaiting_clients_of("httpx"), "httpx2": awaiting_clients_of("httpx2")}
@@ -3966,24 +4964,28 @@ def try_changes(found, address):
     """{client: what the change was seen to save} for each client that repeats its loads; for
     contexts that the program makes itself, under ITS_OWN.
 
-    A value: {"connections", "now": {"loads", "cpu_ms"}, "then": the same, "with" (the client that
-    made them: another where the doctor does not know the program's)}. Left out is whatever could
-    not be tried.
+    A value: {"connections", "at_once" (as many as in the run), "now": {"loads", "cpu_ms"}, "then":
+    the same, "with" (the client that made them: another where the doctor does not know the
+    program's)}. Left out is whatever could not be tried.
     """
     tried, late = {}, any(each["by"] == "truststore" for each in found["provides"])
     for row in found["counts"]["clients"]:
         client = row["client"] or ITS_OWN
-        n = min(MOST_AGAIN, row["connections"])
+        n = min(MOST_AGAIN, row["connections"] or row["loads"])  # none, over plain HTTP
         again = row["loads"] - row["needed"] >= 2 and n >= 2
-        kept = row["kept"] or (client == "requests" and is_shared(row, found["counts"]))
+        shared = client in ("requests", "botocore") and is_shared(row, found["counts"])
+        kept = row["kept"] or shared
         known = client in CHANGES or [each for each, _ in row["by"]] == ["ssl"]
         spec = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
         spec.update(late=late, awaits=2 * row["awaits"] > row["loads"])
+        spec.update(wanted=min(at_once(row), MOST_AT_ONCE))
+        if client == "requests" and row["closed"].get("program", 0) >= 2:
+            try_one(tried, dict(spec, client="connection-close", rounds=n, wanted=1))
         if again and known and not kept and client not in tried:
             try_one(tried, dict(spec, client=client, rounds=n))
         wanted = row["wanted"].get("full", 0)
         if again and client == "requests" and "full" in wanting(row) and wanted <= MOST_AGAIN:
-            spec.update(wanted=wanted, size=row["size"]["full"])
+            spec = dict(spec, wanted=wanted, size=row["size"]["full"])
             rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // wanted))
             try_one(tried, dict(spec, client="larger-pool", rounds=rounds))
     return tried
@@ -4014,13 +5016,15 @@ def try_change(path):
         spec = json.loads(file.read())
     events = []
     probes = Probes(events.append).install()
-    known = AWAITING if spec["awaits"] else CHANGES
+    known, wanted = AWAITING if spec["awaits"] else CHANGES, spec["wanted"]
     module, each, kept = known.get(spec["client"], CONTEXTS)
-    kinds = "last", "kept"
+    kinds, rounds = ("last", "kept"), spec["rounds"]
     if spec["client"] == "larger-pool":
         module, kinds = "requests", ("kept", "kept")
-        each = lambda url, _: at_once(url, spec["wanted"], spec["size"])  # noqa: E731
-        kept = lambda url, _: at_once(url, spec["wanted"], spec["wanted"])  # noqa: E731
+        each = lambda url, _: with_places(url, spec["size"])  # noqa: E731
+        kept = lambda url, _: with_places(url, wanted)  # noqa: E731
+    elif wanted > 1:
+        rounds = max(1, min(MOST_ROUNDS, rounds // wanted))
     trust = bundle(spec["trust"], spec["address"]["folder"])
     if trust is None or not bring(module):
         return 1
@@ -4028,15 +5032,21 @@ def try_change(path):
         loaded("truststore").inject_into_ssl()
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
         os.environ[name] = trust
-    url = "https://%s:%d/0/last" % (HOST, spec["address"]["https"])
-    found = {"connections": spec["rounds"] * spec.get("wanted", 1), "with": spec["client"]}
+    answer_s = AT_ONCE_S if wanted > 1 else 0
+    url = "https://%s:%d/%s/last" % (HOST, spec["address"]["https"], answer_s)
+    found = {"connections": rounds * wanted, "at_once": wanted, "with": spec["client"]}
     if spec["client"] not in CHANGES and module == HTTP_CLIENT:
         found["with"] = "http.client"
     # The first of each is not counted: it brings what is imported late.
     for name, make, kind in zip(("", "", "now", "then"), (each, kept) * 2, kinds * 2):
         del events[:]
-        before, ask = process_ms(), make(url.replace("last", kind), trust)
-        for _ in range(spec["rounds"] if name else 1):
+        before = process_ms()
+        if spec["awaits"] and known is AWAITING and spec["client"] in AWAITING:
+            ask = make(url.replace("last", kind), trust, wanted)
+        else:
+            ask = make(url.replace("last", kind), trust)
+            ask = in_threads(ask, wanted) if wanted > 1 else ask
+        for _ in range(rounds if name else 1):
             answers = ask()
             answers = answers if isinstance(answers, list) else [answers]
             if any(json.loads(told.decode("ascii"))["trial"] != kind for told in answers):
@@ -4045,7 +5055,9 @@ def try_change(path):
         found[name] = {"loads": loads, "cpu_ms": round(process_ms() - before, 1)}
     probes.remove()
     del found[""]
-    if found["then"]["loads"] >= found["now"]["loads"]:
+    if found["then"]["loads"] >= found["now"]["loads"] and (
+        wanted == 1 or spec["client"] in ("larger-pool", "connection-close")
+    ):
         return 1
     with open(path, "w") as file:
         file.write(json.dumps(found))
@@ -4213,10 +5225,22 @@ def no_injection(module):
     module.inject_into_urllib3 = lambda: None
 
 
+def no_closing(module):
+    """Requests go without the header that has their connection closed."""
+    kind = module.HTTPConnection
+    put = kind.putheader
+
+    def putheader(connection, header, *values):
+        return None if says_close(header, values) else put(connection, header, *values)
+
+    kind.putheader = putheader
+
+
 #: What can be applied: its module, when that has been imported.
 APPLIED = {
     "requests": {"requests.adapters": keep_connections},
     "larger-pool": {"requests.adapters": keep_all_connections},
+    "connection-close": {"http.client": no_closing, "httplib": no_closing},
     "httpx": {"httpx._config": one_context_of_httpx},
     "httpx2": {"httpx2._config": one_context_of_httpx},
     "httplib2": {"httplib2": one_context_of_httplib2},
@@ -4260,6 +5284,11 @@ def changes_in(report):
     changes = [name for name in ill_clients(report) if name in APPLIED]
     if any(each["id"] == "larger-pool" and "requests" in each["add"] for each in report["advice"]):
         changes.append("larger-pool")
+    if "connection-close" in ids and any(
+        row["closed"].get("program") and row["client"] in ("requests", "urllib3")
+        for row in report["counts"]["clients"]
+    ):
+        changes.append("connection-close")
     if "injected" in ids:
         changes.append("injected")
     elif report["loop"] and {"patch", "patch-first", "patch-everything"} & set(ids):
@@ -4313,7 +5342,8 @@ def run_again(report, run):
     for client, tried in sorted(report.get("tried", {}).items()):
         # How many threads ask at once may be another number the next time.
         if client in changes and client != "larger-pool":
-            loads, needed = now.get(client, (0, 0))
+            of = "requests" if client == "connection-close" else client
+            loads, needed = now.get(of, (0, 0))
             loads += own if client == "urllib3" else 0
             promised = max(tried["then"]["loads"], needed)
             row = {"client": client, "promised": promised, "loads": loads}
@@ -4519,7 +5549,7 @@ def found_in(events, spec, status, why):
     found = dict(
         program=" ".join([spec["program"]] + spec["arguments"]), python=None, openssl=None,
         provides=[], injections=[], loads_at_import=None, loops_installed=[], loop=None,
-        clients=[], cures=[], trap=False, loads=[], load_ms=None, certificates=None,
+        clients=[], cures=[], trap=False, loads=[], load_ms=None, certificates=None, own_tls=[],
         http={"url": None, "offers": None, "clients": [], "requests": 0},
     )  # fmt: skip
     tried = False

@@ -11,9 +11,11 @@ it does: report.py, -m package, a console script, an archive (.pyz), package.mod
     python doctor.py run -- -m myproject.jobs
 
 It looks for these illnesses: a TLS read that blocks the event loop (of gevent and eventlet, tried
-out when the program has ended; of asyncio, counted); certificates that are loaded again and again,
-where once is enough, or while an asyncio loop waits; handshakes of threads that wait for each
-other; contexts that are kept by the dozen; and, with --url alone, HTTP/1.1 where HTTP/2 was meant.
+out when the program has ended; of asyncio and trio, counted; of all of them, heard by a heartbeat
+through the run, whatever waits: psycopg2, say, with TLS of its own); certificates that are loaded
+again and again, where once is enough, or while an asyncio loop waits; handshakes of threads that
+wait for each other; contexts that are kept by the dozen; and, with --url alone, HTTP/1.1 where
+HTTP/2 was meant.
 
 Without `run` the program is only imported: its `if __name__ == "__main__":` is not done. Then the
 event loop is tried out all the same, and of the loads there is advice and no verdict. In a worker

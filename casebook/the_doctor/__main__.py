@@ -11,9 +11,9 @@ from casebook.pages import address
 HERE = Path(__file__).parent
 #: From what stands alone to what uses it. The text at the top is that of `__init__.py`.
 PARTS = (
-    "basis words processes server left_behind importing clients blocking loads counts probes "
-    "which_http advice judging report attaching examination trying again running schema "
-    "command_line"
+    "basis words processes server left_behind importing clients blocking loads libraries counts "
+    "heartbeat probes which_http advice judging report attaching examination trying again running "
+    "schema command_line"
 ).split()
 FIRST = """\
 #!/usr/bin/env python

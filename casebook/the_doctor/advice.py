@@ -2,6 +2,10 @@
 
 from __future__ import division, print_function
 
+import linecache
+import os
+import re
+
 from .basis import (
     ADDRESS,
     BLOCKED,
@@ -14,10 +18,12 @@ from .basis import (
     ONE_FOR_EACH,
     PY2,
     REPEATED,
+    TOO_MANY_FROM,
     UNPATCHED,
 )
 from .blocking import PATCHES
 from .counts import is_shared, wanting
+from .libraries import LIBRARIES, taken_by
 from .loads import judged_rows
 from .words import readable, several, times
 
@@ -25,7 +31,8 @@ CHAPTERS = {
     2: ("02_all_at_once", "All at once"),
     3: ("03_monkeys", "Monkeys"), 7: ("07_cures", "Cures"),
     8: ("08_still_out_there", "Is it still out there?"),
-    10: ("10_what_one_load_costs", "What one load costs"), 12: ("12_the_cure", "The cure"),
+    10: ("10_what_one_load_costs", "What one load costs"),
+    11: ("11_a_time_machine", "A time machine"), 12: ("12_the_cure", "The cure"),
     17: ("17_distance", "Distance"),
     21: ("21_the_lock_around_the_handshake", "The lock around the handshake"),
     22: ("22_the_loop_that_loads", "The loop that loads"),
@@ -66,6 +73,28 @@ ADVICE = {
     "asyncio": (1, 2, "", "reply = await %(to_thread)s(...)  # or a client that awaits", "",
         "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
+    "psycogreen": (1, 3, "", "psycogreen.gevent.patch_psycopg()", "psycogreen",
+        "psycopg2 waited in C, %(places)s, and no greenlet ran meanwhile: it connects by a TLS of "
+        "its own, which no patch of gevent's reaches. psycogreen has it wait where the loop sees "
+        "it."),
+    "in-a-thread": (1, 3, "", "reply = %(line)s  # in a real thread", "",
+        "%(clients)s waited, %(places)s, and no greenlet ran meanwhile: %(by)s has patched nothing "
+        "there."),
+    "not-together": (1, 3, "%(remove)s", "", "",
+        "truststore's injection and %(loop)s do not go together, in either order: one's sockets "
+        "are given to the other's contexts. On Linux, ssl.create_default_context() trusts what the "
+        "system trusts without it."),
+    "connection-close": (2, 11, '"Connection": "close"  # of the headers', "", "",
+        "%(client)s sends Connection: close%(where)s, and each reply to it ends its connection: "
+        "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
+        "Without that header a Session or a client keeps them."),
+    "server-closes": (2, 11, "", "", "",
+        "The server ends each connection of %(client)s with its reply (Connection: close): "
+        "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
+        "No client can keep them. If the server is yours, let it keep connections (keep-alive)."),
+    "one-connection": (3, 17, "", "%(line)s", "",
+        "%(client)s made %(connections)d connections to %(host)s, which speaks HTTP/2: one would "
+        "do for all that is asked at once."),
     "lock": (4, 21, "%(remove)s", "%(line)s", "",
         "%(wanted)d handshakes were wanted at once, and never two were under way: a lock is held "
         "through each handshake (the context's sockets are those of %(by)s), so they waited "
@@ -150,9 +179,28 @@ _WANTING = {
     "evicted": "It was asked for %(wanted)d hosts and keeps connections to %(size)d: for %(times)d "
     "of its requests the host's connections had been closed to make room.",
 }
-_OF_LIBRARY = "Make one client of %s, and keep it; where it has none, see whether it takes one. "
+#: What has one connection carry all that is asked of a host by HTTP/2.
+MULTIPLEXED = {
+    "niquests": "session = niquests.Session(multiplexed=True)",
+    "httpx": "client = httpx.AsyncClient(http2=True)",
+    "httpx2": "client = httpx2.AsyncClient(http2=True)",
+}
+#: The calls of a program that make what is to be kept, by client; None: a context.
+MAKERS = {
+    "httpx": "Client AsyncClient", "httpx2": "Client AsyncClient", "requests": "Session",
+    "niquests": "Session AsyncSession", "urllib3": "PoolManager ProxyManager", "httplib2": "Http",
+    "botocore": "client resource", None: "create_default_context",
+}  # fmt: skip
 _OTHERS = ("context = ssl.create_default_context()",
     "Make one context, and give it to every connection.")  # fmt: skip
+#: Where loads are no illness, those that take less are no advice.
+WORTH_FROM_MS = 20
+#: Another OpenSSL is advised for so many loads of so many milliseconds.
+DEAR_LOADS_FROM, DEAR_FROM_MS = 5, 3
+NO_FEWER = (
+    " That saves no load here: tried with %d at once, as in the run, each connection loads by "
+    "itself. What it saves is memory, and what comes after."
+)
 #: The package to upgrade when one of its files injects pyOpenSSL.
 UPGRADES = {
     "requests/": "requests 2.24 or newer, which leaves pyOpenSSL alone",
@@ -232,13 +280,29 @@ def injected_by(injection):
     return what
 
 
-def advice_on_asyncio(found):
-    blocked = found["counts"]["blocked"]
-    clients = " and ".join(name or "a client" for name, _ in blocked["clients"])
+def advice_on_waits(found):
+    """What waits ask for that stop a loop: of clients that do not await, and of anything else."""
+    counts = found["counts"]
+    blocked = counts["blocked"] if counts["blocked"]["waiting_s"] else counts["silent"]
+    names = [name for name, _ in blocked["clients"]]
+    clients = " and ".join(names) or "The program"
     places = ", ".join(place for place, _ in blocked["at"][:3]) or "in code that cannot be named"
     names = dict(by=blocked["by"], clients=clients, places="called at " + places)
+    if blocked["by"] == "gevent" and "psycopg2" in clients:
+        return [advise("psycogreen", **names)]
+    if blocked["by"] in PATCHES:
+        line = {"gevent": "gevent.get_hub().threadpool.apply(%s)", "eventlet": "tpool.execute(%s)"}
+        return [advise("in-a-thread", line=line[blocked["by"]] % "function, arguments", **names)]
     known = {"trio": "trio.to_thread.run_sync"}
-    return advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)
+    return [advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)]
+
+
+def advice_on_failures(found):
+    """What goes with connections none of which came through, where it is known."""
+    loop, counts = found["loop"], found["counts"]
+    if loop and loop["patched"] and (counts["truststore"] or is_injected(found)):
+        return [advise("not-together", loop=loop["name"], remove=INJECTS)]
+    return []
 
 
 _OF_TRUSTSTORE = (
@@ -284,11 +348,20 @@ def advice_on_others(found, verdicts):
         names = dict(
             counts["on_loop"], line=line, loads=several(counts["on_loop"]["loads"], "load")
         )
+        first = names["at"][0][0] if names["at"] else None
+        for row in counts["clients"]:
+            if row["at"] and row["at"][0][0] == first:
+                names["line"] = line_of_context(line, row)
         advice.append(advise("loop-loads", where=place_in(names["at"]), **names))
     if verdicts["contexts"] == ONE_FOR_EACH:
         row = max(counts["clients"], key=lambda each: each["alive"])
         names = dict(row, line=line, where=place_in(row["at"]), mib=counts["context_mib"])
         names["client"] = row["client"] or "the program"
+        name = library_between(row) or {"botocore": "boto3"}.get(row["client"], row["client"])
+        maker, keyword = LIBRARIES.get(name, (None, None))
+        names["line"] = line_of_context(line, row)
+        if maker and keyword is None:
+            names["line"] = "client = %s(...)  # once, for all" % maker
         advice.append(advise("share-contexts", **names))
     return advice
 
@@ -302,11 +375,13 @@ def advice_on_counts(found, verdict):
     """What a run's loads ask for: first what risks nothing."""
     rows = [row for row in found["counts"]["clients"] if row["loads"] > row["needed"] + 1]
     if verdict != REPEATED:
-        rows = [row for row in rows if not row["kept"]]
+        rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
     injected = is_injected(found)
+    for each in advice_on_closings(found):
+        yield each
     for row in rows:
         larger, keep = larger_pool(row), keep_one(row)
-        if row["client"] == "requests" and is_shared(row, found["counts"]):
+        if row["client"] in ("requests", "botocore") and is_shared(row, found["counts"]):
             keep = None  # one Session for many connections: it is kept
         if row["client"] != "requests" and larger:
             keep = None
@@ -336,9 +411,16 @@ def advice_on_counts(found, verdict):
             if verdict == REPEATED and not tried:
                 sentence += " What that saves could not be tried, so nothing is promised."
             saves = saves_of(tried) if tried else ""
+            if tried and tried["then"]["loads"] >= tried["now"]["loads"]:
+                sentence, saves = sentence + NO_FEWER % tried["at_once"], ""
             yield advise(name, saves, **dict(names, line=line, sentence=sentence))
+    for each in found["counts"]["http2"]:
+        line = MULTIPLEXED.get(each["client"], "")
+        yield advise("one-connection", **dict(each, line=line, client=each["client"] or "A client"))
     # pyOpenSSL brings another OpenSSL than Python's.
-    bys = [by for row in rows for by, _ in row["by"]]
+    dear = [row for row in rows if row["loads"] >= DEAR_LOADS_FROM]
+    dear = [row for row in dear if row["load_ms"] >= DEAR_FROM_MS * row["loads"]]
+    bys = [by for row in dear for by, _ in row["by"]]
     names = set("pyOpenSSL" if by.startswith("OpenSSL") else "ssl" for by in bys)
     if any(" 3.0." in str(found["openssl"].get(name)) for name in names):
         yield advise("another-openssl")
@@ -349,16 +431,106 @@ def advice_on_counts(found, verdict):
 
 
 def keep_one(row):
-    """(line, sentence) of what makes the client of a row of `counted` load once."""
+    """(line, sentence) of what makes the client of a row of `counted` load once: the program's own
+    call where its line has one, with its arguments."""
     line, sentence = KEEP.get(row["client"], _OTHERS)
-    if row["awaits"]:
+    line, own = with_trust(line, row), own_call(row)
+    if row["awaits"] and not own:
         awaiting = line.replace(".Client()", ".AsyncClient()")
         both = row["awaits"] < row["loads"]
         line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
         sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
-    if library_between(row):
-        sentence = _OF_LIBRARY % library_between(row) + sentence
+    library = library_between(row) or (row["client"] if row["client"] not in KEEP else None)
+    if library:
+        maker, told = taken_by(library)
+        if maker and LIBRARIES[library][1] is None:
+            return "client = %s(...)  # once" % maker, told
+        sentence = told + " " + sentence
+        return ("client = %s(...)  # once" % maker if maker else line), sentence
+    if own:
+        line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", own)
+        return line + "  # once, before the work begins", sentence
     return line, sentence
+
+
+def own_call(row):
+    """The program's own call that made what is to be kept, as it stands there; None where the line
+    that is named has none, or takes what only a pool of one's own could hold."""
+    if not row["at"]:
+        return None
+    call = call_at(row["at"][0][0], MAKERS.get(row["client"], "").split())
+    if call and row["client"] == "urllib3" and "ssl_context" not in call:
+        call, number = re.subn(r"\bca_certs=([^,()]+|[^,()]*\([^()]*\))", CAFILE % r"\1", call)
+        if not number:
+            call = call.replace("(", "(" + CAFILE.replace("cafile=%s", "") + ", ", 1)
+            call = call.replace(", )", ")")
+    return call
+
+
+def line_of_context(line, row):
+    """The line that makes one context: the program's own call, or one with its certificates."""
+    own = own_call(row) if row["client"] is None else None
+    return "context = %s  # once, for all clients" % own if own else with_trust(line, row)
+
+
+CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
+
+
+def call_at(place, names):
+    """The text of a call of one of some functions on a line of a program, "file.py:3", with its
+    arguments, in one line; None where there is none, or it cannot be told."""
+    path, _, number = place.rpartition(":")
+    lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
+    text = "".join(lines)
+    first = len(lines[0]) if lines else 0
+    for found in re.finditer(r"[A-Za-z_][\w.]*(?=\()", text):
+        if found.start() >= first or found.group().rpartition(".")[2] not in names:
+            continue
+        depth, quote = 0, None
+        for end in range(found.end(), len(text)):
+            letter = text[end]
+            if quote:
+                quote = None if letter == quote else quote
+            elif letter in "\"'":
+                quote = letter
+            elif letter == "#":
+                break
+            depth += 0 if quote else (letter in "([{") - (letter in ")]}")
+            if depth == 0 and not quote:
+                return " ".join(text[found.start() : end + 1].split())
+    return None
+
+
+def with_trust(text, row):
+    """A line that makes a context with the certificates that the program names, if it does."""
+    trust = row["trusts"][0][0] if row["trusts"] else None
+    default = trust in (None, "system") or trust.startswith("data ") or "certifi" in trust
+    named = [os.environ.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")]
+    default = default or trust in [os.path.realpath(each) for each in named if each]
+    default = default or os.path.basename(trust) in ("ca-certificates.crt", "cert.pem")
+    if default:
+        return text
+    context = "ssl.create_default_context(cafile=%r)" % str(trust)
+    return text.replace("ssl.create_default_context()", context)
+
+
+def advice_on_closings(found):
+    """What connections ask for that are ended with each reply."""
+    counts = found["counts"]
+    for row in counts["clients"]:
+        by = max(row["closed"], key=row["closed"].get) if row["closed"] else None
+        if by is None or row["closed"][by] < TOO_MANY_FROM or row["connections"] < TOO_MANY_FROM:
+            continue
+        share = row["connections"] / max(counts["connections"], 1)
+        names = dict(
+            client=row["client"] or "The program", where=place_in(row["closed_at"]),
+            connections=several(row["connections"], "connection"),
+            loads=several(row["loads"], "load"), ms=share * counts["handshake_ms"],
+            s=share * counts["handshake_s"],
+        )  # fmt: skip
+        tried = found.get("tried", {}).get("connection-close")
+        saves = saves_of(tried) if tried and by == "program" else ""
+        yield advise("connection-close" if by == "program" else "server-closes", saves, **names)
 
 
 def library_between(row):
@@ -389,12 +561,17 @@ def larger_pool(row):
 
 def saves_of(tried):
     """What was seen to be saved, in words."""
-    numbers = (tried["connections"], several(tried["now"]["loads"], "load"), tried["now"]["cpu_ms"])
+    numbers = (requests_of(tried), several(tried["now"]["loads"], "load"), tried["now"]["cpu_ms"])
     numbers += (several(tried["then"]["loads"], "load"), tried["then"]["cpu_ms"])
-    text = "tried here, against the doctor's own server: of %d requests, %s and %.0f ms of CPU; "
+    text = "tried here, against the doctor's own server: of %s, %s and %.0f ms of CPU; "
     if tried["with"] == "http.client":
         text = text.replace("tried here", "tried here with http.client")
     return (text + "with it %s and %.0f ms") % numbers
+
+
+def requests_of(tried):
+    text = several(tried["connections"], "request")
+    return text + (", %d at once" % tried["at_once"] if tried["at_once"] > 1 else "")
 
 
 def advice_on_trials(found):

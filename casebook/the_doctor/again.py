@@ -9,6 +9,7 @@ from .basis import DOES_NOT_APPLY, ITS_OWN
 from .blocking import PATCHES
 from .counts import is_shared
 from .left_behind import is_library
+from .probes import says_close
 from .words import say, several, wrapped
 
 #: More than a program has threads, or hosts.
@@ -154,10 +155,22 @@ def no_injection(module):
     module.inject_into_urllib3 = lambda: None
 
 
+def no_closing(module):
+    """Requests go without the header that has their connection closed."""
+    kind = module.HTTPConnection
+    put = kind.putheader
+
+    def putheader(connection, header, *values):
+        return None if says_close(header, values) else put(connection, header, *values)
+
+    kind.putheader = putheader
+
+
 #: What can be applied: its module, when that has been imported.
 APPLIED = {
     "requests": {"requests.adapters": keep_connections},
     "larger-pool": {"requests.adapters": keep_all_connections},
+    "connection-close": {"http.client": no_closing, "httplib": no_closing},
     "httpx": {"httpx._config": one_context_of_httpx},
     "httpx2": {"httpx2._config": one_context_of_httpx},
     "httplib2": {"httplib2": one_context_of_httplib2},
@@ -201,6 +214,11 @@ def changes_in(report):
     changes = [name for name in ill_clients(report) if name in APPLIED]
     if any(each["id"] == "larger-pool" and "requests" in each["add"] for each in report["advice"]):
         changes.append("larger-pool")
+    if "connection-close" in ids and any(
+        row["closed"].get("program") and row["client"] in ("requests", "urllib3")
+        for row in report["counts"]["clients"]
+    ):
+        changes.append("connection-close")
     if "injected" in ids:
         changes.append("injected")
     elif report["loop"] and {"patch", "patch-first", "patch-everything"} & set(ids):
@@ -254,7 +272,8 @@ def run_again(report, run):
     for client, tried in sorted(report.get("tried", {}).items()):
         # How many threads ask at once may be another number the next time.
         if client in changes and client != "larger-pool":
-            loads, needed = now.get(client, (0, 0))
+            of = "requests" if client == "connection-close" else client
+            loads, needed = now.get(of, (0, 0))
             loads += own if client == "urllib3" else 0
             promised = max(tried["then"]["loads"], needed)
             row = {"client": client, "promised": promised, "loads": loads}

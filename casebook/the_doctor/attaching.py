@@ -10,6 +10,7 @@ import time
 
 from .advice import chapter
 from .basis import Trouble, clock
+from .heartbeat import RESTS
 from .loads import LOADS
 from .words import readable, short, told, wrapped
 
@@ -23,10 +24,14 @@ SIGHTS = (
      "they stand still"),
     ("not patched", 3, "a greenlet in a read of the standard library's, and the loop with it: %d "
      "looks"),
+    ("kept", 2, "the thread of a loop in one and the same call, and the loop with it: %d looks"),
     ("loading", 12, "a load of certificates: %d looks"),
 )  # fmt: skip
 
 
+#: Where the thread of a loop is (the end of a file's name) while the loop is entered and runs.
+LOOPS = ("/asyncio/base_events.py", "/asyncio/runners.py", "/uvloop/__init__.py",
+         "/trio/_core/_run.py")  # fmt: skip
 #: Of the looks that found the process at work, so many percent in a load are too many. (A look is
 #: no share of the CPU: of few looks only much can be told.)
 LOADING_FROM = 20
@@ -42,7 +47,7 @@ def attach(pid, seconds, share):
         raise Trouble("there is no process %d" % pid)
     stacks, by = reader(pid)
     looks, busy, loop, until = [], 0, None, clock() + seconds
-    failed, why = 0, None
+    failed, why, stood = 0, None, set()
     while clock() < until:
         started = clock()
         try:
@@ -56,7 +61,11 @@ def attach(pid, seconds, share):
         if threads is None:
             break  # it has ended meanwhile
         failed, loop = 0, loop or has_gevent(pid)  # which may be imported later
-        looks.append(dict((kind_of(each, loop), each["frames"]) for each in threads))
+        look = dict((kind_of(each, loop), each["frames"]) for each in threads)
+        waiting = dict((stack_of(each), each) for each in threads if keeps_loop(each, loop))
+        look.update(("kept", waiting[stack]["frames"]) for stack in waiting if stack in stood)
+        stood = set(waiting)
+        looks.append(look)
         busy += any(each.get("active") for each in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
     if not looks:
@@ -64,7 +73,7 @@ def attach(pid, seconds, share):
     seen = dict((what, sum(what in look for look in looks)) for what, _, _ in SIGHTS)
     status = 2 if seen["perhaps blocked"] >= 2 else 0
     loading = 100.0 * seen["loading"] / max(busy, seen["loading"], 1)
-    if max(seen["blocked"], seen["not patched"]) >= 2 or (
+    if max(seen["blocked"], seen["not patched"], seen["kept"]) >= 2 or (
         seen["loading"] >= 3 and loading > max(share, LOADING_FROM)
     ):
         status = 1  # one look alone may have met a wait of a millisecond
@@ -214,6 +223,23 @@ def kind_of(thread, loop):
     if not (waits and below) or in_thread or loop is False:
         return None
     return "blocked" if loop and frames[-1]["name"] != "<module>" else "perhaps blocked"
+
+
+def stack_of(thread):
+    return tuple((each["filename"], each["line"], each["name"]) for each in thread["frames"])
+
+
+def keeps_loop(thread, loop):
+    """Whether a thread waits, and has a loop of asyncio, trio or greenlets wait with it."""
+    frames = thread["frames"]
+    files = [frame["filename"].replace("\\", "/") for frame in frames]
+    if not files or thread.get("active"):
+        return False
+    name = frames[0]["name"].rpartition(".")[2]
+    resting = any(files[0].endswith(file) and name == function for file, function in RESTS)
+    if resting or files[0].endswith(LOOPS):
+        return False
+    return any(file.endswith(LOOPS) for file in files) or in_greenlet(frames, files, loop)
 
 
 def in_greenlet(frames, files, loop):

@@ -22,6 +22,10 @@ from .basis import (
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
+#: Loads hold a loop up that take so many milliseconds while others wait, and so many in a row.
+HELD_UP_FROM_MS, HELD_UP_IN_A_ROW_FROM_MS = 20, 5
+#: So many connections to one host that speaks HTTP/2 are too many: one would do.
+TOO_MANY_H2_FROM = 3
 #: So many times the limit, or as little of it, and a share is near it.
 NEAR = 1.25
 #: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
@@ -45,8 +49,16 @@ def counted(events):
     (of clients that began a handshake), handshakes (that came through), failed, peak (handshakes
     under way at once in one process), under_loop (connections made under a running loop of asyncio
     or trio); blocked: of such loops, {"by" (asyncio or trio), "times", "s", "waiting_s" (while
-    others waited), "clients", "at"}; on_loop: of loads under such a loop, {"loads", "spare",
-    "waiting" (while others waited), "ms", "at"}; stood: of the loops of greenlets, {"fetched"
+    others waited), "clients", "at"}; silent: of all loops, {"by", "times", "s", "waiting_s" (while
+    others waited), "clients", "at"} of turns that took long while their thread waited, whatever
+    for; heartbeats: the loops that were looked at; own_tls: what was imported and brings TLS of its
+    own; on_loop: of loads under such a loop, {"loads", "spare",
+    "waiting" (while others waited), "ms", "held_ms" (of those), "longest_ms" (in a row), "at"};
+    failures: [what a connection ended with, times]; handshake_ms (of CPU) and handshake_s (from
+    begin to end) of those that ended; http2: rows of {"client", "host", "connections"}, where a
+    host that speaks HTTP/2 was given several; botocores: clients of botocore's; collected,
+    dropped: contexts, and open connections, that were freed only when the doctor had Python
+    collect; truststore: where it was injected; stood: of the loops of greenlets, {"fetched"
     (whether greenlets did, or the main program while some waited), "in_greenlets" (whether they
     did themselves), "waits" (that were long), "times" and "s" (through which the loop stood
     still), "clients", "at"}; sessions (of requests, that asked by HTTPS) and pools (of urllib3)
@@ -63,13 +75,16 @@ def counted(events):
     contexts' classes), "awaits" (loads by clients of httpx that await), "full" (connections of
     urllib3's that were closed because their pool had no place for them), "evicted" (pools that were
     made again for a host, since their PoolManager keeps fewer than it has hosts), "size" and
-    "wanted" (for each of the two, what such a pool or manager holds, and what was asked of it)} for
+    "wanted" (for each of the two, what such a pool or manager holds, and what was asked of it),
+    "closed" (by "program" or "server": Connection: close), "closed_at", "open", "peak" (handshakes
+    at once) and "threads" (that made connections)} for
     each client and each library that called it, the one with the most loads first. kept: its
     connections are, for several requests each, or each beside the others.
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
-    loading, grown, programs = {}, {}, set()
+    loading, grown, programs, holding = {}, {}, set(), {}
+    shaking, since_begun, multiplexed, latest = {}, {}, {}, {}
     total = dict(
         processes=0, cpu_ms=0, compiled_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
@@ -77,7 +92,11 @@ def counted(events):
         blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": [], "by": "asyncio"},
         sessions=0, pools=0, uncounted=[], unprobed=[], alive=0, context_mib=0,
         stood=dict(fetched=False, in_greenlets=False, waits=0, times=0, s=0, clients=[], at=[]),
-        on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "at": []},
+        on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "held_ms": 0,
+                 "longest_ms": 0, "at": []},
+        silent={"by": None, "times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": []},
+        heartbeats=[], own_tls=[], failures=[], truststore=[], handshake_ms=0, handshake_s=0,
+        botocores=0, dropped=0, collected=0,
     )  # fmt: skip
 
     def row_of(who):
@@ -87,6 +106,7 @@ def counted(events):
                 client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
                 connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
                 alive=0, at=[], trusts=[], by=[], awaits=0, full=0, evicted=0, size={}, wanted={},
+                open=0, threads=set(), peak=0, closed={}, closed_at=[],
             )  # fmt: skip
         return rows[key]
 
@@ -126,6 +146,16 @@ def counted(events):
                 on_loop["spare"] += key in seen
                 on_loop["waiting"] += event["waiting"]
                 on_loop["ms"] = round(on_loop["ms"] + event["ms"], 1)
+                # Loads that follow each other hold the loop up as one.
+                since, until = event["since"], event["t"]
+                held = holding.get(pid)
+                if held is None or since - held[1] > 0.001 * HELD_UP_IN_A_ROW_FROM_MS:
+                    held = holding[pid] = [since, until]
+                held[1] = until
+                longest_ms = 1000 * (held[1] - held[0])
+                if event["waiting"]:
+                    on_loop["held_ms"] = round(on_loop["held_ms"] + event["ms"], 1)
+                    on_loop["longest_ms"] = round(max(on_loop["longest_ms"], longest_ms), 1)
                 note_place(on_loop["at"], event["who"]["at"])
             seen.add(key)
             row["awaits"] += bool(event["who"].get("awaits"))
@@ -140,10 +170,17 @@ def counted(events):
             total["under_loop"] += bool(event["loop"])
             row = spoken[pid, event["h"]] = row_of(who)
             row["connections"] += 1
+            latest[pid] = row
             row["http"] = row["http"] and event["http"]
             under_way[pid] = under_way.get(pid, 0) + 1
             total["peak"] = max(total["peak"], under_way[pid])
             opened[pid] = max(opened.get(pid, 0), event.get("open", 1))
+            row["open"] = max(row["open"], event.get("open", 1))
+            row["threads"].add(event.get("thread"))
+            of_row = shaking.setdefault(id(row), set())
+            of_row.add((pid, event["h"]))
+            row["peak"] = max(row["peak"], len(of_row))
+            since_begun[pid, event["h"]] = event["t"], of_row
             if event["since"] is not None:
                 span = {name: event[name] for name in ("since", "t", "thread", "by")}
                 began[pid, event["h"]] = dict(span, end=None)
@@ -151,7 +188,16 @@ def counted(events):
         elif what == "end" and (pid, event["h"]) in began:
             began.pop((pid, event["h"]))["end"] = event["t"]
             total["handshakes" if event["ok"] else "failed"] += 1
+            if not event["ok"]:
+                note_place(total["failures"], event.get("why"))
             under_way[pid] -= 1
+            begun, of_row = since_begun.pop((pid, event["h"]))
+            of_row.discard((pid, event["h"]))
+            total["handshake_ms"] += event.get("ms", 0)
+            total["handshake_s"] += event["t"] - begun
+            if event.get("alpn") == "h2" and event.get("host"):
+                key = spoken[pid, event["h"]]["client"], event["host"]
+                multiplexed[key] = multiplexed.get(key, 0) + 1
         elif what == "exchange" and (pid, event["h"]) in spoken:
             spoken[pid, event["h"]]["exchanges"] += event["n"]
         elif what in ("full", "evicted"):
@@ -159,7 +205,7 @@ def counted(events):
             row[what] += 1
             for name in ("size", "wanted"):
                 row[name][what] = max(event[name], row[name].get(what, 0))
-        elif what in ("session", "pool"):
+        elif what in ("session", "pool", "botocore"):
             total[what + "s"] += 1
         elif what == "request" and (of in made or event["c"] in first):
             row = row_of(made.get(of) or first[event["c"]])
@@ -172,6 +218,32 @@ def counted(events):
             blocked["waiting_s"] = round(blocked["waiting_s"] + event["waiting"] * event["s"], 4)
             note_place(blocked["clients"], event["who"]["client"])
             note_place(blocked["at"], event["who"]["at"])
+        elif what == "silence":
+            silent = total["silent"]
+            silent["times"] += 1
+            silent["by"] = event["by"]
+            silent["s"] = round(silent["s"] + event["s"], 4)
+            if event["waiting"]:
+                silent["waiting_s"] = round(silent["waiting_s"] + event["s"], 4)
+                note_place(silent["clients"], event["who"]["client"])
+                note_place(silent["at"], event["who"]["at"])
+        elif what == "closing":
+            row = row_of(made.get(of) or event["who"])
+            if not row["connections"]:  # its client got the program's own context
+                row = latest.get(pid, row)
+            row["closed"][event["by"]] = row["closed"].get(event["by"], 0) + 1
+            note_place(row["closed_at"], event["who"]["at"])
+        elif what == "collected":
+            total["dropped"] += event["connections"]
+            total["collected"] += event["contexts"]
+        elif what == "failed":
+            note_place(total["failures"], event["why"])
+        elif what == "truststore":
+            total["truststore"].append(event["where"])
+        elif what == "heartbeat" and event["by"] not in total["heartbeats"]:
+            total["heartbeats"].append(event["by"])
+        elif what == "own tls" and event["name"] not in total["own_tls"]:
+            total["own_tls"].append(event["name"])
         elif what == "greenlet":
             total["stood"]["fetched"] = True
             total["stood"]["in_greenlets"] |= event["itself"]
@@ -198,8 +270,16 @@ def counted(events):
                 each[name] = round(each[name], 1)
     whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
     total["share"] = round(100 * total["spare_ms"] / whole_ms, 1)
+    total["handshake_ms"] = round(total["handshake_ms"], 1)
+    total["handshake_s"] = round(total["handshake_s"], 3)
+    several = [(number,) + key for key, number in multiplexed.items() if number >= TOO_MANY_H2_FROM]
+    total["http2"] = [
+        {"client": client, "host": host, "connections": number}
+        for number, client, host in sorted(several, key=lambda each: -each[0])
+    ]
     for row in total["clients"]:
         row["kept"] = is_kept(row, total)
+        row["threads"] = len(row["threads"])
     ill = [row for row in total["clients"] if not row["kept"]]
     total["again"] = sum(row["loads"] - row["needed"] for row in ill)
     total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
@@ -218,6 +298,12 @@ def is_kept(row, total):
     return row["exchanges"] >= several and (row["http"] or beside)
 
 
+def at_once(row):
+    """How many requests of a row of `counted` were under way at once, as far as their handshakes
+    tell: those, or the threads whose connections were open beside each other."""
+    return max(1, row["peak"], min(row["threads"], row["open"], row["connections"]))
+
+
 def wanting(row):
     """Of what the connections of a row of `counted` were closed for want: of "full" (places in a
     pool) and of "evicted" (pools), those that happened again and again."""
@@ -228,8 +314,11 @@ def wanting(row):
 
 
 def is_shared(row, total):
-    """Whether connections of requests or urllib3 are those of far fewer sessions or pools."""
-    made = {"requests": total["sessions"], "urllib3": total["pools"]}.get(row["client"], 0)
+    """Whether connections of requests, urllib3 or botocore are those of far fewer sessions, pools
+    or clients."""
+    made = {
+        "requests": total["sessions"], "urllib3": total["pools"], "botocore": total["botocores"]
+    }.get(row["client"], 0)  # fmt: skip
     return 0 < 2 * made <= row["connections"]
 
 
@@ -305,12 +394,24 @@ def verdict_on(counts, share):
     Where connections are kept there are no more loads than connections, however long the program
     runs: those have to take more.
     """
+    if is_broken(counts):
+        return UNSEEN
     again = counts["loads"] - counts["needed"]
+    # Nobody can have a client of botocore that is shared load less.
+    again -= sum(
+        row["loads"] - row["needed"] for row in counts["clients"]
+        if row["client"] == "botocore" and row["kept"]
+    )  # fmt: skip
     if counts["again"] >= TOO_MANY_FROM and counts["again_share"] >= share:
         return REPEATED
     if again >= KEPT_LOADS_FROM and counts["share"] >= KEPT_SHARE:
         return REPEATED
     return ONCE if counts["handshakes"] else UNSEEN
+
+
+def is_broken(counts):
+    """Whether none of a program's connections came through: then it has no fault of loads."""
+    return bool(counts["failures"]) and not counts["handshakes"]
 
 
 def limit_near(counts, share):
@@ -340,7 +441,9 @@ def verdict_on_handshakes(counts):
 def verdict_on_loop(counts):
     """Of loads on an asyncio loop: HELD_UP, FREE, or DOES_NOT_APPLY where none ran."""
     on_loop = counts["on_loop"]
-    if on_loop["spare"] >= TOO_MANY_FROM and on_loop["waiting"] >= 1:
+    in_a_row = on_loop["longest_ms"] >= HELD_UP_IN_A_ROW_FROM_MS
+    long = on_loop["held_ms"] >= HELD_UP_FROM_MS and in_a_row
+    if on_loop["spare"] >= TOO_MANY_FROM and long:
         return HELD_UP
     return FREE if counts["under_loop"] or on_loop["loads"] else DOES_NOT_APPLY
 

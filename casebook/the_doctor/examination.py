@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 
-from .basis import BLOCKED, CANNOT_TELL, ENOUGH_S, PATIENCE_S, Trouble, clock, defaults
+from .basis import BLOCKED, CANNOT_TELL, ENOUGH_S, OWN_TLS, PATIENCE_S, Trouble, clock, defaults
 from .blocking import PATCHES, check_loop, find_loop, is_trapped, own_code_uses, try_cures
 from .clients import WAYS
 from .importing import TooLong, end_after, import_program, trouble_of
@@ -154,6 +154,7 @@ def try_loop(server, spec, watch, imported, over):
         loads_at_import=watch and len(watch.loads),
         loops_installed=[name for name in PATCHES if is_installed(name)],
         loop=None, cures=[], trap=False,
+        own_tls=sorted(set(OWN_TLS[name] for name in OWN_TLS if loaded(name))),
     )  # fmt: skip
     by_loop = []
     if loop:

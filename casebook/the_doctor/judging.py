@@ -3,12 +3,13 @@
 from __future__ import division, print_function
 
 from .advice import (
-    advice_on_asyncio,
     advice_on_counts,
+    advice_on_failures,
     advice_on_http,
     advice_on_loop,
     advice_on_others,
     advice_on_trials,
+    advice_on_waits,
 )
 from .basis import (
     BLOCKED,
@@ -24,9 +25,18 @@ from .basis import (
     UNPATCHED,
     UNSEEN,
 )
-from .counts import verdict_on, verdict_on_contexts, verdict_on_handshakes, verdict_on_loop
+from .blocking import PATCHES
+from .counts import (
+    is_broken,
+    verdict_on,
+    verdict_on_contexts,
+    verdict_on_handshakes,
+    verdict_on_loop,
+)
 from .probes import KNOWN
 
+#: What is advised first.
+RISKS_NOTHING = ("connection-close", "keep-one", "larger-pool")
 #: A loop that was kept from others for so long in all was blocked.
 LOOP_BLOCKED_FROM_S = 0.1
 
@@ -42,21 +52,28 @@ def judge(found, spec):
         found = dict(found, clients=[seen_at_work(row, counts) for row in found["clients"]])
     advice = advice_on_loop(found)
     found = dict(found, known_to_the_doctor=sorted(set(KNOWN.values())))
+    own_tls = counts["own_tls"] if counts else found["own_tls"]
     if counts:
-        loop = worst([judge_loop(found), judge_greenlets(found), judge_asyncio(counts)])
+        loop = worst([judge_loop(found), judge_greenlets(found), judge_asyncio(found)])
         loads = verdict_on(counts, spec["share"])
-        if judge_asyncio(counts) == BLOCKED:
-            advice.append(advice_on_asyncio(found))
+        if judge_asyncio(found) == BLOCKED:
+            advice += advice_on_waits(found)
         others = {
             "loads on the loop": verdict_on_loop(counts), "contexts": verdict_on_contexts(counts),
             "handshakes": verdict_on_handshakes(counts),
         }  # fmt: skip
-        more = advice_on_others(found, others) + list(advice_on_counts(found, loads))
+        if is_broken(counts):
+            others = dict.fromkeys(others, DOES_NOT_APPLY)
+            more = advice_on_failures(found)
+        else:
+            more = advice_on_others(found, others) + list(advice_on_counts(found, loads))
         # What risks nothing comes first.
-        advice += sorted(more, key=lambda each: each["id"] not in ("keep-one", "larger-pool"))
+        advice += sorted(more, key=lambda each: each["id"] not in RISKS_NOTHING)
     else:
         loop, loads = judge_loop(found), UNCOUNTED if found["known"] else UNSEEN
         advice += advice_on_trials(found)
+    if loop == FREE and own_tls and not (counts and counts["heartbeats"]):
+        loop = CANNOT_TELL  # what was tried is the clients that the doctor knows
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
         verdicts.update(others)
@@ -74,9 +91,13 @@ def judge(found, spec):
 
 def seen_at_work(row, counts):
     """A row of `check_way` after a run: where nothing is patched, and its connections were all
-    made by threads, there were no greenlets to wait for them."""
-    seen = counts["connections"] and not PY2 and not counts["stood"]["fetched"]
-    return dict(row, verdict=DOES_NOT_APPLY) if seen and row["verdict"] == UNPATCHED else row
+    made by threads, there were no greenlets to wait for them. Where it ended before its first one,
+    nobody knows whether it would have patched before."""
+    if row["verdict"] != UNPATCHED or counts["stood"]["fetched"]:
+        return row
+    if counts["connections"]:
+        return row if PY2 else dict(row, verdict=DOES_NOT_APPLY)
+    return dict(row, verdict=CANNOT_TELL, error="no connection was made before the program ended")
 
 
 def judge_loop(found):
@@ -106,10 +127,16 @@ def judge_greenlets(found):
     return DOES_NOT_APPLY
 
 
-def judge_asyncio(counts):
-    """BLOCKED where clients that do not await kept others waiting, FREE where connections were made
-    under a loop and did not."""
+def judge_asyncio(found):
+    """BLOCKED where clients that do not await, or anything else that the heartbeat saw, kept others
+    waiting for a loop; FREE where connections were made under one and did not."""
+    counts, loop = found["counts"], found["loop"]
     if counts["blocked"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
+        return BLOCKED
+    # A library may import gevent, and leave it alone.
+    of_greenlets = counts["silent"]["by"] in PATCHES
+    used = not of_greenlets or (loop and (loop["used"] or loop["patched"]))
+    if used and counts["silent"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
         return BLOCKED
     return FREE if counts["under_loop"] else DOES_NOT_APPLY
 

@@ -14,12 +14,15 @@ because its pool of urllib3's had no place for it; size, and wanted, the most of
 evicted (who: a PoolManager makes a pool for a host again, having given up the one with an open
 connection; size, and wanted, its hosts), trial (ms, of the doctor's own), block (s, waiting, who,
 by), wait (of a greenlet: s, stood, who), greenlet (itself: whether a greenlet waits for a client,
-or the main program while greenlets wait; each the first time), injection (where), loop (name). c
-and h are numbers of contexts and connections; who is what `callers` tells; t, and since, from when
-it was wanted (a load: from when it ran, to t), are seconds; by is the module of its class; default:
-the program's own code called create_default_context for it; http: its client is one that the doctor
-knows. Each has the "pid" of its process, and "cpu", the milliseconds that this has used without
-those in which it compiled modules: "compiled".
+or the main program while greenlets wait; each the first time), injection (where), truststore (where
+it is injected), failed (why: no connection was made), loop (name), heartbeat (by: such a loop is
+looked at), silence (s, waiting, who, by: a turn of it that took so long while its thread waited),
+own tls (name: what brings it is imported). c and h are numbers of contexts and connections; who is
+what `callers` tells; t, and since, from when it was wanted (a load: from when it ran, to t), are
+seconds; by is the module of its class; default: the program's own code called
+create_default_context for it; http: its client is one that the doctor knows. Each has the "pid" of
+its process, and "cpu", the milliseconds that this has used without those in which it compiled
+modules: "compiled".
 """
 
 from __future__ import division, print_function
@@ -31,11 +34,13 @@ import sys
 import time
 import weakref
 
-from .basis import OWN_FILE, PY2, clock
+from .basis import OWN_FILE, OWN_TLS, PY2, clock
 from .counts import CONTEXTS_FROM, KEPT_FROM, counted
+from .heartbeat import Beats, Greenlets, Heartbeat, Turns
 from .left_behind import is_library, is_package, own_context
+from .libraries import is_decorator
 from .loads import caller
-from .words import readable, short
+from .words import readable, short, told
 
 #: The clients that the doctor knows, as their packages are called.
 KNOWN = {
@@ -80,10 +85,13 @@ class Probes(object):
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
         self.turns, self.fetches, self.changes, self.talks = {}, 0, {}, {}
+        self.begun_last, self.closes = {}, {}  # by thread; by connection
+        self.tasks = weakref.WeakKeyDictionary()
         self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
         self.compiled = {}
+        self.heartbeat, self.watched = Heartbeat(self), {}
 
     # ------------------------------------------------------------------ what is noted, and of what
 
@@ -91,7 +99,8 @@ class Probes(object):
         try:
             pid = os.getpid()
             compiled = self.compiled.get(pid, 0)
-            values.update(cpu=process_ms() - compiled, compiled=compiled)
+            own = self.heartbeat.used_ms if self.heartbeat.looking == pid else 0
+            values.update(cpu=process_ms() - compiled - own, compiled=compiled)
             self.give(dict(values, **{"is": what, "pid": pid}))
         except Exception:  # a full disk, an interpreter that ends: no business of the program's
             pass
@@ -117,7 +126,7 @@ class Probes(object):
         that the program's own code called, and the line of the program's own code; None for what
         nobody can tell; and whether it is a client of httpx that awaits."""
         client, first, through, at, depth = None, None, None, None, 0
-        inner, awaits = True, False
+        inner, awaits, called = True, False, []
         while frame is not None and depth < 200:
             depth += 1
             of, code, name = frame, frame.f_code, str(frame.f_globals.get("__name__") or "")
@@ -136,11 +145,21 @@ class Probes(object):
                 self.files[path] = library, is_package(path)
             library, packages = self.files[path]
             if library:
+                if package == "asyncio" and code.co_name == "_run" and running_loop():
+                    at = self.line_of_task()  # what is below only runs the loop
+                    break
                 if package not in BETWEEN:
-                    first, through = first or package, package if packages else through
+                    first = first or package
+                    if packages and (not called or called[-1][0] != package):
+                        called.append((package, []))
+                    if packages:
+                        called[-1][1].append(code)
                 continue
             at = "%s:%d" % (short(path), frame_line)
             break
+        packages = [package for package, codes in called if not is_decorator(package, codes)]
+        packages = packages or [package for package, _ in called]
+        through = packages[-1] if packages else None
         return {"client": client or first, "through": through, "at": at, "awaits": awaits}
 
     # -------------------------------------------------------------------------- contexts and loads
@@ -253,9 +272,11 @@ class Probes(object):
         collects such things, which it does when it likes. So that is done here, but not often: each
         time that there are a quarter more contexts.
         """
-        several, started = len(held), thread_ms()
+        several, started, before_it = len(held), thread_ms(), self.still_open()
         gc.collect()
         self.note("trial", ms=round(thread_ms() - started, 3))
+        left = before_it - self.still_open()
+        self.note("collected", contexts=several - len(held), connections=max(0, left))
         return None if before is None and len(held) == several else len(held)
 
     # --------------------------------------------------------------------------------- handshakes
@@ -267,16 +288,18 @@ class Probes(object):
         def do_handshake(connection, *args, **kwargs):
             if not probes.active or is_server(connection):
                 return function(connection, *args, **kwargs)
-            number = probes.begun(connection)
+            number, started = probes.begun(connection), thread_ms()
             try:
                 done = function(connection, *args, **kwargs)
             except Exception as error:
+                probes.spent(number, started)
                 if not type(error).__name__.startswith(("SSLWant", "Want")):
-                    probes.ended(connection, number, False)
+                    probes.ended(connection, number, False, told(error))
                 raise
             except BaseException:  # a greenlet's time-out, or the user's Ctrl-C
                 probes.ended(connection, number, False)
                 raise
+            probes.spent(number, started)
             probes.ended(connection, number, True)
             return done
 
@@ -288,7 +311,8 @@ class Probes(object):
             context = getattr(connection, "context", None)
             if context is None and hasattr(connection, "get_context"):
                 context = connection.get_context()
-            self.under_way[number] = True
+            self.under_way[number] = 0
+            self.begun_last[ident()] = number
             who = self.callers(sys._getframe(2))
             since = [
                 self.connected.pop(descriptor(connection), None),
@@ -314,13 +338,41 @@ class Probes(object):
                 self.open.pop(each, None)
         return len(self.open)
 
-    def ended(self, connection, number, ok):
-        self.under_way.pop(number, None)
-        self.note("end", h=number, ok=ok, t=clock())
+    def spent(self, number, started):
+        """Add what a part of a handshake took of the processor."""
+        if number in self.under_way:
+            self.under_way[number] += thread_ms() - started
+
+    def still_open(self):
+        """How many connections of clients are open in this process."""
+        alive = [alive() for alive, pid in list(self.open.values()) if pid == os.getpid()]
+        return len([each for each in alive if each is not None and descriptor(each) != -1])
+
+    def ended(self, connection, number, ok, why=None):
+        values = dict(ok=ok, why=why, ms=round(self.under_way.pop(number, None) or 0, 3))
+        if ok:
+            values.update(protocol_of(connection))
+        self.note("end", h=number, t=clock(), **values)
         if ok and len(self.numbers) > 10000:
             gone = [each for each, (alive, _) in list(self.numbers.items()) if alive() is None]
             for each in gone:
                 self.talks.pop(self.numbers.pop(each, (None, None))[1], None)
+
+    def failing(self, kind, name):
+        """Note what a function of a class ends with that makes a connection, if it makes none and
+        no handshake has told why."""
+        function, probes = getattr(kind, name), self
+
+        def connect(connection, *args, **kwargs):
+            began = probes.begun_last.get(ident())
+            try:
+                return function(connection, *args, **kwargs)
+            except Exception as error:
+                if probes.active and began == probes.begun_last.get(ident()):
+                    probes.note("failed", why=told(error))
+                raise
+
+        self.put(kind, name, named(connect, function))
 
     def exchanges(self, kind, *sending):
         """Note how often something was sent and answered over the connections of a class, whose
@@ -430,6 +482,77 @@ class Probes(object):
 
         self.put(kind, "fire_timers", named(fire_timers, function))
 
+    # ------------------------------------------------------------------------------- loops that run
+
+    def runs(self, kind, name="run_forever", turns=False):
+        """Look at the loops of a class of asyncio's, or of one like it, while they run. turns:
+        whether they are counted as the loop takes them."""
+        function, probes = getattr(kind, name), self
+
+        def run_forever(loop, *args, **kwargs):
+            waits = lambda: others_wait(loop)  # noqa: E731
+            watched = Beats("asyncio", waits, loop.call_soon_threadsafe)
+            if turns:
+                watched = probes.watched[id(loop)] = Turns("asyncio", waits)
+            leave = probes.heartbeat.watch(watched)
+            try:
+                return function(loop, *args, **kwargs)
+            finally:
+                leave()
+                probes.watched.pop(id(loop), None)
+
+        self.put(kind, name, named(run_forever, function))
+
+    def makes_tasks(self, kind):
+        """Remember the line of the program that has the loops of a class make a task: a library's
+        task has none of its own."""
+        function, probes = kind.create_task, self
+
+        def create_task(loop, *args, **kwargs):
+            task = function(loop, *args, **kwargs)
+            try:
+                probes.tasks[task] = probes.line_of(sys._getframe(1))
+            except Exception:  # a task of another kind
+                pass
+            return task
+
+        self.put(kind, "create_task", named(create_task, function))
+
+    def line_of(self, frame):
+        """The line of the program's own code that called; that of the task that did, if none."""
+        while frame is not None:
+            path, code = frame.f_code.co_filename, frame.f_code
+            if path not in self.files:
+                name = str(frame.f_globals.get("__name__") or "").partition(".")[0]
+                library = path.startswith("<") or is_library(path) or name in BETWEEN
+                self.files[path] = library, is_package(path)
+            if not self.files[path][0] and path != OWN_FILE:
+                return "%s:%d" % (short(path), frame.f_lineno)
+            if code.co_name == "_run" and path.replace("\\", "/").endswith("/asyncio/events.py"):
+                return self.line_of_task()
+            frame = frame.f_back
+        return None
+
+    def line_of_task(self):
+        """The line that made asyncio's task that runs in this thread; None in a callback."""
+        try:
+            task = sys.modules["asyncio"].current_task()
+        except RuntimeError:  # no loop runs here
+            task = None
+        return None if task is None else self.tasks.get(task)
+
+    def takes_turns(self, kind):
+        """Count the turns that the loops of a class of asyncio's take."""
+        function, probes = kind._run_once, self
+
+        def _run_once(loop):
+            watched = probes.watched.get(id(loop))
+            if watched is not None:
+                watched.turns += 1
+            return function(loop)
+
+        self.put(kind, "_run_once", named(_run_once, function))
+
     # ------------------------------------------------------------------------------ urllib3's pools
 
     def pools(self, kind):
@@ -508,7 +631,7 @@ class Probes(object):
 
     def remove(self):
         """Take all probes out again, and note nothing more."""
-        self.active = False
+        self.active, self.heartbeat.stop = False, True
         for kind, name, own in reversed(self.undo):
             if own is None:
                 delattr(kind, name)
@@ -680,16 +803,130 @@ def probe_pools(probes, module):
     probes.hosts(module.PoolManager)
 
 
+def probe_connection(probes, module):
+    kind = getattr(module, "HTTPSConnection", None)
+    if kind is not None and "connect" in vars(kind):
+        probes.failing(kind, "connect")
+
+
+def probe_truststore(probes, module):
+    inject = module.inject_into_ssl
+
+    def inject_into_ssl():
+        probes.note("truststore", where=caller(sys._getframe(1)))
+        return inject()
+
+    module.inject_into_ssl = named(inject_into_ssl, inject)
+
+
+def probe_botocore(probes, module):
+    make = module.URLLib3Session.__init__
+
+    def __init__(session, *args, **kwargs):
+        make(session, *args, **kwargs)
+        if probes.active:
+            probes.note("botocore")
+
+    probes.put(module.URLLib3Session, "__init__", named(__init__, make))
+
+
 def probe_pool(probes, module):
     probes.pools(module.HTTPConnectionPool)
 
 
 def probe_loop(probes, module):
     probes.note("loop", name=module.__name__.partition(".")[0])
+    kind = getattr(module, "Hub", None)
+    if kind is not None and module.__name__ == "gevent.hub":
+        make = kind.__init__
+
+        def __init__(hub, *args, **kwargs):
+            make(hub, *args, **kwargs)
+            probes.heartbeat.watch(Greenlets(hub))  # which stays for as long as its thread
+
+        probes.put(kind, "__init__", named(__init__, make))
+
+
+def probe_asyncio(probes, module):
+    probes.runs(module.BaseEventLoop, turns=True)
+    probes.takes_turns(module.BaseEventLoop)
+    probes.makes_tasks(module.BaseEventLoop)
+
+
+def probe_uvloop(probes, module):
+    probes.runs(module.Loop)
+    probes.makes_tasks(module.Loop)
+
+
+def probe_trio(probes, module):
+    """Its loop is asked to count, while it runs in the thread that made its runner."""
+    make, run, leaving = module.setup_runner, module.run, {}
+
+    def setup_runner(*args, **kwargs):
+        runner = make(*args, **kwargs)
+        waits = lambda: others_wait(runner)  # noqa: E731
+        beats = Beats("trio", waits, runner.entry_queue.run_sync_soon)
+        leaving[ident()] = probes.heartbeat.watch(beats)
+        return runner
+
+    def run_to_the_end(*args, **kwargs):
+        try:
+            return run(*args, **kwargs)
+        finally:
+            leaving.pop(ident(), lambda: None)()
+
+    module.setup_runner = named(setup_runner, make)
+    module.run = named(run_to_the_end, run)
 
 
 def probe_eventlet(probes, module):
     probes.count_turns(module.BaseHub)
+    make = module.BaseHub.__init__
+
+    def __init__(hub, *args, **kwargs):
+        make(hub, *args, **kwargs)
+        thread = probes.thread()
+        waits = lambda: bool(hub.timers or hub.next_timers or any(hub.listeners.values()))  # noqa: E731
+        turns = Turns("eventlet", waits)
+        turns.turn = lambda: probes.turns.get(thread)
+        probes.heartbeat.watch(turns)
+
+    probes.put(module.BaseHub, "__init__", named(__init__, make))
+
+
+def probe_h11(probes, module):
+    """The headers of httpx."""
+    send, receive = module.Connection.send, module.Connection.next_event
+
+    def noted(connection, event, name, by):
+        if type(event).__name__ == name and connection.our_role is module.CLIENT and probes.active:
+            if any(says_close(header, [value]) for header, value in event.headers):
+                probes.note("closing", c=None, by=by, who=probes.callers(sys._getframe(2)))
+                return True
+        return False
+
+    def send_noted(connection, event):
+        probes.closes[id(connection)] = noted(connection, event, "Request", "program")
+        return send(connection, event)
+
+    def next_event(connection):
+        event = receive(connection)
+        if not probes.closes.get(id(connection)):
+            noted(connection, event, "Response", "server")
+        return event
+
+    probes.put(module.Connection, "send", named(send_noted, send))
+    probes.put(module.Connection, "next_event", named(next_event, receive))
+
+
+def says_close(header, values):
+    texts = [each.decode("latin-1") if isinstance(each, bytes) else str(each) for each in values]
+    header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
+    return header.lower() == "connection" and any("close" in each.lower() for each in texts)
+
+
+def probe_own_tls(probes, module):
+    probes.note("own tls", name=OWN_TLS[module.__name__])
 
 
 def probe_injection(probes, module):
@@ -708,13 +945,30 @@ def probe_http(probes, module):
     def getresponse(connection, *args, **kwargs):
         # Before the answer: with it goes the connection that is not kept.
         context = getattr(getattr(connection, "sock", None), "context", None)
-        if context is not None and probes.active:
-            probes.note("request", c=probes.number(context))
-        return answered(connection, *args, **kwargs)
+        there = context is not None and probes.active
+        number = probes.number(context) if there else None
+        if there:
+            probes.note("request", c=number)
+        by = "program" if probes.closes.pop(id(connection), None) else "server"
+        reply = answered(connection, *args, **kwargs)
+        if there and (by == "program" or getattr(reply, "will_close", False)):
+            who = probes.callers(sys._getframe(1))
+            if who["client"] != "urlopen":  # which always asks for it
+                probes.note("closing", c=number, by=by, who=who)
+        return reply
 
     probes.put(module.HTTPConnection, "getresponse", named(getresponse, answered))
+    put = module.HTTPConnection.putheader
+
+    def putheader(connection, header, *values):
+        if says_close(header, values):
+            probes.closes[id(connection)] = True
+        return put(connection, header, *values)
+
+    probes.put(module.HTTPConnection, "putheader", named(putheader, put))
     if not PY2:
         probes.waits(module.HTTPConnection, "getresponse")
+    probe_connection(probes, module)
 
 
 #: What is probed, and how.
@@ -723,12 +977,16 @@ PROBED = {
     "http.client": probe_http, "httplib": probe_http,
     "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
     "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
-    "urllib3.connectionpool": probe_pool,
+    "urllib3.connectionpool": probe_pool, "urllib3.connection": probe_connection,
+    "truststore._api": probe_truststore, "h11._connection": probe_h11,
+    "botocore.httpsession": probe_botocore,
     "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
+    "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
     "eventlet.hubs.hub": probe_eventlet,
     "urllib3.contrib.pyopenssl": probe_injection,
     "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
 }  # fmt: skip
+PROBED.update(dict.fromkeys(OWN_TLS, probe_own_tls))
 
 
 def named(wrapper, function):
@@ -764,6 +1022,17 @@ def is_default(caller):
     return bool(made) and not is_library(made.f_code.co_filename)
 
 
+def protocol_of(connection):
+    """{"alpn", "host"} of a connection, as far as it tells."""
+    try:
+        host = getattr(connection, "server_hostname", None)
+        peer = getattr(connection, "getpeername", lambda: None)()
+        host = "%s:%d" % (host or peer[0], peer[1]) if peer else host
+        return {"alpn": connection.selected_alpn_protocol(), "host": host and readable(host)}
+    except Exception:  # pyOpenSSL's, or one that is closed
+        return {"alpn": None, "host": None}
+
+
 def is_open(pool):
     """Whether a pool of urllib3's keeps a connection that the server has not closed."""
     dropped = sys.modules["urllib3.util.connection"].is_connection_dropped
@@ -790,18 +1059,54 @@ def running_loop():
 
 def others_wait(loop):
     """Whether anything else waits for a loop now: a callback, a timer that is due, or a socket (of
-    trio, a task or a timer). Of a loop that does not tell: whether there are other tasks than one
-    and its awaiter."""
+    trio, a task or a timer), or whether it serves: then others come, if not now. Of a loop that
+    does not tell: whether a socket that is watched waits, or there are other tasks than one and its
+    awaiter."""
     try:
         if hasattr(loop, "deadlines"):
             due = loop.deadlines.next_deadline() <= loop.clock.current_time()
-            return due or any(task._next_send_fn is not None for task in loop.tasks)
-        timers = loop._scheduled
-        due = bool(timers) and timers[0].when() <= loop.time()
-        return bool(loop._ready) or due or bool(loop._selector.select(0))
+            due = due or any(task._next_send_fn is not None for task in loop.tasks)
+        else:
+            timers = loop._scheduled
+            due = bool(timers) and timers[0].when() <= loop.time()
+            due = bool(loop._ready) or due or bool(loop._selector.select(0))
+        return due or "listening" in watched_sockets()
     except Exception:
         all_tasks = getattr(sys.modules["asyncio"], "all_tasks", None)
-        return bool(all_tasks) and len(all_tasks(loop)) > 2
+        return bool(watched_sockets()) or (bool(all_tasks) and len(all_tasks(loop)) > 2)
+
+
+def watched_sockets():
+    """What the sockets do that this process's loops watch: a set of "listening" (they serve) and
+    "waiting" (there is something to read). Linux tells; elsewhere it is empty."""
+    found, kind, select = set(), sys.modules.get("_socket"), sys.modules.get("select")
+    try:
+        watched = set()
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                if os.readlink("/proc/self/fd/" + name).endswith("[eventpoll]"):
+                    with open("/proc/self/fdinfo/" + name) as lines:
+                        told = [line.split() for line in lines if line.startswith("tfd:")]
+                    watched.update(int(each[1]) for each in told if int(each[3], 16) & 1)
+            except EnvironmentError:  # one that is closed meanwhile
+                pass
+        for number in watched:
+            try:
+                copy = kind.socket(fileno=os.dup(number))
+            except EnvironmentError:  # no socket
+                continue
+            try:
+                if copy.getsockopt(kind.SOL_SOCKET, kind.SO_ACCEPTCONN):
+                    found.add("listening")
+                elif copy.family != getattr(kind, "AF_UNIX", None):  # a loop's own pair
+                    found.update(["waiting"] if select.select([copy], [], [], 0)[0] else [])
+            except Exception:  # a number that is too large
+                pass
+            finally:
+                copy.close()
+    except Exception:  # another system
+        pass
+    return found
 
 
 def descriptor(connection):

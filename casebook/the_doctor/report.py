@@ -24,6 +24,8 @@ from .words import several, span, times, wrapped
 
 ILL = (BLOCKED, REPEATED, HELD_UP, ONE_AT_A_TIME, ONE_FOR_EACH)
 WELL = (FREE, ONCE, NOT_IN_A_ROW)
+#: So many contexts that were freed by a collection alone are told.
+DROPPED_FROM = 5
 #: What is asked of a run beside the first two.
 QUESTIONS = {
     "loads on the loop": "Do certificate loads hold up the event loop?",
@@ -74,8 +76,12 @@ def text_of(report, colour):
     examined = (report["python"], report["openssl"]["ssl"], how, program)
     providers = ["  %(name)-24s %(by)s" % row for row in report["provides"]]
     injections = [wrapped(injected_by(each) + ".") for each in report["injections"]]
+    raised, early = report.get("ended", {}).get("raised"), []
+    if raised and not report["counts"]["handshakes"]:
+        text = "It ended before its first connection: %s. Mend that first."
+        early = [bold(wrapped(text % raised, "")), ""]
     told = set(report["verdicts"].values())
-    untold = report["exit_status"] or told & {CANNOT_TELL, UNSEEN}
+    untold = report["exit_status"] == 2 or told & {CANNOT_TELL, UNSEEN}
     to_change = "What to change cannot be told." if untold else "Nothing to change."
     to_change = "What to change" if report["advice"] else to_change
     again = [report["again"]] if "again" in report else []
@@ -88,7 +94,7 @@ def text_of(report, colour):
     ]
     parts = (
         [
-            ("Python %s, %s\n%s: %s\n" % examined, providers + injections),
+            ("Python %s, %s\n%s: %s\n" % examined, early + providers + injections),
             (
                 question("1. Does a TLS read block the event loop?", "event loop"),
                 loop_lines(report),
@@ -131,6 +137,8 @@ def loop_lines(report):
     elif counts and counts["stood"]["waits"]:
         for line in greenlet_lines(counts["stood"]):
             yield line
+    elif counts and counts["heartbeats"]:
+        pass  # told below
     elif report["loop"] is None:
         text = NO_LOOP
         if not report["program"]:
@@ -155,6 +163,33 @@ def loop_lines(report):
         if counts and counts["connections"]:
             text += " No greenlet waited for a client: the connections were made in threads."
         yield wrapped(text)
+    if counts:
+        for line in silence_lines(counts):
+            yield line
+    names = ", ".join(counts["own_tls"] if counts else report["own_tls"])
+    if names:
+        text = "%s: imported, and brings TLS of its own: its loads and handshakes are not counted. "
+        if counts and counts["heartbeats"]:
+            text += "A loop that it keeps waiting is seen by the heartbeat."
+        elif not counts:
+            text += "Whether it blocks the loop is told by a run alone: doctor.py run -- ..."
+        yield wrapped(text % names)
+
+
+def silence_lines(counts):
+    """What the heartbeat saw of a loop, whatever kept it."""
+    silent = counts["silent"]
+    for by in counts["heartbeats"]:
+        if by != silent["by"]:
+            yield wrapped("%s: its heartbeat was looked at through the run, and never stopped" % by)
+    told = [place for place, _ in counts["blocked"]["at"]]
+    if silent["times"] and not all(place in told for place, _ in silent["at"]):
+        text = "%s: its heartbeat stopped %s while its thread waited, %.2f s in all, and others "
+        text += "waited for %.2f s of that"
+        numbers = silent["by"], times(silent["times"]), silent["s"], silent["waiting_s"]
+        yield wrapped(text % numbers)
+        for place, number in silent["at"][:5]:
+            yield wrapped("%s, %s" % (place, times(number)), "    ")
 
 
 def asyncio_lines(counts):
@@ -186,7 +221,16 @@ def greenlet_lines(stood):
 def count_lines(report):
     """What a run counted, as lines."""
     counts = report["counts"]
-    if counts["connections"] == 0:
+    if counts["failures"] and not counts["handshakes"]:
+        why = ["%s (%s)" % (each, times(number)) for each, number in counts["failures"][:3]]
+        text = "No connection came through, so nothing can be told of loads. What they ended with: "
+        yield wrapped(text + ", ".join(why))
+    elif counts["connections"] == 0 and counts["loads"]:
+        yield wrapped(
+            "No TLS connection was made through ssl or pyOpenSSL: what was loaded served none. "
+            "(Plain HTTP needs no context.)"
+        )
+    elif counts["connections"] == 0:
         yield wrapped(
             "No TLS connection was made through ssl or pyOpenSSL, so there is nothing to tell. The "
             "doctor knows %s; what brings its own TLS (pycurl, grpc) it cannot see."
@@ -195,7 +239,7 @@ def count_lines(report):
     elif counts["handshakes"] == 0:
         yield wrapped("None of %s came through." % several(counts["connections"], "handshake"))
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
-    text = "%s for %s; %d needed. " % (numbers + (counts["needed"],))
+    text = "%s for %s; %d needed. " % (numbers + (min(counts["needed"], counts["connections"]),))
     if counts["loads"] > counts["needed"]:
         text += "The others cost %.0f ms of CPU, %.1f %% of the program's %.0f ms. " % (
             counts["spare_ms"], counts["share"], counts["cpu_ms"])  # fmt: skip
@@ -207,7 +251,15 @@ def count_lines(report):
         several(counts["processes"], "process").replace("processs", "processes"),
         several(counts["contexts"], "context"),
     )  # fmt: skip
+    if counts["handshakes"]:
+        numbers = counts["handshake_ms"], counts["handshake_s"]
+        text += " The handshakes took %.0f ms of CPU and %.2f s from begin to end." % numbers
     yield wrapped(text)
+    if counts["dropped"] or counts["collected"] >= DROPPED_FROM:
+        text = "To count what is in use, the doctor had Python collect what refers to itself: that "
+        text += "alone freed %s and closed %s, of clients that the program had dropped."
+        numbers = several(counts["collected"], "context"), counts["dropped"]
+        yield wrapped(text % (numbers[0], several(numbers[1], "open connection")))
     limit = limit_near(counts, report["share_stated"])
     if limit is not None:
         text = "That is about at the limit of %g %%: another run may come out otherwise."

@@ -179,7 +179,7 @@ def found_in(events, spec, status, why):
     found = dict(
         program=" ".join([spec["program"]] + spec["arguments"]), python=None, openssl=None,
         provides=[], injections=[], loads_at_import=None, loops_installed=[], loop=None,
-        clients=[], cures=[], trap=False, loads=[], load_ms=None, certificates=None,
+        clients=[], cures=[], trap=False, loads=[], load_ms=None, certificates=None, own_tls=[],
         http={"url": None, "offers": None, "clients": [], "requests": 0},
     )  # fmt: skip
     tried = False

@@ -10,7 +10,7 @@ import json
 import os
 
 from .basis import CERTIFICATE, HOST, ITS_OWN, PY2, clock
-from .counts import is_shared, wanting
+from .counts import at_once, is_shared, wanting
 from .left_behind import bring, loaded
 from .probes import Probes, process_ms
 from .processes import begin
@@ -18,8 +18,13 @@ from .processes import begin
 #: So many connections at most are made again, and how long that may take.
 MOST_AGAIN = 50
 TRIED_WITHIN_S = 30
-#: Where threads ask at once, each answer takes so long, and they ask so often at most.
-AT_ONCE_S, MOST_ROUNDS = 0.2, 4
+#: Where they ask at once, each answer takes so long, and they ask so often at most; so many do.
+AT_ONCE_S, MOST_ROUNDS, MOST_AT_ONCE = 0.2, 4, 50
+
+
+def closing_requests(url, trust):
+    session = loaded("requests").Session()
+    return lambda: session.get(url, headers={"Connection": "close"}).content
 
 
 def each_requests(url, trust):
@@ -31,18 +36,23 @@ def kept_requests(url, trust):
     return lambda: session.get(url).content
 
 
-def at_once(url, wanted, size):
-    """Threads that ask at once through one Session, whose pool has places for so many of them."""
+def with_places(url, size):
+    """A Session whose pool has places for so many connections."""
+    requests = loaded("requests")
+    session = requests.Session()
+    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
+    return lambda: session.get(url).content
+
+
+def in_threads(ask, wanted):
+    """A function that has so many threads ask at once: the answers."""
     import threading
 
-    requests, url = loaded("requests"), url.replace("/0/", "/%s/" % AT_ONCE_S)
-    session, answers = requests.Session(), []
-    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
+    answers = []
 
     def ask_all():
         del answers[:]
-        ask = lambda: answers.append(session.get(url).content)  # noqa: E731
-        threads = [threading.Thread(target=ask) for _ in range(wanted)]
+        threads = [threading.Thread(target=lambda: answers.append(ask())) for _ in range(wanted)]
         for each in threads:
             each.start()
         for each in threads:
@@ -78,25 +88,42 @@ def clients_of(httpx):
 
 
 def awaiting_clients_of(httpx):
-    """The same with clients that await. (As Python 2.7 has to be able to read it.)"""
+    """The same with clients that await, so many at once. (As Python 2.7 has to be able to read
+    it.)"""
 
-    def each(url, trust):
+    def each(url, trust, wanted):
         wait = waiting()
 
         def ask():
-            client = loaded(httpx).AsyncClient()
+            clients = [loaded(httpx).AsyncClient() for _ in range(wanted)]
             try:
-                return wait(client.get(url)).content
+                return [reply.content for reply in wait(gathered([c.get(url) for c in clients]))]
             finally:
-                wait(client.aclose())
+                wait(gathered([client.aclose() for client in clients]))
 
         return ask
 
-    def kept(url, trust):
+    def kept(url, trust, wanted):
         wait, client = waiting(), loaded(httpx).AsyncClient()
-        return lambda: wait(client.get(url)).content
+
+        def ask():
+            replies = wait(gathered([client.get(url) for _ in range(wanted)]))
+            return [reply.content for reply in replies]
+
+        return ask
 
     return httpx, each, kept
+
+
+def gathered(those):
+    """What waits for all of some that can be awaited."""
+    import asyncio
+
+    class All(object):
+        def __await__(self):
+            return asyncio.gather(*those).__await__()
+
+    return asyncio.wait_for(All(), None)
 
 
 def waiting():
@@ -219,6 +246,7 @@ CHANGES = {
     "botocore": ("botocore.session", botocores, botocores),
     "http.client": (HTTP_CLIENT, each_http_client, one_context),
     "urlopen": ("urllib2" if PY2 else "urllib.request", each_urlopen, kept_urlopen),
+    "connection-close": ("requests", closing_requests, kept_requests),
 }
 #: Of those that await.
 AWAITING = {"httpx": awaiting_clients_of("httpx"), "httpx2": awaiting_clients_of("httpx2")}
@@ -230,24 +258,28 @@ def try_changes(found, address):
     """{client: what the change was seen to save} for each client that repeats its loads; for
     contexts that the program makes itself, under ITS_OWN.
 
-    A value: {"connections", "now": {"loads", "cpu_ms"}, "then": the same, "with" (the client that
-    made them: another where the doctor does not know the program's)}. Left out is whatever could
-    not be tried.
+    A value: {"connections", "at_once" (as many as in the run), "now": {"loads", "cpu_ms"}, "then":
+    the same, "with" (the client that made them: another where the doctor does not know the
+    program's)}. Left out is whatever could not be tried.
     """
     tried, late = {}, any(each["by"] == "truststore" for each in found["provides"])
     for row in found["counts"]["clients"]:
         client = row["client"] or ITS_OWN
-        n = min(MOST_AGAIN, row["connections"])
+        n = min(MOST_AGAIN, row["connections"] or row["loads"])  # none, over plain HTTP
         again = row["loads"] - row["needed"] >= 2 and n >= 2
-        kept = row["kept"] or (client == "requests" and is_shared(row, found["counts"]))
+        shared = client in ("requests", "botocore") and is_shared(row, found["counts"])
+        kept = row["kept"] or shared
         known = client in CHANGES or [each for each, _ in row["by"]] == ["ssl"]
         spec = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
         spec.update(late=late, awaits=2 * row["awaits"] > row["loads"])
+        spec.update(wanted=min(at_once(row), MOST_AT_ONCE))
+        if client == "requests" and row["closed"].get("program", 0) >= 2:
+            try_one(tried, dict(spec, client="connection-close", rounds=n, wanted=1))
         if again and known and not kept and client not in tried:
             try_one(tried, dict(spec, client=client, rounds=n))
         wanted = row["wanted"].get("full", 0)
         if again and client == "requests" and "full" in wanting(row) and wanted <= MOST_AGAIN:
-            spec.update(wanted=wanted, size=row["size"]["full"])
+            spec = dict(spec, wanted=wanted, size=row["size"]["full"])
             rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // wanted))
             try_one(tried, dict(spec, client="larger-pool", rounds=rounds))
     return tried
@@ -278,13 +310,15 @@ def try_change(path):
         spec = json.loads(file.read())
     events = []
     probes = Probes(events.append).install()
-    known = AWAITING if spec["awaits"] else CHANGES
+    known, wanted = AWAITING if spec["awaits"] else CHANGES, spec["wanted"]
     module, each, kept = known.get(spec["client"], CONTEXTS)
-    kinds = "last", "kept"
+    kinds, rounds = ("last", "kept"), spec["rounds"]
     if spec["client"] == "larger-pool":
         module, kinds = "requests", ("kept", "kept")
-        each = lambda url, _: at_once(url, spec["wanted"], spec["size"])  # noqa: E731
-        kept = lambda url, _: at_once(url, spec["wanted"], spec["wanted"])  # noqa: E731
+        each = lambda url, _: with_places(url, spec["size"])  # noqa: E731
+        kept = lambda url, _: with_places(url, wanted)  # noqa: E731
+    elif wanted > 1:
+        rounds = max(1, min(MOST_ROUNDS, rounds // wanted))
     trust = bundle(spec["trust"], spec["address"]["folder"])
     if trust is None or not bring(module):
         return 1
@@ -292,15 +326,21 @@ def try_change(path):
         loaded("truststore").inject_into_ssl()
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
         os.environ[name] = trust
-    url = "https://%s:%d/0/last" % (HOST, spec["address"]["https"])
-    found = {"connections": spec["rounds"] * spec.get("wanted", 1), "with": spec["client"]}
+    answer_s = AT_ONCE_S if wanted > 1 else 0
+    url = "https://%s:%d/%s/last" % (HOST, spec["address"]["https"], answer_s)
+    found = {"connections": rounds * wanted, "at_once": wanted, "with": spec["client"]}
     if spec["client"] not in CHANGES and module == HTTP_CLIENT:
         found["with"] = "http.client"
     # The first of each is not counted: it brings what is imported late.
     for name, make, kind in zip(("", "", "now", "then"), (each, kept) * 2, kinds * 2):
         del events[:]
-        before, ask = process_ms(), make(url.replace("last", kind), trust)
-        for _ in range(spec["rounds"] if name else 1):
+        before = process_ms()
+        if spec["awaits"] and known is AWAITING and spec["client"] in AWAITING:
+            ask = make(url.replace("last", kind), trust, wanted)
+        else:
+            ask = make(url.replace("last", kind), trust)
+            ask = in_threads(ask, wanted) if wanted > 1 else ask
+        for _ in range(rounds if name else 1):
             answers = ask()
             answers = answers if isinstance(answers, list) else [answers]
             if any(json.loads(told.decode("ascii"))["trial"] != kind for told in answers):
@@ -309,7 +349,9 @@ def try_change(path):
         found[name] = {"loads": loads, "cpu_ms": round(process_ms() - before, 1)}
     probes.remove()
     del found[""]
-    if found["then"]["loads"] >= found["now"]["loads"]:
+    if found["then"]["loads"] >= found["now"]["loads"] and (
+        wanted == 1 or spec["client"] in ("larger-pool", "connection-close")
+    ):
         return 1
     with open(path, "w") as file:
         file.write(json.dumps(found))

@@ -1,0 +1,246 @@
+"""The heartbeat: how long an event loop stands still while the program runs."""
+
+from __future__ import division, print_function
+
+import os
+import sys
+import time
+import weakref
+
+from .basis import BEAT_S, clock
+
+#: As they are before anybody patches.
+sleep = time.sleep
+#: What waits for so long in one turn of a loop is noted; a silence that goes on, each second.
+SILENT_FROM_S = 0.05
+NOTED_EACH_S = 1.0
+#: From a look that comes later than so many beats no more is taken for a silence: perhaps the whole
+#: process was stopped.
+LATE_BEATS = 50
+#: Where the threads of loops are when nothing is to be done: (the end of a file's name, function).
+RESTS = (
+    ("/selectors.py", "select"), ("/windows_events.py", "_poll"), ("/gevent/hub.py", "run"),
+    ("/eventlet/hubs/poll.py", "do_poll"), ("/eventlet/hubs/epolls.py", "do_poll"),
+    ("/eventlet/hubs/poll.py", "wait"), ("/eventlet/hubs/selects.py", "wait"),
+    ("/eventlet/hubs/hub.py", "run"),
+)  # fmt: skip
+
+
+class Turns(object):
+    """A loop that counts its turns as it takes them."""
+
+    def __init__(self, by, waits):
+        self.by, self.waits, self.turns = by, waits, 0
+
+    def turn(self):
+        return self.turns
+
+
+class Beats(object):
+    """A loop that hides its turns: it is asked to count one, again and again.
+
+    ask: has the loop call a function, from another thread.
+    """
+
+    def __init__(self, by, waits, ask):
+        self.by, self.waits, self.ask = by, waits, ask
+        self.turns, self.wanted = 0, 0
+
+    def turn(self):
+        if self.turns == self.wanted:
+            self.wanted += 1
+            try:
+                self.ask(self.beat)
+            except Exception:  # it is being closed
+                self.turns = self.wanted
+                raise
+        return self.turns
+
+    def beat(self):
+        self.turns = self.wanted
+
+
+class Greenlets(object):
+    """The loop of a hub of gevent's."""
+
+    by = "gevent"
+
+    def __init__(self, hub):
+        self.hub = weakref.ref(hub)
+
+    def turn(self):
+        return self.hub().loop.iteration
+
+    def waits(self):
+        loop = self.hub().loop
+        return loop.activecnt > 0 or bool(getattr(loop, "_callbacks", None))
+
+
+class Silence(object):
+    """One turn of a loop, and what its thread did meanwhile."""
+
+    def __init__(self, turn, times):
+        self.turn, self.times, self.s, self.waiting, self.places = turn, times, 0.0, False, {}
+        self.last = times
+
+
+class Heartbeat(object):
+    """Looks from a thread of its own at the loops that run in this process, and notes each turn of
+    one that took long while its thread waited: for a socket that nobody awaits, say.
+
+    probes: what notes it, and tells who called. It begins with the first loop, and ends when none
+    runs, or when the process forks.
+    """
+
+    def __init__(self, probes):
+        self.probes, self.loops, self.silences = probes, {}, {}
+        self.looking, self.stop, self.used_ms, self.noted = None, False, 0.0, set()
+        threads = sys.modules.get("_thread") or sys.modules.get("thread")
+        self.begin, self.ident = threads.start_new_thread, threads.get_ident
+        self.number_of = getattr(threads, "get_native_id", None)
+        self.main, self.numbers = self.ident(), {}
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self.pause, after_in_parent=self.look_on, after_in_child=self.look_on
+            )
+
+    def watch(self, loop):
+        """Look at a loop that runs in this thread, from now on; returns what does it no more."""
+        if not self.probes.active:
+            return lambda: None
+        thread = self.ident()
+        before = self.loops.get(thread)
+        number = os.getpid() if thread == self.main else None
+        self.numbers[thread] = self.number_of() if self.number_of else number
+        self.loops[thread] = loop
+        if (os.getpid(), loop.by) not in self.noted:
+            self.noted.add((os.getpid(), loop.by))
+            self.probes.note("heartbeat", by=loop.by)
+        self.look_on()
+
+        def leave():
+            self.silences.pop(thread, None)
+            if before is not None:
+                self.loops[thread] = before
+            else:
+                self.loops.pop(thread, None)
+
+        return leave
+
+    def look_on(self):
+        """Look, where there is anything to look at and nobody does."""
+        if self.looking not in (None, os.getpid()):  # the thread has stayed with the parent
+            self.looking, self.main = None, self.ident()
+            self.silences.clear()
+            if self.number_of:
+                self.numbers = {self.main: self.number_of()}
+        if self.loops and self.looking is None and self.probes.active:
+            self.looking, self.stop = os.getpid(), False
+            try:
+                self.begin(self.look, ())
+            except Exception:  # no thread is to be had
+                self.looking = None
+
+    def pause(self):
+        """Look no more, so that this process has no thread that it would not have without."""
+        self.stop, until = True, clock() + 1
+        while self.looking == os.getpid() and clock() < until:
+            sleep(BEAT_S / 10)
+
+    def look(self):
+        before, thread_ms = clock(), getattr(time, "thread_time", None)
+        idle = 0
+        try:
+            while not self.stop and idle < 100:
+                sleep(BEAT_S)
+                now = clock()
+                step, before = min(now - before, LATE_BEATS * BEAT_S), now
+                idle = 0 if self.loops else idle + 1
+                if not self.probes.active:
+                    continue
+                for thread, loop in list(self.loops.items()):
+                    try:
+                        self.see(thread, loop, step)
+                    except Exception:  # a loop that ends meanwhile
+                        self.silences.pop(thread, None)
+                if thread_ms:
+                    self.used_ms = 1000 * thread_ms()
+        finally:
+            self.looking = None
+
+    def see(self, thread, loop, step):
+        frame = sys._current_frames().get(thread)
+        if frame is None:  # the thread has ended, and left its hub
+            self.loops.pop(thread, None)
+        if frame is None or is_resting(frame):
+            self.end(thread, loop)
+            return
+        turn, silence = loop.turn(), self.silences.get(thread)
+        if silence is None or silence.turn != turn:
+            self.end(thread, loop)
+            self.silences[thread] = Silence(turn, self.times(thread))
+            return
+        silence.s, silence.last = silence.s + step, self.times(thread)
+        if silence.s >= SILENT_FROM_S / 2:
+            place = frame.f_code, frame.f_lasti
+            known = silence.places.get(place)
+            if known is None:
+                importing = is_importing(frame)
+                known = silence.places[place] = [0.0, importing, self.probes.callers(frame)]
+            known[0] += step
+            silence.waiting = silence.waiting or loop.waits()
+        if silence.s >= NOTED_EACH_S:
+            self.end(thread, loop)
+
+    def end(self, thread, loop):
+        """Note a silence that is over, if it was one."""
+        silence = self.silences.pop(thread, None)
+        if silence is None or not silence.places or silence.s < SILENT_FROM_S:
+            return
+        used, others = used_between(silence.times, silence.last)
+        if others > silence.s / 2:  # whoever wants Python's lock waits for those that compute
+            return
+        _, importing, who = max(silence.places.values(), key=lambda each: each[0])
+        waited_s = silence.s - used
+        if waited_s >= SILENT_FROM_S and not importing:
+            values = dict(s=round(waited_s, 4), waiting=silence.waiting, who=who)
+            self.probes.note("silence", by=loop.by, **values)
+
+    def times(self, thread):
+        """(seconds in which a thread had a processor or wanted one, seconds of the process); None
+        for the first where nobody tells."""
+        process = sum(os.times()[:2])
+        try:
+            path = "/proc/self/task/%d/schedstat" % self.numbers[thread]
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                ran, queued = os.read(handle, 100).split()[:2]
+            finally:
+                os.close(handle)
+            return int(ran) / 1e9, int(queued) / 1e9, process
+        except Exception:
+            return None, None, process
+
+
+def used_between(before, after):
+    """(seconds in which the thread ran or wanted to, seconds of processor of all others) between
+    two of `Heartbeat.times`. Where nobody tells, whatever the process used was the thread's."""
+    process = after[2] - before[2]
+    if before[0] is None or after[0] is None:
+        return process, 0.0
+    ran, queued = after[0] - before[0], after[1] - before[1]
+    return ran + queued, max(0.0, process - ran)
+
+
+def is_resting(frame):
+    path, name = frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name
+    return any(name == function and path.endswith(file) for file, function in RESTS)
+
+
+def is_importing(frame):
+    """Whether a module is being imported: what that waits for is a disk."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False

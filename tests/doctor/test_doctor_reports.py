@@ -1,0 +1,575 @@
+"""The doctor on programs after public reports, each with its healthy twin: what is so decides."""
+
+import json
+import sys
+
+import here
+import pytest
+from doctoring import START, doctor, doctor_of_a_server, free_port, listening, postgres, redis
+from here import environment
+
+from casebook import doctor as doctor_file
+from casebook import places
+
+
+@pytest.fixture(scope="module")
+def python():
+    return environment("reports-today").python
+
+
+def judged(report) -> tuple[str, str, int]:
+    verdicts = report["verdicts"]
+    return verdicts["event loop"], verdicts["certificate loads"], report["exit_status"]
+
+
+def ids(report) -> list[str]:
+    return [each["id"] for each in report["advice"]]
+
+
+def tried(text, site, folder, python, *options, **more):
+    (folder / "program.py").write_text(START + text)
+    return doctor(site, folder, *options, "--", "program.py", python=python, **more)[0]
+
+
+# ---------------------------------------------------------------------- a server whose loop is kept
+
+LIFESPAN = """
+import os
+SITE, BUNDLE = os.environ["SITE"], os.environ["BUNDLE"]
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        while True:
+            message = await receive()
+            await send({"type": message["type"] + ".complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
+    await work()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"ok"})
+"""
+BLOCKS = """
+import requests
+async def work():
+    requests.get(SITE + "/0.3")
+"""
+AWAITS = """
+import ssl, httpx
+context, clients = ssl.create_default_context(), []
+async def work():
+    clients[:] = clients or [httpx.AsyncClient(verify=context)]
+    (await clients[0].get(SITE + "/0.3")).raise_for_status()
+"""
+IN_THREADS = """
+import requests
+def ask(): requests.get(SITE + "/0.3")
+async def work():
+    if "trio" in sys.modules:
+        await trio.to_thread.run_sync(ask)
+    else:
+        await asyncio.to_thread(ask)
+"""
+UVICORN = ["uvicorn", "--port", "PORT", "app:app"]
+SERVERS = {
+    "uvicorn, uvloop": [*UVICORN, "--loop", "uvloop"],
+    "uvicorn, asyncio": [*UVICORN, "--loop", "asyncio"],
+    "hypercorn": ["hypercorn", "-b", "127.0.0.1:PORT", "app:app"],
+    "hypercorn, trio": ["hypercorn", "-k", "trio", "-b", "127.0.0.1:PORT", "app:app"],
+    "gunicorn": [
+        "gunicorn", "-k", "uvicorn.workers.UvicornWorker", "-b", "127.0.0.1:PORT", "app:app",
+    ],
+    "granian": ["granian", "--interface", "asgi", "--port", "PORT", "app:app"],
+}  # fmt: skip
+
+
+def served(name, text, site, folder, python, at_once=6):
+    (folder / "app.py").write_text(LIFESPAN + text)
+    port = free_port()
+    command = [word.replace("PORT", str(port)) for word in SERVERS[name]]
+    return doctor_of_a_server(site, folder, port, *command, at_once=at_once, python=python)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "uvicorn, uvloop",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in list(SERVERS)[1:]),
+    ],
+)
+def test_a_server_whose_loop_is_kept_is_blocked_though_its_clients_wait_in_their_sockets(
+    name, site, tmp_path, python
+):
+    report = served(name, BLOCKS, site, tmp_path, python)
+    assert report["verdicts"]["event loop"] == "blocked"
+    blocked = report["counts"]["blocked"]
+    assert blocked["times"] >= 6 and blocked["waiting_s"] >= 5 * 0.3
+    assert blocked["at"][0][0].startswith("app.py:") and "asyncio" in ids(report)
+
+
+def test_whoever_comes_to_a_server_one_by_one_finds_it_blocked_too(site, tmp_path, python):
+    report = served("uvicorn, uvloop", BLOCKS, site, tmp_path, python, at_once=1)
+    assert report["verdicts"]["event loop"] == "blocked"
+
+
+@pytest.mark.parametrize(
+    "name", ["uvicorn, uvloop", pytest.param("granian", marks=pytest.mark.slow)]
+)
+def test_a_server_that_awaits_is_free(name, site, tmp_path, python):
+    report = served(name, AWAITS, site, tmp_path, python)
+    assert report["verdicts"]["event loop"] == "free" and report["counts"]["heartbeats"]
+    assert report["counts"]["silent"]["waiting_s"] == 0 and "asyncio" not in ids(report)
+
+
+# --------------------------------------------------------------------------- TLS that nobody counts
+
+CONNECT = """
+import psycopg2
+def connect():
+    name = os.environ["PG"] + " user=u password=p dbname=d sslmode=verify-full gssencmode=disable"
+    psycopg2.connect(name + " sslrootcert=" + BUNDLE).close()
+"""
+DRIVERS = {
+    "gevent": """
+from gevent import monkey; monkey.patch_all()
+import gevent, requests
+session = requests.Session()
+def one(_):
+    CALL
+    assert session.get(SITE + "/0.1").ok
+gevent.joinall([gevent.spawn(one, number) for number in range(3)], raise_error=True)
+""",
+    "asyncio": """
+import asyncio, httpx
+async def main():
+    async with httpx.AsyncClient() as client:
+        async def one():
+            CALL
+            (await client.get(SITE + "/0.1")).raise_for_status()
+        await asyncio.gather(*[one() for _ in range(3)])
+asyncio.run(main())
+""",
+    "trio": """
+import trio, httpx
+async def one(client):
+    CALL
+    (await client.get(SITE + "/0.1")).raise_for_status()
+async def main():
+    async with httpx.AsyncClient() as client, trio.open_nursery() as nursery:
+        for _ in range(3): nursery.start_soon(one, client)
+trio.run(main)
+""",
+}
+#: What is advised, where the call stands.
+APPLIED = {
+    "gevent": "gevent.get_hub().threadpool.apply(connect)",
+    "asyncio": "await asyncio.to_thread(connect)",
+    "trio": "await trio.to_thread.run_sync(connect)",
+}
+
+
+@pytest.mark.parametrize("loop", DRIVERS)
+def test_a_driver_with_tls_of_its_own_is_heard_by_the_loops_heartbeat(loop, site, tmp_path, python):
+    with listening(postgres, site[3]) as port:
+        variables = {"PG": f"host=127.0.0.1 port={port}"}
+        for call, verdict, status in (("connect()", "blocked", 1), (APPLIED[loop], "free", 0)):
+            text = DRIVERS[loop].replace("CALL", call)
+            # gevent patches first.
+            head, line, tail = text.partition("patch_all()\n")
+            text = (head + line + CONNECT + tail) if line else CONNECT + text
+            report = tried(text, site, tmp_path, python, variables=variables)
+            assert (judged(report)[0], judged(report)[2]) == (verdict, status), call
+            assert report["counts"]["own_tls"] == ["psycopg2"]
+            silent = report["counts"]["silent"]
+            assert (silent["waiting_s"] >= 0.5) == bool(status)
+            if status:
+                assert silent["by"] == loop and silent["clients"][0][0] == "psycopg2"
+                [advice] = report["advice"]
+                assert "psycopg2 waited" in advice["what"] and "program.py:" in advice["what"]
+                text = doctor_file.text_of(report, False)
+                assert "psycopg2: imported, and brings TLS of its own" in text
+
+
+def test_psycogreen_gives_the_wait_to_the_loop(site, tmp_path, python):
+    """As it is advised."""
+    patched = "    import psycogreen.gevent; psycogreen.gevent.patch_psycopg()\n"
+    head, _, tail = DRIVERS["gevent"].replace("CALL", "connect()").partition("patch_all()\n")
+    text = head + "patch_all()\nif True:\n" + patched + CONNECT + tail
+    with listening(postgres, site[3]) as port:
+        variables = {"PG": f"host=127.0.0.1 port={port}"}
+        report = tried(text, site, tmp_path, python, variables=variables)
+    assert judged(report) == ("free", "not repeated", 0)
+
+
+def test_free_is_said_of_what_was_looked_at_alone(tmp_path, python):
+    """Imports alone: the trial is of requests, and nobody has looked at psycopg2."""
+    text = "from gevent import monkey; monkey.patch_all()\nimport gevent, requests\n"
+    for more, verdict, status in (("", "free", 0), ("import psycopg2\n", "cannot tell", 2)):
+        (tmp_path / "program.py").write_text(text + more)
+        done = here.run(python, places.DOCTOR, "--json", "--", "program.py", cwd=tmp_path)
+        report = json.loads(done.stdout)
+        assert (report["verdicts"]["event loop"], report["exit_status"]) == (verdict, status)
+        assert report["own_tls"] == (["psycopg2"] if more else [])
+
+
+COMPUTES = """
+import asyncio, threading, httpx
+done = []
+def compute():
+    while not done: sum(number * number for number in range(1000))
+async def main():
+    for _ in range(3): threading.Thread(target=compute, daemon=True).start()
+    async with httpx.AsyncClient() as client:
+        for _ in range(3): await asyncio.gather(*[client.get(SITE + "/0.1") for _ in range(6)])
+    done.append(1)
+asyncio.run(main())
+"""
+
+
+def test_who_waits_for_threads_that_compute_is_not_silent(site, tmp_path, python):
+    report = tried(COMPUTES, site, tmp_path, python)
+    assert judged(report) == ("free", "not repeated", 0)
+
+
+FORKS = """
+import asyncio, os, warnings
+warnings.simplefilter("error")
+async def main():
+    await asyncio.sleep(0.1)
+    child = os.fork()
+    if child == 0: os._exit(0)
+    os.waitpid(child, 0)
+    await asyncio.sleep(0.1)
+asyncio.run(main())
+"""
+
+
+def test_a_program_that_forks_has_no_thread_more_than_without_the_doctor(site, tmp_path):
+    """Python warns of a fork in a process with threads."""
+    report = tried(FORKS, site, tmp_path, sys.executable)
+    assert report["ended"]["raised"] is None and report["counts"]["heartbeats"] == ["asyncio"]
+
+
+# ------------------------------------------------------------------------------- falsely accused
+
+
+SMALL = """
+import asyncio, ssl
+async def one():
+    context = ssl.create_default_context(cafile=os.environ["AUTHORITY"])
+    host, port = SITE[8:].split(":")
+    reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
+    writer.write(b"GET /0.1 HTTP/1.1\\r\\nHost: here\\r\\nConnection: close\\r\\n\\r\\n")
+    await reader.read()
+    writer.close()
+async def main(): await asyncio.gather(*[one() for _ in range(4)])
+asyncio.run(main())
+"""
+
+
+def test_loads_of_a_small_authority_hold_up_nobody(site, tmp_path):
+    variables = {"AUTHORITY": str(site[4])}
+    report = tried(SMALL, site, tmp_path, sys.executable, variables=variables)
+    assert report["counts"]["on_loop"]["waiting"] >= 3 <= report["counts"]["on_loop"]["spare"]
+    assert report["verdicts"]["loads on the loop"] == "free"
+    assert (judged(report), report["advice"]) == (("free", "not repeated", 0), [])
+    large = SMALL.replace('os.environ["AUTHORITY"]', "BUNDLE")
+    report = tried(large, site, tmp_path, sys.executable)
+    assert report["verdicts"]["loads on the loop"] == "held up" and report["exit_status"] == 1
+
+
+@pytest.mark.parametrize("end", ["import a_package_that_is_missing", "raise SystemExit(3)"])
+def test_what_ends_before_it_patches_cannot_be_told(end, site, tmp_path, python):
+    text = f"""
+import gevent, requests
+{end}
+from gevent import monkey; monkey.patch_all()
+requests.get(SITE)
+"""
+    report = tried(text, site, tmp_path, python)
+    assert judged(report) == ("cannot tell", "nothing seen", 2) and report["advice"] == []
+    text = " ".join(doctor_file.text_of(report, False).split())
+    if "import" in end:
+        first = "It ended before its first connection: ModuleNotFoundError"
+        assert text.index(first) < text.index("1. Does") and "program.py:5. Mend" in text
+
+
+# ------------------------------------------------------------------------------ the wrong way
+
+
+INJECTED = "import truststore; truststore.inject_into_ssl()\n"
+PATCHED = "from gevent import monkey; monkey.patch_all()\n"
+ASK = """
+import gevent, requests
+def ask(): return requests.get(SITE + "/0.1").ok
+tasks = [gevent.spawn(ask) for _ in range(4)]
+gevent.joinall(tasks)
+assert not any(each.successful() for each in tasks) or all(each.value for each in tasks)
+"""
+
+
+@pytest.mark.parametrize("first", [INJECTED + PATCHED, PATCHED + INJECTED])
+def test_truststore_and_gevent_do_not_go_together_in_either_order(first, site, tmp_path, python):
+    report = tried(first + ASK, site, tmp_path, python)
+    assert report["counts"]["handshakes"] == 0 and report["counts"]["failures"]
+    assert (judged(report)[1:], ids(report)) == (("nothing seen", 2), ["not-together"])
+    assert report["advice"][0]["remove"].startswith("truststore.inject_into_ssl()")
+    report = tried(PATCHED + ASK, site, tmp_path, python)  # as advised
+    assert report["counts"]["handshakes"] == 4 and judged(report)[0] != "blocked"
+
+
+def test_none_of_whose_connections_work_has_no_fault_of_loads(site, tmp_path):
+    """It does not trust the server."""
+    text = """
+import requests
+for _ in range(4):
+    try: requests.get(SITE, verify=True)
+    except requests.exceptions.SSLError: pass
+"""
+    variables = {"REQUESTS_CA_BUNDLE": "", "SSL_CERT_FILE": ""}
+    report = tried(text, site, tmp_path, sys.executable, variables=variables)
+    assert report["counts"]["loads"] == 4 and judged(report)[1:] == ("nothing seen", 2)
+    assert "certificate verify failed" in " ".join(doctor_file.text_of(report, False).split())
+    assert report["advice"] == []
+
+
+OPENERS = """
+import ssl, urllib.request
+def opener():
+    context = ssl.create_default_context(
+        cafile=BUNDLE,
+    )
+    return urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
+for _ in range(8): opener().open(SITE).read()
+"""
+
+
+def test_the_programs_own_call_is_made_once_with_its_arguments(site, tmp_path):
+    """And it can be applied as it stands: the server is trusted by this bundle alone."""
+    alone = {"SSL_CERT_FILE": ""}
+    report = tried(OPENERS, site, tmp_path, sys.executable, variables=alone)
+    first = report["advice"][0]
+    call = "context = ssl.create_default_context( cafile=BUNDLE, )"
+    assert first["add"].startswith(call) and "from program.py:6" in first["what"]
+    text = OPENERS.replace("    context = ssl.create_default_context(\n", "    taken = (\n")
+    text = text.replace("cafile=BUNDLE,", "None")
+    text = text.replace("def opener", first["add"] + "\ndef opener")
+    report = tried(text, site, tmp_path, sys.executable, variables=alone)
+    assert (report["counts"]["loads"], report["counts"]["handshakes"]) == (1, 8)
+    assert report["exit_status"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "call"),
+    [
+        ("x = httpx.Client(verify=context, headers={'a': ')'})", "Client", "keep"),
+        ("with httpx.AsyncClient() as client: pass", "Client AsyncClient", "httpx.AsyncClient()"),
+        ("requests.get(url)", "Session", None),
+        ("x = Client(  # what it is\n    1)", "Client", None),
+    ],
+)
+def test_a_call_is_found_as_it_stands(text, names, call, tmp_path):
+    (tmp_path / "one.py").write_text("\n" + text + "\n")
+    call = "httpx.Client(verify=context, headers={'a': ')'})" if call == "keep" else call
+    assert doctor_file.call_at(f"{tmp_path / 'one.py'}:2", names.split()) == call
+
+
+def test_plain_http_has_one_text(site, tmp_path, python):
+    text = """
+import httpx, ssl
+for _ in range(5):
+    httpx.Client(verify=ssl.create_default_context()).close()
+"""
+    report = tried(text, site, tmp_path, python)
+    lines = " ".join(" ".join(doctor_file.count_lines(report)).split())
+    assert judged(report)[1:] == ("repeated", 1) and "what was loaded served none" in lines
+    assert "nothing to tell" not in lines and report["advice"][0]["add"].startswith("context = ")
+
+
+CLOSING = """
+import requests
+session = requests.Session()
+for _ in range(8): assert session.get(SITE, headers=HEADERS).ok
+"""
+
+
+def test_a_header_that_closes_is_named_and_without_it_there_is_one_of_each(site, tmp_path):
+    text = CLOSING.replace("HEADERS", '{"Connection": "close"}')
+    report = tried(text, site, tmp_path, sys.executable, "--again")
+    first = report["advice"][0]
+    assert first["id"] == "connection-close" and "at program.py:6" in first["what"]
+    assert "keep-one" not in ids(report) and first["saves"]
+    assert (report["tried"]["connection-close"]["then"]["loads"], report["exit_status"]) == (1, 1)
+    assert report["counts"]["handshake_ms"] > 0 and report["counts"]["handshakes"] == 8
+    again = report["again"]
+    assert (again["changes"], again["loads"], again["kept"]) == (["connection-close"], [8, 1], True)
+    report = tried(CLOSING.replace("HEADERS", "{}"), site, tmp_path, sys.executable)
+    counts = report["counts"]
+    assert (counts["loads"], counts["handshakes"], report["exit_status"]) == (1, 1, 0)
+
+
+def test_a_header_of_httpx_and_a_server_that_closes(site, tmp_path, python):
+    text = """
+import httpx
+client = httpx.Client(headers={"Connection": "close"})
+for _ in range(5): client.get(SITE).raise_for_status()
+"""
+    report = tried(text, site, tmp_path, python)
+    assert (ids(report), report["counts"]["handshakes"]) == (["connection-close"], 5)
+    text = text.replace('headers={"Connection": "close"}', "").replace(
+        "get(SITE", 'get(SITE + "/close"'
+    )
+    report = tried(text, site, tmp_path, python)
+    assert (ids(report), report["counts"]["handshakes"]) == (["server-closes"], 5)
+
+
+BOTO = """
+import os, threading
+os.environ.update(AWS_ACCESS_KEY_ID="x", AWS_SECRET_ACCESS_KEY="x")
+os.environ.update(AWS_EC2_METADATA_DISABLED="true")
+import boto3
+def make():
+    options = {"region_name": "eu-west-1", "endpoint_url": SITE, "verify": BUNDLE}
+    return boto3.session.Session().client("dynamodb", **options)
+one, kept, gate = make(), [], threading.Barrier(12)
+def work():
+    client = CLIENT
+    gate.wait(60)
+    try: client.list_tables()
+    except Exception: pass  # the answer is not one of theirs
+    kept.append(client)
+threads = [threading.Thread(target=work) for _ in range(12)]
+for each in threads: each.start()
+for each in threads: each.join()
+"""
+
+
+def test_what_is_promised_was_tried_with_as_many_at_once(site, tmp_path, python):
+    report = tried(BOTO.replace("CLIENT", "make()"), site, tmp_path, python)
+    [row] = [row for row in report["counts"]["clients"] if row["loads"]]
+    assert row["client"] == "botocore" and row["loads"] == row["connections"] >= 12
+    told = report["tried"]["botocore"]
+    assert told["at_once"] >= 10 and told["then"]["loads"] >= 10
+    [first] = [each for each in report["advice"] if each["id"] == "keep-one"]
+    assert not first["saves"] and "saves no load here" in first["what"]
+    [weight] = [each for each in report["advice"] if each["id"] == "share-contexts"]
+    assert weight["add"].startswith("client = boto3.client(...)")  # which takes no context
+    report = tried(BOTO.replace("CLIENT", "one"), site, tmp_path, python)
+    assert report["exit_status"] == 0 and "keep-one" not in ids(report)
+
+
+KUBERNETES = """
+from kubernetes import client
+def namespaces():
+    settings = client.Configuration()
+    settings.host, settings.ssl_ca_cert = SITE, BUNDLE
+    try: client.CoreV1Api(client.ApiClient(settings)).list_namespace()
+    except Exception: pass  # the answer is not one of theirs
+for _ in range(6): namespaces()
+"""
+
+
+def test_the_library_is_the_one_whose_code_makes_the_client(site, tmp_path, python):
+    report = tried(KUBERNETES, site, tmp_path, python)
+    [row] = report["counts"]["clients"]
+    assert (row["client"], row["through"], row["loads"]) == ("urllib3", "kubernetes", 6)
+    assert "Make one client of kubernetes" in report["advice"][0]["what"]
+    assert report["advice"][0]["add"].startswith("client = kubernetes.client.ApiClient(...)")
+
+
+def test_a_decorator_is_no_library_between(site, tmp_path, python):
+    text = """
+import requests, tenacity
+@tenacity.retry(stop=tenacity.stop_after_attempt(2))
+def get(): assert requests.get(SITE).ok
+for _ in range(5): get()
+"""
+    report = tried(text, site, tmp_path, python)
+    [row] = report["counts"]["clients"]
+    assert (row["client"], row["through"]) == ("requests", "requests")
+    assert "called by" not in report["advice"][0]["what"]
+
+
+REDIS = """
+import redis
+def make():
+    options = {"port": int(os.environ["PORT"]), "ssl": True, "ssl_ca_certs": BUNDLE}
+    return redis.Redis("127.0.0.1", **options)
+one = make()
+for _ in range(6): MAKE.get("key")
+"""
+
+
+def test_redis_takes_no_context_and_its_client_is_kept(site, tmp_path, python):
+    with listening(redis, site[3]) as port:
+        for make, loads, status in (("make()", "repeated", 1), ("one", "not repeated", 0)):
+            text, variables = REDIS.replace("MAKE", make), {"PORT": str(port)}
+            report = tried(text, site, tmp_path, python, variables=variables)
+            assert judged(report)[1:] == (loads, status)
+            if status:
+                first = report["advice"][0]
+                assert first["add"].startswith("client = redis.Redis(...)")
+                assert "it takes no context" in first["what"]
+
+
+KEYWORDS = """
+import importlib, inspect, sys
+path, keyword = sys.argv[1:]
+for depth in range(path.count("."), 0, -1):
+    try: value = importlib.import_module(path.rsplit(".", depth)[0])
+    except ImportError: continue
+    for name in path.rsplit(".", depth)[1:]: value = getattr(value, name)
+names = set(inspect.signature(value).parameters)
+print(keyword in names, bool(names & {"ssl_context", "context", "http_client", "verify", "client"}))
+"""
+
+
+@pytest.mark.parametrize("library", doctor_file.LIBRARIES)
+def test_what_is_said_to_take_a_context_does(library):
+    maker, keyword = doctor_file.LIBRARIES[library]
+    stack = "libraries-today" if library in ("openai", "slack_sdk", "stripe") else "reports-today"
+    done = here.run(environment(stack).python, "-c", KEYWORDS, maker, keyword or "none")
+    assert done.stdout.split() == [str(keyword is not None), done.stdout.split()[1]], done.stderr
+    if keyword is None and library != "boto3":  # whose names are in the service's own signature
+        assert done.stdout.split() == ["False", "False"]
+
+
+# --------------------------------------------------------------------- HTTP/2, and what is dropped
+
+
+def test_several_connections_to_a_host_that_speaks_http2_are_named():
+    who = {"client": "niquests", "through": None, "at": "program.py:3"}
+
+    def counted(alpn, number):
+        events = [{"is": "process"}]
+        for h in range(number):
+            begun = {"h": h, "c": 1, "who": who, "loop": False, "since": None, "t": h, "thread": 1}
+            events.append({"is": "begin", "by": "ssl", "http": True} | begun)
+            ended = {"h": h, "ok": True, "t": h + 0.5, "ms": 1, "alpn": alpn, "host": "localhost:1"}
+            events.append({"is": "end"} | ended)
+        return doctor_file.counted([each | {"pid": 1, "cpu": 0} for each in events])
+
+    row = {"client": "niquests", "host": "localhost:1", "connections": 5}
+    assert counted("h2", 5)["http2"] == [row]
+    assert counted("http/1.1", 5)["http2"] == counted("h2", 2)["http2"] == []
+
+
+DROPPED = """
+import http.client, ssl
+class Client:
+    def __init__(self):
+        self.itself, host = self, SITE[8:]
+        self.connection = http.client.HTTPSConnection(host, context=ssl.create_default_context())
+        self.connection.request("GET", "/")
+        self.connection.getresponse().read()
+        CLOSE
+for _ in range(14): Client()
+"""
+
+
+@pytest.mark.parametrize("close", ["", "self.connection.close()"])
+def test_what_only_its_own_collection_freed_is_told(close, site, tmp_path):
+    report = tried(DROPPED.replace("CLOSE", close), site, tmp_path, sys.executable)
+    counts = report["counts"]
+    assert counts["collected"] >= 8
+    assert (counts["dropped"] >= 8) == (close == "") and bool(counts["dropped"]) == (close == "")
+    assert "alone freed" in doctor_file.text_of(report, False)
