@@ -63,6 +63,7 @@ def decided(values: np.ndarray) -> np.ndarray:
 def _at_one_look(values: np.ndarray) -> np.ndarray:
     rounds = values.shape[1]
     place, in_order = decisions.lower_end(rounds), np.sort(values, axis=1)
+    assert place is not None  # each of LOOKS is enough for an interval
     off = values - values.mean(axis=1, keepdims=True)
     correlation = (off[:, :-1] * off[:, 1:]).sum(axis=1) / (off * off).sum(axis=1)
     low, high = decisions.widened(

@@ -19,7 +19,7 @@ from casebook.laboratory.machines import Machine
 CLAIM_FIELDS = (
     "id", "statement", "value", "unit", "n", "spread", "interval", "window", "decided",
     "correlation",
-    "outcome", "holds", "because", "attempts", "source", "stack", "chapter",
+    "outcome", "holds", "because", "attempts", "source", "stack", "on", "chapter",
 )  # fmt: skip
 
 #: How outcomes (casebook/findings) are counted, for one and for several.
@@ -57,7 +57,8 @@ def claims_page(claims: list[Record]) -> str:
     """A MyST table of the claims, for book/claims.md to include."""
     if not claims:
         return "No chapter has made a claim yet."
-    heads = ("Claim", "Value", "n", "Interval or spread", "Outcome", "Source", "Stack", "Chapter")
+    heads = ("Claim", "Value", "n", "Interval or spread", "Outcome", "Source", "Measured on",
+             "Chapter")  # fmt: skip
     rows = [
         (
             f"{_named('claim', claim['id'])}<br>{in_cell(claim['statement'])}",
@@ -66,7 +67,7 @@ def claims_page(claims: list[Record]) -> str:
             _range(claim),
             _outcome(claim),
             in_cell(claim.get("source")),
-            in_cell(claim.get("stack")),
+            "<br>".join(filter(None, map(in_cell, (claim.get("stack"), claim.get("on"))))),
             _chapter(claim, "claim"),
         )
         for claim in claims
