@@ -398,7 +398,13 @@ def _rests(options: Namespace) -> None:
     from casebook.pages import resting
     from casebook.pages.contents import Book
 
-    for each in resting.listed(Book(places.ROOT)):
+    book = Book(places.ROOT)
+    if options.reach:
+        for each, layers in resting.too_wide(book):
+            said = f"speaks of {', '.join(layers)}, and rests on {', '.join(each.claims)}"
+            print(f"{each.page}: {each.text}\n    {said}")
+        return
+    for each in resting.listed(book):
         if each.shown or not options.marked:
             print(f"{each.page}: {each.text}\n    rests on {', '.join(each.claims)}")
             if each.shown:
@@ -539,6 +545,7 @@ def _parser() -> ArgumentParser:
 
     add = command("rests", _rests, "the sentences of the built book that rest on findings")
     add("--marked", **switch, help="only those whose finding did not hold on this machine")
+    add("--reach", **switch, help="only those that say more than their finding was measured on")
     return parser
 
 

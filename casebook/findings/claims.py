@@ -19,6 +19,7 @@ from IPython.display import display
 
 from casebook import words
 from casebook.errors import UsageError
+from casebook.findings import reach
 from casebook.findings.media import CLAIM
 from casebook.findings.sentences import Sentence, origin
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
@@ -41,7 +42,7 @@ Record = dict[str, Any]
 def claim(
     id: str, statement: str, value: Any, holds: bool | None = None, unit: str = "",
     runs: Any = None, column: str = "wall_s", stack: str = "", not_here: str = "",
-    also: Sequence[Decision] = (),
+    also: Sequence[Decision] = (), on: str = "",
 ) -> None:  # fmt: skip
     """Show a finding and how it came out.
 
@@ -54,7 +55,8 @@ def claim(
     condition is met, where the value is no decision; beside a decision, a further condition on
     what was counted. runs: the runs behind it, a frame or an Observation; from a frame come the
     number of runs, the stacks, the source and, where it has `column`, the spread (smallest and
-    largest). not_here: why this machine cannot decide it.
+    largest). not_here: why this machine cannot decide it. on: what else it was measured on, of
+    which the runs have no column, such as a server; what they have is said anyway (reach.on).
 
     Raises UsageError for a value that is not a finite number, or without a condition. Two claims
     of one id fail the build.
@@ -77,6 +79,7 @@ def claim(
         "decided": _decided(decisions, outcome),
         "correlation": _correlation(decisions),
         **_of_runs(id, frame, stack, column),
+        "on": "; ".join(filter(None, (on, reach.on(frame)))),
     }
     record["attempts"] = _attempts(record, value, decisions)
     _show(record, frame)

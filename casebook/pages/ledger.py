@@ -11,14 +11,15 @@ from typing import Any
 from casebook import words
 from casebook.findings import side_by_side
 from casebook.findings.published import described
-from casebook.laboratory.decisions import ERROR
+from casebook.laboratory import error_rates
+from casebook.laboratory.decisions import ERROR, independent
 from casebook.laboratory.machines import Machine
 
 #: The fields of claims.json, in this order.
 CLAIM_FIELDS = (
     "id", "statement", "value", "unit", "n", "spread", "interval", "window", "decided",
     "correlation",
-    "outcome", "holds", "because", "attempts", "source", "stack", "chapter",
+    "outcome", "holds", "because", "attempts", "source", "stack", "on", "chapter",
 )  # fmt: skip
 
 #: How outcomes (casebook/findings) are counted, for one and for several.
@@ -56,7 +57,8 @@ def claims_page(claims: list[Record]) -> str:
     """A MyST table of the claims, for book/claims.md to include."""
     if not claims:
         return "No chapter has made a claim yet."
-    heads = ("Claim", "Value", "n", "Interval or spread", "Outcome", "Source", "Stack", "Chapter")
+    heads = ("Claim", "Value", "n", "Interval or spread", "Outcome", "Source", "Measured on",
+             "Chapter")  # fmt: skip
     rows = [
         (
             f"{_named('claim', claim['id'])}<br>{in_cell(claim['statement'])}",
@@ -65,7 +67,7 @@ def claims_page(claims: list[Record]) -> str:
             _range(claim),
             _outcome(claim),
             in_cell(claim.get("source")),
-            in_cell(claim.get("stack")),
+            "<br>".join(filter(None, map(in_cell, (claim.get("stack"), claim.get("on"))))),
             _chapter(claim, "claim"),
         )
         for claim in claims
@@ -81,17 +83,28 @@ def _of_clocks(claims: list[Record]) -> str:
     on_clocks = [claim for claim in claims if claim.get("window")]
     if not on_clocks:
         return ""
-    said = (
-        f" Decided on a clock: {len(on_clocks)} of them. Were the truth of each on the very end of "
-        "its window, where one errs most, an average build would have "
-        f"{ERROR * len(on_clocks):.2g} of these on the wrong side."
+    some, alike_by = len(on_clocks), 0.4
+    simulated, if_alike = (
+        some * sum(error_rates.wrong_sides(correlation).values()) for correlation in (0, alike_by)
     )
-    alike = [claim["correlation"] for claim in on_clocks if claim.get("correlation") is not None]
+    said = (
+        f" Decided on a clock: {some} of them. Each promises to err in {ERROR:.0%} of all builds "
+        f"at most, so {ERROR * some:.2g} of these might be on the wrong side in an average build. "
+        "That is a bound. Were the truth of each on the very end of its window, where one errs "
+        "most, and its rounds independent, a simulation of the same looks and the second attempt "
+        f"has {simulated:.2g} of them there; {if_alike:.2g} if each round were correlated with the "
+        f"next by {alike_by}."
+    )
+    alike = [claim for claim in on_clocks if claim.get("correlation") is not None]
     if alike:
+        beyond = [each["correlation"] - independent(each["n"]) for each in alike]
         said += (
             f" Each round's value is correlated with the next (known of {len(alike)}): in the "
-            f"median finding by {_correlation(median(alike))}, in "
-            f"{sum(each > 0.5 for each in alike)} by more than 0.5."
+            f"median finding by {_correlation(median(each['correlation'] for each in alike))}, "
+            "where independent rounds would show "
+            f"{_correlation(median(independent(each['n']) for each in alike))}; in "
+            f"{sum(each > 0.5 for each in beyond)} by more than 0.5 beyond that. Where it is "
+            "beyond, the interval is widened."
         )
     return said
 
@@ -197,7 +210,11 @@ def _range(claim: Record) -> str:
         f"{_ends(each['interval']) or 'none'}<br>asked: {in_cell(each['window'])}" for each in by
     )
     if claim.get("correlation") is not None:
-        said += f"<br>a round with the next: {_correlation(claim['correlation'])}"
+        by_chance = _correlation(independent(claim["n"]))
+        said += (
+            f"<br>a round with the next: {_correlation(claim['correlation'])} "
+            f"(independent: {by_chance})"
+        )
     return said
 
 

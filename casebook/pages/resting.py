@@ -28,7 +28,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 
 from casebook.errors import BookFailed
-from casebook.findings import claims
+from casebook.findings import claims, reach
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
 from casebook.pages.contents import Book
 
@@ -72,6 +72,19 @@ def listed(book: Book) -> list[Resting]:
     if not file.exists():
         raise BookFailed("There is no book yet whose sentences could be listed: run `make book`.")
     return [Resting(**each) for each in json.loads(file.read_text(encoding="utf-8"))]
+
+
+def too_wide(book: Book) -> list[tuple[Resting, list[str]]]:
+    """The sentences of the book as it was built last that speak of more than their findings were
+    measured on, and of which layers they do (findings/reach.py). Raises as `listed`."""
+    sentences = listed(book)
+    records = json.loads((book.html / "claims.json").read_text(encoding="utf-8"))
+    stacks = {record["id"]: record["stack"] for record in records}
+    found = []
+    for each in sentences:
+        if layers := reach.wider(each.text, [stacks[id] for id in each.claims]):
+            found.append((each, layers))
+    return found
 
 
 def instead_of(title: str) -> dict[str, str]:

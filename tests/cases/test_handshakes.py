@@ -67,6 +67,23 @@ def test_whoever_has_a_context_for_each_connection_or_the_standard_one_has_it_no
     assert handshakes.measure(CLIENTS, way, **QUICK)["verdict"].tolist() == ["concurrent"]
 
 
+@pytest.mark.parametrize("way", threads.TASKS)
+def test_tasks_on_one_loop_share_a_context_and_do_not_wait(way):
+    found = handshakes.measure_tasks(CLIENTS, way, n=5, delay_s=0.2).iloc[0]
+    assert (found["truststore"], found["context"]) == ("0.10.5", "truststore._api")
+    assert (found["handshakes"], found["verdict"]) == (5, "concurrent")
+
+
+def test_a_task_that_gets_a_wrong_page_is_no_measurement(monkeypatch):
+    wrong = [{"page": 0, "status": 200, "got_page": 1}]
+    answer = {"failed": None, "pages": wrong}
+    monkeypatch.setattr(threads, "_asked", lambda *asked: (answer, {}))
+    with pytest.raises(RunFailed, match="page 0 came back"):
+        handshakes.measure_tasks(CLIENTS, "asyncio-shared", n=2)
+    with pytest.raises(UsageError, match="asyncio-shared"):
+        handshakes.measure_tasks(CLIENTS, "shared")
+
+
 def test_another_pip_is_another_truststore_for_pip_system_certs():
     stacks = ["pip-26.2-system-certs-today", "pip-26.3-system-certs-today"]
     found = handshakes.measure(stacks, "httpx-default", **QUICK)

@@ -3,8 +3,8 @@
 import pytest
 from here import environment
 
-from casebook.cases.certificates import weights
-from casebook.errors import MissingInterpreter, UsageError
+from casebook.cases.certificates import in_threads, weights
+from casebook.errors import MissingInterpreter, RunFailed, UsageError
 
 pytestmark = pytest.mark.skipif(bool(weights.not_here()), reason=weights.not_here())
 
@@ -79,3 +79,23 @@ def test_elsewhere_than_on_linux_a_machine_that_was_asked_the_same_answers(monke
     assert twenty == pytest.approx(thirty, rel=0.05)
     with pytest.raises(MissingInterpreter, match=r"Linux alone.*asked the same"):
         weights.measure("stage-1-today", contexts=21)
+
+
+def test_thirty_threads_keep_what_one_thread_and_one_arena_do_not():
+    frame = in_threads.measure("stage-1-today").set_index("how")
+    assert list(frame.index) == list(in_threads.WAYS) and (frame["peak"] == 1).all()
+    kept, one = frame["trimmed_kib"], weights.each(weights.measure("stage-1-today", contexts=10))
+    assert kept["30 threads"] > 3 * one["in_use"].iloc[0]
+    assert kept.drop("30 threads").max() < kept["30 threads"] / 3
+    assert (frame["in_use_kib"].abs() < 1024).all()  # nothing of it is in use
+
+
+def test_more_than_one_context_at_once_is_no_measurement():
+    its = {"rss_kib": 1, "in_use_kib": 1.0}
+    answer = {
+        "openssl": "",
+        "peak": 2,
+        "steps": [its | {"what": step} for step in in_threads.STEPS],
+    }
+    with pytest.raises(RunFailed, match="2 contexts were alive at once"):
+        in_threads._figures(in_threads.WAYS["30 threads"], answer)

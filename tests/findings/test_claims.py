@@ -69,7 +69,7 @@ def test_a_claim_leaves_a_complete_record(cells):
         "n": 3, "spread": [1.2, 10.4], "interval": None, "window": None, "decided": None,
         "correlation": None, "outcome": "holds",
         "holds": True, "because": "", "live": True, "keys": ["k1", "k2"], "attempts": [],
-        "source": "reference", "stack": "stage-2-py27, stage-1-py27",
+        "source": "reference", "stack": "stage-2-py27, stage-1-py27", "on": "",
     }  # fmt: skip
     assert verdict["value"] == "serial" and verdict["holds"] is True
     assert verdict["source"] == "live" and verdict["n"] == 0 and verdict["spread"] is None

@@ -29,7 +29,7 @@ from casebook.laboratory import anonymity, elsewhere, machines, reference
 from casebook.laboratory.anonymity import Own
 from casebook.laboratory.decisions import NOT_HERE, ratio
 from casebook.laboratory.machines import Machine
-from casebook.pages import building, ledger
+from casebook.pages import building, ledger, statements
 from casebook.pages.contents import Book
 
 HEAD = {"format": machines.FORMAT, "version": machines.VERSION, "about": {"processor": "A chip"}}
@@ -365,6 +365,18 @@ def test_each_machine_of_the_book_is_whole_and_anonymous(path):
     published = {"stage-2-py27": "serial", "stage-3-py27": "concurrent", "stage-3-py37": "serial"}
     found = side_by_side.verdicts([machine])[machine.name]
     assert {name: found[name, "grequests", "https"] for name in published} == published
+
+
+@pytest.mark.parametrize("path", machines.files(), ids=lambda path: path.name)
+def test_each_chapter_that_a_machine_of_the_book_names_exists(path):
+    """Of findings, and of what statements of notebooks printed."""
+    machine = machines.read(path)
+    asked = [answer.get("asked") or [None] for answer in machine.answers]
+    named = {question[1] for question in asked if question[0] == statements.KIND}
+    named |= {finding["chapter"] for finding in machine.findings.values() if "chapter" in finding}
+    chapters = {notebook.stem for notebook in (places.ROOT / "notebooks").glob("*.ipynb")}
+    assert named <= chapters
+    assert named or machine.name == reference.NAME
 
 
 #: Experiments that ask in ways of their own, by what they are called in a machine file.

@@ -18,7 +18,7 @@ from casebook import places
 from casebook.cases.fetching import trust
 from casebook.errors import BookFailed, FindingsOtherwise
 from casebook.findings import media
-from casebook.laboratory import machines
+from casebook.laboratory import error_rates, machines
 from casebook.pages import (
     build,
     contents,
@@ -356,7 +356,7 @@ def test_claims_reach_their_page_and_their_file(scratch: Book) -> None:
         "id": "first", "statement": "It is so.", "value": 1.0, "unit": "s", "n": 0,
         "spread": None, "interval": None, "window": None, "decided": None,
         "correlation": None, "outcome": "holds", "holds": True,
-        "because": "", "attempts": [], "source": "live", "stack": "", "chapter": "one",
+        "because": "", "attempts": [], "source": "live", "stack": "", "on": "", "chapter": "one",
     }  # fmt: skip
     claims, published, preface = (
         (scratch.html / "book" / f"{name}.html").read_text()
@@ -364,9 +364,11 @@ def test_claims_reach_their_page_and_their_file(scratch: Book) -> None:
     )
     assert "<strong>not-here</strong>: no Python 2.7" in claims
     assert "3 claims in this build: 1 holds, 1 is undecided, 1 cannot be measured here." in claims
-    assert "Decided on a clock: 1 of them." in claims and "would have 0.05 of these" in claims
-    assert "(known of 1): in the median finding by -0.88, in 0 by more than 0.5." in claims
-    assert "1 to 1.4<br>asked: above 1.1<br>a round with the next: -0.88" in claims
+    assert "Decided on a clock: 1 of them." in claims and "so 0.05 of these might be" in claims
+    simulated = sum(error_rates.wrong_sides().values())
+    assert f"has {simulated:.2g} of them there; " in claims and simulated < 0.02
+    assert "by -0.88, where independent rounds would show -0.12; in 0 by more than 0.5" in claims
+    assert "1 to 1.4<br>asked: above 1.1<br>a round with the next: -0.88 (independent:" in claims
     assert 'href="../notebooks/one.html#claim-first"' in claims
     assert "requests, Python 3.7, n = 3, wall" in published and "1.01 s" in published
     assert FIGURE in preface

@@ -78,7 +78,8 @@ def measure(
     return in_rounds(ways, 1, "weighing contexts").reindex(columns=COLUMNS)
 
 
-def _lacks() -> str:
+def lacks() -> str:
+    """Say why contexts are not weighed here; "" where they are."""
     return "" if platform.system() == "Linux" else "contexts are weighed on Linux alone"
 
 
@@ -105,7 +106,7 @@ _WEIGHTS = Experiment(
     Path(__file__).parent / "probes" / "context_weights.py",
     _figures,
     made_of=(Path(__file__), trust.known()),
-    lacks=_lacks,
+    lacks=lacks,
     beside=(places.PROBES,),
     ask=_ask,
 )

@@ -9,8 +9,9 @@ what is asked here is who waits for whom.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from casebook.stacks.environments import Environment
 _PROBES = Path(__file__).parent / "probes"
 PROBE = _PROBES / "threads_shake_hands.py"
 _PATCHED_FIRST = _PROBES / "threads_patched_first.py"
+_TASKS = _PROBES / "tasks_shake_hands.py"
 
 #: How the threads fetch: what the probe calls it -> what it is called on a page.
 WAYS = {
@@ -45,6 +47,11 @@ WAYS = {
     "httpx-injected": "httpx, one client, after inject_into_ssl()",
     "requests-injected": "requests.get, after inject_into_ssl()",
     "requests-shared": "one Session, after inject_into_ssl()",
+}
+#: The same of tasks on one event loop, in one thread.
+TASKS = {
+    "asyncio-shared": "asyncio's streams, truststore.SSLContext shared",
+    "httpx-async-shared": "httpx, one AsyncClient with a truststore context",
 }
 
 #: Where the server can wait.
@@ -104,6 +111,19 @@ def measure(
 
 
 @for_readers
+def measure_tasks(
+    name: str, ways: Iterable[str] = tuple(TASKS), n: int = 8, delay_s: float = 0.1
+) -> pd.DataFrame:
+    """Have n tasks on one event loop fetch a page each, in each of the ways.
+
+    ways: of TASKS. Returns one row per way, and raises, as `measure`.
+    """
+    asked = _questions(as_list(ways), [n], delay_s, known=TASKS)
+    on_a_loop = replace(_THREADS, script=_TASKS, ask=partial(_ask, probe=_TASKS))
+    return on_a_loop.measure(name, asked).reindex(columns=COLUMNS)
+
+
+@for_readers
 def where_they_wait(
     name: str, way: str = "shared", n: int = 8, delay_s: float = 0.2
 ) -> pd.DataFrame:
@@ -134,12 +154,16 @@ def after_patching(
 
 
 def _questions(
-    ways: list[str], sizes: list[int], delay_s: float, waits_in: Iterable[str] = (IN_HANDSHAKE,)
+    ways: list[str],
+    sizes: list[int],
+    delay_s: float,
+    waits_in: Iterable[str] = (IN_HANDSHAKE,),
+    known: Mapping[str, str] = WAYS,
 ) -> list[dict[str, Any]]:
-    for given, known in ((ways, WAYS), (waits_in, (IN_HANDSHAKE, BEFORE_REPLY))):
+    for given, possible in ((ways, known), (waits_in, (IN_HANDSHAKE, BEFORE_REPLY))):
         for each in given:
-            if each not in known:
-                raise UsageError(f"{each!r} is not known here; choose from: {', '.join(known)}")
+            if each not in possible:
+                raise UsageError(f"{each!r} is not known here; choose from: {', '.join(possible)}")
     if not sizes or not all(1 <= n <= 100 for n in sizes) or not 0 < delay_s <= 10:
         raise UsageError(f"choose 1 to 100 threads, and a delay up to 10 s: {sizes}, {delay_s}")
     return [
@@ -176,9 +200,9 @@ def _checked(name: str, answer: dict[str, Any]) -> None:
             )
 
 
-def _ask(environment: Environment, asked: Asked) -> dict[str, Any]:
+def _ask(environment: Environment, asked: Asked, probe: Path = PROBE) -> dict[str, Any]:
     """Versions, the clock, and what the server counted, of a run whose replies are right."""
-    answer, counted = _asked(environment, asked)
+    answer, counted = _asked(environment, asked, probe)
     _checked(environment.stack.name, answer)
     kept = ("wall_s", "truststore", "context", "openssl")
     return {name: answer[name] for name in kept} | counted
@@ -188,7 +212,7 @@ def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
     counted = {name: answer[name] for name in ("handshakes", "peak_handshakes", "peak_requests")}
     peak = "peak_handshakes" if asked["waits_in"] == IN_HANDSHAKE else "peak_requests"
     return counted | {
-        "how": WAYS[asked["way"]],
+        "how": {**WAYS, **TASKS}[asked["way"]],
         "wall_s": answer["wall_s"],
         "verdict": verdict(asked["n"], counted[peak]),
         "truststore": answer["truststore"] or "",

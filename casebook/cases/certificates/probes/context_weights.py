@@ -61,18 +61,25 @@ def rss_kib():
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
-def run(spec):
-    its, steps = libc(), []
+class Look:
+    """Looks at the process's memory, and keeps a row of each step. its: what `libc` gave."""
 
-    def look(what):
+    def __init__(self, its):
+        self.its, self.steps = its, []
+
+    def __call__(self, what):
         gc.collect()
         row = {"what": what, "rss_kib": rss_kib(), "in_use_kib": None, "free_kib": None}
-        if its:
-            info = its.mallinfo2()
+        if self.its:
+            info = self.its.mallinfo2()
             row["in_use_kib"] = (info.uordblks + info.hblkhd) / 1024
             row["free_kib"] = info.fordblks / 1024
-        steps.append(row)
+        self.steps.append(row)
 
+
+def run(spec):
+    its = libc()
+    look = Look(its)
     make(spec["file"])
     look("before")
     kept = [make(spec["file"]) for _ in range(spec["contexts"])]
@@ -87,7 +94,7 @@ def run(spec):
     for _ in range(spec["loads"]):
         load(one, spec["file"])
     look("again")
-    return {"openssl": openssl(), "steps": steps}
+    return {"openssl": openssl(), "steps": look.steps}
 
 
 def openssl():
