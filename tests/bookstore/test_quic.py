@@ -18,7 +18,7 @@ import pytest
 
 from casebook import places
 from casebook.cases.bookstore import line, opening, quic, readers, stock
-from casebook.cases.bookstore.line import ends, wire
+from casebook.cases.bookstore.line import chains, ends, wire
 from casebook.cases.fetching.server.process import end, first_line
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 
@@ -261,11 +261,39 @@ def test_the_packet_is_named_by_where_the_book_is():
     assert of_ten == 10 * quic._SENT["twisted", readers.H1][1]
 
 
+@over_a_line
+def test_granian_serves_over_the_line_as_well():
+    here.environment(quic.STACK)
+    [row] = quic.visit("bare-h2", n=60, lose=quic.lost(30), engine="granian").to_dict("records")
+    assert row["protocol"] == "h2" and row["engine"] == "granian" and row["dropped"] == 1
+    assert row["label"] == "bare h2, 100 at once, Granian"
+    assert 0 < row["did_not_wait"] < 60
+
+
+@over_a_line
+def test_pycurl_sends_early_what_it_is_told_to_whatever_it_is():
+    here.environment(quic.STACK)
+    found = quic.sessions(["pycurl", quic.POSTING])
+    assert set(found["early"]) == {1} and set(found["resumed"]) == {1}
+
+
+@over_a_line
+def test_a_server_stops_at_three_times_what_it_got():
+    here.environment(quic.STACK)
+    found = quic.sessions("aioquic", chain=list(chains.CHAINS))
+    first = found[found["step"] == "fresh"].set_index("chain")
+    assert (first["begins_back"] <= 3 * first["begins_there"]).all()
+    longest = first.loc["RSA, two intermediates"]
+    assert longest["begins_back"] > 2.9 * longest["begins_there"]
+    assert first.loc[chains.SELF, "begins_back"] < 2 * first.loc[chains.SELF, "begins_there"]
+
+
 @pytest.mark.parametrize(
     "odd",
     [
         dict(clients="requests"), dict(clients="bare-h3", n=0),
         dict(clients="bare-h3", latency_s=3), dict(clients="curl-h3", n=10**6),
+        dict(clients="bare-h2", engine="twisted-16.3"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_refused(odd):
