@@ -248,7 +248,7 @@ def test_the_lot_is_drawn_anew_in_each_round_and_for_each_direction():
     how = readers.manner("bare-h3")
     seeds = set()
     for repeat in (1, 2):
-        visit = quic._visit(0.01, {"share": 0.01}, 3, how, repeat)
+        visit = quic._visit(0.01, {"share": 0.01}, 3, how, repeat, "twisted")
         seeds |= {visit["there"]["lose"]["seed"], visit["back"]["lose"]["seed"]}
     assert len(seeds) == 4
 
