@@ -425,14 +425,10 @@ def test_another_build_draws_other_lots_and_the_same_seed_the_same():
 
 def test_only_what_is_lost_by_lot_depends_on_the_seed():
     way = {"latency_s": 0.01}
-    for lose, is_drawn in (
-        ({"share": 0.02}, True),
-        ({"byte": 5}, False),
-        ({}, False),
-        (None, False),
-    ):
-        asked = {"visits": [{"there": way, "back": way | ({} if lose is None else {"lose": lose})}]}
+    for lose, is_drawn in (({"share": 0.02}, True), ({"byte": 5}, False), ({}, False)):
+        asked = {"visits": [{"there": way, "back": way | {"lose": lose}}]}
         assert visits.draws(asked) is is_drawn
+    assert not visits.draws({"visits": [{"there": way, "back": way}]})
 
 
 def test_a_library_visits_over_it():
