@@ -19,8 +19,9 @@
   function law(way, n, body, trip_s, loss = 0, seed = 0, tls = 1) {
     const lot = drawing(seed), drops = () => loss > 0 && lot() < loss;
     const sender = () => ({may: FIRST, calm: 2 ** 30, most: 2 ** 30});
-    /* Some packets at once: seconds until the sender knows what came, and how many did. */
-    function flight(its, packets) {
+    /* Some packets at once: seconds until the sender knows what came, and how many did. isLast:
+       there is nothing to send behind them. */
+    function flight(its, packets, isLast) {
       let lost = 0, last = false;
       for (let i = 0; loss && i < packets; i += 1) {
         last = drops();
@@ -33,8 +34,11 @@
       }
       its.calm = its.may = Math.max(2, Math.floor(its.may / 2));
       let took_s = trip_s;
-      if (lost === packets) took_s += SHORTEST_S;
-      else if (last) took_s += trip_s;
+      if (last && lost < packets) took_s += trip_s;
+      if (lost === packets || (last && isLast)) {
+        took_s += SHORTEST_S;
+        its.may = 1;
+      }
       return [took_s, packets - lost];
     }
     function shake(its) {
@@ -43,13 +47,14 @@
         took_s += timer_s;
         timer_s *= 2;
       }
-      for (let i = 0; i < tls; i += 1) took_s += flight(its, 1)[0];
+      for (let i = 0; i < tls; i += 1) took_s += flight(its, 1, true)[0];
       return took_s;
     }
     function send(its, size) {
       let left = Math.ceil(size / PACKET), took_s = 0;
       while (left) {
-        const [its_s, came] = flight(its, Math.min(left, its.may, its.most));
+        const packets = Math.min(left, its.may, its.most);
+        const [its_s, came] = flight(its, packets, packets === left);
         took_s += its_s;
         left -= came;
       }

@@ -21,7 +21,7 @@ import pandas as pd
 
 from casebook import stacks
 from casebook.errors import EnvironmentFailed, MissingInterpreter
-from casebook.laboratory import machines, measurements, rounds, scripts
+from casebook.laboratory import lots, machines, measurements, rounds, scripts
 from casebook.laboratory.progress import Progress
 from casebook.laboratory.reference import NAME, unlikeness
 from casebook.laboratory.rounds import as_list, in_turns
@@ -56,6 +56,9 @@ class Experiment:
             it keeps what `figures` needs, in values that JSON knows; it raises RunFailed where what
             it does not keep is wrong. The script, how it is run (within_s, tells, variables) and
             which files say so (made_of) are then its own affair.
+        draws: says of a question whether the script leaves something to chance. Then it is told
+            the seed of this build (`lots`, laboratory/lots.py), which is no part of the question:
+            another build is another sample. With another seed it is measured again.
         spares: says whether asking is too expensive just now: what a machine file has answers then,
             and only what none was asked is asked here.
     """
@@ -69,6 +72,7 @@ class Experiment:
     variables: Callable[[], Mapping[str, str]] = dict
     beside: tuple[Path, ...] = ()
     ask: Callable[[Environment, Asked], dict[str, Any]] | None = None
+    draws: Callable[[Asked], bool] = lambda asked: False
     spares: Callable[[], bool] = bool
 
     @rounds.takes_until
@@ -132,15 +136,20 @@ class Experiment:
 
         files = [each for each in self.made_of if isinstance(each, Path)]
         more = [each for each in self.made_of if not isinstance(each, Path)]
+        more += [measurements.Using(name, value) for name, value in self._drawn(its).items()]
         made_by = [*digests.executed(self.script, beside=self.beside), *files]
         key = measurements.key_of(made_by, case, stack, *parameters, *more)
         return measurements.stored_or_new(key, ask) | {"source": LIVE, "instead": ""}
 
     def _ask_script(self, environment: Environment, its: Asked) -> dict[str, Any]:
-        told, variables = {**its, **self.tells()}, dict(self.variables())
+        told, variables = {**its, **self._drawn(its), **self.tells()}, dict(self.variables())
         return scripts.ask(
             environment, self.script, told, self.within_s, variables=variables, beside=self.beside
         )
+
+    def _drawn(self, its: Asked) -> Asked:
+        """Return what the script is told of chance."""
+        return {"lots": lots.seed()} if self.draws(its) else {}
 
     def _recorded(self, question: list[Any], its: Asked) -> dict[str, Any] | None:
         """The answer of the machine most like this one that was asked the same in any round, so

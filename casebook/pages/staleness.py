@@ -10,6 +10,7 @@ from nbformat import NotebookNode
 from casebook import stacks
 from casebook.cases.fetching import cprofile, modes, trust
 from casebook.errors import MissingInterpreter, UsageError
+from casebook.laboratory import lots
 from casebook.pages.contents import Book
 from casebook.stacks import digests, environments
 
@@ -38,17 +39,18 @@ def of_files(root: Path, names: Iterable[str]) -> str:
 def of_surroundings(book: Book) -> str:
     """A stamp of all that a notebook's result depends on beside its own code.
 
-    The book's packages, data and lock; the mode; the Python that runs the notebooks; which others,
-    and which tools, are there, because a cell shows the reference run where one is missing; and
-    what the keys of measurements see beside these: each stack's environment, and certifi's
-    certificates.
+    The book's packages, data and lock; the mode; the seed of its lots; the Python that runs the
+    notebooks; which others, and which tools, are there, because a cell shows the reference run
+    where one is missing; and what the keys of measurements see beside these: each stack's
+    environment, and certifi's certificates.
     """
     versions = sorted({stack.python for stack in stacks.load().values()} | {*cprofile.PYTHONS})
     pythons = [str(environments.find_interpreter(version)) for version in versions]
     tools = {name: digests.tool(name) for name in digests.TOOLS}
     return digests.of(
         of_files(book.root, REACHABLE), modes.current().name, sys.version, pythons, tools,
-        trust.certificates(), {name: _of_stack(stack) for name, stack in stacks.load().items()},
+        trust.certificates(), lots.seed(),
+        {name: _of_stack(stack) for name, stack in stacks.load().items()},
     )  # fmt: skip
 
 

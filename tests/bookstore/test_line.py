@@ -385,7 +385,7 @@ def test_a_small_book_comes_to_the_bytes_that_the_law_says():
 
 def test_what_cannot_be_asked_is_refused():
     for odd in (
-        dict(clients="niquests"), dict(clients="bare-h2", n=0),
+        dict(clients="hyper"), dict(clients="bare-h2", n=0),
         dict(clients="bare-h2", latency_s=3), dict(clients="bare-h2", mbit=1e4),
     ):  # fmt: skip
         with pytest.raises(UsageError, match="choose"):
@@ -396,6 +396,39 @@ def test_each_round_draws_a_lot_of_its_own_that_is_the_same_for_its_ways():
     assert visits._drawn({"share": 0.02}, 3) == {"share": 0.02, "seed": 3}
     assert visits._drawn({"share": 0.02, "seed": 7}, 3)["seed"] == 7
     assert visits._drawn({"connection": 0, "byte": 5}, 3) == {"connection": 0, "byte": 5}
+
+
+#: What is dropped of a thousand packets, by the lots of a build.
+DRAWS = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import over, wire
+back = {"lose": json.loads(sys.argv[3])}
+[visit] = over.drawn({"lots": int(sys.argv[2]), "visits": [{"there": {}, "back": back}]})
+loses = wire._losing(visit["back"]["lose"])
+print([i for i in range(1000) if loses({})])
+"""
+
+
+def test_another_build_draws_other_lots_and_the_same_seed_the_same():
+    lose = {"share": 0.02, "seed": 1}
+    folder = str(Path(ends.__file__).parent)
+
+    def dropped(lots, **more):
+        how = [sys.executable, "-c", DRAWS, folder, str(lots), json.dumps(lose | more)]
+        return json.loads(subprocess.check_output(how, text=True))
+
+    first = dropped(5)
+    assert 0 < len(first) < 60 and dropped(5) == first
+    assert dropped(6) != first and dropped(5, seed=2) != first
+
+
+def test_only_what_is_lost_by_lot_depends_on_the_seed():
+    way = {"latency_s": 0.01}
+    for lose, is_drawn in (({"share": 0.02}, True), ({"byte": 5}, False), ({}, False)):
+        asked = {"visits": [{"there": way, "back": way | {"lose": lose}}]}
+        assert visits.draws(asked) is is_drawn
+    assert not visits.draws({"visits": [{"there": way, "back": way}]})
 
 
 def test_a_library_visits_over_it():

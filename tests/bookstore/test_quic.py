@@ -18,7 +18,7 @@ import pytest
 
 from casebook import places
 from casebook.cases.bookstore import line, opening, quic, readers, stock
-from casebook.cases.bookstore.line import ends, wire
+from casebook.cases.bookstore.line import chains, ends, wire
 from casebook.cases.fetching.server.process import end, first_line
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 
@@ -248,15 +248,44 @@ def test_the_lot_is_drawn_anew_in_each_round_and_for_each_direction():
     how = readers.manner("bare-h3")
     seeds = set()
     for repeat in (1, 2):
-        visit = quic._visit(0.01, {"share": 0.01}, 3, how, repeat)
+        visit = quic._visit(0.01, {"share": 0.01}, 3, how, repeat, "twisted")
         seeds |= {visit["there"]["lose"]["seed"], visit["back"]["lose"]["seed"]}
     assert len(seeds) == 4
 
 
 def test_the_packet_is_named_by_where_the_book_is():
     six, streams = readers.manner("pipes:6"), readers.manner("bare-h3")
-    assert quic._byte(streams, 0) < quic._byte(streams, 30) < quic._byte(streams, 31)
-    assert quic._byte(six, 60) - quic._byte(six, 0) == 10 * quic._OF_A_BOOK[readers.H1]
+    bytes_ = [quic._byte(streams, books, "twisted") for books in (0, 30, 31)]
+    assert bytes_ == sorted(set(bytes_))
+    of_ten = quic._byte(six, 60, "twisted") - quic._byte(six, 0, "twisted")
+    assert of_ten == 10 * quic._SENT["twisted", readers.H1][1]
+
+
+@over_a_line
+def test_granian_serves_over_the_line_as_well():
+    here.environment(quic.STACK)
+    [row] = quic.visit("bare-h2", n=60, lose=quic.lost(30), engine="granian").to_dict("records")
+    assert row["protocol"] == "h2" and row["engine"] == "granian" and row["dropped"] == 1
+    assert row["label"] == "bare h2, 100 at once, Granian"
+    assert 0 < row["did_not_wait"] < 60
+
+
+@over_a_line
+def test_pycurl_sends_early_what_it_is_told_to_whatever_it_is():
+    here.environment(quic.STACK)
+    found = quic.sessions(["pycurl", quic.POSTING])
+    assert set(found["early"]) == {1} and set(found["resumed"]) == {1}
+
+
+@over_a_line
+def test_a_server_stops_at_three_times_what_it_got():
+    here.environment(quic.STACK)
+    found = quic.sessions("aioquic", chain=list(chains.CHAINS))
+    first = found[found["step"] == "fresh"].set_index("chain")
+    assert (first["begins_back"] <= 3 * first["begins_there"]).all()
+    longest = first.loc["RSA, two intermediates"]
+    assert longest["begins_back"] > 2.9 * longest["begins_there"]
+    assert first.loc[chains.SELF, "begins_back"] < 2 * first.loc[chains.SELF, "begins_there"]
 
 
 @pytest.mark.parametrize(
@@ -264,6 +293,7 @@ def test_the_packet_is_named_by_where_the_book_is():
     [
         dict(clients="requests"), dict(clients="bare-h3", n=0),
         dict(clients="bare-h3", latency_s=3), dict(clients="curl-h3", n=10**6),
+        dict(clients="bare-h2", engine="twisted-16.3"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_refused(odd):

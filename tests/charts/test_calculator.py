@@ -61,6 +61,25 @@ def test_the_law_counts_what_chapter_17_counts():
 
 
 @pytest.mark.parametrize(
+    "lost, packets, trips, timers",
+    [
+        ([], 5, 1, 0),
+        ([2], 5, 2, 0),  # with others behind it
+        ([4], 5, 3, 1),  # the last: its timer, after all others have been acknowledged
+        ([0], 1, 2, 1),  # alone: its timer, from the beginning
+        ([9], 12, 3, 0),  # the last that left at a time, and more behind it
+    ],
+)
+def test_a_packet_behind_which_nothing_comes_waits_for_a_timer(lost, packets, trips, timers):
+    gone = [1.0] * 100
+    for each in lost:
+        gone[each] = 0.0
+    sender = law._Sender(law._Line(0.07, 0.5, iter(gone)))
+    took_s = sender.send(packets * law.PACKET)
+    assert took_s == pytest.approx(0.07 * trips + law.SHORTEST_S * timers)
+
+
+@pytest.mark.parametrize(
     "way, n, body, trips",
     [
         ("one connection", 1, 109, 5),  # TCP, TLS, two flights of the list, the book

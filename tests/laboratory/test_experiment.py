@@ -62,6 +62,17 @@ def test_it_takes_rounds_until_a_question_is_decided(parsing):
     assert frame["repeat"].nunique() >= 8 and dearer.decide(frame).outcome == "holds"
 
 
+def test_what_is_drawn_by_lot_depends_on_the_seed_and_the_question_does_not(parsing, monkeypatch):
+    here.environment("stage-1-today")
+    parsing.script.write_text(SCRIPT.replace('"took_s": took_s', '"took_s": asked.get("lots", -1)'))
+    drawing = replace(parsing, draws=lambda asked: asked["size"] == 10)
+    for seed in ("5", "6"):
+        monkeypatch.setenv("CASEBOOK_LOTS", seed)
+        found = drawing.measure("stage-1-today", [{"size": 10}, {"size": 20}])
+        assert list(found["took_ms"]) == [1000 * int(seed), -1000]
+        assert "lots" not in found
+
+
 def test_a_wrong_answer_is_no_measurement(parsing, monkeypatch):
     here.environment("stage-1-today")
     monkeypatch.setenv("CASEBOOK_BUILD", "1")

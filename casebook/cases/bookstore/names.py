@@ -10,6 +10,8 @@ words.call(
         "requests-2.31-py37": "requests 2.31, Python 3.7",
         "httpx-h1": "httpx, HTTP/1.1",
         "httpx-h2": "httpx, HTTP/2",
+        "pycurl-h1": "pycurl, HTTP/1.1",
+        "pycurl-h2": "pycurl, HTTP/2",
         "bare-h2": "bare h2",
         "bare-h3": "bare h3",
         "curl-h3": "curl, HTTP/3",
@@ -36,7 +38,15 @@ colours.choose(
 )
 words.call("protocol", {"h3": "HTTP/3", "h2": "HTTP/2", "http/1.1": "HTTP/1.1"})
 colours.choose("protocol", {"h2": "stage-1", "http/1.1": "stage-2"})
-words.call("engine", {"twisted": "Twisted", "twisted-16.3": "Twisted 16.3", "granian": "Granian"})
+words.call(
+    "engine",
+    {
+        "twisted": "Twisted",
+        "twisted-16.3": "Twisted 16.3",
+        "granian": "Granian",
+        "aioquic": "aioquic",
+    },
+)
 colours.choose("engine", {"twisted": "stage-3", "granian": "stage-4"})
 words.call(
     "order", {"completed": "as completed", "asked": "in the order asked", "chunks": "in chunks"}

@@ -4,9 +4,9 @@
     books = arrivals(["bare-h2", "bare-h3"], lose=[{}, lost(30)])
     frame = sessions()
 
-One environment has both stores, Twisted's for TCP and aioquic's for QUIC, and all clients. The
-congestion control is reno on all three, the kernel's and aioquic's, which start with ten packets.
-Each book is compared.
+One environment has the stores, Twisted's or Granian's for TCP and aioquic's for QUIC, and all
+clients. The congestion control is reno for each, the kernel's and aioquic's, which start with ten
+packets. Each book is compared.
 """
 
 import json
@@ -17,8 +17,9 @@ from typing import Any
 
 import pandas as pd
 
-from casebook.cases.bookstore import opening, readers, stock
-from casebook.cases.bookstore.line import capacity, ends, visits, wire
+from casebook import words
+from casebook.cases.bookstore import opening, readers, stock, store
+from casebook.cases.bookstore.line import capacity, chains, ends, visits, wire
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, rounds
 from casebook.laboratory.experiment import Experiment
@@ -31,8 +32,12 @@ STACK = "quic-today"
 #: Who can visit.
 CLIENTS = ("pipes", "bare-h2", *readers.OVER_QUIC)
 
+#: Who serves over TCP: its script.
+ENGINES = {name: store.ENGINES[name][1] for name in ("twisted", "granian")}
+
 COLUMNS = [
-    *("stack", "client", "label", "protocol", "connections", "at_once", "n", "body_bytes"),
+    *("stack", "client", "label", "protocol", "engine", "connections", "at_once"),
+    *("n", "body_bytes"),
     *("latency_ms", "lose", "congestion", "way", "repeat"),
     *("wall_s", "half_s", "round_trips", "cpu_s", "server_cpu_s", "opened"),
     *("packets", "bytes", "dropped", "did_not_wait", "late_ms", "most_late_ms", "tries"),
@@ -41,8 +46,8 @@ COLUMNS = [
 
 #: Of a connection of `sessions`.
 SESSION_COLUMNS = [
-    *("stack", "client", "step", "latency_ms", "repeat", "wall_s", "round_trips"),
-    *("bytes_there", "bytes_back", "resumed", "early"),
+    *("stack", "client", "step", "latency_ms", "chain", "repeat", "wall_s", "round_trips"),
+    *("bytes_there", "bytes_back", "begins_there", "begins_back", "resumed", "early"),
     *("source", "instead", "measured_at", *measurements.COLUMNS),
 ]
 
@@ -56,7 +61,10 @@ REPLAY_COLUMNS = [
 TICKETS = AGAIN, ONCE = "again", "once"
 
 #: Libraries that speak HTTP/3, whose sessions can be looked at.
-LIBRARIES = ("curl", "niquests")
+LIBRARIES = ("curl", "niquests", "pycurl")
+#: The same pycurl, whose connections after the first each send an order: a request that must not
+#: come twice, and that the store refuses.
+POSTING = "pycurl, POST"
 
 #: HTTP/2's window here: what aioquic allows a server ahead of acknowledgements.
 WINDOW_BYTES = 1 << 20
@@ -67,8 +75,12 @@ _LINE = Path(ends.__file__).parent
 #: So many bytes of data a store has sent on a connection when the list of books is through: its
 #: part of the handshake, and the list. And so many it sends for a small book. With QUIC the data
 #: are those of its datagrams.
-_LIST_ENDS = {readers.H1: 28_300, readers.H2: 28_140, readers.H3: 29_320}
-_OF_A_BOOK = {readers.H1: 268, readers.H2: 186, readers.H3: 132}
+_SENT = {
+    ("twisted", readers.H1): (28_300, 268),
+    ("twisted", readers.H2): (28_140, 186),
+    ("granian", readers.H2): (28_071, 157),
+}
+_SENT |= {(engine, readers.H3): (29_320, 132) for engine in ENGINES}
 
 
 def lost(books: int) -> dict[str, int]:
@@ -86,13 +98,14 @@ def visit(
     body_bytes: int = 0,
     lose: Mapping[str, Any] | Iterable[Mapping[str, Any]] = (),
     repeats: int | range | None = None,
+    engine: str = "twisted",
 ) -> pd.DataFrame:
     """Visit the stores over a line, once in each of the ways, in turns: columns COLUMNS.
 
     clients: of CLIENTS, with a number as readers.manner takes them. latency_s: each way.
-    body_bytes: of each book at least. lose: {} for nothing, `lost(30)`, or {"share": 0.01}: by
-    lot, in both directions, drawn anew for each round; one or several. until, looks:
-    laboratory/rounds.py.
+    body_bytes: of each book at least. engine: of ENGINES, who serves over TCP. lose: {} for
+    nothing, `lost(30)`, what line.lost gives, or {"share": 0.01}: by lot, in both directions, drawn
+    anew in each build and each round; one or several. until, looks: laboratory/rounds.py.
 
     half_s: when half of the books were in. round_trips: wall_s in round trips of the line. cpu_s:
     the client's CPU seconds, user and system, from the first connection to the last book;
@@ -103,7 +116,7 @@ def visit(
     """
     rows = []
     for repeat in rounds.numbers(1 if repeats is None else repeats):
-        for row, _ in _round(clients, n, latency_s, body_bytes, lose, repeat):
+        for row, _ in _round(clients, n, latency_s, body_bytes, lose, repeat, engine):
             rows.append(row)
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -115,12 +128,13 @@ def arrivals(
     body_bytes: int = 0,
     lose: Mapping[str, Any] | Iterable[Mapping[str, Any]] = (),
     repeats: int | range = 1,
+    engine: str = "twisted",
 ) -> pd.DataFrame:
     """As `visit`, one row a book: COLUMNS, and book, at_s (seconds since the visit began), arrived
     (its place in the order of arrival) and slow (False, as charts.arrivals takes it)."""
     rows: list[dict[str, Any]] = []
     for repeat in rounds.numbers(repeats):
-        for row, answer in _round(clients, n, latency_s, body_bytes, lose, repeat):
+        for row, answer in _round(clients, n, latency_s, body_bytes, lose, repeat, engine):
             for place, (book, at_s) in enumerate(answer["arrivals"], 1):
                 rows.append(row | {"book": book, "at_s": at_s, "arrived": place, "slow": False})
     return pd.DataFrame(rows, columns=[*COLUMNS, "book", "at_s", "arrived", "slow"])
@@ -131,24 +145,29 @@ def sessions(
     clients: str | Iterable[str] = "aioquic",
     latency_s: float = 0.035,
     repeats: int | range | None = None,
+    chain: str | Iterable[str] = chains.SELF,
 ) -> pd.DataFrame:
     """One book over each of three connections, one after the other: columns SESSION_COLUMNS.
 
     clients: "aioquic", which is told what to do (step: fresh; resumed: with the ticket that the
-    store gave; early: the request leaves with it); "curl" and "niquests", which do what they do by
-    themselves in one session (step: fresh, next, next). latency_s: each way. until, looks:
+    store gave; early: the request leaves with it); those of LIBRARIES, which do what they do by
+    themselves in one session (step: fresh, next, next), and POSTING. latency_s: each way. chain:
+    the certificates that the store shows, of chains.CHAINS, one or several. until, looks:
     laboratory/rounds.py.
 
     round_trips: until the book was in, in round trips of the line; bytes_there, bytes_back: of IP,
-    the connection's end included. resumed, early: of aioquic whether this connection took up the
+    the connection's end included; begins_there: bytes of datagrams that the client sent before it
+    could have heard anything, begins_back: that the store sent before it could have heard of more
+    (missing in older answers). resumed, early: of aioquic whether this connection took up the
     session, and was asked before its handshake's end; of a library how many of all its connections
     did, as the store counts. Raises UsageError, MissingInterpreter, RunFailed.
     """
     rows: list[dict[str, Any]] = []
     for repeat in rounds.numbers(1 if repeats is None else repeats):
         visits = [_session(client) for client in as_list(clients)]
-        for row in _again(visits, "again", latency_s, repeat):
-            rows += _session_rows(row, latency_s)
+        for shown in as_list(chain):
+            for row in _again(visits, "again", latency_s, repeat, shown):
+                rows += _session_rows(row, latency_s, shown)
     return pd.DataFrame(rows, columns=SESSION_COLUMNS)
 
 
@@ -182,11 +201,18 @@ def _session(client: str) -> dict[str, Any]:
         return {"script": "sessions", "steps": steps, "pause_s": 0}
     if client in LIBRARIES:
         return {"script": "connects", "library": client, "times": 3}
-    raise UsageError(f"no sessions of {client!r} here: choose aioquic, {', '.join(LIBRARIES)}")
+    if client == POSTING:
+        return {"script": "connects", "library": "pycurl", "times": 3, "method": "POST"}
+    known = ", ".join(("aioquic", *LIBRARIES, POSTING))
+    raise UsageError(f"no sessions of {client!r} here: choose {known}")
 
 
 def _again(
-    visits: list[dict[str, Any]], tickets: str, latency_s: float, repeat: int
+    visits: list[dict[str, Any]],
+    tickets: str,
+    latency_s: float,
+    repeat: int,
+    chain: str = chains.SELF,
 ) -> list[dict[str, Any]]:
     """The rows of a round of again.py; none where no other machine took it."""
     if tickets not in TICKETS:
@@ -194,21 +220,31 @@ def _again(
     far = {"latency_s": _far(latency_s)}
     asked = {"way": "", "congestion": ends.CONGESTION, "least_bytes": 0, "tickets": tickets}
     asked |= {"there": far, "back": far, "visits": visits}
+    if chain not in chains.CHAINS:
+        raise UsageError(f"no store shows {chain!r}: choose {', '.join(chains.CHAINS)}")
+    if chain != chains.SELF:
+        asked["chain"] = chain
     found = _AGAIN.measure(STACK, [asked], repeats=range(repeat, repeat + 1))
     return found.to_dict("records")
 
 
-def _session_rows(row: dict[str, Any], latency_s: float) -> Iterable[dict[str, Any]]:
+def _session_rows(row: dict[str, Any], latency_s: float, chain: str) -> Iterable[dict[str, Any]]:
     names = ("stack", "repeat", "source", "instead", "measured_at", *measurements.COLUMNS)
     same = {name: row.get(name) for name in names}
-    same["latency_ms"] = round(1000 * latency_s, 3)
+    same |= {"latency_ms": round(1000 * latency_s, 3), "chain": chain}
     for visit, answer in zip(row["visits"], row["answers"], strict=True):
         server = answer["server"]
         for step, carried in zip(answer["steps"], answer["connections"], strict=False):
-            its = {"client": visit.get("library", "aioquic"), "step": step["step"]}
+            client = POSTING if "method" in visit else visit.get("library", "aioquic")
+            its = {"client": client, "step": step["step"]}
             its |= {"wall_s": step["wall_s"], "round_trips": step["wall_s"] / (2 * latency_s)}
             its |= {"bytes_there": carried[wire.THERE], "bytes_back": carried[wire.BACK]}
-            its |= {name: int(step.get(name, server[name])) for name in ("resumed", "early")}
+            begins = carried.get("begins", {})
+            its |= {f"begins_{way}": begins.get(way) for way in (wire.THERE, wire.BACK)}
+            for name in ("resumed", "early"):
+                # Older answers have only what was known at a handshake's end.
+                counted = server.get(f"asked_{name}", server[name])
+                its[name] = int(step.get(name, counted))
             yield same | its
 
 
@@ -218,7 +254,7 @@ def _far(latency_s: float) -> float:
     return float(latency_s)
 
 
-def _round(clients, n, latency_s, body_bytes, lose, repeat):
+def _round(clients, n, latency_s, body_bytes, lose, repeat, engine):
     """One round: (what each visit was, its answer)."""
     loses = [dict(lose)] if isinstance(lose, Mapping) or not lose else [dict(each) for each in lose]
     hows = [readers.manner(client) for client in as_list(clients)]
@@ -227,6 +263,8 @@ def _round(clients, n, latency_s, body_bytes, lose, repeat):
             raise UsageError(
                 f"{how.client} does not visit over this line: choose {', '.join(CLIENTS)}"
             )
+    if engine not in ENGINES:
+        raise UsageError(f"{engine} does not serve over this line: choose {', '.join(ENGINES)}")
     if not all(1 <= size <= stock.SIZE for size in as_list(n)):
         raise UsageError(f"n is {n}; choose 1 to {stock.SIZE:,}")
     for far_s in as_list(latency_s):
@@ -239,22 +277,29 @@ def _round(clients, n, latency_s, body_bytes, lose, repeat):
         "way": "",
         "congestion": ends.CONGESTION,
         "least_bytes": body_bytes,
-        "visits": [_visit(*kind, repeat) for kind in kinds],
+        "visits": [_visit(*kind, repeat, engine) for kind in kinds],
     }
+    if engine != "twisted":
+        asked["serves"] = ENGINES[engine]
     found = _OVER.measure(STACK, [asked], repeats=range(repeat, repeat + 1))
     for row in found.to_dict("records"):
         same = {name: row.get(name) for name in ("stack", "repeat", "source", "instead")}
         same |= {name: row.get(name) for name in ("measured_at", *measurements.COLUMNS)}
         same |= {"congestion": ends.CONGESTION, "body_bytes": body_bytes, "way": row["took"]}
         for kind, answer in zip(kinds, row["answers"], strict=True):
-            yield same | _row(*kind, answer), answer
+            its = _row(*kind, answer)
+            if its["protocol"] == readers.H3:
+                its["engine"] = "aioquic"
+            elif engine != "twisted":
+                its["label"] += f", {words.value_label('engine', engine)}"
+            yield same | {"engine": engine} | its, answer
 
 
-def _visit(far_s, losing, size, how, repeat) -> dict[str, Any]:
+def _visit(far_s, losing, size, how, repeat, engine) -> dict[str, Any]:
     """What is asked of over_quic.py for one visit."""
     there: dict[str, Any] = {}
     if "behind_books" in losing:
-        losing = visits.lost(_byte(how, losing["behind_books"]))
+        losing = visits.lost(_byte(how, losing["behind_books"], engine))
     elif "share" in losing:
         losing, there = losing | {"seed": 2 * repeat}, losing | {"seed": 2 * repeat + 1}
     return {
@@ -266,10 +311,12 @@ def _visit(far_s, losing, size, how, repeat) -> dict[str, Any]:
     }
 
 
-def _byte(how: readers.Manner, books: int) -> int:
+def _byte(how: readers.Manner, books: int, engine: str) -> int:
     """Of the first connection's data, the byte that is sent when so many books are, in all."""
-    protocol = how.reader.protocol
-    return _LIST_ENDS[protocol] + _OF_A_BOOK[protocol] * books // how.connections
+    if (engine, how.reader.protocol) not in _SENT:
+        raise UsageError(f"which packet {how.label} would lose from {engine} is not known here")
+    list_ends, of_a_book = _SENT[engine, how.reader.protocol]
+    return list_ends + of_a_book * books // how.connections
 
 
 def _row(far_s, losing, size, how, answer) -> dict[str, Any]:
@@ -327,6 +374,7 @@ _OVER = Experiment(
     ),
     lacks=capacity.not_here,
     tells=capacity.told,
+    draws=visits.draws,
 )
 
 _AGAIN = Experiment(

@@ -70,6 +70,12 @@ READERS = {
     "niquests": Reader(
         "niquests", "niquests-today", "with_niquests", "niquests", H2, 100, orders=("asked",)
     ),
+    "pycurl-h1": Reader(
+        "pycurl, HTTP/1.1", "pycurl-today", "with_pycurl", "pycurl", H1, 6, orders=ORDERS[:1]
+    ),
+    "pycurl-h2": Reader(
+        "pycurl, HTTP/2", "pycurl-today", "with_pycurl", "pycurl", H2, 100, orders=ORDERS[:1]
+    ),
     "bare-h2": Reader("bare h2", "h2-today", "with_h2", "h2", H2, 100, orders=ORDERS),
     "pipes": Reader("http.client", "h2-today", "pipes", "http.client", H1, 6),
 }

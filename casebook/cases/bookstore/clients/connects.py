@@ -1,8 +1,10 @@
 """A session of a library, in which each book comes over a connection of its own: one JSON object in
 (standard input), one out.
 
-In: {"library": "curl" or "niquests", "url", "ca_file", "path" (of the book), "times"}.
-Out: {"steps": [{"step": "fresh" or "next", "wall_s", "body" (text)}], "failure": null or words}.
+In: {"library": "curl", "niquests" or "pycurl", "url", "ca_file", "path" (of the book), "times",
+"method" (of pycurl's connections after the first: "GET", or "POST", which the store refuses)}.
+Out: {"steps": [{"step": "fresh" or "next", "wall_s", "body" (text; none where it was refused)}],
+"failure": null or words}.
 """
 
 import json
@@ -30,6 +32,36 @@ def of_curl(spec):
     return fetch
 
 
+def of_pycurl(spec):
+    """A function that fetches the book with pycurl: a new transfer, and so a new connection, each
+    time. They share what libcurl keeps of TLS sessions, and it is told that a request may leave
+    with the handshake."""
+    import io
+
+    import pycurl
+
+    share = pycurl.CurlShare()
+    share.setopt(pycurl.SH_SHARE, pycurl.LOCK_DATA_SSL_SESSION)
+
+    def fetch(method="GET"):
+        transfer, body = pycurl.Curl(), io.BytesIO()
+        transfer.setopt(pycurl.SHARE, share)
+        transfer.setopt(pycurl.URL, spec["url"] + spec["path"])
+        transfer.setopt(pycurl.CAINFO, spec["ca_file"])
+        transfer.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_3ONLY)
+        transfer.setopt(pycurl.SSL_OPTIONS, pycurl.SSLOPT_EARLYDATA)
+        transfer.setopt(pycurl.WRITEDATA, body)
+        if method == "POST":
+            transfer.setopt(pycurl.POSTFIELDS, "a=order")
+        transfer.perform()
+        is_http3 = transfer.getinfo(pycurl.INFO_HTTP_VERSION) == pycurl.CURL_HTTP_VERSION_3
+        seen = is_http3, transfer.getinfo(pycurl.RESPONSE_CODE), body.getvalue()
+        transfer.close()
+        return seen
+
+    return fetch
+
+
 def of_niquests(spec):
     """A function that fetches the book with niquests, and then closes the session's connections."""
     import niquests
@@ -51,16 +83,19 @@ def of_niquests(spec):
 
 
 def visit(spec):
-    fetch = {"curl": of_curl, "niquests": of_niquests}[spec["library"]](spec)
+    library = {"curl": of_curl, "niquests": of_niquests, "pycurl": of_pycurl}[spec["library"]]
+    fetch = library(spec)
     steps = []
     for i in range(spec["times"]):
+        posts = i > 0 and spec.get("method") == "POST"
         began = time.perf_counter()
-        is_http3, status, body = fetch()
+        is_http3, status, body = fetch("POST") if posts else fetch()
         wall_s = time.perf_counter() - began
-        if not is_http3 or status != 200:
+        if not is_http3 or status != (405 if posts else 200):
             raise ValueError(f"status {status}, over HTTP/3: {is_http3}")
-        step = "next" if i else "fresh"
-        steps.append({"step": step, "wall_s": round(wall_s, 6), "body": body.decode("utf-8")})
+        steps.append({"step": "next" if i else "fresh", "wall_s": round(wall_s, 6)})
+        if not posts:
+            steps[-1]["body"] = body.decode("utf-8")
     return steps
 
 

@@ -1,12 +1,14 @@
 """Connections to one store of HTTP/3 over a line, one after the other: one JSON object in (standard
 input), one out.
 
-In: {"way" (of ends.Ends), "congestion", "least_bytes", "tickets" (of ../serving/quic_store.py),
+In: {"way" (of ends.Ends), "congestion", "least_bytes", "chain" (as over.py has it), "tickets" (of
+../serving/quic_store.py),
 "carries" (as over.py has it), "there", "back" (as wire.Wire takes them), "visits": [{"script"
 ("sessions" or "connects" of ../clients), and what that reads beside url, ca_file and path}]}.
 
 Out: {"way", "book" (its id), "visits": [what the script answers; "server" (the store's counters);
-"connections": [{"there", "back"}, bytes of IP, for each connection in its order]; "late_ms",
+"connections": [{"there", "back": bytes of IP, "begins": what `begins` says}, for each connection in
+its order]; "late_ms",
 "most_late_ms", "busiest", "tries"]}. Or {"failed": what went wrong, in words}.
 """
 
@@ -44,8 +46,27 @@ def visited(ends, serving, asked, visit, book):
     seen, wire, told, _ = over.carried(ends, ask, asked, script, spec, asked["carries"])
     counts = wire.counts()
     both = zip(*(counts[way]["by_connection"] for way in (THERE, BACK)), strict=False)
-    carried = [{THERE: there["bytes"], BACK: back["bytes"]} for there, back in both]
+    carried = [
+        {THERE: there["bytes"], BACK: back["bytes"], "begins": begins(wire.packets, i, asked)}
+        for i, (there, back) in enumerate(both)
+    ]
     return dict(seen, server=ask("counters"), connections=carried, **told)
+
+
+def begins(packets, connection, asked):
+    """Bytes of datagrams with which a connection begins: what the client sends before it can have
+    heard anything, and what the store sends before it can have heard of more than that."""
+    own = [each for each in packets if each["connection"] == connection]
+    there, back = ([each for each in own if each["direction"] == way] for way in (THERE, BACK))
+    if not back:
+        return {}
+    heard_s = back[0]["t_s"] + asked[BACK]["latency_s"]
+    answers = (each["t_s"] for each in there if each["t_s"] >= heard_s)
+    more_s = next(answers, float("inf")) + asked[THERE]["latency_s"]
+    return {
+        THERE: sum(each["bytes"] for each in there if each["t_s"] < heard_s),
+        BACK: sum(each["bytes"] for each in back if each["t_s"] < more_s),
+    }
 
 
 if __name__ == "__main__":

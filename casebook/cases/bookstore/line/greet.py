@@ -1,8 +1,8 @@
 """Handshakes over a line, whole and resumed: one JSON object in (standard input), one out.
 
 In: {"way" (of ends.Ends), "carries" (as over.py has it), "latency_s", "n" (connections of each
-kind), "kinds": [{"client" ("ssl" or "requests"), "tls" ("1.2" or "1.3"), "resumes"}], "checks":
-[tls]}.
+kind), "chain" (of chains.CHAINS; SELF where nothing is said), "kinds": [{"client" ("ssl" or
+"requests"), "tls" ("1.2" or "1.3"), "resumes"}], "checks": [tls]}.
 
 Out: {"way", "kinds": [{"walls_s" (of each connection, from TCP's first packet to the answer),
 "resumed" (of them, as the client saw it; for requests null), "server_resumed" (as the server did),
@@ -167,17 +167,17 @@ def passes(asked, context, name="", session=None):
 
 
 def answer(asked):
+    from chains import SELF, certify
     from ends import ADDRESSES, Ends
-    from over import certify
 
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with tempfile.TemporaryDirectory(prefix="casebook-line-") as folder:
-        certificate = certify(folder)
+        shown, trusted = certify(folder, ADDRESSES["far"], asked.get("chain", SELF))
         with Ends(asked["way"]) as ends:
-            command = [sys.executable, _HERE, "serve", ADDRESSES["far"], certificate]
+            command = [sys.executable, _HERE, "serve", ADDRESSES["far"], shown]
             server = ends.start("far", command, **pipes)
             port = int(server.stdout.readline())
-            same = {"host": ADDRESSES["far"], "port": port, "ca_file": certificate}
+            same = {"host": ADDRESSES["far"], "port": port, "ca_file": trusted}
             try:
                 found = [
                     kind(ends, server, asked, dict(each, **same, n=asked["n"]))

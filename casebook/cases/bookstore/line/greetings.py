@@ -2,21 +2,22 @@
 
     frame = greet(latency_s=0.01, repeats=8)
 
-The server is Python's own ssl; each connection brings one small answer and is closed. A certificate
-of an elliptic curve, as the bookstore's.
+The server is Python's own ssl; each connection brings one small answer and is closed. It shows one
+certificate of an elliptic curve, as the bookstore does, or a chain.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from casebook.cases.bookstore.line import capacity
+from casebook.cases.bookstore.line import capacity, chains
 from casebook.cases.bookstore.line.visits import WITH_LIBRARIES
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.experiment import Experiment
+from casebook.laboratory.rounds import as_list
 
 #: What is compared: who connects, with which TLS, and whether with a session of before.
 KINDS = {
@@ -34,10 +35,17 @@ _FIGURES = ("resumed", "server_resumed", "bytes", "client_cpu_s", "server_cpu_s"
 
 
 @rounds.takes_until
-def greet(latency_s: float = 0.01, n: int = 6, repeats: int | range | None = None) -> pd.DataFrame:
-    """Connect n times in each way of KINDS over a line: one row a kind and round.
+def greet(
+    latency_s: float = 0.01,
+    n: int = 6,
+    repeats: int | range | None = None,
+    chain: str | Iterable[str] = chains.SELF,
+    kinds: Iterable[str] = tuple(KINDS),
+) -> pd.DataFrame:
+    """Connect n times in each way over a line: one row a chain, kind and round.
 
-    latency_s: each way. until, looks: laboratory/rounds.py. Columns: kind, law (round trips), n,
+    latency_s: each way. chain: what the server shows, of chains.CHAINS, one or several; kinds: of
+    KINDS. until, looks: laboratory/rounds.py. Columns: chain, kind, law (round trips), n,
     latency_ms, repeat, wall_s (the median of the n connections, with the answer), round_trips (the
     same in those of the line), resumed and server_resumed (connections, as the client and the
     server saw it; the client requests does not say), bytes (of IP packets in both directions),
@@ -46,20 +54,29 @@ def greet(latency_s: float = 0.01, n: int = 6, repeats: int | range | None = Non
     """
     if not 0 < latency_s <= 1 or not 1 <= n <= 100:
         raise UsageError(f"{n} connections from {latency_s:g} s away: choose 1 to 100, up to 1 s")
-    asked = {
-        "way": "",
-        "latency_s": float(latency_s),
-        "n": n,
-        "kinds": [*KINDS.values()],
-        "checks": [],
-    }
-    found = _GREET.measure(WITH_LIBRARIES, [asked], repeats=1 if repeats is None else repeats)
+    kinds, shown = list(kinds), as_list(chain)
+    if not {*kinds} <= {*KINDS} or not {*shown} <= {*chains.CHAINS}:
+        raise UsageError(
+            f"choose kinds of {', '.join(KINDS)}, chains of {'; '.join(chains.CHAINS)}"
+        )
+    asked = [
+        {
+            "way": "",
+            "latency_s": float(latency_s),
+            "n": n,
+            "kinds": [KINDS[kind] for kind in kinds],
+            "checks": [],
+            **({} if each == chains.SELF else {"chain": each}),
+        }
+        for each in shown
+    ]
+    found = _GREET.measure(WITH_LIBRARIES, asked, repeats=1 if repeats is None else repeats)
     rows = []
     for row in found.to_dict("records"):
-        answers = row.pop("answers")
-        same = {name: value for name, value in row.items() if name not in (*asked, "found")}
-        same |= {"n": n}
-        for kind, answer in zip(KINDS, answers, strict=True):
+        answers, its_chain = row.pop("answers"), row.get("chain")
+        same = {name: value for name, value in row.items() if name not in (*asked[0], "found")}
+        same |= {"n": n, "chain": its_chain if its_chain in chains.CHAINS else chains.SELF}
+        for kind, answer in zip(kinds, answers, strict=True):
             wall_s = float(pd.Series(answer["walls_s"]).median())
             its = {"kind": kind, "law": ROUND_TRIPS[kind], "latency_ms": 1000 * latency_s}
             its |= {"wall_s": wall_s, "round_trips": wall_s / (2 * latency_s)}

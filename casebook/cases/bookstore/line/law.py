@@ -14,9 +14,12 @@ calculator.js says the same once more, and tests/charts/test_calculator.py holds
 - Over connections, the others open when the list is in; a book goes to whichever is free first.
 - As streams, all books are one long answer; HTTP/2's window is a second limit.
 - A packet that is lost, with others behind it, costs a round trip, and halves what may be sent at a
-  time; from then on it grows by one packet a round trip (reno). The last of several costs one round
-  trip more (the probe of RFC 8985), and one that was alone 200 ms besides: Linux's shortest timer.
-  Of TCP's handshake it is a second (RFC 6298).
+  time; from then on it grows by one packet a round trip (reno). The last one to leave costs a round
+  trip more, for until then nothing is behind it. Behind the last of all nothing ever is, nor behind
+  one that was alone. They wait for a timer: a round trip and 200 ms after the sender last heard
+  something. Then it sends one packet, and later more. These 200 ms are Linux's, unless somebody
+  sets another floor (tcp_rto_min_us); the probe of RFC 8985 waits as long where a single packet is
+  out. Of TCP's handshake the timer is a second (RFC 6298).
 """
 
 from collections.abc import Iterator
@@ -117,18 +120,20 @@ class _Sender:
         while self.line.drops():
             took_s, timer_s = took_s + timer_s, 2 * timer_s
         for _ in range(tls):
-            took_s += self._flight(1)[0]
+            took_s += self._flight(1, is_last=True)[0]
         return took_s
 
     def send(self, size: int) -> float:
         left, took_s = -(-size // PACKET), 0.0
         while left:
-            its_s, came = self._flight(min(left, self.may, self.most))
+            packets = min(left, self.may, self.most)
+            its_s, came = self._flight(packets, is_last=packets == left)
             took_s, left = took_s + its_s, left - came
         return took_s
 
-    def _flight(self, packets: int) -> tuple[float, int]:
-        """Send some packets at once: seconds until the sender knows what came, and how many did."""
+    def _flight(self, packets: int, is_last: bool) -> tuple[float, int]:
+        """Send some packets at once: seconds until the sender knows what came, and how many did.
+        is_last: there is nothing to send behind them."""
         gone = [self.line.drops() for _ in range(packets)] if self.line.loss else []
         lost = sum(gone)
         if not lost:
@@ -139,10 +144,10 @@ class _Sender:
             return self.line.trip_s, packets
         self.calm = self.may = max(2, self.may // 2)
         took_s = self.line.trip_s
-        if lost == packets:
-            took_s += SHORTEST_S
-        elif gone[-1]:
+        if gone[-1] and lost < packets:
             took_s += self.line.trip_s
+        if lost == packets or (gone[-1] and is_last):
+            took_s, self.may = took_s + SHORTEST_S, 1
         return took_s, packets - lost
 
 

@@ -1,15 +1,17 @@
 """A round of visits over a line: one JSON object in (standard input), one out.
 
-In: {"way" (of ends.Ends), "congestion", "least_bytes" (of a book's body), "carries" (packets a
-second that the line carries here, as flood.py measures them), "visits": [{"script" (of ../clients),
+In: {"way" (of ends.Ends), "congestion", "least_bytes" (of a book's body), "chain" (of
+chains.CHAINS; SELF where nothing is said), "lots" (the seed of this build, where something is lost
+by lot), "carries" (packets a second that the line carries here, as flood.py measures them),
+"visits": [{"script" (of ../clients),
 "protocol", "at_once", "connections", "order", "n" (books), "there", "back" (as wire.Wire takes
 them), "window_bytes" (of HTTP/2; 0: its own), "delays_small" (whether TCP may), "records" (whether
 each packet is told)}]}.
 
-Out: {"way", "visits": [what ../clients/visit.py answers, where of "index" and "bodies" there is a
-digest, and the bytes of all bodies; "counts", "packets" as of wire.Wire (packets in lists: see
-_PACKET), "late_ms", "most_late_ms", "busiest", "tries", "server" (its counters)]}. Or {"failed":
-what went wrong, in words}.
+Out: {"way", "lots", "visits": [what ../clients/visit.py answers, where of "index" and "bodies"
+there is a digest, and the bytes of all bodies; "counts", "packets" as of wire.Wire (packets in
+lists: see _PACKET), "late_ms", "most_late_ms", "busiest", "tries", "server" (its counters)]}. Or
+{"failed": what went wrong, in words}.
 
 A visit during which the line could not keep up is made again, twice at the most. The store, with
 the certificates that it shows, runs at the far end until this process is gone; so does everything
@@ -17,20 +19,16 @@ else that it started.
 """
 
 import contextlib
-import datetime
 import hashlib
-import ipaddress
 import json
 import os
 import subprocess
 import sys
 import tempfile
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from chains import SELF, certify
 from ends import ADDRESSES, Ends, NoLine
-from wire import TooMuch, Wire
+from wire import BACK, THERE, TooMuch, Wire
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _STORE = os.path.join(os.path.dirname(_HERE), "serving", "twisted_store.py")
@@ -51,21 +49,34 @@ class Failed(Exception):
 def answer(asked):
     with tempfile.TemporaryDirectory(prefix="casebook-line-") as folder:
         with Ends(asked["way"], asked["congestion"]) as ends, store(ends, asked, folder) as serving:
+            visits = drawn(asked)
             return {
                 "way": ends.way,
-                "visits": [
-                    visited(ends, serving, visit, asked["carries"]) for visit in asked["visits"]
-                ],
+                "lots": asked.get("lots"),
+                "visits": [visited(ends, serving, visit, asked["carries"]) for visit in visits],
             }
+
+
+def drawn(asked):
+    """The visits, with the lots of this build: what is lost by lot is drawn from its seed and that
+    of the visit, which is another one in each round."""
+    visits = [dict(visit) for visit in asked["visits"]]
+    for visit in visits:
+        for way in (THERE, BACK):
+            lose = visit[way].get("lose") or {}
+            if "share" in lose:
+                seed = "{}/{}".format(asked.get("lots"), lose.get("seed"))
+                visit[way] = dict(visit[way], lose=dict(lose, seed=seed))
+    return visits
 
 
 @contextlib.contextmanager
 def store(ends, asked, folder, script=_STORE):
     """The store at the far end: a function that asks it, its port and the file to trust."""
-    certificate = certify(folder)
+    shown, trusted = certify(folder, ADDRESSES["far"], asked.get("chain", SELF))
     options = {"folder": folder, "books": _BOOKS, "least_bytes": asked["least_bytes"]}
     options.update(interface=ADDRESSES["far"], port=0, backlog=1024, http1_only=False, lacks="")
-    options.update(delay_s=0, slow={}, chain_file=certificate, key_file=certificate)
+    options.update(delay_s=0, slow={}, chain_file=shown, key_file=shown)
     options.update(tickets=asked.get("tickets", ""))
     command = [sys.executable, script, json.dumps(options)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -81,35 +92,13 @@ def store(ends, asked, folder, script=_STORE):
             process.stdin.write(what.encode() + b" 1\n")
             return json.loads(process.stdout.readline())
 
-        yield ask, ready["port"], certificate
+        yield ask, ready["port"], trusted
     finally:
         process.stdin.close()  # which is the store's end
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(5)
         process.kill()
         process.wait()
-
-
-def certify(folder):
-    """A file with a certificate for the far end, which signed itself, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "bookstore")])
-    address = x509.IPAddress(ipaddress.ip_address(ADDRESSES["far"]))
-    today = datetime.datetime.now(datetime.UTC)
-    day = datetime.timedelta(days=1)
-    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    made = made.not_valid_before(today - day).not_valid_after(today + day)
-    made = made.add_extension(x509.SubjectAlternativeName([address]), critical=False)
-    pem = made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-    pem += key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    path = os.path.join(folder, "store.pem")
-    with open(path, "wb") as file:
-        file.write(pem)
-    return path
 
 
 def visited(ends, serving, asked, carries):

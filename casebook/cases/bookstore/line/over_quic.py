@@ -1,9 +1,10 @@
 """A round of visits over a line with three protocols: one JSON object in (standard input), one out.
 
-As over.py, with two stores at the far end: Twisted's, and aioquic's for what asks for "h3". In and
-out are the same, and each visit also has "server_cpu_s", user and system CPU seconds of its store,
-and "lost_at_s": when the first packet that was lost came to the middle of the line, in seconds
-since the client's first did (null: none was lost).
+As over.py, with two stores at the far end: one for TCP, and aioquic's for what asks for "h3". In
+and out are the same; "serves" names the script of ../serving that is the one for TCP (Twisted's,
+where nothing is said). Each visit also has "server_cpu_s", user and system CPU seconds of its
+store, and "lost_at_s": when the first packet that was lost came to the middle of the line, in
+seconds since the client's first did (null: none was lost).
 """
 
 import json
@@ -14,23 +15,26 @@ import tempfile
 import over
 from ends import Ends, NoLine
 
-QUIC_STORE = os.path.join(os.path.dirname(over._STORE), "quic_store.py")
+_SERVING = os.path.dirname(over._STORE)
+QUIC_STORE = os.path.join(_SERVING, "quic_store.py")
 
 
 def answer(asked):
+    script = os.path.join(_SERVING, asked.get("serves", os.path.basename(over._STORE)))
     with (
         tempfile.TemporaryDirectory(prefix="casebook-line-") as of_tcp,
         tempfile.TemporaryDirectory(prefix="casebook-line-") as of_udp,
         Ends(asked["way"], asked["congestion"]) as ends,
-        over.store(ends, asked, of_tcp) as tcp,
+        over.store(ends, asked, of_tcp, script) as tcp,
         over.store(ends, asked, of_udp, QUIC_STORE) as udp,
     ):
         stores = {"h3": udp}
         return {
             "way": ends.way,
+            "lots": asked.get("lots"),
             "visits": [
                 visited(ends, stores.get(visit["protocol"], tcp), visit, asked["carries"])
-                for visit in asked["visits"]
+                for visit in over.drawn(asked)
             ],
         }
 

@@ -30,7 +30,10 @@ from casebook.stacks import digests
 WITH_LIBRARIES = "line-libraries-today"
 
 #: Who can visit over a line: without a library around the protocol, and with one.
-BARE, LIBRARIES = ("pipes", "bare-h2"), ("requests", "httpx-h1", "httpx-h2", "aiohttp")
+BARE = ("pipes", "bare-h2")
+LIBRARIES = ("requests", "httpx-h1", "httpx-h2", "aiohttp", "niquests")
+#: niquests brings a urllib3 of its own, which takes the place of requests': it has another one.
+WITH_NIQUESTS = "quic-today"
 
 _HERE = Path(__file__).parent
 
@@ -42,7 +45,7 @@ _NOT_SO = {"window_bytes": 0, "delays_small": False}
 
 COLUMNS = [
     *("stack", "client", "label", "protocol", "connections", "at_once", "n", "body_bytes"),
-    *("latency_ms", *_NOT_SO, "lose", "congestion", "way", "repeat"),
+    *("latency_ms", *_NOT_SO, "lose", "lots", "congestion", "mbit", "way", "repeat"),
     *("wall_s", "round_trips", "opened", "packets", "bytes", "dropped", "again"),
     *("repair_ms", "next_ms", "behind"),
     *("late_ms", "most_late_ms", "busiest", "tries"),
@@ -84,12 +87,13 @@ def visit(
 
     clients: as visits.visit takes them, of BARE and LIBRARIES. latency_s: each way. body_bytes: of
     each book at least. lose: what is lost of what the server sends (wire.py says how), {} for
-    nothing; one or several; a share without a seed is drawn anew in each round. window_bytes: of
+    nothing; one or several; a share is drawn by lot, anew in each build and round. window_bytes: of
     HTTP/2, on each stream and in all, 0 for its own 65,535. delays_small: whether the client of
     HTTP/2 leaves Nagle's algorithm on; neither is for LIBRARIES. congestion: TCP's. mbit: bandwidth
     of both directions, 0 for none. until, looks: laboratory/rounds.py.
 
-    round_trips: wall_s in round trips of the line; packets, bytes, dropped and again (came a second
+    lots: the seed of the build, where something was drawn (missing in older answers). round_trips:
+    wall_s in round trips of the line; packets, bytes, dropped and again (came a second
     time) are of what the server sent. repair_ms: of the first packet that was lost, from when it
     left the server to when it left once more; next_ms: to when the next packet with new data left
     on that connection, missing where there was none before the repair: before it nobody can miss
@@ -231,6 +235,8 @@ def _round(
     ]
     asked = {"way": "", "congestion": congestion, "least_bytes": body_bytes, "visits": visits}
     stack = STACK if all(how.client in BARE for how in hows) else WITH_LIBRARIES
+    if any(how.client == "niquests" for how in hows):
+        stack = WITH_NIQUESTS
     found = _OVER.measure(stack, [asked], repeats=range(repeat, repeat + 1))
     if found.empty:
         return  # a later round, which the machine that stands in did not take
@@ -242,7 +248,8 @@ def _round(
         its |= {"connections": how.connections, "at_once": how.at_once, "n": size}
         its |= {"body_bytes": body_bytes, "latency_ms": round(1000 * float(far_s), 3)}
         its |= {"window_bytes": window, "delays_small": small, "congestion": congestion}
-        its |= {"lose": json.dumps(losing) if losing else "", "way": row["took"]}
+        its |= {"lose": json.dumps(losing) if losing else "", "way": row["took"], "mbit": mbit}
+        its |= {"lots": row["lots"] if "share" in losing else None}
         its |= {name: answer[name] for name in ("wall_s", "late_ms", "most_late_ms", "tries")}
         its |= {"busiest": answer.get("busiest", float("nan")), "opened": len(answer["opened"])}
         its |= {"round_trips": answer["wall_s"] / (2 * far_s) if far_s else float("nan")}
@@ -250,8 +257,15 @@ def _round(
 
 
 def _drawn(losing: dict[str, Any], repeat: int) -> dict[str, Any]:
-    """What is lost in a round: each has a lot of its own, which is the same for all its ways."""
+    """What is lost in a round: each has a lot of its own, which is the same for all its ways. The
+    build's seed comes to it (over.drawn)."""
     return {"seed": repeat, **losing} if "share" in losing else losing
+
+
+def draws(asked: Mapping[str, Any]) -> bool:
+    """Whether something is lost by lot in one of the visits of a question."""
+    ways = (visit[way] for visit in asked["visits"] for way in (wire.THERE, wire.BACK))
+    return any("share" in (way.get("lose") or {}) for way in ways)
 
 
 def _figures(asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
@@ -269,7 +283,7 @@ def _figures(asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]
         came = seen["list_digest"], seen["books_digest"], seen["body_bytes"], seen["protocol"]
         if came != (_digest(sorted(books)), _digest(wanted), bytes_, visit["protocol"]):
             raise RunFailed("over the line: the books came as others. Nothing was recorded.")
-    return {"took": answer["way"], "answers": answer["visits"]}
+    return {"took": answer["way"], "lots": answer.get("lots"), "answers": answer["visits"]}
 
 
 def _digest(value: Any) -> str:
@@ -285,11 +299,15 @@ _OVER = Experiment(
         *digests.executed(readers.VISIT),
         *(
             file
-            for script in ("with_h2", "pipes", "with_requests", "with_httpx", "with_aiohttp")
+            for script in (
+                *("with_h2", "pipes", "with_requests", "with_httpx", "with_aiohttp"),
+                "with_niquests",
+            )
             for file in digests.executed(readers.SCRIPTS / f"{script}.py")
         ),
         stock.FILE,
     ),
     lacks=capacity.not_here,
     tells=capacity.told,
+    draws=draws,
 )

@@ -17,6 +17,7 @@ _CHECK_S = 0.01
 _HEADERS = [("content-type", "application/json")]
 
 options = json.loads(sys.argv[1])
+here = options.get("interface", "127.0.0.1")
 books = Books(options)
 counters = Counters()
 in_flight = {}  # client's address: requests that are not answered yet
@@ -55,13 +56,13 @@ async def page(scope):
 
 def free_port():
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((here, 0))
         return probe.getsockname()[1]
 
 
 def accepts(port):
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((here, port)) == 0
 
 
 async def ready(port, serving):
@@ -81,7 +82,7 @@ async def main():
         return
     server = Server(
         answer,
-        address="127.0.0.1",
+        address=here,
         port=port,
         interface=Interfaces.RSGI,
         http=HTTPModes.http1 if options["http1_only"] else HTTPModes.auto,

@@ -27,15 +27,17 @@ books = Books(options)
 
 class Handshakes(Counters):
     """Counts connections too whose handshake came to its end: how many, how many of them took up
-    a session, and how many had a first request accepted before it."""
+    a session, and how many had early data accepted. And, when they asked first, whether they had
+    taken one up, and whether that was before the handshake's end, which some never bring."""
 
     def reset(self):
         super().reset()
         self._handshakes = {"handshakes": 0, "resumed": 0, "early": 0}
+        self._handshakes.update(asked_resumed=0, asked_early=0)
 
-    def handshake(self, resumed, early):
-        for name, counts in (("handshakes", True), ("resumed", resumed), ("early", early)):
-            self._handshakes[name] += bool(counts)
+    def note(self, **counts):
+        for name, is_so in counts.items():
+            self._handshakes[name] += bool(is_so)
 
     def report(self):
         return dict(super().report(), **self._handshakes)
@@ -47,10 +49,13 @@ class Visitor(QuicConnectionProtocol):
     def __init__(self, *args, **more):
         super().__init__(*args, **more)
         self._http, self._open, self._later = H3Connection(self._quic), set(), set()
+        self._is_done = self._has_asked = False
 
     def quic_event_received(self, event):
         if isinstance(event, HandshakeCompleted):
-            counters.handshake(event.session_resumed, event.early_data_accepted)
+            self._is_done = True
+            resumed, early = event.session_resumed, event.early_data_accepted
+            counters.note(handshakes=True, resumed=resumed, early=early)
         elif isinstance(event, ConnectionTerminated):
             for each in self._later:
                 each.cancel()
@@ -60,6 +65,9 @@ class Visitor(QuicConnectionProtocol):
 
     def _asked(self, stream, headers):
         self._open.add(stream)
+        if not self._has_asked:
+            self._has_asked, taken_up = True, self._quic.tls.session_resumed
+            counters.note(asked_resumed=taken_up, asked_early=not self._is_done)
         counters.request(id(self), "HTTP/3", len(self._open))
         where = urlsplit(headers[b":path"].decode("ascii"))
         status, body, wait_s = page(headers[b":method"], where)
