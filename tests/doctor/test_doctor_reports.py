@@ -182,9 +182,10 @@ def test_a_driver_with_tls_of_its_own_is_heard_by_the_loops_heartbeat(loop, site
             silent = report["counts"]["silent"]
             assert (silent["waiting_s"] >= 0.5) == bool(status)
             if status:
-                assert silent["by"] == loop and silent["clients"][0][0] == "psycopg2"
+                assert silent["by"] == loop
+                assert "psycopg2" in [name for name, _ in silent["clients"]]
                 [advice] = report["advice"]
-                assert "psycopg2 waited" in advice["what"] and "program.py:" in advice["what"]
+                assert "psycopg2" in advice["what"] and "program.py:" in advice["what"]
                 text = doctor_file.text_of(report, False)
                 assert "psycopg2: imported, and brings TLS of its own" in text
 
