@@ -17,6 +17,8 @@ NOTED_EACH_S = 1.0
 #: From a look that comes later than so many beats no more is taken for a silence: perhaps the whole
 #: process was stopped.
 LATE_BEATS = 50
+#: Of so many threads each is asked how long it wanted a processor.
+MOST_THREADS = 64
 #: Where the threads of loops are when nothing is to be done: (the end of a file's name, function).
 RESTS = (
     ("/selectors.py", "select"), ("/windows_events.py", "_poll"), ("/gevent/hub.py", "run"),
@@ -81,7 +83,7 @@ class Silence(object):
 
     def __init__(self, turn, times):
         self.turn, self.times, self.s, self.waiting, self.places = turn, times, 0.0, False, {}
-        self.last = times
+        self.last, self.pending = times, 0.0
 
 
 class Heartbeat(object):
@@ -180,7 +182,11 @@ class Heartbeat(object):
             self.end(thread, loop)
             self.silences[thread] = Silence(turn, self.times(thread))
             return
-        silence.s, silence.last = silence.s + step, self.times(thread)
+        silence.pending += step
+        if self.wants_processor(thread):  # and nobody tells yet since when
+            return
+        silence.s, silence.pending = silence.s + silence.pending, 0.0
+        silence.last = self.times(thread)
         if silence.s >= SILENT_FROM_S / 2:
             place = frame.f_code, frame.f_lasti
             known = silence.places.get(place)
@@ -206,30 +212,56 @@ class Heartbeat(object):
             values = dict(s=round(waited_s, 4), waiting=silence.waiting, who=who)
             self.probes.note("silence", by=loop.by, **values)
 
+    def wants_processor(self, thread):
+        """Whether a thread has a processor or waits for one; False where nobody tells."""
+        try:
+            return b") R " in read("/proc/self/task/%d/stat" % self.numbers[thread])
+        except Exception:
+            return False
+
     def times(self, thread):
-        """(seconds in which a thread had a processor or wanted one, seconds of the process); None
-        for the first where nobody tells."""
+        """(seconds in which a thread had a processor or wanted one, the same of all others but
+        this, the processor seconds of the process); None for the first two where nobody tells."""
         process = sum(os.times()[:2])
         try:
-            path = "/proc/self/task/%d/schedstat" % self.numbers[thread]
-            handle = os.open(path, os.O_RDONLY)
-            try:
-                ran, queued = os.read(handle, 100).split()[:2]
-            finally:
-                os.close(handle)
-            return int(ran) / 1e9, int(queued) / 1e9, process
+            number = str(self.numbers[thread])
+            own = str(self.number_of()) if self.number_of else None
+            names = os.listdir("/proc/self/task")
+            of, others = seconds_of(number), 0.0
+            if len(names) > MOST_THREADS:
+                return of, None, process
+            for name in names:
+                if name not in (number, own):
+                    others += seconds_of(name)
+            return of, others, process
         except Exception:
             return None, None, process
 
 
+def read(path):
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(handle, 1000)
+    finally:
+        os.close(handle)
+
+
+def seconds_of(number):
+    """How long a thread of this process has had a processor, or wanted one. Linux tells."""
+    ran, queued = read("/proc/self/task/%s/schedstat" % number).split()[:2]
+    return (int(ran) + int(queued)) / 1e9
+
+
 def used_between(before, after):
-    """(seconds in which the thread ran or wanted to, seconds of processor of all others) between
-    two of `Heartbeat.times`. Where nobody tells, whatever the process used was the thread's."""
+    """(seconds in which the thread ran or wanted to, the same of all others) between two of
+    `Heartbeat.times`. Where nobody tells, whatever the process used was the thread's."""
     process = after[2] - before[2]
     if before[0] is None or after[0] is None:
         return process, 0.0
-    ran, queued = after[0] - before[0], after[1] - before[1]
-    return ran + queued, max(0.0, process - ran)
+    used = after[0] - before[0]
+    if before[1] is None or after[1] is None:
+        return used, max(0.0, process - used)
+    return used, max(0.0, after[1] - before[1])  # a thread that has ended takes its own with it
 
 
 def is_resting(frame):

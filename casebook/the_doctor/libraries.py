@@ -21,7 +21,6 @@ LIBRARIES = {
     "aiomqtt": ("aiomqtt.Client", "tls_context"),
     "aiohttp": ("aiohttp.TCPConnector", "ssl"),
     "httpx": ("httpx.Client", "verify"),
-    "urllib3": ("urllib3.PoolManager", "ssl_context"),
 }
 
 

@@ -182,9 +182,10 @@ def test_a_driver_with_tls_of_its_own_is_heard_by_the_loops_heartbeat(loop, site
             silent = report["counts"]["silent"]
             assert (silent["waiting_s"] >= 0.5) == bool(status)
             if status:
-                assert silent["by"] == loop and silent["clients"][0][0] == "psycopg2"
+                assert silent["by"] == loop
+                assert "psycopg2" in [name for name, _ in silent["clients"]]
                 [advice] = report["advice"]
-                assert "psycopg2 waited" in advice["what"] and "program.py:" in advice["what"]
+                assert "psycopg2" in advice["what"] and "program.py:" in advice["what"]
                 text = doctor_file.text_of(report, False)
                 assert "psycopg2: imported, and brings TLS of its own" in text
 
@@ -514,10 +515,11 @@ def test_redis_takes_no_context_and_its_client_is_kept(site, tmp_path, python):
 KEYWORDS = """
 import importlib, inspect, sys
 path, keyword = sys.argv[1:]
-for depth in range(path.count("."), 0, -1):
+for depth in range(1, path.count(".") + 1):  # the longest that is a module
     try: value = importlib.import_module(path.rsplit(".", depth)[0])
     except ImportError: continue
     for name in path.rsplit(".", depth)[1:]: value = getattr(value, name)
+    break
 names = set(inspect.signature(value).parameters)
 print(keyword in names, bool(names & {"ssl_context", "context", "http_client", "verify", "client"}))
 """
