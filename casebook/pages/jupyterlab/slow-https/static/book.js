@@ -50,6 +50,7 @@
       cell.node.classList.toggle("cb-solution", !open && place === 0);
       cell.node.classList.toggle("cb-solved", !open && place > 0);
       cell.node.classList.toggle("cb-gate", MARK.test(source(cell)));
+      if (open) cell.node.querySelectorAll("details").forEach((part) => (part.open = true));
       if (open && cell.model.type === "code") cell.inputHidden = cell.outputHidden = false;
     });
   }
