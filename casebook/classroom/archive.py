@@ -123,7 +123,7 @@ def _plain(source: str) -> str:
     source = re.sub(r"(?m)^[`:]{3,}\{exercise-start\} ?(.*)$", r"### \1", source)
     source = re.sub(r"(?m)^[`:]{3,}\{solution-start\}.*$", "**Solution**\n", source)
     source = re.sub(r"(?m)^[`:]{3,}\{(?:exercise|solution)-end\}$|^:\w+:.*$|^[`:]{3,}$", "", source)
-    return re.sub(r"(?!<!)\[([^\]]*)\]\([^)]*\)", r"\1", source)
+    return re.sub(r"(?<!!)\[([^\]]*)\]\([^)]*\)", r"\1", source)
 
 
 #: So many cases of a whodunit are ready to be handed out.

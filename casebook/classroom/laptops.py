@@ -48,7 +48,9 @@ def pack(file: Path) -> str:
     local = [places.LOCAL / "runs", places.LOCAL / "uv-cache"]
     leave = [f"--exclude={_inside(places.ROOT / name)}" for name in LEFT_OUT[:-1]]
     leave += [f"--exclude={_inside(path)}" for path in local] + ["--exclude=__pycache__"]
-    command = ["tar", "--use-compress-program=gzip -1", "-cf", str(file.absolute()), "-C", "/"]
+    # With times to the nanosecond: an environment is believed as long as no file has changed.
+    command = ["tar", "--format=posix", "--use-compress-program=gzip -1", "-C", "/"]
+    command += ["-cf", str(file.absolute())]
     done = subprocess.run(
         [*command, *leave, *map(_inside, folders)], capture_output=True, text=True
     )

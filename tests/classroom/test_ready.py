@@ -69,6 +69,9 @@ def test_the_archive_for_laptops_has_this_folder_and_the_pythons_at_their_places
     monkeypatch.setattr(laptops, "prefixes", lambda: ([python], [Path("/usr")]))
     said = laptops.pack(tmp_path / "class.tar.gz")
     assert "Each laptop needs the Python in /usr" in said and f"cd {root} && make lab" in said
+    subprocess.run(["tar", "-xzf", tmp_path / "class.tar.gz", "-C", tmp_path], check=True)
+    copy = tmp_path / str(root).lstrip("/") / kept[0]
+    assert copy.stat().st_mtime_ns == (root / kept[0]).stat().st_mtime_ns
     with tarfile.open(tmp_path / "class.tar.gz") as tar:
         names = {"/" + name for name in tar.getnames() if tar.getmember(name).isfile()}
     assert names == {*(f"{root}/{name}" for name in kept), f"{python}/bin/python3.7"}

@@ -2,13 +2,14 @@
 
 import re
 import shutil
+from html import unescape
 
 import nbformat
 import pytest
 from here import needs
 
 from casebook import places
-from casebook.classroom import archive, grading
+from casebook.classroom import archive, grading, solutions
 from casebook.errors import BookFailed
 from casebook.pages.contents import Book
 
@@ -60,6 +61,51 @@ def test_the_archive_has_all_labs_and_all_answers(made):
         assert (made / "answers" / lab / "right.py").exists()
         assert (made / "labs" / lab / "answer.py").exists()
     assert made.with_suffix(".zip").exists()
+
+
+@needs("npm")
+def test_the_index_leads_to_all_of_it(made):
+    index = (made / "index.html").read_text()
+    links = re.findall(r'href="([^"]+)"', index)
+    assert f"slides/{NOTEBOOK.stem}.html" in links and len(links) > 10
+    assert [link for link in links if not (made / link).exists()] == []
+    solved = (made / "answers" / "exercises.html").read_text()
+    assert solved.count("<strong>Solution</strong>") == NOTEBOOK.read_text().count(
+        "{solution-start}"
+    )
+    words = " ".join(unescape(re.sub(r"<[^>]+>", "", solved)).split())
+    for cells in solutions.of(nbformat.read(NOTEBOOK, as_version=4)):
+        code = next(cell.source for cell in cells if cell.cell_type == "code")
+        assert " ".join(code.split()) in words
+    assert "{solution" not in solved and "{exercise" not in solved and 'src="http' not in solved
+    cases = sorted((made / "whodunit" / "class").iterdir())
+    key = (made / "whodunit" / "culprits.txt").read_text().splitlines()
+    assert [case.name for case in cases] == [line.split()[0] for line in key]
+    assert len({line.split()[1] for line in key}) > 3
+
+
+def test_outputs_are_those_of_the_last_build_and_no_others(tmp_path):
+    book = OneChapter(tmp_path)
+    saved = nbformat.read(NOTEBOOK, as_version=4)
+    next(cell for cell in saved.cells if cell.cell_type == "code").outputs = [
+        nbformat.v4.new_output("stream", name="stderr", text="making environment"),
+        nbformat.v4.new_output("stream", text="of the build"),
+    ]
+    assert not any(cell.get("outputs") for cell in archive.built(book, NOTEBOOK).cells)
+    book.executed.mkdir(parents=True)
+    nbformat.write(saved, book.executed / NOTEBOOK.name)
+    outputs = [each for cell in archive.built(book, NOTEBOOK).cells
+               for each in cell.get("outputs", [])]  # fmt: skip
+    assert [each.text for each in outputs] == ["of the build"]
+
+
+def test_a_profile_has_a_slide_of_its_own_that_loads_when_it_is_shown():
+    shown = nbformat.v4.new_code_cell("…", metadata={"tags": ["plumbing", "hide-input"]})
+    record = {archive.media.PROFILE: {"name": "stage-2-py37", "title": "Slow"}}
+    shown.outputs = [nbformat.v4.new_output("display_data", data=record)] * 2
+    text = archive.slides_of(nbformat.v4.new_notebook(cells=[shown]))
+    assert text.count('<iframe data-src="../profiles/stage-2-py37.html"') == 2
+    assert len(re.findall(r"<section[^>]*><section", text)) == 2
 
 
 def test_slides_stop_before_the_solutions_and_outputs_stand_without_folded_code():

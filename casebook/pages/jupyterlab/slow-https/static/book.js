@@ -23,6 +23,8 @@
       color: inherit; }`;
   const START = /^[`:]{3,}\{solution-start\}/m;
   const END = /^[`:]{3,}\{solution-end\}/m;
+  /* A cell that only says where a solution starts or ends: JupyterLab draws an empty bar for it. */
+  const MARK = /^[`:]{3,}\{solution-(start|end)\}[^\n]*\n(:\w+:[^\n]*\n)*[`:]{3,}\s*$/;
   const GUESS = /^[`:]{3,}\{admonition\} Guess/m;
   const LEARNED = /^## What we learned/m;
 
@@ -47,7 +49,8 @@
     cells.forEach((cell, place) => {
       cell.node.classList.toggle("cb-solution", !open && place === 0);
       cell.node.classList.toggle("cb-solved", !open && place > 0);
-      cell.node.classList.toggle("cb-gate", place === 0 || END.test(source(cell)));
+      cell.node.classList.toggle("cb-gate", MARK.test(source(cell)));
+      if (open) cell.node.querySelectorAll("details").forEach((part) => (part.open = true));
       if (open && cell.model.type === "code") cell.inputHidden = cell.outputHidden = false;
     });
   }
