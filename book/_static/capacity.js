@@ -1,8 +1,8 @@
 /* The calculator of "More than one machine": machines and money, by the model of that chapter.
  *
  * The page has a table as it is without JavaScript, and beside it what was measured
- * (data-costs: fields of casebook/cases/many/capacity.py's Costs, the size of a batch, the price of
- * a core's hour, and what is chosen at first). Nothing is measured here.
+ * (data-costs: fields of casebook/cases/many/capacity.py's Costs, the size of a batch, and what is
+ * chosen at first). Nothing is measured here.
  */
 (() => {
   "use strict";
@@ -15,6 +15,8 @@
     {name: "hours", label: "hours", from: 1, to: 168, shown: count},
     {name: "cores", label: "cores of a machine", from: 1, to: 64, shown: count},
     {name: "other_ms", label: "other CPU for a page (parsing), ms", from: 0, to: 50, shown: count},
+    {name: "cents", label: "cents for an hour of a core", from: 1, to: 20,
+      shown: value => value.toFixed(1)},
   ];
   const STEPS = 120;
 
@@ -48,7 +50,9 @@
       ms,
       perS: 1000 * chosen.cores / ms,
       machines: Math.ceil(coreHours / chosen.hours / chosen.cores),
-      dollars: coreHours * costs.dollars,
+      schedulers: Math.ceil(
+        chosen.pages / costs.size * costs.engine_task_ms / 3.6e6 / chosen.hours),
+      dollars: coreHours * chosen.cents / 100,
     };
   }
 
@@ -59,8 +63,9 @@
 
     function show() {
       for (const row of root.querySelectorAll("tr[data-cured]")) {
-        const {ms, perS, machines, dollars} = computed(costs, chosen, row.dataset.cured === "1");
-        const said = [ms.toFixed(1), count(perS), count(machines), count(dollars)];
+        const its = computed(costs, chosen, row.dataset.cured === "1");
+        const said = [its.ms.toFixed(1), ...[its.perS, its.machines, its.schedulers,
+          its.dollars].map(count)];
         row.querySelectorAll("td").forEach((cell, at) => { cell.textContent = said[at]; });
       }
     }

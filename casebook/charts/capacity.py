@@ -13,7 +13,7 @@ from casebook.charts.tables import Table
 from casebook.colours import style
 
 #: What can be chosen, as it is at first: what the still shows.
-FIRST = {"pages": 1e9, "kept": 1, "hours": 24, "cores": 16, "other_ms": 0}
+FIRST = {"pages": 1e9, "kept": 1, "hours": 24, "cores": 16, "other_ms": 0}  # and the price
 
 #: Pages of a batch, which cannot be chosen: with so many the engine costs next to nothing.
 SIZE = 100
@@ -21,28 +21,31 @@ SIZE = 100
 
 def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Table:
     """Machines and money, stock and cured, for what the reader chooses: pages, how many of them
-    share a connection, hours, cores of a machine, CPU for a page that is none of ours.
+    share a connection, hours, cores of a machine, CPU for a page that is none of ours, and what a
+    core costs.
 
-    costs: as model.fitted gives them; dollars_per_core_hour: what a core costs. title: the
+    costs: as model.fitted gives them; dollars_per_core_hour: what a core costs at first. title: the
     caption. As model.at_scale, of which the still is one case.
     """
     first = model.at_scale(
         costs, [FIRST["pages"]], size=SIZE, kept=FIRST["kept"], hours=FIRST["hours"],
         cores=int(FIRST["cores"]), dollars_per_core_hour=dollars_per_core_hour,
     )  # fmt: skip
-    given = {**asdict(costs), "size": SIZE, "dollars": dollars_per_core_hour, "first": FIRST}
+    chosen = {**FIRST, "cents": 100 * dollars_per_core_hour}
+    given = {**asdict(costs), "size": SIZE, "first": chosen}
     said = (
         f"{FIRST['pages']:,.0f} pages in {FIRST['hours']} hours, a new connection for each, on "
-        f"machines of {FIRST['cores']} cores, and nothing but fetching"
+        f"machines of {FIRST['cores']} cores for {chosen['cents']:.1f} cents an hour each, and "
+        "nothing but fetching"
     )
     rows = "".join(
         f'<tr data-cured="{int(row.way == model.WAYS[True])}"><th scope="row">{row.way}</th>'
         f"<td>{row.cpu_ms:.1f}</td><td>{1000 * FIRST['cores'] / row.cpu_ms:,.0f}</td>"
-        f"<td>{row.machines:,}</td><td>{row.dollars:,.0f}</td></tr>"
+        f"<td>{row.machines:,}</td><td>{row.schedulers:,}</td><td>{row.dollars:,.0f}</td></tr>"
         for row in first.itertuples()
     )
     heads = ("certificates", "CPU for a page, ms", "pages a second on a machine", "machines",
-             "dollars")  # fmt: skip
+             "schedulers", "dollars")  # fmt: skip
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     html = (
         f"{style()}"
@@ -53,7 +56,8 @@ def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Ta
         f"<tbody>{rows}</tbody></table></div></div>"
     )
     text = "\n".join(
-        f"{row.way}: {row.machines:,} machines, {row.dollars:,.0f} dollars"
+        f"{row.way}: {row.machines:,} machines, {row.schedulers:,} schedulers, "
+        f"{row.dollars:,.0f} dollars"
         for row in first.itertuples()
     )
     return Table(html, f"{title}. {said}:\n{text}")

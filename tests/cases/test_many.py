@@ -146,13 +146,13 @@ def test_a_doubled_or_a_wrong_page_is_no_measurement():
 
 
 COSTS = capacity.Costs(
-    page_ms=1, task_ms=8, connection_ms=2, handshake_ms=1, load_ms=20,
+    page_ms=1, task_ms=8, engine_task_ms=4, connection_ms=2, handshake_ms=1, load_ms=20,
     worker_second_ms=30, thread_second_ms=5, engine_second_ms=30,
     server_page_ms=0.5, server_batch_ms=2, memory_mib=100,
 )  # fmt: skip
 
 
-def test_the_model_is_the_longest_of_three_times():
+def test_the_model_is_the_longest_of_four_times():
     assert COSTS.cpu_ms(10) == 2 and COSTS.cpu_ms(10, cured=False) == 4
     assert COSTS.cpu_ms(100, kept=1) == pytest.approx(3.08)
     by_cores = capacity.seconds(COSTS, 1000, size=10, workers=4, threads=8)
@@ -160,6 +160,9 @@ def test_the_model_is_the_longest_of_three_times():
     by_waiting = capacity.seconds(COSTS, 1000, size=10, workers=2, threads=5, delay_s=0.1)
     assert by_waiting == pytest.approx(100 * (0.1 + 0.0027))
     assert capacity.seconds(COSTS, 1000, size=10, workers=1, cores=8) == pytest.approx(2.7)
+    # A task for each page, and many workers: then the one scheduler is busiest.
+    by_scheduler = capacity.seconds(COSTS, 1000, size=1, workers=64, cores=64)
+    assert by_scheduler == pytest.approx(4.0)
     # The eleventh batch of ten threads is alone, and takes as long as the ten before it.
     alone = capacity.seconds(COSTS, 110, size=10, workers=2, threads=5, delay_s=0.1)
     assert alone == pytest.approx(2 * 10 * (0.1 + 0.0027))
@@ -182,6 +185,7 @@ def made_of_costs():
         "size": sizes, "pages": 800, "batches": 800 // sizes, "repeat": 1, "peak_rss_mib": 100,
         "loads": loads, "wall_s": wall_s, "workers": 2, "threads": 1,
         "all_ms": COSTS.page_ms + batch / sizes + (loads * COSTS.load_ms + wall_s * 100) / 800,
+        "engine_cpu_ms": 0.2 + COSTS.engine_task_ms / sizes + wall_s * 30 / 800,
         "server_cpu_ms": COSTS.server_page_ms + COSTS.server_batch_ms / sizes,
     })  # fmt: skip
     cases = {"requests-stock, new": (25, 2), "requests-cured, new": (5, 1)}
@@ -221,6 +225,9 @@ def test_a_billion_pages_and_a_million_in_functions():
     )
     assert list(found["machines"]) == [12, 6]  # 1,111 and 556 core hours
     assert list(found["dollars"]) == pytest.approx([1e9 * ms / 3.6e6 for ms in (4, 2)])
+    # A hundred million tasks of 4 ms are 111 hours of a scheduler, however few machines it takes.
+    assert list(found["schedulers"]) == [12, 12]
+    assert list(capacity.at_scale(COSTS, [1e9], size=100, hours=24)["schedulers"]) == [1, 1]
     two = capacity.functions(COSTS, 1e6, size=10, kept=10)
     assert list(two["pages_each"]) == [225_000, 450_000] and list(two["functions"]) == [5, 3]
 
@@ -340,3 +347,11 @@ def test_twenty_thousand_pages_and_a_worker_killed_in_their_middle():
     job = {"pages": 20_000}
     both = jobs.measure({"quiet": job, "killed": job | {"kill_after": 0.5}}, workers=3)
     assert both["content"].nunique() == 1 and not both["twice"].any()
+
+
+def test_a_chain_of_rsa_certificates_is_shown_and_its_handshakes_are_counted():
+    environment(jobs.STACK)
+    found = costs.measure("requests-cured", kept=False, n=10, chain="rsa").iloc[0]
+    assert (found["chain"], found["handshakes"], found["loads"]) == ("rsa", 10, 0)
+    with pytest.raises(UsageError, match="a chain of ecdsa, rsa"):
+        costs.measure("requests-cured", chain="dsa")

@@ -10,14 +10,14 @@ from casebook.charts import capacity as drawn
 
 STATIC = places.ROOT / "book" / "_static"
 COSTS = capacity.Costs(
-    page_ms=1.3, task_ms=8, connection_ms=2, handshake_ms=1, load_ms=20,
+    page_ms=1.3, task_ms=8, engine_task_ms=4, connection_ms=2, handshake_ms=1, load_ms=20,
     worker_second_ms=30, thread_second_ms=5, engine_second_ms=30,
     server_page_ms=0.5, server_batch_ms=2, memory_mib=100,
 )  # fmt: skip
 
 
-def told(machines: float, dollars: float) -> list[str]:
-    return [f"{machines:,.0f}", f"{dollars:,.0f}"]
+def told(row) -> list[str]:
+    return [f"{row.machines:,.0f}", f"{row.schedulers:,.0f}", f"{row.dollars:,.0f}"]
 
 
 @pytest.fixture
@@ -40,14 +40,14 @@ def shown(browser, tmp_path: Path):
 
 
 def figures(tab) -> list[list[str]]:
-    """Machines and dollars of the two rows, stock first."""
+    """Machines, schedulers and dollars of the two rows, stock first."""
     rows = tab.locator("tr[data-cured]").all()
     return [[cell.text_content() for cell in row.locator("td").all()[2:]] for row in rows]
 
 
 def test_it_begins_with_what_the_still_says_which_is_the_model(shown) -> None:
     model = capacity.at_scale(COSTS, [1e9], cores=16, dollars_per_core_hour=0.1)
-    expected = [told(row.machines, row.dollars) for row in model.itertuples()]
+    expected = [told(row) for row in model.itertuples()]
     assert figures(shown) == expected
     for number in [*expected[0], *expected[1]]:
         assert f"<td>{number}</td>" in drawn(COSTS, 0.1, "x").html
@@ -60,10 +60,17 @@ def test_a_slider_changes_what_the_model_would_change(shown) -> None:
     other = shown.get_by_label("other CPU for a page")
     other.focus()
     other.press("End")
+    cents = shown.get_by_label("cents for an hour of a core")
+    cents.focus()
+    cents.press("End")
+    pages = shown.get_by_label("pages:")
+    pages.focus()
+    pages.press("End")
     model = capacity.at_scale(
-        COSTS, [1e9], kept=1000, cores=16, dollars_per_core_hour=0.1, other_ms=50
+        COSTS, [1e10], kept=1000, cores=16, dollars_per_core_hour=0.2, other_ms=50
     )
-    assert figures(shown) == [told(row.machines, row.dollars) for row in model.itertuples()]
+    assert set(model["schedulers"]) == {5}
+    assert figures(shown) == [told(row) for row in model.itertuples()]
     assert (
         shown.get_by_label("pages over one connection").get_attribute("aria-valuetext") == "1,000"
     )

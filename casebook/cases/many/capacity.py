@@ -6,7 +6,8 @@
 
 The law: a page costs `page_ms` of CPU, a batch `task_ms` more, which its pages share, and a
 connection `connection_ms`; stock requests adds `load_ms` to each connection, and the cure one to
-each process. The time is that of whatever is busiest: the cores, the workers, or the waiting. And
+each process. The time is that of whatever is busiest: the cores, the workers, the scheduler, which
+is one process of Python, or the waiting. And
 each second costs something, even where all wait: a hundred times a second Dask looks where the
 threads are that have a task (`distributed.worker.profile.interval`), the longer the more there are.
 """
@@ -32,6 +33,8 @@ class Costs:
         connection_ms: a connection of requests, one context; of it, handshake_ms are the client's
             part of the TLS handshake.
         load_ms: a load of all certificates, which stock requests adds to each connection.
+        engine_task_ms: of task_ms, the part of scheduler and client: one process, however many
+            machines there are.
         worker_second_ms, thread_second_ms, engine_second_ms: for each second that a job takes, of a
             worker process, of each of its threads that has a task, and of scheduler and client.
         server_page_ms, server_batch_ms: what the server here adds, on the same cores.
@@ -40,6 +43,7 @@ class Costs:
 
     page_ms: float
     task_ms: float
+    engine_task_ms: float
     connection_ms: float
     handshake_ms: float
     load_ms: float
@@ -93,8 +97,11 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Cos
     second_ms = _second_ms(a_second, curve["workers"], curve["threads"])
     seconds_ms = second_ms * curve["wall_s"] / curve["pages"]
     work_ms = curve["all_ms"] - loads_ms(curve, load_ms) - seconds_ms
-    by_size = curve.assign(own=work_ms).groupby("size")
-    own, server = by_size["own"].median(), by_size["server_cpu_ms"].median()
+    engine_seconds_ms = a_second["engine_second_ms"] * curve["wall_s"] / curve["pages"]
+    engine_ms = curve["engine_cpu_ms"] - engine_seconds_ms
+    by_size = curve.assign(own=work_ms, engine=engine_ms).groupby("size")
+    own, engine = by_size["own"].median(), by_size["engine"].median()
+    server = by_size["server_cpu_ms"].median()
     # A batch may be smaller than was asked for: the pages of a host need not fill its last one.
     filled = by_size["pages"].first() / by_size["batches"].first()
     if len(own) < 2:
@@ -107,6 +114,7 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Cos
     return Costs(
         page_ms=float(own[many] - batch_ms / filled[many]),
         task_ms=float(max(0, batch_ms - connection_ms)),
+        engine_task_ms=float((engine[few] - engine[many]) / apart),
         connection_ms=float(connection_ms),
         handshake_ms=float(of_case.loc[cured, "handshake_ms"]),
         load_ms=float(load_ms),
@@ -173,7 +181,8 @@ def seconds(
     workers: int = 2, threads: int = 1, cores: int = 2,
 ) -> float:  # fmt: skip
     """How long a job takes on one machine, whose server runs on the same cores: the longest of
-    what the cores, the workers (a process of Python uses one core) and the waiting take. A batch is
+    what the cores, the workers and the scheduler (a process of Python uses one core) and the
+    waiting take. A batch is
     a connection, and its pages wait one after the other; so many batches wait side by side as
     there are threads, and the last of them may be alone."""
     own, server = costs.cpu_ms(size, cured), costs.server_cpu_ms(size)
@@ -182,6 +191,7 @@ def seconds(
     return max(
         pages * (own + server) / 1000 / cores,
         pages * own / 1000 / workers,
+        pages / size * costs.engine_task_ms / 1000,
         turns * in_turn_s,
     )
 
@@ -233,9 +243,11 @@ def at_scale(
     cores: of each machine, all of them busy; other_ms: CPU for a page that is none of ours, such as
     parsing. What a second costs a worker, a few hundredths of its core, is left out. The servers
     are somebody else's, and so is the network: where it is the limit, it takes more machines.
+    A scheduler hands out so many tasks and no more, so a large job takes several, each with workers
+    and hosts of its own. What hundreds of workers cost a scheduler is not measured, and left out.
 
     Returns one row per size of the job and cure: pages, way, cpu_ms of a page, core_hours,
-    machines, dollars, memory_gib of a machine with a worker on each core.
+    machines, schedulers, dollars, memory_gib of a machine with a worker on each core.
     """
     rows = []
     for each in pages:
@@ -245,10 +257,16 @@ def at_scale(
             rows.append({
                 "pages": each, "way": WAYS[cured], "cpu_ms": ms, "core_hours": core_hours,
                 "machines": math.ceil(core_hours / hours / cores),
+                "schedulers": math.ceil(each / size / tasks_per_s(costs) / 3600 / hours),
                 "dollars": core_hours * dollars_per_core_hour,
                 "memory_gib": cores * costs.memory_mib / 1024,
             })  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def tasks_per_s(costs: Costs) -> float:
+    """How many tasks a second one scheduler hands out, if it does nothing else."""
+    return 1000 / costs.engine_task_ms
 
 
 #: How the two are called, by whether they are cured.

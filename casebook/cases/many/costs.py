@@ -32,6 +32,8 @@ WAYS = {
 NO_GO = "there is no Go on the PATH (https://go.dev/dl/), and no machine that had it was asked this"
 #: Those of Python, which need nothing but the stack.
 OF_PYTHON = tuple(way for way in WAYS if way != GO)
+#: What the server shows, as the probe calls it -> as pages do.
+CHAINS = {"ecdsa": "one certificate, ECDSA", "rsa": "three certificates, RSA"}
 KEPT, NEW = "one connection for all pages", "a new connection for each page"
 
 
@@ -41,6 +43,7 @@ def measure(
     kept: bool | Iterable[bool] = (True, False),
     n: int = 60,
     repeats: int | range | None = None,
+    chain: str = "ecdsa",
     by: Experiment | None = None,
 ) -> pd.DataFrame:
     """Fetch n pages one after the other, in turns. The page itself costs the server, whose CPU is
@@ -48,9 +51,9 @@ def measure(
 
     ways: of WAYS, `go` alone: where there is no Go on the PATH, a machine that had it stands in;
     where there is none either, the frame is empty, unless CASEBOOK_REQUIRE names go.
-    kept: over one connection (True), over one each (False), or both. until, looks: what is to be
-    decided (casebook/laboratory/rounds.py). by: PAGES, where a caller knows more of when they can
-    run here.
+    kept: over one connection (True), over one each (False), or both. chain: of CHAINS. until,
+    looks: what is to be decided (casebook/laboratory/rounds.py). by: PAGES, where a caller knows
+    more of when they can run here.
 
     Returns one row per way, kept and round: way, kept, case ("way, kept" or "way, new"), how and
     over (for readers), n, repeat; in milliseconds of CPU for a page cpu_ms and its parts load_ms,
@@ -58,10 +61,18 @@ def measure(
     openssl, source, instead, measured_at and measurements.COLUMNS. Raises UsageError, RunFailed
     where a page is not the right one, and what Experiment.measure raises.
     """
-    asked = [{"way": way, "kept": each, "n": n} for way in as_list(ways) for each in as_list(kept)]
+    more = {} if chain == "ecdsa" else {"chain": chain}  # so that what was asked before stays asked
+    asked = [
+        {"way": way, "kept": each, "n": n, **more}
+        for way in as_list(ways)
+        for each in as_list(kept)
+    ]
     for each in asked:
-        if each["way"] not in WAYS or not 1 <= n <= 100_000:
-            raise UsageError(f"choose of {', '.join(WAYS)} and 1 to 100,000 pages, not {each}")
+        if each["way"] not in WAYS or chain not in CHAINS or not 1 <= n <= 100_000:
+            raise UsageError(
+                f"choose of {', '.join(WAYS)}, a chain of {', '.join(CHAINS)}, and 1 to 100,000 "
+                f"pages, not {each}"
+            )
     of_go = {each["way"] == GO for each in asked}
     if len(of_go) > 1:
         raise UsageError("ask Go alone: another machine may have to answer")

@@ -2,8 +2,9 @@
 
 It runs on Python 3.10 and newer.
 
-In: {"way": of WAYS, or "go", "n": pages, "kept": whether over one connection; with "go" its
-"program" too, page_costs.go built}. The trust is certifi's bundle with the server's authority, as a
+In: {"way": of WAYS, or "go", "n": pages, "kept": whether over one connection; "chain" of the
+server's certificates, where it is not the usual one; with "go" its "program" too, page_costs.go
+built}. The trust is certifi's bundle with the server's authority, as a
 file.
 
 Out: CPU seconds of the client's process for all n pages, {"cpu_s", of these "load_s" in loads of
@@ -104,7 +105,8 @@ def run(spec):
     timed(ssl.SSLContext, "load_verify_locations", "load")
     timed(ssl.SSLSocket, "do_handshake", "handshake")
     timed(ssl.SSLObject, "do_handshake", "handshake")
-    with tempfile.TemporaryDirectory(prefix="casebook-") as folder, pages_server.Pages() as server:
+    served = pages_server.Pages(chain=spec.get("chain", "ecdsa"))
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder, served as server:
         bundle = os.path.join(folder, "bundle.pem")
         with open(bundle, "w") as file:
             for part in (certifi.where(), server.ca_file):

@@ -32,6 +32,10 @@ FAULTS = {
     "cut": "half a page, then the connection is closed",
 }
 
+#: What the server shows: the kind of all keys, and how many authorities stand between the server's
+#: certificate and the one that is trusted.
+CHAINS = {"ecdsa": ("ECDSA", 0), "rsa": ("RSA", 2)}
+
 #: Bytes of a page, about; few enough that the work is in fetching it.
 SIZE = 2_000
 
@@ -46,14 +50,15 @@ def page(number):
 class Pages:
     """The server, until the block ends.
 
-    hosts: how many, such as ["127.0.0.1:4711", "127.0.0.2:4711"]. ca_file: the authority to trust.
+    hosts: how many, such as ["127.0.0.1:4711", "127.0.0.2:4711"]. chain: what it shows, of CHAINS.
+    ca_file: the authority to trust.
     """
 
-    def __init__(self, hosts=1):
-        self._wanted = hosts
+    def __init__(self, hosts=1, chain="ecdsa"):
+        self._wanted = [str(hosts), chain]
 
     def __enter__(self):
-        command = [sys.executable, os.path.abspath(__file__), str(self._wanted)]
+        command = [sys.executable, os.path.abspath(__file__), *self._wanted]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -192,24 +197,28 @@ class _Connection(asyncio.Protocol):
             await asyncio.sleep(0.002)
 
 
-def _certified(folder, hosts):
+def _certified(folder, hosts, chain):
     import trustme
 
-    authority = trustme.CA(key_type=trustme.KeyType.ECDSA)
+    kind, between = CHAINS[chain]
+    key_type = getattr(trustme.KeyType, kind)
+    authority = trustme.CA(key_type=key_type)
     ca_file = os.path.join(folder, "ca.pem")
     authority.cert_pem.write_to_path(ca_file)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    issued = authority.issue_cert(*hosts, key_type=trustme.KeyType.ECDSA)
+    for _ in range(between):
+        authority = authority.create_child_ca(key_type=key_type)
+    issued = authority.issue_cert(*hosts, key_type=key_type)
     issued.configure_cert(context)
     context.num_tickets = 0  # no client here resumes a session: each handshake is a full one
     return ca_file, context
 
 
-async def _serve(wanted):
+async def _serve(wanted, chain):
     loop = asyncio.get_running_loop()
     addresses = ["127.0.0.%d" % (1 + number) for number in range(wanted)]
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        ca_file, context = _certified(folder, addresses)
+        ca_file, context = _certified(folder, addresses, chain)
         hosts, port, servers = [], 0, []
         for address in addresses:
             name = []
@@ -236,4 +245,4 @@ async def _serve(wanted):
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(int(sys.argv[1])))
+    asyncio.run(_serve(int(sys.argv[1]), sys.argv[2]))
