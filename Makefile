@@ -11,6 +11,8 @@
 #                 these files, and build none
 #   make test-all the same and what takes minutes, on the book brought up to date;
 #                 make test-nightly: everything there is
+#   make mutants  changes what decides in many small ways, and counts what no test notices (long:
+#                 by night; ROOMS="laboratory findings" selects)
 #   make pythons  Python 2.7 and 3.7 into .casebook/, for the cells that show a recorded run without
 #   make lab      JupyterLab on the notebooks (as root, in a container: ARGS=--allow-root)
 #   make record   the reference run into data/ (long: full mode)
@@ -38,7 +40,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
 # the same packages, each for seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book fresh test test-all test-nightly lab record pythons lint \
+.PHONY: book fresh test test-all test-nightly mutants lab record pythons lint \
 	publish-check archive teacher dist lock clean distclean
 
 book: $(BOOK)
@@ -62,6 +64,12 @@ test-nightly: $(TESTS)
 	$(BIN)/python -m pytest -n 0 -m "nightly and not breadth" $(ARGS); sizes=$$?; \
 	[ $$all$$breadth$$sizes != 555 ] || exit 5; \
 	for code in $$all $$breadth $$sizes; do [ $$code = 0 ] || [ $$code = 5 ] || exit $$code; done
+
+# Its tool is for the night alone, so that it is in no lock and in nobody's set-up.
+mutants: $(TESTS)
+	@$(INSTALLERS) uv pip install --quiet --python $(BIN)/python \
+	  -c requirements.txt -c env/test.lock mutmut==3.8.1 && \
+	$(BIN)/python tests/support/mutants.py $(ROOMS)
 
 lab: $(BOOK)
 	@[ "$$(id -u)" != 0 ] || case "$(ARGS)" in *--allow-root*) ;; *) \
