@@ -11,8 +11,8 @@ from casebook.errors import UsageError
 
 #: A page costs 2 ms, a batch 100, a connection 4 and a load 16; the server 1 and 50 for a batch.
 COSTS = Costs(
-    page_ms=2, task_ms=100, connection_ms=4, handshake_ms=1, load_ms=16, worker_second_ms=10,
-    thread_second_ms=3, engine_second_ms=20, server_page_ms=1, server_batch_ms=50, memory_mib=512,
+    page_ms=2, task_ms=100, engine_task_ms=1, connection_ms=4, handshake_ms=1, load_ms=16,
+    worker_second_ms=10, thread_second_ms=3, engine_second_ms=20, server_page_ms=1, server_batch_ms=50, memory_mib=512,
 )  # fmt: skip
 
 
@@ -70,6 +70,7 @@ def frames(costs: Costs = COSTS) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFra
                                      ("middle", 10, 100, 400)):  # fmt: skip
         own = costs.cpu_ms(size) + 4 * costs.load_ms / 1000 + costs.second_ms(2, 1) * 5 / 1000
         rows.append(run(job=job, size=size, batches=batches, all_ms=own, peak_rss_mib=peak,
+                        engine_cpu_ms=costs.engine_task_ms / size + costs.engine_second_ms / 200,
                         server_cpu_ms=costs.server_cpu_ms(size)))  # fmt: skip
     waits = []
     for job, its in capacity.WAITS.items():
@@ -94,7 +95,7 @@ def test_the_costs_are_found_again_from_what_they_would_give():
 
 
 def test_another_machine_has_other_costs():
-    other = replace(COSTS, page_ms=3, task_ms=80, server_page_ms=2, thread_second_ms=1)
+    other = replace(COSTS, page_ms=3, task_ms=80, engine_task_ms=7, server_page_ms=2, thread_second_ms=1)
     found = capacity.fitted(*frames(other))
     assert vars(found) == pytest.approx(vars(other))
 

@@ -205,7 +205,7 @@ def test_pages_over_other_connections_are_no_costs(kept, connections, requests, 
 # ---------------------------------------------------------------- the model
 
 COSTS = capacity.Costs(
-    page_ms=1, task_ms=8, connection_ms=2, handshake_ms=1, load_ms=20,
+    page_ms=1, task_ms=8, engine_task_ms=4, connection_ms=2, handshake_ms=1, load_ms=20,
     worker_second_ms=30, thread_second_ms=5, engine_second_ms=40,
     server_page_ms=0.5, server_batch_ms=2, memory_mib=100,
 )  # fmt: skip
@@ -241,6 +241,7 @@ def test_the_memory_of_the_model_is_that_of_the_largest_worker_of_all_jobs():
         "repeat": [1, 2, 3] * 2, "peak_rss_mib": [90, 100, 170, 120, 110, 130], "loads": 0,
         "wall_s": 0.0, "workers": 2, "threads": 1, "all_ms": [11, 11, 99, 1.1, 1.1, 0.1],
         "server_cpu_ms": [2.5, 2.5, 9, 0.52, 0.52, 0.1],
+        "engine_cpu_ms": [4.1, 4.1, 9, 0.14, 0.14, 0.1],
     })  # fmt: skip
     waits = pd.DataFrame({
         "job": list(capacity.WAITS), "repeat": 1, "workers": 2, "pages": [32, 2, 32],
@@ -249,7 +250,7 @@ def test_the_memory_of_the_model_is_that_of_the_largest_worker_of_all_jobs():
     found = capacity.fitted(curve, pages, waits)
     assert found.memory_mib == 170
     # Medians: one round in three that is far off moves nothing.
-    assert (found.page_ms, found.task_ms) == pytest.approx((1, 8))
+    assert (found.page_ms, found.task_ms, found.engine_task_ms) == pytest.approx((1, 8, 4))
     assert (found.server_page_ms, found.server_batch_ms) == pytest.approx((0.5, 2))
     assert (found.load_ms, found.connection_ms) == (20, 2)
 
