@@ -324,25 +324,33 @@ def test_half_of_the_books_is_the_middle_one_and_those_that_did_not_wait_came_be
 
 
 @pytest.mark.parametrize(
-    ("client", "books", "byte"),
+    ("client", "engine", "books", "byte"),
     [
-        ("pipes:6", 60, 28_300 + 268 * 10),
-        ("pipes:6", 63, 28_300 + 268 * 63 // 6),
-        ("bare-h2", 30, 28_140 + 186 * 30),
-        ("bare-h3", 30, 29_320 + 132 * 30),
-        ("bare-h2", -10, 28_140 - 186 * 10),
+        ("pipes:6", "twisted", 60, 28_300 + 268 * 10),
+        ("pipes:6", "twisted", 63, 28_300 + 268 * 63 // 6),
+        ("bare-h2", "twisted", 30, 28_140 + 186 * 30),
+        ("bare-h2", "granian", 30, 28_071 + 157 * 30),
+        ("bare-h3", "twisted", 30, 29_320 + 132 * 30),
+        ("bare-h2", "twisted", -10, 28_140 - 186 * 10),
     ],
 )
-def test_the_byte_of_a_book_is_behind_the_list_and_the_books_of_its_connection(client, books, byte):
-    assert quic._byte(readers.manner(client), books) == byte
+def test_the_byte_of_a_book_is_behind_the_list_and_the_books_of_its_connection(
+    client, engine, books, byte
+):
+    assert quic._byte(readers.manner(client), books, engine) == byte
+
+
+def test_of_a_pair_whose_bytes_nobody_counted_no_packet_can_be_named():
+    with pytest.raises(UsageError, match="from granian is not known"):
+        quic._byte(readers.manner("pipes:6"), 30, "granian")
 
 
 def test_a_share_is_lost_in_both_directions_and_one_packet_only_on_the_way_back():
     how = readers.manner("bare-h2:5")
-    by_lot = quic._visit(0.01, {"share": 0.02}, 3, how, 4)
+    by_lot = quic._visit(0.01, {"share": 0.02}, 3, how, 4, "twisted")
     assert by_lot["back"]["lose"] == {"share": 0.02, "seed": 8}
     assert by_lot["there"]["lose"] == {"share": 0.02, "seed": 9}
-    named = quic._visit(0.01, quic.lost(30), 3, how, 4)
+    named = quic._visit(0.01, quic.lost(30), 3, how, 4, "twisted")
     assert named["there"]["lose"] == {}
     assert named["back"]["lose"] == {"connection": 0, "byte": 28_140 + 186 * 30, "count": 1}
     assert (named["at_once"], named["n"], named["window_bytes"]) == (5, 3, 1 << 20)
@@ -356,7 +364,7 @@ def test_a_session_says_what_its_own_connection_carried():
     ]
     carried = [{"there": 10, "back": 20}, {"there": 30, "back": 40}]
     answer = {"steps": steps, "connections": carried, "server": {"resumed": 7, "early": 8}}
-    rows = list(quic._session_rows({"visits": [visit], "answers": [answer]}, 0.125))
+    rows = list(quic._session_rows({"visits": [visit], "answers": [answer]}, 0.125, "ecdsa"))
     told = [
         (row["step"], row["round_trips"], row["bytes_there"], row["bytes_back"]) for row in rows
     ]
@@ -365,7 +373,7 @@ def test_a_session_says_what_its_own_connection_carried():
     # A library does not say it of each: it is what the store counted of all.
     library = {"script": "connects", "library": "curl", "times": 3}
     answer["steps"] = [{"step": "fresh", "wall_s": 0.5}]
-    [row] = quic._session_rows({"visits": [library], "answers": [answer]}, 0.125)
+    [row] = quic._session_rows({"visits": [library], "answers": [answer]}, 0.125, "ecdsa")
     assert (row["client"], row["resumed"], row["early"]) == ("curl", 7, 8)
 
 

@@ -12,7 +12,8 @@ from casebook.errors import UsageError
 #: A page costs 2 ms, a batch 100, a connection 4 and a load 16; the server 1 and 50 for a batch.
 COSTS = Costs(
     page_ms=2, task_ms=100, engine_task_ms=1, connection_ms=4, handshake_ms=1, load_ms=16,
-    worker_second_ms=10, thread_second_ms=3, engine_second_ms=20, server_page_ms=1, server_batch_ms=50, memory_mib=512,
+    worker_second_ms=10, thread_second_ms=3, engine_second_ms=20,
+    server_page_ms=1, server_batch_ms=50, memory_mib=512,
 )  # fmt: skip
 
 
@@ -95,7 +96,9 @@ def test_the_costs_are_found_again_from_what_they_would_give():
 
 
 def test_another_machine_has_other_costs():
-    other = replace(COSTS, page_ms=3, task_ms=80, engine_task_ms=7, server_page_ms=2, thread_second_ms=1)
+    other = replace(
+        COSTS, page_ms=3, task_ms=80, engine_task_ms=7, server_page_ms=2, thread_second_ms=1
+    )
     found = capacity.fitted(*frames(other))
     assert vars(found) == pytest.approx(vars(other))
 

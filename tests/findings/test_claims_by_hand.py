@@ -170,13 +170,15 @@ def test_a_number_in_prose(value, rounded):
 
 def test_what_the_findings_on_clocks_are_worth_together():
     def claim(correlation: float | None, window: str | None = "below 1") -> dict:
-        return {"window": window, "correlation": correlation}
+        return {"window": window, "correlation": correlation, "n": 8}
 
     rows = [claim(each) for each in (0.1, 0.6, 0.5, None, 0.9)] + [claim(0.99, None)]
     text = ledger._of_clocks(rows)
     assert "Decided on a clock: 5 of them." in text
-    assert "would have 0.25 of these on the wrong side" in text  # 5 at 5 %
-    assert "(known of 4): in the median finding by 0.55, in 2 by more than 0.5." in text
+    assert "0.25 of these might be on the wrong side" in text  # 5 at 5 %
+    # Independent rounds would show -1/8: of 0.1, 0.6, 0.5 and 0.9 three lie further than 0.5 above.
+    assert "in the median finding by 0.55, where independent rounds would show -0.12" in text
+    assert "in 3 by more than 0.5 beyond that" in text
     assert ledger._of_clocks([claim(0.9, None)]) == ""
     assert ledger._correlation(-0.001) == "0.00" and ledger._correlation(-0.126) == "-0.13"
 

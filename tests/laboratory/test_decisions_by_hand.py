@@ -173,7 +173,7 @@ def test_few_rounds_or_all_alike_have_no_correlation():
 
 
 def test_a_decision_has_the_median_the_interval_and_the_rounds():
-    found = decide([4, 1, 3, 2, 8, 7, 6, 5], Window(high=9))
+    found = decide([1, 8, 2, 7, 3, 6, 4, 5], Window(high=9))  # no round resembles the last
     assert (found.value, found.low, found.high, found.rounds) == (4.5, 1, 8, 8)
     assert (found.outcome, found.because, found.first, found.may_come) == (HOLDS, "", None, False)
     assert type(found.value) is float
@@ -402,3 +402,11 @@ def test_what_holds_in_a_window_is_otherwise_outside_of_it(values, low, width):
     assert outcomes.count(HOLDS) <= 1
     if found.outcome == HOLDS:
         assert outcomes == [OTHERWISE, HOLDS, OTHERWISE]
+
+
+def test_rounds_that_resemble_each_other_say_less_so_the_interval_is_wider():
+    # 1 to 8 in order: 26.25 / 42 = 0.625 from one round to the next, 0.75 above -1/8, so that both
+    # ends lie the root of 1.75 / 0.25 times as far from 4.5 as 1 and 8.
+    found = decide([1, 2, 3, 4, 5, 6, 7, 8], Window(high=20))
+    assert found.low == pytest.approx(4.5 - 3.5 * 7**0.5)
+    assert found.high == pytest.approx(4.5 + 3.5 * 7**0.5)
