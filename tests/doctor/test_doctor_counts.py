@@ -24,6 +24,7 @@ from casebook.the_doctor.counts import (
     is_broken,
     is_kept,
     is_shared,
+    limit_near,
     longest_queue,
     most_at_once,
     note_place,
@@ -172,12 +173,40 @@ def test_loads_are_an_illness_from_two_and_five_percent_on(
 def test_loads_of_a_kept_client_of_botocore_are_none_that_anybody_could_save(
     client, kept, needed, verdict
 ):
-    row = dict(client=client, kept=kept, loads=11, needed=1)
+    row = dict(client=client, kept=kept, loads=11, needed=1, spare_ms=200.0)
     counts = dict(
         again=0, again_share=0.0, loads=20, needed=needed, share=50.0, handshakes=20,
+        clients=[row], failures=[], spare_ms=500.0,
+    )  # fmt: skip
+    assert verdict_on(counts, 5.0) == verdict
+
+
+@pytest.mark.parametrize(
+    ("share", "kept_ms", "verdict", "near"),
+    [
+        (50.0, 30.0, REPEATED, None),  # of 100 ms 30 are botocore's: 35 percent are left
+        (30.0, 30.0, REPEATED, 20),  # 21
+        (25.0, 30.0, ONCE, 20),  # 17.5
+        (25.0, 0.0, REPEATED, None),
+        (22.0, 30.0, ONCE, None),  # 15.4
+    ],
+)
+def test_what_a_kept_client_of_botocore_takes_is_left_out_of_the_share(
+    share, kept_ms, verdict, near
+):
+    row = dict(client="botocore", kept=True, loads=11, needed=1, spare_ms=kept_ms)
+    counts = dict(
+        again=0, again_share=0.0, loads=31, needed=1, share=share, spare_ms=100.0, handshakes=31,
         clients=[row], failures=[],
     )  # fmt: skip
     assert verdict_on(counts, 5.0) == verdict
+    assert limit_near(counts, 5.0) == near
+    # With ten loads fewer, none that could be saved are ten: no limit is near.
+    fewer = dict(counts, loads=20)
+    assert verdict_on(fewer, 5.0) == ONCE and limit_near(fewer, 5.0) is None
+    # And where no connection came through, no other run is needed to tell.
+    broken = dict(counts, failures=[["refused", 31]], handshakes=0)
+    assert verdict_on(broken, 5.0) == UNSEEN and limit_near(broken, 5.0) is None
 
 
 # ---------------------------------------------------------------- connections
@@ -345,6 +374,9 @@ def test_a_row_has_its_handshakes_at_once_and_its_threads():
     row, other = its_row(counts), its_row(counts, "httpx")
     assert (row["peak"], row["threads"], row["open"]) == (2, 2, 6)
     assert (other["peak"], other["threads"], other["open"]) == (1, 1, 3)
+    # At once is in one process, as of all rows.
+    workers = [each for pid in (1, 2, 3) for each in connection(1, pid=pid, end=False)]
+    assert its_row(counted(workers))["peak"] == counted(workers)["peak"] == 1
 
 
 @pytest.mark.parametrize(
@@ -379,6 +411,10 @@ def test_three_connections_to_a_host_that_speaks_http2_are_too_many():
     assert counted([*two, *others])["http2"] == []
     row = {"client": "httpx", "host": "one:443", "connections": 3}
     assert counted([*two, *to_http2(7), *others])["http2"] == [row]
+    # Each process has to connect for itself.
+    workers = [each for pid in (1, 2, 3) for each in to_http2(1, pid=pid)]
+    assert counted([*two, *workers[2:]])["http2"] == []
+    assert counted([*two, *to_http2(7), *workers[2:]])["http2"] == [row]
 
 
 def closing(by, who=REQUESTS, c=1, pid=1):
@@ -396,6 +432,9 @@ def test_replies_that_end_their_connection_are_counted_by_who_wanted_it():
     counts = counted([*own, closing("server", who=HTTPX, c=None)])
     assert its_row(counts, None)["closed"] == {"server": 1}
     assert its_row(counts, "httpx")["closed"] == {}
+    # Of plain HTTP, whoever else has connections: h11 does not tell which it is.
+    counts = counted([*connection(1), closing("program", who=HTTPX, c=None)])
+    assert its_row(counts)["closed"] == {} and not its_row(counts, "httpx")["connections"]
 
 
 @pytest.mark.parametrize(
@@ -776,6 +815,23 @@ def test_a_loop_is_free_beside_tls_of_its_own_only_where_its_heartbeat_was_heard
     assert told(own) == DOES_NOT_APPLY
     block = event("block", s=1.0, waiting=True, who=REQUESTS, by="asyncio")
     assert told(*under, own, block) == BLOCKED
+
+
+@pytest.mark.parametrize(
+    ("blocked_s", "silent_s", "names"),
+    [
+        (0.2, 0, "requests waited"),
+        (0.2, 3.0, "requests waited"),  # which the heartbeat has heard, too
+        (0.09, 3.0, "httpx waited"),
+    ],
+)
+def test_what_blocked_a_loop_is_what_is_named(blocked_s, silent_s, names):
+    values = dict(waiting=True, by="asyncio")
+    events = [event("block", s=blocked_s, who=REQUESTS, **values)]
+    events += [event("silence", s=silent_s, who=HTTPX, **values)] if silent_s else []
+    report = judging.judge(found_in([*events, *connection(1)]), SPEC)
+    [only] = report["advice"]
+    assert only["id"] == "asyncio" and only["what"].startswith(names)
 
 
 def test_what_risks_nothing_is_advised_first():
