@@ -14,6 +14,7 @@ from .basis import (
     FREE,
     HELD_UP,
     ITS_OWN,
+    LOOP_BLOCKED_FROM_S,
     ONE_AT_A_TIME,
     ONE_FOR_EACH,
     PY2,
@@ -283,7 +284,9 @@ def injected_by(injection):
 def advice_on_waits(found):
     """What waits ask for that stop a loop: of clients that do not await, and of anything else."""
     counts = found["counts"]
-    blocked = counts["blocked"] if counts["blocked"]["waiting_s"] else counts["silent"]
+    blocked = counts["blocked"]
+    if blocked["waiting_s"] < LOOP_BLOCKED_FROM_S:
+        blocked = counts["silent"]
     names = [name for name, _ in blocked["clients"]]
     clients = " and ".join(names) or "The program"
     places = ", ".join(place for place, _ in blocked["at"][:3]) or "in code that cannot be named"

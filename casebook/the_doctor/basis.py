@@ -72,6 +72,8 @@ STATUS = {BLOCKED: 1, REPEATED: 1, CANNOT_TELL: 2, UNSEEN: 2}
 STATUS.update({ONE_AT_A_TIME: 1, HELD_UP: 1, ONE_FOR_EACH: 1})
 #: So many loads that were not needed are an illness, if they take their share of the CPU.
 TOO_MANY_FROM = 2
+#: A loop that was kept from others for so long in all was blocked.
+LOOP_BLOCKED_FROM_S = 0.1
 
 #: Where the book is that the doctor comes from: as _config.yml has it, when this is built. Empty
 #: while it is published nowhere.

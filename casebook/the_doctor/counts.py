@@ -56,9 +56,9 @@ def counted(events):
     "waiting" (while others waited), "ms", "held_ms" (of those), "longest_ms" (in a row), "at"};
     failures: [what a connection ended with, times]; handshake_ms (of CPU) and handshake_s (from
     begin to end) of those that ended; http2: rows of {"client", "host", "connections"}, where a
-    host that speaks HTTP/2 was given several; botocores: clients of botocore's; collected,
-    dropped: contexts, and open connections, that were freed only when the doctor had Python
-    collect; truststore: where it was injected; stood: of the loops of greenlets, {"fetched"
+    host that speaks HTTP/2 was given several by one process; botocores: clients of botocore's;
+    collected, dropped: contexts, and open connections, that were freed only when the doctor had
+    Python collect; truststore: where it was injected; stood: of the loops of greenlets, {"fetched"
     (whether greenlets did, or the main program while some waited), "in_greenlets" (whether they
     did themselves), "waits" (that were long), "times" and "s" (through which the loop stood
     still), "clients", "at"}; sessions (of requests, that asked by HTTPS) and pools (of urllib3)
@@ -170,14 +170,14 @@ def counted(events):
             total["under_loop"] += bool(event["loop"])
             row = spoken[pid, event["h"]] = row_of(who)
             row["connections"] += 1
-            latest[pid] = row
+            latest[pid, event["who"]["client"]] = row
             row["http"] = row["http"] and event["http"]
             under_way[pid] = under_way.get(pid, 0) + 1
             total["peak"] = max(total["peak"], under_way[pid])
             opened[pid] = max(opened.get(pid, 0), event.get("open", 1))
             row["open"] = max(row["open"], event.get("open", 1))
             row["threads"].add(event.get("thread"))
-            of_row = shaking.setdefault(id(row), set())
+            of_row = shaking.setdefault((pid, id(row)), set())
             of_row.add((pid, event["h"]))
             row["peak"] = max(row["peak"], len(of_row))
             since_begun[pid, event["h"]] = event["t"], of_row
@@ -196,7 +196,7 @@ def counted(events):
             total["handshake_ms"] += event.get("ms", 0)
             total["handshake_s"] += event["t"] - begun
             if event.get("alpn") == "h2" and event.get("host"):
-                key = spoken[pid, event["h"]]["client"], event["host"]
+                key = pid, spoken[pid, event["h"]]["client"], event["host"]
                 multiplexed[key] = multiplexed.get(key, 0) + 1
         elif what == "exchange" and (pid, event["h"]) in spoken:
             spoken[pid, event["h"]]["exchanges"] += event["n"]
@@ -230,7 +230,7 @@ def counted(events):
         elif what == "closing":
             row = row_of(made.get(of) or event["who"])
             if not row["connections"]:  # its client got the program's own context
-                row = latest.get(pid, row)
+                row = latest.get((pid, event["who"]["client"]), row)
             row["closed"][event["by"]] = row["closed"].get(event["by"], 0) + 1
             note_place(row["closed_at"], event["who"]["at"])
         elif what == "collected":
@@ -272,7 +272,10 @@ def counted(events):
     total["share"] = round(100 * total["spare_ms"] / whole_ms, 1)
     total["handshake_ms"] = round(total["handshake_ms"], 1)
     total["handshake_s"] = round(total["handshake_s"], 3)
-    several = [(number,) + key for key, number in multiplexed.items() if number >= TOO_MANY_H2_FROM]
+    most = {}  # another process has to connect for itself
+    for (_, client, host), number in multiplexed.items():
+        most[client, host] = max(number, most.get((client, host), 0))
+    several = [(number,) + key for key, number in most.items() if number >= TOO_MANY_H2_FROM]
     total["http2"] = [
         {"client": client, "host": host, "connections": number}
         for number, client, host in sorted(several, key=lambda each: -each[0])
@@ -396,17 +399,21 @@ def verdict_on(counts, share):
     """
     if is_broken(counts):
         return UNSEEN
-    again = counts["loads"] - counts["needed"]
-    # Nobody can have a client of botocore that is shared load less.
-    again -= sum(
-        row["loads"] - row["needed"] for row in counts["clients"]
-        if row["client"] == "botocore" and row["kept"]
-    )  # fmt: skip
+    again, again_share = avoidable(counts)
     if counts["again"] >= TOO_MANY_FROM and counts["again_share"] >= share:
         return REPEATED
-    if again >= KEPT_LOADS_FROM and counts["share"] >= KEPT_SHARE:
+    if again >= KEPT_LOADS_FROM and again_share >= KEPT_SHARE:
         return REPEATED
     return ONCE if counts["handshakes"] else UNSEEN
+
+
+def avoidable(counts):
+    """(how many loads were not needed, what they took of the CPU in percent), without those of
+    clients of botocore that are kept: nobody can have them load less."""
+    kept = [row for row in counts["clients"] if row["client"] == "botocore" and row["kept"]]
+    loads = counts["loads"] - counts["needed"] - sum(row["loads"] - row["needed"] for row in kept)
+    part = sum(row["spare_ms"] for row in kept) / max(counts["spare_ms"], 0.1) if kept else 0
+    return loads, counts["share"] * (1 - part)
 
 
 def is_broken(counts):
@@ -418,11 +425,14 @@ def limit_near(counts, share):
     """The limit of `verdict_on`, in percent, that this run came near; None where it came near none.
     What a run takes varies by some percent of itself, so that the next one may come out otherwise.
     """
+    if is_broken(counts):
+        return None
     of_again = counts["again"] >= TOO_MANY_FROM and counts["again_share"]
     if of_again and share / NEAR < of_again < share * NEAR:
         return share
-    several = counts["loads"] - counts["needed"] >= KEPT_LOADS_FROM and of_again < share
-    if several and KEPT_SHARE / NEAR < counts["share"] < KEPT_SHARE * NEAR:
+    again, again_share = avoidable(counts)
+    several = again >= KEPT_LOADS_FROM and of_again < share
+    if several and KEPT_SHARE / NEAR < again_share < KEPT_SHARE * NEAR:
         return KEPT_SHARE
     return None
 

@@ -17,6 +17,7 @@ from .basis import (
     DOES_NOT_APPLY,
     FAILS,
     FREE,
+    LOOP_BLOCKED_FROM_S,
     ONCE,
     PY2,
     REPEATED,
@@ -37,8 +38,6 @@ from .probes import KNOWN
 
 #: What is advised first.
 RISKS_NOTHING = ("connection-close", "keep-one", "larger-pool")
-#: A loop that was kept from others for so long in all was blocked.
-LOOP_BLOCKED_FROM_S = 0.1
 
 
 def judge(found, spec):

@@ -4,7 +4,7 @@ import types
 
 import pytest
 
-from casebook.the_doctor import blocking, judging, loads, probes
+from casebook.the_doctor import advice, blocking, judging, loads, probes
 from casebook.the_doctor.basis import (
     BLOCKED,
     CANNOT_TELL,
@@ -19,9 +19,12 @@ from casebook.the_doctor.basis import (
     UNSEEN,
 )
 from casebook.the_doctor.counts import (
+    at_once,
     counted,
+    is_broken,
     is_kept,
     is_shared,
+    limit_near,
     longest_queue,
     most_at_once,
     note_place,
@@ -47,12 +50,13 @@ def load(c=1, who=REQUESTS, ms=10, trust="bundle", **values):
     return event("load", c=c, who=who, ms=ms, trust=trust, **dict(usual, **values))
 
 
-def connection(h, c=1, who=REQUESTS, ok=True, end=True, **values):
+def connection(h, c=1, who=REQUESTS, ok=True, end=True, ended=None, **values):
+    """A handshake that began; one that ended, unless not `end`, with the values `ended`."""
     usual = dict(loop=False, http=True, since=None, t=0, thread=h, by="ssl", open=1, pid=1)
     values = dict(usual, **values)
     of = {"pid": values["pid"], "h": h, "t": values["t"]}
-    ended = [event("end", ok=ok, **of)] if end else []
-    return [event("begin", h=h, c=c, who=who, **values), *ended]
+    last = [event("end", ok=ok, **dict(of, **(ended or {})))] if end else []
+    return [event("begin", h=h, c=c, who=who, **values), *last]
 
 
 def repeated(times, who=REQUESTS, first=1, **values):
@@ -145,11 +149,64 @@ def test_loads_are_an_illness_from_two_and_five_percent_on(
     again, again_share, loads, share, verdict
 ):
     counts = dict(
-        again=again, again_share=again_share, loads=loads, needed=1, share=share, handshakes=1
-    )
+        again=again, again_share=again_share, loads=loads, needed=1, share=share, handshakes=1,
+        clients=[], failures=[],
+    )  # fmt: skip
     assert verdict_on(counts, 5.0) == verdict
     seen = dict(counts, handshakes=0)
     assert verdict_on(seen, 5.0) == (UNSEEN if verdict == ONCE else verdict)
+    # Where none of the connections came through, there is no fault of loads.
+    failures = [["refused", 1]]
+    assert verdict_on(dict(seen, failures=failures), 5.0) == UNSEEN
+    assert verdict_on(dict(counts, failures=failures), 5.0) == verdict
+
+
+@pytest.mark.parametrize(
+    ("client", "kept", "needed", "verdict"),
+    [
+        ("botocore", True, 1, ONCE),  # ten of the twenty: ten are left, of which one is needed
+        ("botocore", True, 0, REPEATED),
+        ("botocore", False, 1, REPEATED),
+        ("requests", True, 1, REPEATED),
+    ],
+)
+def test_loads_of_a_kept_client_of_botocore_are_none_that_anybody_could_save(
+    client, kept, needed, verdict
+):
+    row = dict(client=client, kept=kept, loads=11, needed=1, spare_ms=200.0)
+    counts = dict(
+        again=0, again_share=0.0, loads=20, needed=needed, share=50.0, handshakes=20,
+        clients=[row], failures=[], spare_ms=500.0,
+    )  # fmt: skip
+    assert verdict_on(counts, 5.0) == verdict
+
+
+@pytest.mark.parametrize(
+    ("share", "kept_ms", "verdict", "near"),
+    [
+        (50.0, 30.0, REPEATED, None),  # of 100 ms 30 are botocore's: 35 percent are left
+        (30.0, 30.0, REPEATED, 20),  # 21
+        (25.0, 30.0, ONCE, 20),  # 17.5
+        (25.0, 0.0, REPEATED, None),
+        (22.0, 30.0, ONCE, None),  # 15.4
+    ],
+)
+def test_what_a_kept_client_of_botocore_takes_is_left_out_of_the_share(
+    share, kept_ms, verdict, near
+):
+    row = dict(client="botocore", kept=True, loads=11, needed=1, spare_ms=kept_ms)
+    counts = dict(
+        again=0, again_share=0.0, loads=31, needed=1, share=share, spare_ms=100.0, handshakes=31,
+        clients=[row], failures=[],
+    )  # fmt: skip
+    assert verdict_on(counts, 5.0) == verdict
+    assert limit_near(counts, 5.0) == near
+    # With ten loads fewer, none that could be saved are ten: no limit is near.
+    fewer = dict(counts, loads=20)
+    assert verdict_on(fewer, 5.0) == ONCE and limit_near(fewer, 5.0) is None
+    # And where no connection came through, no other run is needed to tell.
+    broken = dict(counts, failures=[["refused", 31]], handshakes=0)
+    assert verdict_on(broken, 5.0) == UNSEEN and limit_near(broken, 5.0) is None
 
 
 # ---------------------------------------------------------------- connections
@@ -246,11 +303,13 @@ def test_a_servers_handshakes_are_none_of_the_programs_connections():
         (dict(connections=4, client="urllib3"), dict(open=4, sessions=1), False),
         (dict(connections=4, client="urllib3"), dict(open=4, pools=2), True),
         (dict(connections=4, client="httpx"), dict(open=4, pools=1, sessions=1), False),
+        (dict(connections=4, client="botocore"), dict(open=4, botocores=2), True),
+        (dict(connections=4, client="botocore"), dict(open=4, botocores=3, sessions=1), False),
     ],
 )
 def test_connections_are_kept_by_what_was_asked_over_them(row, total, kept):
     row = dict(dict(client="requests", requests=None, exchanges=0, http=True), **row)
-    assert is_kept(row, dict(dict(open=0, sessions=0, pools=0), **total)) is kept
+    assert is_kept(row, dict(dict(open=0, sessions=0, pools=0, botocores=0), **total)) is kept
 
 
 def test_what_was_closed_for_want_of_a_place_counts_from_twice_on_where_asked_again():
@@ -271,6 +330,134 @@ def test_what_was_closed_for_want_of_a_place_counts_from_twice_on_where_asked_ag
     row = its_row(counts)
     assert (row["full"], row["evicted"]) == (2 + 1, 1)
     assert (row["size"], row["wanted"]) == ({"full": 10, "evicted": 5}, {"full": 30, "evicted": 7})
+
+
+def test_what_connections_end_with_is_counted_by_its_words():
+    counts = counted(
+        [
+            *connection(1, ok=False, ended={"why": "refused"}),
+            *connection(2, ok=False, ended={"why": None}),  # a Ctrl-C
+            event("failed", why="refused"),
+            event("failed", why="no such host"),
+            *connection(3, ended={"why": None}),
+        ]
+    )
+    assert counts["failures"] == [["refused", 2], ["no such host", 1]]
+    assert (counts["connections"], counts["handshakes"], counts["failed"]) == (3, 1, 2)
+    assert not is_broken(counts)
+    assert is_broken(dict(counts, handshakes=0))
+    assert not is_broken(dict(counts, handshakes=0, failures=[]))  # nothing was tried
+
+
+def test_handshakes_are_timed_from_their_begin_to_their_end_whatever_comes_of_them():
+    def shake(h, t, until, ms, ok=True):
+        return connection(h, t=t, ok=ok, ended={"t": until, "ms": ms})
+
+    counts = counted([*shake(1, 1, 1.5, 2.0), *shake(2, 2, 2.25, 0.5, ok=False)])
+    assert (counts["handshake_ms"], counts["handshake_s"]) == (2.5, 0.75)
+    unended = counted(connection(1, t=1, end=False))
+    assert (unended["handshake_ms"], unended["handshake_s"]) == (0, 0)
+
+
+def test_a_row_has_its_handshakes_at_once_and_its_threads():
+    counts = counted(
+        [
+            event("context", c=1, who=REQUESTS, default=False),
+            event("context", c=2, who=HTTPX, default=False),
+            *connection(1, end=False, open=4, thread=7),
+            *connection(2, end=False, open=6, thread=7),
+            *connection(3, c=2, who=HTTPX, open=3, thread=8),
+            event("end", h=1, ok=True, t=1),
+            *connection(4, open=2, thread=9),
+        ]
+    )
+    row, other = its_row(counts), its_row(counts, "httpx")
+    assert (row["peak"], row["threads"], row["open"]) == (2, 2, 6)
+    assert (other["peak"], other["threads"], other["open"]) == (1, 1, 3)
+    # At once is in one process, as of all rows.
+    workers = [each for pid in (1, 2, 3) for each in connection(1, pid=pid, end=False)]
+    assert its_row(counted(workers))["peak"] == counted(workers)["peak"] == 1
+
+
+@pytest.mark.parametrize(
+    ("peak", "threads", "open_", "connections", "number"),
+    [
+        (0, 0, 0, 0, 1),
+        (5, 1, 1, 9, 5),  # handshakes of tasks, in one thread
+        (1, 8, 6, 9, 6),  # threads, six of whose connections were there at once
+        (1, 8, 9, 7, 7),
+        (1, 3, 9, 9, 3),
+    ],
+)
+def test_as_many_were_under_way_as_handshakes_or_threads_tell(
+    peak, threads, open_, connections, number
+):
+    row = dict(peak=peak, threads=threads, open=open_, connections=connections)
+    assert at_once(row) == number
+
+
+def to_http2(h, **values):
+    return connection(h, who=HTTPX, ended={"alpn": "h2", "host": "one:443"}, **values)
+
+
+def test_three_connections_to_a_host_that_speaks_http2_are_too_many():
+    two = [*to_http2(1), *to_http2(2)]
+    others = [
+        *connection(3, who=HTTPX, ended={"alpn": "http/1.1", "host": "one:443"}),
+        *connection(4, who=HTTPX, ended={"alpn": "h2", "host": "two:443"}),
+        *connection(5, who=HTTPX, ended={"alpn": "h2", "host": None}),
+        *connection(6, who=REQUESTS, ended={"alpn": "h2", "host": "one:443"}),
+    ]
+    assert counted([*two, *others])["http2"] == []
+    row = {"client": "httpx", "host": "one:443", "connections": 3}
+    assert counted([*two, *to_http2(7), *others])["http2"] == [row]
+    # Each process has to connect for itself.
+    workers = [each for pid in (1, 2, 3) for each in to_http2(1, pid=pid)]
+    assert counted([*two, *workers[2:]])["http2"] == []
+    assert counted([*two, *to_http2(7), *workers[2:]])["http2"] == [row]
+
+
+def closing(by, who=REQUESTS, c=1, pid=1):
+    return event("closing", by=by, who=who, c=c, pid=pid)
+
+
+def test_replies_that_end_their_connection_are_counted_by_who_wanted_it():
+    events = [event("context", c=1, who=HTTPX, default=True), *connection(1, who=PROGRAM)]
+    events += [closing("program"), closing("program"), closing("server", who=HTTPX, c=None)]
+    row = its_row(counted(events), "httpx")
+    assert row["closed"] == {"program": 2, "server": 1}
+    assert row["closed_at"] == [["program.py:1", 2], ["program.py:2", 1]]
+    # A client that got a context of the program's own: its connections are the context's.
+    own = [event("context", c=1, who=PROGRAM, default=True), *connection(1, who=HTTPX)]
+    counts = counted([*own, closing("server", who=HTTPX, c=None)])
+    assert its_row(counts, None)["closed"] == {"server": 1}
+    assert its_row(counts, "httpx")["closed"] == {}
+    # Of plain HTTP, whoever else has connections: h11 does not tell which it is.
+    counts = counted([*connection(1), closing("program", who=HTTPX, c=None)])
+    assert its_row(counts)["closed"] == {} and not its_row(counts, "httpx")["connections"]
+
+
+@pytest.mark.parametrize(
+    ("closed", "connections", "name"),
+    [
+        ({"program": 2}, 2, "connection-close"),
+        ({"program": 2, "server": 3}, 5, "server-closes"),
+        ({"program": 3, "server": 2}, 5, "connection-close"),
+        ({"program": 1}, 2, None),
+        ({"program": 2}, 1, None),
+        ({}, 5, None),
+    ],
+)
+def test_connections_that_end_with_each_reply_are_advised_on_from_two_on(closed, connections, name):
+    row = dict(
+        client="requests", closed=closed, closed_at=[["program.py:1", 9]], loads=3,
+        connections=connections,
+    )  # fmt: skip
+    counts = dict(clients=[row], connections=2 * connections, handshake_ms=40.0, handshake_s=0.5)
+    found = list(advice.advice_on_closings({"counts": counts}))
+    assert [each["id"] for each in found] == [name] * (name is not None)
+    for each in found:  # half of all connections, and so of their cost
+        assert "20 ms of CPU, 0.25 s in all" in each["what"] and "3 loads" in each["what"]
 
 
 def test_requests_and_exchanges_go_to_the_client_of_their_connection():
@@ -295,27 +482,57 @@ def test_requests_and_exchanges_go_to_the_client_of_their_connection():
 
 def test_loads_on_a_loop_count_and_those_that_were_not_needed_while_others_waited():
     on = dict(loop=True, waiting=True)
-    counts = counted([load(1, **on), load(2, **on), load(3, loop=True), load(4), load(5, **on)])
+    counts = counted(
+        [
+            load(1, ms=8, since=1.000, t=1.010, **on),
+            load(2, ms=7, since=1.013, t=1.021, **on),  # 3 ms later: they held it up as one
+            load(3, ms=100, since=2.000, t=2.100, loop=True),  # nobody waited
+            load(4, ms=1000, since=3.000, t=4.000),  # on no loop
+            load(5, ms=6, since=5.000, t=5.007, **on),
+        ]
+    )
     loop = counts["on_loop"]
-    assert (loop["loads"], loop["spare"], loop["waiting"], loop["ms"]) == (4, 3, 3, 40)
+    assert (loop["loads"], loop["spare"], loop["waiting"], loop["ms"]) == (4, 3, 3, 121)
+    assert (loop["held_ms"], loop["longest_ms"]) == (8 + 7 + 6, 21)
     assert loop["at"] == [["program.py:1", 4]]
     assert verdict_on_loop(counts) == HELD_UP
 
 
 @pytest.mark.parametrize(
-    ("spare", "waiting", "loads", "under_loop", "verdict"),
+    ("second", "longest_ms"),
     [
-        (2, 1, 3, 0, HELD_UP),
-        (1, 1, 2, 0, FREE),
-        (2, 0, 3, 0, FREE),  # nobody waited
-        (0, 0, 0, 1, FREE),
-        (0, 0, 0, 0, DOES_NOT_APPLY),
+        (dict(since=0.014, t=0.020), 20),  # 4 ms later: no break
+        (dict(since=0.016, t=0.022), 10),  # 6 ms later: the first was the longest
+        (dict(since=0.030, t=0.045), 15),  # the second is
+        (dict(since=0.011, t=0.024, pid=2), 13),  # another process's
+        (dict(since=0.011, t=0.024, waiting=False), 10),  # nobody waited for that one
+    ],
+)
+def test_loads_hold_a_loop_up_as_one_where_they_follow_each_other(second, longest_ms):
+    first = dict(since=0.000, t=0.010, loop=True, waiting=True)
+    on_loop = counted([load(1, **first), load(2, **dict(first, **second))])["on_loop"]
+    assert on_loop["longest_ms"] == longest_ms
+    # Who comes meanwhile has waited for all that was in a row.
+    late = [load(1, **dict(first, waiting=False)), load(2, **dict(first, since=0.011, t=0.012))]
+    assert counted(late)["on_loop"]["longest_ms"] == 12
+
+
+@pytest.mark.parametrize(
+    ("spare", "held_ms", "longest_ms", "loads", "under_loop", "verdict"),
+    [
+        (2, 20, 5, 3, 0, HELD_UP),
+        (1, 90, 90, 2, 0, FREE),
+        (2, 19.9, 19.9, 3, 0, FREE),  # not for long
+        (2, 90, 4.9, 30, 0, FREE),  # each for a moment, with turns between them
+        (2, 0, 0, 3, 0, FREE),  # nobody waited
+        (0, 0, 0, 0, 1, FREE),
+        (0, 0, 0, 0, 0, DOES_NOT_APPLY),
     ],
 )
 def test_a_loop_is_held_up_by_two_loads_too_many_while_others_wait(
-    spare, waiting, loads, under_loop, verdict
+    spare, held_ms, longest_ms, loads, under_loop, verdict
 ):
-    on_loop = {"spare": spare, "waiting": waiting, "loads": loads}
+    on_loop = dict(spare=spare, held_ms=held_ms, longest_ms=longest_ms, loads=loads)
     assert verdict_on_loop({"on_loop": on_loop, "under_loop": under_loop}) == verdict
 
 
@@ -326,11 +543,46 @@ def test_blocks_of_a_loop_count_for_those_who_waited():
     blocked = counted([block(0.5, True), block(2.0, False)])["blocked"]
     assert (blocked["times"], blocked["s"], blocked["waiting_s"]) == (2, 2.5, 0.5)
     assert (blocked["by"], blocked["clients"]) == ("trio", [["requests", 2]])
-    counts = {"under_loop": 0, "blocked": {"waiting_s": 0.1}}
-    assert judging.judge_asyncio(counts) == BLOCKED
-    counts["blocked"] = {"waiting_s": 0.09}
-    assert judging.judge_asyncio(counts) == DOES_NOT_APPLY
-    assert judging.judge_asyncio(dict(counts, under_loop=1)) == FREE
+
+
+def test_silences_of_a_loop_count_for_those_who_waited():
+    def silence(s, waiting, who):
+        return event("silence", s=s, waiting=waiting, who=who, by="gevent")
+
+    events = [silence(0.25, True, HTTPX), silence(0.5, True, HTTPX), silence(2.0, False, REQUESTS)]
+    silent = counted(events)["silent"]
+    assert (silent["times"], silent["s"], silent["waiting_s"]) == (3, 2.75, 0.75)
+    assert (silent["by"], silent["clients"]) == ("gevent", [["httpx", 2]])
+    assert silent["at"] == [["program.py:2", 2]]
+
+
+USED = {"used": True, "patched": False}
+PATCHED = {"used": False, "patched": True}
+LEFT_ALONE = {"used": False, "patched": False}
+
+
+@pytest.mark.parametrize(
+    ("blocked_s", "by", "silent_s", "loop", "verdict"),
+    [
+        (0.1, None, 0, None, BLOCKED),
+        (0.09, "asyncio", 0.09, None, DOES_NOT_APPLY),
+        (0, "asyncio", 0.1, None, BLOCKED),
+        (0, "trio", 0.1, LEFT_ALONE, BLOCKED),
+        # Of gevent, where the program uses it: a library may import it, and leave it alone.
+        (0, "gevent", 0.1, None, DOES_NOT_APPLY),
+        (0, "gevent", 0.1, LEFT_ALONE, DOES_NOT_APPLY),
+        (0, "gevent", 0.1, USED, BLOCKED),
+        (0, "eventlet", 0.1, PATCHED, BLOCKED),
+        (0, "eventlet", 0.09, PATCHED, DOES_NOT_APPLY),
+    ],
+)
+def test_a_loop_is_blocked_that_was_kept_from_others_for_long(
+    blocked_s, by, silent_s, loop, verdict
+):
+    counts = {"blocked": {"waiting_s": blocked_s}, "silent": {"by": by, "waiting_s": silent_s}}
+    assert judging.judge_asyncio({"counts": dict(counts, under_loop=0), "loop": loop}) == verdict
+    under = FREE if verdict == DOES_NOT_APPLY else verdict
+    assert judging.judge_asyncio({"counts": dict(counts, under_loop=1), "loop": loop}) == under
 
 
 def test_waits_of_greenlets_count_as_standing_still_where_the_loop_did():
@@ -388,19 +640,37 @@ def test_contexts_alive_at_once_are_the_most_and_memory_is_that_of_all_processes
 )
 def test_contexts_are_too_many_from_ten_on(row, verdict):
     row = dict(dict(client="requests", connections=1), **row)
-    counts = {"clients": [row], "loads": 10, "sessions": 1, "pools": 0}
+    counts = {"clients": [row], "loads": 10, "sessions": 1, "pools": 0, "botocores": 0}
     assert verdict_on_contexts(counts) == verdict
     assert verdict_on_contexts(dict(counts, clients=[], loads=0)) == DOES_NOT_APPLY
 
 
 def test_sessions_are_shared_where_there_are_twice_as_many_connections():
-    total = {"sessions": 2, "pools": 3}
+    total = {"sessions": 2, "pools": 3, "botocores": 4}
     assert is_shared({"client": "requests", "connections": 4}, total)
     assert not is_shared({"client": "requests", "connections": 3}, total)
     assert is_shared({"client": "urllib3", "connections": 6}, total)
     assert not is_shared({"client": "urllib3", "connections": 5}, total)
+    assert is_shared({"client": "botocore", "connections": 8}, total)
+    assert not is_shared({"client": "botocore", "connections": 7}, total)
     assert not is_shared({"client": "httpx", "connections": 50}, total)
-    assert counted([event("session"), event("session"), event("pool")])["sessions"] == 2
+    made = ["session", "session", "pool", "botocore", "botocore", "botocore"]
+    counts = counted([event(what) for what in made])
+    assert (counts["sessions"], counts["pools"], counts["botocores"]) == (2, 1, 3)
+
+
+def test_what_only_the_doctors_own_collection_freed_is_added_up():
+    several = [event("collected", contexts=8, connections=3)] * 2
+    counts = counted([*several, event("collected", contexts=1, connections=0)])
+    assert (counts["collected"], counts["dropped"]) == (17, 6)
+
+
+def test_loops_and_what_brings_tls_of_its_own_are_named_once():
+    events = [event("heartbeat", by=by) for by in ("trio", "asyncio", "trio")]
+    events += [event("own tls", name=name) for name in ("grpc", "pycurl", "grpc")]
+    counts = counted([*events, event("truststore", where={"line": 3})])
+    assert (counts["heartbeats"], counts["own_tls"]) == (["trio", "asyncio"], ["grpc", "pycurl"])
+    assert counts["truststore"] == [{"line": 3}]
 
 
 def test_the_most_at_once_ends_what_ends_before_it_begins_the_next():
@@ -501,6 +771,80 @@ def test_the_exit_status_is_that_of_the_worst_that_was_asked_for(events, ended, 
     assert verdict == (ONCE if spec.get("share") else told)
 
 
+def test_of_a_program_whose_every_connection_failed_nothing_else_is_concluded():
+    failing = [*repeated(9, HTTPX, ms=100, loop=True, waiting=True, t=1, alive=50)]
+    broken = [
+        dict(each, ok=False, why="refused") if each["is"] == "end" else each for each in failing
+    ]
+    ill = judging.judge(found_in([*failing, event("exit", cpu=900)]), SPEC)
+    assert ill["verdicts"]["certificate loads"] == REPEATED and ill["exit_status"] == 1
+    assert ill["verdicts"]["loads on the loop"] == HELD_UP
+    assert ill["verdicts"]["contexts"] == ONE_FOR_EACH
+    report = judging.judge(found_in([*broken, event("exit", cpu=900)]), SPEC)
+    assert report["verdicts"]["certificate loads"] == UNSEEN and report["exit_status"] == 2
+    assert {
+        report["verdicts"][each] for each in ("loads on the loop", "contexts", "handshakes")
+    } == {DOES_NOT_APPLY}
+    assert report["advice"] == []
+
+
+@pytest.mark.parametrize(
+    ("patched", "injected", "advised"),
+    [(True, True, ["not-together"]), (True, False, []), (False, True, [])],
+)
+def test_a_patch_and_truststore_are_named_where_every_connection_failed(patched, injected, advised):
+    events = connection(1, ok=False, ended={"why": "recursion"})
+    events += [event("truststore", where={})] if injected else []
+    loop = {"used": True, "patched": patched, "name": "gevent"}
+    report = judging.judge(found_in(events, loop=loop), SPEC)
+    assert [each["id"] for each in report["advice"]] == advised
+    well = judging.judge(found_in([*events, *connection(2)], loop=loop), SPEC)
+    assert well["advice"] == []
+
+
+def test_a_loop_is_free_beside_tls_of_its_own_only_where_its_heartbeat_was_heard():
+    under, own = connection(1, loop=True), event("own tls", name="grpc")
+    heard = event("heartbeat", by="asyncio")
+
+    def told(*events):
+        return judging.judge(found_in(events), SPEC)["verdicts"]["event loop"]
+
+    assert told(*under) == told(*under, own, heard) == FREE
+    assert told(*under, own) == CANNOT_TELL
+    # One that was not asked about at all, or is blocked, stays so.
+    assert told(own) == DOES_NOT_APPLY
+    block = event("block", s=1.0, waiting=True, who=REQUESTS, by="asyncio")
+    assert told(*under, own, block) == BLOCKED
+
+
+@pytest.mark.parametrize(
+    ("blocked_s", "silent_s", "names"),
+    [
+        (0.2, 0, "requests waited"),
+        (0.2, 3.0, "requests waited"),  # which the heartbeat has heard, too
+        (0.09, 3.0, "httpx waited"),
+    ],
+)
+def test_what_blocked_a_loop_is_what_is_named(blocked_s, silent_s, names):
+    values = dict(waiting=True, by="asyncio")
+    events = [event("block", s=blocked_s, who=REQUESTS, **values)]
+    events += [event("silence", s=silent_s, who=HTTPX, **values)] if silent_s else []
+    report = judging.judge(found_in([*events, *connection(1)]), SPEC)
+    [only] = report["advice"]
+    assert only["id"] == "asyncio" and only["what"].startswith(names)
+
+
+def test_what_risks_nothing_is_advised_first():
+    events = [*repeated(5, HTTPX, ms=100, loop=True, waiting=True, t=1), event("exit", cpu=400)]
+    events += [closing("program", who=HTTPX)] * 2
+    report = judging.judge(found_in(events), SPEC)
+    assert [each["id"] for each in report["advice"]] == [
+        "connection-close",
+        "keep-one",
+        "loop-loads",
+    ]
+
+
 def test_the_worst_verdict_is_the_one_that_is_told():
     worst = judging.worst
     assert worst([]) == DOES_NOT_APPLY
@@ -529,11 +873,17 @@ def test_a_loop_is_judged_by_its_clients_and_by_who_uses_it(verdict, imported, u
 
 def test_threads_that_fetched_are_no_greenlets_that_wait():
     counts = {"connections": 3, "stood": {"fetched": False}}
-    row = {"verdict": UNPATCHED}
-    assert judging.seen_at_work(row, counts)["verdict"] == DOES_NOT_APPLY
-    assert judging.seen_at_work({"verdict": BLOCKED}, counts)["verdict"] == BLOCKED
-    for changed in ({"connections": 0}, {"stood": {"fetched": True}}):
-        assert judging.seen_at_work(row, dict(counts, **changed))["verdict"] == UNPATCHED
+    none = dict(counts, connections=0)
+    row = {"verdict": UNPATCHED, "error": None}
+    assert judging.seen_at_work(row, counts) == dict(row, verdict=DOES_NOT_APPLY)
+    # Nobody knows whether it would have patched before its first connection.
+    early = judging.seen_at_work(row, none)
+    assert early["verdict"] == CANNOT_TELL and "no connection was made" in early["error"]
+    for greenlets in (dict(counts, stood={"fetched": True}), dict(none, stood={"fetched": True})):
+        assert judging.seen_at_work(row, greenlets) == row
+    for verdict in (BLOCKED, FREE):
+        assert judging.seen_at_work({"verdict": verdict}, counts) == {"verdict": verdict}
+        assert judging.seen_at_work({"verdict": verdict}, none) == {"verdict": verdict}
 
 
 def trial(effective, peak, gap, requests=2, delay_s=0.4):

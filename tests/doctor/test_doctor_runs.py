@@ -580,6 +580,7 @@ def test_where_there_are_more_events_than_are_counted_it_says_so_once(first, mon
 def test_a_share_that_is_about_at_the_limit_is_called_so():
     def near(again_share, again=3, share=5.0, loads=4, whole=0.0):
         counts = {"again": again, "again_share": again_share, "loads": loads, "needed": 1}
+        counts |= {"handshakes": 1, "clients": [], "failures": []}
         return doctor_file.limit_near(counts | {"share": whole}, share)
 
     assert [near(each) for each in (3.9, 4.5, 5.0, 6.0, 6.4)] == [None, 5.0, 5.0, 5.0, None]
