@@ -99,7 +99,8 @@ def _to_measure(book: Book, everything: bool) -> list[Path]:
     story = book.story()
 
     def is_of_here(path: Path) -> bool:
-        return book.has_result(path) and not book.machine_of(path) and not book.is_waiting(path)
+        executed = (book.executed / path.name).exists()
+        return executed and not book.machine_of(path) and not book.is_waiting(path)
 
     return [p for p in book.notebooks() if everything or p in story or is_of_here(p)]
 
