@@ -1553,8 +1553,8 @@ def counted(events):
         for number, client, host in sorted(several, key=lambda each: -each[0])
     ]
     for row in total["clients"]:
-        row["kept"] = is_kept(row, total)
         row["threads"] = len(row["threads"])
+        row["kept"] = is_kept(row, total)
     ill = [row for row in total["clients"] if not row["kept"]]
     total["again"] = sum(row["loads"] - row["needed"] for row in ill)
     total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
@@ -1564,7 +1564,8 @@ def counted(events):
 def is_kept(row, total):
     """Whether the connections of a row of `counted` are kept."""
     beside = row["connections"] <= total["open"]  # each was made beside the others
-    if is_shared(row, total) and beside:
+    # Threads that share a client have one each: one that finds no place in its pool is closed.
+    if is_shared(row, total) and (beside or row["connections"] <= row["threads"]):
         return True
     several = KEPT_FROM * max(row["connections"], 1)
     if row["requests"]:
@@ -2712,6 +2713,8 @@ class counting(object):
 def probe_ssl(probes, ssl):
     kind = own_context(ssl)
     probes.contexts(kind)
+    # Not a client's own function: the cure lends no context where urllib3's are not as they were.
+    probes.failing(kind, "wrap_socket")
     probes.loads(kind)
     if hasattr(ssl, "SSLObject"):
         probes.handshakes(ssl.SSLObject)
@@ -2774,12 +2777,6 @@ def probe_pools(probes, module):
 
     probes.put(module.PoolManager, "__init__", named(__init__, make))
     probes.hosts(module.PoolManager)
-
-
-def probe_connection(probes, module):
-    kind = getattr(module, "HTTPSConnection", None)
-    if kind is not None and "connect" in vars(kind):
-        probes.failing(kind, "connect")
 
 
 def probe_truststore(probes, module):
@@ -2941,7 +2938,6 @@ def probe_http(probes, module):
     probes.put(module.HTTPConnection, "putheader", named(putheader, put))
     if not PY2:
         probes.waits(module.HTTPConnection, "getresponse")
-    probe_connection(probes, module)
 
 
 #: What is probed, and how.
@@ -2950,7 +2946,7 @@ PROBED = {
     "http.client": probe_http, "httplib": probe_http,
     "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
     "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
-    "urllib3.connectionpool": probe_pool, "urllib3.connection": probe_connection,
+    "urllib3.connectionpool": probe_pool,
     "truststore._api": probe_truststore, "h11._connection": probe_h11,
     "botocore.httpsession": probe_botocore,
     "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
@@ -3272,6 +3268,11 @@ CHAPTERS = {
     22: ("22_the_loop_that_loads", "The loop that loads"),
     23: ("23_the_memory_that_nobody_frees", "The memory that nobody frees"),
 }  # fmt: skip
+#: What has a function wait in a real thread, by loop.
+IN_A_THREAD = {
+    "gevent": "reply = gevent.get_hub().threadpool.apply(function, arguments)",
+    "eventlet": "reply = eventlet.tpool.execute(function, *arguments)",
+}
 #: What puts truststore's contexts in the place of ssl's.
 INJECTS = "truststore.inject_into_ssl()  # or pip-system-certs, which does it for all programs"
 #: What to change: (case, chapter that explains it, line to remove, line to add, package to get,
@@ -3311,7 +3312,7 @@ ADVICE = {
         "psycopg2 waited in C, %(places)s, and no greenlet ran meanwhile: it connects by a TLS of "
         "its own, which no patch of gevent's reaches. psycogreen has it wait where the loop sees "
         "it."),
-    "in-a-thread": (1, 3, "", "reply = %(line)s  # in a real thread", "",
+    "in-a-thread": (1, 3, "", "%(line)s", "",
         "%(clients)s waited, %(places)s, and no greenlet ran meanwhile: %(by)s has patched nothing "
         "there."),
     "not-together": (1, 3, "%(remove)s", "", "",
@@ -3527,8 +3528,8 @@ def advice_on_waits(found):
     if blocked["by"] == "gevent" and "psycopg2" in clients:
         return [advise("psycogreen", **names)]
     if blocked["by"] in PATCHES:
-        line = {"gevent": "gevent.get_hub().threadpool.apply(%s)", "eventlet": "tpool.execute(%s)"}
-        return [advise("in-a-thread", line=line[blocked["by"]] % "function, arguments", **names)]
+        line = IN_A_THREAD[blocked["by"]]
+        return [advise("in-a-thread", line=line, **names)]
     known = {"trio": "trio.to_thread.run_sync"}
     return [advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)]
 
@@ -3670,10 +3671,10 @@ def keep_one(row):
     """(line, sentence) of what makes the client of a row of `counted` load once: the program's own
     call where its line has one, with its arguments."""
     line, sentence = KEEP.get(row["client"], _OTHERS)
-    line, own = with_trust(line, row), own_call(row)
-    if row["awaits"] and not own:
+    both = row["awaits"] and row["awaits"] < row["loads"]
+    line, own = with_trust(line, row), None if both else own_call(row)
+    if row["awaits"]:
         awaiting = line.replace(".Client()", ".AsyncClient()")
-        both = row["awaits"] < row["loads"]
         line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
         sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
     library = library_between(row) or (row["client"] if row["client"] not in KEEP else None)

@@ -39,6 +39,11 @@ CHAPTERS = {
     22: ("22_the_loop_that_loads", "The loop that loads"),
     23: ("23_the_memory_that_nobody_frees", "The memory that nobody frees"),
 }  # fmt: skip
+#: What has a function wait in a real thread, by loop.
+IN_A_THREAD = {
+    "gevent": "reply = gevent.get_hub().threadpool.apply(function, arguments)",
+    "eventlet": "reply = eventlet.tpool.execute(function, *arguments)",
+}
 #: What puts truststore's contexts in the place of ssl's.
 INJECTS = "truststore.inject_into_ssl()  # or pip-system-certs, which does it for all programs"
 #: What to change: (case, chapter that explains it, line to remove, line to add, package to get,
@@ -78,7 +83,7 @@ ADVICE = {
         "psycopg2 waited in C, %(places)s, and no greenlet ran meanwhile: it connects by a TLS of "
         "its own, which no patch of gevent's reaches. psycogreen has it wait where the loop sees "
         "it."),
-    "in-a-thread": (1, 3, "", "reply = %(line)s  # in a real thread", "",
+    "in-a-thread": (1, 3, "", "%(line)s", "",
         "%(clients)s waited, %(places)s, and no greenlet ran meanwhile: %(by)s has patched nothing "
         "there."),
     "not-together": (1, 3, "%(remove)s", "", "",
@@ -294,8 +299,8 @@ def advice_on_waits(found):
     if blocked["by"] == "gevent" and "psycopg2" in clients:
         return [advise("psycogreen", **names)]
     if blocked["by"] in PATCHES:
-        line = {"gevent": "gevent.get_hub().threadpool.apply(%s)", "eventlet": "tpool.execute(%s)"}
-        return [advise("in-a-thread", line=line[blocked["by"]] % "function, arguments", **names)]
+        line = IN_A_THREAD[blocked["by"]]
+        return [advise("in-a-thread", line=line, **names)]
     known = {"trio": "trio.to_thread.run_sync"}
     return [advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)]
 
@@ -437,10 +442,10 @@ def keep_one(row):
     """(line, sentence) of what makes the client of a row of `counted` load once: the program's own
     call where its line has one, with its arguments."""
     line, sentence = KEEP.get(row["client"], _OTHERS)
-    line, own = with_trust(line, row), own_call(row)
-    if row["awaits"] and not own:
+    both = row["awaits"] and row["awaits"] < row["loads"]
+    line, own = with_trust(line, row), None if both else own_call(row)
+    if row["awaits"]:
         awaiting = line.replace(".Client()", ".AsyncClient()")
-        both = row["awaits"] < row["loads"]
         line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
         sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
     library = library_between(row) or (row["client"] if row["client"] not in KEEP else None)

@@ -281,8 +281,8 @@ def counted(events):
         for number, client, host in sorted(several, key=lambda each: -each[0])
     ]
     for row in total["clients"]:
-        row["kept"] = is_kept(row, total)
         row["threads"] = len(row["threads"])
+        row["kept"] = is_kept(row, total)
     ill = [row for row in total["clients"] if not row["kept"]]
     total["again"] = sum(row["loads"] - row["needed"] for row in ill)
     total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
@@ -292,7 +292,8 @@ def counted(events):
 def is_kept(row, total):
     """Whether the connections of a row of `counted` are kept."""
     beside = row["connections"] <= total["open"]  # each was made beside the others
-    if is_shared(row, total) and beside:
+    # Threads that share a client have one each: one that finds no place in its pool is closed.
+    if is_shared(row, total) and (beside or row["connections"] <= row["threads"]):
         return True
     several = KEPT_FROM * max(row["connections"], 1)
     if row["requests"]:

@@ -259,7 +259,7 @@ async def main():
 asyncio.run(main())
 """
 ADDED = """
-import asyncio, HTTPX
+import asyncio, HTTPX as httpx
 async def main():
     LINE
     for _ in range(6): (await client.get(SITE)).raise_for_status()
@@ -275,7 +275,8 @@ def test_who_awaits_is_told_of_a_client_that_can_be_awaited(name, site, tmp_path
     (tmp_path / "program.py").write_text(START + AWAITING.replace("HTTPX", name))
     report, _ = doctor(site, tmp_path, "--again", "--", "program.py", python=python)
     first = report["advice"][0]
-    assert (first["id"], first["add"]) == ("keep-one", f"client = {name}.AsyncClient()")
+    assert first["id"] == "keep-one"  # the program's own call, by the name that it gave the module
+    assert first["add"] == "client = httpx.AsyncClient()  # once, before the work begins"
     assert f"{name}.get" not in first["what"]
     tried = report["tried"][name]
     assert (tried["now"]["loads"], tried["then"]["loads"]) == (6, 1)
@@ -310,7 +311,7 @@ def test_who_calls_a_client_through_a_library_is_told_to_keep_the_librarys(site,
     (tmp_path / "program.py").write_text(START + THROUGH)
     report, _ = doctor(site, tmp_path, "--", "program.py", python=python)
     first = report["advice"][0]
-    assert (first["id"], first["add"]) == ("keep-one", "client = httpx2.Client()")
+    assert (first["id"], first["add"]) == ("keep-one", "client = openai.OpenAI(...)  # once")
     assert "called by openai, from program.py:6" in first["what"]
     assert "Make one client of openai, and keep it" in first["what"]
 
@@ -330,6 +331,7 @@ def test_each_line_to_add_is_a_line_of_python():
     lines = [add % names for _, _, _, add, _, _ in doctor_file.ADVICE.values()]
     lines += [line for line, _ in doctor_file.KEEP.values()]
     lines += [line % "size=3" for line in doctor_file.LARGER.values()]
+    lines += [*doctor_file.IN_A_THREAD.values(), *doctor_file.MULTIPLEXED.values()]
     assert len(lines) > 25
     for line in lines:
         compile(line, line, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)

@@ -33,9 +33,13 @@ class Counting(Handler):
         type(self).made += 1
         super().setup()
 
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.do_GET()
+
     def do_GET(self):
         path = self.path.partition("?")[0].strip("/")
-        time.sleep(0 if path == "close" else float(path or 0))
+        time.sleep(float(path) if path.replace(".", "").isdigit() else 0)
         self.answer({}, **({"Connection": "close"} if path == "close" else {}))
 
 
