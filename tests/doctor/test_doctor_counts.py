@@ -300,6 +300,9 @@ def test_a_servers_handshakes_are_none_of_the_programs_connections():
         (dict(connections=4), dict(open=3, sessions=2), False),
         (dict(connections=4), dict(open=4, sessions=3), False),
         (dict(connections=4), dict(open=4, sessions=0), False),
+        # One for each thread of those that share two sessions, though they were closed.
+        (dict(connections=4, threads=4), dict(open=0, sessions=2), True),
+        (dict(connections=4, threads=3), dict(open=0, sessions=2), False),
         (dict(connections=4, client="urllib3"), dict(open=4, sessions=1), False),
         (dict(connections=4, client="urllib3"), dict(open=4, pools=2), True),
         (dict(connections=4, client="httpx"), dict(open=4, pools=1, sessions=1), False),
@@ -308,7 +311,7 @@ def test_a_servers_handshakes_are_none_of_the_programs_connections():
     ],
 )
 def test_connections_are_kept_by_what_was_asked_over_them(row, total, kept):
-    row = dict(dict(client="requests", requests=None, exchanges=0, http=True), **row)
+    row = dict(dict(client="requests", requests=None, exchanges=0, http=True, threads=1), **row)
     assert is_kept(row, dict(dict(open=0, sessions=0, pools=0, botocores=0), **total)) is kept
 
 

@@ -19,10 +19,11 @@ import go_httpbin
 import pytest
 from here import alive, eventually, last_words, needs, run
 
+from casebook import places
 from casebook.cases.fetching import server
 from casebook.errors import ServerFailed, UsageError
 
-ROOT = Path(__file__).parent.parent
+ROOT = places.ROOT
 CROWD = ROOT / "tests" / "support" / "crowd.py"
 CURL = ("curl", "-sSi", "--http1.1", "--path-as-is", "--noproxy", "*")
 #: Serves in the foreground, and passes on questions about the counters.
