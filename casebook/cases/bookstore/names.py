@@ -29,6 +29,8 @@ colours.choose(
         "hyper": "threads",
         "httpx-h1": "httpx",
         "httpx-h2": "httpx-each",
+        "pycurl-h1": "pycurl",
+        "pycurl-h2": "cured-threads",
         "bare-h2": "go",
         "bare-h3": "olive",
         "curl-h3": "curl_cffi",

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from casebook.cases.fetching.analysis import effective_concurrency, verdict
-from casebook.errors import RunFailed
+from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import elsewhere, measurements
 from casebook.words import LIVE
 
@@ -166,7 +166,9 @@ def _runs(answer: dict[str, Any]) -> list[dict[str, Any]]:
     try:
         run = from_stored({name: answer.get(name) for name in known | {*answer}})
         return [row(run)]
-    except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError):
+    except (
+        AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError, UsageError
+    ):  # fmt: skip
         return []
 
 

@@ -7,9 +7,10 @@ http://pycurl.io/docs/latest/curlmultiobject.html
 import io
 import time
 from collections import deque
+from contextlib import nullcontext
 
 import pycurl
-from shelf import path
+from shelf import About, path
 
 _SPOKEN = {
     pycurl.CURL_HTTP_VERSION_1_1: "http/1.1",
@@ -47,8 +48,10 @@ def visit(spec, shelf):
                 open_[transfer] = asked, body
             multi.perform()
             _, done, failed = multi.info_read()
-            for _, code, message in failed:
-                raise pycurl.error(code, message)
+            for transfer, code, message in failed:
+                asked, _ = open_[transfer]
+                with About(books[asked]) if asked in books else nullcontext():
+                    raise pycurl.error(code, message)
             for transfer in done:
                 asked, body = open_.pop(transfer)
                 multi.remove_handle(transfer)
