@@ -246,7 +246,9 @@ def test_what_it_says_would_be_saved_was_tried(name, site, tmp_path):
     report, _ = doctor(site, tmp_path, "--", "program.py")
     assert Counting.made - before == report["counts"]["connections"] == 6  # it ran once
     [tried] = report["tried"].values()
-    assert (tried["connections"], tried["now"]["loads"], tried["then"]["loads"]) == (6, 6, 1)
+    assert (tried["connections"], tried["now"]["loads"]) == (6, 6)
+    # It is tried with as many at once as there were, and each of three threads may come first.
+    assert 1 <= tried["then"]["loads"] <= (3 if name == "requests in threads" else 1)
     assert tried["then"]["cpu_ms"] < tried["now"]["cpu_ms"]
     assert report["advice"][0]["saves"]
 

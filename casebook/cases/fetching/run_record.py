@@ -166,9 +166,7 @@ def _runs(answer: dict[str, Any]) -> list[dict[str, Any]]:
     try:
         run = from_stored({name: answer.get(name) for name in known | {*answer}})
         return [row(run)]
-    except (
-        AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError, UsageError
-    ):  # fmt: skip
+    except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError, UsageError):
         return []
 
 
