@@ -92,7 +92,11 @@ def run_apart(spec):
         dismiss(server)
         import shutil
 
-        shutil.rmtree(folder, ignore_errors=True)
+        for _ in range(100):  # what was ended just now may write for another moment
+            shutil.rmtree(folder, ignore_errors=True)
+            if not os.path.exists(folder):
+                break
+            time.sleep(0.02)
 
 
 def in_children(folder, events, changes):
