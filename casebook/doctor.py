@@ -5535,6 +5535,18 @@ def end_those(pids):
             os.kill(pid, signal.SIGTERM)
         except OSError:
             pass
+    until = clock() + 2  # they write at their end, into a folder that goes next
+    while hasattr(os, "killpg") and any(map(is_there, pids)) and clock() < until:
+        time.sleep(0.02)
+
+
+def is_there(pid):
+    """Check whether a process has not ended."""
+    try:
+        os.kill(pid, 0)
+        return True
+    except OSError:
+        return False
 
 
 def hear():
