@@ -76,7 +76,7 @@ COVERED = {
     "machine-verify-false": "threads-false-pays-too threads-hidden-is-the-control",
     "lock-one-at-a-time": """
         lock-releases lock-who lock-reply-control lock-cause-taken-away lock-other-sizes
-        lock-who-holds-it""",
+        lock-who-holds-it lock-tasks""",
     "loop-loads-on-it": "loop-silence loop-cures loop-thread-beats",
 }
 #: Why others have none.
@@ -86,7 +86,8 @@ WITHOUT = {
         cure-as-fast-as-2-32-4 many-cured-page many-model-stock weight-of-a-context
         books-same-library books-same-protocol books-no-library books-server-today books-granian
         books-h2load books-calls books-hundred-connections books-pool books-control
-        distance-one-at-a-time take-library-or-protocol take-line-library""",
+        distance-one-at-a-time take-library-or-protocol take-line-library books-compiled
+        books-compiled-alone quic-sooner quic-sooner-granian""",
     "It is about releases of the past alone, or what others published of them.": """
         books-user-cpu books-user-cpu-later books-hyper-alone books-elapsed hello-original""",
     "It is what a patch of gevent's, or none, is for: nobody will mend it.": """
@@ -94,10 +95,11 @@ WITHOUT = {
         cures-threads-become-greenlets cures-patch-all-adds""",
     "It is what the protocol asks for, or a control: no release is to blame.": """
         hello-silent hello-control books-at-once slow-in-order slow-as-completed
-        loop-unverified-control""",
+        loop-unverified-control quic-amplification""",
     "It is said in passing, of the release in the lock: nothing is advised because of it.": """
         hello-extra hello-no-push quic-libraries quic-ends patched-has-sni-decides
-        distance-requests-whole""",
+        distance-requests-whole distance-window-libraries quic-pycurl-early quic-pycurl-post
+        quic-did-not-wait""",
 }
 
 

@@ -581,6 +581,8 @@ COUNTED = {
     "method-verdicts-here": "verdicts, in the words that the server's count decides",
     "method-cannot-tell": "the verdict of made-up numbers",
     "weight-by-openssl": "memory, which is counted: bytes that OpenSSL has asked malloc for",
+    "weight-threads-keep": "memory, which is counted: pages that the process still has",
+    "quic-amplification": "bytes of a handshake, over those that the client began with",
     "weight-of-a-thousand": "memory, which is counted: bytes that malloc has handed out",
 }
 COUNTED |= dict.fromkeys(
