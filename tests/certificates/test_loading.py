@@ -223,7 +223,9 @@ def test_tasks_out_of_range_are_refused_by_name(asked, said):
         Task(**asked)
 
 
-@pytest.mark.parametrize("ask", [handshakes.measure, lambda n: loading.measure("", Task(), n)])
+@pytest.mark.parametrize(
+    "ask", [handshakes.measure, lambda n: loading.measure("stage-1-today", Task(), n)]
+)
 def test_repeats_out_of_range_are_refused(ask):
     with pytest.raises(UsageError, match="choose 1 to 1000"):
         ask(0)

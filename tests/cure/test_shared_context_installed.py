@@ -59,7 +59,7 @@ def test_the_source_distribution_holds_the_one_file_that_the_repository_has(buil
         [name] = [each for each in archive.getnames() if each.endswith("/__init__.py")]
         assert archive.extractfile(name).read() == CURE.read_bytes()
         inside = {each.partition("/")[2] for each in archive.getnames()}
-        assert {"LICENSE", "CHANGELOG.md", "SECURITY.md", "tests/cure/trust_attacks.py"} <= inside
+        assert {"LICENSE", "CHANGELOG.md", "SECURITY.md", "tests/trust_attacks.py"} <= inside
     assert not list((places.ROOT / "distribution").rglob("*.py"))
 
 

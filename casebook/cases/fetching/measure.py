@@ -94,7 +94,7 @@ def measure_runs(
     n: Iterable[int] | None = None,
     delay_s: float | None = None,
     repeats: int | range | None = None,
-    client: str | Iterable[str] | None = None,
+    client: str | Iterable[str | None] | None = None,
     scheme: str | Iterable[str] = "https",
     trust: str | Iterable[str] = trusts.AUTHORITY,
     target: server.Server | None = None,
@@ -164,7 +164,7 @@ def measure(
     n: int | Iterable[int] | None = None,
     delay_s: float | None = None,
     repeats: int | range | None = None,
-    client: str | Iterable[str] | None = None,
+    client: str | Iterable[str | None] | None = None,
     scheme: str | Iterable[str] = "https",
     trust: str | Iterable[str] = trusts.AUTHORITY,
 ) -> pd.DataFrame:

@@ -112,7 +112,7 @@ def measure(
 
 @for_readers
 def measure_tasks(
-    name: str, ways: Iterable[str] = tuple(TASKS), n: int = 8, delay_s: float = 0.1
+    name: str, ways: str | Iterable[str] = tuple(TASKS), n: int = 8, delay_s: float = 0.1
 ) -> pd.DataFrame:
     """Have n tasks on one event loop fetch a page each, in each of the ways.
 
@@ -140,7 +140,7 @@ def where_they_wait(
 
 @for_readers
 def after_patching(
-    name: str, ways: Iterable[str] = ("standard", "shared"), n: int = 8
+    name: str, ways: str | Iterable[str] = ("standard", "shared"), n: int = 8
 ) -> pd.DataFrame:
     """What becomes of the pages where gevent patches everything before anything is imported.
 

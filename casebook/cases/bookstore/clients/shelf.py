@@ -73,11 +73,16 @@ class Shelf:
         self.early = {}  # id -> response, of those whose turn has not come
         self.waiting = {}  # id -> when it was asked for, in that order
         self.peak_in_flight = 0
+        self.opened = []  # for each TCP connection, how many books were there before it
         self.start()
 
     def start(self):
         """Set the clock to zero."""
         self.began = self.last = clock()
+
+    def connecting(self):
+        """Note that a TCP connection is being opened."""
+        self.opened.append(len(self.bodies))
 
     def speaks(self, protocol):
         """Note the protocol of a response or connection; refuse another than the wanted one."""

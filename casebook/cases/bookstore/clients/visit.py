@@ -26,13 +26,13 @@ import time
 from shelf import BookFailed, Shelf, Stalled, clock
 
 
-def note_connections(opened, shelf):
-    """From now on, note with each TCP connection how many books were there before it."""
+def note_connections(shelf):
+    """From now on, note each TCP connection on the shelf."""
     connect = socket.socket.connect
 
     def noted(self, address):
         if self.family in (socket.AF_INET, socket.AF_INET6):
-            opened.append(len(shelf.bodies))
+            shelf.connecting()
         return connect(self, address)
 
     socket.socket.connect = noted
@@ -102,7 +102,7 @@ def used_s():
 
 def run(spec, say):
     """Visit the store, and say (once) what was seen."""
-    shelf, opened = Shelf(spec), []
+    shelf = Shelf(spec)
 
     def seen(error=None):
         wall_s, (user_s, sys_s) = clock() - shelf.began, used_s()
@@ -118,7 +118,7 @@ def run(spec, say):
             "index": shelf.index,
             "bodies": shelf.bodies,
             "arrivals": shelf.arrivals,
-            "opened": opened,
+            "opened": shelf.opened,
             "peak_in_flight": shelf.peak_in_flight,
             "failure": failure(shelf, error) if error else None,
         }
@@ -126,7 +126,7 @@ def run(spec, say):
     before = used_s()
     try:
         client = importlib.import_module(spec["script"])
-        note_connections(opened, shelf)
+        note_connections(shelf)
         before = used_s()
         shelf.start()
         with watched(shelf, spec["timeout_s"], lambda error: say(seen(error))):

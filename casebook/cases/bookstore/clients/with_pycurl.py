@@ -5,6 +5,7 @@ http://pycurl.io/docs/latest/curlmultiobject.html
 """
 
 import io
+import socket
 import time
 from collections import deque
 from contextlib import nullcontext
@@ -26,12 +27,18 @@ def visit(spec, shelf):
         multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_MULTIPLEX)
     multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, spec["connections"])
 
+    def open_socket(_, address):
+        # libcurl would open its own, of which nothing in Python would know.
+        shelf.connecting()
+        return socket.socket(address.family, address.socktype, address.protocol)
+
     def ask(where):
         transfer, body = pycurl.Curl(), io.BytesIO()
         transfer.setopt(pycurl.URL, spec["url"] + where)
         transfer.setopt(pycurl.CAINFO, spec["ca_file"])
         transfer.setopt(pycurl.HTTP_VERSION, version)
         transfer.setopt(pycurl.PIPEWAIT, is_h2)
+        transfer.setopt(pycurl.OPENSOCKETFUNCTION, open_socket)
         transfer.setopt(pycurl.WRITEDATA, body)
         multi.add_handle(transfer)
         return transfer, body

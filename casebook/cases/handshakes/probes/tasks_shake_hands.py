@@ -1,6 +1,7 @@
 """As threads_shake_hands.py, with tasks of one event loop in the place of threads.
 
-In and out as there; `way` is one of WAYS below, and no thread is looked at.
+In and out as there; `way` is one of WAYS below, and no thread is looked at. It runs
+on Python 3.7 and newer.
 """
 
 import asyncio
