@@ -5,8 +5,9 @@
 Each verdict is a finding of a chapter about a package. It is asked by the same bench, in the same
 stack, in which that one package is of another release; one that is over is not asked. Prints the
 page in Markdown, or writes it to FILE; --keep also writes book/upstream.json, from which the book's
-page is made, and what a chapter says of its verdicts. Leaves with 1 where a verdict is not as the
-table says. Needs the network, for the packages alone.
+page is made, and what a chapter says of its verdicts. Then it asks what clients can do today, in
+the releases of the book. Leaves with 1 where a verdict is not as the table says, or a client does
+what it did not when that file was written. Needs the network, for the packages alone.
 """
 
 import json
@@ -21,6 +22,7 @@ import pandas as pd
 
 from casebook import places, stacks
 from casebook.cases import bookstore, certificates, handshakes, loop, patients
+from casebook.cases.bookstore.abilities import abilities
 from casebook.cases.fetching import analysis
 from casebook.cases.fetching.measure import measure
 from casebook.errors import CasebookError, RunFailed, UsageError
@@ -411,8 +413,14 @@ def answers(verdict: Verdict) -> list[Answer]:
     return list(found.values())
 
 
+def clients() -> list[Answer]:
+    """What clients can do today: the rows of `abilities`, in values that JSON knows."""
+    rows = abilities()
+    return rows.astype(object).where(rows.notna(), None).to_dict("records")
+
+
 def main(arguments: list[str]) -> int:
-    """Ask all verdicts. Returns the exit code."""
+    """Ask all verdicts, and what clients can do. Returns the exit code."""
     keep, files = "--keep" in arguments, [each for each in arguments if each != "--keep"]
     told = ("package", "claim", "chapter", "says", "before", "true_from", "true_to", "turned")
     rows = []
@@ -425,11 +433,13 @@ def main(arguments: list[str]) -> int:
         rows.append({name: getattr(verdict, name) for name in told} | {"answers": found})
         for each in found:
             print(f"{verdict.package} {each['version']}: {each['counts']}", file=sys.stderr)
-    asked = {"asked": measurements.now()[:10], "verdicts": rows}
+    today = clients()
+    as_expected &= today == pages.kept(places.ROOT).get("clients", [])
+    asked = {"asked": measurements.now()[:10], "verdicts": rows, "clients": today}
     if keep:
         kept = json.dumps(asked, indent=1, ensure_ascii=False) + "\n"
         (places.ROOT / pages.KEPT).write_text(kept, encoding="utf-8")
-    text = f"# What changed upstream\n\n{pages.page(asked)}"
+    text = f"# What changed upstream\n\n{pages.page(asked)}\n{pages.clients(asked)}"
     if files:
         Path(files[0]).write_text(text, encoding="utf-8")
     else:

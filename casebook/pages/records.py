@@ -32,8 +32,8 @@ def collect(
 
     machine: the one whose file all answers come from, if this one was not measured.
 
-    Files: claims.json, claims.md, published.md, machines.md, upstream.md and one <name>.html per
-    figure.
+    Files: claims.json, claims.md, published.md, machines.md, upstream.md, clients.md and one
+    <name>.html per figure.
     Raises BookFailed for an id that is used twice.
     """
     found = Records(
@@ -49,6 +49,7 @@ def collect(
         "published.md": ledger.published_page(book.published(), found.comparisons),
         "machines.md": _side_by_side(book, found.claims, machine, answers),
         "upstream.md": upstream.page(upstream.kept(book.root), "../notebooks/"),
+        "clients.md": upstream.clients(upstream.kept(book.root)),
         "program.md": program.page(book.root, answers),
     }
     files |= {f"{figure['name']}.html": figure["html"] for figure in found.figures}

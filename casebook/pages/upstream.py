@@ -8,8 +8,12 @@ from casebook import places
 
 #: What `python -m casebook.upstream --keep` writes: `asked` (the day) and `verdicts`, each with
 #: package, claim, chapter, says, before, true_from, true_to, turned and `answers`: version, still,
-#: counts, turned (casebook/upstream.py). One that is over has no answers.
+#: counts, turned (casebook/upstream.py). One that is over has no answers. And `clients`: what each
+#: can do, by the columns of casebook/cases/bookstore/abilities.py.
 KEPT = places.UPSTREAM
+
+#: HTTP/2's window of a stream, unless a client asks for another (RFC 9113, section 6.9.2).
+OWN_WINDOW = 65_535
 
 Asked = dict[str, Any]
 
@@ -18,7 +22,7 @@ def kept(root: Path) -> Asked:
     """What was asked last; nothing where nobody asked yet."""
     path = root / KEPT
     if not path.exists():
-        return {"asked": "", "verdicts": []}
+        return {"asked": "", "verdicts": [], "clients": []}
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -42,6 +46,62 @@ def page(asked: Asked, chapters: str = "") -> str:
         if not verdict["answers"]:
             lines.append(f"{told} over; its chapter asks, at each build |")
     return "\n".join(lines) + "\n"
+
+
+def clients(asked: Asked) -> str:
+    """What clients can do, in Markdown: sentences, and the table that they are made from."""
+    rows = asked.get("clients", [])
+    if not rows:
+        return ""
+    lines = [
+        *(f"- {sentence}" for sentence in sentences(rows)),
+        "",
+        "| client | HTTP/2 windows, stream and connection | HTTP/3 | early requests | loads |",
+        "|---|---|---|---|---|",
+    ]
+    for row in rows:
+        wide = "no HTTP/2"
+        if row["http2"]:
+            wide = f"{row['stream_window']:,.0f} and {row['connection_window']:,.0f} bytes"
+        over_quic = "" if row["http3"] is None else "yes, if told so" if row["http3"] else "no"
+        if row["quic_by_itself"]:
+            over_quic = "yes, once the server says that it can"
+        early = "" if row["early"] is None else f"{row['early']:.0f} of 2"
+        loads = "" if row["loads"] is None else f"{row['loads']:.0f} for {row['connections']:.0f}"
+        lines.append(
+            f"| {row['client']} {row['release']} | {wide} | {over_quic} | {early} | {loads} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def sentences(rows: list[dict[str, Any]]) -> list[str]:
+    """What the rows say of all clients that were asked: HTTP/3, early requests, windows, loads."""
+    real = [row for row in rows if row["http3"] is not None]
+    by_themselves = listed([row for row in real if row["quic_by_itself"]])
+    counted = [row for row in real if row["loads"] is not None]
+    with_h2 = [row for row in rows if row["http2"]]
+    wide = [row for row in with_h2 if row["stream_window"] > OWN_WINDOW]
+    return [
+        f"HTTP/3: {listed([row for row in real if row['http3']])}; "
+        f"not {listed([row for row in real if not row['http3']], 'or')}. "
+        f"By itself, when the server says that it can: {by_themselves}.",
+        "A request with the first datagrams (0-RTT), accepted by our store: "
+        f"{listed([row for row in real if row['early']])}; "
+        f"not {listed([row for row in real if row['http3'] and not row['early']], 'or')}.",
+        "HTTP/2's own window of 65,535 bytes is opened by "
+        f"{listed(wide)}; not by {listed([row for row in with_h2 if row not in wide], 'or')}.",
+        "As many loads of certificates as connections: "
+        f"{listed([row for row in counted if row['loads'] >= row['connections']])}; fewer: "
+        f"{listed([row for row in counted if row['loads'] < row['connections']])}. "
+        "Python cannot count those of "
+        f"{listed([row for row in real if row['loads'] is None])}.",
+    ]
+
+
+def listed(rows: list[dict[str, Any]], last: str = "and") -> str:
+    """The clients of some rows, as a sentence lists them."""
+    names = [row["client"] for row in rows] or ["none"]
+    return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def of_releases(verdict: dict[str, Any]) -> str:

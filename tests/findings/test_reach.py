@@ -29,14 +29,6 @@ ALLOWED = {
     "machine-leaks": "everybody in one process of requests, as its row says",
     "patched-seal-tells-verdict": "the row names the packages in its next cell",
     "today-geventhttpclient-blocks": "the row names the library in its first cell",
-    # Of Python's h2 on both ends alone; what else there is, is being measured.
-    "books-calls": "the chapter names hyper and httpx in the sentences around it",
-    "books-hundred-connections": "of these three ways, in the book's own client",
-    "slow-as-completed": "so far: in the clients of this chapter",
-    "distance-resumed": "RFC 8446 says so of round trips; the finding shows it",
-    "distance-six": "the row is about what to try, and the next cell says what came of it",
-    "distance-ranking": "the book's own client against its own store",
-    "take-one-book": "a row of a table whose head names both ends",
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 from here import environment, needs, run
 
 from casebook import places, stacks, upstream
+from casebook.cases.bookstore import abilities
 from casebook.errors import EnvironmentFailed, UsageError
 from casebook.laboratory import measurements
 from casebook.pages import upstream as pages
@@ -105,6 +106,7 @@ def test_a_release_that_cannot_be_had_is_said_and_fails(
     index: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.setattr(upstream, "VERDICTS", [TRUSTSTORE])
+    monkeypatch.setattr(upstream, "clients", lambda: pages.kept(places.ROOT)["clients"])
     assert upstream.main([]) == 1
     assert "could not be asked: there is no truststore to install" in capsys.readouterr().out
 
@@ -126,6 +128,7 @@ def test_what_is_kept_is_no_change_of_the_commit_that_pages_and_machine_files_na
 ) -> None:
     monkeypatch.setattr(places, "ROOT", tmp_path)
     monkeypatch.setattr(upstream, "VERDICTS", OVER)  # so that nothing has to be installed
+    monkeypatch.setattr(upstream, "clients", list)
 
     def git(*arguments: object) -> str:
         who = ("-c", "user.name=one", "-c", "user.email=one@invalid")
@@ -195,3 +198,74 @@ def test_what_is_kept_is_about_the_verdicts_of_today() -> None:
     asked = pages.kept(places.ROOT)
     claims = {each.claim: (each.says, each.turned) for each in upstream.VERDICTS}
     assert {each["claim"]: (each["says"], each["turned"]) for each in asked["verdicts"]} == claims
+
+
+ROWS = [
+    {
+        "client": client, "release": "1", "http2": stream is not None, "stream_window": stream,
+        "connection_window": stream, "quic_by_itself": by_itself, "http3": http3, "resumed": early,
+        "early": early, "loads": loads, "connections": None if http3 is None else 20,
+    }
+    for client, stream, by_itself, http3, early, loads in (
+        ("slow", None, False, False, None, 20),
+        ("wide", 70_000, False, False, None, 2),
+        ("quic", 65_536, True, True, 0, 1),
+        ("early", 65_535, False, True, 1, None),
+        ("bare", 65_535, None, None, None, None),
+    )
+]  # fmt: skip
+
+
+def test_sentences_about_clients_are_made_from_their_rows() -> None:
+    assert pages.sentences(ROWS) == [
+        "HTTP/3: quic and early; not slow or wide. By itself, when the server says that it can: "
+        "quic.",
+        "A request with the first datagrams (0-RTT), accepted by our store: early; not quic.",
+        "HTTP/2's own window of 65,535 bytes is opened by wide and quic; not by early or bare.",
+        "As many loads of certificates as connections: slow; fewer: wide and quic. Python cannot "
+        "count those of early.",
+    ]
+    table = pages.clients({"clients": ROWS}).splitlines()
+    assert "| slow 1 | no HTTP/2 | no |  | 20 for 20 |" in table
+    assert "| early 1 | 65,535 and 65,535 bytes | yes, if told so | 1 of 2 |  |" in table
+    assert pages.clients({}) == ""
+
+
+def test_a_client_that_turns_fails_the_nightly_job(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setattr(upstream, "VERDICTS", [])
+    known = pages.kept(places.ROOT)["clients"]
+    monkeypatch.setattr(upstream, "clients", lambda: known)
+    assert upstream.main([]) == 0
+    monkeypatch.setattr(upstream, "clients", lambda: [known[0] | {"http3": True}, *known[1:]])
+    assert upstream.main([]) == 1
+    assert "HTTP/3: requests, niquests" in capsys.readouterr().out
+
+
+def test_what_is_kept_of_clients_is_of_the_releases_that_the_book_has() -> None:
+    known = pages.kept(places.ROOT)["clients"]
+    assert [row["client"] for row in known] == list(abilities.CLIENTS)
+    for row in known:
+        stack = stacks.get(abilities.CLIENTS[row["client"]][0])
+        assert row["release"] == stack.packages[row["client"].replace("_", "-")]
+
+
+def test_chapters_say_of_clients_what_the_rows_say() -> None:
+    known = pages.kept(places.ROOT)["clients"]
+    real = [row for row in known if row["http3"] is not None]
+    silent = pages.listed([row for row in real if not row["http3"]], "or")
+    early = pages.listed([row for row in real if row["early"]])
+    wide = [row for row in known if row["http2"] and row["stream_window"] > pages.OWN_WINDOW]
+
+    def prose(chapter: str) -> str:
+        cells = nbformat.read(places.NOTEBOOKS / f"{chapter}.ipynb", as_version=4).cells
+        return re.sub(r"\]\([^)]*\)", "", " ".join(cell.source for cell in cells)).replace("[", "")
+
+    assert f"Neither the standard library nor {silent} speaks it;" in prose("19_http3")
+    assert f"{early} can do it, and leaves the choice to you." in prose("19_http3")
+    opens = f"{pages.listed(wide[:2])} open the window themselves, and so do "
+    assert opens + f"{pages.listed(wide[2:])};" in prose("17_distance")
+
+
+@pytest.mark.nightly
+def test_clients_do_today_what_the_pages_say() -> None:
+    assert upstream.clients() == pages.kept(places.ROOT)["clients"]

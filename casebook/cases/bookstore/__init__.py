@@ -6,7 +6,7 @@ one of them, `bare_h2`, also here, to greet a store and to record frames.
 
 What chapters use: visit, arrivals, one_slow, cpu_of_both, from_reference (of `visits`), open_store
 (of `store`), and the modules calls, frames, hello, line, loops, quic, readers, stock, store,
-visits and witnesses.
+visits and witnesses. `abilities` is asked for the page *What changed upstream*.
 """
 
 from casebook import face

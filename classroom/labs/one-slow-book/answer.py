@@ -30,6 +30,6 @@ def loop(connection, paths, take):
         take(path, connection.response(stream))
 
 
-# 4. The grader prints rows that it measured. Which two of them show that HTTP/2 holds nothing up,
-#    and the loop does?
+# 4. The grader prints rows that it measured. Which two of them show that it is the loop
+#    that waits, and not HTTP/2?
 BECAUSE = []  # letters of rows, such as ["A", "B"]
