@@ -292,7 +292,11 @@ def run_program(path):
         kind, value, trace = sys.exc_info()
         while trace is not None and trace.tb_next and is_ours(trace):
             trace = trace.tb_next
-        probes.note("raised", why="%s, at %s" % (told(error), place_of(trace)))
+        inner = error
+        while isinstance(getattr(inner, "exceptions", None), tuple):  # a group tells who waited
+            inner = inner.exceptions[0]
+        of = trace if inner is error else inner.__traceback__
+        probes.note("raised", why="%s, at %s" % (told(inner), place_of(of)))
         if not PY2:
             value = value.with_traceback(trace)
         sys.excepthook(kind, value, trace)
@@ -320,7 +324,7 @@ def place_of(trace):
     places, own = [""], []
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename
-        if not path.startswith("<"):
+        if not path.startswith("<") and path != OWN_FILE:
             (places if is_library(path) else own).append("%s:%d" % (short(path), trace.tb_lineno))
         trace = trace.tb_next
     return (own or places)[-1]
