@@ -5538,6 +5538,8 @@ def again_lines(again):
 #: After so many events of one process nothing more is written.
 MOST_EVENTS = 400000
 UNCOUNTED_FROM_HERE = "after %d events nothing more was counted" % MOST_EVENTS
+#: Events without which there is nothing to tell of a program that was interrupted.
+TELLS = ("begin", "load", "silence", "failed", "unreached", "own tls")
 #: What a program that is asked to end is given for it; by Ctrl-C, which a server takes as a request
 #: to finish what it does, it is given longer.
 ENDS_WITHIN_S, ENDS_AFTER_INT_WITHIN_S = 5, 30
@@ -5591,7 +5593,7 @@ def run_apart(spec):
         last = read_events(events)
         if ended:
             end_those(set(event["pid"] for event in last) - set([program.pid]))
-        if number and not any(event["is"] == "begin" for event in last):
+        if number and not any(event["is"] in TELLS for event in last):
             raise Trouble(INTERRUPTED, 128 + number)
         found = found_in(last, spec, program.returncode, ended)
         found["ended"]["signal"] = number

@@ -131,6 +131,23 @@ def test_a_server_that_awaits_is_free(name, site, tmp_path, python):
     assert report["counts"]["silent"]["waiting_s"] == 0 and "asyncio" not in ids(report)
 
 
+CONNECTS_IN_C = """
+import psycopg2
+TARGET = "host=127.0.0.1 port=PORT user=u password=p dbname=d sslmode=verify-full"
+async def work():
+    psycopg2.connect(TARGET + " gssencmode=disable sslrootcert=" + BUNDLE).close()
+"""
+
+
+def test_a_server_that_connects_in_c_alone_is_reported_when_it_is_ended(site, tmp_path, python):
+    """As servers are ended: by a signal, and no connection of its own was seen."""
+    with listening(postgres, site[3]) as port:
+        text = CONNECTS_IN_C.replace("PORT", str(port))
+        report = served("uvicorn, uvloop", text, site, tmp_path, python, at_once=3)
+    assert report["verdicts"]["event loop"] == "blocked" and report["counts"]["connections"] == 0
+    assert report["counts"]["own_tls"] == ["psycopg2"] and ids(report) == ["asyncio"]
+
+
 # --------------------------------------------------------------------------- TLS that nobody counts
 
 CONNECT = """
