@@ -84,6 +84,7 @@ if __name__ == "__main__" and sys.path and "__file__" in globals():
 
 import atexit
 import bisect
+import errno
 import gc
 import itertools
 import json
@@ -152,7 +153,7 @@ MOST_REQUESTS = 20
 
 BLOCKED, FREE, UNPATCHED = "blocked", "free", "not patched"
 CANNOT_TELL, DOES_NOT_APPLY = "cannot tell", "does not apply"
-VERSION = "1.1.0"
+VERSION = "1.2.0"
 
 #: Of loads: the same certificates again and again; not so; imports alone cannot tell; and nothing
 #: was seen that could load any.
@@ -1348,15 +1349,17 @@ def counted(events):
     urllib3's that were closed because their pool had no place for them), "evicted" (pools that were
     made again for a host, since their PoolManager keeps fewer than it has hosts), "size" and
     "wanted" (for each of the two, what such a pool or manager holds, and what was asked of it),
-    "closed" (by "program" or "server": Connection: close), "closed_at", "open", "peak" (handshakes
-    at once) and "threads" (that made connections)} for
-    each client and each library that called it, the one with the most loads first. kept: its
-    connections are, for several requests each, or each beside the others.
+    "closed" (by "program" or "server": Connection: close), "closers" (how many of http.client's
+    connections were ended so: each may connect again), "closed_at", "open", "peak" (handshakes at
+    once) and "threads" (that made connections)} for each client and each library that called it,
+    the one with the most loads first. kept: its connections are, for several requests each, or each
+    beside the others.
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
     loading, grown, programs, holding = {}, {}, set(), {}
     shaking, since_begun, multiplexed, latest = {}, {}, {}, {}
+    unreached, reached = [], False
     total = dict(
         processes=0, cpu_ms=0, compiled_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
@@ -1378,7 +1381,7 @@ def counted(events):
                 client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
                 connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
                 alive=0, at=[], trusts=[], by=[], awaits=0, full=0, evicted=0, size={}, wanted={},
-                open=0, threads=set(), peak=0, closed={}, closed_at=[],
+                open=0, threads=set(), peak=0, closed={}, closed_at=[], closers=set(),
             )  # fmt: skip
         return rows[key]
 
@@ -1505,11 +1508,16 @@ def counted(events):
                 row = latest.get((pid, event["who"]["client"]), row)
             row["closed"][event["by"]] = row["closed"].get(event["by"], 0) + 1
             note_place(row["closed_at"], event["who"]["at"])
+            row["closers"].update([(pid, event["h"])] if event.get("h") else [])
         elif what == "collected":
             total["dropped"] += event["connections"]
             total["collected"] += event["contexts"]
         elif what == "failed":
             note_place(total["failures"], event["why"])
+        elif what == "unreached":
+            note_place(unreached, event["why"])
+        elif what == "reached":
+            reached = True
         elif what == "truststore":
             total["truststore"].append(event["where"])
         elif what == "heartbeat" and event["by"] not in total["heartbeats"]:
@@ -1531,6 +1539,8 @@ def counted(events):
             total["injections"].append(event["where"])
         elif what in ("uncounted", "unprobed"):
             total[what].append(event["why"])
+    if not (reached or total["connections"]):  # else others than those that are counted were meant
+        total["failures"] += unreached
     total["context_mib"] = sum(growth(spans) for spans in grown.values()) / 1024
     total["queue"], total["open"] = longest_queue(shaken, loading), sum(opened.values())
     total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | programs)
@@ -1553,7 +1563,7 @@ def counted(events):
         for number, client, host in sorted(several, key=lambda each: -each[0])
     ]
     for row in total["clients"]:
-        row["threads"] = len(row["threads"])
+        row["threads"], row["closers"] = len(row["threads"]), len(row["closers"])
         row["kept"] = is_kept(row, total)
     ill = [row for row in total["clients"] if not row["kept"]]
     total["again"] = sum(row["loads"] - row["needed"] for row in ill)
@@ -2041,6 +2051,8 @@ def timed(loader, *args, **kwargs):
     finally:
         note(thread_ms() - started)
 """
+#: What a socket says that does not wait until it is connected.
+UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK, errno.EISCONN, 10035)
 #: A wait that is shorter harms nobody.
 BLOCKS_FROM_S = 0.02
 #: A context that says how it is set takes no time, unless it waits.
@@ -2065,7 +2077,7 @@ class Probes(object):
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
         self.compiled = {}
-        self.heartbeat, self.watched = Heartbeat(self), {}
+        self.heartbeat, self.watched, self.answered_in = Heartbeat(self), {}, set()
 
     # ------------------------------------------------------------------ what is noted, and of what
 
@@ -2318,9 +2330,10 @@ class Probes(object):
             self.under_way[number] += thread_ms() - started
 
     def still_open(self):
-        """How many connections of clients are open in this process."""
+        """How many connections of clients are open in this process, of those that have a socket of
+        their own: an event loop's have none, and their loop closes them."""
         alive = [alive() for alive, pid in list(self.open.values()) if pid == os.getpid()]
-        return len([each for each in alive if each is not None and descriptor(each) != -1])
+        return len([each for each in alive if descriptor(each) not in (None, -1)])
 
     def ended(self, connection, number, ok, why=None):
         values = dict(ok=ok, why=why, ms=round(self.under_way.pop(number, None) or 0, 3))
@@ -2397,6 +2410,34 @@ class Probes(object):
             return done
 
         self.put(kind, "connect", named(connect, function))
+        self.reaches(kind, "connect")
+
+    def reaches(self, owner, name):
+        """Note what a function ends with that looks for a host or connects to it; and, the first
+        time, that one connected, or was answered."""
+        function, probes = getattr(owner, name), self
+
+        def reach(*args, **kwargs):
+            try:
+                done = function(*args, **kwargs)
+            except Exception as error:
+                if getattr(error, "errno", None) not in UNDER_WAY:
+                    probes.unreached(error)
+                raise
+            if name != "getaddrinfo":
+                probes.reached()
+            return done
+
+        self.put(owner, name, named(reach, function))
+
+    def unreached(self, error):
+        if self.active and os.getpid() not in self.answered_in:
+            self.note("unreached", why=told(error))
+
+    def reached(self):
+        if self.active and os.getpid() not in self.answered_in:
+            self.answered_in.add(os.getpid())
+            self.note("reached")
 
     # ------------------------------------------------------------------- waits under a running loop
 
@@ -2731,6 +2772,7 @@ def probe_socket(probes, socket):
     kind = socket.socket
     if kind.__module__ == "socket":
         probes.connects(kind)
+        probes.reaches(socket, "getaddrinfo")
 
 
 def probe_gevent(probes, module):
@@ -2738,6 +2780,30 @@ def probe_gevent(probes, module):
     if kind is not None and "do_handshake" in vars(kind) and kind.__module__ == module.__name__:
         if PY2 or sys.version_info >= (3, 7):
             probes.handshakes(kind)
+
+
+def probe_gevents_sockets(probes, module):
+    probes.reaches(module.socket, "connect")
+    probes.reaches(module, "getaddrinfo")
+
+
+def probe_selectors(probes, module):
+    """The connections of asyncio's own loops, which are there a turn later."""
+    kind = module.BaseSelectorEventLoop
+    function = kind._sock_connect_cb
+
+    def _sock_connect_cb(loop, future, *args):
+        before = future.done()
+        done = function(loop, future, *args)
+        if future.done() and not before and not future.cancelled():
+            error = getattr(future, "_exception", None)  # to ask for it would be to handle it
+            if error is None:
+                probes.reached()
+            else:
+                probes.unreached(error)
+        return done
+
+    probes.put(kind, "_sock_connect_cb", named(_sock_connect_cb, function))
 
 
 def probe_pyopenssl(probes, module):
@@ -2924,7 +2990,7 @@ def probe_http(probes, module):
         if there and (by == "program" or getattr(reply, "will_close", False)):
             who = probes.callers(sys._getframe(1))
             if who["client"] != "urlopen":  # which always asks for it
-                probes.note("closing", c=number, by=by, who=who)
+                probes.note("closing", c=number, by=by, who=who, h=probes.number(connection))
         return reply
 
     probes.put(module.HTTPConnection, "getresponse", named(getresponse, answered))
@@ -2943,6 +3009,7 @@ def probe_http(probes, module):
 #: What is probed, and how.
 PROBED = {
     "ssl": probe_ssl, "socket": probe_socket, "OpenSSL.SSL": probe_pyopenssl,
+    "gevent.socket": probe_gevents_sockets, "asyncio.selector_events": probe_selectors,
     "http.client": probe_http, "httplib": probe_http,
     "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
     "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
@@ -3313,8 +3380,7 @@ ADVICE = {
         "its own, which no patch of gevent's reaches. psycogreen has it wait where the loop sees "
         "it."),
     "in-a-thread": (1, 3, "", "%(line)s", "",
-        "%(clients)s waited, %(places)s, and no greenlet ran meanwhile: %(by)s has patched nothing "
-        "there."),
+        "%(clients)s waited, %(places)s, and no greenlet ran meanwhile: %(why)s."),
     "not-together": (1, 3, "%(remove)s", "", "",
         "truststore's injection and %(loop)s do not go together, in either order: one's sockets "
         "are given to the other's contexts. On Linux, ssl.create_default_context() trusts what the "
@@ -3322,7 +3388,7 @@ ADVICE = {
     "connection-close": (2, 11, '"Connection": "close"  # of the headers', "", "",
         "%(client)s sends Connection: close%(where)s, and each reply to it ends its connection: "
         "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
-        "Without that header a Session or a client keeps them."),
+        "Without that header a Session or a client keeps them%(keep)s."),
     "server-closes": (2, 11, "", "", "",
         "The server ends each connection of %(client)s with its reply (Connection: close): "
         "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
@@ -3427,6 +3493,8 @@ MAKERS = {
     "niquests": "Session AsyncSession", "urllib3": "PoolManager ProxyManager", "httplib2": "Http",
     "botocore": "client resource", None: "create_default_context",
 }  # fmt: skip
+#: Functions that make a client of httpx for one request.
+CALLS = "get post put patch delete head options request stream".split()
 _OTHERS = ("context = ssl.create_default_context()",
     "Make one context, and give it to every connection.")  # fmt: skip
 #: Where loads are no illness, those that take less are no advice.
@@ -3437,6 +3505,7 @@ NO_FEWER = (
     " That saves no load here: tried with %d at once, as in the run, each connection loads by "
     "itself. What it saves is memory, and what comes after."
 )
+EACH_ONCE = ", where it is kept for many requests: here each connection is made for one"
 #: The package to upgrade when one of its files injects pyOpenSSL.
 UPGRADES = {
     "requests/": "requests 2.24 or newer, which leaves pyOpenSSL alone",
@@ -3523,9 +3592,13 @@ def advice_on_waits(found):
     if blocked["waiting_s"] < LOOP_BLOCKED_FROM_S:
         blocked = counts["silent"]
     names = [name for name, _ in blocked["clients"]]
-    clients = " and ".join(names) or "The program"
+    clients, why = " and ".join(names) or "The program", "%s has patched nothing there"
+    if blocked is counts["silent"] and not names and counts["own_tls"]:  # C has no frame to name
+        clients += " (in %s, which brings TLS of its own?)" % " or ".join(counts["own_tls"])
+        why = "what waits in C no patch of %s's reaches"
     places = ", ".join(place for place, _ in blocked["at"][:3]) or "in code that cannot be named"
     names = dict(by=blocked["by"], clients=clients, places="called at " + places)
+    names["why"] = why % blocked["by"]
     if blocked["by"] == "gevent" and "psycopg2" in clients:
         return [advise("psycogreen", **names)]
     if blocked["by"] in PATCHES:
@@ -3537,8 +3610,10 @@ def advice_on_waits(found):
 
 def advice_on_failures(found):
     """What goes with connections none of which came through, where it is known."""
-    loop, counts = found["loop"], found["counts"]
-    if loop and loop["patched"] and (counts["truststore"] or is_injected(found)):
+    loop, counts = found["loop"], found.get("counts") or {}
+    # Whoever came second stands in ssl; urllib3 may have kept the first.
+    left = any("truststore" in str(each["class"]) for each in found["provides"])
+    if loop and loop["patched"] and (counts.get("truststore") or left):
         return [advise("not-together", loop=loop["name"], remove=INJECTS)]
     return []
 
@@ -3689,7 +3764,20 @@ def keep_one(row):
     if own:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", own)
         return line + "  # once, before the work begins", sentence
+    if not both and line.endswith("Client()"):
+        line = line[:-1] + verify_of(row) + ")"
     return line, sentence
+
+
+def verify_of(row):
+    """The argument by which a client of httpx takes what httpx.get was given; "" for none."""
+    place = row["at"][0][0] if row["at"] else None
+    call = (place and call_at(place, CALLS)) or ""
+    own = re.search(r"\bverify=([^,()]+|[^,()]*\([^()]*\))(?=[,)])", call)
+    if own:
+        return own.group()
+    context = with_trust("ssl.create_default_context()", row)
+    return "verify=" + context if "cafile" in context else ""
 
 
 def own_call(row):
@@ -3765,11 +3853,16 @@ def advice_on_closings(found):
             client=row["client"] or "The program", where=place_in(row["closed_at"]),
             connections=several(row["connections"], "connection"),
             loads=several(row["loads"], "load"), ms=share * counts["handshake_ms"],
-            s=share * counts["handshake_s"],
+            s=share * counts["handshake_s"], keep=EACH_ONCE if is_made_anew(row) else "",
         )  # fmt: skip
         tried = found.get("tried", {}).get("connection-close")
         saves = saves_of(tried) if tried and by == "program" else ""
         yield advise("connection-close" if by == "program" else "server-closes", saves, **names)
+
+
+def is_made_anew(row):
+    """Whether each connection of a row of `counted` that asked for its end was made for that."""
+    return 0 < row["closers"] == row["closed"].get("program")
 
 
 def library_between(row):
@@ -3871,6 +3964,9 @@ def judge(found, spec):
     else:
         loop, loads = judge_loop(found), UNCOUNTED if found["known"] else UNSEEN
         advice += advice_on_trials(found)
+        failed = [row for row in found["clients"] if row["verdict"] == CANNOT_TELL and row["error"]]
+        if failed and not advice:
+            advice = advice_on_failures(found)
     if loop == FREE and own_tls and not (counts and counts["heartbeats"]):
         loop = CANNOT_TELL  # what was tried is the clients that the doctor knows
     verdicts = {"event loop": loop, "certificate loads": loads}
@@ -4162,6 +4258,11 @@ def count_lines(report):
             "doctor knows %s; what brings its own TLS (pycurl, grpc) it cannot see."
             % ", ".join(report["known_to_the_doctor"])
         )
+    elif counts["failed"] and counts["handshakes"]:
+        why = ["%s (%s)" % (each, times(number)) for each, number in counts["failures"][:3]]
+        text = "%d of %s did not come through: " % (
+            counts["failed"], several(counts["connections"], "connection"))  # fmt: skip
+        yield wrapped(text + (", ".join(why) or "nobody tells why"))
     elif counts["handshakes"] == 0:
         yield wrapped("None of %s came through." % several(counts["connections"], "handshake"))
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
@@ -5439,6 +5540,8 @@ def again_lines(again):
 #: After so many events of one process nothing more is written.
 MOST_EVENTS = 400000
 UNCOUNTED_FROM_HERE = "after %d events nothing more was counted" % MOST_EVENTS
+#: Events without which there is nothing to tell of a program that was interrupted.
+TELLS = ("begin", "load", "silence", "failed", "unreached", "own tls")
 #: What a program that is asked to end is given for it; by Ctrl-C, which a server takes as a request
 #: to finish what it does, it is given longer.
 ENDS_WITHIN_S, ENDS_AFTER_INT_WITHIN_S = 5, 30
@@ -5492,7 +5595,7 @@ def run_apart(spec):
         last = read_events(events)
         if ended:
             end_those(set(event["pid"] for event in last) - set([program.pid]))
-        if number and not any(event["is"] == "begin" for event in last):
+        if number and not any(event["is"] in TELLS for event in last):
             raise Trouble(INTERRUPTED, 128 + number)
         found = found_in(last, spec, program.returncode, ended)
         found["ended"]["signal"] = number
@@ -5708,7 +5811,11 @@ def run_program(path):
         kind, value, trace = sys.exc_info()
         while trace is not None and trace.tb_next and is_ours(trace):
             trace = trace.tb_next
-        probes.note("raised", why="%s, at %s" % (told(error), place_of(trace)))
+        inner = error
+        while isinstance(getattr(inner, "exceptions", None), tuple):  # a group tells who waited
+            inner = inner.exceptions[0]
+        of = trace if inner is error else inner.__traceback__
+        probes.note("raised", why="%s, at %s" % (told(inner), place_of(of)))
         if not PY2:
             value = value.with_traceback(trace)
         sys.excepthook(kind, value, trace)
@@ -5736,7 +5843,7 @@ def place_of(trace):
     places, own = [""], []
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename
-        if not path.startswith("<"):
+        if not path.startswith("<") and path != OWN_FILE:
             (places if is_library(path) else own).append("%s:%d" % (short(path), trace.tb_lineno))
         trace = trace.tb_next
     return (own or places)[-1]

@@ -84,8 +84,7 @@ ADVICE = {
         "its own, which no patch of gevent's reaches. psycogreen has it wait where the loop sees "
         "it."),
     "in-a-thread": (1, 3, "", "%(line)s", "",
-        "%(clients)s waited, %(places)s, and no greenlet ran meanwhile: %(by)s has patched nothing "
-        "there."),
+        "%(clients)s waited, %(places)s, and no greenlet ran meanwhile: %(why)s."),
     "not-together": (1, 3, "%(remove)s", "", "",
         "truststore's injection and %(loop)s do not go together, in either order: one's sockets "
         "are given to the other's contexts. On Linux, ssl.create_default_context() trusts what the "
@@ -93,7 +92,7 @@ ADVICE = {
     "connection-close": (2, 11, '"Connection": "close"  # of the headers', "", "",
         "%(client)s sends Connection: close%(where)s, and each reply to it ends its connection: "
         "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
-        "Without that header a Session or a client keeps them."),
+        "Without that header a Session or a client keeps them%(keep)s."),
     "server-closes": (2, 11, "", "", "",
         "The server ends each connection of %(client)s with its reply (Connection: close): "
         "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
@@ -198,6 +197,8 @@ MAKERS = {
     "niquests": "Session AsyncSession", "urllib3": "PoolManager ProxyManager", "httplib2": "Http",
     "botocore": "client resource", None: "create_default_context",
 }  # fmt: skip
+#: Functions that make a client of httpx for one request.
+CALLS = "get post put patch delete head options request stream".split()
 _OTHERS = ("context = ssl.create_default_context()",
     "Make one context, and give it to every connection.")  # fmt: skip
 #: Where loads are no illness, those that take less are no advice.
@@ -208,6 +209,7 @@ NO_FEWER = (
     " That saves no load here: tried with %d at once, as in the run, each connection loads by "
     "itself. What it saves is memory, and what comes after."
 )
+EACH_ONCE = ", where it is kept for many requests: here each connection is made for one"
 #: The package to upgrade when one of its files injects pyOpenSSL.
 UPGRADES = {
     "requests/": "requests 2.24 or newer, which leaves pyOpenSSL alone",
@@ -294,9 +296,13 @@ def advice_on_waits(found):
     if blocked["waiting_s"] < LOOP_BLOCKED_FROM_S:
         blocked = counts["silent"]
     names = [name for name, _ in blocked["clients"]]
-    clients = " and ".join(names) or "The program"
+    clients, why = " and ".join(names) or "The program", "%s has patched nothing there"
+    if blocked is counts["silent"] and not names and counts["own_tls"]:  # C has no frame to name
+        clients += " (in %s, which brings TLS of its own?)" % " or ".join(counts["own_tls"])
+        why = "what waits in C no patch of %s's reaches"
     places = ", ".join(place for place, _ in blocked["at"][:3]) or "in code that cannot be named"
     names = dict(by=blocked["by"], clients=clients, places="called at " + places)
+    names["why"] = why % blocked["by"]
     if blocked["by"] == "gevent" and "psycopg2" in clients:
         return [advise("psycogreen", **names)]
     if blocked["by"] in PATCHES:
@@ -308,8 +314,10 @@ def advice_on_waits(found):
 
 def advice_on_failures(found):
     """What goes with connections none of which came through, where it is known."""
-    loop, counts = found["loop"], found["counts"]
-    if loop and loop["patched"] and (counts["truststore"] or is_injected(found)):
+    loop, counts = found["loop"], found.get("counts") or {}
+    # Whoever came second stands in ssl; urllib3 may have kept the first.
+    left = any("truststore" in str(each["class"]) for each in found["provides"])
+    if loop and loop["patched"] and (counts.get("truststore") or left):
         return [advise("not-together", loop=loop["name"], remove=INJECTS)]
     return []
 
@@ -460,7 +468,20 @@ def keep_one(row):
     if own:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", own)
         return line + "  # once, before the work begins", sentence
+    if not both and line.endswith("Client()"):
+        line = line[:-1] + verify_of(row) + ")"
     return line, sentence
+
+
+def verify_of(row):
+    """The argument by which a client of httpx takes what httpx.get was given; "" for none."""
+    place = row["at"][0][0] if row["at"] else None
+    call = (place and call_at(place, CALLS)) or ""
+    own = re.search(r"\bverify=([^,()]+|[^,()]*\([^()]*\))(?=[,)])", call)
+    if own:
+        return own.group()
+    context = with_trust("ssl.create_default_context()", row)
+    return "verify=" + context if "cafile" in context else ""
 
 
 def own_call(row):
@@ -536,11 +557,16 @@ def advice_on_closings(found):
             client=row["client"] or "The program", where=place_in(row["closed_at"]),
             connections=several(row["connections"], "connection"),
             loads=several(row["loads"], "load"), ms=share * counts["handshake_ms"],
-            s=share * counts["handshake_s"],
+            s=share * counts["handshake_s"], keep=EACH_ONCE if is_made_anew(row) else "",
         )  # fmt: skip
         tried = found.get("tried", {}).get("connection-close")
         saves = saves_of(tried) if tried and by == "program" else ""
         yield advise("connection-close" if by == "program" else "server-closes", saves, **names)
+
+
+def is_made_anew(row):
+    """Whether each connection of a row of `counted` that asked for its end was made for that."""
+    return 0 < row["closers"] == row["closed"].get("program")
 
 
 def library_between(row):

@@ -56,7 +56,7 @@ MOST_REQUESTS = 20
 
 BLOCKED, FREE, UNPATCHED = "blocked", "free", "not patched"
 CANNOT_TELL, DOES_NOT_APPLY = "cannot tell", "does not apply"
-VERSION = "1.1.0"
+VERSION = "1.2.0"
 
 #: Of loads: the same certificates again and again; not so; imports alone cannot tell; and nothing
 #: was seen that could load any.

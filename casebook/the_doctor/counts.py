@@ -76,15 +76,17 @@ def counted(events):
     urllib3's that were closed because their pool had no place for them), "evicted" (pools that were
     made again for a host, since their PoolManager keeps fewer than it has hosts), "size" and
     "wanted" (for each of the two, what such a pool or manager holds, and what was asked of it),
-    "closed" (by "program" or "server": Connection: close), "closed_at", "open", "peak" (handshakes
-    at once) and "threads" (that made connections)} for
-    each client and each library that called it, the one with the most loads first. kept: its
-    connections are, for several requests each, or each beside the others.
+    "closed" (by "program" or "server": Connection: close), "closers" (how many of http.client's
+    connections were ended so: each may connect again), "closed_at", "open", "peak" (handshakes at
+    once) and "threads" (that made connections)} for each client and each library that called it,
+    the one with the most loads first. kept: its connections are, for several requests each, or each
+    beside the others.
     """
     rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
     loading, grown, programs, holding = {}, {}, set(), {}
     shaking, since_begun, multiplexed, latest = {}, {}, {}, {}
+    unreached, reached = [], False
     total = dict(
         processes=0, cpu_ms=0, compiled_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
         connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
@@ -106,7 +108,7 @@ def counted(events):
                 client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
                 connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
                 alive=0, at=[], trusts=[], by=[], awaits=0, full=0, evicted=0, size={}, wanted={},
-                open=0, threads=set(), peak=0, closed={}, closed_at=[],
+                open=0, threads=set(), peak=0, closed={}, closed_at=[], closers=set(),
             )  # fmt: skip
         return rows[key]
 
@@ -233,11 +235,16 @@ def counted(events):
                 row = latest.get((pid, event["who"]["client"]), row)
             row["closed"][event["by"]] = row["closed"].get(event["by"], 0) + 1
             note_place(row["closed_at"], event["who"]["at"])
+            row["closers"].update([(pid, event["h"])] if event.get("h") else [])
         elif what == "collected":
             total["dropped"] += event["connections"]
             total["collected"] += event["contexts"]
         elif what == "failed":
             note_place(total["failures"], event["why"])
+        elif what == "unreached":
+            note_place(unreached, event["why"])
+        elif what == "reached":
+            reached = True
         elif what == "truststore":
             total["truststore"].append(event["where"])
         elif what == "heartbeat" and event["by"] not in total["heartbeats"]:
@@ -259,6 +266,8 @@ def counted(events):
             total["injections"].append(event["where"])
         elif what in ("uncounted", "unprobed"):
             total[what].append(event["why"])
+    if not (reached or total["connections"]):  # else others than those that are counted were meant
+        total["failures"] += unreached
     total["context_mib"] = sum(growth(spans) for spans in grown.values()) / 1024
     total["queue"], total["open"] = longest_queue(shaken, loading), sum(opened.values())
     total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | programs)
@@ -281,7 +290,7 @@ def counted(events):
         for number, client, host in sorted(several, key=lambda each: -each[0])
     ]
     for row in total["clients"]:
-        row["threads"] = len(row["threads"])
+        row["threads"], row["closers"] = len(row["threads"]), len(row["closers"])
         row["kept"] = is_kept(row, total)
     ill = [row for row in total["clients"] if not row["kept"]]
     total["again"] = sum(row["loads"] - row["needed"] for row in ill)

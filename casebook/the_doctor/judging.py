@@ -71,6 +71,9 @@ def judge(found, spec):
     else:
         loop, loads = judge_loop(found), UNCOUNTED if found["known"] else UNSEEN
         advice += advice_on_trials(found)
+        failed = [row for row in found["clients"] if row["verdict"] == CANNOT_TELL and row["error"]]
+        if failed and not advice:
+            advice = advice_on_failures(found)
     if loop == FREE and own_tls and not (counts and counts["heartbeats"]):
         loop = CANNOT_TELL  # what was tried is the clients that the doctor knows
     verdicts = {"event loop": loop, "certificate loads": loads}

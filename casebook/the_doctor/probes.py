@@ -15,11 +15,12 @@ evicted (who: a PoolManager makes a pool for a host again, having given up the o
 connection; size, and wanted, its hosts), trial (ms, of the doctor's own), block (s, waiting, who,
 by), wait (of a greenlet: s, stood, who), greenlet (itself: whether a greenlet waits for a client,
 or the main program while greenlets wait; each the first time), injection (where), truststore (where
-it is injected), failed (why: no connection was made), loop (name), heartbeat (by: such a loop is
-looked at), silence (s, waiting, who, by: a turn of it that took so long while its thread waited),
-own tls (name: what brings it is imported). c and h are numbers of contexts and connections; who is
-what `callers` tells; t, and since, from when it was wanted (a load: from when it ran, to t), are
-seconds; by is the module of its class; default: the program's own code called
+it is injected), failed (why: no connection was made), unreached (why: no host was found, or it did
+not let itself be connected to; until, once in a process, reached: one did), loop (name), heartbeat
+(by: such a loop is looked at), silence (s, waiting, who, by: a turn of it that took so long while
+its thread waited), own tls (name: what brings it is imported). c and h are numbers of contexts and
+connections; who is what `callers` tells; t, and since, from when it was wanted (a load: from when
+it ran, to t), are seconds; by is the module of its class; default: the program's own code called
 create_default_context for it; http: its client is one that the doctor knows. Each has the "pid" of
 its process, and "cpu", the milliseconds that this has used without those in which it compiled
 modules: "compiled".
@@ -27,6 +28,7 @@ modules: "compiled".
 
 from __future__ import division, print_function
 
+import errno
 import gc
 import itertools
 import os
@@ -67,6 +69,8 @@ def timed(loader, *args, **kwargs):
     finally:
         note(thread_ms() - started)
 """
+#: What a socket says that does not wait until it is connected.
+UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK, errno.EISCONN, 10035)
 #: A wait that is shorter harms nobody.
 BLOCKS_FROM_S = 0.02
 #: A context that says how it is set takes no time, unless it waits.
@@ -91,7 +95,7 @@ class Probes(object):
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
         self.compiled = {}
-        self.heartbeat, self.watched = Heartbeat(self), {}
+        self.heartbeat, self.watched, self.answered_in = Heartbeat(self), {}, set()
 
     # ------------------------------------------------------------------ what is noted, and of what
 
@@ -344,9 +348,10 @@ class Probes(object):
             self.under_way[number] += thread_ms() - started
 
     def still_open(self):
-        """How many connections of clients are open in this process."""
+        """How many connections of clients are open in this process, of those that have a socket of
+        their own: an event loop's have none, and their loop closes them."""
         alive = [alive() for alive, pid in list(self.open.values()) if pid == os.getpid()]
-        return len([each for each in alive if each is not None and descriptor(each) != -1])
+        return len([each for each in alive if descriptor(each) not in (None, -1)])
 
     def ended(self, connection, number, ok, why=None):
         values = dict(ok=ok, why=why, ms=round(self.under_way.pop(number, None) or 0, 3))
@@ -423,6 +428,34 @@ class Probes(object):
             return done
 
         self.put(kind, "connect", named(connect, function))
+        self.reaches(kind, "connect")
+
+    def reaches(self, owner, name):
+        """Note what a function ends with that looks for a host or connects to it; and, the first
+        time, that one connected, or was answered."""
+        function, probes = getattr(owner, name), self
+
+        def reach(*args, **kwargs):
+            try:
+                done = function(*args, **kwargs)
+            except Exception as error:
+                if getattr(error, "errno", None) not in UNDER_WAY:
+                    probes.unreached(error)
+                raise
+            if name != "getaddrinfo":
+                probes.reached()
+            return done
+
+        self.put(owner, name, named(reach, function))
+
+    def unreached(self, error):
+        if self.active and os.getpid() not in self.answered_in:
+            self.note("unreached", why=told(error))
+
+    def reached(self):
+        if self.active and os.getpid() not in self.answered_in:
+            self.answered_in.add(os.getpid())
+            self.note("reached")
 
     # ------------------------------------------------------------------- waits under a running loop
 
@@ -757,6 +790,7 @@ def probe_socket(probes, socket):
     kind = socket.socket
     if kind.__module__ == "socket":
         probes.connects(kind)
+        probes.reaches(socket, "getaddrinfo")
 
 
 def probe_gevent(probes, module):
@@ -764,6 +798,30 @@ def probe_gevent(probes, module):
     if kind is not None and "do_handshake" in vars(kind) and kind.__module__ == module.__name__:
         if PY2 or sys.version_info >= (3, 7):
             probes.handshakes(kind)
+
+
+def probe_gevents_sockets(probes, module):
+    probes.reaches(module.socket, "connect")
+    probes.reaches(module, "getaddrinfo")
+
+
+def probe_selectors(probes, module):
+    """The connections of asyncio's own loops, which are there a turn later."""
+    kind = module.BaseSelectorEventLoop
+    function = kind._sock_connect_cb
+
+    def _sock_connect_cb(loop, future, *args):
+        before = future.done()
+        done = function(loop, future, *args)
+        if future.done() and not before and not future.cancelled():
+            error = getattr(future, "_exception", None)  # to ask for it would be to handle it
+            if error is None:
+                probes.reached()
+            else:
+                probes.unreached(error)
+        return done
+
+    probes.put(kind, "_sock_connect_cb", named(_sock_connect_cb, function))
 
 
 def probe_pyopenssl(probes, module):
@@ -950,7 +1008,7 @@ def probe_http(probes, module):
         if there and (by == "program" or getattr(reply, "will_close", False)):
             who = probes.callers(sys._getframe(1))
             if who["client"] != "urlopen":  # which always asks for it
-                probes.note("closing", c=number, by=by, who=who)
+                probes.note("closing", c=number, by=by, who=who, h=probes.number(connection))
         return reply
 
     probes.put(module.HTTPConnection, "getresponse", named(getresponse, answered))
@@ -969,6 +1027,7 @@ def probe_http(probes, module):
 #: What is probed, and how.
 PROBED = {
     "ssl": probe_ssl, "socket": probe_socket, "OpenSSL.SSL": probe_pyopenssl,
+    "gevent.socket": probe_gevents_sockets, "asyncio.selector_events": probe_selectors,
     "http.client": probe_http, "httplib": probe_http,
     "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
     "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,

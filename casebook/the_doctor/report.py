@@ -236,6 +236,11 @@ def count_lines(report):
             "doctor knows %s; what brings its own TLS (pycurl, grpc) it cannot see."
             % ", ".join(report["known_to_the_doctor"])
         )
+    elif counts["failed"] and counts["handshakes"]:
+        why = ["%s (%s)" % (each, times(number)) for each, number in counts["failures"][:3]]
+        text = "%d of %s did not come through: " % (
+            counts["failed"], several(counts["connections"], "connection"))  # fmt: skip
+        yield wrapped(text + (", ".join(why) or "nobody tells why"))
     elif counts["handshakes"] == 0:
         yield wrapped("None of %s came through." % several(counts["connections"], "handshake"))
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")

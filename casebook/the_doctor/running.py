@@ -23,6 +23,8 @@ from .words import readable, short, told
 #: After so many events of one process nothing more is written.
 MOST_EVENTS = 400000
 UNCOUNTED_FROM_HERE = "after %d events nothing more was counted" % MOST_EVENTS
+#: Events without which there is nothing to tell of a program that was interrupted.
+TELLS = ("begin", "load", "silence", "failed", "unreached", "own tls")
 #: What a program that is asked to end is given for it; by Ctrl-C, which a server takes as a request
 #: to finish what it does, it is given longer.
 ENDS_WITHIN_S, ENDS_AFTER_INT_WITHIN_S = 5, 30
@@ -76,7 +78,7 @@ def run_apart(spec):
         last = read_events(events)
         if ended:
             end_those(set(event["pid"] for event in last) - set([program.pid]))
-        if number and not any(event["is"] == "begin" for event in last):
+        if number and not any(event["is"] in TELLS for event in last):
             raise Trouble(INTERRUPTED, 128 + number)
         found = found_in(last, spec, program.returncode, ended)
         found["ended"]["signal"] = number
@@ -292,7 +294,11 @@ def run_program(path):
         kind, value, trace = sys.exc_info()
         while trace is not None and trace.tb_next and is_ours(trace):
             trace = trace.tb_next
-        probes.note("raised", why="%s, at %s" % (told(error), place_of(trace)))
+        inner = error
+        while isinstance(getattr(inner, "exceptions", None), tuple):  # a group tells who waited
+            inner = inner.exceptions[0]
+        of = trace if inner is error else inner.__traceback__
+        probes.note("raised", why="%s, at %s" % (told(inner), place_of(of)))
         if not PY2:
             value = value.with_traceback(trace)
         sys.excepthook(kind, value, trace)
@@ -320,7 +326,7 @@ def place_of(trace):
     places, own = [""], []
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename
-        if not path.startswith("<"):
+        if not path.startswith("<") and path != OWN_FILE:
             (places if is_library(path) else own).append("%s:%d" % (short(path), trace.tb_lineno))
         trace = trace.tb_next
     return (own or places)[-1]

@@ -1,5 +1,6 @@
 """What the doctor counts and concludes, from events that are written down here: nothing runs."""
 
+import os
 import types
 
 import pytest
@@ -352,6 +353,73 @@ def test_what_connections_end_with_is_counted_by_its_words():
     assert not is_broken(dict(counts, handshakes=0, failures=[]))  # nothing was tried
 
 
+def test_hosts_that_nobody_reached_count_where_none_was():
+    """Of names and addresses that are tried in turn, one is enough."""
+    loads = [event("context", c=1, who=HTTPX, default=False), load(1, who=HTTPX)]
+    loads += [load(c, who=HTTPX, ms=500) for c in (2, 3, 4)]
+    lost = [event("unreached", why="no such host")] * 2
+    counts = counted([*loads, *lost, event("exit", cpu=2000)])
+    assert counts["failures"] == [["no such host", 2]] and is_broken(counts)
+    assert verdict_on(counts, 5.0) == UNSEEN
+    for more in (event("reached"), *connection(1, 1, who=HTTPX)[:1]):  # plain HTTP, say
+        counts = counted([*loads, *lost, more, event("exit", cpu=2000)])
+        assert counts["failures"] == [] and not is_broken(counts)
+
+
+def test_a_connection_without_a_socket_of_its_own_is_not_taken_for_open():
+    """asyncio's: its transport closes it."""
+    noted, kinds = probes.Probes(lambda _: None), [None, -1, 5]
+    connections = [types.SimpleNamespace() for _ in kinds]
+    for number, (one, descriptor) in enumerate(zip(connections, kinds, strict=True)):
+        if descriptor is not None:
+            one.fileno = lambda of=descriptor: of
+        noted.open[number] = (lambda of=one: of), os.getpid()
+    assert noted.still_open() == 1
+
+
+@pytest.mark.parametrize(
+    ("by", "own", "client", "words"),
+    [
+        (
+            "gevent",
+            ["pycurl"],
+            None,
+            "The program (in pycurl, which brings TLS of its own?) waited",
+        ),
+        ("gevent", ["pycurl"], None, "what waits in C no patch of gevent's reaches"),
+        ("gevent", [], None, "The program waited"),
+        ("gevent", ["grpc"], "requests", "requests waited"),
+        ("gevent", [], "requests", "gevent has patched nothing there"),
+        ("trio", ["pycurl", "grpc"], None, "(in pycurl or grpc, which brings TLS of its own?)"),
+    ],
+)
+def test_what_waits_in_c_is_named_by_what_is_imported(by, own, client, words):
+    silent = {"by": by, "waiting_s": 1.0, "at": [["program.py:5", 4]]}
+    silent["clients"] = [[client, 4]] if client else []
+    counts = {"blocked": {"waiting_s": 0}, "silent": silent, "own_tls": own}
+    [row] = advice.advice_on_waits({"counts": counts})
+    assert words in row["what"] and "program.py:5" in row["what"]
+
+
+@pytest.mark.parametrize(
+    ("call", "trust", "line"),
+    [
+        ('httpx.get(url, verify="ca.pem", timeout=3)', "/etc/ca.pem", 'Client(verify="ca.pem")'),
+        ("httpx.get(url, verify=make(1, 2))", "/etc/ca.pem", "Client(verify=make(1, 2))"),
+        ("httpx.get(url)", "system", "Client()"),
+        (
+            "api.fetch(url)", "/etc/ca.pem",
+            "Client(verify=ssl.create_default_context(cafile='/etc/ca.pem'))",
+        ),
+    ],
+)  # fmt: skip
+def test_a_client_of_httpx_that_is_kept_trusts_what_the_call_did(call, trust, line, tmp_path):
+    (tmp_path / "program.py").write_text("\n" + call + "\n")
+    row = {"client": "httpx", "through": "httpx", "awaits": 0, "loads": 9, "trusts": [[trust, 9]]}
+    row["at"] = [[f"{tmp_path / 'program.py'}:2", 9]]
+    assert advice.keep_one(row)[0] == "client = httpx." + line
+
+
 def test_handshakes_are_timed_from_their_begin_to_their_end_whatever_comes_of_them():
     def shake(h, t, until, ms, ok=True):
         return connection(h, t=t, ok=ok, ended={"t": until, "ms": ms})
@@ -420,8 +488,8 @@ def test_three_connections_to_a_host_that_speaks_http2_are_too_many():
     assert counted([*two, *to_http2(7), *workers[2:]])["http2"] == [row]
 
 
-def closing(by, who=REQUESTS, c=1, pid=1):
-    return event("closing", by=by, who=who, c=c, pid=pid)
+def closing(by, who=REQUESTS, c=1, pid=1, h=None):
+    return event("closing", by=by, who=who, c=c, pid=pid, h=h)
 
 
 def test_replies_that_end_their_connection_are_counted_by_who_wanted_it():
@@ -430,6 +498,9 @@ def test_replies_that_end_their_connection_are_counted_by_who_wanted_it():
     row = its_row(counted(events), "httpx")
     assert row["closed"] == {"program": 2, "server": 1}
     assert row["closed_at"] == [["program.py:1", 2], ["program.py:2", 1]]
+    assert row["closers"] == 0  # nobody tells
+    ended = [closing("program", h=h) for h in (1, 1, 2)] + [closing("program", h=1, pid=2)]
+    assert its_row(counted([*connection(1), *ended]))["closers"] == 3
     # A client that got a context of the program's own: its connections are the context's.
     own = [event("context", c=1, who=PROGRAM, default=True), *connection(1, who=HTTPX)]
     counts = counted([*own, closing("server", who=HTTPX, c=None)])
@@ -441,26 +512,32 @@ def test_replies_that_end_their_connection_are_counted_by_who_wanted_it():
 
 
 @pytest.mark.parametrize(
-    ("closed", "connections", "name"),
+    ("closed", "connections", "closers", "name"),
     [
-        ({"program": 2}, 2, "connection-close"),
-        ({"program": 2, "server": 3}, 5, "server-closes"),
-        ({"program": 3, "server": 2}, 5, "connection-close"),
-        ({"program": 1}, 2, None),
-        ({"program": 2}, 1, None),
-        ({}, 5, None),
+        ({"program": 2}, 2, 0, "connection-close"),
+        ({"program": 2}, 2, 1, "connection-close"),
+        ({"program": 2}, 2, 2, "connection-close"),
+        ({"program": 2, "server": 3}, 5, 5, "server-closes"),
+        ({"program": 3, "server": 2}, 5, 1, "connection-close"),
+        ({"program": 1}, 2, 1, None),
+        ({"program": 2}, 1, 1, None),
+        ({}, 5, 0, None),
     ],
 )
-def test_connections_that_end_with_each_reply_are_advised_on_from_two_on(closed, connections, name):
+def test_connections_that_end_with_each_reply_are_advised_on_from_two_on(
+    closed, connections, closers, name
+):
     row = dict(
         client="requests", closed=closed, closed_at=[["program.py:1", 9]], loads=3,
-        connections=connections,
+        connections=connections, closers=closers,
     )  # fmt: skip
     counts = dict(clients=[row], connections=2 * connections, handshake_ms=40.0, handshake_s=0.5)
     found = list(advice.advice_on_closings({"counts": counts}))
     assert [each["id"] for each in found] == [name] * (name is not None)
     for each in found:  # half of all connections, and so of their cost
         assert "20 ms of CPU, 0.25 s in all" in each["what"] and "3 loads" in each["what"]
+        # Without the header, too, each would be made anew.
+        assert ("made for one" in each["what"]) == (closers == closed.get("program"))
 
 
 def test_requests_and_exchanges_go_to_the_client_of_their_connection():

@@ -1,11 +1,22 @@
 """The doctor on programs after public reports, each with its healthy twin: what is so decides."""
 
+import ast
 import json
+import subprocess
 import sys
 
 import here
 import pytest
-from doctoring import START, doctor, doctor_of_a_server, free_port, listening, postgres, redis
+from doctoring import (
+    START,
+    doctor,
+    doctor_of_a_server,
+    free_port,
+    is_up,
+    listening,
+    postgres,
+    redis,
+)
 from here import environment
 
 from casebook import doctor as doctor_file
@@ -118,6 +129,23 @@ def test_a_server_that_awaits_is_free(name, site, tmp_path, python):
     report = served(name, AWAITS, site, tmp_path, python)
     assert report["verdicts"]["event loop"] == "free" and report["counts"]["heartbeats"]
     assert report["counts"]["silent"]["waiting_s"] == 0 and "asyncio" not in ids(report)
+
+
+CONNECTS_IN_C = """
+import psycopg2
+TARGET = "host=127.0.0.1 port=PORT user=u password=p dbname=d sslmode=verify-full"
+async def work():
+    psycopg2.connect(TARGET + " gssencmode=disable sslrootcert=" + BUNDLE).close()
+"""
+
+
+def test_a_server_that_connects_in_c_alone_is_reported_when_it_is_ended(site, tmp_path, python):
+    """As servers are ended: by a signal, and no connection of its own was seen."""
+    with listening(postgres, site[3]) as port:
+        text = CONNECTS_IN_C.replace("PORT", str(port))
+        report = served("uvicorn, uvloop", text, site, tmp_path, python, at_once=3)
+    assert report["verdicts"]["event loop"] == "blocked" and report["counts"]["connections"] == 0
+    assert report["counts"]["own_tls"] == ["psycopg2"] and ids(report) == ["asyncio"]
 
 
 # --------------------------------------------------------------------------- TLS that nobody counts
@@ -331,6 +359,55 @@ for _ in range(4):
     assert report["counts"]["loads"] == 4 and judged(report)[1:] == ("nothing seen", 2)
     assert "certificate verify failed" in " ".join(doctor_file.text_of(report, False).split())
     assert report["advice"] == []
+
+
+REACHES_NOBODY = """
+import asyncio, ssl
+async def one():
+    try: await asyncio.open_connection("HOST", 9, ssl=ssl.create_default_context())
+    except OSError: pass
+async def main(): await asyncio.gather(*[one() for _ in range(4)])
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("host", "why"), [("127.0.0.1", "ConnectionRefusedError"), ("nobody.invalid", "gaierror")]
+)
+def test_who_reaches_nobody_has_no_fault_of_loads(host, why, site, tmp_path):
+    report = tried(REACHES_NOBODY.replace("HOST", host), site, tmp_path, sys.executable)
+    assert report["counts"]["loads"] == 4 and judged(report)[1:] == ("nothing seen", 2)
+    assert report["advice"] == [] and why in doctor_file.text_of(report, False)
+
+
+def test_some_that_do_not_come_through_are_told(site, tmp_path):
+    text = """
+import requests
+for verify in (BUNDLE, True):
+    try: requests.get(SITE, verify=verify)
+    except requests.exceptions.SSLError: pass
+"""
+    variables = {"REQUESTS_CA_BUNDLE": "", "SSL_CERT_FILE": ""}
+    report = tried(text, site, tmp_path, sys.executable, variables=variables)
+    assert (report["counts"]["handshakes"], judged(report)[1:]) == (1, ("not repeated", 0))
+    lines = " ".join(doctor_file.text_of(report, False).split())
+    assert "1 of 2 connections did not come through: SSLCertVerificationError" in lines
+
+
+FAILS_IN_A_GROUP = """
+import asyncio, ssl
+async def one(): ssl.create_default_context(cafile="missing.pem")
+async def main():
+    async with asyncio.TaskGroup() as group: group.create_task(one())
+asyncio.run(main())
+"""
+
+
+def test_an_error_is_named_with_the_programs_own_line(site, tmp_path):
+    """Not the group's that waited for it, and not the doctor's, through which a load goes."""
+    report = tried(FAILS_IN_A_GROUP, site, tmp_path, sys.executable)
+    raised = report["ended"]["raised"]
+    assert raised.startswith("FileNotFoundError") and raised.endswith("at program.py:5")
 
 
 OPENERS = """
@@ -553,6 +630,86 @@ def test_several_connections_to_a_host_that_speaks_http2_are_named():
     row = {"client": "niquests", "host": "localhost:1", "connections": 5}
     assert counted("h2", 5)["http2"] == [row]
     assert counted("http/1.1", 5)["http2"] == counted("h2", 2)["http2"] == []
+
+
+COUNTING_APP = """
+clients = set()
+async def app(scope, receive, send):
+    if scope["type"] == "http":
+        clients.add((tuple(scope["client"]), scope["http_version"]))
+        with open("clients", "w") as file: file.write(repr(sorted(clients)))
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"ok"})
+"""
+OVER_HTTP2 = {
+    "a session for each": """
+for n in range(5):
+    session = niquests.Session()
+    kept.append(session)
+    replies.append(session.get(URL, verify=CA))
+""",
+    "as advised": """
+session = niquests.Session(multiplexed=True)
+for n in range(5): replies.append(session.get(URL, verify=CA))
+session.gather()
+""",
+}
+
+
+@pytest.mark.slow
+def test_niquests_and_a_server_of_http2_agree_on_the_connections(site, tmp_path, python):
+    """By Hypercorn, whose HTTP/2 is h2's: it counts the connections itself."""
+    (tmp_path / "app.py").write_text(COUNTING_APP)
+    for name in ("CERTIFICATE", "KEY"):
+        (tmp_path / name).write_text(getattr(doctor_file, name))
+    port, client = free_port(), environment("niquests-today").python
+    command = [python.parent / "hypercorn", "-b", f"127.0.0.1:{port}", "app:app"]
+    command += ["--certfile", "CERTIFICATE", "--keyfile", "KEY"]
+    with open(tmp_path / "words", "w") as words:
+        server = subprocess.Popen(command, cwd=tmp_path, stdout=words, stderr=words)
+    try:
+        assert here.eventually(lambda: is_up(port), 120), (tmp_path / "words").read_text()
+        for (way, text), number in zip(OVER_HTTP2.items(), (5, 1), strict=True):
+            start = f"import niquests\nURL, CA = 'https://127.0.0.1:{port}/', 'CERTIFICATE'\n"
+            start += "kept, replies = [], []\n"
+            end = "assert {each.http_version for each in replies} == {20}\n"
+            report = tried(start + text + end, site, tmp_path, client)
+            assert report["ended"]["raised"] is None, way
+            assert report["counts"]["handshakes"] == number, way
+            assert ids(report) == (["one-connection"] if number > 1 else [])
+            for each in report["advice"]:
+                assert each["add"] == "session = niquests.Session(multiplexed=True)"
+                assert f"5 connections to 127.0.0.1:{port}, which speaks HTTP/2" in each["what"]
+        connections = ast.literal_eval((tmp_path / "clients").read_text())
+        assert len(connections) == 5 + 1 and {version for _, version in connections} == {"2"}
+    finally:
+        server.kill()
+        server.wait()
+
+
+FROM_INSIDE = """
+import io
+sys.path.insert(0, DOCTOR)
+import doctor
+report = doctor.inside(io.StringIO())
+print(json.dumps([report["exit_status"], [each["id"] for each in report["advice"]]]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "status", "advice"),
+    [
+        (PATCHED, 0, []),
+        (INJECTED + PATCHED, 2, ["not-together"]),
+    ],
+)
+def test_from_inside_too_truststore_and_gevent_do_not_go_together(
+    first, status, advice, tmp_path, python
+):
+    text = first + "import json, sys, gevent, requests\n" + FROM_INSIDE
+    (tmp_path / "program.py").write_text(text.replace("DOCTOR", repr(str(places.DOCTOR.parent))))
+    done = here.run(python, "program.py", cwd=tmp_path)
+    assert json.loads(done.stdout.splitlines()[-1]) == [status, advice], done.stderr
 
 
 DROPPED = """
