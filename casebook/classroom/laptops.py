@@ -2,6 +2,7 @@
 
     python -m casebook laptops class.tar.gz        # here, where `ready` has made the environments
     sudo tar -xzf class.tar.gz -C /                # on each laptop
+    sudo chown -R "$USER" FOLDER                   # the student's own, whoever packed it
 
 Environments do not move. So the archive has this folder at the same place, and each Python that
 does not belong to the system.
@@ -43,6 +44,8 @@ def pack(file: Path) -> str:
         raise UsageError(f"{file} would be in the folder that it holds: write it elsewhere")
     own, of_system = prefixes()
     folders = [places.ROOT, *own]
+    places.PYTHONS.mkdir(parents=True, exist_ok=True)
+    (places.PYTHONS / interpreters.BROUGHT).write_text("".join(f"{prefix}\n" for prefix in own))
     if not places.LOCAL.is_relative_to(places.ROOT):
         folders.append(places.LOCAL)
     local = [places.LOCAL / "runs", places.LOCAL / "uv-cache"]
@@ -62,6 +65,7 @@ def pack(file: Path) -> str:
         f"{file}: {file.stat().st_size / 1e9:.1f} GB, with {', '.join(map(str, folders))}."
         f"{needs} On each laptop, of the same system and processor:\n"
         f"    sudo tar -xzf {file.name} -C /\n"
+        f'    sudo chown -R "$USER" {places.ROOT}\n'
         f"    cd {places.ROOT} && make lab"
     )
 

@@ -1,5 +1,5 @@
 """Find the Pythons of this machine: on the PATH, in pyenv, in conda and its kin, in uv, and those
-that `pythons.py` got.
+that `pythons.py` got; on a laptop, those that came with the book's folder.
 
 A file that is called python2.7 proves nothing (pyenv's shims exist and fail): each candidate is
 run and asked for its version. One without `ssl` or `zlib` cannot run a stack and does not count.
@@ -29,6 +29,10 @@ LAST_RELEASES = {"2.7": "2.7.18", "3.7": "3.7.17"}
 
 #: The file that says that all packages of a Python in places.PYTHONS are there.
 WHOLE = "done"
+
+#: The file in places.PYTHONS that lists where the Pythons are which came with this folder: in the
+#: home of whoever packed it (`casebook laptops`), where nobody else's search leads.
+BROUGHT = "brought"
 
 #: Where images put conda for everybody (the second is Binder's).
 SYSTEM_CONDA = (Path("/opt/conda"), Path("/srv/conda"))
@@ -82,6 +86,7 @@ def _candidates(version: str) -> list[Path]:
         *(folder / "bin" for folder in _of_conda()),
         *_newest_first(Path(uv or "/nonexistent").glob(f"cpython-{version}.*/bin")),
         *(folder / "bin" for folder in (places.PYTHONS / version,) if (folder / WHOLE).exists()),
+        *(prefix / "bin" for prefix in _brought()),
         pyenv / "shims",
     ]
     return [folder / f"python{version}" for folder in folders] + [f / "python" for f in path]
@@ -101,6 +106,11 @@ def _of_conda() -> list[Path]:
     lines = listed.read_text(errors="replace").splitlines() if listed.is_file() else []
     found = [each for root in roots for each in (root, *sorted(root.glob("envs/*")))]
     return found + [Path(line.strip()) for line in lines]
+
+
+def _brought() -> list[Path]:
+    listed = places.PYTHONS / BROUGHT
+    return [Path(line) for line in listed.read_text().splitlines()] if listed.is_file() else []
 
 
 def _newest_first(folders: Iterable[Path]) -> list[Path]:

@@ -2,20 +2,32 @@
 
 Each measures a stack that is concurrent and one that is serial, then has a lab graded. Printed is
 what each found, how long the slowest waited, and the memory of all together.
+
+    python crowd_of_students.py 02_all_at_once 1 2 10 1
+
+One student runs all cells of a chapter, then two at the same moment, ten, and one again: each as in
+a container of a hub, with nothing measured before and no lock in common. Printed is how long the
+median and the slowest of them took, and how their findings came out.
 """
 
 import json
+import statistics
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import nbformat
 import psutil
-from jupyter_client.manager import KernelManager
+from jupyter_client.manager import AsyncKernelManager, KernelManager
+from nbclient import NotebookClient
 
 from casebook import places
+from casebook.findings import media
 
 #: What a student runs.
 CELL = """
@@ -119,7 +131,73 @@ def play(count: int = 10, within_s: float = 900) -> Crowd:
     return Crowd(found, peak[0])
 
 
-if __name__ == "__main__":
+#: What a container would do: the environments are there, what is written beside them stays with the
+#: student, and nothing was measured.
+CONTAINER = """
+set -e
+mkdir "$1/upper" "$1/work"
+mount -t overlay overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" "$2"
+mkdir -p "$2/runs"
+mount -t tmpfs tmpfs "$2/runs"
+exec "$3" "$4" --alone "$5" "$1/kernel.json"
+"""
+
+
+def execute(stem: str, count: int) -> list:
+    """Have so many students run all cells of a chapter at the same moment. For each the seconds,
+    and how many findings came out in which way. Raises RuntimeError where one does not end."""
+    with tempfile.TemporaryDirectory() as folder:
+        students = []
+        for number in range(count):
+            own = Path(folder) / str(number)
+            own.mkdir()
+            command = ["unshare", "-Urm", "sh", "-c", CONTAINER, "sh", own, places.LOCAL,
+                       sys.executable, __file__, stem]  # fmt: skip
+            students.append(
+                subprocess.Popen(
+                    list(map(str, command)),
+                    text=True,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                )
+            )
+        results = []
+        for student in students:
+            printed, complaints = student.communicate()
+            if student.returncode:
+                raise RuntimeError(complaints[-2000:])
+            results.append(json.loads(printed.splitlines()[-1]))
+    return results
+
+
+def execute_alone(stem: str, connection_file: str) -> None:
+    """Run all cells of a chapter, and print the seconds and the outcomes of its findings."""
+    notebook = nbformat.read(places.NOTEBOOKS / f"{stem}.ipynb", as_version=4)
+    kernel = AsyncKernelManager(transport="ipc", connection_file=connection_file)
+    where = {"metadata": {"path": str(places.NOTEBOOKS)}}
+    began = time.monotonic()
+    NotebookClient(notebook, km=kernel, resources=where, timeout=None).execute()
+    outcomes = Counter(record["outcome"] for record in media.records(notebook, media.CLAIM))
+    print(json.dumps([time.monotonic() - began, outcomes]))
+
+
+def print_times(stem: str, counts: list) -> None:
+    """Print a line for each number of students, in this order, as soon as they are done."""
+    for count in counts:
+        seconds, outcomes = zip(*execute(stem, count), strict=True)
+        total = sum(map(Counter, outcomes), Counter())
+        print(
+            f"{stem}, {count} at once: median {statistics.median(seconds):.0f} s, slowest "
+            f"{max(seconds):.0f} s; findings: {dict(total)}; load {psutil.getloadavg()[0]:.1f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__" and sys.argv[1:2] == ["--alone"]:
+    execute_alone(*sys.argv[2:])
+elif __name__ == "__main__" and len(sys.argv) > 2:
+    print_times(sys.argv[1], [int(count) for count in sys.argv[2:]])
+elif __name__ == "__main__":
     crowd = play(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
     for each in crowd.students:
         print(asdict(each))

@@ -293,6 +293,7 @@ def test_a_solution_is_one_bar_until_it_is_opened(opened: str, tab: Page) -> Non
     assert not tab.get_by_text("Start of Solution").locator("visible=true").count()
     bars.nth(1).click()
     expect(sentence).to_be_visible()
+    assert not tab.get_by_text("Start of Solution").locator("visible=true").count()
     expect(tab.locator(".jp-CodeCell", has_text="WATCH = ").first).to_be_visible()
     tab.get_by_role("button", name="▾ Solution").click()
     expect(sentence).to_be_hidden()

@@ -1,11 +1,31 @@
 """Find the monkey: the right solution, the empty one, and wrong ones, each for its reason."""
 
+import json
+
 import pytest
 from graded import changed, graded, missing, right
 
 from casebook.classroom import grading
+from casebook.classroom.bench import Bench
 
 LAB = "find-the-monkey"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_runs_once():
+    """The grader's own runs, which no submission changes, are made for the first submission that
+    needs them, and not for each again."""
+    answers = {}
+
+    def measured(bench, names, asked, measure):
+        question = json.dumps([names, asked])
+        if question not in answers:
+            answers[question] = measure()
+        return answers[question]
+
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(Bench, "_measured", measured)
+        yield
 
 
 def test_the_right_solution_has_full_points_and_says_what_was_measured(tmp_path):
@@ -15,6 +35,7 @@ def test_the_right_solution_has_full_points_and_says_what_was_measured(tmp_path)
     assert "over https: at most 1 in hand, serial" in said and "no timing" in said
 
 
+@pytest.mark.slow
 def test_the_other_cure_of_chapter_7_has_full_points_too(tmp_path):
     cure = ("pyopenssl.extract_from_urllib3()", "monkey.patch_select()")
     text = changed(

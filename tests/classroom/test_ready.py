@@ -1,15 +1,18 @@
 """The evening before a lesson, and laptops without a network."""
 
+import shutil
 import subprocess
 import tarfile
 from pathlib import Path
 
 import nbformat
 import pytest
+from here import run
 
 from casebook import places
 from casebook.classroom import laptops, ready
 from casebook.errors import EnvironmentFailed, UsageError
+from casebook.findings import media
 from casebook.pages.contents import Book
 
 BOOK = Book(places.ROOT)
@@ -66,6 +69,7 @@ def test_the_archive_for_laptops_has_this_folder_and_the_pythons_at_their_places
     (python / "bin" / "python3.7").touch()
     monkeypatch.setattr(places, "ROOT", root)
     monkeypatch.setattr(places, "LOCAL", root / ".casebook")
+    monkeypatch.setattr(places, "PYTHONS", root / ".casebook" / "pythons")
     monkeypatch.setattr(laptops, "prefixes", lambda: ([python], [Path("/usr")]))
     said = laptops.pack(tmp_path / "class.tar.gz")
     assert "Each laptop needs the Python in /usr" in said and f"cd {root} && make lab" in said
@@ -74,7 +78,9 @@ def test_the_archive_for_laptops_has_this_folder_and_the_pythons_at_their_places
     assert copy.stat().st_mtime_ns == (root / kept[0]).stat().st_mtime_ns
     with tarfile.open(tmp_path / "class.tar.gz") as tar:
         names = {"/" + name for name in tar.getnames() if tar.getmember(name).isfile()}
-    assert names == {*(f"{root}/{name}" for name in kept), f"{python}/bin/python3.7"}
+    listed = root / ".casebook/pythons/brought"
+    assert names == {*(f"{root}/{name}" for name in kept), f"{python}/bin/python3.7", str(listed)}
+    assert listed.read_text() == f"{python}\n"
     with pytest.raises(UsageError, match="is there already"):
         laptops.pack(tmp_path / "class.tar.gz")
     with pytest.raises(UsageError, match="would be in the folder"):
@@ -87,3 +93,50 @@ def test_pythons_outside_of_the_system_are_taken_along():
         assert list((prefix / "bin").glob("python*")), prefix
     assert not any(prefix.is_relative_to("/usr") for prefix in own)
     assert subprocess.run(["tar", "--version"], capture_output=True).returncode == 0
+
+
+#: Whether namespaces can be had: without a network, and with mounts of their own.
+CUT = ("unshare", "-Urnmpf", "--kill-child", "--mount-proc")
+#: What a laptop does: there is nothing but the loopback, and each Python is the unpacked one.
+ON_THE_LAPTOP = """
+set -e
+ip link set lo up
+for python in $PYTHONS; do mount --bind "$UNPACKED$python" "$python"; done
+.venv/bin/python -c 'import socket; print(socket.if_nameindex())'
+.venv/bin/python -m casebook ready 1 2
+.venv/bin/python -m jupyter execute --inplace notebooks/01_one_at_a_time.ipynb
+timeout 900 make lab ARGS="--allow-root --no-browser --port 0" 2>&1 | grep -m1 "is running at"
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(2400)
+@pytest.mark.skipif(run(*CUT, "true").returncode != 0, reason="no namespaces can be had here")
+def test_a_laptop_with_the_network_cut_runs_a_lesson(tmp_path):
+    """The archive is made of a checkout of its own, which is gone when it is unpacked; the home is
+    another one, in which there is nothing."""
+    book, unpacked, home = (tmp_path / name for name in ("book", "unpacked", "home"))
+    ignore = shutil.ignore_patterns(".git", ".venv", ".casebook", "_build", "__pycache__")
+    shutil.copytree(places.ROOT, book, symlinks=True, ignore=ignore)
+    own = {"cwd": book, "timeout": 900, "check": True}
+    run("make", ".venv/book.stamp", **own)
+    run(".venv/bin/python", "-m", "casebook", "ready", "1", "2", **own)
+    run(".venv/bin/python", "-m", "casebook", "laptops", tmp_path / "class.tar.gz", **own)
+    pythons = (book / ".casebook/pythons/brought").read_text().split()
+    shutil.rmtree(book)
+    unpacked.mkdir()
+    run("tar", "-xzf", tmp_path / "class.tar.gz", "-C", unpacked, check=True)
+    shutil.move(unpacked / str(book).lstrip("/"), book)
+    home.mkdir()
+    environ = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(home),
+               "PYTHONS": " ".join(pythons), "UNPACKED": str(unpacked)}  # fmt: skip
+    laptop = run(*CUT, "sh", "-c", ON_THE_LAPTOP, cwd=book, env=environ, timeout=1200)
+    assert laptop.returncode == 0, laptop.stdout + laptop.stderr
+    network, *lines, lab = laptop.stdout.splitlines()
+    assert network == "[(1, 'lo')]" and "is running at" in lab
+    assert [line.partition(",")[0] for line in lines] == [
+        "01_one_at_a_time: ready", "02_all_at_once: ready",
+    ]  # fmt: skip
+    executed = nbformat.read(book / "notebooks" / "01_one_at_a_time.ipynb", as_version=4)
+    outcomes = [*media.records(executed, media.CLAIM)]
+    assert len(outcomes) > 3 and all(record["live"] for record in outcomes)

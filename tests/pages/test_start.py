@@ -1,5 +1,6 @@
 """The page that JupyterLab and Binder open first."""
 
+import math
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 
 from casebook import places
+from casebook.laboratory import machines
 from casebook.pages import start
 from casebook.pages.contents import Book, code_cells, read
 
@@ -62,6 +64,33 @@ def test_the_instructors_page_says_the_same_minutes() -> None:
             first, _, last = part.partition(" to ")
             found |= dict.fromkeys(range(int(first), int(last or first) + 1), minutes)
     assert found == {int(number): minutes for number, minutes in told} and len(found) == 24
+
+
+def test_the_instructors_page_has_the_minutes_of_measuring_of_the_machine_file() -> None:
+    machine = machines.read(places.DATA / "machines" / "intel-xeon-2core.jsonl.xz")
+    measuring = {
+        int(stem[:2]): (chapter["clock_s"] + chapter["counting_s"]) / 60
+        for stem, chapter in machine.chapters.items()
+        if stem[0].isdigit()
+    }
+    longer = {number: math.ceil(each) for number, each in measuring.items() if each > 1}
+    page = (places.ROOT / "book" / "instructors.md").read_text()
+    _, table = page.split("| chapters | minutes of measuring |\n|---|---|\n")
+    rows = re.findall(r"(?m)^\| ([\d, ]+) \| (\d+) \|$", table.partition("\n\n")[0])
+    assert longer == {
+        int(number): int(minutes) for chapters, minutes in rows for number in chapters.split(", ")
+    }
+
+
+def test_the_lessons_end_at_sections_that_their_chapters_have() -> None:
+    page = (places.ROOT / "book" / "instructors.md").read_text()
+    named = re.findall(r"(?m)^\| \d+ \| .*? \| (\d+), [^*|]*\*([^*]+)\*", page)
+    for number, section in named:
+        [chapter] = places.NOTEBOOKS.glob(f"{int(number):02}_*.ipynb")
+        cells = nbformat.read(chapter, as_version=4).cells
+        headings = re.findall(r"(?m)^#+ (.+)$", "\n".join(cell.source for cell in cells))
+        assert section in headings, number
+    assert len(named) > 8
 
 
 @pytest.mark.usefixtures("no_old_pythons")

@@ -146,6 +146,45 @@ def test_nothing_else_leads_binder_elsewhere() -> None:
         assert not (places.ROOT / name).exists()
 
 
+#: In Docker's place: it builds nothing, keeps what it is given, and has no image yet.
+NO_DOCKER = """#!/bin/sh
+case "$1 $2" in
+"buildx build")
+    printf '%s\\n' "$@" > "{kept}/arguments"
+    for context; do :; done
+    cp -R "$context" "{kept}/context";;
+"image inspect") exit 1;;
+esac
+"""
+
+
+@needs("git")
+def test_the_command_of_the_instructors_page_gives_docker_this_repository_alone(tmp_path) -> None:
+    """Also where a lesson was prepared before, with gigabytes that an image makes for itself."""
+    repository = checkout(tmp_path)
+    committed = {path.relative_to(repository) for path in repository.rglob("*") if path.is_file()}
+    for name in (".venv/bin/python", ".casebook/envs/a/x", "_build/html/index.html",
+                 "casebook/__pycache__/cli.pyc", "tests/.pytest_cache/x",
+                 "casebook.egg-info/PKG-INFO"):  # fmt: skip
+        (repository / name).parent.mkdir(parents=True, exist_ok=True)
+        (repository / name).touch()
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text(NO_DOCKER.format(kept=tmp_path))
+    docker.chmod(0o755)
+    page = (places.ROOT / "book" / "instructors.md").read_text()
+    [command] = re.findall(r"(?m)^ *repo2docker (.*)$", page)
+    environ = os.environ | {"PATH": f"{docker.parent}:{os.environ['PATH']}"}
+    done = run(sys.executable, "-m", "repo2docker", *command.split(), cwd=repository, env=environ)
+    assert done.returncode == 0, done.stderr
+    arguments = (tmp_path / "arguments").read_text().splitlines()
+    assert arguments[arguments.index("--tag") + 1] == "slow-https"
+    assert "NB_UID=1000" in arguments and "NB_USER=jovyan" in arguments
+    source = tmp_path / "context" / "src"
+    context = {path.relative_to(source) for path in source.rglob("*") if path.is_file()}
+    assert context == committed
+
+
 # postBuild
 
 

@@ -13,7 +13,8 @@
     .cb-solution .jp-Cell-inputWrapper, .cb-solution .jp-Cell-outputWrapper, .cb-solved {
       display: none !important;
     }
-    .cb-gate :is(aside, details, .admonition):first-of-type { display: none; }
+    .cb-gate :is(aside, details, .admonition):first-of-type, .cb-start .myst-exercise-header,
+    .cb-end .myst > aside.myst-exercise:last-child { display: none; }
     .cb-bar, .cb-guess { margin: .3em 0 .3em 5em; font: var(--jp-ui-font-size1) var(--jp-ui-font-family); }
     .cb-bar { border: 1px solid var(--jp-border-color1); border-radius: 4px; padding: .4em .8em;
       background: var(--jp-layout-color2); color: var(--jp-ui-font-color1); cursor: pointer; }
@@ -50,6 +51,8 @@
       cell.node.classList.toggle("cb-solution", !open && place === 0);
       cell.node.classList.toggle("cb-solved", !open && place > 0);
       cell.node.classList.toggle("cb-gate", MARK.test(source(cell)));
+      cell.node.classList.toggle("cb-start", place === 0);
+      cell.node.classList.toggle("cb-end", place > 0 && place === cells.length - 1);
       if (open) cell.node.querySelectorAll("details").forEach((part) => (part.open = true));
       if (open && cell.model.type === "code") cell.inputHidden = cell.outputHidden = false;
     });
