@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -165,8 +166,8 @@ def _in_package(path: Path) -> str:
     return path.relative_to(places.PACKAGE).as_posix() if inside else path.name
 
 
-#: How many measurements are under way in this process.
-_under_way = 0
+#: How many measurements are under way in this process; its threads may measure at the same time.
+_under_way, _counting = 0, threading.Lock()
 
 
 def is_under_way() -> bool:
@@ -177,11 +178,13 @@ def is_under_way() -> bool:
 @contextlib.contextmanager
 def _counted() -> Iterator[None]:
     global _under_way
-    _under_way += 1
+    with _counting:
+        _under_way += 1
     try:
         yield
     finally:
-        _under_way -= 1
+        with _counting:
+            _under_way -= 1
 
 
 def new(measure: Callable[[], dict[str, Any]], key: str = "", label: str = "") -> dict[str, Any]:
