@@ -1,8 +1,10 @@
 """The store of measurements: each answer in a file named by the digest of all that made it."""
 
 import contextlib
+import fcntl
 import json
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -165,8 +167,8 @@ def _in_package(path: Path) -> str:
     return path.relative_to(places.PACKAGE).as_posix() if inside else path.name
 
 
-#: How many measurements are under way in this process.
-_under_way = 0
+#: How many measurements are under way in this process; its threads may measure at the same time.
+_under_way, _counting = 0, threading.Lock()
 
 
 def is_under_way() -> bool:
@@ -177,11 +179,13 @@ def is_under_way() -> bool:
 @contextlib.contextmanager
 def _counted() -> Iterator[None]:
     global _under_way
-    _under_way += 1
+    with _counting:
+        _under_way += 1
     try:
         yield
     finally:
-        _under_way -= 1
+        with _counting:
+            _under_way -= 1
 
 
 def new(measure: Callable[[], dict[str, Any]], key: str = "", label: str = "") -> dict[str, Any]:
@@ -219,20 +223,49 @@ def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, 
         return there
     found = load(key)
     if found is None:
+        with _one_at_a_time(key):
+            found = load(key) or _measured(key, measure)
+    return found
+
+
+@contextlib.contextmanager
+def _one_at_a_time(key: str) -> Iterator[None]:
+    """Context manager: while a build measures this, no other chapter of it measures the same.
+
+    Who waits does so with the shared lock, under which whoever measures needs nothing more: the two
+    cannot wait for each other.
+    """
+    if not in_build():
+        yield
+        return
+    with beside.shared():
+        places.LOCAL.mkdir(parents=True, exist_ok=True)
+        path = places.LOCAL / f"measuring-{digests.of(str(key))}.lock"
+        with open(path, "w") as lock:
+            with spans.span(spans.WAIT):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)  # who waits for it has it open
+
+
+def _measured(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Measure now, and store the result or the failure."""
+    if isinstance(key, Key):
+        progress.tell_changed(changed_since(key))
+    try:
+        label = key.asked[0] if isinstance(key, Key) else ""
+        found = new(measure, str(key), label)
+    except ANSWERS as error:
         if isinstance(key, Key):
-            progress.tell_changed(changed_since(key))
-        try:
-            label = key.asked[0] if isinstance(key, Key) else ""
-            found = new(measure, str(key), label)
-        except ANSWERS as error:
-            if isinstance(key, Key):
-                # For a machine file: a chapter may show the error. Here it is always tried again.
-                failed = {FAILED: [type(error).__name__, str(error)], "measured_at": now()}
-                save(key, failed | {"commit": commit(), "schema": SCHEMA}, key)
-            raise
-        # Another chapter may have measured the same meanwhile: the book shows one of the two.
-        found = load(key) or found
-        save(key, found, key if isinstance(key, Key) else None)
+            # For a machine file: a chapter may show the error. Here it is always tried again.
+            failed = {FAILED: [type(error).__name__, str(error)], "measured_at": now()}
+            save(key, failed | {"commit": commit(), "schema": SCHEMA}, key)
+        raise
+    # Another process may have measured the same meanwhile: the book shows one of the two.
+    found = load(key) or found
+    save(key, found, key if isinstance(key, Key) else None)
     return found
 
 

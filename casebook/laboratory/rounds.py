@@ -8,15 +8,20 @@ rounds again are taken, once, and all of them decide.
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
+from casebook import spans
 from casebook.errors import NotInFile, UsageError
 from casebook.laboratory import beside
 from casebook.laboratory.decisions import LOOKS, OTHERWISE, UNDECIDED, Question, interval
 from casebook.mistakes import for_readers
+
+Result = TypeVar("Result")
 
 
 def as_list(value: object) -> list[Any]:
@@ -40,6 +45,36 @@ def in_turns(ways: Iterable[Any], repeats: int | range) -> Iterator[tuple[int, A
     for repeat in numbers(repeats):
         for way in ways if repeat % 2 else reversed(ways):
             yield repeat, way
+
+
+def side_by_side(
+    measure: Callable[[int], Result], repeats: int | range, at_once: int, label: str = ""
+) -> list[Result]:
+    """Take several rounds at the same time, which is for what waits and hardly computes.
+
+    Parameters:
+        measure: from the number of a round to its result.
+        repeats: how many rounds, or their numbers.
+        at_once: how many of them run at a time, each in a thread of its own.
+        label: what is measured, for the account of a build's time.
+
+    Returns the results in the order of the rounds. Raises what the first round raised that failed.
+    """
+    several = numbers(repeats)
+    if min(at_once, len(several)) < 2:
+        return [measure(repeat) for repeat in several]
+    # The threads measure with the lock of this one: they wait neither for it nor each by itself.
+    with (
+        beside.shared(),
+        spans.span(spans.MEASUREMENT, label),
+        ThreadPoolExecutor(at_once) as pool,
+    ):
+        futures = [pool.submit(copy_context().run, measure, repeat) for repeat in several]
+        try:
+            return [future.result() for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
 
 
 def takes_until(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:

@@ -10,15 +10,19 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import here
+import pandas as pd
 import pytest
 
 from casebook.cases.bookstore import line
 from casebook.cases.bookstore.line import capacity, ends, law, situations, visits, wire
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
+from casebook.laboratory import scripts
 
 pytestmark = pytest.mark.skipif(
     bool(line.not_here()), reason="there can be no line between two network namespaces here"
@@ -381,6 +385,96 @@ def test_a_small_book_comes_to_the_bytes_that_the_law_says():
         rows = line.packets("bare-h2", n=n, latency_s=0.004)
         sent.append(rows.loc[(rows["direction"] == wire.BACK) & ~rows["is_again"], "bytes"].sum())
     assert abs((sent[1] - sent[0]) / 47 - (situations.SMALL + law.AROUND)) < 5
+
+
+def of_control(together, alone=(10.0,) * 8):
+    """What the control came to: round trips of eight visits, alone and beside others."""
+    both = [("alone", alone), ("together", together)]
+    return pd.DataFrame(
+        {"control": name, "repeat": number, "round_trips": trips}
+        for name, several in both
+        for number, trips in enumerate(several, 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("together", "lines"),
+    [
+        ([10.2] * 8, visits.LINES),
+        ([9.0] * 8, visits.LINES),  # alone, something else came between
+        ([12.0] * 8, 1),
+        ([10.2] * 7 + [12.0], 1),  # undecided
+    ],
+)
+def test_lines_are_had_together_where_the_control_takes_as_long_as_alone(
+    together, lines, monkeypatch
+):
+    monkeypatch.setenv("CASEBOOK_BUILD", "1")
+    monkeypatch.setattr(visits, "runnable", list)
+    monkeypatch.setattr(visits, "control", lambda: of_control(together))
+    assert visits.lines_at_once.__wrapped__() == lines
+
+
+def test_without_a_control_there_is_one_line_at_a_time(monkeypatch):
+    def fails():
+        raise RunFailed("the line could not keep up")
+
+    monkeypatch.setattr(visits, "control", lambda: of_control([10.0] * 8))
+    monkeypatch.setattr(visits, "runnable", list)
+    monkeypatch.delenv("CASEBOOK_BUILD", raising=False)
+    assert visits.lines_at_once.__wrapped__() == 1
+    monkeypatch.setenv("CASEBOOK_BUILD", "1")
+    assert visits.lines_at_once.__wrapped__() == visits.LINES
+    monkeypatch.setattr(visits, "control", fails)
+    assert visits.lines_at_once.__wrapped__() == 1
+
+
+def test_the_control_compares_each_visit_alone_with_the_same_on_several_lines(monkeypatch):
+    """With one line, that takes twice as long as the others when they are made together."""
+
+    def measure(stack, asked, repeats):
+        [asked], [line_] = asked, repeats
+        longer = 2 if asked["control"] == "together" and line_ == 1 else 1
+        walls = [longer * 0.07 * number for number in range(1, 9)]
+        return pd.DataFrame([{"answers": [{"wall_s": wall_s} for wall_s in walls]}])
+
+    monkeypatch.setattr(visits, "_OVER", SimpleNamespace(measure=measure))
+    rows = visits.control()
+    assert list(rows["control"]) == ["alone"] * 8 + ["together"] * 8
+    trips = rows["round_trips"].round(6)
+    assert list(trips) == [1, 2, 3, 4, 5, 6, 7, 8] * 2  # the median of the lines
+
+
+@pytest.mark.parametrize(
+    ("asked", "waits"),
+    [
+        ((["pipes:13", "bare-h2"], 13, [0.035, 0.07], 27_000), True),
+        ((["pipes:13"], 13, [0.004, 0.035], 27_000), False),  # near by, computing counts
+        ((["pipes:13"], 13, 0.035, 77_000), False),
+        ((["bare-h2"], 200, 0.035, 0), False),
+        ((["bare-h2", "httpx-h2:100"], 13, 0.035, 0), False),
+    ],
+)
+def test_only_visits_that_wait_as_much_as_the_control_are_made_together(asked, waits):
+    assert visits._waits(*asked) is waits
+
+
+def test_visits_on_lines_of_their_own_are_made_at_the_same_time(monkeypatch):
+    here.environment(visits.STACK)
+    capacity.told()
+    together, run = threading.Barrier(3), scripts.ask
+
+    def ask(*asked, **more):
+        together.wait(120)  # breaks unless three are here at the same time
+        return run(*asked, **more)
+
+    monkeypatch.setattr(scripts, "ask", ask)
+    monkeypatch.setattr(visits, "lines_at_once", lambda: 3)
+    lose = {"share": 0.05}
+    frame = line.visit(["pipes:2", "bare-h2"], n=5, latency_s=0.035, lose=lose, repeats=3)
+    assert list(frame["repeat"]) == [1, 1, 2, 2, 3, 3]
+    assert list(frame["opened"]) == [2, 1, 1, 2, 2, 1]
+    assert (frame["round_trips"] >= 4).all()
 
 
 def test_what_cannot_be_asked_is_refused():

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from casebook import places
-from casebook.laboratory import beside
+from casebook.laboratory import beside, rounds
 
 pytestmark = pytest.mark.usefixtures("locks_of_our_own")
 
@@ -124,3 +124,50 @@ def test_a_thread_of_what_is_alone_does_not_wait_for_it():
     assert ended.wait(LONG_S)
     thread.join(LONG_S)
     other.end()
+
+
+def test_rounds_side_by_side_run_so_many_at_a_time_and_keep_their_order():
+    together, least = threading.Barrier(3), []
+
+    def measure(repeat):
+        together.wait(LONG_S)  # breaks unless three are here at the same time
+        with beside.shared():
+            least.append(repeat)
+        return 10 * repeat
+
+    assert rounds.side_by_side(measure, range(4, 10), 3) == [40, 50, 60, 70, 80, 90]
+    assert sorted(least) == [4, 5, 6, 7, 8, 9]
+
+
+def test_one_at_a_time_is_in_this_very_thread():
+    seen = rounds.side_by_side(lambda repeat: (repeat, threading.get_ident()), 2, 1)
+    assert seen == [(1, threading.get_ident()), (2, threading.get_ident())]
+
+
+def test_rounds_side_by_side_do_not_wait_for_who_waits_to_be_alone():
+    """They have the lock of the thread that takes them, and none of their own."""
+    others: list[Measuring] = []
+    together = threading.Barrier(2, lambda: others.append(Measuring(beside.exclusive, False)))
+
+    def measure(repeat):
+        if repeat < 3:
+            together.wait(LONG_S)
+        with beside.shared():
+            return beside.is_alone()
+
+    assert rounds.side_by_side(measure, 4, 2) == [False] * 4
+    others[0].end()
+    with beside.exclusive():
+        assert rounds.side_by_side(lambda _: beside.is_alone(), 2, 2) == [True, True]
+
+
+def test_the_first_round_that_failed_is_what_is_raised_and_no_more_begin():
+    begun = []
+
+    def measure(repeat):
+        begun.append(repeat)
+        raise ValueError(repeat)
+
+    with pytest.raises(ValueError, match="1"):
+        rounds.side_by_side(measure, 40, 2)
+    assert len(begun) < 40

@@ -2,6 +2,8 @@
 
 import json
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -228,6 +230,39 @@ def test_of_two_chapters_that_measured_the_same_the_book_shows_one(runs, holding
         return {"n": "mine"}
 
     assert measurements.stored_or_new(key, measure) == {"n": "of the other chapter"}
+
+
+def test_two_chapters_that_ask_the_same_measure_it_once(holding, probe, runs, monkeypatch):
+    """Each is a thread here, with a lock of its own file, as two processes have."""
+    monkeypatch.setattr(machine, "watched", lambda measure: measure())
+    key, begun, may_end = key_of([probe], STACK, 1), threading.Event(), threading.Event()
+
+    def measure() -> dict:
+        begun.set()
+        assert may_end.wait(30)
+        return {"n": "of the first"}
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(measurements.stored_or_new, key, measure)
+        assert begun.wait(30)
+        second = pool.submit(measurements.stored_or_new, key, lambda: pytest.fail("measured twice"))
+        other = key_of([probe], STACK, 2)
+        assert measurements.stored_or_new(other, lambda: {"n": 2})["n"] == 2  # waits for nobody
+        may_end.set()
+        assert first.result(30)["n"] == second.result(30)["n"] == "of the first"
+    assert not [*places.LOCAL.glob("measuring-*")]
+
+
+def test_who_asks_the_same_tries_it_where_the_first_failed(holding, probe, runs, monkeypatch):
+    monkeypatch.setattr(machine, "watched", lambda measure: measure())
+    key = key_of([probe], STACK, 1)
+
+    def fails() -> dict:
+        raise RunFailed("no page came")
+
+    with pytest.raises(RunFailed):
+        measurements.stored_or_new(key, fails)
+    assert measurements.stored_or_new(key, lambda: {"n": 2})["n"] == 2
 
 
 def test_an_answer_of_a_file_is_the_readers_own(holding, probe):

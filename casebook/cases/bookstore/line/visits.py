@@ -10,6 +10,7 @@ reno (ends.CONGESTION), which every kernel has. Each book is compared.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,11 @@ from casebook.cases.bookstore import opening, readers, stock
 from casebook.cases.bookstore.line import capacity, ends, wire
 from casebook.cases.bookstore.line.capacity import STACK
 from casebook.errors import NotInFile, RunFailed, UsageError
-from casebook.laboratory import measurements, rounds
-from casebook.laboratory.experiment import Experiment
+from casebook.laboratory import beside, measurements, rounds
+from casebook.laboratory.decisions import HOLDS, ratio
+from casebook.laboratory.experiment import Experiment, runnable
 from casebook.laboratory.rounds import as_list
-from casebook.stacks import digests
+from casebook.stacks import digests, environments
 
 #: Where a client has a library around the protocol, both ends run in this one, which has the
 #: libraries beside what STACK has.
@@ -100,14 +102,23 @@ def visit(
     the lost one; behind: how many of these the server sent meanwhile, none of which the client may
     read before. All are missing where nothing was lost, or nobody missed it. busiest: packets a
     second in the busiest window (wire.WINDOW_S), in both directions; missing in older answers.
-    Raises UsageError, MissingInterpreter, RunFailed.
+    Rounds that wait and hardly compute are taken side by side, each on a line of its own, where
+    `lines_at_once` allows it. Raises UsageError, MissingInterpreter, RunFailed.
     """
+    several = rounds.numbers(1 if repeats is None else repeats)
+    light = len(several) > 1 and _waits(as_list(clients), n, latency_s, body_bytes)
+    taken = rounds.side_by_side(
+        lambda repeat: list(
+            _round(
+                clients, n, latency_s, body_bytes, lose, repeat,
+                window_bytes, delays_small, congestion, mbit,
+            )
+        ),
+        several, lines_at_once() if light else 1, _OVER.script.stem,
+    )  # fmt: skip
     rows = []
-    for repeat in rounds.numbers(1 if repeats is None else repeats):
-        for row, answer in _round(
-            clients, n, latency_s, body_bytes, lose, repeat,
-            window_bytes, delays_small, congestion, mbit,
-        ):  # fmt: skip
+    for answers in taken:
+        for row, answer in answers:
             back = answer["counts"][wire.BACK]
             rows.append(row | {name: back[name] for name in ("packets", "bytes", "again")})
             rows[-1]["dropped"] = sum(way["dropped"] for way in answer["counts"].values())
@@ -173,6 +184,83 @@ def packets(clients: str | Iterable[str], n: int = 13, **asked: Any) -> pd.DataF
     return pd.DataFrame(rows, columns=list(dict.fromkeys([*COLUMNS, *PACKET_COLUMNS])))
 
 
+#: How many lines a build has at the same time, at most.
+LINES = 4
+
+#: The visit that says whether they disturb each other: 13 books of 27 kB from 35 ms away, over
+#: thirteen connections and as streams. Only visits from at least as far, of no more bytes and by
+#: clients without a library are made side by side.
+_CONTROL: dict[str, Any] = {
+    "clients": ("pipes:13", "bare-h2"), "n": 13, "body_bytes": 27_000, "latency_s": 0.035,
+    "window_bytes": 1 << 24,
+}  # fmt: skip
+_MOST_BOOKS, _VISITS = 100, 4
+
+
+@cache
+def lines_at_once() -> int:
+    """Return how many visits from afar may be made at the same time: LINES where the control takes
+    less than a tenth longer beside others of its kind than alone; else 1.
+
+    Outside a build it is 1: the control takes longer than a few visits.
+    """
+    if not measurements.in_build() or environments.is_another_machine():
+        return 1
+    if capacity.not_here() or not runnable([STACK]):
+        return 1
+    question = ratio("round_trips", "together", "alone", by="control", below=1.1)
+    try:
+        decision = question.decide(control())
+    except RunFailed:
+        return 1
+    return LINES if decision.outcome == HOLDS else 1
+
+
+def control() -> pd.DataFrame:
+    """Make the visits of the control alone, and then on LINES lines at the same time.
+
+    Returns two rows a visit, with the columns control ("alone" or "together"), repeat (the number
+    of the visit), label and round_trips, the median of the lines. Raises RunFailed.
+    """
+    with beside.exclusive():
+        alone = [_control("alone", 1)]
+        together = rounds.side_by_side(lambda line: _control("together", line), LINES, LINES)
+    rows = pd.concat(
+        pd.concat(lines).assign(control=name)
+        for name, lines in (("alone", alone), ("together", together))
+    )
+    by = ["control", "repeat", "label"]
+    return rows.groupby(by, sort=False)["round_trips"].median().reset_index()
+
+
+def _control(name: str, line: int) -> pd.DataFrame:
+    """Make the control's visits on one line: a row each, with its label and its round trips."""
+    hows = [readers.manner(client) for client in _CONTROL["clients"]] * _VISITS
+    visits = [
+        _visit(how, _CONTROL["n"], _CONTROL["latency_s"], 0, {})
+        | {"window_bytes": _CONTROL["window_bytes"], "delays_small": False, "records": False}
+        for how in hows
+    ]
+    asked = {"way": "", "congestion": ends.CONGESTION, "least_bytes": _CONTROL["body_bytes"]}
+    asked |= {"visits": visits, "control": name}
+    [row] = _OVER.measure(STACK, [asked], repeats=range(line, line + 1)).to_dict("records")
+    trip_s = 2 * _CONTROL["latency_s"]
+    return pd.DataFrame(
+        {"repeat": number, "label": how.label, "round_trips": answer["wall_s"] / trip_s}
+        for number, (how, answer) in enumerate(zip(hows, row["answers"], strict=True), 1)
+    )
+
+
+def _waits(clients: list[str], n: Any, latency_s: Any, body_bytes: int) -> bool:
+    """Check whether visits wait as much as the control's, and compute no more."""
+    return (
+        all(readers.manner(client).client in BARE for client in clients)
+        and all(far_s >= _CONTROL["latency_s"] for far_s in as_list(latency_s))
+        and max(as_list(n)) <= _MOST_BOOKS
+        and max(as_list(n)) * body_bytes <= _CONTROL["n"] * _CONTROL["body_bytes"]
+    )
+
+
 def _packets(answer: dict[str, Any]) -> list[dict[str, Any]]:
     """Those of an answer that belong to a connection."""
     each = [dict(zip(PACKET_COLUMNS, packet, strict=True)) for packet in answer["packets"]]
@@ -224,10 +312,7 @@ def _round(
         kinds.reverse()
     visits = [
         {
-            **{"script": how.reader.script, "protocol": how.reader.protocol, "n": size},
-            **{"at_once": how.at_once, "connections": how.connections, "order": "completed"},
-            "there": {"latency_s": float(far_s), "mbit": mbit},
-            "back": {"latency_s": float(far_s), "mbit": mbit, "lose": _drawn(losing, repeat)},
+            **_visit(how, size, float(far_s), mbit, _drawn(losing, repeat)),
             **{"window_bytes": window, "delays_small": small},
             "records": records or "byte" in losing,
         }
@@ -254,6 +339,18 @@ def _round(
         its |= {"busiest": answer.get("busiest", float("nan")), "opened": len(answer["opened"])}
         its |= {"round_trips": answer["wall_s"] / (2 * far_s) if far_s else float("nan")}
         yield same | its, answer
+
+
+def _visit(
+    how: Any, size: int, far_s: float, mbit: float, losing: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What over.py is told of a visit: by whom, of how many books, over what line."""
+    return {
+        **{"script": how.reader.script, "protocol": how.reader.protocol, "n": size},
+        **{"at_once": how.at_once, "connections": how.connections, "order": "completed"},
+        "there": {"latency_s": far_s, "mbit": mbit},
+        "back": {"latency_s": far_s, "mbit": mbit, "lose": dict(losing)},
+    }
 
 
 def _drawn(losing: dict[str, Any], repeat: int) -> dict[str, Any]:
