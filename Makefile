@@ -21,7 +21,7 @@
 #   make archive  the built book as one file, which opens from a folder
 #   make teacher  slides and answers for a teacher, into _build/teacher.zip (needs npm)
 #   make dist     the cure and the doctor as packages, requests-shared-context and tls-doctor,
-#                 into _build/dist
+#                 into _build/dist; make products: the single files made from them
 #   make lock     resolve requirements.txt and env/test.lock again
 #   make clean    throw away the built book; make distclean: all that was made here
 #
@@ -41,7 +41,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: book fresh test test-all test-nightly mutants lab record pythons lint \
-	publish-check archive teacher dist lock clean distclean
+	publish-check archive teacher dist products lock clean distclean
 
 book: $(BOOK)
 	@$(BIN)/python -m casebook book $(if $(STRICT),--strict) $(if $(ALL),--all) \
@@ -85,7 +85,7 @@ record: $(BOOK)
 
 lint: $(TESTS)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && \
-	$(BIN)/mypy --strict casebook/shared_context.py && \
+	$(BIN)/mypy --strict shared_context.py && \
 	$(BIN)/shellcheck .ci/run .ci/bare binder/postBuild && \
 	if PATH="$$PATH:$$HOME/go/bin" command -v actionlint >/dev/null; then \
 	  PATH="$$PATH:$$HOME/go/bin" actionlint -shellcheck $(BIN)/shellcheck .github/workflows/*.yml; \
@@ -101,24 +101,16 @@ archive: $(BOOK)
 teacher: $(BOOK)
 	@$(BIN)/python -m casebook.classroom.archive
 
-# Each module is in the repository once; it becomes a package on the way.
+# The products: a wheel and a source distribution each.
 DIST := _build/dist
-dist: $(BOOK)
-	@rm -rf $(DIST) && mkdir -p $(DIST) && cp -R distribution $(DIST)/source && \
-	cp casebook/shared_context.py $(DIST)/source/requests_shared_context/__init__.py && \
-	cp SECURITY.md $(DIST)/source && mkdir $(DIST)/source/tests && \
-	cp tests/cure/test_shared_context_*.py tests/cure/trust_*.py $(DIST)/source/tests && \
-	address=$$($(BIN)/python -m casebook.pages.address) && \
-	sed -i.bak "$${address:+s|ADDRESS|$$address|;}/ADDRESS/d" $(DIST)/source/pyproject.toml && \
-	rm $(DIST)/source/*.bak && \
-	$(INSTALLERS) uv build --quiet --no-build-isolation --python $(BIN)/python \
-	  --out-dir $(DIST) $(DIST)/source && rm -rf $(DIST)/source && \
-	cp -R distribution-doctor $(DIST)/source && \
-	cp casebook/doctor.py $(DIST)/source/tls_doctor/__init__.py && \
-	sed -i.bak "$${address:+s|ADDRESS|$$address|g;}/ADDRESS/d" $(DIST)/source/pyproject.toml \
-	  $(DIST)/source/README.md && rm $(DIST)/source/*.bak && \
-	$(INSTALLERS) uv build --quiet --no-build-isolation --python $(BIN)/python \
-	  --out-dir $(DIST) $(DIST)/source && rm -rf $(DIST)/source && ls $(DIST)/*
+dist: products $(BOOK)
+	@rm -rf $(DIST) && $(INSTALLERS) uv build --quiet --all-packages --no-build-isolation \
+	  --python $(BIN)/python --out-dir $(DIST) && ls $(DIST)/*
+
+# The single files that readers carry away, made from the products' sources and committed.
+products: $(BOOK)
+	@$(BIN)/python packages/tls-doctor/single_file.py doctor.py && \
+	cp packages/requests-shared-context/src/requests_shared_context/__init__.py shared_context.py
 
 lock: $(BOOK)
 	@$(BIN)/python -m casebook.stacks.locks

@@ -13,6 +13,7 @@ published, compare           what the sources printed, and how ours compares wit
 chapters                     what each chapter takes, and what of it this machine can measure
 charts, tables, words        runs as pictures, as tables, and how things are named in both
 steps                        what is done to a stack before it fetches
+doctor, shared_context       the two products, whose single files readers carry away
 stacks, server               what can be measured and where it runs; who answers it
 """
 

@@ -10,6 +10,8 @@ from casebook.cases.fetching.measure import measure as measure
 from casebook.cases.fetching.measure import observe as observe
 from casebook.cases.fetching.measure import recorded as recorded
 from casebook.cases.fetching.probes import steps as steps
+from casebook.cases.products import doctor as doctor
+from casebook.cases.products import shared_context as shared_context
 from casebook.charts import listings as listings
 from casebook.charts import tables as tables
 from casebook.findings import published as published

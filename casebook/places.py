@@ -14,10 +14,11 @@ UPSTREAM = Path("book", "upstream.json")
 
 #: What runs inside a stack and fetches.
 PROBES = PACKAGE / "cases" / "fetching" / "probes"
-#: Two files that readers carry away: what a step of the probes takes into a stack, and what looks
-#: at a program.
-CURE = PACKAGE / "shared_context.py"
-DOCTOR = PACKAGE / "doctor.py"
+#: The two products, and the single files made from them that readers carry away: what a step of the
+#: probes takes into a stack, and what looks at a program.
+PRODUCTS = ROOT / "packages"
+CURE = ROOT / "shared_context.py"
+DOCTOR = ROOT / "doctor.py"
 
 #: What JupyterLab lacks for the book: a folder of its extensions.
 JUPYTERLAB = PACKAGE / "pages" / "jupyterlab"

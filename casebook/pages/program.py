@@ -13,8 +13,9 @@ from typing import Any
 
 import pandas as pd
 
-from casebook import charts, doctor, places
+from casebook import charts, places
 from casebook.cases.patients import working
+from casebook.cases.products import doctor
 from casebook.errors import UsageError
 
 #: Reports are some kilobytes. Numbers and texts of a report are cut at these.
@@ -24,7 +25,7 @@ This copy of the book has none yet. Run the doctor on your program, and build th
 found:
 
 ```bash
-python casebook/doctor.py run --json -- \\
+python doctor.py run --json -- \\
   your_program.py > report.json
 make book PROGRAM=report.json
 ```
@@ -124,7 +125,7 @@ def _read(path: Path) -> dict[str, Any]:
         why = f"it has no {error}" if isinstance(error, KeyError) else str(error)[:LONGEST]
         raise UsageError(
             f"{path} is no report of a run ({why}): write one with "
-            "`python casebook/doctor.py run --json -- your_program.py > report.json`"
+            "`python doctor.py run --json -- your_program.py > report.json`"
         ) from None
 
 

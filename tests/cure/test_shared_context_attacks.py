@@ -3,9 +3,11 @@
 import re
 
 import pytest
-from trust_runs import HERE, nightly, with_releases
+from trust_runs import SCRIPTS, nightly, with_releases
 
-ATTACKS = re.findall(r"^def (an?_\w+|one_\w+)\(\):", (HERE / "trust_attacks.py").read_text(), re.M)
+ATTACKS = re.findall(
+    r"^def (an?_\w+|one_\w+)\(\):", (SCRIPTS / "trust_attacks.py").read_text(), re.M
+)
 #: One in each run, two in `make test-all`, and all by night.
 RELEASES = [
     ("2.34.2", "2.8.0"),

@@ -6,7 +6,6 @@ import pytest
 from here import environment, python_in, run
 from trust_runs import CURE, NEWEST, OLDEST
 
-from casebook import places
 from casebook.stacks import installers
 
 #: For an environment into which the distribution was installed.
@@ -60,7 +59,6 @@ def test_the_source_distribution_holds_the_one_file_that_the_repository_has(buil
         assert archive.extractfile(name).read() == CURE.read_bytes()
         inside = {each.partition("/")[2] for each in archive.getnames()}
         assert {"LICENSE", "CHANGELOG.md", "SECURITY.md", "tests/trust_attacks.py"} <= inside
-    assert not list((places.ROOT / "distribution").rglob("*.py"))
 
 
 def test_a_requests_that_is_too_old_stays_as_it_is_and_that_is_said(cure, tmp_path):

@@ -7,7 +7,7 @@ import sys
 
 import here
 import pytest
-from trust_runs import CURE, HERE, installed, nightly
+from trust_runs import CURE, SCRIPTS, installed, nightly
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,6 @@ def sequences(world, cure, of_requests, of_urllib3, examples):
         if not name.endswith(("_BUNDLE", "_proxy", "_PROXY")) and not name.startswith("SSL_CERT")
     }
     return here.run(
-        sys.executable, "-W", "ignore", HERE / "trust_sequences.py", cure,
+        sys.executable, "-W", "ignore", SCRIPTS / "trust_sequences.py", cure,
         input=told, env=clean | {"PYTHONPATH": os.pathsep.join(path)}, timeout=1500,
     )  # fmt: skip

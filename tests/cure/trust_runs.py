@@ -48,6 +48,8 @@ _spec = importlib.util.spec_from_file_location("shared_context", CURE)
 KNOWN = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(KNOWN)
 HERE = Path(__file__).parent
+#: The scripts that the cure's own tests run, too.
+SCRIPTS = places.PRODUCTS / "requests-shared-context" / "tests"
 
 
 def with_releases(of_requests: str, of_urllib3: str, script: str, cure: Path, **asked) -> dict:
@@ -58,9 +60,10 @@ def with_releases(of_requests: str, of_urllib3: str, script: str, cure: Path, **
     chosen = {"requests": of_requests, "urllib3": of_urllib3}
     if of_requests < "2.26":
         chosen["chardet"] = "4.0.0"  # which newer ones do without
-    path = os.pathsep.join(installed(*each, python) for each in chosen.items())
+    path = os.pathsep.join([*(installed(*each, python) for each in chosen.items()), str(SCRIPTS)])
     told, variables = json.dumps(asked), {"PYTHONPATH": path}
-    done = here.python_in(stack, HERE / script, cure, input=told, variables=variables, timeout=900)
+    file = next(folder / script for folder in (SCRIPTS, HERE) if (folder / script).exists())
+    done = here.python_in(stack, file, cure, input=told, variables=variables, timeout=900)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
 

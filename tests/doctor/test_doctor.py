@@ -15,9 +15,10 @@ from pathlib import Path
 import here
 import psutil
 import pytest
+import tls_doctor
 from here import environment, eventually, python_in
 
-from casebook import doctor, places
+from casebook import places
 from casebook.cases import patients
 from casebook.cases.bookstore.store import open_store
 from casebook.cases.certificates.hosts import Handler
@@ -154,7 +155,7 @@ def test_the_price_of_a_load_names_the_openssl_that_loads():
         report = examined(stack)
         openssl = report["openssl"]
         assert (openssl["loads"] != openssl["ssl"]) == is_another
-        (priced,) = [line for line in doctor.load_lines(report) if "ms CPU" in line]
+        (priced,) = [line for line in tls_doctor.report.load_lines(report) if "ms CPU" in line]
         told = " ".join(priced.split())
         assert (f"(of {openssl['loads']}, which pyOpenSSL brings)" in told) == is_another
 
@@ -202,15 +203,16 @@ def trial(effective, peak, gap, requests=2):
 
 def test_noise_can_delay_a_verdict_and_not_turn_it():
     stood_still = trial(0.97, 1, 0.82)
-    assert doctor.verdict_of([stood_still]) is None  # once is not enough
-    assert doctor.verdict_of([stood_still, stood_still]) == "blocked"
+    assert tls_doctor.blocking.verdict_of([stood_still]) is None  # once is not enough
+    assert tls_doctor.blocking.verdict_of([stood_still, stood_still]) == "blocked"
     slow_machine = trial(0.8, 2, 0.5)  # both requests were under way, however late
-    assert doctor.verdict_of([slow_machine, slow_machine]) is None
-    assert doctor.verdict_of([stood_still, slow_machine]) is None
-    assert doctor.verdict_of([slow_machine, slow_machine, trial(1.6, 2, 0.1)]) == "free"
+    assert tls_doctor.blocking.verdict_of([slow_machine, slow_machine]) is None
+    assert tls_doctor.blocking.verdict_of([stood_still, slow_machine]) is None
+    loads = [slow_machine, slow_machine, trial(1.6, 2, 0.1)]
+    assert tls_doctor.blocking.verdict_of(loads) == "free"
     alone = trial(0.9, 1, 0.05, requests=1)
-    assert doctor.verdict_of([alone]) == "free"
-    assert doctor.verdict_of([trial(0.9, 1, 0.39, requests=1)] * 2) == "blocked"
+    assert tls_doctor.blocking.verdict_of([alone]) == "free"
+    assert tls_doctor.blocking.verdict_of([trial(0.9, 1, 0.39, requests=1)] * 2) == "blocked"
 
 
 # ---------------------------------------------------------------------------------------- loads
@@ -546,7 +548,7 @@ def test_it_sees_which_http_is_spoken(tmp_path):
     spoken = {row["client"]: row["version"] for row in report["http"]["clients"]}
     assert report["http"]["offers"] == "h2"
     assert spoken == {"httpx": "HTTP/1.1", "httpx with http2=True": "HTTP/2"}
-    assert report["http"]["requests"] <= doctor.MOST_REQUESTS
+    assert report["http"]["requests"] <= tls_doctor.basis.MOST_REQUESTS
     assert (report["exit_status"], report["advice"][-1]["case"]) == (0, 3)
 
 

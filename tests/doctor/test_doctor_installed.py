@@ -11,8 +11,9 @@ from pathlib import Path
 import certifi
 import here
 import pytest
+import tls_doctor
 
-from casebook import doctor, places
+from casebook import places
 from casebook.cases.certificates.hosts import Handler
 from casebook.stacks import installers
 
@@ -135,7 +136,7 @@ def test_the_command_counts_a_program(installed, environ, tmp_path):
     assert (counts["loads"], counts["connections"], done.returncode) == (4, 4, 1)
     assert report["tried"]["requests"]["then"]["loads"] == 1
     done = here.run(installed / "python", "-m", "tls_doctor", "--version", env=environ)
-    assert done.stdout.startswith(f"doctor {doctor.VERSION}, Python 3.")
+    assert done.stdout.startswith(f"doctor {tls_doctor.basis.VERSION}, Python 3.")
 
 
 def test_it_runs_the_program_with_the_python_that_is_named(built, environ, tmp_path):

@@ -7,6 +7,7 @@ import sys
 
 import here
 import pytest
+import tls_doctor
 from doctoring import (
     START,
     doctor,
@@ -19,7 +20,6 @@ from doctoring import (
 )
 from here import environment
 
-from casebook import doctor as doctor_file
 from casebook import places
 
 
@@ -214,7 +214,7 @@ def test_a_driver_with_tls_of_its_own_is_heard_by_the_loops_heartbeat(loop, site
                 assert "psycopg2" in [name for name, _ in silent["clients"]]
                 [advice] = report["advice"]
                 assert "psycopg2" in advice["what"] and "program.py:" in advice["what"]
-                text = doctor_file.text_of(report, False)
+                text = tls_doctor.report.text_of(report, False)
                 assert "psycopg2: imported, and brings TLS of its own" in text
 
 
@@ -316,7 +316,7 @@ requests.get(SITE)
 """
     report = tried(text, site, tmp_path, python)
     assert judged(report) == ("cannot tell", "nothing seen", 2) and report["advice"] == []
-    text = " ".join(doctor_file.text_of(report, False).split())
+    text = " ".join(tls_doctor.report.text_of(report, False).split())
     if "import" in end:
         first = "It ended before its first connection: ModuleNotFoundError"
         assert text.index(first) < text.index("1. Does") and "program.py:5. Mend" in text
@@ -357,7 +357,7 @@ for _ in range(4):
     variables = {"REQUESTS_CA_BUNDLE": "", "SSL_CERT_FILE": ""}
     report = tried(text, site, tmp_path, sys.executable, variables=variables)
     assert report["counts"]["loads"] == 4 and judged(report)[1:] == ("nothing seen", 2)
-    assert "certificate verify failed" in " ".join(doctor_file.text_of(report, False).split())
+    assert "certificate verify failed" in " ".join(tls_doctor.report.text_of(report, False).split())
     assert report["advice"] == []
 
 
@@ -448,7 +448,7 @@ def test_the_programs_own_call_is_made_once_with_its_arguments(site, tmp_path):
 def test_a_call_is_found_as_it_stands(text, names, call, tmp_path):
     (tmp_path / "one.py").write_text("\n" + text + "\n")
     call = "httpx.Client(verify=context, headers={'a': ')'})" if call == "keep" else call
-    assert doctor_file.call_at(f"{tmp_path / 'one.py'}:2", names.split()) == call
+    assert tls_doctor.advice.call_at(f"{tmp_path / 'one.py'}:2", names.split()) == call
 
 
 def test_plain_http_has_one_text(site, tmp_path, python):
@@ -458,7 +458,7 @@ for _ in range(5):
     httpx.Client(verify=ssl.create_default_context()).close()
 """
     report = tried(text, site, tmp_path, python)
-    lines = " ".join(" ".join(doctor_file.count_lines(report)).split())
+    lines = " ".join(" ".join(tls_doctor.report.count_lines(report)).split())
     assert judged(report)[1:] == ("repeated", 1) and "what was loaded served none" in lines
     assert "nothing to tell" not in lines and report["advice"][0]["add"].startswith("context = ")
 
@@ -602,9 +602,9 @@ print(keyword in names, bool(names & {"ssl_context", "context", "http_client", "
 """
 
 
-@pytest.mark.parametrize("library", doctor_file.LIBRARIES)
+@pytest.mark.parametrize("library", tls_doctor.libraries.LIBRARIES)
 def test_what_is_said_to_take_a_context_does(library):
-    maker, keyword = doctor_file.LIBRARIES[library]
+    maker, keyword = tls_doctor.libraries.LIBRARIES[library]
     stack = "libraries-today" if library in ("openai", "slack_sdk", "stripe") else "reports-today"
     done = here.run(environment(stack).python, "-c", KEYWORDS, maker, keyword or "none")
     assert done.stdout.split() == [str(keyword is not None), done.stdout.split()[1]], done.stderr
@@ -625,7 +625,7 @@ def test_several_connections_to_a_host_that_speaks_http2_are_named():
             events.append({"is": "begin", "by": "ssl", "http": True} | begun)
             ended = {"h": h, "ok": True, "t": h + 0.5, "ms": 1, "alpn": alpn, "host": "localhost:1"}
             events.append({"is": "end"} | ended)
-        return doctor_file.counted([each | {"pid": 1, "cpu": 0} for each in events])
+        return tls_doctor.counts.counted([each | {"pid": 1, "cpu": 0} for each in events])
 
     row = {"client": "niquests", "host": "localhost:1", "connections": 5}
     assert counted("h2", 5)["http2"] == [row]
@@ -731,4 +731,4 @@ def test_what_only_its_own_collection_freed_is_told(close, site, tmp_path):
     counts = report["counts"]
     assert counts["collected"] >= 8
     assert (counts["dropped"] >= 8) == (close == "") and bool(counts["dropped"]) == (close == "")
-    assert "alone freed" in doctor_file.text_of(report, False)
+    assert "alone freed" in tls_doctor.report.text_of(report, False)

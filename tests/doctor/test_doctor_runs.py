@@ -16,12 +16,12 @@ import certifi
 import here
 import jsonschema
 import pytest
+import tls_doctor
 import trust_world
 import trustme
 from doctoring import START, Counting, doctor
 from here import environment
 
-from casebook import doctor as doctor_file
 from casebook import places
 from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.cases.patients import working
@@ -330,10 +330,10 @@ def test_pips_truststore_is_not_what_the_program_calls(site, tmp_path):
 
 def test_each_line_to_add_is_a_line_of_python():
     names = dict.fromkeys(("patch", "line"), "pass") | {"to_thread": "asyncio.to_thread"}
-    lines = [add % names for _, _, _, add, _, _ in doctor_file.ADVICE.values()]
-    lines += [line for line, _ in doctor_file.KEEP.values()]
-    lines += [line % "size=3" for line in doctor_file.LARGER.values()]
-    lines += [*doctor_file.IN_A_THREAD.values(), *doctor_file.MULTIPLEXED.values()]
+    lines = [add % names for _, _, _, add, _, _ in tls_doctor.advice.ADVICE.values()]
+    lines += [line for line, _ in tls_doctor.advice.KEEP.values()]
+    lines += [line % "size=3" for line in tls_doctor.advice.LARGER.values()]
+    lines += [*tls_doctor.advice.IN_A_THREAD.values(), *tls_doctor.advice.MULTIPLEXED.values()]
     assert len(lines) > 25
     for line in lines:
         compile(line, line, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
@@ -513,7 +513,7 @@ def test_a_program_that_collects_nothing_is_not_made_to(site, tmp_path):
 
 
 def test_memory_that_grew_during_loads_at_once_is_counted_once():
-    growth = doctor_file.growth
+    growth = tls_doctor.counts.growth
     assert growth([(0, 1, 100, 300), (2, 3, 300, 400)]) == 300
     assert growth([(0, 2, 100, 400), (1, 3, 200, 500)]) == 400  # and not 600
     assert growth([(0, 1, 500, 200)]) == growth([]) == 0
@@ -535,7 +535,7 @@ def test_the_first_run_which_compiles_comes_out_as_the_next_ones(site, tmp_path)
     assert [each["verdicts"]["certificate loads"] for each in (first, second)] == ["repeated"] * 2
     # So its loads, beside what it compiled, were no illness.
     assert 100 * counts[0]["spare_ms"] / counts[0]["compiled_ms"] < first["share_stated"]
-    told = [doctor_file.text_of(each, False) for each in (first, second)]
+    told = [tls_doctor.report.text_of(each, False) for each in (first, second)]
     assert ["Compiling its modules" in each for each in told] == [True, False]
 
 
@@ -559,24 +559,24 @@ def test_the_cpu_is_the_programs_from_where_its_code_begins():
         {"is": "exit", "pid": 2, "cpu": 307, "compiled": 40},
         {"is": "exit", "pid": 1, "cpu": 160, "compiled": 25},
     ]
-    counts = doctor_file.counted(events)
+    counts = tls_doctor.counts.counted(events)
     assert (counts["cpu_ms"], counts["compiled_ms"], counts["processes"]) == (50 + 7, 60, 1)
     # The second program has taken the place of the first in its process.
     other = [each | {"pid": 1} for each in events[:2] + events[2:4]]
-    assert doctor_file.counted(other)["cpu_ms"] == 7
+    assert tls_doctor.counts.counted(other)["cpu_ms"] == 7
     other.insert(2, {"is": "context", "pid": 1, "cpu": 150, "c": 1, "default": False,
                      "who": {"client": None, "through": None, "at": None}})  # fmt: skip
-    assert doctor_file.counted(other)["cpu_ms"] == 40 + 7
+    assert tls_doctor.counts.counted(other)["cpu_ms"] == 40 + 7
 
 
 @pytest.mark.parametrize("first", ["exchange", "begin"])
 def test_where_there_are_more_events_than_are_counted_it_says_so_once(first, monkeypatch, tmp_path):
-    monkeypatch.setattr(doctor_file, "MOST_EVENTS", 2)
-    write = doctor_file.writer(str(tmp_path / "events"))
+    monkeypatch.setattr(tls_doctor.running, "MOST_EVENTS", 2)
+    write = tls_doctor.running.writer(str(tmp_path / "events"))
     kinds = ["process", "start", first, "begin", "end", "exit"]
     for what in kinds:
         write({"is": what, "pid": 1, "cpu": 0, "compiled": 0, "h": 1, "n": 1})
-    kept = [each["is"] for each in doctor_file.read_events(str(tmp_path / "events"))]
+    kept = [each["is"] for each in tls_doctor.running.read_events(str(tmp_path / "events"))]
     told = ["exchange", "uncounted"] if first == "exchange" else ["uncounted"]
     assert kept == ["process", "start", *told, "exit"]
 
@@ -585,7 +585,7 @@ def test_a_share_that_is_about_at_the_limit_is_called_so():
     def near(again_share, again=3, share=5.0, loads=4, whole=0.0):
         counts = {"again": again, "again_share": again_share, "loads": loads, "needed": 1}
         counts |= {"handshakes": 1, "clients": [], "failures": []}
-        return doctor_file.limit_near(counts | {"share": whole}, share)
+        return tls_doctor.counts.limit_near(counts | {"share": whole}, share)
 
     assert [near(each) for each in (3.9, 4.5, 5.0, 6.0, 6.4)] == [None, 5.0, 5.0, 5.0, None]
     assert near(5.0, again=1) is None and near(9.0, share=10.0) == 10.0
@@ -864,7 +864,7 @@ def test_again_lays_what_was_promised_beside_what_came_out(name, site, tmp_path)
     assert (row["promised"], row["loads"]) == (1, 1)
     assert report["exit_status"] == 1  # of the program as it is
     assert "running the program again" in done.stderr
-    jsonschema.validate(report, doctor_file.schema())
+    jsonschema.validate(report, tls_doctor.schema.schema())
 
 
 IN_OTHER_WAYS = """
@@ -1138,7 +1138,7 @@ def test_the_json_is_what_its_schema_says(site, tmp_path):
         done = here.run(sys.executable, places.DOCTOR, *command, env=environ, cwd=tmp_path)
         report = json.loads(done.stdout)
         jsonschema.validate(report, schema)
-        assert report["version"] == doctor_file.VERSION
+        assert report["version"] == tls_doctor.basis.VERSION
         # As strict as can be: with a name left out it is no report.
         for name in ("exit_status", "version"):
             less = {key: report[key] for key in report if key != name}
@@ -1162,8 +1162,8 @@ def test_what_it_fails_on_and_what_github_shows(site, tmp_path):
 
 
 def test_the_address_in_it_is_the_books():
-    assert doctor_file.ADDRESS == address.of_repository()
-    for file, _ in doctor_file.CHAPTERS.values():
+    assert tls_doctor.basis.ADDRESS == address.of_repository()
+    for file, _ in tls_doctor.advice.CHAPTERS.values():
         assert (places.NOTEBOOKS / f"{file}.ipynb").exists()
 
 
@@ -1300,7 +1300,7 @@ def test_handshakes_that_wait_for_each_other_are_told_by_their_times():
             events.append((begin, {"is": "begin"} | begun))
             events.append((end, {"is": "end", "h": thread, "ok": True, "t": end}))
         events = [each | {"pid": pid, "cpu": 0} for _, each in sorted(events, key=lambda it: it[0])]
-        return doctor_file.verdict_on_handshakes(doctor_file.counted(events))
+        return tls_doctor.counts.verdict_on_handshakes(tls_doctor.counts.counted(events))
 
     assert verdict((0, 0, 1), (0, 1, 2), (0, 2, 3)) == "one at a time"
     assert verdict((0, 0, 1), (0, 0.1, 1), (0, 0.2, 1)) == "at once"

@@ -149,7 +149,7 @@ def _follow(node: ast.expr, names: dict[str, Any]) -> Any:
 
 
 #: A page's own drawing and words, and the doctor, which imports nothing of ours.
-ELSEWHERE = ("casebook.charts", "casebook.doctor", "casebook.findings", "casebook.words",
+ELSEWHERE = ("casebook.charts", "tls_doctor", "casebook.findings", "casebook.words",
              "casebook.cases.many.capacity")  # fmt: skip
 
 

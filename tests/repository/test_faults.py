@@ -5,6 +5,7 @@ there. That they pass without it is tried first: a test that fails anyway notice
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -29,6 +30,15 @@ def name_of(fault: dict[str, Any]) -> str:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of all files, in which a fault can be put."""
     return copy_to(tmp_path_factory.mktemp("faults") / "book")
+
+
+def make_products(copy: Path) -> None:
+    """Make the single files of the copy from its sources, as `make products` does."""
+    products = copy / "packages"
+    builder = products / "tls-doctor" / "single_file.py"
+    subprocess.run([sys.executable, builder, copy / "doctor.py"], check=True)
+    cure = products / "requests-shared-context" / "src" / "requests_shared_context" / "__init__.py"
+    shutil.copyfile(cure, copy / "shared_context.py")
 
 
 def outcome(copy: Path, tests: list[str]) -> tuple[int, str]:
@@ -73,7 +83,9 @@ def test_no_fault_gets_through_again(copy: Path, fault: dict[str, Any]) -> None:
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace(fault["text"], fault["replacement"]), encoding="utf-8")
     try:
+        make_products(copy)
         code, printed = outcome(copy, fault["tests"])
     finally:
         file.write_text(text, encoding="utf-8")
+        make_products(copy)
     assert code == SOME_FAILED, f"{fault['effect']}\n{printed[-3000:]}"

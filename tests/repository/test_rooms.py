@@ -26,13 +26,9 @@ OF_A_CASE = re.compile(
 
 
 def modules() -> list[Path]:
-    """The modules of the package; not what runs inside stacks, and not the built doctor."""
-    apart = {"probes", "serving", "the_doctor"}
-    return [
-        path
-        for path in sorted(places.PACKAGE.rglob("*.py"))
-        if not apart & set(path.parts) and path.name not in ("doctor.py", "shared_context.py")
-    ]
+    """The modules of the package; not what runs inside stacks."""
+    apart = {"probes", "serving"}
+    return [path for path in sorted(places.PACKAGE.rglob("*.py")) if not apart & set(path.parts)]
 
 
 def imported(path: Path) -> set[str]:

@@ -29,7 +29,7 @@ NOTICED = {"killed", "timeout"}
 
 SETTINGS = """
 [tool.mutmut]
-source_paths = ["casebook"]
+source_paths = {sources}
 only_mutate = {modules}
 also_copy = {beside}
 pytest_add_cli_args = ["-n", "0", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
@@ -49,12 +49,25 @@ class Mutant:
     replacement: str
 
 
+def _source_of(module: str) -> str:
+    """Return the folder from which a module is imported, as mutmut wants it."""
+    return module.partition("/src/")[0] + "/src" if "/src/" in module else "casebook"
+
+
 def outcomes(folder: Path, room: dict[str, Any]) -> dict[str, str]:
     """Try all changes of a room in a copy. Returns what mutmut says of each, by its name."""
-    beside = sorted({path.name for path in folder.iterdir()} - {"casebook", ".git", ".casebook"})
     modules, tests = room["modules"], room["tests"]
+    sources = sorted({_source_of(module) for module in modules})
+    beside = {path.name for path in folder.iterdir()} - {
+        "casebook",
+        "packages",
+        ".git",
+        ".casebook",
+    }
+    beside |= {"casebook", *(str(path.relative_to(folder)) for path in folder.glob("packages/*/*"))}
+    beside = sorted(beside - {*sources})
     with (folder / "pyproject.toml").open("a", encoding="utf-8") as file:
-        file.write(SETTINGS.format(modules=modules, beside=beside, tests=tests))
+        file.write(SETTINGS.format(sources=sources, modules=modules, beside=beside, tests=tests))
     done = _mutmut(folder, "run", "--max-children", "2")
     found = dict(re.findall(r"^\s+(\S+): (.+)$", _mutmut(folder, "results", "--all", "1"), re.M))
     if not found or set(found.values()) <= {"not checked"}:

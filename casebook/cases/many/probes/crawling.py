@@ -44,7 +44,7 @@ NOBODY = "127.0.0.1:9"
 def importable(folder):
     """What workers import, in one folder: the crawl, the check, and the cure."""
     root = HERE
-    for _ in ("probes", "many", "cases"):
+    for _ in ("probes", "many", "cases", "casebook"):
         root = os.path.dirname(root)
     for name in ("crawl.py", "pages_server.py", "crawling.py"):
         shutil.copy(os.path.join(HERE, name), folder)

@@ -4,9 +4,8 @@ import os
 import types
 
 import pytest
-
-from casebook.the_doctor import advice, blocking, judging, loads, probes
-from casebook.the_doctor.basis import (
+from tls_doctor import advice, blocking, judging, loads, probes
+from tls_doctor.basis import (
     BLOCKED,
     CANNOT_TELL,
     DOES_NOT_APPLY,
@@ -19,7 +18,7 @@ from casebook.the_doctor.basis import (
     UNPATCHED,
     UNSEEN,
 )
-from casebook.the_doctor.counts import (
+from tls_doctor.counts import (
     at_once,
     counted,
     is_broken,

@@ -67,3 +67,13 @@ Nothing is sent but what --url asks for and what your program sends: the checks 
 the doctor's own on the loopback interface, which ends with it. The program runs once, and
 with --again twice. Nothing stays on disk. One file, the standard library only, Python 2.7 to 3.14.
 """
+
+from .advice import CHAPTERS
+from .basis import VERSION
+from .command_line import start
+from .examination import inside
+from .probes import counting
+from .report import text_of
+from .words import several, times
+
+__all__ = ["CHAPTERS", "VERSION", "counting", "inside", "several", "start", "text_of", "times"]

@@ -13,6 +13,7 @@ same thing, the closer one counts.
 """
 
 import pytest
+
 import tls_doctor
 
 NAMES = ("loads", "handshakes", "connections", "contexts")

@@ -1,0 +1,92 @@
+"""The single file runs a program beside a server of these tests, with this Python alone."""
+
+import http.server
+import json
+import os
+import ssl
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import trustme
+
+ROOT = Path(__file__).resolve().parents[3]
+
+PROGRAM = """
+import os, ssl, urllib.request
+
+def get(context):
+    with urllib.request.urlopen(os.environ["SITE"], context=context) as reply:
+        assert reply.read() == b"page"
+
+def new_context():
+    return ssl.create_default_context(cafile=os.environ["BUNDLE"])
+"""
+#: Six connections: a context for each, or one for all.
+ILL = PROGRAM + "for _ in range(6): get(new_context())\n"
+HEALTHY = PROGRAM + "context = new_context()\nfor _ in range(6): get(context)\n"
+
+
+class Page(http.server.BaseHTTPRequestHandler):
+    """Answers each request with one page, and counts connections."""
+
+    connections = 0
+
+    def setup(self):
+        type(self).connections += 1
+        super().setup()
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "4")
+        self.end_headers()
+        self.wfile.write(b"page")
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def site(tmp_path):
+    """The variables that the programs read: a server's address, and whom to trust."""
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    bundle = tmp_path / "bundle.pem"
+    # As many certificates as real bundles have, so that a load takes time.
+    authorities = [authority, *(trustme.CA(organization_name=str(n)) for n in range(150))]
+    bundle.write_bytes(b"".join(each.cert_pem.bytes() for each in authorities))
+    Page.connections = 0
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield {"SITE": f"https://127.0.0.1:{server.server_port}", "BUNDLE": str(bundle)}
+        server.shutdown()
+
+
+@pytest.mark.parametrize(("program", "loads"), [(ILL, 6), (HEALTHY, 1)])
+def test_what_a_program_did_is_counted(site, tmp_path, program, loads):
+    (tmp_path / "program.py").write_text(program)
+    environ = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), **site}
+    process = subprocess.run(
+        [sys.executable, ROOT / "doctor.py", "run", "--json", "--", "program.py"],
+        cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    report = json.loads(process.stdout)
+    counts = report["counts"]
+    assert (counts["connections"], counts["handshakes"], counts["loads"]) == (6, 6, loads)
+    assert Page.connections == 6
+    assert report["exit_status"] == process.returncode
+    assert (process.returncode == 1) == (loads == 6), process.stderr
+    assert not list(tmp_path.glob("doctor-*"))
+
+
+def test_a_program_that_fails_keeps_its_own_error(site, tmp_path):
+    (tmp_path / "program.py").write_text("raise LookupError('of the program')\n")
+    process = subprocess.run(
+        [sys.executable, ROOT / "doctor.py", "run", "--", "program.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert process.returncode == 2
+    assert "LookupError: of the program" in process.stderr + process.stdout
