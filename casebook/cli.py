@@ -198,8 +198,8 @@ def _claims() -> list[dict[str, Any]]:
     from casebook.pages.contents import Book
     from casebook.places import ROOT
 
-    built = Book(ROOT).html / "claims.json"
-    return json.loads(built.read_text()) if built.exists() else []
+    claims_file = Book(ROOT).html / "claims.json"
+    return json.loads(claims_file.read_text()) if claims_file.exists() else []
 
 
 def _machine_save(options: Namespace) -> None:

@@ -118,9 +118,11 @@ def _bare_label(stack: str) -> str:
     """Return the label of a stack of that name on any Python in the table, else the name."""
     stage, python = split_stack(stack)
     namesakes = (
-        it for it in stacks.load().values() if it.label and split_stack(it.name)[0] == stage
+        stack_row
+        for stack_row in stacks.load().values()
+        if stack_row.label and split_stack(stack_row.name)[0] == stage
     )
-    label = next((it.label for it in namesakes), f"{stage.replace('-', ' ')}, {{}}")
+    label = next((namesake.label for namesake in namesakes), f"{stage.replace('-', ' ')}, {{}}")
     if stack == stage:
         return label.removesuffix(", {}")
     return label.replace("{}", python_label(python))

@@ -92,9 +92,9 @@ class _Field:
         """Return which of the two axes are logarithmic."""
         xs, ys = zip(*(dot for line in self.lines for dot in line.dots), strict=True)
         x, y = self.x.column, self.y.column
-        wide = series.is_log(self.log.get(x), series.spans_a_decade(xs), xs, x)
-        by_itself = min(ys) > 0 and (wide or self._far_apart())
-        return wide, series.is_log(self.log.get(y), by_itself, ys, y)
+        log_x = series.is_log(self.log.get(x), series.spans_a_decade(xs), xs, x)
+        by_itself = min(ys) > 0 and (log_x or self._far_apart())
+        return log_x, series.is_log(self.log.get(y), by_itself, ys, y)
 
     def alt(self) -> str:
         """Describe every line at the largest x that all have, and the extremes at the smallest."""
@@ -111,8 +111,8 @@ class _Field:
             return f"{self._describe_range(first)} {self._describe_range(last)}"
         many = brief or len(self._points(last)) > series.SPELLED
         text = self._describe_range(last) if many else self._describe_all(last)
-        least = {series.ranked(self._points(x))[0].label for x in (first, last)}
-        return f"{text} {self._describe_range(first)}" if len(least) > 1 else text
+        lowest = {series.ranked(self._points(x))[0].label for x in (first, last)}
+        return f"{text} {self._describe_range(first)}" if len(lowest) > 1 else text
 
     def _far_apart(self) -> bool:
         """Return whether the lines end a decade apart."""

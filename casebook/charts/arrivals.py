@@ -68,14 +68,14 @@ def arrivals(
     first = frame[frame["repeat"] == frame["repeat"].min()] if "repeat" in frame else frame
     visits = [_visit(part) for part in groups(usable(first, "at_s"), by)]
     description = " ".join(_describe(visit) for visit in visits)
-    read = "Each curve rises from no book to all of them, a step for each as it is read."
+    reading = "Each curve rises from no book to all of them, a step for each as it is read."
     slow = key_mark(MARKERS["D"], "stall"), "the slow book"
     return page.chart(
         name,
         _drawing(visits),
         title=title,
         finding=_summarise(visits) if len(visits) > SPELLED else description,
-        reading=read + " Drawn: the first visit of each." * (len(frame) > len(first)),
+        reading=reading + " Drawn: the first visit of each." * (len(frame) > len(first)),
         source=origin(first),
         data=chart_data(first, *listed(by), "book", "at_s", "slow"),
         alts=[f"{title}. {description}"],
@@ -86,9 +86,9 @@ def arrivals(
 def _visit(part: Part) -> _Visit:
     rows = part.rows.sort_values("at_s", kind="stable")
     if rows["book"].duplicated().any():
-        twice = rows.loc[rows["book"].duplicated(), "book"].iloc[0]
+        book = rows.loc[rows["book"].duplicated(), "book"].iloc[0]
         raise UsageError(
-            f"{part.name} has book {twice} twice: say what tells its visits apart, "
+            f"{part.name} has book {book} twice: say what tells its visits apart, "
             "as by=['client', 'order']"
         )
     slow = list(map(_is_slow, rows["book"], rows["slow"]))
@@ -146,8 +146,8 @@ def _describe(visit: _Visit) -> str:
     label, other_times = words.capital(visit.part.label), visit.other_times
     half = words.seconds(other_times[(len(other_times) - 1) // 2]) if other_times else ""
     if not visit.slow:
-        took = words.seconds(visit.times[-1])
-        return f"{label}: all {len(other_times):,} books in {took}, half of them by {half}."
+        duration = words.seconds(visit.times[-1])
+        return f"{label}: all {len(other_times):,} books in {duration}, half of them by {half}."
     text = f"{label}: {visit.share_before} other books before the {visit.slow_one}, "
     text += f"which came at {words.seconds(visit.times[visit.slow[0]])}"
     if not other_times:
@@ -160,5 +160,7 @@ def _summarise(visits: Sequence[_Visit]) -> str:
     phrases = [
         f"{v.share_before} before the {v.slow_one}" if v.slow else "no slow book" for v in visits
     ]
-    having = words.grouped(zip(phrases, (v.part.label for v in visits), strict=True))
-    return " ".join(f"{words.capital(end)}: {'; '.join(labels)}." for end, labels in having.items())
+    labels_by_phrase = words.grouped(zip(phrases, (v.part.label for v in visits), strict=True))
+    return " ".join(
+        f"{words.capital(end)}: {'; '.join(labels)}." for end, labels in labels_by_phrase.items()
+    )

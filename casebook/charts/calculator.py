@@ -55,8 +55,8 @@ def calculator(
     if rows.empty:
         raise UsageError("none of these visits was made in a way that the law knows")
     settings = rows.groupby(["n", "body", "loss"])["latency_ms"].agg(["nunique", "size"])
-    least = settings[settings.index.get_level_values("loss") == rows["loss"].min()]
-    n, body, loss = least.sort_values(["nunique", "size"]).index[-1]
+    least_lossy = settings[settings.index.get_level_values("loss") == rows["loss"].min()]
+    n, body, loss = least_lossy.sort_values(["nunique", "size"]).index[-1]
     first = {"n": int(n), "body": int(body), "loss": float(loss)}
     first["ms"] = float(rows[_is(rows, first)]["latency_ms"].max())
     picture = page.chart(
@@ -76,13 +76,13 @@ def calculator(
         ],
     )
     data = json.dumps(as_data(rows, first), separators=(",", ":")).replace("</", "<\\/")
-    alive = (
+    scripts = (
         f'<script type="application/json">{data}</script>'
         f"<script>{_JS.read_text(encoding='utf-8')}</script></figure>"
     )
     html = picture.html.replace("cb-figure", "cb-figure cb-calculator", 1)
     html = html.replace(style("figure"), style("figure", "calculator"))
-    return replace(picture, html=html.removesuffix("</figure>") + alive)
+    return replace(picture, html=html.removesuffix("</figure>") + scripts)
 
 
 def as_data(rows: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
@@ -137,8 +137,8 @@ def _is(rows: pd.DataFrame, setting: dict[str, Any]) -> pd.Series:
 def _describe(setting: dict[str, Any]) -> str:
     """Return what the law says of a setting, in a sentence."""
     ms, rest = setting["ms"], {name: setting[name] for name in ("n", "body", "loss")}
-    took = sorted((by_law(label, ms, **rest)[0], label) for label in law.WAYS)
-    figures = "; ".join(f"{label} {words.seconds(s)}" for s, label in took)
+    durations = sorted((by_law(label, ms, **rest)[0], label) for label in law.WAYS)
+    figures = "; ".join(f"{label} {words.seconds(s)}" for s, label in durations)
     size = f"{rest['body'] / 1000:.3g} kB"
     loss = f", {100 * rest['loss']:g} % of the packets lost" if rest["loss"] else ""
     return f"By the law, {rest['n']} books of {size} from {ms:g} ms away{loss}: {figures}."

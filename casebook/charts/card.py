@@ -49,8 +49,8 @@ def draw(title: str) -> Card:
     for i, (run, label, colour) in enumerate(panels):
         bottom = 0.44 - 0.31 * i
         figure.text(0.05, bottom + 0.16, label, fontsize=20, color=COLOURS[colour][0])
-        took = f"{run.wall_s:.2f} s"
-        figure.text(0.05, bottom + 0.05, took, fontsize=30, fontweight="bold", color=ink)
+        duration = f"{run.wall_s:.2f} s"
+        figure.text(0.05, bottom + 0.05, duration, fontsize=30, fontweight="bold", color=ink)
         axes = figure.add_axes((0.30, bottom, 0.65, 0.26))
         axes.set(xlim=(0, end_s), ylim=(_N - 0.4, -0.6))
         axes.axis("off")

@@ -112,10 +112,10 @@ def _describe_medians(quantity: Quantity, parts: Sequence[Part]) -> tuple[str, s
     if len(points) <= series.SPELLED:
         return sentence, sentence
     # If there are few different medians, group the rows by them: "30 for a; b. 0 for c."
-    having = words.grouped((quantity.amount(point), point.label) for point in points)
-    if len(having) > 3 or len(having) == len(points):
+    labels_by_median = words.grouped((quantity.amount(point), point.label) for point in points)
+    if len(labels_by_median) > 3 or len(labels_by_median) == len(points):
         return quantity.describe_range(points), sentence
-    shared = (f"{middle} for {'; '.join(labels)}." for middle, labels in having.items())
+    shared = (f"{middle} for {'; '.join(labels)}." for middle, labels in labels_by_median.items())
     return f"{words.capital(quantity.name)}: {' '.join(shared)}", sentence
 
 

@@ -178,8 +178,8 @@ def size_of(axes: Axes) -> tuple[float, float]:
 def place(axes: Axes, left: float, bottom: float, right: float, top: float) -> None:
     """Put axes at margins in points from the figure's edges."""
     width, height = size_of(axes)
-    wide, high = (width - left - right) / width, (height - top - bottom) / height
-    axes.set_position((left / width, bottom / height, wide, high))
+    axes_width, axes_height = (width - left - right) / width, (height - top - bottom) / height
+    axes.set_position((left / width, bottom / height, axes_width, axes_height))
 
 
 def write(
@@ -262,19 +262,19 @@ def _svg(figure: Figure, alt: str, name: str) -> str:
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     svg = file.getvalue()
-    inside = svg[svg.index(">", svg.index("<svg")) + 1 :]
+    body = svg[svg.index(">", svg.index("<svg")) + 1 :]
     # Its style sheet would apply to the whole page; its two rules are on the <svg> instead.
-    inside = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->\s*", "", inside, flags=re.S).strip()
-    inside = re.sub(r"font: (?:(\d+|bold|normal) )?([\d.]+)px [^;\"]+", _font, inside)
-    inside = re.sub(r"font-family: [^;\"]+;? ?", "", inside)
-    inside = colours.themed(re.sub(r"\n\s*", "\n", inside))
-    unique = f"{name}-{hashlib.sha256((alt + inside).encode()).hexdigest()[:6]}"
-    inside = re.sub(r'(\bid="|url\(#|href="#)', rf"\1{unique}-", inside)
+    body = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->\s*", "", body, flags=re.S).strip()
+    body = re.sub(r"font: (?:(\d+|bold|normal) )?([\d.]+)px [^;\"]+", _font, body)
+    body = re.sub(r"font-family: [^;\"]+;? ?", "", body)
+    body = colours.themed(re.sub(r"\n\s*", "\n", body))
+    unique = f"{name}-{hashlib.sha256((alt + body).encode()).hexdigest()[:6]}"
+    body = re.sub(r'(\bid="|url\(#|href="#)', rf"\1{unique}-", body)
     width, height = figure.get_size_inches() * 72
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'role="img" aria-label="{escape(alt)}" viewBox="0 0 {width:g} {height:g}" '
-        f'style="stroke-linejoin:round;stroke-linecap:butt">{inside}'
+        f'style="stroke-linejoin:round;stroke-linecap:butt">{body}'
     )
 
 

@@ -62,9 +62,9 @@ def frames(
     the first arrows are drawn; a line says how many more there were.
     """
     columns(frame, "t_s", "sender", "type", "stream", "flags", "length")
-    strange = set(frame["sender"]) - set(SENDERS)
-    if strange:
-        raise UsageError(f"a frame's sender is client or server, not {strange.pop()!r}")
+    unknown = set(frame["sender"]) - set(SENDERS)
+    if unknown:
+        raise UsageError(f"a frame's sender is client or server, not {unknown.pop()!r}")
     frame = frame.sort_values("t_s", kind="stable")
     arrows = _arrows(frame)
     finding = _finding(frame)
@@ -167,7 +167,7 @@ def _finding(frame: pd.DataFrame) -> str:
     if len(streams) != 1:
         return text + f" They belong to {len(streams):,} streams." * (len(streams) > 0)
     took_s = of_streams["t_s"].iloc[-1] - of_streams["t_s"].iloc[0]
-    took = words.seconds(took_s) if took_s > 0 else "0 ms"
+    duration = words.seconds(took_s) if took_s > 0 else "0 ms"
     data = of_streams[(of_streams["type"] == "DATA") & (of_streams["sender"] == "server")]
     size = data["length"].sum()
-    return f"{text} Stream {streams[0]} took {took} and brought {size:,} bytes of data."
+    return f"{text} Stream {streams[0]} took {duration} and brought {size:,} bytes of data."

@@ -48,11 +48,11 @@ def panel(
     laws = {text: _law(limit) for text, limit in limits.items()}
     pairs = continued(lines)
     border = _border(lines, pairs)
-    named = _labelled(lines, pairs, bool(border))
-    height = 262 + 12 * max(0, len(set(named.values())) - 5)
+    labelled = _labelled(lines, pairs, bool(border))
+    height = 262 + 12 * max(0, len(set(labelled.values())) - 5)
     xs = all_xs(lines)
     labels = [_EndLabel(text, max(xs), law(max(xs)), "faint") for text, law in laws.items()]
-    labels += [_EndLabel(text, s.xs[-1], s.medians[-1], s.colour) for s, text in named.items()]
+    labels += [_EndLabel(text, s.xs[-1], s.medians[-1], s.colour) for s, text in labelled.items()]
     with page.drawing(width, height) as figure:
         axes = figure.add_subplot()
         set_axes(axes, lines, list(laws.values()), *logs)
@@ -80,7 +80,7 @@ def continued(lines: Sequence[Series]) -> list[tuple[Series, Series]]:
     """Return each live line together with the recorded one that continues from its end."""
     live = {line.name: line for line in lines if line.source == words.LIVE}
     recorded = [line for line in lines if line.source == words.REFERENCE and line.name in live]
-    return [(live[it.name], it) for it in recorded if live[it.name].xs[-1] < it.xs[0]]
+    return [(live[line.name], line) for line in recorded if live[line.name].xs[-1] < line.xs[0]]
 
 
 def _border(
@@ -98,12 +98,12 @@ def _labelled(
     lines: Sequence[Series], pairs: Sequence[tuple[Series, Series]], has_border: bool
 ) -> dict[Series, str]:
     """Return what to write at the end of each line, except where another continues it."""
-    named = {line: line.label for line in lines}
+    labels = {line: line.label for line in lines}
     for live, recorded in pairs:
-        del named[live]
+        del labels[live]
         note = "" if has_border else f", reference from {words.tick(recorded.xs[0])}"
-        named[recorded] = recorded.name + note
-    return named
+        labels[recorded] = recorded.name + note
+    return labels
 
 
 def set_axes(
@@ -149,7 +149,7 @@ def _thin_ticks(axes: Axes) -> None:
 def draw(axes: Axes, series: Series, width: float = 1.8) -> None:
     """Draw one series: band, line through the medians, every run a dot."""
     colour, published = sentinel(series.colour), series.source == words.PUBLISHED
-    lows, highs = zip(*((it.low, it.high) for it in series.points.values()), strict=True)
+    lows, highs = zip(*((point.low, point.high) for point in series.points.values()), strict=True)
     if lows != highs:
         axes.fill_between(series.xs, lows, highs, color=colour, alpha=0.22, lw=0)
     style = _DASHED if published else "-"
@@ -200,11 +200,13 @@ def _draw_labels(axes: Axes, labels: Sequence[_EndLabel]) -> None:
     figure, pixels = axes.figure, IdentityTransform()
     right = axes.get_window_extent().x1
     style: dict = {"fontsize": page.SMALL, "va": "center", "linespacing": 1.15, "transform": pixels}
-    texts = [figure.text(right + _GAP, 0, page.wrapped(it.text, _WRAP), **style) for it in labels]
+    texts = [
+        figure.text(right + _GAP, 0, page.wrapped(label.text, _WRAP), **style) for label in labels
+    ]
     tips = [axes.transData.transform((label.x, label.y)) for label in labels]
     heights = [text.get_window_extent().height + 2 for text in texts]
-    placed = separate([y for _, y in tips], heights, 0, page.size_of(axes)[1])
-    for label, text, (x, y), to in zip(labels, texts, tips, placed, strict=True):
+    levels = separate([y for _, y in tips], heights, 0, page.size_of(axes)[1])
+    for label, text, (x, y), to in zip(labels, texts, tips, levels, strict=True):
         text.set(y=to, color=sentinel(label.colour))
         xs, ys = [x + 4, right + 4, right + _GAP - 3], [y, y, to]
         leader = Line2D(xs, ys, color=text.get_color(), linewidth=0.8, alpha=0.8, transform=pixels)
@@ -222,15 +224,15 @@ def separate(
     formula (scipy.optimize has it, but takes half a second per chapter to import).
     """
     order = np.argsort(centres, kind="stable")
-    tall = np.asarray(heights, dtype=float)[order]
-    below = np.cumsum(tall) - tall
-    wished = np.asarray(centres, dtype=float)[order] - tall / 2 - below
+    sizes = np.asarray(heights, dtype=float)[order]
+    below = np.cumsum(sizes) - sizes
+    wished = np.asarray(centres, dtype=float)[order] - sizes / 2 - below
     count = len(order)
     fitted = [
         max(min(wished[i:j].mean() for j in range(k + 1, count + 1)) for i in range(k + 1))
         for k in range(count)
     ]
-    edges = np.maximum(low, np.minimum(fitted, high - tall.sum())) + below
-    placed = np.empty(count)
-    placed[order] = edges + tall / 2
-    return placed.tolist()
+    edges = np.maximum(low, np.minimum(fitted, high - sizes.sum())) + below
+    result = np.empty(count)
+    result[order] = edges + sizes / 2
+    return result.tolist()

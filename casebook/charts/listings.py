@@ -211,8 +211,8 @@ def _search_path(environment: Environment) -> list[Path]:
 def _file_of(environment: Environment, module: str) -> tuple[Path, Path]:
     """Return the folder of a stack's search path that has a module, and the module's file."""
     for folder in _search_path(environment):
-        inside = folder.joinpath(*module.split("."))
-        for path in (inside.with_suffix(".py"), inside / "__init__.py"):
+        stem = folder.joinpath(*module.split("."))
+        for path in (stem.with_suffix(".py"), stem / "__init__.py"):
             if path.is_file():
                 return folder, path
     raise UsageError(f"{environment.stack.name} has no module {module} that is written in Python")

@@ -108,8 +108,10 @@ def _finding(verdicts: dict[str, str], publications: dict[str, str]) -> str:
     text = f"{len(verdicts) - len(exceptions)} of {len(verdicts)} stacks are concurrent"
     for verdict in dict.fromkeys(exceptions.values()):
         text += f"; {verdict}: {stages_named(s for s, v in exceptions.items() if v == verdict)}"
-    both = [stack for stack in verdicts if stack in publications]
-    if both:
-        agreeing = sum(words.VERDICTS.get(publications[stack]) == verdicts[stack] for stack in both)
-        text += f". {agreeing} of {len(both)} verdicts are as published"
+    compared = [stack for stack in verdicts if stack in publications]
+    if compared:
+        agreeing = sum(
+            words.VERDICTS.get(publications[stack]) == verdicts[stack] for stack in compared
+        )
+        text += f". {agreeing} of {len(compared)} verdicts are as published"
     return text + "."

@@ -76,18 +76,18 @@ def stages(
 
 def stages_named(stacks: Iterable[str]) -> str:
     """Name stacks by stage: "+ pyOpenSSL (Python 2.7, Python 3.7) and + recv_into (today)"."""
-    split = map(words.split_stack, stacks)
-    pythons = words.grouped((words.stack_label(s), words.python_label(p)) for s, p in split)
+    names = map(words.split_stack, stacks)
+    pythons = words.grouped((words.stack_label(s), words.python_label(p)) for s, p in names)
     return words.join(f"{stage} ({', '.join(labels)})" for stage, labels in pythons.items())
 
 
 def _by_python(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the runs in delays, with the stage of each (`stage`) and its Python (`on`)."""
-    split = [words.split_stack(stack) for stack in frame["stack"]]
+    names = [words.split_stack(stack) for stack in frame["stack"]]
     return frame.assign(
         wall_s=frame["wall_s"] / frame["delay_s"],
-        stage=[stage for stage, _ in split],
-        on=[python for _, python in split],
+        stage=[stage for stage, _ in names],
+        on=[python for _, python in names],
     )
 
 
@@ -97,7 +97,7 @@ def _lines(frame: pd.DataFrame, python: str) -> list[Series]:
 
 
 def _drawing(panels: dict[str, list[Series]], ours: pd.DataFrame, log: bool):
-    wide = (WIDTH - _LEFT - _RIGHT - _GAP * (len(panels) - 1)) / len(panels)
+    panel_width = (WIDTH - _LEFT - _RIGHT - _GAP * (len(panels) - 1)) / len(panels)
     https = ours[ours["scheme"] == "https"]
     with drawing(WIDTH, _HEIGHT) as figure:
         figure.text(0, 1, "wall time, in delays", fontsize=TEXT, va="top")
@@ -105,8 +105,8 @@ def _drawing(panels: dict[str, list[Series]], ours: pd.DataFrame, log: bool):
         for i, (python, panel) in enumerate(panels.items()):
             axes = figure.add_subplot()
             set_axes(axes, [line for lines in panels.values() for line in lines], _LAWS, log, log)
-            left_edge = _LEFT + i * (wide + _GAP)
-            place(axes, left_edge, _FOOT, WIDTH - left_edge - wide, _HEADING)
+            left_edge = _LEFT + i * (panel_width + _GAP)
+            place(axes, left_edge, _FOOT, WIDTH - left_edge - panel_width, _HEADING)
             axes.tick_params(labelleft=not i)
             heading = words.capital(words.python_label(python))
             write(axes, heading, (0, 1), (0, 3), fontweight="bold", va="bottom")
@@ -121,18 +121,18 @@ def _panel(axes: Axes, panel: Sequence[Series], serial: set[str]) -> None:
         draw_law(axes, law, all_xs(panel), 1)
     ours = [series for series in panel if series.source != words.PUBLISHED]
     https = [series for series in ours if series.colour != "control"]
-    rising = [series for series in https if series.name in serial]
+    serial_lines = [series for series in https if series.name in serial]
     for series in sorted(panel, key=lambda s: s.colour != "control"):
         # If lines lie on each other, the lower ones show at the edges.
-        bundle = [s for s in https if (s in rising) == (series in rising)]
-        over = len(bundle) - 1 - bundle.index(series) if series in https else 0
-        draw(axes, series, 1.8 + 1.4 * over)
+        same_slope = [s for s in https if (s in serial_lines) == (series in serial_lines)]
+        lines_above = len(same_slope) - 1 - same_slope.index(series) if series in https else 0
+        draw(axes, series, 1.8 + 1.4 * lines_above)
     theirs = [s for s in panel if s not in ours and s.medians[-1] > s.xs[-1] / 2]
-    up = {_line_label(s): s.colour for s in reversed(panel) if s in rising or s in theirs}
-    down = {_line_label(s): s.colour for s in reversed(panel) if s not in rising + theirs}
+    up = {_line_label(s): s.colour for s in reversed(panel) if s in serial_lines or s in theirs}
+    down = {_line_label(s): s.colour for s in reversed(panel) if s not in serial_lines + theirs}
     for i, (text, colour) in enumerate(reversed(up.items())):
         write(axes, text, (0, 1), (_EDGE, -_EDGE - i * _LINE), colour, va="top")
-    lowest = max((s.medians[-1] for s in ours if s not in rising), default=1)
+    lowest = max((s.medians[-1] for s in ours if s not in serial_lines), default=1)
     # The longest label is lowest: further up it would reach the rising lines.
     order = sorted(down.items(), key=lambda it: -len(it[0]))
     for i, (text, colour) in enumerate(order):

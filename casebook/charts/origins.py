@@ -68,8 +68,8 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
         all_others = by_row.map(lambda notes: notes[0].startswith(ON)).all()
         place = join(machines) if all_others else "the reference machine"
         text = f"ecorded on {place}{_span(recorded, day)}, not measured now."
-        named = f"{_named(recorded, live)}: r" if len(live) else "R"
-        sentences.append(capital(named) + text)
+        beginning = f"{_named(recorded, live)}: r" if len(live) else "R"
+        sentences.append(capital(beginning) + text)
         if machines and not all_others:
             sentences.append(f"Some of it was recorded on another machine: {join(machines)}.")
         differences = [note for note in parts if note and not note.startswith(ON)]
@@ -112,8 +112,8 @@ def _named(recorded: pd.DataFrame, live: pd.DataFrame) -> str:
     live_pythons = {split_stack(stack)[1] for stack, _ in live_sizes if stack}
     if len(stacks) > 1 and pythons and not set(pythons) & live_pythons:
         return "everything in Python " + join(pythons).replace("Python today", "today")
-    further = [stacks[kind] - live_sizes[kind] if kind in live_sizes else set() for kind in stacks]
-    sizes = [join(f"{n:,}" for n in sorted(numbers)) for numbers in further]
+    missing = [stacks[kind] - live_sizes[kind] if kind in live_sizes else set() for kind in stacks]
+    sizes = [join(f"{n:,}" for n in sorted(numbers)) for numbers in missing]
     labels = [stack_label(*kind) if kind[0] else client_label(kind[1]) for kind in stacks]
     steps_by_kind = [
         _steps_only_recorded(recorded, live, kind[0]) if kind in live_sizes else []

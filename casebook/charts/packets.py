@@ -50,14 +50,14 @@ class _Loss:
         sending.
         """
         ends: dict[int, int] = {}
-        upto = int(self.packets["seq"].min())
-        times, levels = [float(self.packets["ms"].iloc[0])], [upto]
+        readable = int(self.packets["seq"].min())
+        times, levels = [float(self.packets["ms"].iloc[0])], [readable]
         for packet in self.packets[~self.packets["dropped"].astype(bool)].itertuples():
             ends[int(packet.seq)] = int(packet.seq + packet.bytes)
-            while following := [end for start, end in ends.items() if start <= upto < end]:
-                upto = max(following)
+            while ends_on := [end for start, end in ends.items() if start <= readable < end]:
+                readable = max(ends_on)
             times.append(packet.ms)
-            levels.append(upto)
+            levels.append(readable)
         return times, [level / 1000 for level in levels]
 
 

@@ -112,7 +112,7 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     parts[1:] = sorted(parts[1:], key=lambda part: part.rows["wall_s"].median())
     [wall] = series.quantities("wall_s")
     finding = wall.describe_range(
-        [series.Point.from_runs(it, it.rows["wall_s"]) for it in parts], f"At n = {n}, "
+        [series.Point.from_runs(part, part.rows["wall_s"]) for part in parts], f"At n = {n}, "
     )
     verdicts = words.grouped((verdict_of(part.rows), part.label) for part in parts)
     for verdict, labels in verdicts.items():

@@ -304,7 +304,8 @@ def _names(firsts: Sequence[pd.Series], by: Sequence[str]) -> list[str]:
     kinds = [(*map(str, (first[c] for c in by)), first["client"]) for first in firsts]
     names = [", ".join(_words(first, by, clients_shown, trusts)) for first in firsts]
     sourced_names = [
-        (name, it["source"] == words.PUBLISHED) for name, it in zip(names, firsts, strict=True)
+        (name, first["source"] == words.PUBLISHED)
+        for name, first in zip(names, firsts, strict=True)
     ]
     for name_and_source in set(sourced_names):
         positions = [i for i, candidate in enumerate(sourced_names) if candidate == name_and_source]

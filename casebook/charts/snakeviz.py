@@ -96,8 +96,8 @@ def page_html(profile: Path | Observation, title: str, top: str = "") -> str:
     Raises BookFailed if a dump cannot be read or SnakeViz's page is not the one known here.
     """
     try:
-        read: Any = str(profile) if isinstance(profile, Path) else _Observed(profile)
-        stats: Any = Stats(read)  # its tables have no stubs
+        reading: Any = str(profile) if isinstance(profile, Path) else _Observed(profile)
+        stats: Any = Stats(reading)  # its tables have no stubs
     except (OSError, ValueError, EOFError, TypeError) as error:
         raise BookFailed(f"The profile {profile} cannot be read: {error}") from error
     _shorten_paths(stats)
@@ -105,7 +105,7 @@ def page_html(profile: Path | Observation, title: str, top: str = "") -> str:
     longest, root = chain[0], chain[-1]
     fields = {"root": html.escape(root[2]), "longest": html.escape(longest[2])}
     fields |= {"own_s": stats.stats[longest][2], "total_s": stats.total_tt}
-    read = READING.format(torn=HELD if chain[2:] else TORN, **fields)
+    reading = READING.format(torn=HELD if chain[2:] else TORN, **fields)
     page = Template(_packaged("templates/viz.html"), autoescape="xhtml_escape").generate(
         profile_name=title,
         table_rows=_script_json(table_rows(stats)),
@@ -113,7 +113,7 @@ def page_html(profile: Path | Observation, title: str, top: str = "") -> str:
     )
     changes = {
         "<title>.*?</title>": f"<title>{html.escape(title)}</title>",
-        "<body>": f'<body><main><div class="reading">{top}<p>{read}</p></div>',
+        "<body>": f'<body><main><div class="reading">{top}<p>{reading}</p></div>',
         r"sv_find_root\(profile_data\)": _script_json("{}:{}({})".format(*root)),
     }
     text = page.decode()

@@ -75,8 +75,8 @@ def breakable(text: str) -> str:
     """Return text as HTML in which a page may break paths and dotted names after their separators,
     and a long name before its last hump: else it pushes the columns beside it out of a narrow page.
     """
-    broken = re.sub(r"(?<=\w)([./_:(])(?=[^\W\d])", r"\1<wbr>", escape(text))
-    return re.sub(r"(?<=[A-Za-z]{6})(?=[A-Z][a-z]{4})", "<wbr>", broken)  # PyOpenSSL|Context
+    html = re.sub(r"(?<=\w)([./_:(])(?=[^\W\d])", r"\1<wbr>", escape(text))
+    return re.sub(r"(?<=[A-Za-z]{6})(?=[A-Z][a-z]{4})", "<wbr>", html)  # PyOpenSSL|Context
 
 
 def plain(html: str) -> str:
@@ -120,10 +120,10 @@ def show(
         name: [_format_value(value, frame[name], formats.get(name)) for value in frame[name]]
         for name in frame
     }
-    agreed = _agreed(texts)
-    if settings := [f"{titles[name]} {texts[name][0]}" for name in agreed if name != "source"]:
+    shared = _agreed(texts)
+    if settings := [f"{titles[name]} {texts[name][0]}" for name in shared if name != "source"]:
         source = f"{source} In all rows: {', '.join(settings)}.".strip()
-    columns = [name for name in frame if name not in agreed]
+    columns = [name for name in frame if name not in shared]
     return table(
         caption,
         [titles[name] for name in columns],
@@ -170,9 +170,9 @@ def table(
     a reader would have to find out that there is more to the right, and it may be what matters.
     """
     rows = [list(row) for row in rows]
-    named, room, names = [""] * len(titles), "", 1
+    title_attributes, room, names = [""] * len(titles), "", 1
     if not kind and (least_px := _least_px(titles, rows, numbers)) > _BOXED_PX:
-        named = [f' data-title="{escape(title)}"' for title in titles]
+        title_attributes = [f' data-title="{escape(title)}"' for title in titles]
         names = _telling_apart(rows)
         room = "cb-wide" if least_px > _PHONE_PX else "cb-close"
     dense = " cb-dense" if len(titles) > _MANY else ""
@@ -186,8 +186,11 @@ def table(
     in_body = css[:1] + for_names[1:names] + css[names:]
     for row in rows:
         texts.append([plain(cell) for cell in row])
-        cells = [f"<td{c}{n}>{cell}</td>" for c, n, cell in zip(in_body, named, row, strict=True)]
-        cells[0] = f'<th scope="row"{css[0]}{named[0] * (0 in numbers)}>{row[0]}</th>'
+        cells = [
+            f"<td{c}{n}>{cell}</td>"
+            for c, n, cell in zip(in_body, title_attributes, row, strict=True)
+        ]
+        cells[0] = f'<th scope="row"{css[0]}{title_attributes[0] * (0 in numbers)}>{row[0]}</th>'
         body += f"<tr>{''.join(cells)}</tr>"
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in texts]
@@ -225,13 +228,13 @@ def _least_px(
     which a line cannot break. (A number stays in one line.)
     """
     heads = (re.split(r"\s|<wbr>", breakable(title)) for title in titles)
-    least = [_BOLD_PX * max(map(len, pieces)) for pieces in heads]
+    widths = [_BOLD_PX * max(map(len, pieces)) for pieces in heads]
     for row in rows:
         for i, cell in enumerate(row):
             pieces = [cell] if i in numbers else re.split(r"<wbr>|\s(?![^<]*>)|\b-\b", cell)
-            least[i] = max(least[i], *(_LETTER_PX * len(plain(piece)) for piece in pieces))
-    least[0] = max(least[0], _FIRST_PX)
-    return sum(least) + _PADDING_PX * len(least)
+            widths[i] = max(widths[i], *(_LETTER_PX * len(plain(piece)) for piece in pieces))
+    widths[0] = max(widths[0], _FIRST_PX)
+    return sum(widths) + _PADDING_PX * len(widths)
 
 
 def header(name: str) -> str:

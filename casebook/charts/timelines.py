@@ -72,23 +72,23 @@ def timeline(
         }
     timelines = [_Timeline(label, observation) for label, observation in observations.items()]
     end_s = max(timeline.end_s for timeline in timelines)
-    beating = any(timeline.beats for timeline in timelines)
+    has_beats = any(timeline.beats for timeline in timelines)
     width = page.WIDTH if len(timelines) == 1 else page.HALF_WIDTH
     key = [(key_mark(shape, COLOURS[event]), event) for event, shape in _SHAPES.items()]
     if any(timeline.pauses for timeline in timelines):
         key.insert(1, (key_mark(_PALE, COLOURS["connect"]), HELD))
-    read = "One row per request."
-    if beating:
+    reading = "One row per request."
+    if has_beats:
         key.append((key_mark(_BLOCK, "stall"), "the event loop is blocked"))
-        read += " Below: a tick whenever the event loop runs, a block where it did not for "
-        read += f"{words.seconds(STALL_S)} or more."
+        reading += " Below: a tick whenever the event loop runs, a block where it did not for "
+        reading += f"{words.seconds(STALL_S)} or more."
     alts = [timeline.alt() for timeline in timelines]
     chart = page.chart(
         name,
         [_drawing(timeline, end_s, width) for timeline in timelines],
         title=title,
         finding=" ".join(alts),
-        reading=read,
+        reading=reading,
         source=origin_of(*observations.values()),
         data=pd.concat([timeline.frame.assign(shown=timeline.label) for timeline in timelines]),
         alts=alts,
@@ -188,8 +188,8 @@ def _parts(axes: Axes, event: str, rows: list[int], parts: pd.DataFrame, size: f
     """Draw the parts of one kind, in the rows of their requests."""
     colour, start_s, end_s = sentinel(COLOURS[event]), parts["start_s"], parts["end_s"]
     if event in _HEIGHTS:
-        wide = (end_s - start_s).clip(lower=0)
-        axes.barh(rows, wide, _HEIGHTS[event], start_s, color=colour, lw=0.5)
+        lengths = (end_s - start_s).clip(lower=0)
+        axes.barh(rows, lengths, _HEIGHTS[event], start_s, color=colour, lw=0.5)
     else:
         mark, times = (">", start_s) if event == "send" else ("o", end_s)
         style: dict = {"markersize": size, "markeredgewidth": 0, "clip_on": False, "zorder": 3}
@@ -200,10 +200,10 @@ def _keep_waiting(axes: Axes, rows: list[int], parts: pd.DataFrame, pauses: list
     """Make pale what lies in a pause of the event loop: a connection that is kept waiting."""
     ground, high = sentinel("ground"), _HEIGHTS["connect"]
     for row, start, end in zip(rows, parts["start_s"], parts["end_s"], strict=True):
-        for pause, over in pauses:
-            wide = min(end, over) - max(start, pause)
-            if wide >= STALL_S:
-                axes.barh(row, wide, high, max(start, pause), color=ground, alpha=0.72, lw=0.5)
+        for pause, resume in pauses:
+            length = min(end, resume) - max(start, pause)
+            if length >= STALL_S:
+                axes.barh(row, length, high, max(start, pause), color=ground, alpha=0.72, lw=0.5)
 
 
 def _strip(axes: Axes, timeline: _Timeline, end_s: float) -> None:

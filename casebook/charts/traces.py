@@ -150,15 +150,15 @@ def _boxed(caption: str, source: str, lines: Sequence[str]) -> str:
 
 def _blocking(frame: pd.DataFrame, blocked: str) -> tuple[int, float]:
     """Return the row of the call in which the time passes, and how long it takes, in seconds."""
-    named = frame["where"] + "(" + frame["function"] + ")"
+    calls_at = frame["where"] + "(" + frame["function"] + ")"
     calls = frame["event"].isin(["call", "c_call"]) & (frame["greenlet"] != _HUB)
-    calls &= named.str.contains(blocked, regex=False)
-    took = (frame["t_s"].shift(-1) - frame["t_s"])[calls]
+    calls &= calls_at.str.contains(blocked, regex=False)
+    durations = (frame["t_s"].shift(-1) - frame["t_s"])[calls]
     if blocked:
-        took = pd.Series({i: _duration(frame, i) for i in frame.index[calls]}, dtype=float)
-    if not took.notna().any():
+        durations = pd.Series({i: _duration(frame, i) for i in frame.index[calls]}, dtype=float)
+    if not durations.notna().any():
         raise UsageError(f"no call of this trace contains {blocked!r}")
-    return int(took.idxmax()), took.max()
+    return int(durations.idxmax()), durations.max()
 
 
 def _lines(part: pd.DataFrame, blocking_row: int, took_s: float, links) -> list[str]:

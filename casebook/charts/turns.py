@@ -165,33 +165,33 @@ class _Run:
         """Say what happens in a step, in a sentence or two."""
         turn = self.steps.loc[step]
         ms = 1000 * (turn["end_s"] - turn["start_s"])
-        took = f"{ms:.0f} ms" if ms >= 1 else f"{ms:.1f} ms"
+        time = f"{ms:.0f} ms" if ms >= 1 else f"{ms:.1f} ms"
         name = self.name(int(turn["greenlet"]))
         waiting = sum(self.state(row, step) in ("held", "watched") for row in self.rows[:-1])
         if not self.has_loop:
             at_once = sum(self.state(row, step) == "own" for row in self.rows)
             does = "waits" if turn["does"] == KEEPS else "runs"
             return (
-                f"{words.capital(name)} {does} for {took}, in a thread of its own. "
+                f"{words.capital(name)} {does} for {time}, in a thread of its own. "
                 f"Requests that wait at this moment: {at_once}."
             )
         if turn["does"] == WATCHES:
             return (
-                f"The loop has the thread for {took}, and waits for all {waiting} requests at once."
+                f"The loop has the thread for {time}, and waits for all {waiting} requests at once."
             )
         if turn["does"] == KEEPS:
             rest = "The loop, and all others, have to wait." if waiting else "The loop has to wait."
             return (
-                f"{words.capital(name)} keeps the thread for {took}: {turn['function']} asks the "
+                f"{words.capital(name)} keeps the thread for {time}: {turn['function']} asks the "
                 f"operating system to wait for this one socket. {rest}"
             )
         if not turn["file"]:
-            return f"{words.capital(name)} has the thread for {took}, reads its reply, and is done."
+            return f"{words.capital(name)} has the thread for {time}, reads its reply, and is done."
         later = self.turns.loc[step + 1 :]
         if len(later) and (later.iloc[0][["greenlet", "does"]] == [turn["greenlet"], KEEPS]).all():
             calls = later.iloc[0]["function"]
-            return f"{words.capital(name)} runs for {took}, calls {calls}, and keeps the thread."
-        return f"{words.capital(name)} runs for {took}, up to its line below, and lets go."
+            return f"{words.capital(name)} runs for {time}, calls {calls}, and keeps the thread."
+        return f"{words.capital(name)} runs for {time}, up to its line below, and lets go."
 
     @staticmethod
     def name(row: int) -> str:
@@ -279,13 +279,13 @@ def _code(observation: Observation, turns: pd.DataFrame) -> list[list[str]]:
 
     Of a run, only file and line are stored.
     """
-    read: dict[str, tuple[list[str], str]] = {}
+    files: dict[str, tuple[list[str], str]] = {}
     with contextlib.suppress(MissingInterpreter, EnvironmentFailed):
         environment = environments.ensure(stacks.get(observation.stack))
-        read = listings.files_of(environment, sorted({*turns["file"]} - {""}))
+        files = listings.files_of(environment, sorted({*turns["file"]} - {""}))
     lines = []
     for turn in turns.itertuples():
-        code, version = read.get(turn.file, ([], ""))
+        code, version = files.get(turn.file, ([], ""))
         place = f"{turn.file}, line {turn.line}{f' ({version})' if version else ''}"
         text = code[turn.line - 1].strip() if 0 < turn.line <= len(code) else ""
         lines.append([place, text] if turn.file else ["", ""])

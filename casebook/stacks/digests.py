@@ -35,14 +35,14 @@ def of(*parts) -> str:
     name of a file do not matter, nor do the layout and the comments of Python code, or from which
     of our modules it imports: a digest survives a move.
     """
-    made_of = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
         part = [part] if isinstance(part, Path) else part
         if isinstance(part, (list, tuple)) and part and all(isinstance(p, Path) for p in part):
-            made_of.update("\0".join(_contents(part)).encode() + b"\0")
+            digest.update("\0".join(_contents(part)).encode() + b"\0")
         else:
-            made_of.update(json.dumps(part, sort_keys=True).encode() + b"\0")
-    return made_of.hexdigest()[:24]
+            digest.update(json.dumps(part, sort_keys=True).encode() + b"\0")
+    return digest.hexdigest()[:24]
 
 
 def _contents(paths: Iterable[Path]) -> list[str]:

@@ -180,9 +180,9 @@ def build(place: Place, lock: int) -> None:
         place.note.unlink(missing_ok=True)
         _build(place, lock)
     except OSError as error:
-        named = f"\n  {error.filename}" if error.filename else ""
+        file = f"\n  {error.filename}" if error.filename else ""
         failed = EnvironmentFailed(
-            f"the environment of {place.stack.name} could not be made: {error.strerror}{named}"
+            f"the environment of {place.stack.name} could not be made: {error.strerror}{file}"
         )
         _take_note(place, str(failed))
         raise failed from None
@@ -272,10 +272,12 @@ def _noted(folder: Path) -> dict[str, list[int]]:
 def installed(packages: Path | None) -> dict[str, str]:
     """Return normalised name to version of the packages in a folder (None: where this runs)."""
     distributions = importlib.metadata.distributions(path=[str(packages)] if packages else sys.path)
-    named = [distribution for distribution in distributions if distribution.metadata["Name"]]
+    packages_with_names = [
+        distribution for distribution in distributions if distribution.metadata["Name"]
+    ]
     versions = {
         canonicalize_name(distribution.metadata["Name"]): distribution.version
-        for distribution in named
+        for distribution in packages_with_names
     }
     return {name: versions[name] for name in sorted(versions) if name not in _INSTALLERS}
 
@@ -324,8 +326,8 @@ def _run(place: Place, lock: int, *command: str | Path, may_fail: bool = False) 
     """
     leads_away = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET",
                   "PIP_PREFIX", "PIP_ROOT", "PIP_NO_BINARY", "PIP_ONLY_BINARY")  # fmt: skip
-    stays = {key: value for key, value in os.environ.items() if key not in leads_away}
-    environ = installers.environ_of(stays) | {"PIP_USER": "0"}
+    variables = {key: value for key, value in os.environ.items() if key not in leads_away}
+    environ = installers.environ_of(variables) | {"PIP_USER": "0"}
     with place.log.open("ab") as log:
         try:
             code = subprocess.run(

@@ -99,8 +99,8 @@ def _of_conda() -> list[Path]:
     roots += [Path(path).parent.parent for path in within_root]
     roots += [home / name for name in (*names, ".local/share/mamba", ".conda")]
     roots += SYSTEM_CONDA
-    listed = home / ".conda" / "environments.txt"
-    lines = listed.read_text(errors="replace").splitlines() if listed.is_file() else []
+    list_file = home / ".conda" / "environments.txt"
+    lines = list_file.read_text(errors="replace").splitlines() if list_file.is_file() else []
     folders = [folder for root in roots for folder in (root, *sorted(root.glob("envs/*")))]
     return folders + [Path(line.strip()) for line in lines]
 

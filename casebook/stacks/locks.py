@@ -72,7 +72,7 @@ def with_release(stack: Stack, package: str, release: str = "", prerelease: bool
     compatible with that release. Raises EnvironmentFailed if there is none.
     """
     table = stacks.table()
-    named = {re.split("[=<>~!]", pin)[0] for pin in table["packages"][stack.lock]} - {package}
+    packages = {re.split("[=<>~!]", pin)[0] for pin in table["packages"][stack.lock]} - {package}
     with tempfile.TemporaryDirectory() as folder:
         lock = Path(folder, "lock.txt")
         lock.write_text(stack.lock_file.read_text())  # the pins there are kept if possible
@@ -80,7 +80,7 @@ def with_release(stack: Stack, package: str, release: str = "", prerelease: bool
         options += ["--prerelease", "allow"] if prerelease else []
         try:
             _resolve(
-                [*sorted(named), package + release], *_FOR_TODAY, *options, "--overrides",
+                [*sorted(packages), package + release], *_FOR_TODAY, *options, "--overrides",
                 limits=table["overrides"].get(stack.lock, []),
             )  # fmt: skip
         except SystemExit as failed:

@@ -102,10 +102,10 @@ def offer_of(*missing: str) -> str:
     if not missing or not conda_platform():
         return ""
     source = "`make pythons` brings" if is_listed(missing[0]) else "the README says what brings"
-    it, owner = ("them", "their") if len(missing) > 1 else ("it", "its")
+    pronoun, owner = ("them", "their") if len(missing) > 1 else ("it", "its")
     return (
         f"Python {' and '.join(missing)} not found: {owner} cells show a recorded run "
-        f"({source} {it})"
+        f"({source} {pronoun})"
     )
 
 
@@ -144,8 +144,10 @@ def _packages(versions: list[str]) -> dict[str, list[str]]:
             f"{platform.machine()}: old Pythons would run nothing here. The book shows a recorded "
             "run in their place."
         )
-    listed = _listed()
-    urls_by_version = {version: listed.get(version, {}).get(machine, []) for version in versions}
+    urls_listed = _listed()
+    urls_by_version = {
+        version: urls_listed.get(version, {}).get(machine, []) for version in versions
+    }
     if nowhere := [version for version, urls in urls_by_version.items() if not urls]:
         raise EnvironmentFailed(
             f"nobody has listed the packages of Python {' and '.join(nowhere)} for {machine} yet "
