@@ -1,5 +1,5 @@
-"""The picture that is shown where a link to the book is shared: ten requests of the first case,
-without pyOpenSSL and with it, drawn from the recorded timelines."""
+"""The picture beside a shared link to the book: ten requests of the first case, without pyOpenSSL
+and with it, drawn from the recorded timelines."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Any quantity, run by run: a row for each thing, every run a dot, the median in numbers."""
+"""Any quantity, run by run: a row for each part, every run a dot, the median in numbers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 

@@ -4,7 +4,7 @@
     listings.source("stage-2-py27", "urllib3.contrib.pyopenssl", "WrappedSocket.recv")
     listings.file("casebook/cases/fetching/probes/steps.py", lines=(60, 80))
 
-Whatever is shown is read from the very file that runs.
+All of it is read from the very files that run.
 """
 
 import difflib

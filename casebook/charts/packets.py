@@ -49,13 +49,13 @@ class _Loss:
         """Return how many bytes the receiver has without a gap, as a curve over the time of
         sending.
         """
-        ends: dict[int, int] = {}
+        end_of: dict[int, int] = {}
         readable = int(self.packets["seq"].min())
         times, levels = [float(self.packets["ms"].iloc[0])], [readable]
         for packet in self.packets[~self.packets["dropped"].astype(bool)].itertuples():
-            ends[int(packet.seq)] = int(packet.seq + packet.bytes)
-            while ends_on := [end for start, end in ends.items() if start <= readable < end]:
-                readable = max(ends_on)
+            end_of[int(packet.seq)] = int(packet.seq + packet.bytes)
+            while candidates := [end for start, end in end_of.items() if start <= readable < end]:
+                readable = max(candidates)
             times.append(packet.ms)
             levels.append(readable)
         return times, [level / 1000 for level in levels]

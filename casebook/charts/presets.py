@@ -1,4 +1,4 @@
-"""Charts of runs that say what the book asks of them, made of `against` and of `dots`."""
+"""Charts of runs for the book's usual questions, made of `against` and `dots`."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""A frame in the parts that a chart shows: what each is called, its colour, its numbers."""
+"""A frame in the parts that a chart shows: the name, the colour and the numbers of each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -101,8 +101,8 @@ class Quantity:
         order = ranked(points)
         if len(order) < 2:
             return self.describe_all(points, prefix)
-        ends = " to ".join(f"{self.amount(p)} ({p.label})" for p in (order[0], order[-1]))
-        return self._sentence(prefix, ", ".join(filter(None, (ends, self._times(order)))))
+        extremes = " to ".join(f"{self.amount(p)} ({p.label})" for p in (order[0], order[-1]))
+        return self._sentence(prefix, ", ".join(filter(None, (extremes, self._times(order)))))
 
     def _sentence(self, prefix: str, statement: str) -> str:
         return f"{words.capital(prefix + self.name)}: {statement}."

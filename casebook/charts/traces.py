@@ -1,4 +1,4 @@
-"""Profiles, call traces and the provenance of classes, each with its telling line marked."""
+"""Profiles, call traces and the provenance of classes, each with its decisive line marked."""
 
 from collections.abc import Sequence
 from html import escape
