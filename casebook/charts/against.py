@@ -93,8 +93,8 @@ class _Field:
         xs, ys = zip(*(dot for line in self.lines for dot in line.dots), strict=True)
         x, y = self.x.column, self.y.column
         log_x = series.is_log(self.log.get(x), series.spans_a_decade(xs), xs, x)
-        by_itself = min(ys) > 0 and (log_x or self._far_apart())
-        return log_x, series.is_log(self.log.get(y), by_itself, ys, y)
+        default = min(ys) > 0 and (log_x or self._far_apart())
+        return log_x, series.is_log(self.log.get(y), default, ys, y)
 
     def alt(self) -> str:
         """Describe every line at the largest x that all have, and the extremes at the smallest."""
