@@ -19,4 +19,4 @@ stacks, server               what can be measured and where it runs; who answers
 
 from casebook import face
 
-__getattr__, __dir__ = face.of(__name__, __file__)
+__getattr__, __dir__ = face.attach_stub(__name__, __file__)

@@ -15,7 +15,7 @@ from typing import Any
 
 from casebook.errors import CasebookError, UsageError
 
-#: What the system says of a disk that takes no more: full, over its quota, read-only, too large.
+#: The system's errors for a disk that takes no more: full, over its quota, read-only, too large.
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
 
@@ -29,19 +29,21 @@ def _sizes(text: str) -> list[int]:
 def _serve(options: Namespace) -> None:
     from casebook.cases.fetching import server
 
-    given = [name for name in ("engine", "delay", "http1_only") if getattr(options, name)]
+    bookstore_options = [
+        name for name in ("engine", "delay", "http1_only") if getattr(options, name)
+    ]
     if not options.bookstore:
-        if given:
-            raise UsageError(f"--{given[0].replace('_', '-')} is for --bookstore")
+        if bookstore_options:
+            raise UsageError(f"--{bookstore_options[0].replace('_', '-')} is for --bookstore")
         server.serve(partial(server.start, "http" if options.plain else "https", options.port))
         return
     from casebook.cases.bookstore.store import open_store
 
     if options.plain:
         raise UsageError("the bookstore is served over TLS, by one of --engine")
-    how = {"delay_s": options.delay or 0.0, "port": options.port}
+    settings = {"delay_s": options.delay or 0.0, "port": options.port}
     engine = options.engine or "twisted"
-    server.serve(partial(open_store, engine, options.http1_only, **how))
+    server.serve(partial(open_store, engine, options.http1_only, **settings))
 
 
 def _stacks(options: Namespace) -> None:
@@ -75,22 +77,22 @@ def _keys(options: Namespace) -> Any:
 
 
 def _measure_on(options: Namespace) -> None:
-    """Each stack on each worker: what one of them cannot run is named, and the rest comes."""
+    """Measure each stack on each worker; name what one cannot run, and show the rest."""
     from casebook.cases.many import machines
 
     if options.url or options.ca_file:
         raise UsageError("--on measures each worker against servers of its own: leave out --url")
-    more = ["--scheme", options.scheme, "--trust", options.trust]
+    parameters = ["--scheme", options.scheme, "--trust", options.trust]
     for name in ("delay", "repeats", "client"):
         if (value := getattr(options, name)) is not None:
-            more += [f"--{name}", str(value)]
+            parameters += [f"--{name}", str(value)]
     if options.n:
         sizes = options.n if isinstance(options.n, list | tuple) else [options.n]
-        more += ["--n", ",".join(map(str, sizes))]
-    more += ["--json"] if options.json else []
+        parameters += ["--n", ",".join(map(str, sizes))]
+    parameters += ["--json"] if options.json else []
     failed = []
-    asked = [["measure", stack, *more] for stack in options.stack]
-    for answer in machines.ask(options.on, _keys(options), asked):
+    commands = [["measure", stack, *parameters] for stack in options.stack]
+    for answer in machines.ask(options.on, _keys(options), commands):
         if answer.failed:
             failed.append(f"{answer.worker}, {' '.join(answer.command[1:2])}: {answer.failed}")
         elif options.json:
@@ -104,16 +106,16 @@ def _measure_on(options: Namespace) -> None:
 def _cluster_scheduler(options: Namespace) -> None:
     from casebook.cases.many import machines
 
-    _ended(machines.scheduler(options.host, options.port, _keys(options)))
+    _check_exit(machines.scheduler(options.host, options.port, _keys(options)))
 
 
 def _cluster_worker(options: Namespace) -> None:
     from casebook.cases.many import machines
 
-    _ended(machines.worker(options.address, _keys(options), options.host))
+    _check_exit(machines.worker(options.address, _keys(options), options.host))
 
 
-def _ended(code: int) -> None:
+def _check_exit(code: int) -> None:
     from casebook.errors import ServerFailed
 
     if code:
@@ -133,7 +135,7 @@ def _measure(options: Namespace) -> None:
         if not colon:
             raise UsageError(f"--url is {options.url!r}; it starts with https:// or http://")
         target = server.Server(options.url.rstrip("/"), options.ca_file)
-    measured = measure_runs(
+    runs = measure_runs(
         options.stack,
         n=options.n,
         delay_s=options.delay,
@@ -144,10 +146,10 @@ def _measure(options: Namespace) -> None:
         target=target,
     )
     if options.json:
-        for run in measured:
+        for run in runs:
             print(json.dumps(asdict(run)))
         return
-    table = analysis.summary(frame(measured)).drop(columns=["scheme", "source"])
+    table = analysis.summary(frame(runs)).drop(columns=["scheme", "source"])
     print(table.round(3).to_string(index=False))
 
 
@@ -160,7 +162,7 @@ def _record(options: Namespace) -> None:
 
 
 def _machine_of(name: str) -> Any:
-    """The machine of a file, of one that comes with the book, or `here`: this one."""
+    """Return the machine of a file, of one that comes with the book, or `here`: this one."""
     from casebook.laboratory import machines, reference
 
     if name == "here":
@@ -169,11 +171,11 @@ def _machine_of(name: str) -> Any:
 
 
 def _file_of(name: str) -> Path:
-    """A machine file, by its path, or by its name where it comes with the book."""
+    """Return a machine file, by its path, or by its name if it comes with the book."""
     from casebook.laboratory import machines
 
-    known = {path.name.removesuffix(machines.SUFFIX): path for path in machines.files()}
-    return known.get(name, Path(name)).absolute()
+    by_name = {path.name.removesuffix(machines.SUFFIX): path for path in machines.files()}
+    return by_name.get(name, Path(name)).absolute()
 
 
 def _this_machine() -> Any:
@@ -183,7 +185,7 @@ def _this_machine() -> Any:
 
 
 def _chapters() -> dict[str, dict[str, float]]:
-    """What each chapter took in the last build here; none before the first."""
+    """Return what each chapter took in the last build here; empty before the first."""
     from casebook.pages import timing
     from casebook.pages.contents import Book
     from casebook.places import ROOT
@@ -192,12 +194,12 @@ def _chapters() -> dict[str, dict[str, float]]:
 
 
 def _claims() -> list[dict[str, Any]]:
-    """What the last build's claims said; none before the first."""
+    """Return the findings of the last build; empty before the first."""
     from casebook.pages.contents import Book
     from casebook.places import ROOT
 
-    built = Book(ROOT).html / "claims.json"
-    return json.loads(built.read_text()) if built.exists() else []
+    claims_file = Book(ROOT).html / "claims.json"
+    return json.loads(claims_file.read_text()) if claims_file.exists() else []
 
 
 def _machine_save(options: Namespace) -> None:
@@ -240,11 +242,11 @@ def _machine_save_on(options: Namespace) -> None:
     from casebook.cases.many import machines
 
     failed = []
-    for worker, file, said in machines.save(options.on, _keys(options), options.file):
+    for worker, file, message in machines.save(options.on, _keys(options), options.file):
         if file is None:
-            failed.append(f"{worker}: {said}")
+            failed.append(f"{worker}: {message}")
         else:
-            print(f"{file}: {said}", flush=True)
+            print(f"{file}: {message}", flush=True)
     machines.all_came(failed)
 
 
@@ -252,8 +254,8 @@ def _machine_compare(options: Namespace) -> None:
     from casebook.classroom import certificate
     from casebook.findings import side_by_side
 
-    asked = side_by_side.windows(_claims())
-    machines = [side_by_side.judged_today(_machine_of(name), asked) for name in options.file]
+    windows = side_by_side.windows(_claims())
+    machines = [side_by_side.judged_today(_machine_of(name), windows) for name in options.file]
     if options.page:
         options.page.write_text(certificate.page(machines, options.title), encoding="utf-8")
         print(f"{options.page}: open it in a browser, and print it")
@@ -325,15 +327,15 @@ def _laptops(options: Namespace) -> None:
 def _whodunit_new(options: Namespace) -> None:
     from casebook.classroom import whodunit
 
-    made = whodunit.new(options.seed, options.into, whodunit.secret_of(options.secret))
-    print(f"{made}: read case.md")
+    folder = whodunit.new(options.seed, options.into, whodunit.secret_of(options.secret))
+    print(f"{folder}: read case.md")
 
 
 def _whodunit_run(options: Namespace) -> None:
     from casebook.classroom import whodunit
 
-    done = whodunit.run(options.folder, options.department, options.n, options.scheme)
-    print(json.dumps({"id": done.id, **asdict(done), "shows": done.shows}, indent=2))
+    result = whodunit.run(options.folder, options.department, options.n, options.scheme)
+    print(json.dumps({"id": result.id, **asdict(result), "shows": result.shows}, indent=2))
 
 
 def _whodunit_answer(options: Namespace) -> None:
@@ -356,13 +358,13 @@ def _book(options: Namespace) -> None:
     from casebook import pages, places
     from casebook.pages import program
 
-    # No kernel is left by SIGTERM either, nor by an interrupt that a shell has ignored for what it
-    # starts in the background.
+    # SIGTERM leaves no kernel behind either, nor does an interrupt that a shell ignores for its
+    # background jobs.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     if options.machine and (options.strict or options.fresh or options.everything):
-        others = "--strict, --fresh and --all"
-        raise UsageError(f"--machine writes what was measured there: leave out {others}")
+        excluded = "--strict, --fresh and --all"
+        raise UsageError(f"--machine writes what was measured there: leave out {excluded}")
     program.keep(places.ROOT, options.program)
     file = _file_of(options.machine) if options.machine else None
     pages.build(
@@ -400,15 +402,15 @@ def _rests(options: Namespace) -> None:
 
     book = Book(places.ROOT)
     if options.reach:
-        for each, layers in resting.too_wide(book):
-            said = f"speaks of {', '.join(layers)}, and rests on {', '.join(each.claims)}"
-            print(f"{each.page}: {each.text}\n    {said}")
+        for sentence, layers in resting.too_wide(book):
+            reason = f"speaks of {', '.join(layers)}, and rests on {', '.join(sentence.claims)}"
+            print(f"{sentence.page}: {sentence.text}\n    {reason}")
         return
-    for each in resting.listed(book):
-        if each.shown or not options.marked:
-            print(f"{each.page}: {each.text}\n    rests on {', '.join(each.claims)}")
-            if each.shown:
-                print(f"    shown here: {each.shown}")
+    for sentence in resting.listed(book):
+        if sentence.shown or not options.marked:
+            print(f"{sentence.page}: {sentence.text}\n    rests on {', '.join(sentence.claims)}")
+            if sentence.shown:
+                print(f"    shown here: {sentence.shown}")
 
 
 def _parser() -> ArgumentParser:
@@ -417,9 +419,9 @@ def _parser() -> ArgumentParser:
     switch: dict[str, Any] = {"action": "store_true"}
 
     def command(name: str, do: Callable[[Namespace], None], what_for: str) -> Callable[..., Any]:
-        made = commands.add_parser(name, help=what_for)
-        made.set_defaults(do=do)
-        return made.add_argument
+        subparser = commands.add_parser(name, help=what_for)
+        subparser.set_defaults(do=do)
+        return subparser.add_argument
 
     add = command("serve", _serve, "run the lab server, or the bookstore, until Ctrl-C")
     add("--port", type=int, default=0, help="default: one that is free")
@@ -448,45 +450,49 @@ def _parser() -> ArgumentParser:
     _add_cluster(add)
 
     machine = commands.add_parser("machine", help="what a machine measured, as a file")
-    its = machine.add_subparsers(required=True, metavar="save|compare|labs")
-    saving = its.add_parser("save", help="write what this machine measured in its builds")
-    saving.set_defaults(do=_machine_save)
-    saving.add_argument("file", type=Path, metavar="FILE", help="its name ends in .jsonl.xz")
-    first = "measure first what no quick build does (some ten minutes)"
-    saving.add_argument("--complete", **switch, help=first)
-    _add_cluster(saving.add_argument)
-    comparing = its.add_parser("compare", help="lay machines side by side, the differences first")
-    comparing.set_defaults(do=_machine_compare)
-    those = "files; `here`, `reference`, or names of machines in data/machines"
-    comparing.add_argument("file", nargs="+", metavar="FILE", help=those)
-    printed = "write a sheet to print: what a class measured"
-    comparing.add_argument("--page", type=Path, metavar="HTML", help=printed)
-    comparing.add_argument("--title", default="What our class measured", help="of that sheet")
+    subcommands = machine.add_subparsers(required=True, metavar="save|compare|labs")
+    save = subcommands.add_parser("save", help="write what this machine measured in its builds")
+    save.set_defaults(do=_machine_save)
+    save.add_argument("file", type=Path, metavar="FILE", help="its name ends in .jsonl.xz")
+    complete_help = "measure first what no quick build does (some ten minutes)"
+    save.add_argument("--complete", **switch, help=complete_help)
+    _add_cluster(save.add_argument)
+    compare = subcommands.add_parser(
+        "compare", help="lay machines side by side, the differences first"
+    )
+    compare.set_defaults(do=_machine_compare)
+    files_help = "files; `here`, `reference`, or names of machines in data/machines"
+    compare.add_argument("file", nargs="+", metavar="FILE", help=files_help)
+    page_help = "write a sheet to print: what a class measured"
+    compare.add_argument("--page", type=Path, metavar="HTML", help=page_help)
+    compare.add_argument("--title", default="What our class measured", help="of that sheet")
 
-    for_whom = "measure what the labs' graders ask, for machines that cannot"
-    labs = its.add_parser("labs", help=for_whom)
+    labs_help = "measure what the labs' graders ask, for machines that cannot"
+    labs = subcommands.add_parser("labs", help=labs_help)
     labs.set_defaults(do=_machine_labs)
     labs.add_argument("file", type=Path, metavar="FILE", help="its name ends in .jsonl.xz")
 
     cluster = commands.add_parser("cluster", help="machines that measure together, on Dask")
-    its = cluster.add_subparsers(required=True, metavar="scheduler|worker")
-    mine = "the address to listen at; another than the loopback needs the three keys"
-    made = its.add_parser("scheduler", help="run a scheduler, until Ctrl-C")
-    made.set_defaults(do=_cluster_scheduler)
-    made.add_argument("--host", default="127.0.0.1", help=mine)
-    made.add_argument("--port", type=int, default=8786)
-    _add_keys(made.add_argument)
-    made = its.add_parser("worker", help="let this machine measure for a scheduler, until Ctrl-C")
-    made.set_defaults(do=_cluster_worker)
-    made.add_argument("address", metavar="ADDRESS", help="such as tcp://127.0.0.1:8786")
-    made.add_argument("--host", default="127.0.0.1", help=mine)
-    _add_keys(made.add_argument)
+    subcommands = cluster.add_subparsers(required=True, metavar="scheduler|worker")
+    host_help = "the address to listen at; another than the loopback needs the three keys"
+    child = subcommands.add_parser("scheduler", help="run a scheduler, until Ctrl-C")
+    child.set_defaults(do=_cluster_scheduler)
+    child.add_argument("--host", default="127.0.0.1", help=host_help)
+    child.add_argument("--port", type=int, default=8786)
+    _add_keys(child.add_argument)
+    child = subcommands.add_parser(
+        "worker", help="let this machine measure for a scheduler, until Ctrl-C"
+    )
+    child.set_defaults(do=_cluster_worker)
+    child.add_argument("address", metavar="ADDRESS", help="such as tcp://127.0.0.1:8786")
+    child.add_argument("--host", default="127.0.0.1", help=host_help)
+    _add_keys(child.add_argument)
 
     add = command("grade", _grade, "grade what was handed in for a lab: points, measured, hints")
     add("lab", metavar="LAB", help="a folder of classroom/labs")
     add("submission", type=Path, metavar="SUBMISSION", help="the answer.py, or its folder")
-    instead = "ask this machine file what the grader would measure: of `machine labs`"
-    add("--machine", metavar="FILE", help=instead)
+    machine_help = "ask this machine file what the grader would measure: of `machine labs`"
+    add("--machine", metavar="FILE", help=machine_help)
     add("--json", **switch)
 
     add = command("course", _course, "write the labs as a course for nbgrader")
@@ -499,33 +505,35 @@ def _parser() -> ArgumentParser:
     add = command("laptops", _laptops, "one archive for laptops that have no network")
     add("file", type=Path, metavar="FILE", help="such as ../class.tar.gz")
 
-    who = commands.add_parser("whodunit", help="a program with one culprit or none, and who did it")
-    parts = who.add_subparsers(required=True, metavar="new|run|answer|mark")
-    made = parts.add_parser("new", help="write a student's case and program")
-    made.set_defaults(do=_whodunit_new)
-    made.add_argument("--seed", required=True, metavar="NAME", help="whose it is")
-    made.add_argument("--secret", type=Path, metavar="FILE", help="what the culprits are drawn by")
-    made.add_argument("--into", type=Path, default=Path("whodunit"), metavar="FOLDER")
-    ran = parts.add_parser("run", help="run a department, counted by the server, and keep the run")
-    ran.set_defaults(do=_whodunit_run)
-    ran.add_argument("folder", type=Path, metavar="FOLDER")
-    ran.add_argument("department", metavar="pages|ledger|shelf|notices")
-    ran.add_argument("--n", type=int, default=10, help="pages")
-    ran.add_argument("--scheme", choices=("https", "http"), default="https")
-    said = parts.add_parser("answer", help="accuse, with runs as evidence")
-    said.set_defaults(do=_whodunit_answer)
-    said.add_argument("folder", type=Path, metavar="FOLDER")
-    said.add_argument("--culprit", required=True)
-    said.add_argument("--evidence", nargs="+", default=[], metavar="ID", help="ids of runs")
-    marking = parts.add_parser("mark", help="judge all answers below a folder")
-    marking.set_defaults(do=_whodunit_mark)
-    marking.add_argument("folder", type=Path, metavar="FOLDER")
-    marking.add_argument("--secret", type=Path, metavar="FILE")
-    marking.add_argument("--page", type=Path, metavar="HTML", help="write a sheet for the wall")
+    whodunit = commands.add_parser(
+        "whodunit", help="a program with one culprit or none, and who did it"
+    )
+    parts = whodunit.add_subparsers(required=True, metavar="new|run|answer|mark")
+    child = parts.add_parser("new", help="write a student's case and program")
+    child.set_defaults(do=_whodunit_new)
+    child.add_argument("--seed", required=True, metavar="NAME", help="whose it is")
+    child.add_argument("--secret", type=Path, metavar="FILE", help="what the culprits are drawn by")
+    child.add_argument("--into", type=Path, default=Path("whodunit"), metavar="FOLDER")
+    run = parts.add_parser("run", help="run a department, counted by the server, and keep the run")
+    run.set_defaults(do=_whodunit_run)
+    run.add_argument("folder", type=Path, metavar="FOLDER")
+    run.add_argument("department", metavar="pages|ledger|shelf|notices")
+    run.add_argument("--n", type=int, default=10, help="pages")
+    run.add_argument("--scheme", choices=("https", "http"), default="https")
+    answer = parts.add_parser("answer", help="accuse, with runs as evidence")
+    answer.set_defaults(do=_whodunit_answer)
+    answer.add_argument("folder", type=Path, metavar="FOLDER")
+    answer.add_argument("--culprit", required=True)
+    answer.add_argument("--evidence", nargs="+", default=[], metavar="ID", help="ids of runs")
+    mark = parts.add_parser("mark", help="judge all answers below a folder")
+    mark.set_defaults(do=_whodunit_mark)
+    mark.add_argument("folder", type=Path, metavar="FOLDER")
+    mark.add_argument("--secret", type=Path, metavar="FILE")
+    mark.add_argument("--page", type=Path, metavar="HTML", help="write a sheet for the wall")
 
     add = command("record", _record, "make the reference run into data/")
-    also = "only these; also: go, loading, bookstore, verdicts, explorer"
-    add("--only", nargs="*", metavar="STACK", help=also)
+    only_help = "only these; also: go, loading, bookstore, verdicts, explorer"
+    add("--only", nargs="*", metavar="STACK", help=only_help)
 
     add = command("book", _book, "execute what changed, decide claims, render")
     add("--strict", **switch, help="exit with 1 when a finding comes out otherwise")
@@ -540,8 +548,10 @@ def _parser() -> ArgumentParser:
     add("--program", type=Path, metavar="FILE", help="a report of doctor.py run --json, for a page")
 
     add = command("timing", _timing, "where the time of the last build went, in seconds")
-    beside = "a machine file: exit with 1 if the chapters took a quarter longer than it lets expect"
-    add("--against", metavar="FILE", help=beside)
+    against_help = (
+        "a machine file: exit with 1 if the chapters took a quarter longer than it lets expect"
+    )
+    add("--against", metavar="FILE", help=against_help)
 
     add = command("rests", _rests, "the sentences of the built book that rest on findings")
     add("--marked", **switch, help="only those whose finding did not hold on this machine")
@@ -561,9 +571,9 @@ def _add_keys(add: Callable[..., Any]) -> None:
 
 
 def _reader_has_left() -> bool:
-    """Whether nobody reads our output any more. If so, what is left of it goes nowhere."""
+    """Return whether nobody reads our output any more. If so, the rest of it goes nowhere."""
     output = select.poll()
-    output.register(sys.stdout, 0)  # asks for nothing: an error is told in any case
+    output.register(sys.stdout, 0)  # asks for nothing: errors are reported anyway
     if not output.poll(0):
         return False
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes at its end
@@ -571,10 +581,10 @@ def _reader_has_left() -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the exit status: 0, 1 (it failed), 2 (it was asked wrongly) or 3 (a
-    submission was not graded as a whole).
+    """Run one command and return the exit status: 0, 1 (it failed), 2 (wrong usage) or 3 (a
+    submission was not graded completely).
 
-    As a shell tells it: 130 after Ctrl-C, 141 when nobody reads the output to its end (`| head`).
+    As in a shell: 130 after Ctrl-C, 141 if nobody reads the output to its end (`| head`).
     """
     try:
         options = _parser().parse_args(arguments)
@@ -590,8 +600,8 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
-        told = f"{error.strerror}{f' ({error.filename})' if error.filename else ''}"
-        print(f"casebook: {told}: make room, then run the same command again.", file=sys.stderr)
+        reason = f"{error.strerror}{f' ({error.filename})' if error.filename else ''}"
+        print(f"casebook: {reason}: make room, then run the same command again.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -44,7 +44,7 @@ COLOURS = {
     "stall": ("#b3261e", "#ff8f85"),
 }
 
-#: What a page is made of. Text and ground follow the page's own theme.
+#: The colours of a page. Text and ground follow the page's own theme.
 INK = {
     "ink": ("#222222", "#e8e8e8"),
     "faint": ("#5c6166", "#b3bac2"),
@@ -57,60 +57,61 @@ _PAGE = {
     "ground": "var(--pst-color-background, var(--jp-layout-color0, {}))",
 }
 
-#: Which of them were chosen: column -> value -> name. Each case chooses its own (`choose`).
+#: The colours that were chosen: column -> value -> name. Each case chooses its own (`choose`).
 CHOSEN: dict[words.Column, dict[Any, str]] = {}
 _SPARE = ("steel", "plum", "indigo", "olive", "magenta", "brown")
 
 
 def choose(column: words.Column, names: Mapping[Any, str]) -> None:
-    """Choose colours for what stands in a column, as a case does when it is imported.
+    """Choose colours for the values of a column, as a case does when it is imported.
 
     Parameters:
         column: its name, or words.RUN for (stack, client).
         names: value -> name in COLOURS.
 
-    Raises UsageError for a colour that is none, and where another case has chosen another one.
+    Raises UsageError for an unknown colour, and if another case has chosen another one.
     """
-    chosen = {value: known(name) for value, name in names.items()}
-    words.once(CHOSEN.setdefault(column, {}), chosen, f"the colour of {column}")
+    chosen = {value: require_colour(name) for value, name in names.items()}
+    words.add_names(CHOSEN.setdefault(column, {}), chosen, f"the colour of {column}")
 
 
-def known(name: str) -> str:
-    """The same name, if it is one of COLOURS; raises UsageError."""
+def require_colour(name: str) -> str:
+    """Return the same name, if it is one of COLOURS; raises UsageError."""
     if name not in COLOURS:
         raise UsageError(f"there is no colour {name!r}; choose of: {', '.join(COLOURS)}")
     return name
 
 
-def wished(stack: str, client: str = "") -> str:
-    """The name in COLOURS of a stack's or a client's colour, the same in every chapter; where
-    nobody chose one, what a spare one is `taken` by."""
-    if its := chosen(words.RUN, (stack, client)):
-        return its
+def colour_of(stack: str, client: str = "") -> str:
+    """Return the name in COLOURS of a stack's or a client's colour, the same in every chapter; if
+    none was chosen, the name from which `name_or_spare` derives one.
+    """
+    if choice := choice_for(words.RUN, (stack, client)):
+        return choice
     if not (stack and words.is_of_stack(stack, client)):
-        return chosen("client", client) or client
+        return choice_for("client", client) or client
     table = stacks.load()
     return (stack in table and table[stack].colour) or words.split_stack(stack)[0]
 
 
-def taken(name: str) -> str:
-    """A name in COLOURS as it is, and a spare one for any other."""
+def name_or_spare(name: str) -> str:
+    """Return a name in COLOURS as it is, and a spare one for any other."""
     return name if name in COLOURS else _SPARE[sum(name.encode()) % len(_SPARE)]
 
 
-def chosen(column: words.Column, value: Any) -> str:
-    """The name in COLOURS that was chosen for a value of a column; "" where nobody chose one."""
+def choice_for(column: words.Column, value: Any) -> str:
+    """Return the name in COLOURS that was chosen for a value of a column; "" if none was."""
     return CHOSEN.get(column, {}).get(value, "")
 
 
 def sentinel(name: str) -> str:
-    """The colour that a figure is drawn with, to be replaced by the CSS variable of `name`."""
+    """Return the colour to draw a figure with, to be replaced by the CSS variable of `name`."""
     position = [*COLOURS, *INK].index(name)
     return f"#fe{position:02x}a7"
 
 
 def variable(name: str) -> str:
-    """The CSS value of a name: the variable, with the light version to fall back on."""
+    """Return the CSS value of a name: the variable, with the light version to fall back on."""
     light = (COLOURS | INK)[name][0]
     return _PAGE[name].format(light) if name in _PAGE else f"var(--cb-{name}, {light})"
 
@@ -123,13 +124,13 @@ def themed(svg: str) -> str:
 
 
 def style(*sections: str) -> str:
-    """A <style> element for one piece of output: rules, and the variables of both themes.
+    """Return a <style> element for one piece of output: rules, and the variables of both themes.
 
     sections: of style.css, "" for none. The dark variables apply in the book
     (html[data-theme=dark]) and in JupyterLab (body[data-jp-theme-light=false]).
     """
-    every = [(n, pair) for n, pair in (COLOURS | INK).items() if n not in _PAGE]
-    light, dark = (";".join(f"--cb-{n}:{pair[i]}" for n, pair in every) for i in (0, 1))
+    palette = [(n, pair) for n, pair in (COLOURS | INK).items() if n not in _PAGE]
+    light, dark = (";".join(f"--cb-{n}:{pair[i]}" for n, pair in palette) for i in (0, 1))
     on_dark = "html[data-theme=dark] .cb,body[data-jp-theme-light=false] .cb"
     css = "".join(map(rules, filter(None, sections)))
     return f"<style>.cb{{{light}}}{on_dark}{{{dark}}}{css}</style>"
@@ -137,7 +138,7 @@ def style(*sections: str) -> str:
 
 @cache
 def rules(section: str) -> str:
-    """The rules of one kind of output, a section of style.css, in one line."""
+    """Return the rules of one kind of output, a section of style.css, in one line."""
     text = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
     sections = re.split(r"/\* (\w+) \*/", text)
     named = dict(zip(sections[1::2], sections[2::2], strict=True))

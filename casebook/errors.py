@@ -38,19 +38,19 @@ class RunFailed(CasebookError):
 
 
 class VisitFailed(CasebookError):
-    """A client did not bring every book of the bookstore as it is: there is no timing to report."""
+    """A client did not fetch every book unchanged: there is no timing to report."""
 
 
 class MachineFileRefused(CasebookError):
-    """A machine file is none, is larger than one may be, or is damaged."""
+    """A machine file is not one, is larger than allowed, or is damaged."""
 
 
 class NotInFile(CasebookError):
-    """The machine file that a book is written from has no answer to what was asked."""
+    """The machine file that a book is written from has no answer to a question."""
 
 
 class FindingsOtherwise(CasebookError):
-    """The book is there, and a finding came out otherwise (only a strict build minds)."""
+    """The book was built, but a finding came out otherwise (only a strict build minds)."""
 
 
 class PointsMissing(CasebookError):

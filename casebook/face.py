@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 
-def of(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package, so that importing it loads nothing else.
+def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and `__dir__` of a package, so that importing it loads nothing else.
 
     Parameters:
         package: its name.
@@ -36,10 +36,10 @@ def of(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if modules[name] == package:
-            found = import_module(f"{package}.{name}")
+            target = import_module(f"{package}.{name}")
         else:
-            found = getattr(__import__(modules[name], fromlist=[name]), name)
-        setattr(sys.modules[package], name, found)
-        return found
+            target = getattr(__import__(modules[name], fromlist=[name]), name)
+        setattr(sys.modules[package], name, target)
+        return target
 
     return find, lambda: sorted(modules)

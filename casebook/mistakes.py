@@ -1,4 +1,4 @@
-"""What a reader gets wrong when she calls a function, in one sentence.
+"""A reader's mistake in calling a function, in one sentence.
 
 @for_readers
 def measure(names: str | Iterable[str], n: int | Iterable[int] | None = None): ...
@@ -20,10 +20,10 @@ from casebook.errors import UsageError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: What a cell says in the place of a traceback when somebody stops it.
+#: What a cell shows in place of a traceback if somebody stops it.
 STOPPED = "Stopped. Nothing is broken: run the cell again, and it goes on with what is missing."
 
-#: What is checked, and how each is called.
+#: The types that are checked, and what each is called.
 _SIMPLE: dict[Any, tuple[type, str]] = {
     int: (numbers.Integral, "a whole number"),
     float: (numbers.Real, "a number"),
@@ -33,8 +33,8 @@ _SEVERAL = (Iterable, Sequence, list)
 
 
 def for_readers(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator for what chapters call: say in one sentence what is wrong with the arguments, or
-    that the cell was stopped.
+    """Decorate a function that chapters call: say in one sentence what is wrong with the arguments,
+    or that the cell was stopped.
 
     Numbers, texts, and lists of them are compared with the function's annotations; a parameter that
     is "one or several" is not an empty list. It raises UsageError. A KeyboardInterrupt goes on,
@@ -61,13 +61,13 @@ def check(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> None:
-    """Raise UsageError where these arguments cannot be meant."""
-    known = parameters.parameters
-    if not any(each.kind is each.VAR_KEYWORD for each in known.values()):
-        for name in kwargs.keys() - known.keys():
-            near = get_close_matches(name, known, 1, 0.4)
-            more = f"did you mean {near[0]}?" if near else f"there is {', '.join(known)}"
-            raise UsageError(f"{_name(function)} knows no {name}=; {more}")
+    """Raise UsageError if these arguments make no sense."""
+    expected = parameters.parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in expected.values()):
+        for name in kwargs.keys() - expected.keys():
+            near = get_close_matches(name, expected, 1, 0.4)
+            advice = f"did you mean {near[0]}?" if near else f"there is {', '.join(expected)}"
+            raise UsageError(f"{_name(function)} knows no {name}=; {advice}")
     try:
         bound = parameters.bind(*args, **kwargs)
     except TypeError as error:
@@ -75,7 +75,7 @@ def check(
                          f"{error}") from None  # fmt: skip
     hints = typing.get_type_hints(function)
     for name, value in bound.arguments.items():
-        kind = known[name].kind
+        kind = expected[name].kind
         if kind in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL):
             continue
         hint = hints.get(name, Any)
@@ -90,7 +90,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _plain(parameters: inspect.Signature) -> str:
-    """The names of the parameters: "(names, n, delay_s)"."""
+    """Return the names of the parameters: "(names, n, delay_s)"."""
     return f"({', '.join(parameters.parameters)})"
 
 
@@ -100,7 +100,7 @@ def _short(value: object) -> str:
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:
-    """The types of a union; of anything else itself."""
+    """Return the types of a union; any other type alone."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return typing.get_args(hint)
     return (hint,)
@@ -111,7 +111,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _is_of(value: Any, part: Any) -> bool:
-    """Whether a value is of a type; of what is not looked at, always."""
+    """Return whether a value is of a type; always true for types that are not checked."""
     if part in _SIMPLE:
         kind, _ = _SIMPLE[part]
         return isinstance(value, kind) and not isinstance(value, bool)
@@ -124,13 +124,13 @@ def _is_of(value: Any, part: Any) -> bool:
     if typing.get_origin(part) in _SEVERAL:
         if isinstance(value, str | numbers.Number) or not isinstance(value, Iterable):
             return False
-        (of, *_) = typing.get_args(part) or (Any,)
-        return isinstance(value, Iterator) or all(_fits(each, of) for each in value)
+        (inner, *_) = typing.get_args(part) or (Any,)
+        return isinstance(value, Iterator) or all(_fits(member, inner) for member in value)
     return True
 
 
 def _words(hint: Any) -> list[str]:
-    """What would have been right: "a whole number", "a list of them"."""
+    """Return what would have been right: "a whole number", "a list of them"."""
     words = []
     for part in _parts(hint):
         if part in _SIMPLE:
@@ -138,14 +138,14 @@ def _words(hint: Any) -> list[str]:
         elif part in (bool, range):
             words.append({bool: "True or False", range: "a range"}[part])
         elif typing.get_origin(part) in _SEVERAL:
-            of = typing.get_args(part) or (Any,)
-            alone = " or ".join(_words(of[0])).removeprefix("a ")
-            words.append("several of them" if words else f"a list, each of it a {alone}")
+            inner = typing.get_args(part) or (Any,)
+            singular = " or ".join(_words(inner[0])).removeprefix("a ")
+            words.append("several of them" if words else f"a list, each of it a {singular}")
     return words or ["something else"]
 
 
 def _is_one_or_several(hint: Any) -> bool:
-    """Whether a parameter takes X and several X."""
+    """Return whether a parameter takes X and several X."""
     parts = _parts(hint)
     several = [part for part in parts if typing.get_origin(part) in _SEVERAL]
-    return any(typing.get_args(part)[:1] == (one,) for part in several for one in parts)
+    return any(typing.get_args(part)[:1] == (scalar,) for part in several for scalar in parts)

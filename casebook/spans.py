@@ -1,4 +1,4 @@
-"""Where the time of a build goes: each process of it notes the spans that it spends on something.
+"""Where the time of a build goes: each of its processes notes what it spends time on.
 
 Outside a build nothing is noted. pages/timing.py adds up the notes.
 """
@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 
-#: Names the file that the spans of a chapter are noted in.
+#: The variable that names the file in which the spans of a chapter are noted.
 VARIABLE = "CASEBOOK_SPANS"
 
 #: Kinds of spans: a cell of a notebook; within it waiting for the clock, holding it, a measurement,
@@ -17,13 +17,13 @@ VARIABLE = "CASEBOOK_SPANS"
 CELL, WAIT, CLOCK = "cell", "wait", "clock"
 MEASUREMENT, ENVIRONMENT = "measurement", "environment"
 
-#: The kinds of spans that have begun in this process, and not ended.
+#: The kinds of the spans that are open in this process.
 _open: list[str] = []
 
 
 @contextlib.contextmanager
 def span(kind: str, label: str = "") -> Iterator[None]:
-    """Context manager: note how long its block takes.
+    """Note, as a context manager, how long its block takes.
 
     Parameters:
         kind: one of the kinds above.
@@ -36,14 +36,14 @@ def span(kind: str, label: str = "") -> Iterator[None]:
     if not file:
         yield
         return
-    within, began, cpu_s = [*_open], time.monotonic(), _cpu_s()
+    kinds, began, cpu_s = [*_open], time.monotonic(), _cpu_s()
     _open.append(kind)
     try:
         yield
     finally:
         _open.remove(kind)
         note = {
-            "kind": kind, "label": label, "within": within,
+            "kind": kind, "label": label, "within": kinds,
             "wall_s": round(time.monotonic() - began, 3), "cpu_s": round(_cpu_s() - cpu_s, 3),
         }  # fmt: skip
         with open(file, "a") as notes:  # one short write: the lines of two processes do not mix

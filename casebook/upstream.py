@@ -1,13 +1,13 @@
-"""What changed upstream: verdicts of the book, asked of the newest releases of the packages.
+"""What changed upstream: verdicts of the book, decided for the newest releases of the packages.
 
     python -m casebook.upstream [--keep] [FILE]
 
-Each verdict is a finding of a chapter about a package. It is asked by the same bench, in the same
-stack, in which that one package is of another release; one that is over is not asked. Prints the
-page in Markdown, or writes it to FILE; --keep also writes book/upstream.json, from which the book's
-page is made, and what a chapter says of its verdicts. Then it asks what clients can do today, in
-the releases of the book. Leaves with 1 where a verdict is not as the table says, or a client does
-what it did not when that file was written. Needs the network, for the packages alone.
+Each verdict is a finding of a chapter about a package. It is decided by the same bench, in the same
+stack, with another release of that one package; one that is over is not decided. Prints the page in
+Markdown, or writes it to FILE; --keep also writes book/upstream.json, from which the book's page is
+made, and what a chapter says of its verdicts. Then it asks what clients can do today, in the
+releases of the book. Exits with 1 if a verdict is not as the table says, or if a client does what
+it did not do when that file was written. Needs the network, for the packages only.
 """
 
 import json
@@ -30,8 +30,8 @@ from casebook.laboratory import measurements
 from casebook.pages import upstream as pages
 from casebook.stacks import environments, locks
 
-#: Whether a verdict is true, and the counts that say so.
-Found = tuple[bool, str]
+#: Whether a verdict is true, and the counts that show it.
+Outcome = tuple[bool, str]
 Answer = dict[str, Any]
 
 
@@ -39,11 +39,12 @@ Answer = dict[str, Any]
 class Verdict:
     """What the book says of a package.
 
-    claim: the finding; chapter: where it is. true_from: the oldest release of which it was asked
-    and true; before: the release before that, of which it is not true, empty where none is known.
-    true_to: the newest when this was written. turned: the first release of which it is no longer
-    true, once somebody knows. stack: in which ask, given its name, finds out. Without ask the
-    verdict is over: its releases are in locks, so that each build of its chapter decides it.
+    claim: the finding; chapter: where it is. true_from: the oldest release for which it was decided
+    and true; before: the release before that, for which it is not true, empty if none is known.
+    true_to: the newest when this was written. turned: the first release for which it is no longer
+    true, once that is known. stack: the stack in which `decide`, given its name, decides it.
+    Without `decide` the verdict is over: its releases are in locks, so that each build of its
+    chapter decides it.
     """
 
     package: str
@@ -53,136 +54,138 @@ class Verdict:
     true_from: str
     true_to: str
     stack: str
-    ask: Callable[[str], Found] | None = None
+    decide: Callable[[str], Outcome] | None = None
     before: str = ""
     turned: str = ""
 
 
-def _handshakes(stack: str, way: str = "shared") -> Found:
-    its = handshakes.measure(stack, way, delay_s=0.5).iloc[0]
-    peak = int(its["peak_handshakes"])
-    return peak == 1, f"{peak} of {its['n']} handshakes under way at once"
+def _handshakes(stack: str, client: str = "shared") -> Outcome:
+    row = handshakes.measure(stack, client, delay_s=0.5).iloc[0]
+    peak = int(row["peak_handshakes"])
+    return peak == 1, f"{peak} of {row['n']} handshakes under way at once"
 
 
-def _shared_by_httpx2(stack: str) -> Found:
-    its = handshakes.measure(stack, "httpx2-default", delay_s=0.5).iloc[0]
-    peak = int(its["peak_handshakes"])
-    said = f"a context of {its['context']}, {peak} of {its['n']} handshakes under way at once"
-    return its["context"] == "ssl" and peak > 1, said
+def _shared_by_httpx2(stack: str) -> Outcome:
+    row = handshakes.measure(stack, "httpx2-default", delay_s=0.5).iloc[0]
+    peak = int(row["peak_handshakes"])
+    counts = f"a context of {row['context']}, {peak} of {row['n']} handshakes under way at once"
+    return row["context"] == "ssl" and peak > 1, counts
 
 
-def _patched_first(stack: str) -> Found:
-    its = handshakes.after_patching(stack, ["standard", "shared"]).set_index("way")["good"]
-    said = f"{its['standard']} of 8 pages with ssl's context, {its['shared']} with truststore's"
-    return (its["standard"], its["shared"]) == (8, 0), said
+def _patched_first(stack: str) -> Outcome:
+    good = handshakes.after_patching(stack, ["standard", "shared"]).set_index("way")["good"]
+    counts = f"{good['standard']} of 8 pages with ssl's context, {good['shared']} with truststore's"
+    return (good["standard"], good["shared"]) == (8, 0), counts
 
 
-def _in_flight(stack: str) -> Found:
+def _in_flight(stack: str) -> Outcome:
     runs = measure(stack, n=10, delay_s=0.2, repeats=1)
     peak = int(runs["counters_peak_in_flight"].max())
     verdict = analysis.verdict_of(runs)
     return verdict == analysis.SERIAL, f"{peak} of 10 requests in flight at once, {verdict}"
 
 
-def _load_each(stack: str) -> Found:
-    its = _twelve(stack, client="threads")
-    return its["counters_load_verify_locations"] == 12, _of_connections(its)
+def _load_each(stack: str) -> Outcome:
+    row = _twelve(stack, client="threads")
+    return row["counters_load_verify_locations"] == 12, _of_connections(row)
 
 
-def _load_unverified(stack: str) -> Found:
-    its = _twelve(stack, client="threads", trust="off")
-    loads = int(its["counters_default_loads"])
-    return loads == 12, f"{loads} loads of the default for {its['counters_handshakes']} connections"
+def _load_unverified(stack: str) -> Outcome:
+    row = _twelve(stack, client="threads", trust="off")
+    loads = int(row["counters_default_loads"])
+    return loads == 12, f"{loads} loads of the default for {row['counters_handshakes']} connections"
 
 
-def _load_once(stack: str) -> Found:
-    its = _twelve(stack)
-    return 0 < its.filter(like="_load").sum() < 3, _of_connections(its)
+def _load_once(stack: str) -> Outcome:
+    row = _twelve(stack)
+    return 0 < row.filter(like="_load").sum() < 3, _of_connections(row)
 
 
-def _of_connections(its: pd.Series) -> str:
-    loads = int(its["counters_load_verify_locations"])
-    said = f"{loads} load{'' if loads == 1 else 's'} of certificates"
-    return f"{said} for {its['counters_handshakes']} connections"
+def _of_connections(row: pd.Series) -> str:
+    loads = int(row["counters_load_verify_locations"])
+    loads_text = f"{loads} load{'' if loads == 1 else 's'} of certificates"
+    return f"{loads_text} for {row['counters_handshakes']} connections"
 
 
 def _twelve(stack: str, trust: str = "bundle", **client: str) -> pd.Series:
-    """A run with twelve connections."""
+    """Return a run with twelve connections."""
     return measure(stack, n=12, delay_s=0, trust=trust, repeats=1, **client).iloc[0]
 
 
-def _of_pip(stack: str) -> Found:
+def _of_pip(stack: str) -> Outcome:
     return _handshakes(stack, "httpx-default")
 
 
-def _each_handshake(stack: str) -> Found:
-    its = certificates.handshakes.measure(n=7, repeats=1).set_index("context")
-    loads = int(its.loc["truststore", "loads"])
+def _each_handshake(stack: str) -> Outcome:
+    rows = certificates.handshakes.measure(n=7, repeats=1).set_index("context")
+    loads = int(rows.loc["truststore", "loads"])
     return loads == 7, f"{loads} loads for 7 connections that share a context"
 
 
-def _unpatched(stack: str) -> Found:
+def _unpatched(stack: str) -> Outcome:
     verdict, _ = patients.measured_of(patients.every()["geventhttpclient"])
     return verdict == analysis.SERIAL, f"over HTTPS it is {verdict}"
 
 
-def _clients_on_a_loop(stack: str, way: str = "httpx-each") -> Found:
-    its = loop.measure(way, n=10, delay_s=0.1, stack=stack).iloc[0]
-    return its["on_loop"] == 10, f"{its['on_loop']} loads on the loop for 10 clients"
+def _clients_on_a_loop(stack: str, client: str = "httpx-each") -> Outcome:
+    row = loop.measure(client, n=10, delay_s=0.1, stack=stack).iloc[0]
+    return row["on_loop"] == 10, f"{row['on_loop']} loads on the loop for 10 clients"
 
 
-def _over_plain_http(stack: str) -> Found:
-    its = loop.measure("httpx-each", n=10, delay_s=0.1, scheme="http", stack=stack).iloc[0]
-    said = f"{its['on_loop']} loads on the loop for 10 clients that ask over plain HTTP"
-    return its["on_loop"] == 10, said
+def _over_plain_http(stack: str) -> Outcome:
+    row = loop.measure("httpx-each", n=10, delay_s=0.1, scheme="http", stack=stack).iloc[0]
+    counts = f"{row['on_loop']} loads on the loop for 10 clients that ask over plain HTTP"
+    return row["on_loop"] == 10, counts
 
 
-def _of_openai(stack: str) -> Found:
+def _of_openai(stack: str) -> Outcome:
     return _clients_on_a_loop(stack, "openai-each")
 
 
-def _of_openai_pairs(stack: str) -> Found:
-    its = loop.measure("openai-pair-each", n=7, stack=stack).iloc[0]
-    return its["on_loop"] == 14, f"{its['on_loop']} loads on the loop for 7 pairs of clients"
+def _of_openai_pairs(stack: str) -> Outcome:
+    row = loop.measure("openai-pair-each", n=7, stack=stack).iloc[0]
+    return row["on_loop"] == 14, f"{row['on_loop']} loads on the loop for 7 pairs of clients"
 
 
-def _made_alone(stack: str) -> Found:
-    its = loop.measure("botocore-each", n=10, stack=stack).iloc[0]
-    return its["loads"] == 0, f"{its['loads']} loads when 10 clients are made"
+def _made_alone(stack: str) -> Outcome:
+    row = loop.measure("botocore-each", n=10, stack=stack).iloc[0]
+    return row["loads"] == 0, f"{row['loads']} loads when 10 clients are made"
 
 
-def _agent(stack: str) -> Found:
-    with bookstore.open_store("granian") as store:  # which is of the same release each time
+def _agent(stack: str) -> Outcome:
+    with bookstore.open_store("granian") as store:  # of the same release each time
         protocol = bookstore.hello.asked_by_agent(store, stack)
         offered = store.protocol
-    said = f"from a store that offers {offered} it gets its page over {protocol}"
-    return (offered, protocol) == ("h2", "HTTP/1.1"), said
+    counts = f"from a store that offers {offered} it gets its page over {protocol}"
+    return (offered, protocol) == ("h2", "HTTP/1.1"), counts
 
 
-def _read_each(stack: str) -> Found:
+def _read_each(stack: str) -> Outcome:
     reading = certificates.reading
-    if why := reading.not_here():
-        raise RunFailed(f"Who reads the bundle cannot be told here: {why}.")
-    found, pages = reading.bundles(stack, "curl_cffi"), reading.PAGES
-    said = " and ".join(map(str, found))
-    return found == list(pages), f"read {said} times for {' and '.join(map(str, pages))} pages"
+    if reason := reading.not_here():
+        raise RunFailed(f"Who reads the bundle cannot be told here: {reason}.")
+    times, pages = reading.bundles(stack, "curl_cffi"), reading.PAGES
+    times_text = " and ".join(map(str, times))
+    return times == list(
+        pages
+    ), f"read {times_text} times for {' and '.join(map(str, pages))} pages"
 
 
-def _in_a_thread(stack: str) -> Found:
-    its = loop.measure("aiobotocore-each", n=10, delay_s=0.1, stack=stack).iloc[0]
-    said = f"{its['loads']} loads for 10 clients, {its['on_loop']} of them on the loop"
-    return its["loads"] == 10 and not its["on_loop"], said
+def _in_a_thread(stack: str) -> Outcome:
+    row = loop.measure("aiobotocore-each", n=10, delay_s=0.1, stack=stack).iloc[0]
+    counts = f"{row['loads']} loads for 10 clients, {row['on_loop']} of them on the loop"
+    return row["loads"] == 10 and not row["on_loop"], counts
 
 
-def _one_client(stack: str) -> Found:
-    its = loop.measure("botocore-asked-one", n=10, stack=stack).iloc[0]
-    return its["loads"] == 10, f"{its['loads']} loads by one client for 10 requests at once"
+def _one_client(stack: str) -> Outcome:
+    row = loop.measure("botocore-asked-one", n=10, stack=stack).iloc[0]
+    return row["loads"] == 10, f"{row['loads']} loads by one client for 10 requests at once"
 
 
-def _at_import(stack: str) -> Found:
-    its = loop.measure("aiohttp-each", n=10, delay_s=0.1, stack=stack).iloc[0]
-    said = f"{its['at_import']} loads at import, {its['loads']} for 10 sessions"
-    return its["at_import"] > 0 and not its["loads"], said
+def _at_import(stack: str) -> Outcome:
+    row = loop.measure("aiohttp-each", n=10, delay_s=0.1, stack=stack).iloc[0]
+    counts = f"{row['at_import']} loads at import, {row['loads']} for 10 sessions"
+    return row["at_import"] > 0 and not row["loads"], counts
 
 
 _LOCK, _LOOP = "21_the_lock_around_the_handshake", "22_the_loop_that_loads"
@@ -305,7 +308,7 @@ VERDICTS = [
         "it does not make Python 3 concurrent where pyOpenSSL is injected",
         "1.2", "1.2", "stage-3-today", _in_flight,
     ),
-    # Over: what a release has mended, or begun and ended.
+    # Over: what a release has fixed, or begun and ended.
     Verdict(
         "requests", "patched-injection-by-version", "06_who_patched_whom",
         "it injects pyOpenSSL wherever that can be imported",
@@ -343,74 +346,83 @@ VERDICTS = [
 ]  # fmt: skip
 
 
-def ask(verdict: Verdict, version: str) -> Answer:
-    """Ask a verdict of one release of its package.
+def decide(verdict: Verdict, version: str) -> Answer:
+    """Decide a verdict for one release of its package.
 
-    Everything else in the stack stays as the book has it, as far as that release can live with it.
-    Returns version, still (whether the verdict is true) and counts. Raises EnvironmentFailed where
-    the release cannot be had, RunFailed where it does not do what is asked, and UsageError for a
-    verdict that is over.
+    Everything else in the stack stays as the book has it, as far as it is compatible with that
+    release. Returns version, still (whether the verdict is true) and counts. Raises
+    EnvironmentFailed if the release cannot be installed, RunFailed if it does not do what is
+    measured, and UsageError for a verdict that is over.
     """
-    if not verdict.ask:
+    if not verdict.decide:
         raise UsageError(f"{verdict.claim} is over: each build of its chapter decides it")
-    table, usual = stacks.load(), stacks.get(verdict.stack)
+    table, stack = stacks.load(), stacks.get(verdict.stack)
     with TemporaryDirectory(prefix="casebook-") as folder:
         lock = Path(folder, "lock")
-        text = locks.with_release(usual, verdict.package, f"=={version}")
+        text = locks.with_release(stack, verdict.package, f"=={version}")
         lock.with_suffix(".txt").write_text(text)
-        table[usual.name] = replace(usual, lock=str(lock))  # for the benches, in this process
+        table[stack.name] = replace(stack, lock=str(lock))  # for the benches in this process
         try:
-            environments.ensure(table[usual.name])  # or a recorded run would stand in for it
-            still, counts = verdict.ask(usual.name)
+            environments.ensure(table[stack.name])  # or a recorded run would stand in for it
+            is_true, counts = verdict.decide(stack.name)
         finally:
-            table[usual.name] = usual
-    return {"version": version, "still": bool(still), "counts": counts}
+            table[stack.name] = stack
+    return {"version": version, "still": bool(is_true), "counts": counts}
 
 
 def newest(verdict: Verdict, allowed: str = "", prerelease: bool = False) -> str:
-    """The newest release of a verdict's package, or of those that are allowed (">2,<3").
+    """Return the newest release of a verdict's package, or of those that are allowed (">2,<3").
 
-    Raises EnvironmentFailed where there is none.
+    Raises EnvironmentFailed if there is none.
     """
-    usual = stacks.get(verdict.stack)
-    text = locks.with_release(usual, verdict.package, allowed, prerelease)
+    stack = stacks.get(verdict.stack)
+    text = locks.with_release(stack, verdict.package, allowed, prerelease)
     return stacks.pins(text)[verdict.package]
 
 
-def since(verdict: Verdict, turned: str) -> str:
-    """The first release of which a verdict is no longer true, given one of which it is not.
+def find_turn(verdict: Verdict, turned: str) -> str:
+    """Return the first release for which a verdict is no longer true, given one for which it is
+    not.
 
-    Goes down release by release, to the newest one of which the table says that it is true.
+    It goes down release by release, to the newest one that the table calls true.
     """
     while True:
         try:
             below = newest(verdict, f">{verdict.true_to},<{turned}", prerelease=True)
-            if ask(verdict, below)["still"]:
+            if decide(verdict, below)["still"]:
                 return turned
-        except CasebookError:  # there is none between, or none that runs
+        except CasebookError:  # there is none in between, or none that runs
             return turned
         turned = below
 
 
 def answers(verdict: Verdict) -> list[Answer]:
-    """What the newest release says, and the newest pre-release where there is one; with `turned`,
-    the first release of which the verdict is no longer true. One that cannot be asked has `still`
-    None, and counts say why. None for a verdict that is over."""
-    if not verdict.ask:
+    """Decide a verdict for the newest release, and for the newest pre-release if there is one.
+
+    Each answer also has `turned`: the first release for which the verdict is no longer true. If a
+    release cannot be decided, `still` is None, and counts say why. Empty for a verdict that is
+    over.
+    """
+    if not verdict.decide:
         return []
-    found: dict[str, Answer] = {}
+    by_version: dict[str, Answer] = {}
     for prerelease in (False, True):
         version = "the newest"
         try:
             version = newest(verdict, prerelease=prerelease)
-            if version not in found:
-                answer = ask(verdict, version)
-                turned = "" if answer["still"] else since(verdict, version)
-                found[version] = answer | {"turned": turned}
+            if version not in by_version:
+                answer = decide(verdict, version)
+                turned = "" if answer["still"] else find_turn(verdict, version)
+                by_version[version] = answer | {"turned": turned}
         except CasebookError as error:
-            why = str(error).splitlines()[0]
-            found[version] = {"version": version, "still": None, "counts": why, "turned": ""}
-    return list(found.values())
+            reason = str(error).splitlines()[0]
+            by_version[version] = {
+                "version": version,
+                "still": None,
+                "counts": reason,
+                "turned": "",
+            }
+    return list(by_version.values())
 
 
 def clients() -> list[Answer]:
@@ -420,26 +432,29 @@ def clients() -> list[Answer]:
 
 
 def main(arguments: list[str]) -> int:
-    """Ask all verdicts, and what clients can do. Returns the exit code."""
-    keep, files = "--keep" in arguments, [each for each in arguments if each != "--keep"]
-    told = ("package", "claim", "chapter", "says", "before", "true_from", "true_to", "turned")
+    """Decide all verdicts, ask what clients can do, and return the exit code."""
+    keep, files = (
+        "--keep" in arguments,
+        [argument for argument in arguments if argument != "--keep"],
+    )
+    names = ("package", "claim", "chapter", "says", "before", "true_from", "true_to", "turned")
     rows = []
     as_expected = True
     for verdict in VERDICTS:
-        found = answers(verdict)
-        as_expected &= all(each["still"] is not bool(verdict.turned) for each in found)
-        if found:  # a pre-release may be of another shape
-            as_expected &= found[0]["still"] is not None
-        rows.append({name: getattr(verdict, name) for name in told} | {"answers": found})
-        for each in found:
-            print(f"{verdict.package} {each['version']}: {each['counts']}", file=sys.stderr)
+        answered = answers(verdict)
+        as_expected &= all(answer["still"] is not bool(verdict.turned) for answer in answered)
+        if answered:  # a pre-release may be of another shape
+            as_expected &= answered[0]["still"] is not None
+        rows.append({name: getattr(verdict, name) for name in names} | {"answers": answered})
+        for reply in answered:
+            print(f"{verdict.package} {reply['version']}: {reply['counts']}", file=sys.stderr)
     today = clients()
-    as_expected &= today == pages.kept(places.ROOT).get("clients", [])
-    asked = {"asked": measurements.now()[:10], "verdicts": rows, "clients": today}
+    as_expected &= today == pages.load(places.ROOT).get("clients", [])
+    record = {"asked": measurements.now()[:10], "verdicts": rows, "clients": today}
     if keep:
-        kept = json.dumps(asked, indent=1, ensure_ascii=False) + "\n"
-        (places.ROOT / pages.KEPT).write_text(kept, encoding="utf-8")
-    text = f"# What changed upstream\n\n{pages.page(asked)}\n{pages.clients(asked)}"
+        content = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+        (places.ROOT / pages.KEPT).write_text(content, encoding="utf-8")
+    text = f"# What changed upstream\n\n{pages.page(record)}\n{pages.clients(record)}"
     if files:
         Path(files[0]).write_text(text, encoding="utf-8")
     else:

@@ -1,4 +1,4 @@
-"""How stacks, clients, Pythons and numbers are named on a page, in charts and in tables alike."""
+"""Names of stacks, clients, Pythons and numbers on a page, in charts and in tables alike."""
 
 import math
 import re
@@ -10,33 +10,33 @@ from casebook.errors import UsageError
 
 LIVE, REFERENCE, PUBLISHED = "live", "reference", "published"
 
-#: Before the name of another machine than the reference machine, in the column `instead` of rows.
+#: The prefix of a machine's name in the column `instead`, if it is not the reference machine.
 ON = "on "
 
 SOURCES = {LIVE: "measured here", REFERENCE: "reference machine", PUBLISHED: "published"}
 
-#: Whose measurements are LIVE: those of this machine, or of the one that a book is written for.
+#: The machine whose measurements are LIVE: this one, or the one that a book is written for.
 _machine = "this machine"
 
 
 def of_machine(label: str) -> None:
-    """From now on in this process, what is LIVE is of another machine's file, and says so."""
+    """Label what is LIVE, from now on in this process, as coming from another machine's file."""
     global _machine
     _machine = label
     SOURCES[LIVE] = "measured there"
 
 
 def machine() -> str:
-    """The machine whose measurements are LIVE, in words: "this machine", or a label."""
+    """Return the machine whose measurements are LIVE, in words: "this machine", or a label."""
     return _machine
 
 
 def is_of_file() -> bool:
-    """Whether what is LIVE comes from a machine file."""
+    """Return whether what is LIVE comes from a machine file."""
     return _machine != "this machine"
 
 
-#: The sources' words for verdicts, in the words of this book.
+#: The sources' words for verdicts -> the words of this book.
 VERDICTS = {"slow": "serial", "fast": "concurrent"}
 
 PYTHONS = {"py27": "2.7", "py37": "3.7", "today": "today"}
@@ -47,110 +47,116 @@ Column = str | tuple[str, ...]
 #: The two columns that say which run it is.
 RUN = ("stack", "client")
 
-#: What stands in columns, in words: column -> value -> words. Each case says its own (`call`).
+#: The values of columns in words: column -> value -> words. Each case adds its own (`call`).
 VALUES: dict[Column, dict[Any, str]] = {RUN: {("", ""): "{}"}}
 
-#: How any other number in a column is said, where it stands alone.
+#: The format of any other number in a column, if it stands alone.
 NUMBERS: dict[Any, str] = {"n": "n = {:,}", "threads": "{:,} threads"}
 
-#: Names that are written small, at the beginning of a sentence too.
+#: Names that stay lower-case, even at the beginning of a sentence.
 LIBRARIES: set[str] = set()
 
 
-def call(column: Column, names: Mapping[Any, str], others: str = "") -> None:
-    """Say what stands in a column, in words, as a case does for its own when it is imported.
+def call(column: Column, names: Mapping[Any, str], number_format: str = "") -> None:
+    """Put the values of a column into words, as each case does for its own when it is imported.
 
     Parameters:
         column: its name, or RUN.
-        names: value -> words. Of RUN: (stack, client) -> words, in which {} is the stack's label,
+        names: value -> words. For RUN: (stack, client) -> words, in which {} is the stack's label,
             and "" is any other stack. A client without such words is named instead of its stack.
-        others: how any other number in that column is said, such as "{:,} at once".
+        number_format: for any other number in that column, such as "{:,} at once".
 
-    Raises UsageError where another case has said it in other words.
+    Raises UsageError if another case has used other words.
     """
-    once(VALUES.setdefault(column, {}), names, str(column))
-    once(NUMBERS, {column: others} if others else {}, "a number in")
+    add_names(VALUES.setdefault(column, {}), names, str(column))
+    add_names(NUMBERS, {column: number_format} if number_format else {}, "a number in")
 
 
-def once(told: dict[Any, str], names: Mapping[Any, str], of: str) -> None:
-    """Add names to those that are told. Raises UsageError for one that is told otherwise."""
-    for value, said in names.items():
-        if told.setdefault(value, said) != said:
-            raise UsageError(f"{of} {value!r} is {told[value]!r} already, and cannot be {said!r}")
+def add_names(table: dict[Any, str], names: Mapping[Any, str], subject: str) -> None:
+    """Add names to a table of them. Raises UsageError for a value that has another name already."""
+    for value, name in names.items():
+        if table.setdefault(value, name) != name:
+            raise UsageError(
+                f"{subject} {value!r} is {table[value]!r} already, and cannot be {name!r}"
+            )
 
 
 def split_stack(stack: str) -> tuple[str, str]:
-    """A stack's name as (what it is, which Python): `stage-2-py27` -> ("stage-2", "2.7").
+    """Split a stack's name into what it is and its Python: `stage-2-py27` -> ("stage-2", "2.7").
 
-    The second is "2.7", "3.7" or "today"; "today" too for a name without a suffix, which is
-    whatever runs the book.
+    The second is "2.7", "3.7" or "today"; "today" too for a name without a suffix, which stands for
+    the Python that runs the book.
     """
-    what, _, suffix = stack.rpartition("-")
-    if what and suffix in PYTHONS:
-        return what, PYTHONS[suffix]
+    stage, _, suffix = stack.rpartition("-")
+    if stage and suffix in PYTHONS:
+        return stage, PYTHONS[suffix]
     return stack, "today"
 
 
 def stack_label(stack: str, client: str = "") -> str:
-    """A stack as a reader's words: `stage-2-py27` -> "+ pyOpenSSL, Python 2.7".
+    """Return a stack in a reader's words: `stage-2-py27` -> "+ pyOpenSSL, Python 2.7".
 
-    A client that is the point of its run is named instead; one that is not may add something to
-    the stack: "requests 2.32.4, threads" (see `call`).
+    A client that is the point of its run is named instead; any other may add something to the
+    stack: "requests 2.32.4, threads" (see `call`).
     """
     run = _run(stack, client)
     return run.replace("{}", _bare_label(stack)) if run else client_label(client)
 
 
 def is_of_stack(stack: str, client: str) -> bool:
-    """Whether the stack, and not the client, is what a run is about."""
+    """Return whether the stack, and not the client, is what a run is about."""
     return "{}" in _run(stack, client)
 
 
 def _run(stack: str, client: str) -> str:
-    """What is told of it; empty where its client is the point, and nothing more is known."""
-    told = VALUES[RUN]
-    return told.get((stack, client)) or told.get(("", client), "")
+    """Return the words for a run; "" if its client is the point, and nothing more is known."""
+    labels = VALUES[RUN]
+    return labels.get((stack, client)) or labels.get(("", client), "")
 
 
 def _bare_label(stack: str) -> str:
-    """As the table of stacks has it for one of that name on any Python, else the name itself."""
-    what, python = split_stack(stack)
-    alike = (it for it in stacks.load().values() if it.label and split_stack(it.name)[0] == what)
-    label = next((it.label for it in alike), f"{what.replace('-', ' ')}, {{}}")
-    if stack == what:
+    """Return the label of a stack of that name on any Python in the table, else the name."""
+    stage, python = split_stack(stack)
+    namesakes = (
+        stack_row
+        for stack_row in stacks.load().values()
+        if stack_row.label and split_stack(stack_row.name)[0] == stage
+    )
+    label = next((namesake.label for namesake in namesakes), f"{stage.replace('-', ' ')}, {{}}")
+    if stack == stage:
         return label.removesuffix(", {}")
     return label.replace("{}", python_label(python))
 
 
 def added(stack: str) -> str:
-    """What a stack has that the one before has not: `stage-2-py27` -> "+ pyOpenSSL"."""
+    """Return what a stack has that the one before has not: `stage-2-py27` -> "+ pyOpenSSL"."""
     return stack_label(split_stack(stack)[0])
 
 
 def python_of(stack: str) -> str:
-    """Which Python a stack has: `stage-2-py27` -> "Python 2.7"."""
+    """Return which Python a stack has: `stage-2-py27` -> "Python 2.7"."""
     return python_label(split_stack(stack)[1])
 
 
 def python_label(python: str) -> str:
-    """A Python as it is headed: "Python 2.7", "today"."""
+    """Return a Python as in a header: "Python 2.7", "today"."""
     return python if python == "today" else f"Python {python}"
 
 
 def client_label(client: str) -> str:
-    """A client as a reader's words: `bare-h2` -> "bare h2"."""
+    """Return a client in a reader's words: `bare-h2` -> "bare h2"."""
     return value_label("client", client)
 
 
 def value_label(column: str, value) -> str:
-    """What stands in a column of a frame of runs, in words: engine `twisted` -> "Twisted"."""
+    """Return a value of a frame of runs in words: engine `twisted` -> "Twisted"."""
     if value in VALUES.get(column, {}):
         return VALUES[column][value]
     return NUMBERS[column].format(value) if column in NUMBERS else str(value)
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with that many significant digits and no exponent: 10.0481 -> "10.0".
+    """Format a number with that many significant digits and no exponent: 10.0481 -> "10.0".
 
     From a thousand on with commas: 2231.4 -> "2,231".
     """
@@ -164,36 +170,36 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def amount(value: float, unit: str = "") -> str:
-    """A number with its unit: "2,231 MB", "0.523 s", "0.052 s"; a count stays exact: "30"."""
+    """Format a number and its unit: "2,231 MB", "0.523 s", "0.052 s"; a count stays exact: "30"."""
     if not unit and float(value).is_integer():
         return f"{value:,.0f}"
-    said = number(value, 2 if unit == "s" and abs(value) < 0.1 else 3)
-    return f"{said} {unit}".rstrip()
+    text = number(value, 2 if unit == "s" and abs(value) < 0.1 else 3)
+    return f"{text} {unit}".rstrip()
 
 
 def of_number(value: Any, unit: str) -> str:
-    """A unit behind that number: "rounds", but "round" behind a one."""
-    one = value == 1 and unit.endswith("s") and unit not in ("s", "ms")
-    return unit[:-1] if one else unit
+    """Return a unit behind that number: "rounds", but "round" behind a one."""
+    is_one = value == 1 and unit.endswith("s") and unit not in ("s", "ms")
+    return unit[:-1] if is_one else unit
 
 
 def tick(value: float) -> str:
-    """A number at an axis, as short as it is round: "0.1", "10", "3,000"."""
+    """Format a number at an axis, as short as it is round: "0.1", "10", "3,000"."""
     return f"{value:,.10g}"
 
 
 def seconds(value: float) -> str:
-    """A time as a reader says it: "10.0 s", "250 ms"."""
+    """Format a time as a reader says it: "10.0 s", "250 ms"."""
     return f"{number(value * 1000, 2)} ms" if abs(value) < 0.1 else f"{number(value)} s"
 
 
 def delay(value: float) -> str:
-    """A chosen time, with no digit more than was chosen: "0.1 s", "1 s"."""
+    """Format a chosen time, with no digit more than was chosen: "0.1 s", "1 s"."""
     return f"{value:g} s"
 
 
 def join(words: Iterable[str]) -> str:
-    """Words in a list: "a", "a and b", "a, b and c"."""
+    """Join words in a list: "a", "a and b", "a, b and c"."""
     words = list(words)
     if len(words) < 2:
         return "".join(words)
@@ -201,20 +207,22 @@ def join(words: Iterable[str]) -> str:
 
 
 def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Second words by their first ones, in order of appearance: verdicts and the stacks of each."""
-    found: dict[str, list[str]] = {}
+    """Group second words by their first ones, in order of appearance: verdicts and the stacks of
+    each.
+    """
+    groups: dict[str, list[str]] = {}
     for first, second in pairs:
-        found.setdefault(first, []).append(second)
-    return found
+        groups.setdefault(first, []).append(second)
+    return groups
 
 
 def capital(text: str) -> str:
-    """A sentence's beginning: only the first letter is changed, and no library's name."""
+    """Capitalise the first letter of a sentence, unless it is a library's name."""
     if re.match(rf"({'|'.join(map(re.escape, LIBRARIES))})\b", text):
         return text
     return text[:1].upper() + text[1:]
 
 
 def times(factor: float) -> str:
-    """A factor as a reader says it: "9.6 times", "96 times"."""
+    """Format a factor as a reader says it: "9.6 times", "96 times"."""
     return f"{number(factor, 2) if factor < 100 else f'{factor:.0f}'} times"

@@ -5,7 +5,7 @@ Any quantity:
 against(frame, x, y, by)         lines through medians, a label at the end of each
 dots(frame, value, by)           a row for each, every run a dot, the median in numbers
 
-The same, set up for what the book asks again and again:
+The same, set up for the book's usual questions:
 
 n_against_wall(frame)            wall time of n requests; in delays beside published ones
 effective_concurrency(frame)     how many requests are served at a time
@@ -25,16 +25,16 @@ frames(frame)                    HTTP/2 frames, an arrow each
 packets(frame)                   the packets around one that is lost, and what could be read
 of_machines(machines)            the same work on several machines, a chart for each case
 profile_rows                     the lines of a profile with the largest times
-trace, provenance                what an observation saw, its telling line marked
+trace, provenance                what an observation saw, its decisive line marked
 ProfilePage(observation)         a profile in SnakeViz
 
-A quantity is a numeric column, `"wall_s"`, or says what it is called, `{"cpu_ms": "processor
-time"}`, with its unit after a comma where the column's name does not end in it. `by` is the
-column, or several, whose values name the lines or rows; to name them otherwise, give the frame a
-column with the names. Their colours are those of their stacks and clients in every chapter; a
-column `colour` says otherwise. `limits` are dotted lines by their labels. `title` begins the
-caption, and `name` is how a page takes a chart up. Where rows say their `source` and
-`measured_at`, the caption does, and nothing recorded passes for live.
+A quantity is a numeric column, `"wall_s"`, or a column with a name, `{"cpu_ms": "processor time"}`,
+with the unit after a comma if the column's name does not end in it. `by` is the column, or
+several, whose values name the lines or rows; for other names, give the frame a column with them.
+The colours are those of the stacks and clients in every chapter, unless there is a column
+`colour`. `limits` are dotted lines by their labels. `title` begins the caption, and a page includes
+a chart by its `name`. If rows have `source` and `measured_at`, the caption states them, and nothing
+recorded passes for live.
 """
 
 from casebook.charts.against import against

@@ -13,7 +13,7 @@ from casebook.charts import figure as page
 from casebook.charts.dots import MARKERS
 from casebook.charts.figure import WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.series import SPELLED, Part, columns, drawn, groups, listed, usable
+from casebook.charts.series import SPELLED, Part, chart_data, columns, groups, listed, usable
 from casebook.colours import sentinel
 from casebook.errors import UsageError
 
@@ -30,20 +30,20 @@ class _Visit:
     slow: list[int]
 
     @property
-    def others(self) -> list[float]:
-        return [at for i, at in enumerate(self.times) if i not in self.slow]
+    def other_times(self) -> list[float]:
+        return [time for i, time in enumerate(self.times) if i not in self.slow]
 
     @property
     def end(self) -> str:
-        """The number behind a curve: how many of the others were in before the first slow book."""
+        """Return the text behind a curve: how many books were in before the first slow one."""
         if not self.slow:
             return f"all {len(self.times):,} in\n{words.seconds(self.times[-1])}"
-        return f"{self.had}\nbefore {'it' if len(self.slow) == 1 else 'the first'}"
+        return f"{self.share_before}\nbefore {'it' if len(self.slow) == 1 else 'the first'}"
 
     @property
-    def had(self) -> str:
-        """How many of the others were in before the first slow book: "9 of 99"."""
-        return f"{self.slow[0]:,} of {len(self.others):,}"
+    def share_before(self) -> str:
+        """Return how many of the other books were in before the first slow one: "9 of 99"."""
+        return f"{self.slow[0]:,} of {len(self.other_times):,}"
 
     @property
     def slow_one(self) -> str:
@@ -57,28 +57,28 @@ def arrivals(
     title: str = "When the books arrive",
     name: str = "",
 ) -> Chart:
-    """A row for each reader: how many of its books are in, against time; the slow one marked.
+    """Draw a row for each reader: how many of its books are in, against time, the slow one marked.
 
-    frame: one row a book (the columns of `by`, book, at_s, slow; and, where they are known,
-    repeat, source, measured_at, colour), as bookstore.visits.arrivals gives it. at_s: seconds
-    since the visit began. slow: whether this book is one; or, in words, which ones are ("7: 1 s").
+    frame: one row per book (the columns of `by`, book, at_s, slow; and, if they are known,
+    repeat, source, measured_at, colour), as bookstore.visits.arrivals returns it. at_s: seconds
+    since the visit began. slow: whether this book is slow; or, in words, which ones are ("7: 1 s").
     Of several repeats the first is drawn.
     """
     columns(frame, "book", "at_s", "slow")
     first = frame[frame["repeat"] == frame["repeat"].min()] if "repeat" in frame else frame
     visits = [_visit(part) for part in groups(usable(first, "at_s"), by)]
-    told = " ".join(_said(visit) for visit in visits)
-    read = "Each curve rises from no book to all of them, a step for each as it is read."
+    description = " ".join(_describe(visit) for visit in visits)
+    reading = "Each curve rises from no book to all of them, a step for each as it is read."
     slow = key_mark(MARKERS["D"], "stall"), "the slow book"
     return page.chart(
         name,
         _drawing(visits),
         title=title,
-        finding=_brief(visits) if len(visits) > SPELLED else told,
-        reading=read + " Drawn: the first visit of each." * (len(frame) > len(first)),
+        finding=_summarise(visits) if len(visits) > SPELLED else description,
+        reading=reading + " Drawn: the first visit of each." * (len(frame) > len(first)),
         source=origin(first),
-        data=drawn(first, *listed(by), "book", "at_s", "slow"),
-        alts=[f"{title}. {told}"],
+        data=chart_data(first, *listed(by), "book", "at_s", "slow"),
+        alts=[f"{title}. {description}"],
         key=[slow] if any(visit.slow for visit in visits) else (),
     )
 
@@ -86,18 +86,18 @@ def arrivals(
 def _visit(part: Part) -> _Visit:
     rows = part.rows.sort_values("at_s", kind="stable")
     if rows["book"].duplicated().any():
-        twice = rows.loc[rows["book"].duplicated(), "book"].iloc[0]
+        book = rows.loc[rows["book"].duplicated(), "book"].iloc[0]
         raise UsageError(
-            f"{part.name} has book {twice} twice: say what tells its visits apart, "
+            f"{part.name} has book {book} twice: say what tells its visits apart, "
             "as by=['client', 'order']"
         )
     slow = list(map(_is_slow, rows["book"], rows["slow"]))
-    return _Visit(part, rows["at_s"].to_list(), [i for i, its in enumerate(slow) if its])
+    return _Visit(part, rows["at_s"].to_list(), [i for i, is_slow in enumerate(slow) if is_slow])
 
 
 def _is_slow(book: object, slow: bool | str) -> bool:
     if isinstance(slow, str):
-        return str(book) in [each.partition(":")[0].strip() for each in slow.split(";")]
+        return str(book) in [number.partition(":")[0].strip() for number in slow.split(";")]
     return bool(slow)
 
 
@@ -142,21 +142,25 @@ def _curve(axes: Axes, visit: _Visit, until_s: float) -> None:
     page.level_axis(axes)
 
 
-def _said(visit: _Visit) -> str:
-    label, others = words.capital(visit.part.label), visit.others
-    half = words.seconds(others[(len(others) - 1) // 2]) if others else ""
+def _describe(visit: _Visit) -> str:
+    label, other_times = words.capital(visit.part.label), visit.other_times
+    half = words.seconds(other_times[(len(other_times) - 1) // 2]) if other_times else ""
     if not visit.slow:
-        took = words.seconds(visit.times[-1])
-        return f"{label}: all {len(others):,} books in {took}, half of them by {half}."
-    text = f"{label}: {visit.had} other books before the {visit.slow_one}, "
+        duration = words.seconds(visit.times[-1])
+        return f"{label}: all {len(other_times):,} books in {duration}, half of them by {half}."
+    text = f"{label}: {visit.share_before} other books before the {visit.slow_one}, "
     text += f"which came at {words.seconds(visit.times[visit.slow[0]])}"
-    if not others:
+    if not other_times:
         return f"{text}."
-    return f"{text}; half of them by {half}, the last at {words.seconds(others[-1])}."
+    return f"{text}; half of them by {half}, the last at {words.seconds(other_times[-1])}."
 
 
-def _brief(visits: Sequence[_Visit]) -> str:
-    """The readers together that had as many books before the slow one."""
-    said = [f"{v.had} before the {v.slow_one}" if v.slow else "no slow book" for v in visits]
-    having = words.grouped(zip(said, (v.part.label for v in visits), strict=True))
-    return " ".join(f"{words.capital(end)}: {'; '.join(of)}." for end, of in having.items())
+def _summarise(visits: Sequence[_Visit]) -> str:
+    """Group the readers that had the same number of books before the slow one."""
+    phrases = [
+        f"{v.share_before} before the {v.slow_one}" if v.slow else "no slow book" for v in visits
+    ]
+    labels_by_phrase = words.grouped(zip(phrases, (v.part.label for v in visits), strict=True))
+    return " ".join(
+        f"{words.capital(end)}: {'; '.join(labels)}." for end, labels in labels_by_phrase.items()
+    )

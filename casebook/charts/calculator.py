@@ -20,7 +20,7 @@ from casebook.cases.bookstore.line.situations import SMALL, placed
 from casebook.charts import figure as page
 from casebook.charts.figure import Chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.series import columns, drawn
+from casebook.charts.series import chart_data, columns
 from casebook.colours import sentinel, style
 from casebook.errors import UsageError
 
@@ -43,60 +43,70 @@ _NEEDED = (
 def calculator(
     visits: pd.DataFrame, *, title: str = "What takes how long, and where", name: str = "calculator"
 ) -> Chart:
-    """The law for every way of casebook.cases.bookstore.line.law.WAYS, at any setting, and the
-    medians of visits that were made at such a setting.
+    """Draw the law for every way of casebook.cases.bookstore.line.law.WAYS, at any setting, with
+    the medians of visits that were made at such a setting.
 
-    visits: as bookstore.line.visit gives them; those of other ways, with other losses than a share
-    of all packets, or not with reno, are left out. Raises UsageError where none is left.
+    visits: as bookstore.line.visit returns them. Left out are those of other ways, those whose
+    losses are not a share of all packets, and those not with reno. Raises UsageError if none is
+    left.
     """
     columns(visits, *_NEEDED)
-    shown = placed(visits)
-    if shown.empty:
+    rows = placed(visits)
+    if rows.empty:
         raise UsageError("none of these visits was made in a way that the law knows")
-    settings = shown.groupby(["n", "body", "loss"])["latency_ms"].agg(["nunique", "size"])
-    least = settings[settings.index.get_level_values("loss") == shown["loss"].min()]
-    n, body, loss = least.sort_values(["nunique", "size"]).index[-1]
+    settings = rows.groupby(["n", "body", "loss"])["latency_ms"].agg(["nunique", "size"])
+    least_lossy = settings[settings.index.get_level_values("loss") == rows["loss"].min()]
+    n, body, loss = least_lossy.sort_values(["nunique", "size"]).index[-1]
     first = {"n": int(n), "body": int(body), "loss": float(loss)}
-    first["ms"] = float(shown[_is(shown, first)]["latency_ms"].max())
-    still = page.chart(
+    first["ms"] = float(rows[_is(rows, first)]["latency_ms"].max())
+    picture = page.chart(
         name,
-        _drawing(shown[_is(shown, first)], first),
+        _drawing(rows[_is(rows, first)], first),
         title=title,
-        finding=_said(first),
+        finding=_describe(first),
         reading="The lines are the law: the time on the way, without any computing. A dot is the "
         "median of what was measured there, a stroke goes from the smallest to the largest; what "
         "is above its line, where nothing is lost, is computing. Logarithmic: both scales.",
-        source=origin(shown),
-        data=drawn(shown, "way", "latency_ms", "n", "body", "loss", "wall_s"),
-        alts=[f"{title}. {_said(first)}"],
+        source=origin(rows),
+        data=chart_data(rows, "way", "latency_ms", "n", "body", "loss", "wall_s"),
+        alts=[f"{title}. {_describe(first)}"],
         key=[
-            (key_mark('<rect y="6" width="26" height="4"/>', colour), way)
-            for way, colour in zip(law.WAYS, _COLOURS, strict=True)
+            (key_mark('<rect y="6" width="26" height="4"/>', colour), label)
+            for label, colour in zip(law.WAYS, _COLOURS, strict=True)
         ],
     )
-    told = json.dumps(as_data(shown, first), separators=(",", ":")).replace("</", "<\\/")
-    alive = (
-        f'<script type="application/json">{told}</script>'
+    data = json.dumps(as_data(rows, first), separators=(",", ":")).replace("</", "<\\/")
+    scripts = (
+        f'<script type="application/json">{data}</script>'
         f"<script>{_JS.read_text(encoding='utf-8')}</script></figure>"
     )
-    html = still.html.replace("cb-figure", "cb-figure cb-calculator", 1)
+    html = picture.html.replace("cb-figure", "cb-figure cb-calculator", 1)
     html = html.replace(style("figure"), style("figure", "calculator"))
-    return replace(still, html=html.removesuffix("</figure>") + alive)
+    return replace(picture, html=html.removesuffix("</figure>") + scripts)
 
 
-def as_data(shown: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
-    """What calculator.js is given: the ways, the sliders' values, the first setting, and points,
-    each [way's number, ms each way, n, body, loss, median, smallest, largest, runs]."""
-    told = [*("way", "latency_ms", "n", "body", "loss")]
-    ways = list(law.WAYS)
+def as_data(rows: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
+    """Return the input of calculator.js: the ways, the sliders' values, the first setting, and
+    points, each [number of the way, ms each way, n, body, loss, median, smallest, largest, runs].
+    """
+    keys = [*("way", "latency_ms", "n", "body", "loss")]
+    labels = list(law.WAYS)
     points = [
-        [ways.index(way), ms, n, body, loss, *(round(f(walls), 4) for f in _FIGURES), len(walls)]
-        for (way, ms, n, body, loss), walls in shown.groupby(told, sort=False)["wall_s"]
+        [
+            labels.index(label),
+            ms,
+            n,
+            body,
+            loss,
+            *(round(f(walls), 4) for f in _FIGURES),
+            len(walls),
+        ]
+        for (label, ms, n, body, loss), walls in rows.groupby(keys, sort=False)["wall_s"]
     ]
     return {
         "ways": [
-            {"label": way, "colour": colour, "connections": its[0], "window": its[1]}
-            for (way, its), colour in zip(law.WAYS.items(), _COLOURS, strict=True)
+            {"label": label, "colour": colour, "connections": settings[0], "window": settings[1]}
+            for (label, settings), colour in zip(law.WAYS.items(), _COLOURS, strict=True)
         ],
         "distances": DISTANCES,
         "bodies": BODIES,
@@ -111,26 +121,27 @@ def as_data(shown: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
 _FIGURES = statistics.median, min, max
 
 
-def by_law(way: str, ms: float, n: int, body: int, loss: float) -> tuple[float, float, float]:
-    """Seconds by the law: the median of DRAWS lots, and the ends of the middle eight tenths; three
-    times the same where nothing is lost."""
-    return law.spread(way, n, body, ms / 500, loss)
+def by_law(label: str, ms: float, n: int, body: int, loss: float) -> tuple[float, float, float]:
+    """Compute seconds by the law: the median of DRAWS lots, and the ends of the middle eight
+    tenths; three times the same number if nothing is lost.
+    """
+    return law.spread(label, n, body, ms / 500, loss)
 
 
 def _is(rows: pd.DataFrame, setting: dict[str, Any]) -> pd.Series:
-    """Which rows are of a setting, whatever the distance."""
-    its = [rows[name].eq(setting[name]) for name in ("n", "body", "loss")]
-    return its[0] & its[1] & its[2]
+    """Return which rows are of a setting, at any distance."""
+    matches = [rows[name].eq(setting[name]) for name in ("n", "body", "loss")]
+    return matches[0] & matches[1] & matches[2]
 
 
-def _said(setting: dict[str, Any]) -> str:
-    """What the law says of a setting, in a sentence."""
+def _describe(setting: dict[str, Any]) -> str:
+    """Return what the law says of a setting, in a sentence."""
     ms, rest = setting["ms"], {name: setting[name] for name in ("n", "body", "loss")}
-    took = sorted((by_law(way, ms, **rest)[0], way) for way in law.WAYS)
-    told = "; ".join(f"{way} {words.seconds(s)}" for s, way in took)
+    durations = sorted((by_law(label, ms, **rest)[0], label) for label in law.WAYS)
+    figures = "; ".join(f"{label} {words.seconds(s)}" for s, label in durations)
     size = f"{rest['body'] / 1000:.3g} kB"
-    lost = f", {100 * rest['loss']:g} % of the packets lost" if rest["loss"] else ""
-    return f"By the law, {rest['n']} books of {size} from {ms:g} ms away{lost}: {told}."
+    loss = f", {100 * rest['loss']:g} % of the packets lost" if rest["loss"] else ""
+    return f"By the law, {rest['n']} books of {size} from {ms:g} ms away{loss}: {figures}."
 
 
 def _drawing(rows: pd.DataFrame, setting: dict[str, Any]) -> Figure:
@@ -140,34 +151,34 @@ def _drawing(rows: pd.DataFrame, setting: dict[str, Any]) -> Figure:
         axes = figure.add_subplot()
         axes.set_xscale("log")
         axes.set_yscale("log")
-        every = list(rows["trips"])
-        for i, (way, colour) in enumerate(zip(law.WAYS, _COLOURS, strict=True)):
-            # In round trips: so the lines are level where nothing is lost, and apart.
-            trips = [by_law(way, ms, **rest)[0] / (ms / 500) for ms in DISTANCES]
+        ys = list(rows["trips"])
+        for i, (name_of_way, colour) in enumerate(zip(law.WAYS, _COLOURS, strict=True)):
+            # In round trips the lines are level if nothing is lost, and apart.
+            trips = [by_law(name_of_way, ms, **rest)[0] / (ms / 500) for ms in DISTANCES]
             axes.plot(DISTANCES, trips, color=sentinel(colour), linewidth=1.6)
-            every += trips
-            its = rows[rows["way"] == way].groupby("latency_ms")["trips"]
-            seen = its.agg(["median", "min", "max"]).reset_index()
-            at = list(seen["latency_ms"] * 1.05 ** (i - 2))  # side by side
-            axes.vlines(at, seen["min"], seen["max"], color=sentinel(colour), linewidth=1.2)
-            how = {"marker": "o", "markersize": 6, "source": rows["source"].iloc[0]}
-            page.marks(axes, at, list(seen["median"]), colour, **how)
-        low, high = min(every) / 1.2, max(every) * 1.2
+            ys += trips
+            groups = rows[rows["way"] == name_of_way].groupby("latency_ms")["trips"]
+            spread = groups.agg(["median", "min", "max"]).reset_index()
+            xs = list(spread["latency_ms"] * 1.05 ** (i - 2))  # side by side
+            axes.vlines(xs, spread["min"], spread["max"], color=sentinel(colour), linewidth=1.2)
+            style = {"marker": "o", "markersize": 6, "source": rows["source"].iloc[0]}
+            page.marks(axes, xs, list(spread["median"]), colour, **style)
+        low, high = min(ys) / 1.2, max(ys) * 1.2
         axes.set_xlim(DISTANCES[0] / 1.1, DISTANCES[-1] * 1.1)
         axes.set_ylim(low, high)
         axes.grid(True)
         page.set_ticks(axes.xaxis, [0.5, 1, 4, 10, 35, 150])
         page.set_ticks(axes.yaxis, _ticks(low, high))
         axes.set_xlabel("latency each way, ms", fontsize=page.TEXT)
-        said = "wall time, in round trips"
-        figure.text(2 / page.WIDTH, 1, said, fontsize=page.TEXT, va="top")
+        heading = "wall time, in round trips"
+        figure.text(2 / page.WIDTH, 1, heading, fontsize=page.TEXT, va="top")
         numbers = (label.get_window_extent().width for label in axes.get_yticklabels())
         page.place(axes, 6 + max(numbers, default=0), 36, 12, 24)
     return figure
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers of round trips, closer than those of a scale of several decades."""
+    """Return round numbers of round trips, closer together than on a scale of several decades."""
     steps = [m * 10.0**e for e in range(5) for m in (1, 2, 3, 5, 7)]
-    shown = [step for step in steps if low <= step <= high]
-    return shown if len(shown) <= 9 else page.decades(low, high, 9)
+    ticks = [step for step in steps if low <= step <= high]
+    return ticks if len(ticks) <= 9 else page.decades(low, high, 9)

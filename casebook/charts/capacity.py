@@ -12,28 +12,28 @@ from casebook.cases.many import capacity as model
 from casebook.charts.tables import Table
 from casebook.colours import style
 
-#: What can be chosen, as it is at first: what the still shows.
+#: What can be chosen, as it is at first and in the still picture.
 FIRST = {"pages": 1e9, "kept": 1, "hours": 24, "cores": 16, "other_ms": 0}  # and the price
 
-#: Pages of a batch, which cannot be chosen: with so many the engine costs next to nothing.
+#: Pages per batch, not for choice: with that many the engine costs next to nothing.
 SIZE = 100
 
 
 def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Table:
-    """Machines and money, stock and cured, for what the reader chooses: pages, how many of them
-    share a connection, hours, cores of a machine, CPU for a page that is none of ours, and what a
-    core costs.
+    """Show machines and money, stock and cured, for what the reader chooses: pages, how many of
+    them share a connection, hours, cores of a machine, CPU per page for other work, and the price
+    of a core.
 
-    costs: as model.fitted gives them; dollars_per_core_hour: what a core costs at first. title: the
-    caption. As model.at_scale, of which the still is one case.
+    costs: as model.fitted returns them. dollars_per_core_hour: the price of a core at first. title:
+    the caption. The numbers are those of model.at_scale; the still picture is one case of them.
     """
     first = model.at_scale(
         costs, [FIRST["pages"]], size=SIZE, kept=FIRST["kept"], hours=FIRST["hours"],
         cores=int(FIRST["cores"]), dollars_per_core_hour=dollars_per_core_hour,
     )  # fmt: skip
     chosen = {**FIRST, "cents": 100 * dollars_per_core_hour}
-    given = {**asdict(costs), "size": SIZE, "first": chosen}
-    said = (
+    data = {**asdict(costs), "size": SIZE, "first": chosen}
+    summary = (
         f"{FIRST['pages']:,.0f} pages in {FIRST['hours']} hours, a new connection for each, on "
         f"machines of {FIRST['cores']} cores for {chosen['cents']:.1f} cents an hour each, and "
         "nothing but fetching"
@@ -49,8 +49,8 @@ def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Ta
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     html = (
         f"{style()}"
-        f'<div class="cb capacity" data-costs="{escape(json.dumps(given))}">'
-        f'<p class="capacity-said">{said}:</p><div class="capacity-table" tabindex="0" '
+        f'<div class="cb capacity" data-costs="{escape(json.dumps(data))}">'
+        f'<p class="capacity-said">{summary}:</p><div class="capacity-table" tabindex="0" '
         f'role="region" aria-label="{escape(title)}"><table><caption>{escape(title)}</caption>'
         f"<thead><tr>{head}</tr></thead>"
         f"<tbody>{rows}</tbody></table></div></div>"
@@ -60,4 +60,4 @@ def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Ta
         f"{row.dollars:,.0f} dollars"
         for row in first.itertuples()
     )
-    return Table(html, f"{title}. {said}:\n{text}")
+    return Table(html, f"{title}. {summary}:\n{text}")

@@ -1,5 +1,5 @@
-"""The picture that is shown where a link to the book is shared: ten requests of the first case,
-without pyOpenSSL and with it, drawn from the recorded timelines."""
+"""The picture beside a shared link to the book: ten requests of the first case, without pyOpenSSL
+and with it, drawn from the recorded timelines."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from casebook.laboratory import reference
 #: In points of the picture, as networks show it large.
 WIDTH, HEIGHT = 1200, 630
 _DPI = 100
-#: How many requests, on which Python, and what beside grequests, with what each is called.
+#: How many requests, on which Python, and what besides grequests, with a label and a colour.
 _N, _PYTHON = 10, "2.7"
 _SHOWN = {(): ("grequests alone", "stage-1"), ("pyopenssl",): ("with pyOpenSSL", "stage-2")}
 
@@ -29,45 +29,45 @@ class Card:
     alt: str
 
 
-def drawn(title: str) -> Card:
-    """The card of a book. Raises CasebookError where its timelines were not recorded."""
-    known = {
-        each.combination.parts: each
-        for each in explorer.recorded()
-        if (each.combination.python, each.scheme, each.n) == (_PYTHON, "https", _N)
+def draw(title: str) -> Card:
+    """Draw the card of a book. Raises CasebookError if its timelines were not recorded."""
+    by_parts = {
+        run.combination.parts: run
+        for run in explorer.recorded()
+        if (run.combination.python, run.scheme, run.n) == (_PYTHON, "https", _N)
     }
-    if missing := _SHOWN.keys() - known.keys():
+    if missing := _SHOWN.keys() - by_parts.keys():
         raise CasebookError(f"no timeline is recorded of {missing}: `make record` makes them")
-    shown = [(known[parts], *told) for parts, told in _SHOWN.items()]
+    panels = [(by_parts[parts], *style) for parts, style in _SHOWN.items()]
     ink, faint = INK["ink"][0], INK["faint"][0]
     figure = Figure(figsize=(WIDTH / _DPI, HEIGHT / _DPI), dpi=_DPI, facecolor=INK["ground"][0])
     FigureCanvasAgg(figure)
     figure.text(0.05, 0.89, title, fontsize=31, fontweight="bold", color=ink, va="center")
-    asked = "The same ten requests, all sent at once, and one package more."
-    figure.text(0.05, 0.785, asked, fontsize=22, color=ink, va="center")
-    end_s = max(each.wall_s for each, *_ in shown)
-    for i, (each, called, colour) in enumerate(shown):
+    question = "The same ten requests, all sent at once, and one package more."
+    figure.text(0.05, 0.785, question, fontsize=22, color=ink, va="center")
+    end_s = max(run.wall_s for run, *_ in panels)
+    for i, (run, label, colour) in enumerate(panels):
         bottom = 0.44 - 0.31 * i
-        figure.text(0.05, bottom + 0.16, called, fontsize=20, color=COLOURS[colour][0])
-        took = f"{each.wall_s:.2f} s"
-        figure.text(0.05, bottom + 0.05, took, fontsize=30, fontweight="bold", color=ink)
+        figure.text(0.05, bottom + 0.16, label, fontsize=20, color=COLOURS[colour][0])
+        duration = f"{run.wall_s:.2f} s"
+        figure.text(0.05, bottom + 0.05, duration, fontsize=30, fontweight="bold", color=ink)
         axes = figure.add_axes((0.30, bottom, 0.65, 0.26))
         axes.set(xlim=(0, end_s), ylim=(_N - 0.4, -0.6))
         axes.axis("off")
-        for page, rows in each.frame.groupby("page"):
+        for page, rows in run.frame.groupby("page"):
             first_s, last_s = rows["start_s"].min(), rows["end_s"].max()
             axes.barh(page, last_s - first_s, 0.62, left=first_s, color=COLOURS[colour][0])
     machine = reference.machine().get("processor", "the reference machine")
-    said = f"Python {_PYTHON}. Recorded on {machine}, {day(shown[0][0].measured_at)}."
-    figure.text(0.05, 0.05, said, fontsize=15, color=faint, va="center")
-    told = ", ".join(f"{called} {each.wall_s:.2f} s" for each, called, _ in shown)
-    return Card(figure, f"{title}. {asked} On Python {_PYTHON}: {told}.")
+    footer = f"Python {_PYTHON}. Recorded on {machine}, {day(panels[0][0].measured_at)}."
+    figure.text(0.05, 0.05, footer, fontsize=15, color=faint, va="center")
+    figures = ", ".join(f"{label} {run.wall_s:.2f} s" for run, label, _ in panels)
+    return Card(figure, f"{title}. {question} On Python {_PYTHON}: {figures}.")
 
 
 def write(path: Path, title: str) -> str:
-    """Draw the card of a book into a file, as PNG; its words. Raises as `drawn`."""
-    card = drawn(title)
+    """Draw the card of a book into a PNG file and return its text. Raises as `draw`."""
+    card = draw(title)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Nothing of the program that drew it: the same data, the same file.
+    # Without the program that drew it: the same data gives the same file.
     card.figure.savefig(path, format="png", metadata={"Software": None})
     return card.alt

@@ -1,4 +1,4 @@
-"""Any quantity, run by run: a row for each thing, every run a dot, the median in numbers."""
+"""Any quantity, run by run: a row for each part, every run a dot, the median in numbers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -17,9 +17,9 @@ from casebook.errors import UsageError
 
 #: The height of a row in points, and of one more line of dots in it.
 _ROW, _LINE = 30, 16
-#: A row needs more room where so many runs lie together that they are fanned out.
+#: A row needs more room if it has more runs than _MANY, which are fanned out.
 _FANNED_ROW, _MANY = 44, 8
-#: Multiples of it, modulo 1, fill an interval evenly.
+#: Its multiples, modulo 1, fill an interval evenly.
 _GOLDEN = 0.618034
 #: Places are given as a share of the width, and as a row.
 _ROWS = ("axes fraction", "data")
@@ -45,41 +45,44 @@ def dots(
     end: Callable[[float, pd.DataFrame], str] | None = None,
     finding: str = "",
 ) -> Chart:
-    """A row for each value of `by`: every run a dot, the median marked and written behind it.
+    """Draw a row for each value of `by`: every run a dot, the median marked and written behind it.
 
-    frame: runs (value, the columns of `by`; and, where they are known, stack, client, source,
-    measured_at, colour). value: a numeric column, or up to three of the same unit, which share a
-    row, say the client's CPU and the server's; or {column: what it is called}. Reference rows are
-    half-filled, published ones hollow, each in a row of their own that says so.
+    frame: runs (value, the columns of `by`; and, if they are known, stack, client, source,
+    measured_at, colour). value: a numeric column, or up to three of the same unit that share a row,
+    such as the client's CPU and the server's; or {column: its name}. Reference rows are
+    half-filled, published ones hollow, each in a row of its own that says so.
 
-    axis: what to write at it instead. order: "value" for the smallest median first, or the values
-    of `by` in their order; else as the rows come. limits: {label: value}, dotted uprights. log:
-    by itself where the values span a decade; a linear scale starts at 0, with lines from there to
-    the medians, faint where dots lie on them. end: of a median and its row's runs, what is written
-    behind them; finding: what the caption says, instead of the medians.
+    axis: the axis label, in place of the quantity's name. order: "value" for the smallest median
+    first, or the values of `by` in their order; by default as the rows come. limits: {label:
+    value}, dotted uprights. log: by default, if the values span a decade; a linear scale starts at
+    0, with lines from there to the medians, faint where dots lie on them. end: takes a median and
+    its row's runs, and returns the text behind them. finding: what the caption says in place of the
+    medians.
     """
-    asked = series.quantities(value)
-    if not 1 <= len(asked) <= len(MARKERS):
-        raise UsageError(f"a row takes 1 to {len(MARKERS)} values, not {len(asked)}")
-    values = [each.column for each in asked]
-    data = series.drawn(frame, *series.listed(by), *values)
+    quantities = series.quantities(value)
+    if not 1 <= len(quantities) <= len(MARKERS):
+        raise UsageError(f"a row takes 1 to {len(MARKERS)} values, not {len(quantities)}")
+    values = [quantity.column for quantity in quantities]
+    data = series.chart_data(frame, *series.listed(by), *values)
     frame = series.usable(frame, *values)
-    parts = _ordered(series.groups(frame, by), by, values[0], order)
-    every = [number for part in parts for column in values for number in part.rows[column]]
-    log = series.is_log(log, series.spans_a_decade(every), every, words.join(values))
-    called, unit = words.join(each.called for each in asked), asked[0].unit
+    parts = _sort_parts(series.groups(frame, by), by, values[0], order)
+    numbers = [number for part in parts for column in values for number in part.rows[column]]
+    log = series.is_log(log, series.spans_a_decade(numbers), numbers, words.join(values))
+    names, unit = words.join(quantity.name for quantity in quantities), quantities[0].unit
     end = end or (lambda median, _: words.amount(median, unit))
-    ends = [{c: end(part.rows[c].median(), part.rows) for c in values} for part in parts]
-    findings, alts = zip(*(_said(each, parts) for each in asked), strict=True)
-    shapes = zip(MARKERS.values(), asked, strict=False)
-    key = [(key_mark(shape, "ink"), each.called) for shape, each in shapes]
-    shown = "Each dot is one run, the upright stroke their median"
+    labels = [{c: end(part.rows[c].median(), part.rows) for c in values} for part in parts]
+    findings, alts = zip(
+        *(_describe_medians(quantity, parts) for quantity in quantities), strict=True
+    )
+    shapes = zip(MARKERS.values(), quantities, strict=False)
+    key = [(key_mark(shape, "ink"), quantity.name) for shape, quantity in shapes]
+    marks_text = "Each dot is one run, the upright stroke their median"
     return page.chart(
         name,
-        drawing(parts, ends, limits or {}, axis or Quantity("", called, unit).title, log),
+        drawing(parts, labels, limits or {}, axis or Quantity("", names, unit).title, log),
         title=title,
         finding=finding or " ".join(findings),
-        reading=series.reading(shown, parts, "logarithmic scale" * log),
+        reading=series.reading(marks_text, parts, "logarithmic scale" * log),
         source=origin(frame),
         data=data,
         alts=[f"{title}. {finding or ' '.join(alts)}"],
@@ -87,56 +90,56 @@ def dots(
     )
 
 
-def _ordered(parts: list[Part], by, value: str, order) -> list[Part]:
+def _sort_parts(parts: list[Part], by, value: str, order) -> list[Part]:
     if order is None:
         return parts
     if order == "value":
         return sorted(parts, key=lambda part: part.rows[value].median())
-    wanted = [str(each) for each in order]
+    choices = [str(choice) for choice in order]
     column = by if isinstance(by, str) else next(iter(by))
 
     def place(part: Part) -> int:
-        ways = [part.name, str(part.rows[column].iloc[0])]
-        return next((wanted.index(way) for way in ways if way in wanted), len(wanted))
+        names = [part.name, str(part.rows[column].iloc[0])]
+        return next((choices.index(name) for name in names if name in choices), len(choices))
 
     return sorted(parts, key=place)
 
 
-def _said(asked: Quantity, parts: Sequence[Part]) -> tuple[str, str]:
-    """What the medians are: for the caption, and row by row."""
-    points = [Point.of(part, part.rows[asked.column]) for part in parts]
-    each = asked.each(points)
+def _describe_medians(quantity: Quantity, parts: Sequence[Part]) -> tuple[str, str]:
+    """Return the medians in words: for the caption, and row by row."""
+    points = [Point.from_runs(part, part.rows[quantity.column]) for part in parts]
+    sentence = quantity.describe_all(points)
     if len(points) <= series.SPELLED:
-        return each, each
-    # Where there are few medians, which rows have the same one: "30 for a; b. 0 for c."
-    having = words.grouped((asked.amount(point), point.label) for point in points)
-    if len(having) > 3 or len(having) == len(points):
-        return asked.ends(points), each
-    shared = (f"{middle} for {'; '.join(of)}." for middle, of in having.items())
-    return f"{words.capital(asked.called)}: {' '.join(shared)}", each
+        return sentence, sentence
+    # If there are few different medians, group the rows by them: "30 for a; b. 0 for c."
+    labels_by_median = words.grouped((quantity.amount(point), point.label) for point in points)
+    if len(labels_by_median) > 3 or len(labels_by_median) == len(points):
+        return quantity.describe_range(points), sentence
+    shared = (f"{middle} for {'; '.join(labels)}." for middle, labels in labels_by_median.items())
+    return f"{words.capital(quantity.name)}: {' '.join(shared)}", sentence
 
 
 def drawing(
     parts: Sequence[Part],
-    ends: Sequence[Mapping[str, str]],
+    labels: Sequence[Mapping[str, str]],
     limits: Mapping[str, float],
     axis: str,
     log: bool,
 ) -> Figure:
-    """Draw a row for each part, and in it a line of dots for each column of its `ends`."""
-    every = [number for part in parts for column in ends[0] for number in part.rows[column]]
+    """Draw a row for each part, and in it a line of dots for each column of its `labels`."""
+    numbers = [number for part in parts for column in labels[0] for number in part.rows[column]]
     crowded = max(len(part.rows) for part in parts) > _MANY
-    height = (_FANNED_ROW if crowded else _ROW) + _LINE * (len(ends[0]) - 1)
+    height = (_FANNED_ROW if crowded else _ROW) + _LINE * (len(labels[0]) - 1)
     top = 22 + 12 * max(0, len(limits) - 1)
     with page.drawing(page.WIDTH, top + height * len(parts) + 34) as figure:
         axes = figure.add_subplot()
-        _set_scale(axes, [*every, *limits.values()], log)
-        widest = max(page.width_of(figure, text) for texts in ends for text in texts.values())
+        _set_scale(axes, [*numbers, *limits.values()], log)
+        widest = max(page.width_of(figure, text) for texts in labels for text in texts.values())
         page.place(axes, 6, 34, 12 + widest, top)
         axes.set_ylim(len(parts) - 0.5, -0.72)
         axes.set_yticks([])
         _draw_limits(axes, limits)
-        for i, (part, texts) in enumerate(zip(parts, ends, strict=True)):
+        for i, (part, texts) in enumerate(zip(parts, labels, strict=True)):
             _draw_row(axes, i, part, texts, _LINE / height, log)
         axes.set_xlabel(axis, fontsize=page.TEXT)
     return figure
@@ -154,31 +157,33 @@ def _set_scale(axes: Axes, values: Sequence[float], log: bool) -> None:
 
 
 def _draw_limits(axes: Axes, limits: Mapping[str, float]) -> None:
-    for i, (text, at) in enumerate(limits.items()):
-        axes.axvline(at, color=sentinel("faint"), linewidth=1.1, linestyle=page.DOTTED)
+    for i, (text, level) in enumerate(limits.items()):
+        axes.axvline(level, color=sentinel("faint"), linewidth=1.1, linestyle=page.DOTTED)
         shift = -1, 3 + 12 * (len(limits) - 1 - i)
-        write(axes, text, (at, 1), shift, "faint", ("data", "axes fraction"), va="bottom")
+        write(axes, text, (level, 1), shift, "faint", ("data", "axes fraction"), va="bottom")
 
 
 def _draw_row(
-    axes: Axes, row: int, part: Part, ends: Mapping[str, str], line: float, log: bool
+    axes: Axes, row: int, part: Part, labels: Mapping[str, str], line: float, log: bool
 ) -> None:
-    """What a row is, and under it a line of dots for each column of `ends`, `line` rows apart."""
-    first = row - line * (len(ends) - 1) / 2
+    """Draw a row's label, and under it a line of dots for each column of `labels`, `line` rows
+    apart.
+    """
+    first = row - line * (len(labels) - 1) / 2
     ground = {"facecolor": sentinel("ground"), "edgecolor": "none", "pad": 0.5}
     write(axes, part.label, (0, first), (0, 6), coords=_ROWS, va="bottom", bbox=ground)
     faint = log or len(part.rows) > 2 * _MANY
     colour, width = ("grid", 0.9) if faint else (part.colour, 1.8)
-    for i, (marker, (column, end)) in enumerate(zip(MARKERS, ends.items(), strict=False)):
-        at, runs = first + line * i, part.rows[column]
+    for i, (marker, (column, end)) in enumerate(zip(MARKERS, labels.items(), strict=False)):
+        y, runs = first + line * i, part.rows[column]
         stem = [axes.get_xlim()[0], runs.median()]
-        axes.plot(stem, [at, at], color=sentinel(colour), linewidth=width)
-        _draw_dots(axes, at, part, runs, marker)
-        write(axes, end, (1, at), (8, 0), coords=_ROWS, va="center")
+        axes.plot(stem, [y, y], color=sentinel(colour), linewidth=width)
+        _draw_dots(axes, y, part, runs, marker)
+        write(axes, end, (1, y), (8, 0), coords=_ROWS, va="center")
 
 
 def _draw_dots(axes: Axes, row: float, part: Part, runs: pd.Series, marker: str) -> None:
-    """Each run a dot; many are fanned out below the label, always in the same way."""
+    """Draw each run as a dot; many are fanned out below the label, always in the same way."""
     many = len(runs) > _MANY
     marks(
         axes,

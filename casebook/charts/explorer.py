@@ -1,4 +1,4 @@
-"""The explorer of the preface: its data, its first picture, and what its choices are called.
+"""The explorer of the preface: its data, its first picture, and the labels of its choices.
 
 The page draws it with book/_static/explorer.js; without JavaScript the first picture stays.
 """
@@ -16,7 +16,7 @@ from casebook.charts.timelines import STALL_S, timeline
 
 NAME = "explorer"
 
-#: What the choices are called, what stands beside them, what they need, and what to say without.
+#: The choices: label, text beside it, what it needs, and what to say if that is missing.
 _PARTS = {
     "pyopenssl": ("pyOpenSSL", "the package is installed; the script does not name it"),
     "gevent_openssl": (
@@ -33,7 +33,7 @@ _PARTS = {
     ),
 }
 
-#: How the reader is led through it: what to choose next. Each step uncovers what it names.
+#: The guided tour: what to choose next. Each step uncovers what it names.
 _STEPS = (
     ("2.7", "https", "pyopenssl"),
     ("2.7", "http", "pyopenssl"),
@@ -45,37 +45,38 @@ _STEPS = (
 )
 
 
-def explorer(shown: Sequence[case.Timeline]) -> Chart:
-    """The explorer of some timelines (casebook.cases.fetching.explorer.timelines).
+def explorer(timelines: Sequence[case.Timeline]) -> Chart:
+    """Draw the explorer of some timelines (casebook.cases.fetching.explorer.timelines).
 
-    In a notebook it is the first picture; the book takes the whole by its name, "explorer".
+    A notebook shows the first picture; the book includes all of it by its name, "explorer".
     """
-    by_key = {key_of(each): each for each in shown}
+    by_key = {key_of(run): run for run in timelines}
     first = [by_key[key] for key in ("2.7||https|10", "2.7|pyopenssl|https|10") if key in by_key]
     names = ("grequests alone", "pyOpenSSL is installed too")
-    still = timeline(
-        dict(zip(names, first or shown[:1], strict=False)),
+    picture = timeline(
+        dict(zip(names, first or timelines[:1], strict=False)),
         title="Ten requests of the same script over HTTPS, on Python 2.7",
         name="explorer-still",
     )
-    told = json.dumps(as_data(shown), separators=(",", ":")).replace("</", "<\\/")
+    data = json.dumps(as_data(timelines), separators=(",", ":")).replace("</", "<\\/")
     html = (
-        f'<div class="cb explorer" id="{NAME}">{still.html}</div>\n'
-        f"<script>window.casebookExplorer={told};</script>\n"
+        f'<div class="cb explorer" id="{NAME}">{picture.html}</div>\n'
+        f"<script>window.casebookExplorer={data};</script>\n"
         '<p class="explorer-more"><a href="../notebooks/a_explorer.html">'
         "What was measured for this picture</a></p>\n"
     )
-    return replace(still, name=NAME, whole=html)
+    return replace(picture, name=NAME, page_html=html)
 
 
-def as_data(shown: Sequence[case.Timeline]) -> dict[str, Any]:
-    """What explorer.js is given: the choices, what cannot be chosen and why, and the timelines.
+def as_data(timelines: Sequence[case.Timeline]) -> dict[str, Any]:
+    """Return the input of explorer.js: the choices, what cannot be chosen and why, and the
+    timelines.
 
     runs: "2.7|pyopenssl+gevent_openssl|https|10" -> rows, beats and wall in ms, verdict, most
     (waiting at once), origin (where, when and on which Python, a sentence), says (the source's
     verdict, or nothing).
     """
-    # Where nobody has to inject by hand, and why.
+    # On which Pythons nobody has to inject by hand, and why.
     refused = {
         python: f"on this Python requests {stacks.get(name).packages['requests']} injects "
         "whatever pyOpenSSL it finds"
@@ -89,38 +90,38 @@ def as_data(shown: Sequence[case.Timeline]) -> dict[str, Any]:
         "schemes": list(case.SCHEMES),
         "sizes": list(case.SIZES),
         "parts": [
-            {"id": part, **dict(zip(keys, said, strict=False))}
+            {"id": part, **dict(zip(keys, texts, strict=False))}
             | {"refused": refused if part == "injected" else {}}
-            for part, said in _PARTS.items()
+            for part, texts in _PARTS.items()
         ],
         "order": list(case.PARTS),
         "steps": [
             {"python": python, "scheme": scheme, "parts": parts.split("+")}
             for python, scheme, parts in _STEPS
         ],
-        "runs": {key_of(each): _run(each) for each in shown},
+        "runs": {key_of(run): _run(run) for run in timelines},
     }
 
 
-def key_of(seen: case.Timeline) -> str:
-    """The name of a timeline among the explorer's: python, parts, scheme and n."""
-    chosen = seen.combination
-    return f"{chosen.python}|{'+'.join(chosen.parts)}|{seen.scheme}|{seen.n}"
+def key_of(run: case.Timeline) -> str:
+    """Return the key of a timeline in the explorer: python, parts, scheme and n."""
+    chosen = run.combination
+    return f"{chosen.python}|{'+'.join(chosen.parts)}|{run.scheme}|{run.n}"
 
 
-def _run(seen: case.Timeline) -> dict[str, Any]:
-    if seen.source == words.LIVE:
-        where = words.machine() if words.is_of_file() else "the machine that made this page"
-        origin = f"Measured on {where}, {moment(seen.measured_at)}, on Python {seen.version}."
+def _run(run: case.Timeline) -> dict[str, Any]:
+    if run.source == words.LIVE:
+        place = words.machine() if words.is_of_file() else "the machine that made this page"
+        origin = f"Measured on {place}, {moment(run.measured_at)}, on Python {run.version}."
     else:
-        origin = f"Recorded on the reference machine, {day(seen.measured_at)}, on Python "
-        origin += f"{seen.version}; not measured now."
+        origin = f"Recorded on the reference machine, {day(run.measured_at)}, on Python "
+        origin += f"{run.version}; not measured now."
     return {
-        "rows": seen.requests,
-        "beats": seen.heartbeats_ms,
-        "wall": round(1000 * seen.wall_s, 1),
-        "verdict": seen.verdict,
-        "most": seen.most,
+        "rows": run.requests,
+        "beats": run.heartbeats_ms,
+        "wall": round(1000 * run.wall_s, 1),
+        "verdict": run.verdict,
+        "most": run.most,
         "origin": origin,
-        "says": seen.published,
+        "says": run.published,
     }

@@ -28,7 +28,7 @@ from casebook.findings.media import FIGURE
 #: Drawings are laid out in points, which become the units of their viewBox. At this width a
 #: text of TEXT points is read at about 10 pixels on a phone and 16 on a desk.
 WIDTH = 372
-#: One of two drawings side by side.
+#: The width of one of two drawings side by side.
 HALF_WIDTH = 300
 TEXT = 10.5
 SMALL = 9.5
@@ -40,21 +40,21 @@ _FILL = {words.LIVE: "full", words.REFERENCE: "left", words.PUBLISHED: "none"}
 
 @dataclass(frozen=True)
 class Chart:
-    """A finished figure. Jupyter shows it; the book takes it up by its name.
+    """A finished figure. Jupyter shows it; the book includes it by its name.
 
     name: letters, digits and dashes; unique in the book. html: one <figure>, complete with its
     style. alt: the finding, in words computed from the data. caption: all of it as plain text.
-    whole: what the book takes up instead, where that is more than a notebook can show.
+    page_html: what the book includes in place of html, if that is more than a notebook can show.
     """
 
     name: str
     html: str
     alt: str
     caption: str
-    whole: str = ""
+    page_html: str = ""
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        record = {"name": self.name, "html": self.whole or self.html, "alt": self.alt}
+        record = {"name": self.name, "html": self.page_html or self.html, "alt": self.alt}
         return {"text/html": self.html, "text/plain": self.alt, FIGURE: record}
 
 
@@ -73,9 +73,8 @@ def chart(
     """Put drawings, caption and alternative texts together.
 
     title, finding (computed from the data), reading (how to read the marks) and source make
-    the caption. data: what is drawn, row by row: the caption ends with a link to it, as CSV, that
-    works wherever the figure is. alts: one alternative text per drawing; the finding where there
-    is none.
+    the caption. data: what is drawn, row by row; the caption ends with a link to it, as CSV, that
+    works wherever the figure is. alts: one alternative text per drawing; by default the finding.
     key: pairs (svg of the mark, what it means) shown under the drawings.
     """
     drawings = [drawings] if isinstance(drawings, Figure) else drawings
@@ -91,18 +90,18 @@ def chart(
         items = "".join(f"<li>{mark}<span>{escape(text)}</span></li>" for mark, text in key)
         body += f'<ul class="cb-key" aria-label="Key">{items}</ul>'
     parts = {"title": title.rstrip(".") + ".", "finding": finding, "source": f"{source} {reading}"}
-    said = {css: text.strip() for css, text in parts.items() if text.strip()}
-    caption = "".join(f'<p class="cb-{css}">{marked(text)}</p>' for css, text in said.items())
+    paragraphs = {css: text.strip() for css, text in parts.items() if text.strip()}
+    caption = "".join(f'<p class="cb-{css}">{marked(text)}</p>' for css, text in paragraphs.items())
     caption += _download(name, data)
     html = (
         f'<figure class="cb cb-figure" id="figure-{name}">{colours.style("figure")}{body}'
         f"<figcaption>{caption}</figcaption></figure>"
     )
-    return Chart(name, html, " ".join(alts), " ".join(said.values()))
+    return Chart(name, html, " ".join(alts), " ".join(paragraphs.values()))
 
 
 def _download(name: str, data: pd.DataFrame) -> str:
-    """A link to a frame as a CSV file, which the page itself holds."""
+    """Return a link to a frame as a CSV file that the page itself holds."""
     file = base64.b64encode(data.to_csv(index=False).encode()).decode()
     rows = f"{len(data):,} row{'s' * (len(data) != 1)}"
     return (
@@ -112,15 +111,15 @@ def _download(name: str, data: pd.DataFrame) -> str:
 
 
 def slug(text: str) -> str:
-    """A text as an id: lower-case letters, digits and dashes."""
-    made = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
-    if not made:
+    """Turn a text into an id: lower-case letters, digits and dashes."""
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if not name:
         raise UsageError(f"a figure needs a name with letters in it, not {text!r}")
-    return made[:60].strip("-")
+    return name[:60].strip("-")
 
 
 def key_mark(shape: str, colour: str) -> str:
-    """A mark for a key: SVG shapes in a box of 26 by 16, in a colour of colours.COLOURS."""
+    """Return a mark for a key: SVG shapes in a box of 26 by 16, in a colour of colours.COLOURS."""
     fill = escape(colours.variable(colour))
     return (
         '<svg viewBox="0 0 26 16" aria-hidden="true">'
@@ -130,7 +129,7 @@ def key_mark(shape: str, colour: str) -> str:
 
 @contextmanager
 def drawing(width: float, height: float) -> Iterator[Figure]:
-    """A transparent figure of a size in points, with the house's settings while it is drawn."""
+    """Yield a transparent figure of a size in points, under the settings of the house."""
     with matplotlib.style.context("default"), matplotlib.rc_context(_settings()):
         figure = Figure(figsize=(width / 72, height / 72), dpi=72)
         FigureCanvasAgg(figure)
@@ -161,7 +160,7 @@ def _settings() -> dict:
 
 
 def width_of(figure: FigureBase, text: str, size: float = SMALL) -> float:
-    """How wide a text of one or several lines would be, in points."""
+    """Measure the width of a text of one or several lines, in points."""
     probe = figure.text(0, 0, text, fontsize=size)
     width = probe.get_window_extent().width
     probe.remove()
@@ -169,7 +168,7 @@ def width_of(figure: FigureBase, text: str, size: float = SMALL) -> float:
 
 
 def size_of(axes: Axes) -> tuple[float, float]:
-    """The width and the height of the figure around some axes, in points."""
+    """Return the width and the height of the figure around some axes, in points."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     width, height = figure.get_size_inches() * 72
@@ -179,67 +178,74 @@ def size_of(axes: Axes) -> tuple[float, float]:
 def place(axes: Axes, left: float, bottom: float, right: float, top: float) -> None:
     """Put axes at margins in points from the figure's edges."""
     width, height = size_of(axes)
-    wide, high = (width - left - right) / width, (height - top - bottom) / height
-    axes.set_position((left / width, bottom / height, wide, high))
+    axes_width, axes_height = (width - left - right) / width, (height - top - bottom) / height
+    axes.set_position((left / width, bottom / height, axes_width, axes_height))
 
 
 def write(
     axes: Axes,
     text: str,
-    at: tuple[float, float],
+    place: tuple[float, float],
     shift: tuple[float, float],
     colour: str = "ink",
     coords: str | tuple[str, str] = "axes fraction",
-    **how: Any,
+    **options: Any,
 ) -> None:
-    """A small text beside a place of the axes, shifted by some points; how: as Axes.annotate."""
-    how |= {"xycoords": coords, "textcoords": "offset points", "fontsize": SMALL}
-    axes.annotate(text, at, shift, color=colours.sentinel(colour), **how)
+    """Write a small text beside a place of the axes, shifted by some points; options: as
+    Axes.annotate.
+    """
+    options |= {"xycoords": coords, "textcoords": "offset points", "fontsize": SMALL}
+    axes.annotate(text, place, shift, color=colours.sentinel(colour), **options)
 
 
-def marks(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, **how: Any) -> None:
-    """A mark at each place, in a colour of colours.COLOURS; how: as Axes.plot, and `source`.
+def marks(
+    axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, **options: Any
+) -> None:
+    """Draw a mark at each place, in a colour of colours.COLOURS; options: as Axes.plot, and
+    `source`.
 
     source: of what is marked; a reference mark is half-filled, a published one hollow, all others
     are full.
     """
-    fill = _FILL.get(how.pop("source", words.LIVE), _FILL[words.LIVE])
-    how |= {"fillstyle": fill, "linestyle": "none"}
+    fill = _FILL.get(options.pop("source", words.LIVE), _FILL[words.LIVE])
+    options |= {"fillstyle": fill, "linestyle": "none"}
     ground = colours.sentinel("ground")
-    axes.plot(xs, ys, color=colours.sentinel(colour), markerfacecoloralt=ground, **how)
+    axes.plot(xs, ys, color=colours.sentinel(colour), markerfacecoloralt=ground, **options)
 
 
 def level_axis(axes: Axes, ticks: int = 5) -> None:
-    """A level scale in round steps with its grid, and nothing upright."""
+    """Draw a horizontal scale in round steps with its grid, and nothing vertical."""
     axes.grid(axis="x")
     axes.spines["left"].set_visible(False)
     set_ticks(axes.xaxis, ticks)
 
 
-def set_ticks(axis: Axis, at: int | Sequence[float]) -> None:
-    """Ticks at some places, or at round ones and about so many, with their numbers."""
-    if isinstance(at, int):
-        axis.set_major_locator(MaxNLocator(at, steps=[1, 2, 5, 10]))
+def set_ticks(axis: Axis, ticks: int | Sequence[float]) -> None:
+    """Set ticks at some places, or about that many at round places, with their numbers."""
+    if isinstance(ticks, int):
+        axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
     else:
-        axis.set_major_locator(FixedLocator(at))
+        axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: words.tick(round(value, 9))))
 
 
-def decades(low: float, high: float, most: int) -> list[float]:
-    """The labels of a logarithmic scale: 1, 2, 5, 10 ..., powers of ten alone where many."""
+def decades(low: float, high: float, limit: int) -> list[float]:
+    """Return the labels of a logarithmic scale: 1, 2, 5, 10 …; only powers of ten if there are
+    many.
+    """
     steps = [m * 10.0**e for e in range(-4, 7) for m in (1, 2, 5)]
-    shown = [step for step in steps if low <= step <= high]
-    if len(shown) > most:
-        shown = [step for step in shown if f"{step:e}"[0] == "1"]
-    if len(shown) < 2:
+    ticks = [step for step in steps if low <= step <= high]
+    if len(ticks) > limit:
+        ticks = [step for step in ticks if f"{step:e}"[0] == "1"]
+    if len(ticks) < 2:
         finer = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
-        shown = [step for step in finer if low <= step <= high]
-    return shown
+        ticks = [step for step in finer if low <= step <= high]
+    return ticks
 
 
 def wrapped(text: str, width: int) -> str:
-    """A label on several lines; a line breaks after a comma if it can."""
+    """Wrap a label; a line breaks after a comma if it can."""
     if len(text) <= width:
         return text
     head, comma, tail = text.partition(", ")
@@ -249,24 +255,26 @@ def wrapped(text: str, width: int) -> str:
 
 
 def _svg(figure: Figure, alt: str, name: str) -> str:
-    """The drawing as one inline SVG: themed, its ids its own, and the same at each build."""
+    """Return the drawing as one inline SVG: themed, with ids of its own, and the same at each
+    build.
+    """
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
-    drawn = file.getvalue()
-    inside = drawn[drawn.index(">", drawn.index("<svg")) + 1 :]
-    # Its style sheet has rules for everything on the page; the two are on the <svg> instead.
-    inside = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->\s*", "", inside, flags=re.S).strip()
-    inside = re.sub(r"font: (?:(\d+|bold|normal) )?([\d.]+)px [^;\"]+", _font, inside)
-    inside = re.sub(r"font-family: [^;\"]+;? ?", "", inside)
-    inside = colours.themed(re.sub(r"\n\s*", "\n", inside))
-    unique = f"{name}-{hashlib.sha256((alt + inside).encode()).hexdigest()[:6]}"
-    inside = re.sub(r'(\bid="|url\(#|href="#)', rf"\1{unique}-", inside)
+    svg = file.getvalue()
+    body = svg[svg.index(">", svg.index("<svg")) + 1 :]
+    # Its style sheet would apply to the whole page; its two rules are on the <svg> instead.
+    body = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->\s*", "", body, flags=re.S).strip()
+    body = re.sub(r"font: (?:(\d+|bold|normal) )?([\d.]+)px [^;\"]+", _font, body)
+    body = re.sub(r"font-family: [^;\"]+;? ?", "", body)
+    body = colours.themed(re.sub(r"\n\s*", "\n", body))
+    unique = f"{name}-{hashlib.sha256((alt + body).encode()).hexdigest()[:6]}"
+    body = re.sub(r'(\bid="|url\(#|href="#)', rf"\1{unique}-", body)
     width, height = figure.get_size_inches() * 72
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'role="img" aria-label="{escape(alt)}" viewBox="0 0 {width:g} {height:g}" '
-        f'style="stroke-linejoin:round;stroke-linecap:butt">{inside}'
+        f'style="stroke-linejoin:round;stroke-linecap:butt">{body}'
     )
 
 

@@ -19,7 +19,7 @@ from casebook.colours import sentinel
 Limit = float | Callable[[float], float]
 
 _DASHED = (0, (4, 2.5))
-#: From the axes to a label, in points: room for the leader line. The characters of a line of it.
+#: From the axes to a label, in points (room for the leader line), and its characters per line.
 _GAP, _WRAP = 16, 17
 
 
@@ -41,18 +41,18 @@ def panel(
     logs: tuple[bool, bool],
     width: float = page.WIDTH,
 ) -> Figure:
-    """One drawing: lines, limits by their labels, and a label at each end.
+    """Draw one panel: lines, limits with their labels, and a label at each end.
 
-    titles, logs: of the level and the upright axis, and whether they are logarithmic.
+    titles, logs: of the horizontal and the vertical axis, and whether they are logarithmic.
     """
     laws = {text: _law(limit) for text, limit in limits.items()}
     pairs = continued(lines)
     border = _border(lines, pairs)
-    named = _labelled(lines, pairs, bool(border))
-    height = 262 + 12 * max(0, len(set(named.values())) - 5)
+    labelled = _labelled(lines, pairs, bool(border))
+    height = 262 + 12 * max(0, len(set(labelled.values())) - 5)
     xs = all_xs(lines)
-    ends = [_EndLabel(text, max(xs), law(max(xs)), "faint") for text, law in laws.items()]
-    ends += [_EndLabel(text, s.xs[-1], s.medians[-1], s.colour) for s, text in named.items()]
+    labels = [_EndLabel(text, max(xs), law(max(xs)), "faint") for text, law in laws.items()]
+    labels += [_EndLabel(text, s.xs[-1], s.medians[-1], s.colour) for s, text in labelled.items()]
     with page.drawing(width, height) as figure:
         axes = figure.add_subplot()
         set_axes(axes, lines, list(laws.values()), *logs)
@@ -62,51 +62,54 @@ def panel(
             draw_law(axes, law, xs)
         for series in lines:
             draw(axes, series)
-        for before, after in pairs:
-            x, y = (before.xs[-1], after.xs[0]), (before.medians[-1], after.medians[0])
-            axes.plot(x, y, color=sentinel(after.colour), linewidth=1.2, linestyle=DOTTED)
+        for live, recorded in pairs:
+            x, y = (live.xs[-1], recorded.xs[0]), (live.medians[-1], recorded.medians[0])
+            axes.plot(x, y, color=sentinel(recorded.colour), linewidth=1.2, linestyle=DOTTED)
         numbers = (label.get_window_extent().width for label in axes.get_yticklabels())
-        page.place(axes, 6 + max(numbers, default=0), 36, _room(figure, ends), 40 if border else 24)
+        page.place(
+            axes, 6 + max(numbers, default=0), 36, _room(figure, labels), 40 if border else 24
+        )
         _thin_ticks(axes)
         if border:
             _draw_border(axes, *border, logs[0])
-        _draw_labels(axes, ends)
+        _draw_labels(axes, labels)
     return figure
 
 
 def continued(lines: Sequence[Series]) -> list[tuple[Series, Series]]:
-    """Each live line with the recorded one that goes on from its end."""
+    """Return each live line together with the recorded one that continues from its end."""
     live = {line.name: line for line in lines if line.source == words.LIVE}
     recorded = [line for line in lines if line.source == words.REFERENCE and line.name in live]
-    return [(live[it.name], it) for it in recorded if live[it.name].xs[-1] < it.xs[0]]
+    return [(live[line.name], line) for line in recorded if live[line.name].xs[-1] < line.xs[0]]
 
 
 def _border(
     lines: Sequence[Series], pairs: Sequence[tuple[Series, Series]]
 ) -> tuple[float, float] | None:
-    """The last x that was measured here and the first that was not, where the reference
-    machine goes on with lines that stop here; None where there are none, or they overlap."""
-    here = max(all_xs([line for line in lines if line.source == words.LIVE]), default=0)
-    there = min(all_xs([after for _, after in pairs]), default=here)
-    return (here, there) if here < there else None
+    """Return the last x that was measured here and the first that was not, if the reference machine
+    continues lines that stop here; None if there are no such lines, or they overlap.
+    """
+    last_live = max(all_xs([line for line in lines if line.source == words.LIVE]), default=0)
+    first_recorded = min(all_xs([recorded for _, recorded in pairs]), default=last_live)
+    return (last_live, first_recorded) if last_live < first_recorded else None
 
 
 def _labelled(
     lines: Sequence[Series], pairs: Sequence[tuple[Series, Series]], has_border: bool
 ) -> dict[Series, str]:
-    """What to write at the end of each line, except where another goes on from it."""
-    named = {line: line.label for line in lines}
-    for before, after in pairs:
-        del named[before]
-        since = "" if has_border else f", reference from {words.tick(after.xs[0])}"
-        named[after] = after.name + since
-    return named
+    """Return what to write at the end of each line, except where another continues it."""
+    labels = {line: line.label for line in lines}
+    for live, recorded in pairs:
+        del labels[live]
+        note = "" if has_border else f", reference from {words.tick(recorded.xs[0])}"
+        labels[recorded] = recorded.name + note
+    return labels
 
 
 def set_axes(
     axes: Axes, lines: Sequence[Series], laws: Sequence[Callable], log_x: bool, log_y: bool
 ) -> None:
-    """Scales and ticks for some lines, and for laws, y as a function of x, along them."""
+    """Set scales and ticks for some lines, and for laws, y as a function of x, along them."""
     xs = sorted(set(all_xs(lines)))
     ys = [y for series in lines for _, y in series.dots] + [law(x) for law in laws for x in xs]
     axes.grid(axis="y")
@@ -130,31 +133,31 @@ def set_axes(
 
 def _thin_ticks(axes: Axes) -> None:
     """Leave out labels of the x axis that would touch the next one; the ends stay."""
-    first, *others = axes.get_xticks()
-    halves = {tick: page.width_of(axes.figure, words.tick(tick)) / 2 for tick in (first, *others)}
+    first, *rest = axes.get_xticks()
+    halves = {tick: page.width_of(axes.figure, words.tick(tick)) / 2 for tick in (first, *rest)}
     centre = {tick: axes.transData.transform((tick, axes.get_ylim()[0]))[0] for tick in halves}
-    kept, edge = [first], float("inf")
-    for tick in reversed(others):
-        is_last = len(kept) == 1
+    ticks, edge = [first], float("inf")
+    for tick in reversed(rest):
+        is_last = len(ticks) == 1
         free = centre[tick] - halves[tick] - 4 > centre[first] + halves[first]
         if is_last or (free and centre[tick] + halves[tick] + 4 <= edge):
-            kept.append(tick)
+            ticks.append(tick)
             edge = centre[tick] - halves[tick]
-    page.set_ticks(axes.xaxis, sorted(kept))
+    page.set_ticks(axes.xaxis, sorted(ticks))
 
 
 def draw(axes: Axes, series: Series, width: float = 1.8) -> None:
     """Draw one series: band, line through the medians, every run a dot."""
     colour, published = sentinel(series.colour), series.source == words.PUBLISHED
-    lows, highs = zip(*((it.low, it.high) for it in series.points.values()), strict=True)
+    lows, highs = zip(*((point.low, point.high) for point in series.points.values()), strict=True)
     if lows != highs:
         axes.fill_between(series.xs, lows, highs, color=colour, alpha=0.22, lw=0)
     style = _DASHED if published else "-"
     axes.plot(series.xs, series.medians, color=colour, linewidth=width, linestyle=style)
     xs, ys = zip(*series.dots, strict=True)
     size = 8 if published else 5  # a ring around ours
-    how = {"marker": "o", "markersize": size, "markeredgewidth": 1.2, "source": series.source}
-    page.marks(axes, xs, ys, series.colour, **how)
+    mark = {"marker": "o", "markersize": size, "markeredgewidth": 1.2, "source": series.source}
+    page.marks(axes, xs, ys, series.colour, **mark)
 
 
 def _law(limit: Limit) -> Callable[[float], float]:
@@ -163,26 +166,28 @@ def _law(limit: Limit) -> Callable[[float], float]:
 
 def draw_law(axes: Axes, law: Callable, xs: Sequence[float], width: float = 1.1) -> None:
     """Draw y as a function of x, dotted, as far as some xs go."""
-    along = np.linspace(min(xs), max(xs), 61)
-    ys = [law(x) for x in along]
-    axes.plot(along, ys, color=sentinel("faint"), linewidth=width, linestyle=DOTTED)
+    xs_fine = np.linspace(min(xs), max(xs), 61)
+    ys = [law(x) for x in xs_fine]
+    axes.plot(xs_fine, ys, color=sentinel("faint"), linewidth=width, linestyle=DOTTED)
 
 
-def _draw_border(axes: Axes, here: float, there: float, log: bool) -> None:
-    """A dotted upright between what was measured here and what the reference machine did."""
-    at = (here * there) ** 0.5 if log else (here + there) / 2
-    axes.axvline(at, color=sentinel("faint"), linewidth=0.9, linestyle=DOTTED)
+def _draw_border(axes: Axes, last_live: float, first_recorded: float, log: bool) -> None:
+    """Draw a dotted vertical between what was measured here and what the reference machine
+    measured.
+    """
+    middle = (last_live * first_recorded) ** 0.5 if log else (last_live + first_recorded) / 2
+    axes.axvline(middle, color=sentinel("faint"), linewidth=0.9, linestyle=DOTTED)
     for text, side, shift in (("here", "right", -4), ("reference", "left", 4)):
-        page.write(axes, text, (at, 1), (shift, 4), "faint", ("data", "axes fraction"), ha=side)
+        page.write(axes, text, (middle, 1), (shift, 4), "faint", ("data", "axes fraction"), ha=side)
 
 
 def all_xs(lines: Sequence[Series]) -> list[float]:
-    """Every x of some lines."""
+    """Return every x of some lines."""
     return [x for series in lines for x in series.xs]
 
 
 def _room(figure: Figure, labels: Sequence[_EndLabel]) -> float:
-    """How wide the margin must be that takes these labels, in points."""
+    """Return how wide the margin must be to hold these labels, in points."""
     widths = [page.width_of(figure, page.wrapped(label.text, _WRAP)) for label in labels]
     return _GAP + max(widths, default=0) + 2
 
@@ -194,38 +199,40 @@ def _draw_labels(axes: Axes, labels: Sequence[_EndLabel]) -> None:
     """
     figure, pixels = axes.figure, IdentityTransform()
     right = axes.get_window_extent().x1
-    how: dict = {"fontsize": page.SMALL, "va": "center", "linespacing": 1.15, "transform": pixels}
-    texts = [figure.text(right + _GAP, 0, page.wrapped(it.text, _WRAP), **how) for it in labels]
-    ends = [axes.transData.transform((label.x, label.y)) for label in labels]
+    style: dict = {"fontsize": page.SMALL, "va": "center", "linespacing": 1.15, "transform": pixels}
+    texts = [
+        figure.text(right + _GAP, 0, page.wrapped(label.text, _WRAP), **style) for label in labels
+    ]
+    tips = [axes.transData.transform((label.x, label.y)) for label in labels]
     heights = [text.get_window_extent().height + 2 for text in texts]
-    placed = apart([y for _, y in ends], heights, 0, page.size_of(axes)[1])
-    for label, text, (x, y), to in zip(labels, texts, ends, placed, strict=True):
+    levels = separate([y for _, y in tips], heights, 0, page.size_of(axes)[1])
+    for label, text, (x, y), to in zip(labels, texts, tips, levels, strict=True):
         text.set(y=to, color=sentinel(label.colour))
         xs, ys = [x + 4, right + 4, right + _GAP - 3], [y, y, to]
         leader = Line2D(xs, ys, color=text.get_color(), linewidth=0.8, alpha=0.8, transform=pixels)
         figure.add_artist(leader)
 
 
-def apart(
+def separate(
     centres: Sequence[float], heights: Sequence[float], low: float, high: float
 ) -> list[float]:
-    """Centres moved as little as needed so that boxes of these heights do not overlap.
+    """Move centres as little as needed so that boxes of these heights do not overlap.
 
-    All stay between low and high if they fit there at all; their order is kept. Each box's lower
-    edge, less the heights of the boxes below it, must not be under that of the box before: what
-    comes closest to the edges wished for is their isotonic regression, here by its min-max formula
-    (scipy.optimize has it, and takes each chapter half a second to import).
+    All stay between low and high if they fit there at all, and keep their order. The lower edge of
+    each box, less the heights of the boxes below it, must not be under that of the box before. The
+    edges that come closest to the wished ones are their isotonic regression, here by its min-max
+    formula (scipy.optimize has it, but takes half a second per chapter to import).
     """
     order = np.argsort(centres, kind="stable")
-    tall = np.asarray(heights, dtype=float)[order]
-    below = np.cumsum(tall) - tall
-    wished = np.asarray(centres, dtype=float)[order] - tall / 2 - below
+    sizes = np.asarray(heights, dtype=float)[order]
+    below = np.cumsum(sizes) - sizes
+    wished = np.asarray(centres, dtype=float)[order] - sizes / 2 - below
     count = len(order)
     fitted = [
         max(min(wished[i:j].mean() for j in range(k + 1, count + 1)) for i in range(k + 1))
         for k in range(count)
     ]
-    edges = np.maximum(low, np.minimum(fitted, high - tall.sum())) + below
-    placed = np.empty(count)
-    placed[order] = edges + tall / 2
-    return placed.tolist()
+    edges = np.maximum(low, np.minimum(fitted, high - sizes.sum())) + below
+    result = np.empty(count)
+    result[order] = edges + sizes / 2
+    return result.tolist()

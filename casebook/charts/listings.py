@@ -4,7 +4,7 @@
     listings.source("stage-2-py27", "urllib3.contrib.pyopenssl", "WrappedSocket.recv")
     listings.file("casebook/cases/fetching/probes/steps.py", lines=(60, 80))
 
-Whatever is shown is read from the very file that runs.
+All of it is read from the very files that run.
 """
 
 import difflib
@@ -35,14 +35,15 @@ from casebook.stacks.environments import Environment
 #: The most lines of somebody else's code that are quoted at a time.
 LONGEST = 60
 
-#: The name of a file that lists what a program has printed.
+#: The file name of a listing of what a program has printed.
 _PRINTED = "printed.txt"
 
 
 @dataclass(frozen=True)
 class Listing(Table):
     """Code with its caption. html: for a page, in its colours. text: the same for a terminal, with
-    `>` before each line that is marked. path, first, last: the lines of a file that are quoted."""
+    `>` before each marked line. path, first, last: the lines of a file that are quoted.
+    """
 
     path: str = ""
     first: int = 0
@@ -61,35 +62,35 @@ class Printed(Listing):
 
 
 def client(name: str, beside: str = "") -> Listing:
-    """A client (casebook/cases/fetching/clients), by its name or its file's.
+    """Show a client (casebook/cases/fetching/clients), by its name or the name of its file.
 
-    beside: another one; the lines of code that it does not have are marked. Raises UsageError
-    where there is no such client.
+    beside: another one; the lines of code that it does not have are marked. Raises UsageError if
+    there is no such client.
     """
     path = clients.file_of(name)
     lines = path.read_text(encoding="utf-8").splitlines()
     if not beside:
         return _listing(lines, path.name, f"{_place(path)}.")
-    other = clients.file_of(beside)
-    others = other.read_text(encoding="utf-8").splitlines()
-    opcodes = difflib.SequenceMatcher(None, others, lines, autojunk=False).get_opcodes()
-    new = [i for tag, *_, first, after in opcodes if tag != "equal" for i in range(first, after)]
+    base_path = clients.file_of(beside)
+    base_lines = base_path.read_text(encoding="utf-8").splitlines()
+    opcodes = difflib.SequenceMatcher(None, base_lines, lines, autojunk=False).get_opcodes()
+    new = [i for tag, *_, first, end in opcodes if tag != "equal" for i in range(first, end)]
     marked = [i + 1 for i in new if lines[i].strip() and not lines[i].startswith('"""')]
-    said = f" Marked: the code that differs from {_place(other)} ({_numbers(marked)})."
-    return _listing(lines, path.name, f"{_place(path)}.{said if marked else ''}", marked)
+    note = f" Marked: the code that differs from {_place(base_path)} ({_numbers(marked)})."
+    return _listing(lines, path.name, f"{_place(path)}.{note if marked else ''}", marked)
 
 
 def file(path: str | Path, lines: tuple[int, int] | None = None) -> Listing:
-    """A file of ours, or its lines first to last; path: from the root of the project.
+    """Show a file of ours, or its lines first to last; path: from the root of the project.
 
-    Raises UsageError where there is no such file, or no such lines in it.
+    Raises UsageError if there is no such file, or it has no such lines.
     """
-    found = (places.ROOT / path).resolve()
-    if not found.is_relative_to(places.ROOT) or not found.is_file():
+    file_path = (places.ROOT / path).resolve()
+    if not file_path.is_relative_to(places.ROOT) or not file_path.is_file():
         raise UsageError(f"there is no file {str(path)!r} in this project")
-    code = found.read_text(encoding="utf-8").splitlines()
-    said = f", lines {lines[0]} to {lines[1]}" if lines else ""
-    return _listing(_chosen(code, lines), found.name, f"{_place(found)}{said}.")
+    code = file_path.read_text(encoding="utf-8").splitlines()
+    span = f", lines {lines[0]} to {lines[1]}" if lines else ""
+    return _listing(_chosen(code, lines), file_path.name, f"{_place(file_path)}{span}.")
 
 
 def source(
@@ -99,65 +100,69 @@ def source(
     lines: tuple[int, int] | None = None,
     mark: str = "",
 ) -> Listing:
-    """A function, method or class as the package that a stack has installed says it.
+    """Quote a function, method or class of a package as a stack has it installed.
 
     name: such as `wait_for_socket` or `WrappedSocket.recv`; "": the module itself. lines: only
-    these, 1 is the first line of the definition, decorators included. mark: lines that hold this
-    text are marked. Where the stack's Python is missing, its environment cannot be made, or the
-    book is that of a machine file, the listing says so. Raises UsageError where there is no such
+    these, where 1 is the first line of the definition, decorators included. mark: lines that hold
+    this text are marked. If the stack's Python is missing, its environment cannot be made, or the
+    book is that of a machine file, the listing says so. Raises UsageError if there is no such
     module, it has no such name, or there are more than LONGEST lines.
     """
     try:
         environment = environments.ensure(stacks.get(stack))
     except (MissingInterpreter, EnvironmentFailed) as missing:
-        whole, why = f"{module}.{name}".rstrip("."), str(missing).partition("\n")[0].rstrip(":.")
-        return _listing([], "none.py", f"Not shown here, {whole}: {why}.")
-    asked = (module, name, lines)
-    key = measurements.key_of([Path(__file__)], environment.stack, *asked)
-    found = measurements.stored_or_new(key, lambda: _quoted(environment, *asked)[0])
-    caption = f"{found['version']}: {found['path']}, lines {found['first']} to {found['last']}."
+        definition, reason = (
+            f"{module}.{name}".rstrip("."),
+            str(missing).partition("\n")[0].rstrip(":."),
+        )
+        return _listing([], "none.py", f"Not shown here, {definition}: {reason}.")
+    parameters = (module, name, lines)
+    key = measurements.key_of([Path(__file__)], environment.stack, *parameters)
+    place = measurements.stored_or_new(key, lambda: _quoted(environment, *parameters)[0])
+    caption = f"{place['version']}: {place['path']}, lines {place['first']} to {place['last']}."
     if environments.is_another_machine():  # its file says where, and holds nobody else's code
         chosen, caption = [], f"Not shown in the book of a machine file. {caption}"
     else:
-        chosen = _quoted(environment, *asked)[1]
-    marked = [at for at, line in enumerate(chosen, 1) if mark and mark in line]
-    listing = _listing(chosen, Path(found["path"]).name, caption, marked)
-    return replace(listing, path=found["path"], first=found["first"], last=found["last"])
+        chosen = _quoted(environment, *parameters)[1]
+    marked = [number for number, line in enumerate(chosen, 1) if mark and mark in line]
+    listing = _listing(chosen, Path(place["path"]).name, caption, marked)
+    return replace(listing, path=place["path"], first=place["first"], last=place["last"])
 
 
 def _quoted(
     environment: Environment, module: str, name: str, lines: tuple[int, int] | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """What an installed package says: its version, the file's path in it and the numbers of the
-    first and the last line; and these lines. Raises UsageError as `source`."""
+    """Return what an installed package says: its version, the file's path in it and the numbers of
+    the first and the last line; and these lines. Raises UsageError as `source`.
+    """
     folder, path = _file_of(environment, module)
-    shown = path.relative_to(folder)
+    shown_path = path.relative_to(folder)
     code = path.read_text(encoding="utf-8", errors="replace").splitlines()
     first, block = _definition(code, name)
     if not block:
-        raise UsageError(f"{shown} of {environment.stack.name} has no {name}")
+        raise UsageError(f"{shown_path} of {environment.stack.name} has no {name}")
     chosen = _chosen(block, lines)
     if len(chosen) > LONGEST:
         many = f"{name or module} has {len(chosen)} lines"
         raise UsageError(f"{many}; quote up to {LONGEST}: lines=(1, 20)")
     first += lines[0] - 1 if lines else 0
-    where = {
-        "version": _version(environment, folder, shown),
-        "path": shown.as_posix(),
+    place = {
+        "version": _version(environment, folder, shown_path),
+        "path": shown_path.as_posix(),
         "first": first,
         "last": first + len(chosen) - 1,
     }
-    return where, textwrap.dedent("\n".join(chosen)).splitlines()
+    return place, textwrap.dedent("\n".join(chosen)).splitlines()
 
 
 def printed(text: str, caption: str, name: str) -> "Printed":
-    """What a program has printed; other pages may take it up by its name."""
+    """Show what a program printed; other pages may include it by its name."""
     listing = _listing(text.splitlines(), _PRINTED, caption)
     return Printed(listing.html, listing.text, name=name)
 
 
 def _listing(lines: Sequence[str], name: str, caption: str, marked: Sequence[int] = ()) -> Listing:
-    """Lines of a file of that name; marked: some of them, from 1."""
+    """Return a listing of lines of a file of that name; marked: some of them, from 1."""
     formatter = HtmlFormatter(hl_lines=list(marked), wrapcode=True)
     lexer = get_lexer_for_filename(name, stripnl=False)
     code = pygments.highlight("\n".join(lines), lexer, formatter) if lines else ""
@@ -176,16 +181,16 @@ def _place(path: Path) -> str:
 
 
 def _numbers(lines: Sequence[int]) -> str:
-    """[3, 4, 5, 9] -> "lines 3 to 5 and 9"."""
-    said: list[str] = []
+    """Return line numbers in words: [3, 4, 5, 9] -> "lines 3 to 5 and 9"."""
+    parts: list[str] = []
     for line in lines:
         if line - 1 in lines and line + 1 in lines:
             continue
         if line - 1 in lines and line - 2 in lines:
-            said[-1] += f" to {line}"
+            parts[-1] += f" to {line}"
         else:
-            said.append(str(line))
-    return f"line{'s' * (len(lines) > 1)} {words.join(said)}"
+            parts.append(str(line))
+    return f"line{'s' * (len(lines) > 1)} {words.join(parts)}"
 
 
 def _chosen(code: list[str], lines: tuple[int, int] | None) -> list[str]:
@@ -196,51 +201,54 @@ def _chosen(code: list[str], lines: tuple[int, int] | None) -> list[str]:
 
 
 def _search_path(environment: Environment) -> list[Path]:
-    """The folders in which a stack's Python looks for modules."""
+    """Return the folders in which a stack's Python looks for modules."""
     script = [str(environment.python), "-c", "import sys; print('\\n'.join(sys.path[1:]))"]
     environ = environments.clean_environ(environment)
-    said = commands.output(script, environment.stack.name, 60, environ).splitlines()
-    return [*filter(Path.is_dir, map(Path, said))]
+    folders = commands.output(script, environment.stack.name, 60, environ).splitlines()
+    return [*filter(Path.is_dir, map(Path, folders))]
 
 
 def _file_of(environment: Environment, module: str) -> tuple[Path, Path]:
-    """The folder of a stack's search path that has a module, and the module's file."""
+    """Return the folder of a stack's search path that has a module, and the module's file."""
     for folder in _search_path(environment):
-        inside = folder.joinpath(*module.split("."))
-        for path in (inside.with_suffix(".py"), inside / "__init__.py"):
+        stem = folder.joinpath(*module.split("."))
+        for path in (stem.with_suffix(".py"), stem / "__init__.py"):
             if path.is_file():
                 return folder, path
     raise UsageError(f"{environment.stack.name} has no module {module} that is written in Python")
 
 
 def files_of(environment: Environment, names: Iterable[str]) -> dict[str, tuple[list[str], str]]:
-    """Files as a stack's packages have them, by their names on its search path
-    ("urllib3/util/wait.py"): their lines, and whose they are ("urllib3 2.8.0"). Those that are not
-    there are left out; in the book of a machine file, all: it holds nobody else's code."""
+    """Read files as a stack's packages have them: by their names on its search path
+    ("urllib3/util/wait.py"), their lines and their distribution ("urllib3 2.8.0").
+
+    Missing files are left out; in the book of a machine file, all are: it holds nobody else's code.
+    """
     if environments.is_another_machine():
         return {}
-    folders, found = _search_path(environment), {}
+    folders, files = _search_path(environment), {}
     for name in names:
         for folder in folders:
             if (path := folder / name).is_file():
                 lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-                found[name] = lines, _version(environment, folder, Path(name))
+                files[name] = lines, _version(environment, folder, Path(name))
                 break
-    return found
+    return files
 
 
 def _definition(code: list[str], name: str) -> tuple[int, list[str]]:
-    """The number of the first line of `Class.method` in a file, and its lines; none: not there.
+    """Return the number of the first line of `Class.method` in a file, and its lines; none if
+    missing.
 
-    By its indentation: today's parser does not read Python 2.
+    It goes by the indentation: today's parser does not read Python 2.
     """
     first, block = 0, code
     for part in filter(None, name.split(".")):
         pattern = re.compile(rf"(\s*)(?:async def|def|class) {re.escape(part)}\b")
         heads = [
-            (len(m[1]), at)
-            for at, line in enumerate(block)
-            if (m := pattern.match(line)) and not (at and "overload" in block[at - 1])
+            (len(m[1]), number)
+            for number, line in enumerate(block)
+            if (m := pattern.match(line)) and not (number and "overload" in block[number - 1])
         ]
         if not heads:
             return 0, []
@@ -253,9 +261,9 @@ def _definition(code: list[str], name: str) -> tuple[int, list[str]]:
     return first + 1, block
 
 
-def _version(environment: Environment, folder: Path, shown: Path) -> str:
-    """The distribution that a file belongs to, such as "urllib3 1.24.3", or else the Python."""
-    for found in importlib.metadata.distributions(path=[str(folder)]):
-        if any(file == shown for file in found.files or ()):
-            return f"{found.name.replace('-', '_')} {found.version}"
+def _version(environment: Environment, folder: Path, file_path: Path) -> str:
+    """Return the distribution that a file belongs to, "urllib3 1.24.3", or else its Python."""
+    for distribution in importlib.metadata.distributions(path=[str(folder)]):
+        if any(file == file_path for file in distribution.files or ()):
+            return f"{distribution.name.replace('-', '_')} {distribution.version}"
     return f"Python {environment.python_version}"

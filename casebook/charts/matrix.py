@@ -32,52 +32,53 @@ def verdict_matrix(
     title: str = "Verdicts by stage and Python",
     name: str = "",
 ) -> Chart:
-    """A row per stage, a column per Python: verdict, effective concurrency, what was published.
+    """Show a row per stage, a column per Python: verdict, effective concurrency, what was
+    published.
 
     frame: runs (stack, n, effective_concurrency, verdict, source, measured_at) over HTTPS; a
     verdict is that of the best repeat at the largest n. published: published.verdicts(), with
     columns stack and published (`slow`, `fast`). Words and a mark tell verdicts apart, not
-    colour alone. A stack whose own steps inject pyOpenSSL says so: requests of today no longer
-    does that by itself.
+    colour alone. A stack whose own steps inject pyOpenSSL says so: today's requests no longer does
+    that by itself.
     """
     columns(frame, "stack", "n", "effective_concurrency", "verdict")
     if "scheme" in frame:
         frame = frame[frame["scheme"] == "https"]
-    said = {} if published is None else published.set_index("stack")["published"].to_dict()
-    names = {words.split_stack(stack): stack for stack in [*said, *frame["stack"]]}
+    publications = {} if published is None else published.set_index("stack")["published"].to_dict()
+    names = {words.split_stack(stack): stack for stack in [*publications, *frame["stack"]]}
     pythons = [p for p in words.PYTHONS.values() if any(python == p for _, python in names)]
-    by_hand = {each.name for each in stacks.load().values() if "inject" in each.steps}
-    rows, found = [], {}
+    by_hand = {entry.name for entry in stacks.load().values() if "inject" in entry.steps}
+    rows, verdicts = [], {}
     for stage in sorted({stage for stage, _ in names}, key=lambda it: (it not in _ROWS, it)):
         cells = [tables.breakable(words.stack_label(stage)).replace("_", "_<wbr>")]
         for stack in (names.get((stage, python)) for python in pythons):
             runs = frame[frame["stack"] == stack]
-            cells.append(_cell(runs, said.get(stack), stack in by_hand))
+            cells.append(_cell(runs, publications.get(stack), stack in by_hand))
             if stack and len(runs):
-                found[stack] = verdict_of(runs)
+                verdicts[stack] = verdict_of(runs)
         rows.append(cells)
-    finding = _finding(found, said)
+    finding = _finding(verdicts, publications)
     source = origin([frame] if published is None else [frame, published])
     source += " “At a time”: the effective concurrency, n × delay / wall time."
     titles = ["stage", *map(words.python_label, pythons)]
-    made = tables.table(title, titles, rows, finding=finding, source=source, kind="matrix")
+    html_table = tables.table(title, titles, rows, finding=finding, source=source, kind="matrix")
     alt = f"{title}. {finding}"
-    return Chart(slug(name or title), made.html, alt, f"{alt} {source}")
+    return Chart(slug(name or title), html_table.html, alt, f"{alt} {source}")
 
 
-def _cell(runs: pd.DataFrame, said: str | None, by_hand: bool) -> str:
+def _cell(runs: pd.DataFrame, publication: str | None, by_hand: bool) -> str:
     if runs.empty:
-        text = "not measured" if said else "–"
-        return text + _aside(said and f"published: {said}")
+        text = "not measured" if publication else "–"
+        return text + _aside(publication and f"published: {publication}")
     verdict = verdict_of(runs)
     best = runs[runs["n"] == runs["n"].max()]["effective_concurrency"].max()
     cell = f'<span class="cb-verdict">{_mark(verdict)}{escape(verdict)}</span>'
     cell += _aside(f"{words.number(best, 2)} at a time")
     if by_hand:
         cell += _aside("injected by hand")
-    if said:
-        agrees = words.VERDICTS.get(said, said) == verdict
-        cell += _aside(f"published: {said}{'' if agrees else ', not so here'}")
+    if publication:
+        agrees = words.VERDICTS.get(publication, publication) == verdict
+        cell += _aside(f"published: {publication}{'' if agrees else ', not so here'}")
     if "source" in runs and (runs["source"] == words.REFERENCE).all():
         cell += _aside("reference machine")
     return cell
@@ -99,14 +100,18 @@ def _mark(verdict: str) -> str:
     )
 
 
-def _finding(found: dict[str, str], said: dict[str, str]) -> str:
-    """How many stacks are not concurrent, and which; how many verdicts are as published."""
-    others = {stack: verdict for stack, verdict in found.items() if verdict != CONCURRENT}
-    text = f"{len(found) - len(others)} of {len(found)} stacks are concurrent"
-    for verdict in dict.fromkeys(others.values()):
-        text += f"; {verdict}: {stages_named(s for s, its in others.items() if its == verdict)}"
-    both = [stack for stack in found if stack in said]
-    if both:
-        same = sum(words.VERDICTS.get(said[stack]) == found[stack] for stack in both)
-        text += f". {same} of {len(both)} verdicts are as published"
+def _finding(verdicts: dict[str, str], publications: dict[str, str]) -> str:
+    """Count the stacks that are not concurrent, name them, and count the verdicts that are as
+    published.
+    """
+    exceptions = {stack: verdict for stack, verdict in verdicts.items() if verdict != CONCURRENT}
+    text = f"{len(verdicts) - len(exceptions)} of {len(verdicts)} stacks are concurrent"
+    for verdict in dict.fromkeys(exceptions.values()):
+        text += f"; {verdict}: {stages_named(s for s, v in exceptions.items() if v == verdict)}"
+    compared = [stack for stack in verdicts if stack in publications]
+    if compared:
+        agreeing = sum(
+            words.VERDICTS.get(publications[stack]) == verdicts[stack] for stack in compared
+        )
+        text += f". {agreeing} of {len(compared)} verdicts are as published"
     return text + "."

@@ -23,7 +23,7 @@ from casebook.laboratory.elsewhere import Kind, of_machine
 from casebook.laboratory.machines import Machine
 from casebook.words import LIVE, REFERENCE
 
-#: So many rounds of each way are drawn.
+#: The most rounds of each way that are drawn.
 _ROUNDS = 8
 
 
@@ -31,17 +31,17 @@ _ROUNDS = 8
 class _Case:
     """What is drawn of a case: a column of one kind of rows, for two or three ways.
 
-    same: what all rows have in common. ways: what a mark is called -> what its rows have.
+    common: what all rows have in common. marks: what a mark is called -> what its rows have.
     """
 
     name: str
     title: str
     kind: Kind
     column: str
-    called: str
+    quantity: str
     unit: str
-    same: dict[str, Any]
-    ways: dict[str, dict[str, Any]]
+    common: dict[str, Any]
+    marks: dict[str, dict[str, Any]]
 
 
 _ASKED_ONCE = {"engine": "twisted", "latency_ms": 0, "n": 200, "delay_s": 0, "slow": ""}
@@ -65,7 +65,10 @@ CASES = (
         "ms",
         {"way": "file", "copies": 1, "threads": 1, "processes": 1, "preload": "", "watched": False}
         | {"asked": None},
-        {f"OpenSSL {each}": {"stack": f"openssl-{each}-today"} for each in ("1.1.1", "3.0", "4.0")},
+        {
+            f"OpenSSL {version}": {"stack": f"openssl-{version}-today"}
+            for version in ("1.1.1", "3.0", "4.0")
+        },
     ),
     _Case(
         "machines-bookstore",
@@ -84,20 +87,20 @@ CASES = (
 )
 
 
-class _OfMachine(Part):
-    """The rows of a machine, which is called by its name, wherever it was measured."""
+class _MachinePart(Part):
+    """The rows of a machine, labelled with its name, wherever it was measured."""
 
     @property
     def label(self) -> str:
         return self.name
 
 
-def of_machines(machines: Sequence[Machine], here: str = "") -> list[Chart]:
-    """Draw a chart for each case in which at least two machines were asked the same.
+def of_machines(machines: Sequence[Machine], live_machine: str = "") -> list[Chart]:
+    """Draw a chart for each case in which at least two machines measured the same.
 
     Parameters:
         machines: with names that differ.
-        here: the name of the one that this build measured; its dots are filled.
+        live_machine: the name of the one that this build measured; its dots are filled.
     """
     charts = []
     for case in CASES:
@@ -105,62 +108,65 @@ def of_machines(machines: Sequence[Machine], here: str = "") -> list[Chart]:
         for machine, colour in zip(machines, cycle(SPARE), strict=False):
             rows = _rounds(of_machine(machine, case.kind), case)
             if len(rows):
-                source = LIVE if machine.name == here else REFERENCE
-                parts.append(_OfMachine(machine.name, colour, rows.assign(source=source)))
+                source = LIVE if machine.name == live_machine else REFERENCE
+                parts.append(_MachinePart(machine.name, colour, rows.assign(source=source)))
         if len(parts) > 1:
             charts.append(_chart(case, parts))
     return charts
 
 
 def _rounds(rows: pd.DataFrame, case: _Case) -> pd.DataFrame:
-    """The rounds that all ways of a case have: a column for each way. Empty where one has none."""
+    """Return the rounds that all ways of a case have, a column per way; empty if one has none."""
     if rows.empty:
         return rows
     columns = {}
-    for way, its in case.ways.items():
+    for mark, conditions in case.marks.items():
         chosen = rows
-        for name, value in (case.same | its).items():
-            there = chosen.get(name, pd.Series(index=chosen.index, dtype=object))
-            chosen = chosen[there.isna() if value is None else there == value]
-        columns[way] = chosen.groupby("repeat")[case.column].median()
+        for name, value in (case.common | conditions).items():
+            column = chosen.get(name, pd.Series(index=chosen.index, dtype=object))
+            chosen = chosen[column.isna() if value is None else column == value]
+        columns[mark] = chosen.groupby("repeat")[case.column].median()
     return pd.DataFrame(columns).dropna().head(_ROUNDS)
 
 
 def _chart(case: _Case, parts: Sequence[Part]) -> Chart:
-    ways = list(case.ways)
-    ends = [{way: words.amount(each.rows[way].median(), case.unit) for way in ways}
-            for each in parts]  # fmt: skip
-    every = [number for each in parts for way in ways for number in each.rows[way]]
-    log = max(every) >= 10 * min(every)
+    marks = list(case.marks)
+    labels = [{mark: words.amount(part.rows[mark].median(), case.unit) for mark in marks}
+            for part in parts]  # fmt: skip
+    numbers = [number for part in parts for mark in marks for number in part.rows[mark]]
+    log = max(numbers) >= 10 * min(numbers)
     finding = _finding(case, parts)
-    drawn = [each.rows.assign(machine=each.name) for each in parts]
-    key = [(key_mark(MARKERS[mark], "ink"), way) for mark, way in zip(MARKERS, ways, strict=False)]
+    frames = [part.rows.assign(machine=part.name) for part in parts]
+    key = [
+        (key_mark(MARKERS[mark], "ink"), mark_name)
+        for mark, mark_name in zip(MARKERS, marks, strict=False)
+    ]
     reading = "Each mark is one round, the upright stroke their median"
     return page.chart(
         case.name,
-        drawing(parts, ends, {}, f"{case.called}, {case.unit}", log),
+        drawing(parts, labels, {}, f"{case.quantity}, {case.unit}", log),
         title=case.title,
         finding=finding,
         reading=f"{reading}{', on a logarithmic scale' * log}.",
         source="Filled: measured where this book was made. Half-filled: from the machine's file.",
-        data=pd.concat(drawn, ignore_index=True),
+        data=pd.concat(frames, ignore_index=True),
         alts=[f"{case.title}. {finding}"],
         key=key,
     )
 
 
 def _finding(case: _Case, parts: Sequence[Part]) -> str:
-    """How the ways compare on each machine: "+ pyOpenSSL takes 8.2 times as long as …"."""
-    medians = {each.label: each.rows[list(case.ways)].median() for each in parts}
+    """Compare the ways on each machine: "+ pyOpenSSL takes 8.2 times as long as …"."""
+    medians = {part.label: part.rows[list(case.marks)].median() for part in parts}
     slowest = {medians[label].idxmax() for label in medians}
     fastest = {medians[label].idxmin() for label in medians}
-    times = {label: its.max() / its.min() for label, its in medians.items()}
-    said = words.join(f"{words.number(each)} on {label}" for label, each in times.items())
+    times = {label: median.max() / median.min() for label, median in medians.items()}
+    factors = words.join(f"{words.number(factor)} on {label}" for label, factor in times.items())
     if len(slowest) == len(fastest) == 1:
-        every = "both" if len(parts) == 2 else f"all {len(parts)}"
+        count = "both" if len(parts) == 2 else f"all {len(parts)}"
         return (
-            f"On {every} that were asked, {slowest.pop()} takes the most {case.called} and "
-            f"{fastest.pop()} the least; times as much: {said}."
+            f"On {count} that were asked, {slowest.pop()} takes the most {case.quantity} and "
+            f"{fastest.pop()} the least; times as much: {factors}."
         )
-    order = "; ".join(f"on {label} {its.idxmin()}" for label, its in medians.items())
-    return f"The machines differ in which way takes the least {case.called}: {order}."
+    order = "; ".join(f"on {label} {median.idxmin()}" for label, median in medians.items())
+    return f"The machines differ in which way takes the least {case.quantity}: {order}."

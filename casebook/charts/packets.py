@@ -13,7 +13,7 @@ from casebook.charts import figure as page
 from casebook.charts.dots import MARKERS
 from casebook.charts.figure import WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.series import Part, columns, drawn, groups, listed, usable
+from casebook.charts.series import Part, chart_data, columns, groups, listed, usable
 from casebook.colours import sentinel
 from casebook.errors import UsageError
 
@@ -27,12 +27,12 @@ _NEEDED = ("t_s", "direction", "connection", "seq", "bytes", "is_again", "droppe
 class _Loss:
     """Packets with data of the connection that lost one, in the order of sending.
 
-    lost, repair: the rows of the packet that was lost, and of the one that brought its data.
+    lost_packet, repair: the rows of the lost packet, and of the one that brought its data.
     """
 
     part: Part
     packets: pd.DataFrame
-    lost: pd.Series
+    lost_packet: pd.Series
     repair: pd.Series
 
     @property
@@ -41,21 +41,23 @@ class _Loss:
 
     @property
     def behind(self) -> int:
-        """How many packets with new data were sent between the two."""
+        """Count the packets with new data that were sent between the two."""
         rows = self.packets[(self.packets["ms"] > 0) & (self.packets["ms"] < self.repaired_ms)]
         return int((~rows["is_again"].astype(bool)).sum())
 
     def readable(self) -> tuple[list[float], list[float]]:
-        """How many bytes the receiver has without a gap, as a curve over the time of sending."""
-        got: dict[int, int] = {}
-        upto = int(self.packets["seq"].min())
-        times, levels = [float(self.packets["ms"].iloc[0])], [upto]
+        """Return how many bytes the receiver has without a gap, as a curve over the time of
+        sending.
+        """
+        end_of: dict[int, int] = {}
+        readable = int(self.packets["seq"].min())
+        times, levels = [float(self.packets["ms"].iloc[0])], [readable]
         for packet in self.packets[~self.packets["dropped"].astype(bool)].itertuples():
-            got[int(packet.seq)] = int(packet.seq + packet.bytes)
-            while following := [end for start, end in got.items() if start <= upto < end]:
-                upto = max(following)
+            end_of[int(packet.seq)] = int(packet.seq + packet.bytes)
+            while candidates := [end for start, end in end_of.items() if start <= readable < end]:
+                readable = max(candidates)
             times.append(packet.ms)
-            levels.append(upto)
+            levels.append(readable)
         return times, [level / 1000 for level in levels]
 
 
@@ -66,28 +68,28 @@ def packets(
     title: str = "One lost packet",
     name: str = "",
 ) -> Chart:
-    """A row for each visit: the packets of the connection that lost one, and what can be read.
+    """Draw a row for each visit: the packets of the connection that lost one, and what can be read.
 
-    frame: one row a packet, as bookstore.line.packets gives it: t_s (seconds, when it was sent),
-    direction ("back": from the server), connection, seq (of its first byte), bytes (of data),
-    is_again, dropped; the columns of `by`; and, where they are known, source, measured_at, colour.
-    Only packets with data from the server are drawn, and only the first loss. Raises UsageError
-    for a visit that lost none, or in which the loss was not repaired.
+    frame: one row per packet, as bookstore.line.packets returns it: t_s (seconds, when it was
+    sent), direction ("back": from the server), connection, seq (of its first byte), bytes (of
+    data), is_again, dropped; the columns of `by`; and, if they are known, source, measured_at,
+    colour. Only packets with data from the server are drawn, and only the first loss. Raises
+    UsageError for a visit that lost none, or in which the loss was not repaired.
     """
     columns(frame, *_NEEDED)
     sent = frame[(frame["direction"] == "back") & (frame["bytes"] > 0)]
     losses = [_loss(part) for part in groups(usable(sent, "seq"), by)]
-    said = " ".join(_said(loss) for loss in losses)
+    finding = " ".join(_describe(loss) for loss in losses)
     return page.chart(
         name,
         _drawing(losses),
         title=title,
-        finding=said,
+        finding=finding,
         reading="Upwards: bytes, in the order in which they belong. Each dot is a packet as its "
         "server sends it; below the line is what the client can read.",
         source=origin(sent),
-        data=drawn(sent, *listed(by), *_NEEDED),
-        alts=[f"{title}. {said}"],
+        data=chart_data(sent, *listed(by), *_NEEDED),
+        alts=[f"{title}. {finding}"],
         key=[
             (key_mark(MARKERS["D"], "stall"), "lost"),
             (key_mark(MARKERS["^"], "ink"), "the same data once more"),
@@ -97,17 +99,17 @@ def packets(
 
 def _loss(part: Part) -> _Loss:
     rows = part.rows.sort_values("t_s", kind="stable")
-    gone = rows[rows["dropped"].astype(bool)]
-    if gone.empty:
+    dropped = rows[rows["dropped"].astype(bool)]
+    if dropped.empty:
         raise UsageError(f"{part.name} lost no packet: choose a visit that did")
-    lost = gone.iloc[0]
-    rows = rows[rows["connection"] == lost["connection"]]
-    rows = rows.assign(ms=1000 * (rows["t_s"] - lost["t_s"]))
-    covers = (rows["seq"] <= lost["seq"]) & (lost["seq"] < rows["seq"] + rows["bytes"])
+    loss = dropped.iloc[0]
+    rows = rows[rows["connection"] == loss["connection"]]
+    rows = rows.assign(ms=1000 * (rows["t_s"] - loss["t_s"]))
+    covers = (rows["seq"] <= loss["seq"]) & (loss["seq"] < rows["seq"] + rows["bytes"])
     repairs = rows[covers & (rows["ms"] > 0) & ~rows["dropped"].astype(bool)]
     if repairs.empty:
         raise UsageError(f"{part.name} never got what was lost: there is no repair to draw")
-    return _Loss(part, rows, rows.loc[lost.name], repairs.iloc[0])
+    return _Loss(part, rows, rows.loc[loss.name], repairs.iloc[0])
 
 
 def _drawing(losses: Sequence[_Loss]) -> Figure:
@@ -131,28 +133,30 @@ def _field(axes: Axes, loss: _Loss, limits: tuple[float, float]) -> None:
     colour = sentinel(loss.part.colour)
     xs, ys = loss.readable()
     xs, ys = [*xs, limits[1]], [*ys, ys[-1]]
-    shown = loss.packets[loss.packets["ms"].between(*limits)]
+    visible = loss.packets[loss.packets["ms"].between(*limits)]
     low = [y for x, y in zip(xs, ys, strict=True) if x <= limits[0]][-1:] or [min(ys)]
-    high = max((shown["seq"] + shown["bytes"]).max() / 1000, *ys[-1:])
+    high = max((visible["seq"] + visible["bytes"]).max() / 1000, *ys[-1:])
     room = 0.12 * (high - low[0]) or 1.0
     axes.fill_between(xs, ys, low[0] - room, step="post", color=colour, alpha=0.22, lw=0)
     axes.step(xs, ys, where="post", color=colour, linewidth=1.8)
-    rest = shown.drop([loss.lost.name, loss.repair.name])
-    for rows, its, how in (
+    rest = visible.drop([loss.lost_packet.name, loss.repair.name])
+    for rows, mark_colour, style in (
         (rest, loss.part.colour, {"marker": "o", "markersize": 3.5}),
-        (loss.lost.to_frame().T, "stall", {"marker": "D", "markersize": 6, "zorder": 5}),
+        (loss.lost_packet.to_frame().T, "stall", {"marker": "D", "markersize": 6, "zorder": 5}),
         (loss.repair.to_frame().T, "ink", {"marker": "^", "markersize": 6.5, "zorder": 5}),
     ):
         tops = (rows["seq"] + rows["bytes"]) / 1000
-        page.marks(axes, list(rows["ms"]), list(tops), its, source=loss.part.source, **how)
+        page.marks(
+            axes, list(rows["ms"]), list(tops), mark_colour, source=loss.part.source, **style
+        )
     axes.set_xlim(*limits)
     axes.set_ylim(low[0] - room, high + room)
     axes.yaxis.set_major_locator(NullLocator())
     page.level_axis(axes)
 
 
-def _said(loss: _Loss) -> str:
-    after = words.seconds(loss.repaired_ms / 1000)
+def _describe(loss: _Loss) -> str:
+    wait = words.seconds(loss.repaired_ms / 1000)
     behind = f"{loss.behind} packet{'' if loss.behind == 1 else 's'}"
-    text = f"{words.capital(loss.part.label)}: the lost packet was sent again after {after}; "
+    text = f"{words.capital(loss.part.label)}: the lost packet was sent again after {wait}; "
     return text + f"meanwhile {behind if loss.behind else 'nothing'} followed on its connection."

@@ -12,10 +12,10 @@ PICTURE = places.ROOT / "book" / "_static" / "stages.svg"
 MARGIN = 8
 
 
-def drawn() -> str:
-    """The picture as an SVG of its own, on white, from the reference machine's runs.
+def draw() -> str:
+    """Return the picture as an SVG of its own, on white, from the reference machine's runs.
 
-    Raises CasebookError when there is no reference run.
+    Raises CasebookError if there is no reference run.
     """
     frame = elsewhere.of_reference(run_record.RUNS)
     stages = [f"stage-{stage}-{python}" for stage in (1, 2, 3, 4) for python in ("py27", "py37")]
@@ -26,7 +26,7 @@ def drawn() -> str:
     laptop = published.series("talk-grequests")
     html = charts.stages(frame[frame["n"] <= 30], laptop, name="readme").html
     svg = html[html.index("<svg") : html.index("</svg>")] + "</svg>"
-    # A figure may reach a little beyond its box, which a picture of its own would cut off.
+    # A figure may reach a little beyond its box; a picture of its own would cut that off.
     svg = re.sub(r'viewBox="0 0 (\d+) (\d+)"', _with_margin, svg, count=1)
     style = 'width="560" style="background:#fff;font-family:system-ui,sans-serif;'
     return svg.replace('style="', style, 1) + "\n"
@@ -38,5 +38,5 @@ def _with_margin(box: re.Match) -> str:
 
 
 def write() -> None:
-    """Draw the picture into its file. Raises as `drawn`."""
-    PICTURE.write_text(drawn(), encoding="utf-8")
+    """Draw the picture into its file. Raises as `draw`."""
+    PICTURE.write_text(draw(), encoding="utf-8")

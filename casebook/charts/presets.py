@@ -1,4 +1,4 @@
-"""Charts of runs that say what the book asks of them, made of `against` and of `dots`."""
+"""Charts of runs for the book's usual questions, made of `against` and `dots`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,12 +25,12 @@ def n_against_wall(
     name: str = "",
     limits: Mapping[str, Limit] | None = None,
 ) -> Chart:
-    """The wall time of n requests, one line per stack, or per value of the column `by`.
+    """Draw the wall time of n requests, one line per stack, or per value of the column `by`.
 
     frame: runs (stack, client, n, delay_s, wall_s, source, measured_at); plain HTTP is grey.
-    published: rows of published.series(). Where its delay is not the runs' own, all is shown in
+    published: rows of published.series(). If its delay is not that of the runs, all is shown in
     delays instead of seconds. limits: {label: seconds, or seconds as a function of n}. Both axes
-    are logarithmic where n spans a decade or more.
+    are logarithmic if n spans a decade or more.
     """
     series.columns(frame, "stack", "n", "wall_s", "delay_s")
     rows = frame if published is None else pd.concat([frame, published])
@@ -38,9 +38,9 @@ def n_against_wall(
     name, unit, limits = name or title, "s", limits or {}
     if len(delays) > 1:
         delay_s = frame["delay_s"].iloc[0]
-        said = {"here": frame} | ({} if published is None else {"where published": published})
-        told = (f"{_delays_of(runs)} {where}" for where, runs in said.items())
-        title = f"{title}, in delays ({', '.join(told)})"
+        frames = {"here": frame} | ({} if published is None else {"where published": published})
+        delays_by_place = (f"{_delays_of(runs)} {place}" for place, runs in frames.items())
+        title = f"{title}, in delays ({', '.join(delays_by_place)})"
         unit, rows = "delays", rows.assign(wall_s=rows["wall_s"] / rows["delay_s"])
         limits = {text: _divided(limit, delay_s) for text, limit in limits.items()}
     return against(
@@ -59,8 +59,8 @@ def _delays_of(runs: pd.DataFrame) -> str:
     return words.join(map(words.delay, sorted(runs["delay_s"].dropna().unique())))
 
 
-def _divided(limit: Limit, by: float) -> Limit:
-    return (lambda n: limit(n) / by) if callable(limit) else limit / by
+def _divided(limit: Limit, delay_s: float) -> Limit:
+    return (lambda n: limit(n) / delay_s) if callable(limit) else limit / delay_s
 
 
 def effective_concurrency(
@@ -70,15 +70,15 @@ def effective_concurrency(
     title: str = "Effective concurrency",
     name: str = "",
 ) -> Chart:
-    """How many requests were served at a time, every run a dot, one row per value of `by`.
+    """Draw how many requests were served at a time, every run a dot, one row per value of `by`.
 
-    frame: runs (stack, effective_concurrency, source, measured_at; and, where it is known,
-    verdict). Lines stand at 1, which no serial run can exceed, and at 1.5, from where a run
+    frame: runs (stack, effective_concurrency, source, measured_at; and, if it is known,
+    verdict). Lines stand at 1, which no serial run can exceed, and at 1.5, from which a run
     counts as concurrent.
     """
     series.columns(frame, "stack", _E)
     parts = series.groups(series.usable(frame, _E), by)
-    said = "; ".join(
+    finding = "; ".join(
         f"{part.label} {series.span(part.rows[_E])} "
         f"({len(part.rows)} run{'s' * (len(part.rows) > 1)})"
         for part in parts
@@ -92,26 +92,28 @@ def effective_concurrency(
         axis="effective concurrency = n × delay / wall time",
         limits={"1: one at a time": 1.0, f"from {CONCURRENT_FROM}: concurrent": CONCURRENT_FROM},
         end=lambda median, _: words.number(median, 2),
-        finding=f"{words.capital(said)}.{_gap(frame)}",
+        finding=f"{words.capital(finding)}.{_gap(frame)}",
     )
 
 
 def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: str = "") -> Chart:
-    """The wall time of each variant at the largest n, every run a dot.
+    """Draw the wall time of each variant at the largest n, every run a dot.
 
     frame: runs (stack, n, delay_s, wall_s, effective_concurrency, verdict, source, measured_at).
-    Its first stack, with which the others are compared, comes first, then they do, fastest first.
-    The delay is a line, where all have the same.
+    Its first stack, the one to compare with, comes first; the others follow, fastest first.
+    The delay is a line if all have the same.
     """
     series.columns(frame, "stack", "n", "delay_s", "wall_s", _E, "verdict")
     frame = frame[frame["n"] == frame["n"].max()]
-    called = {name: CURES.get(name) or words.stack_label(name) for name in frame["stack"]}
-    frame = frame.assign(variant=frame["stack"].map(called))
+    names = {name: CURES.get(name) or words.stack_label(name) for name in frame["stack"]}
+    frame = frame.assign(variant=frame["stack"].map(names))
     n, delays = int(frame["n"].iloc[0]), frame["delay_s"].unique()
     parts = series.groups(series.usable(frame, "wall_s"), "variant")
     parts[1:] = sorted(parts[1:], key=lambda part: part.rows["wall_s"].median())
     [wall] = series.quantities("wall_s")
-    finding = wall.ends([series.Point.of(it, it.rows["wall_s"]) for it in parts], f"At n = {n}, ")
+    finding = wall.describe_range(
+        [series.Point.from_runs(part, part.rows["wall_s"]) for part in parts], f"At n = {n}, "
+    )
     verdicts = words.grouped((verdict_of(part.rows), part.label) for part in parts)
     for verdict, labels in verdicts.items():
         finding += f" {words.capital(verdict)}: {'; '.join(labels)}."
@@ -130,7 +132,7 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
 
 
 def _gap(frame: pd.DataFrame) -> str:
-    """Whether serial and concurrent runs lie apart, in words."""
+    """Say whether serial and concurrent runs lie apart."""
     if "verdict" not in frame:
         return ""
     serial = frame[frame["verdict"] == "serial"][_E]

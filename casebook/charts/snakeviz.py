@@ -34,7 +34,7 @@ READING = (
     'the time{torn}. The longest own time is in <a href="#table_div">the first row of the '
     "table</a>: <code>{longest}</code>, {own_s:.2f} of {total_s:.2f} s. Click it to see it alone."
 )
-#: Where most of the time hangs below something, and where it does not.
+#: If most of the time hangs below something, and if it does not.
 HELD = "; what greenlets do does not hang below the function that started them"
 TORN = (
     "; there is hardly more to draw: a greenlet that waits is left in the middle of a function, "
@@ -58,12 +58,12 @@ class ProfilePage:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict:
         name, title = self.profile.stack, html.escape(self.title)
         if os.environ.get("CASEBOOK_BUILD"):
-            shown = f'<p><a href="../profiles/{name}.html">{title}: open in SnakeViz</a></p>'
+            body = f'<p><a href="../profiles/{name}.html">{title}: open in SnakeViz</a></p>'
         else:
             page = html.escape(page_html(self.profile, self.title))
-            shown = f'<iframe srcdoc="{page}" title="{title}" width="100%" height="700"></iframe>'
+            body = f'<iframe srcdoc="{page}" title="{title}" width="100%" height="700"></iframe>'
         record = {"name": name, "title": self.title}
-        return {"text/html": shown, "text/plain": self.title, media.PROFILE: record}
+        return {"text/html": body, "text/plain": self.title, media.PROFILE: record}
 
 
 def write(profile: Path | Observation, folder: Path, name: str, title: str) -> Path:
@@ -76,13 +76,13 @@ def write(profile: Path | Observation, folder: Path, name: str, title: str) -> P
 
 
 class _Observed:
-    """What pstats.Stats takes in the place of a profiler that is running."""
+    """What pstats.Stats accepts in place of a running profiler."""
 
     def __init__(self, observation: Observation):
         self.stats = as_stats(observation)
 
     def create_stats(self) -> None:
-        """It has them."""
+        """Do nothing: the statistics are there already."""
 
 
 def page_html(profile: Path | Observation, title: str, top: str = "") -> str:
@@ -93,19 +93,19 @@ def page_html(profile: Path | Observation, title: str, top: str = "") -> str:
         title: of the page.
         top: HTML to begin with.
 
-    Raises BookFailed when a dump cannot be read or SnakeViz's page is not the one known here.
+    Raises BookFailed if a dump cannot be read or SnakeViz's page is not the one known here.
     """
     try:
-        read: Any = str(profile) if isinstance(profile, Path) else _Observed(profile)
-        stats: Any = Stats(read)  # its tables have no stubs
+        reading: Any = str(profile) if isinstance(profile, Path) else _Observed(profile)
+        stats: Any = Stats(reading)  # its tables have no stubs
     except (OSError, ValueError, EOFError, TypeError) as error:
         raise BookFailed(f"The profile {profile} cannot be read: {error}") from error
     _shorten_paths(stats)
-    way = way_to_the_time(stats)
-    longest, root = way[0], way[-1]
-    said = {"root": html.escape(root[2]), "longest": html.escape(longest[2])}
-    said |= {"own_s": stats.stats[longest][2], "total_s": stats.total_tt}
-    read = READING.format(torn=HELD if way[2:] else TORN, **said)
+    chain = way_to_the_time(stats)
+    longest, root = chain[0], chain[-1]
+    fields = {"root": html.escape(root[2]), "longest": html.escape(longest[2])}
+    fields |= {"own_s": stats.stats[longest][2], "total_s": stats.total_tt}
+    reading = READING.format(torn=HELD if chain[2:] else TORN, **fields)
     page = Template(_packaged("templates/viz.html"), autoescape="xhtml_escape").generate(
         profile_name=title,
         table_rows=_script_json(table_rows(stats)),
@@ -113,13 +113,13 @@ def page_html(profile: Path | Observation, title: str, top: str = "") -> str:
     )
     changes = {
         "<title>.*?</title>": f"<title>{html.escape(title)}</title>",
-        "<body>": f'<body><main><div class="reading">{top}<p>{read}</p></div>',
+        "<body>": f'<body><main><div class="reading">{top}<p>{reading}</p></div>',
         r"sv_find_root\(profile_data\)": _script_json("{}:{}({})".format(*root)),
     }
     text = page.decode()
-    for pattern, put in (changes | INSIDE).items():
-        made = put if callable(put) else lambda at, put=put: put
-        text, count = re.subn(pattern, made, text, flags=re.S)
+    for pattern, replacement in (changes | INSIDE).items():
+        function = replacement if callable(replacement) else lambda match, fixed=replacement: fixed
+        text, count = re.subn(pattern, function, text, flags=re.S)
         if count == 0:
             raise BookFailed(
                 f"SnakeViz's page no longer holds {pattern!r}: adapt "
@@ -129,16 +129,19 @@ def page_html(profile: Path | Observation, title: str, top: str = "") -> str:
 
 
 def way_to_the_time(stats: Any) -> list[Line]:
-    """The function with the longest own time, its caller, and so on up to where the time is held:
-    as far as most of a function's time came from one caller. stats: pstats.Stats."""
+    """Return the function with the longest own time, its caller, and so on up to where the time is
+    held: as far as most of a function's time came from one caller. stats: pstats.Stats.
+    """
     lines = stats.stats
-    way = [max(lines, key=lambda line: lines[line][2])]
-    while callers := {each: of[3] for each, of in lines[way[-1]][4].items() if each not in way}:
+    chain = [max(lines, key=lambda line: lines[line][2])]
+    while callers := {
+        caller: timings[3] for caller, timings in lines[chain[-1]][4].items() if caller not in chain
+    }:
         up = max(callers, key=callers.__getitem__)
-        if callers[up] < lines[way[-1]][3] / 2:
+        if callers[up] < lines[chain[-1]][3] / 2:
             break
-        way.append(up)
-    return way
+        chain.append(up)
+    return chain
 
 
 def _shorten_paths(stats: Any) -> None:
@@ -166,21 +169,21 @@ def _script_json(data: object) -> str:
     return json.dumps(data).replace("</", "<\\/")
 
 
-#: What every page needs, by what it takes the place of.
+#: What every page needs, by the pattern that it replaces.
 INSIDE: dict[str, str | Callable[[re.Match], str]] = {
     "<html>": '<html lang="en">',
     "</body>": "</main></body>",
     # The style sheets' images are sort arrows, half of them missing from the package.
     '<link href="/static/([^"]+)" rel="stylesheet">': (
-        lambda at: f"<style>{re.sub('url[(][^)]*[)]', 'none', _static(at[1]))}</style>"
+        lambda match: f"<style>{re.sub('url[(][^)]*[)]', 'none', _static(match[1]))}</style>"
     ),
     """<script src=["']/static/([^"']+)["']></script>""": (
-        lambda at: f"<script>{_static(at[1])}</script>"
+        lambda match: f"<script>{_static(match[1])}</script>"
     ),
     "</head>": f'<link rel="icon" href="data:,"><style>{rules("snakeviz")}</style></head>',
     # The script of the worker otherwise asks a content network for its libraries.
-    '(<script id="hierarchy-worker"[^>]*>)': lambda at: (
-        f"{at[1]}var window=self;{_static('vendor/immutable.min.js')}"
+    '(<script id="hierarchy-worker"[^>]*>)': lambda match: (
+        f"{match[1]}var window=self;{_static('vendor/immutable.min.js')}"
         f"{_static('vendor/lodash.min.js')};"
     ),
     r"// Try loading JS from CDN.*?throw 'Could not load JS libraries.*?';\s*}\s*}": "",

@@ -41,14 +41,14 @@ HEADERS = {
     "counters_longest_stall_s": "event loop stood still, s",
 }
 
-#: What a phone has room for, on the page and inside the box of a solution; and what a letter, one
-#: of a header, a column and the first column take of it there at least (style.css, 30rem).
+#: The width of a phone's page, and of the box of a solution on it; and the least width there of a
+#: letter, a letter of a header, a column's padding and the first column (style.css, 30rem).
 _PHONE_PX, _BOXED_PX = 355, 288
 _LETTER_PX, _BOLD_PX, _PADDING_PX, _FIRST_PX = 6.6, 7.2, 6.4, 64
 
-#: More columns than this stand closer together, so that a page has room for all of them.
+#: More columns than this stand closer together, so that all fit on a page.
 _MANY = 6
-#: Calls as a profile counts them, "20/10", which stand among numbers.
+#: Calls as a profile counts them, "20/10": a column of them is one of numbers.
 _CALLS = re.compile(r"\d+(/\d+)?|–")
 
 #: Columns that say how something was measured, not what came out.
@@ -57,7 +57,7 @@ SETTINGS = ("source", "python", "client", "scheme", "trust", "n", "delay_s")
 
 @dataclass(frozen=True)
 class Table:
-    """A finished piece of a page. html: its box and all. text: the same for a terminal."""
+    """A finished piece of a page. html: including its box. text: the same for a terminal."""
 
     html: str
     text: str
@@ -67,19 +67,20 @@ class Table:
 
 
 def code(text: str) -> str:
-    """A path or a dotted name as HTML, which a page may break after its separators."""
+    """Return a path or a dotted name as HTML that a page may break after its separators."""
     return f"<code>{breakable(text)}</code>"
 
 
 def breakable(text: str) -> str:
-    """Text as HTML in which a page may break paths and dotted names after their separators, and a
-    long name before its last hump: else it pushes the columns beside it out of a narrow page."""
-    broken = re.sub(r"(?<=\w)([./_:(])(?=[^\W\d])", r"\1<wbr>", escape(text))
-    return re.sub(r"(?<=[A-Za-z]{6})(?=[A-Z][a-z]{4})", "<wbr>", broken)  # PyOpenSSL|Context
+    """Return text as HTML in which a page may break paths and dotted names after their separators,
+    and a long name before its last hump: else it pushes the columns beside it out of a narrow page.
+    """
+    html = re.sub(r"(?<=\w)([./_:(])(?=[^\W\d])", r"\1<wbr>", escape(text))
+    return re.sub(r"(?<=[A-Za-z]{6})(?=[A-Z][a-z]{4})", "<wbr>", html)  # PyOpenSSL|Context
 
 
 def plain(html: str) -> str:
-    """What HTML says on a terminal."""
+    """Return the text of some HTML for a terminal."""
     return unescape(re.sub("<[^>]*>", "", html))
 
 
@@ -90,20 +91,20 @@ def show(
     headers: Mapping[str, str] | None = None,
     none: str = "",
 ) -> Table:
-    """A frame as a table, its first column as row headers, its source in words.
+    """Show a frame as a table, its first column as row headers, its source in words.
 
-    frame: any columns; the index is not shown. A column `stack` is written as words, a column
-    `source` (live, reference, published) too, and the caption says where the rows come from; with
-    a column `instead`, which is not shown, from which machine. What is the same in all rows of a
-    column of SETTINGS stands in the caption alone.
+    frame: any columns; the index is not shown. A column `stack` is written as words, and so is a
+    column `source` (live, reference, published); the caption then says where the rows come from,
+    and with a column `instead`, which is not shown, from which machine. A column of SETTINGS with
+    the same text in all rows moves to the caption.
     formats: per column a format spec (".2f") or a function of the value. headers: per column
-    what to call it, with its unit; names that end in _s or _kib have one already.
-    none: why there may be no rows, which a line then says in the table's place. Raises UsageError
-    where there are none and nothing says why.
+    its header, with the unit; names that end in _s or _kib have one already.
+    none: why there may be no rows, which a line then says in place of the table. Raises UsageError
+    if there are no rows and no reason.
     """
     if none and frame.empty:
-        said = f"Not here: {none}."
-        return Table(f'<p class="cb cb-not-here"><em>{escape(said)}</em></p>', said)
+        note = f"Not here: {none}."
+        return Table(f'<p class="cb cb-not-here"><em>{escape(note)}</em></p>', note)
     if frame.empty or not len(frame.columns):
         raise UsageError("the table has no rows; measure some, or look at the filter before it")
     if not caption.strip():
@@ -115,34 +116,38 @@ def show(
     if unknown:
         raise UsageError(f"there is no column {', '.join(unknown)} to format in this table")
     titles = {name: headers.get(name) or header(str(name)) for name in frame}
-    told = {
-        name: [_said(value, frame[name], formats.get(name)) for value in frame[name]]
+    texts = {
+        name: [_format_value(value, frame[name], formats.get(name)) for value in frame[name]]
         for name in frame
     }
-    agreed = _agreed(told)
-    if settings := [f"{titles[name]} {told[name][0]}" for name in agreed if name != "source"]:
+    shared = _agreed(texts)
+    if settings := [f"{titles[name]} {texts[name][0]}" for name in shared if name != "source"]:
         source = f"{source} In all rows: {', '.join(settings)}.".strip()
-    kept = [name for name in frame if name not in agreed]
+    columns = [name for name in frame if name not in shared]
     return table(
         caption,
-        [titles[name] for name in kept],
-        zip(*([breakable(text) for text in told[name]] for name in kept), strict=True),
+        [titles[name] for name in columns],
+        zip(*([breakable(text) for text in texts[name]] for name in columns), strict=True),
         numbers=[
             i
-            for i, name in enumerate(kept)
-            if is_numeric_dtype(frame[name]) or all(map(_CALLS.fullmatch, told[name]))
+            for i, name in enumerate(columns)
+            if is_numeric_dtype(frame[name]) or all(map(_CALLS.fullmatch, texts[name]))
         ],
         source=source,
     )
 
 
-def _agreed(told: Mapping[str, Sequence[str]]) -> list[str]:
-    """The columns of settings, not of what came out, that say the same in each of several rows:
-    the caption says it once."""
+def _agreed(columns: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the columns of settings, not of results, that are the same in each of several rows:
+    the caption states them once.
+    """
     return [
         name
-        for name, texts in told.items()
-        if name in SETTINGS and len(texts) > 1 and len(set(texts)) == 1 and name != next(iter(told))
+        for name, texts in columns.items()
+        if name in SETTINGS
+        and len(texts) > 1
+        and len(set(texts)) == 1
+        and name != next(iter(columns))
     ]
 
 
@@ -156,18 +161,18 @@ def table(
     source: str = "",
     kind: str = "",
 ) -> Table:
-    """A table of finished cells (HTML) in its scroll box, the first of each row its header.
+    """Make a table of finished cells (HTML) in its scroll box, the first of each row its header.
 
     numbers: positions of the columns of numbers. finding, source: what the caption says after
-    the title. kind: a section of style.css beside that of tables, which is a class too.
+    the title. kind: a section of style.css besides that of tables, and a class as well.
 
-    Where the columns are too wide for a phone, or for a box of one, each row is a card there. Else
+    If the columns are too wide for a phone, or for a box on one, each row is a card there. Else
     a reader would have to find out that there is more to the right, and it may be what matters.
     """
     rows = [list(row) for row in rows]
-    named, room, names = [""] * len(titles), "", 1
+    title_attributes, room, names = [""] * len(titles), "", 1
     if not kind and (least_px := _least_px(titles, rows, numbers)) > _BOXED_PX:
-        named = [f' data-title="{escape(title)}"' for title in titles]
+        title_attributes = [f' data-title="{escape(title)}"' for title in titles]
         names = _telling_apart(rows)
         room = "cb-wide" if least_px > _PHONE_PX else "cb-close"
     dense = " cb-dense" if len(titles) > _MANY else ""
@@ -175,24 +180,29 @@ def table(
     head = zip(css, titles, strict=True)
     body, texts = "", [list(titles)]
     # What tells the rows apart heads a card.
-    for_names = [each.replace("cb-", "cb-names cb-") or ' class="cb-names"' for each in css]
+    for_names = [
+        attribute.replace("cb-", "cb-names cb-") or ' class="cb-names"' for attribute in css
+    ]
     in_body = css[:1] + for_names[1:names] + css[names:]
     for row in rows:
         texts.append([plain(cell) for cell in row])
-        shown = [f"<td{c}{n}>{cell}</td>" for c, n, cell in zip(in_body, named, row, strict=True)]
-        shown[0] = f'<th scope="row"{css[0]}{named[0] * (0 in numbers)}>{row[0]}</th>'
-        body += f"<tr>{''.join(shown)}</tr>"
+        cells = [
+            f"<td{c}{n}>{cell}</td>"
+            for c, n, cell in zip(in_body, title_attributes, row, strict=True)
+        ]
+        cells[0] = f'<th scope="row"{css[0]}{title_attributes[0] * (0 in numbers)}>{row[0]}</th>'
+        body += f"<tr>{''.join(cells)}</tr>"
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in texts]
     title = escape(caption.rstrip("."))
     stop = "" if title.endswith("?") else "."
-    said = f'<span class="cb-title" aria-hidden="true">{title}{stop}</span>'
-    said += f" {escape(finding)}" if finding else ""
-    said += f' <span class="cb-source">{marked(source)}</span>' if source else ""
+    figcaption = f'<span class="cb-title" aria-hidden="true">{title}{stop}</span>'
+    figcaption += f" {escape(finding)}" if finding else ""
+    figcaption += f' <span class="cb-source">{marked(source)}</span>' if source else ""
     html = (
         f'<figure class="cb cb-table {f"cb-{kind}" if kind else f"{room}{dense}"}">'
         f"{style('table', kind)}"
-        f'<figcaption>{said}</figcaption><div class="cb-scroll" role="group" tabindex="0" '
+        f'<figcaption>{figcaption}</figcaption><div class="cb-scroll" role="group" tabindex="0" '
         f'aria-label="{title}"><table><caption>{title}</caption><thead><tr>'
         + "".join(f'<th scope="col"{c}>{breakable(text)}</th>' for c, text in head)
         + f"</tr></thead><tbody>{body}</tbody></table></div></figure>"
@@ -201,8 +211,9 @@ def table(
 
 
 def _telling_apart(rows: Sequence[Sequence[str]]) -> int:
-    """How many of the first columns it takes to tell the rows apart, and so to head a card; one
-    where only all of them would."""
+    """Return how many of the first columns it takes to tell the rows apart, and so to head a card;
+    one if it would take all of them.
+    """
     columns = len(rows[0]) if rows else 1
     for names in range(1, columns - 1):
         if len({tuple(row[:names]) for row in rows}) == len(rows):
@@ -213,20 +224,21 @@ def _telling_apart(rows: Sequence[Sequence[str]]) -> int:
 def _least_px(
     titles: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[int]
 ) -> float:
-    """About the least width of a table on a phone: in each column, the longest piece of text in
-    which a line cannot break. (A number stays in one line.)"""
+    """Estimate the least width of a table on a phone: in each column, the longest piece of text in
+    which a line cannot break. (A number stays in one line.)
+    """
     heads = (re.split(r"\s|<wbr>", breakable(title)) for title in titles)
-    least = [_BOLD_PX * max(map(len, pieces)) for pieces in heads]
+    widths = [_BOLD_PX * max(map(len, pieces)) for pieces in heads]
     for row in rows:
         for i, cell in enumerate(row):
             pieces = [cell] if i in numbers else re.split(r"<wbr>|\s(?![^<]*>)|\b-\b", cell)
-            least[i] = max(least[i], *(_LETTER_PX * len(plain(piece)) for piece in pieces))
-    least[0] = max(least[0], _FIRST_PX)
-    return sum(least) + _PADDING_PX * len(least)
+            widths[i] = max(widths[i], *(_LETTER_PX * len(plain(piece)) for piece in pieces))
+    widths[0] = max(widths[0], _FIRST_PX)
+    return sum(widths) + _PADDING_PX * len(widths)
 
 
 def header(name: str) -> str:
-    """What a column is called, with its unit: `wall_s` -> "wall time, s"."""
+    """Return a column's header, with its unit: `wall_s` -> "wall time, s"."""
     if name in HEADERS:
         return HEADERS[name]
     if not name.isidentifier():  # it is in words already
@@ -238,18 +250,18 @@ def header(name: str) -> str:
 
 
 def _in_words(name: str) -> str:
-    """A column's name without its underscores: `cpu_beside` -> "CPU beside"."""
+    """Return a column's name without its underscores: `cpu_beside` -> "CPU beside"."""
     return re.sub(r"\bcpu\b", "CPU", name.replace("_", " "))
 
 
-def _said(value: Any, column: pd.Series, asked: str | Callable | None) -> str:
-    """A value in a column, as asked for, else as the column is said."""
-    if callable(asked):
-        return str(asked(value))
+def _format_value(value: Any, column: pd.Series, spec: str | Callable | None) -> str:
+    """Format a value by the spec, or else as its column is written."""
+    if callable(spec):
+        return str(spec(value))
     if value is None or (isinstance(value, float) and math.isnan(value)) or value is pd.NA:
         return "–"
-    if asked is not None:
-        return format(value, asked)
+    if spec is not None:
+        return format(value, spec)
     if column.name == "stack":
         return words.stack_label(value)
     if column.name == "source":
@@ -262,9 +274,9 @@ def _said(value: Any, column: pd.Series, asked: str | Callable | None) -> str:
 
 
 def _decimals(column: pd.Series) -> int:
-    """The decimals of a column: none for counts, else three digits of its largest number."""
-    known = column.dropna()
-    if (known % 1 == 0).all() and not str(column.name).endswith("_s"):
+    """Return the decimals of a column: none for counts, else three digits of its largest number."""
+    numbers = column.dropna()
+    if (numbers % 1 == 0).all() and not str(column.name).endswith("_s"):
         return 0
-    largest = known.abs().max()
+    largest = numbers.abs().max()
     return max(1, 2 - math.floor(math.log10(largest))) if largest > 0 else 0

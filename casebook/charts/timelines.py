@@ -36,7 +36,7 @@ COLOURS = {
     "receive": "stage-4",
 }
 
-#: How high the bars of a request's parts are; the others are marks.
+#: The heights of the parts that are bars; the others are marks.
 _HEIGHTS = {"connect": 0.62, "handshake": 0.62, "wait": 0.14}
 
 #: The marks in the key.
@@ -50,67 +50,77 @@ _SHAPES = {
 }
 _BLOCK = '<rect x="1" y="1" width="24" height="14"/>'
 _PALE = _BAR.replace("/>", ' fill-opacity="0.3"/>')
-#: A connection that has begun, while the event loop is blocked: it can only wait.
+#: The key of a connection that has begun while the event loop is blocked: it can only wait.
 HELD = "kept waiting"
 
 
 def timeline(
     observations: Any, *, title: str = "Where the time of each request goes", name: str = ""
 ) -> Chart:
-    """Requests as rows, their parts as bars over time; below, the heartbeats of the event loop.
+    """Draw requests as rows, their parts as bars over time; below, the heartbeats of the event
+    loop.
 
     observations: one Observation (kind `timeline`), several, or {label: Observation}; each has
     .frame (page, event, start_s, end_s), .heartbeats (seconds), .delay_s, .stack, .source and
-    .measured_at. Several stand side by side, under each other on a phone, with the same time
+    .measured_at. Several stand side by side, or one below the other on a phone, with the same time
     axis, so that lengths compare.
     """
     if not isinstance(observations, Mapping):
         several = observations if isinstance(observations, list | tuple) else [observations]
-        observations = {words.stack_label(one.stack): one for one in several}
-    seen = [_Seen(label, one) for label, one in observations.items()]
-    end_s = max(each.end_s for each in seen)
-    beating = any(each.beats for each in seen)
-    width = page.WIDTH if len(seen) == 1 else page.HALF_WIDTH
+        observations = {
+            words.stack_label(observation.stack): observation for observation in several
+        }
+    timelines = [_Timeline(label, observation) for label, observation in observations.items()]
+    end_s = max(timeline.end_s for timeline in timelines)
+    has_beats = any(timeline.beats for timeline in timelines)
+    width = page.WIDTH if len(timelines) == 1 else page.HALF_WIDTH
     key = [(key_mark(shape, COLOURS[event]), event) for event, shape in _SHAPES.items()]
-    if any(each.late for each in seen):
+    if any(timeline.pauses for timeline in timelines):
         key.insert(1, (key_mark(_PALE, COLOURS["connect"]), HELD))
-    read = "One row per request."
-    if beating:
+    reading = "One row per request."
+    if has_beats:
         key.append((key_mark(_BLOCK, "stall"), "the event loop is blocked"))
-        read += " Below: a tick whenever the event loop runs, a block where it did not for "
-        read += f"{words.seconds(STALL_S)} or more."
-    alts = [each.alt() for each in seen]
-    made = page.chart(
+        reading += " Below: a tick whenever the event loop runs, a block where it did not for "
+        reading += f"{words.seconds(STALL_S)} or more."
+    alts = [timeline.alt() for timeline in timelines]
+    chart = page.chart(
         name,
-        [_drawing(each, end_s, width) for each in seen],
+        [_drawing(timeline, end_s, width) for timeline in timelines],
         title=title,
         finding=" ".join(alts),
-        reading=read,
+        reading=reading,
         source=origin_of(*observations.values()),
-        data=pd.concat([each.frame.assign(shown=each.label) for each in seen]),
+        data=pd.concat([timeline.frame.assign(shown=timeline.label) for timeline in timelines]),
         alts=alts,
         key=key,
     )
-    data = escape(json.dumps([each.panel(end_s) for each in seen], separators=(",", ":")))
+    data = escape(
+        json.dumps([timeline.panel(end_s) for timeline in timelines], separators=(",", ":"))
+    )
     figure = '<figure class="cb cb-figure"'
-    told = made.html.replace(figure, f'{figure} data-timelines="{data}"', 1)
-    return dataclasses.replace(made, html=told)
+    html = chart.html.replace(figure, f'{figure} data-timelines="{data}"', 1)
+    return dataclasses.replace(chart, html=html)
 
 
-class _Seen:
+class _Timeline:
     """A timeline: its label, the parts of its requests, its heartbeats and its end, in seconds."""
 
-    def __init__(self, label: str, one: Any) -> None:
-        columns(one.frame, "page", "event", "start_s", "end_s")
-        self.label, self.frame, self.beats = label, one.frame, list(map(float, one.heartbeats))
-        self.delay_s = float(one.delay_s)
-        self.end_s = float(one.frame["end_s"].max())
-        self.late = stalls(self.beats, self.end_s)
+    def __init__(self, label: str, observation: Any) -> None:
+        columns(observation.frame, "page", "event", "start_s", "end_s")
+        self.label, self.frame, self.beats = (
+            label,
+            observation.frame,
+            list(map(float, observation.heartbeats)),
+        )
+        self.delay_s = float(observation.delay_s)
+        self.end_s = float(observation.frame["end_s"].max())
+        self.pauses = stalls(self.beats, self.end_s)
 
     def panel(self, end_s: float) -> dict:
-        """As explorer.js draws it: label, delay (of the server), end (of the axis), stall (what
-        counts as a gap), rows (as fetching.phases.of_requests gives them), loop (whether there is
-        an event loop) and beats, all times in ms."""
+        """Return the input of explorer.js: label, delay (of the server), end (of the axis), stall
+        (the least gap that counts), rows (as fetching.phases.of_requests returns them), loop
+        (whether there is an event loop) and beats, all times in ms.
+        """
         return {
             "label": self.label,
             "delay": round(1000 * self.delay_s, 1),
@@ -122,15 +132,15 @@ class _Seen:
         }
 
     def alt(self) -> str:
-        """What it shows, counted: how many waited at once, how long the loop was blocked."""
+        """Describe it, counted: how many waited at once, how long the loop was blocked."""
         pages = self.frame["page"].nunique()
         sent = self.frame[self.frame["event"] == "send"]["start_s"]
         received = self.frame[self.frame["event"] == "receive"]["end_s"]
         text = f"{words.capital(self.label)}: {pages} requests in {words.seconds(self.end_s)}, "
         text += f"{phases.most_waiting(self.frame)} waiting at once at most."
         if len(sent) and len(received):
-            before = int((sent <= received.min()).sum())
-            text += f" {before} of {pages} had been sent before the first response was in."
+            early = int((sent <= received.min()).sum())
+            text += f" {early} of {pages} had been sent before the first response was in."
         if self.beats:
             pauses = stalls(self.beats, self.end_s, 0)
             longest = max(stop - start for start, stop in pauses)
@@ -139,68 +149,69 @@ class _Seen:
 
 
 def stalls(heartbeats: Sequence[float], end_s: float, stall_s: float = STALL_S) -> list:
-    """The pauses (start_s, end_s) of at least stall_s without a heartbeat, from 0 to the end.
+    """Return the pauses (start_s, end_s) of at least stall_s without a heartbeat, from 0 to the
+    end.
 
-    The first heartbeat is that of the start: where there is none, there is no loop to be blocked.
+    The first heartbeat is that of the start: without any, there is no loop to be blocked.
     """
     if not len(heartbeats):
         return []
     beats = [0.0, *sorted(beat for beat in heartbeats if 0 <= beat <= end_s), end_s]
-    return [(one, other) for one, other in pairwise(beats) if other - one >= stall_s]
+    return [(start, end) for start, end in pairwise(beats) if end - start >= stall_s]
 
 
-def _drawing(seen: _Seen, end_s: float, width: float) -> Figure:
-    pages = sorted(seen.frame["page"].unique())
+def _drawing(timeline: _Timeline, end_s: float, width: float) -> Figure:
+    pages = sorted(timeline.frame["page"].unique())
     height = 20 + max(70, min(12 * len(pages), 190)) + 36 + 32
     with page.drawing(width, height) as figure:
         bars, strip = figure.add_axes((0, 0, 1, 1)), figure.add_axes((0, 0, 1, 1))
         place(bars, 16, 32 + 36, 8, 20)
         place(strip, 16, 32, 8, height - 32 - 14)
-        figure.text(0, 1, seen.label, fontsize=page.TEXT, fontweight="bold", va="top")
-        for event, parts in seen.frame.groupby("event"):
+        figure.text(0, 1, timeline.label, fontsize=page.TEXT, fontweight="bold", va="top")
+        for event, parts in timeline.frame.groupby("event"):
             rows = [pages.index(path) for path in parts["page"]]
             _parts(bars, str(event), rows, parts, 5 if len(pages) <= 15 else 3.5)
             if event == "connect":
-                _keep_waiting(bars, rows, parts, seen.late)
+                _keep_waiting(bars, rows, parts, timeline.pauses)
         bars.grid(axis="x")
         bars.spines["left"].set_visible(False)
         bars.set_xlim(0, end_s * 1.02)
         bars.set_ylim(len(pages) - 0.4, -0.6)
-        every = 1 if len(pages) <= 12 else max(1, len(pages) // 6)
-        bars.set_yticks(range(0, len(pages), every), list(map(str, pages[::every])))
+        step = 1 if len(pages) <= 12 else max(1, len(pages) // 6)
+        bars.set_yticks(range(0, len(pages), step), list(map(str, pages[::step])))
         bars.tick_params(labelbottom=False)
-        _strip(strip, seen, end_s)
+        _strip(strip, timeline, end_s)
     return figure
 
 
 def _parts(axes: Axes, event: str, rows: list[int], parts: pd.DataFrame, size: float) -> None:
-    """The parts of one kind, in the rows of their requests."""
+    """Draw the parts of one kind, in the rows of their requests."""
     colour, start_s, end_s = sentinel(COLOURS[event]), parts["start_s"], parts["end_s"]
     if event in _HEIGHTS:
-        wide = (end_s - start_s).clip(lower=0)
-        axes.barh(rows, wide, _HEIGHTS[event], start_s, color=colour, lw=0.5)
+        lengths = (end_s - start_s).clip(lower=0)
+        axes.barh(rows, lengths, _HEIGHTS[event], start_s, color=colour, lw=0.5)
     else:
-        mark, at = (">", start_s) if event == "send" else ("o", end_s)
-        how: dict = {"markersize": size, "markeredgewidth": 0, "clip_on": False, "zorder": 3}
-        axes.plot(at, rows, marker=mark, color=colour, linestyle="none", **how)
+        mark, times = (">", start_s) if event == "send" else ("o", end_s)
+        style: dict = {"markersize": size, "markeredgewidth": 0, "clip_on": False, "zorder": 3}
+        axes.plot(times, rows, marker=mark, color=colour, linestyle="none", **style)
 
 
-def _keep_waiting(axes: Axes, rows: list[int], parts: pd.DataFrame, late: list) -> None:
+def _keep_waiting(axes: Axes, rows: list[int], parts: pd.DataFrame, pauses: list) -> None:
     """Make pale what lies in a pause of the event loop: a connection that is kept waiting."""
     ground, high = sentinel("ground"), _HEIGHTS["connect"]
     for row, start, end in zip(rows, parts["start_s"], parts["end_s"], strict=True):
-        for pause, over in late:
-            wide = min(end, over) - max(start, pause)
-            if wide >= STALL_S:
-                axes.barh(row, wide, high, max(start, pause), color=ground, alpha=0.72, lw=0.5)
+        for pause, resume in pauses:
+            length = min(end, resume) - max(start, pause)
+            if length >= STALL_S:
+                axes.barh(row, length, high, max(start, pause), color=ground, alpha=0.72, lw=0.5)
 
 
-def _strip(axes: Axes, seen: _Seen, end_s: float) -> None:
-    """The heartbeats, and where they stopped."""
-    beats = [beat for beat in seen.beats if 0 <= beat <= seen.end_s]
+def _strip(axes: Axes, timeline: _Timeline, end_s: float) -> None:
+    """Draw the heartbeats, and where they stopped."""
+    beats = [beat for beat in timeline.beats if 0 <= beat <= timeline.end_s]
     axes.vlines(beats, 0, 1, color=sentinel("faint"), linewidth=0.6)
-    late = seen.late
-    for start, stop in late:
+    pauses = timeline.pauses
+    for start, stop in pauses:
         axes.axvspan(start, stop, color=sentinel("stall"), alpha=0.85, lw=0)
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_locator(NullLocator())
@@ -208,7 +219,7 @@ def _strip(axes: Axes, seen: _Seen, end_s: float) -> None:
     axes.grid(visible=False)
     axes.set_xlim(0, end_s * 1.02)
     axes.set_xlabel("time, s", fontsize=page.SMALL)
-    write(axes, "event loop" if seen.beats else "no event loop", (0, 1), (0, 3))
-    if late:
-        longest = words.seconds(max(stop - start for start, stop in late))
+    write(axes, "event loop" if timeline.beats else "no event loop", (0, 1), (0, 3))
+    if pauses:
+        longest = words.seconds(max(stop - start for start, stop in pauses))
         write(axes, f"blocked for {longest} at longest", (1, 1), (0, 3), "stall", ha="right")

@@ -1,4 +1,4 @@
-"""Profiles, call traces and the provenance of classes, each with its telling line marked."""
+"""Profiles, call traces and the provenance of classes, each with its decisive line marked."""
 
 from collections.abc import Sequence
 from html import escape
@@ -14,33 +14,33 @@ from casebook.charts.tables import Table, code, plain, table
 from casebook.colours import style
 from casebook.errors import UsageError
 
-#: What the probe numbers gevent's hub, whose pauses are everybody's waiting.
+#: The probe's number for gevent's hub, in whose pauses everybody waits.
 _HUB = -1
-#: So many lines of a profile are shown.
+#: The most lines of a profile that are shown.
 _MOST = 8
 
 
 def profile_rows(observation) -> Table:
-    """The lines of a profile with the largest cumulative time.
+    """Show the lines of a profile with the largest cumulative time.
 
     observation: an Observation of kind `profile`, or its frame (file, line, function, calls,
-    pcalls, tottime_s, cumtime_s). Calls are written as pstats does: `20/10` is 20 calls, 10 of
+    pcalls, tottime_s, cumtime_s). Calls are written as in pstats: `20/10` is 20 calls, 10 of
     them not made from inside another.
     """
-    frame, called, source = _seen(observation)
+    frame, label, source = _unpack(observation)
     columns(frame, "file", "line", "function", "calls", "pcalls", "tottime_s", "cumtime_s")
     frame = frame.sort_values("cumtime_s", ascending=False, kind="stable")
     rows = [
         (
-            code(f"{each.file}:{each.line}({each.function})"),
-            f"{each.calls}/{each.pcalls}" if each.calls != each.pcalls else str(each.calls),
-            f"{each.tottime_s:.3f}",
-            f"{each.cumtime_s:.3f}",
+            code(f"{row.file}:{row.line}({row.function})"),
+            f"{row.calls}/{row.pcalls}" if row.calls != row.pcalls else str(row.calls),
+            f"{row.tottime_s:.3f}",
+            f"{row.cumtime_s:.3f}",
         )
-        for each in frame.head(_MOST).itertuples()
+        for row in frame.head(_MOST).itertuples()
     ]
     return table(
-        f"Profile of {called}: the largest cumulative times",
+        f"Profile of {label}: the largest cumulative times",
         ("where", "calls", "own time, s", "cumulative time, s"),
         rows,
         numbers=(1, 2, 3),
@@ -51,29 +51,29 @@ def profile_rows(observation) -> Table:
 def provenance(
     observation, names: Sequence[str] = (), steps: Sequence[str] = (), *, caption: str = ""
 ) -> Table:
-    """Which class stood behind each name after each import step, changes marked.
+    """Show which class stood behind each name after each import step, changes marked.
 
     observation: an Observation of kind `provenance`, or its frame (step, name, class,
     module_file). A row per name, a column per step from the first that knows any; a cell that
     is as in the step before says "same", one that changed is bold and begins with ▲. names,
     steps: only these, in this order.
     """
-    frame, called, source = _seen(observation)
+    frame, label, source = _unpack(observation)
     columns(frame, "step", "name", "class")
     names = list(names) or list(dict.fromkeys(frame["name"]))
     steps = list(steps) or list(dict.fromkeys(frame[frame["class"].notna()]["step"]))
-    for asked, column in ((names, "name"), (steps, "step")):
-        unknown = [text for text in asked if text not in set(frame[column])]
+    for choice, column in ((names, "name"), (steps, "step")):
+        unknown = [text for text in choice if text not in set(frame[column])]
         if unknown:
-            known = ", ".join(dict.fromkeys(frame[column]))
-            raise UsageError(f"this provenance has no {column} {unknown[0]!r}; it has {known}")
+            choices = ", ".join(dict.fromkeys(frame[column]))
+            raise UsageError(f"this provenance has no {column} {unknown[0]!r}; it has {choices}")
     classes = frame.dropna(subset="class").groupby(["name", "step"])["class"].last().to_dict()
     rows = [
         (code(name), *_history(name, [classes.get((name, step)) for step in steps]))
         for name in names
     ]
     return table(
-        caption or f"Who is behind each name, {called}",
+        caption or f"Who is behind each name, {label}",
         ("name", *steps),
         rows,
         source=f"{source} ▲ marks a change from one column to the next.".strip(),
@@ -81,18 +81,18 @@ def provenance(
 
 
 def _history(name: str, classes: Sequence[str | None]) -> list[str]:
-    """The cells of a name's row: its class after each step, and whether it changed."""
-    cells, before = [], None
-    for now in classes:
-        if not now:  # A socket is there from the first connection on; all else from its import.
+    """Return the cells of a name's row: its class after each step, and whether it changed."""
+    cells, previous = [], None
+    for current in classes:
+        if not current:  # A socket exists from the first connection, all else from its import.
             cells.append("not connected" if name == "connected socket" else "not imported")
-        elif now == before:
+        elif current == previous:
             cells.append("same")
-        elif before is None:
-            cells.append(code(now))
+        elif previous is None:
+            cells.append(code(current))
         else:
-            cells.append(f"<strong>▲ {code(now)}</strong>")
-        before = now or before
+            cells.append(f"<strong>▲ {code(current)}</strong>")
+        previous = current or previous
     return cells
 
 
@@ -104,37 +104,40 @@ def trace(
     after: int = 4,
     quoted: Sequence[Listing] = (),
 ) -> Table:
-    """A call trace around the call in which the time passes, indented by depth.
+    """Show a call trace around the call in which the time passes, indented by depth.
 
     observation: an Observation of kind `trace`, or its frame (t_s, greenlet, depth, function,
     file, line, event). The marked call is the one after which most time passes before anything
     else happens, outside of gevent's hub; or the longest of those whose `file:line(function)`
     contains `blocked`. before, after: how many lines around it. quoted: functions that the trace
     went through, as `listings.source` quotes them; they stand above it, each linked with its row.
-    Raises UsageError when nothing matches, or a quotation has no row.
+    Raises UsageError if nothing matches, or a quotation has no row.
     """
-    frame, called, source = _seen(observation)
+    frame, label, source = _unpack(observation)
     columns(frame, "t_s", "greenlet", "depth", "function", "file", "line", "event")
     frame = frame.reset_index(drop=True)
-    frame["where"] = [_where(row) for row in frame.itertuples()]
-    at, took_s = _blocking(frame, blocked)
+    frame["where"] = [_place(row) for row in frame.itertuples()]
+    blocking_row, took_s = _blocking(frame, blocked)
     part = frame[frame["event"] != "switch"]
-    middle = part.index.get_loc(at)
+    middle = part.index.get_loc(blocking_row)
     part = part.iloc[max(0, middle - before) : middle + after + 1]
-    caption = f"Call trace of {called} around {frame['function'][at]}"
+    caption = f"Call trace of {label} around {frame['function'][blocking_row]}"
     links, above = {}, []
-    for i, each in enumerate(quoted, 1):
+    for i, quotation in enumerate(quoted, 1):
         row, lines = f"{slug(caption)}-row-{i}", f"{slug(caption)}-lines-{i}"
-        if each.path:  # where the stack's Python is missing, nothing could be quoted
-            links[_row_of(each, part, at)] = row, lines
-        above.append(_linked(each, row, lines) if each.path else each.html)
-    shown = _lines(part, at, took_s, links)
-    html = "".join([*above, _boxed(caption, source, shown)])
-    return Table(html, "\n".join([*(each.text for each in quoted), caption, *map(plain, shown)]))
+        if quotation.path:  # nothing could be quoted if the stack's Python is missing
+            links[_row_of(quotation, part, blocking_row)] = row, lines
+        above.append(_linked(quotation, row, lines) if quotation.path else quotation.html)
+    lines_html = _lines(part, blocking_row, took_s, links)
+    html = "".join([*above, _boxed(caption, source, lines_html)])
+    return Table(
+        html,
+        "\n".join([*(quotation.text for quotation in quoted), caption, *map(plain, lines_html)]),
+    )
 
 
 def _boxed(caption: str, source: str, lines: Sequence[str]) -> str:
-    """The lines of a trace in their scroll box."""
+    """Put the lines of a trace into their scroll box."""
     source += " Seconds since the start; indented by depth; ← returns; "
     source += "▶ the call in which the time passes."
     return (
@@ -146,75 +149,75 @@ def _boxed(caption: str, source: str, lines: Sequence[str]) -> str:
 
 
 def _blocking(frame: pd.DataFrame, blocked: str) -> tuple[int, float]:
-    """The row of the call in which the time passes, and how long, in seconds."""
-    named = frame["where"] + "(" + frame["function"] + ")"
+    """Return the row of the call in which the time passes, and how long it takes, in seconds."""
+    calls_at = frame["where"] + "(" + frame["function"] + ")"
     calls = frame["event"].isin(["call", "c_call"]) & (frame["greenlet"] != _HUB)
-    calls &= named.str.contains(blocked, regex=False)
-    took = (frame["t_s"].shift(-1) - frame["t_s"])[calls]
+    calls &= calls_at.str.contains(blocked, regex=False)
+    durations = (frame["t_s"].shift(-1) - frame["t_s"])[calls]
     if blocked:
-        took = pd.Series({i: _duration(frame, i) for i in frame.index[calls]}, dtype=float)
-    if not took.notna().any():
+        durations = pd.Series({i: _duration(frame, i) for i in frame.index[calls]}, dtype=float)
+    if not durations.notna().any():
         raise UsageError(f"no call of this trace contains {blocked!r}")
-    return int(took.idxmax()), took.max()
+    return int(durations.idxmax()), durations.max()
 
 
-def _lines(part: pd.DataFrame, at: int, took_s: float, links) -> list[str]:
-    """The lines of a trace as HTML; links: row -> (its id, its target)."""
-    shown, greenlet = [], None
+def _lines(part: pd.DataFrame, blocking_row: int, took_s: float, links) -> list[str]:
+    """Return the lines of a trace as HTML; links: row -> (its id, its target)."""
+    lines, greenlet = [], None
     shallow = int(part["depth"].min())
     for i, row in zip(part.index, part.itertuples(), strict=True):
         if row.greenlet != greenlet:
             greenlet = row.greenlet
-            shown.append(f'<span class="cb-faint">           greenlet {greenlet}</span>')
-        arrow = "▶" if i == at else ("←" if row.event.endswith("return") else " ")
+            lines.append(f'<span class="cb-faint">           greenlet {greenlet}</span>')
+        arrow = "▶" if i == blocking_row else ("←" if row.event.endswith("return") else " ")
         indent = "  " * (int(row.depth) - shallow)
         text = escape(f"{row.t_s:8.3f} {arrow} {indent}{row.function}  {row.where}".rstrip())
-        if i == at:
+        if i == blocking_row:
             text = f"<mark>{text}  ◀ {words.seconds(took_s)} pass here</mark>"
         if i in links:
             text = f'<a id="{links[i][0]}" href="#{links[i][1]}">{text}</a>'
-        shown.append(text)
-    return shown
+        lines.append(text)
+    return lines
 
 
 def _linked(quotation: Listing, row: str, lines: str) -> str:
-    """A quotation with an id, and a link to its row in the trace."""
+    """Return a quotation with an id, and a link to its row in the trace."""
     link = f'<p><a href="#{row}">These lines in the trace below</a></p>'
     return f'<div id="{lines}">{quotation.html}{link}</div>'
 
 
-def _row_of(quotation: Listing, part: pd.DataFrame, at: int) -> int:
-    """The row of a trace in which a quoted function is called: the last one up to the row `at`."""
-    called = part[(part["event"] == "call") & (part["file"] == quotation.path)]
-    called = called[called["line"].between(quotation.first, quotation.last)]
-    if called.empty:
+def _row_of(quotation: Listing, part: pd.DataFrame, blocking_row: int) -> int:
+    """Return the row in which a quoted function is called: the last one up to `blocking_row`."""
+    calls = part[(part["event"] == "call") & (part["file"] == quotation.path)]
+    calls = calls[calls["line"].between(quotation.first, quotation.last)]
+    if calls.empty:
         raise UsageError(
             f"no row of this trace is in lines {quotation.first} to {quotation.last} of "
             f"{quotation.path}: quote what it went through, or show more rows"
         )
-    before = called.index[called.index <= at]
-    return int(before[-1] if len(before) else called.index[0])
+    earlier = calls.index[calls.index <= blocking_row]
+    return int(earlier[-1] if len(earlier) else calls.index[0])
 
 
-def _seen(observation) -> tuple[pd.DataFrame, str, str]:
-    """What was observed as a frame, what its stack is called, and where it came from."""
+def _unpack(observation) -> tuple[pd.DataFrame, str, str]:
+    """Return the frame of an observation, the label of its stack, and where it came from."""
     if not isinstance(observation, pd.DataFrame):
         label = words.stack_label(observation.stack)
         return observation.frame, label, origin_of(observation)
     return observation, "this run", origin(observation) if "source" in observation else ""
 
 
-def _duration(frame: pd.DataFrame, at: int) -> float:
-    """Seconds until the call at a row returns; NaN when the trace ends before."""
-    call = frame.loc[at]
-    after = frame.loc[at + 1 :]
-    same = (after["greenlet"] == call["greenlet"]) & (after["depth"] == call["depth"])
-    back = after[same & after["event"].str.endswith("return")]
+def _duration(frame: pd.DataFrame, index: int) -> float:
+    """Return the seconds until the call at a row returns; NaN if the trace ends before."""
+    call = frame.loc[index]
+    later = frame.loc[index + 1 :]
+    same_depth = (later["greenlet"] == call["greenlet"]) & (later["depth"] == call["depth"])
+    back = later[same_depth & later["event"].str.endswith("return")]
     return float("nan") if back.empty else back["t_s"].iloc[0] - call["t_s"]
 
 
-def _where(row) -> str:
-    """The file and line of a trace's row; a built-in function has none."""
+def _place(row) -> str:
+    """Return the file and line of a trace's row; a built-in function has none."""
     if row.file is None or pd.isna(row.file):
         return ""
     return f"{row.file}:{int(row.line)}" if pd.notna(row.line) else row.file

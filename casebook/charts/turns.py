@@ -26,7 +26,7 @@ from casebook.colours import style
 from casebook.errors import EnvironmentFailed, MissingInterpreter
 from casebook.stacks import environments
 
-#: Shorter turns are no steps: they last as long as a look at the clock.
+#: Shorter turns are no steps: reading the clock takes as long.
 _SHORTEST_S = 0.0002
 
 _JS = Path(__file__).with_suffix(".js")
@@ -49,25 +49,27 @@ _STATES = {
 def turns(
     runs: Mapping[str, Observation], *, title: str = "Who holds the thread", name: str = ""
 ) -> Chart:
-    """The turns of some runs, one of which is shown at a time.
+    """Draw the turns of some runs, one run at a time.
 
-    runs: what its choice is called -> an Observation of kind `turns` with a few requests. Each
-    line of code is read from the packages that the stack has installed here; where its Python is
-    missing there is only the line's number.
+    runs: label of a choice -> an Observation of kind `turns` with a few requests. Each line of code
+    is read from the packages that the stack has installed here; if its Python is missing, only the
+    number of the line is shown.
     """
-    shown = [_Run(label, seen) for label, seen in runs.items()]
-    # One scale for all, so that a run that takes longer looks longer.
-    end_s = max(each.end_s for each in shown)
-    told = {
+    panels = [_Run(label, observation) for label, observation in runs.items()]
+    # One scale for all: a longer run looks longer.
+    end_s = max(run.end_s for run in panels)
+    contents = {
         "states": _STATES,
         "end": round(1000 * end_s, 2),
-        "runs": [each.as_data() for each in shown],
+        "runs": [run.as_data() for run in panels],
     }
-    data = json.dumps(told, separators=(",", ":")).replace("</", "<\\/")
+    data = json.dumps(contents, separators=(",", ":")).replace("</", "<\\/")
     name = slug(name or title)
-    finding = " ".join(each.finding() for each in shown[:2])
-    own = "" if all(each.has_loop for each in shown) else ", or a request in a thread of its own"
-    line = "line of code is" if any(each.has_code for each in shown) else "file and the line are"
+    finding = " ".join(run.finding() for run in panels[:2])
+    threads_note = (
+        "" if all(run.has_loop for run in panels) else ", or a request in a thread of its own"
+    )
+    line = "line of code is" if any(run.has_code for run in panels) else "file and the line are"
     reading = (
         f"A row for each request, and one for the event loop; all runs have the same scale of "
         f"time. The {line} where a row let go of the thread, or waits. Turns under a fifth of a "
@@ -75,17 +77,17 @@ def turns(
         "list."
     )
     key = "".join(
-        f'<li><i class="tn-{does}"></i>{said}</li>'
-        for does, said in (
+        f'<li><i class="tn-{does}"></i>{meaning}</li>'
+        for does, meaning in (
             (RUNS, "has the thread and runs"),
             (KEEPS, "keeps it, and waits for one socket"),
-            (WATCHES, f"the loop waits for all sockets{own}"),
+            (WATCHES, f"the loop waits for all sockets{threads_note}"),
             ("held", "waits, and nobody can wake it"),
             ("watched", "waits, and the loop will wake it"),
         )
     )
-    source = origin_of(*(each.seen for each in shown))
-    body = "".join(each.html(end_s) for each in shown)
+    source = origin_of(*(run.observation for run in panels))
+    body = "".join(run.html(end_s) for run in panels)
     html = (
         f'<figure class="cb cb-figure cb-turns" id="figure-{name}">{style("figure", "turns")}'
         f'<ul class="cb-key">{key}</ul>{body}<figcaption><p class="cb-title">{escape(title)}.</p>'
@@ -98,13 +100,13 @@ def turns(
 
 
 class _Run:
-    """One run: its rows, its steps, and what is said at each."""
+    """One run: its rows, its steps, and a description of each."""
 
-    def __init__(self, label: str, seen: Observation):
-        self.label, self.seen = label, seen
-        self.turns = its_turns.of(seen.frame)
-        self.has_loop = bool((seen.frame["event"] == "switch").any())
-        self.end_s = float(seen.frame["t_s"].max())
+    def __init__(self, label: str, observation: Observation):
+        self.label, self.observation = label, observation
+        self.turns = its_turns.of(observation.frame)
+        self.has_loop = bool((observation.frame["event"] == "switch").any())
+        self.end_s = float(observation.frame["t_s"].max())
         requests = sorted(set(self.turns["greenlet"]) - {SCRIPT, LOOP})
         self.rows = [*requests, LOOP] if self.has_loop else requests
         # The script waits for its requests from the first turn to the last.
@@ -113,28 +115,30 @@ class _Run:
         self.steps = self.turns[lasts_s >= _SHORTEST_S]
         self._last = self.turns.groupby("greenlet")["end_s"].max()
         self._first = self.turns.groupby("greenlet")["start_s"].min()
-        self._lines = _code(seen, self.turns)
+        self._lines = _code(observation, self.turns)
         self.has_code = any(code for _, code in self._lines)
 
     @property
     def deciding(self) -> int:
-        """The number of the first step that waits about as long as any."""
+        """Return the number of the first step that waits about as long as any."""
         waits = self.steps[self.steps["does"] != RUNS]
         waits = waits if len(waits) else self.steps
         lasts_s = waits["end_s"] - waits["start_s"]
         return int(lasts_s.index[lasts_s >= 0.7 * lasts_s.max()][0])
 
     def state(self, row: int, step: int) -> str:
-        """What a row does during a step: a key of _STATES."""
+        """Return what a row does during a step: a key of _STATES."""
         turn = self.steps.loc[step]
         middle_s = (turn["start_s"] + turn["end_s"]) / 2
         if turn["greenlet"] == row:
             return "own" if turn["does"] == KEEPS and not self.has_loop else str(turn["does"])
         if not self.has_loop:
-            own = self.steps[self.steps["greenlet"] == row]
-            now = own[(own["start_s"] <= middle_s) & (middle_s < own["end_s"])]
-            if len(now):
-                return "own" if now["does"].iloc[0] == KEEPS else RUNS
+            row_steps = self.steps[self.steps["greenlet"] == row]
+            current = row_steps[
+                (row_steps["start_s"] <= middle_s) & (middle_s < row_steps["end_s"])
+            ]
+            if len(current):
+                return "own" if current["does"].iloc[0] == KEEPS else RUNS
         if row == LOOP:
             return "loop" if turn["does"] == KEEPS else "waits"
         if middle_s < self._first[row]:
@@ -144,63 +148,70 @@ class _Run:
         return {WATCHES: "watched", KEEPS: "held"}.get(turn["does"], "waits")
 
     def place(self, row: int, step: int) -> int:
-        """The turn whose line a row is at during a step; -1: at none yet, or at none any more."""
+        """Return the turn whose line a row is at during a step; -1 if before or after all."""
         middle_s = self.steps.loc[step, ["start_s", "end_s"]].mean()
-        own = self.turns[(self.turns["greenlet"] == row) & (self.turns["start_s"] <= middle_s)]
-        if own.empty or self.state(row, step) in ("not", "done") or not own["file"].iloc[-1]:
+        row_turns = self.turns[
+            (self.turns["greenlet"] == row) & (self.turns["start_s"] <= middle_s)
+        ]
+        if (
+            row_turns.empty
+            or self.state(row, step) in ("not", "done")
+            or not row_turns["file"].iloc[-1]
+        ):
             return -1
-        return int(own.index[-1])
+        return int(row_turns.index[-1])
 
-    def says(self, step: int) -> str:
-        """What happens in a step, in a sentence or two."""
+    def describe_step(self, step: int) -> str:
+        """Say what happens in a step, in a sentence or two."""
         turn = self.steps.loc[step]
         ms = 1000 * (turn["end_s"] - turn["start_s"])
-        took = f"{ms:.0f} ms" if ms >= 1 else f"{ms:.1f} ms"
-        who = self.name(int(turn["greenlet"]))
-        others = sum(self.state(row, step) in ("held", "watched") for row in self.rows[:-1])
+        time = f"{ms:.0f} ms" if ms >= 1 else f"{ms:.1f} ms"
+        name = self.name(int(turn["greenlet"]))
+        waiting = sum(self.state(row, step) in ("held", "watched") for row in self.rows[:-1])
         if not self.has_loop:
             at_once = sum(self.state(row, step) == "own" for row in self.rows)
             does = "waits" if turn["does"] == KEEPS else "runs"
             return (
-                f"{words.capital(who)} {does} for {took}, in a thread of its own. "
+                f"{words.capital(name)} {does} for {time}, in a thread of its own. "
                 f"Requests that wait at this moment: {at_once}."
             )
         if turn["does"] == WATCHES:
             return (
-                f"The loop has the thread for {took}, and waits for all {others} requests at once."
+                f"The loop has the thread for {time}, and waits for all {waiting} requests at once."
             )
         if turn["does"] == KEEPS:
-            rest = "The loop, and all others, have to wait." if others else "The loop has to wait."
+            rest = "The loop, and all others, have to wait." if waiting else "The loop has to wait."
             return (
-                f"{words.capital(who)} keeps the thread for {took}: {turn['function']} asks the "
+                f"{words.capital(name)} keeps the thread for {time}: {turn['function']} asks the "
                 f"operating system to wait for this one socket. {rest}"
             )
         if not turn["file"]:
-            return f"{words.capital(who)} has the thread for {took}, reads its reply, and is done."
-        after = self.turns.loc[step + 1 :]
-        if len(after) and (after.iloc[0][["greenlet", "does"]] == [turn["greenlet"], KEEPS]).all():
-            calls = after.iloc[0]["function"]
-            return f"{words.capital(who)} runs for {took}, calls {calls}, and keeps the thread."
-        return f"{words.capital(who)} runs for {took}, up to its line below, and lets go."
+            return f"{words.capital(name)} has the thread for {time}, reads its reply, and is done."
+        later = self.turns.loc[step + 1 :]
+        if len(later) and (later.iloc[0][["greenlet", "does"]] == [turn["greenlet"], KEEPS]).all():
+            calls = later.iloc[0]["function"]
+            return f"{words.capital(name)} runs for {time}, calls {calls}, and keeps the thread."
+        return f"{words.capital(name)} runs for {time}, up to its line below, and lets go."
 
     @staticmethod
     def name(row: int) -> str:
         return "the loop" if row == LOOP else f"request {row}"
 
     def finding(self) -> str:
-        """The deciding moment of the run, in a sentence."""
-        said = self.says(self.deciding)
-        return f"{words.capital(self.label)}: {said[0].lower()}{said[1:]}"
+        """Describe the deciding moment of the run in a sentence."""
+        sentence = self.describe_step(self.deciding)
+        return f"{words.capital(self.label)}: {sentence[0].lower()}{sentence[1:]}"
 
     def as_data(self) -> dict[str, Any]:
-        """What turns.js is given: the steps, each with the state and the place of each row. The
-        last one also says how long all of them took."""
+        """Return the input of turns.js: the steps, each with the state and the place of each row.
+        The last one also says how long all of them took.
+        """
         steps = [
             {
                 "from": round(1000 * self.steps["start_s"][step], 2),
                 "to": round(1000 * self.steps["end_s"][step], 2),
                 "rows": [[self.state(row, step), self.place(row, step)] for row in self.rows],
-                "says": self.says(step),
+                "says": self.describe_step(step),
             }
             for step in self.steps.index
         ]
@@ -213,39 +224,45 @@ class _Run:
         }
 
     def html(self, end_s: float) -> str:
-        """The run at its deciding moment. end_s: where its scale of time ends."""
-        step, every = self.deciding, []
+        """Return the run at its deciding moment. end_s: where its scale of time ends."""
+        step, rows_html = self.deciding, []
         for row in self.rows:
             state, place = self.state(row, step), self.place(row, step)
-            where, code = self._lines[place] if place >= 0 else ("", "")
-            every.append(
+            place_text, code = self._lines[place] if place >= 0 else ("", "")
+            rows_html.append(
                 f'<li class="tn-row tn-is-{state}"><b class="tn-name">{self.name(row)}</b>'
                 '<span class="tn-track" aria-hidden="true">'
                 f'<span class="tn-bars">{self._bars(row, end_s)}</span></span>'
                 f'<span class="tn-state">{escape(_STATES[state])}</span>'
                 f'<code class="tn-code">{escape(code)}</code>'
-                f'<span class="tn-where">{escape(where)}</span></li>'
+                f'<span class="tn-where">{escape(place_text)}</span></li>'
             )
         return (
             f'<div class="tn-run"><p class="tn-label">{escape(words.capital(self.label))}</p>'
-            f'<p class="tn-says">{escape(self.says(step))}</p>'
+            f'<p class="tn-says">{escape(self.describe_step(step))}</p>'
             f'<p class="tn-scale" aria-hidden="true"><span>0 ms</span>'
             f"<span>{1000 * end_s:.0f} ms</span></p>"
-            f'<ul class="tn-rows">{"".join(every)}</ul></div>'
+            f'<ul class="tn-rows">{"".join(rows_html)}</ul></div>'
         )
 
     def _bars(self, row: int, end_s: float) -> str:
-        """The turns of a row along the scale of time, and its waits during the turns of others."""
+        """Draw the turns of a row along the scale of time, and its waits during the turns of
+        others.
+        """
         bars = []
         for turn in self.turns.itertuples():
-            does = self._drawn(row, turn)
-            left, wide = (100 * each / end_s for each in (turn.start_s, turn.end_s - turn.start_s))
-            at = f"left:{left:.2f}%;width:{wide:.2f}%"
-            bars.append(f'<i class="tn-{does}" style="{at}"></i>' * bool(does))
+            does = self._bar_state(row, turn)
+            start, wide = (
+                100 * seconds / end_s for seconds in (turn.start_s, turn.end_s - turn.start_s)
+            )
+            style = f"left:{start:.2f}%;width:{wide:.2f}%"
+            bars.append(f'<i class="tn-{does}" style="{style}"></i>' * bool(does))
         return "".join(bars)
 
-    def _drawn(self, row: int, turn: Any) -> str:
-        """What a turn is in a row: the row's own, or a wait during another's; empty for nothing."""
+    def _bar_state(self, row: int, turn: Any) -> str:
+        """Return what a turn is in a row: the row's own, or a wait during another's; "" for
+        neither.
+        """
         if turn.greenlet == row:
             return "own" if turn.does == KEEPS and not self.has_loop else str(turn.does)
         if not self.has_loop:
@@ -256,19 +273,20 @@ class _Run:
         return {WATCHES: "watched", KEEPS: "held"}.get(turn.does, "") if waits else ""
 
 
-def _code(seen: Observation, turns: pd.DataFrame) -> list[list[str]]:
-    """Of each turn [where, the line's code]: as the stack's packages have it, where they are here.
+def _code(observation: Observation, turns: pd.DataFrame) -> list[list[str]]:
+    """Return [place, code of the line] of each turn, as the stack's packages have it, if they are
+    here.
 
-    What is kept of a run is file and line alone.
+    Of a run, only file and line are stored.
     """
-    read: dict[str, tuple[list[str], str]] = {}
+    files: dict[str, tuple[list[str], str]] = {}
     with contextlib.suppress(MissingInterpreter, EnvironmentFailed):
-        environment = environments.ensure(stacks.get(seen.stack))
-        read = listings.files_of(environment, sorted({*turns["file"]} - {""}))
-    found = []
+        environment = environments.ensure(stacks.get(observation.stack))
+        files = listings.files_of(environment, sorted({*turns["file"]} - {""}))
+    lines = []
     for turn in turns.itertuples():
-        code, version = read.get(turn.file, ([], ""))
-        where = f"{turn.file}, line {turn.line}{f' ({version})' if version else ''}"
-        its = code[turn.line - 1].strip() if 0 < turn.line <= len(code) else ""
-        found.append([where, its] if turn.file else ["", ""])
-    return found
+        code, version = files.get(turn.file, ([], ""))
+        place = f"{turn.file}, line {turn.line}{f' ({version})' if version else ''}"
+        text = code[turn.line - 1].strip() if 0 < turn.line <= len(code) else ""
+        lines.append([place, text] if turn.file else ["", ""])
+    return lines

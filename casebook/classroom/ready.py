@@ -54,7 +54,7 @@ def lines(book: Book, paths: list[Path]) -> Iterator[tuple[bool, str]]:
     with Progress(len(todo), "making environments", "environment") as progress:
         for name, stack in todo.items():
             try:
-                environments.ensure(stack, progress.describe, again=True)
+                environments.ensure(stack, progress.describe, retry=True)
             except CasebookError as error:
                 failed[name] = str(error).partition("\n")[0]
             progress.step()

@@ -213,7 +213,7 @@ def runnable(names: Iterable[str]) -> list[str]:
     return able
 
 
-def can_run(stack: Stack, progress: Callable[[str], None] = environments.say) -> bool:
+def can_run(stack: Stack, progress: Callable[[str], None] = environments.report) -> bool:
     """Whether a stack can be measured here: its environment is made, unless its interpreter is
     missing or it cannot be made. A reader's cell says so, in one line.
 
@@ -245,7 +245,7 @@ def _say_once(of: str, line: str) -> None:
     """Tell whoever runs a cell why it falls back. A page says it in its captions."""
     if of not in _said and os.environ.get("CASEBOOK_BUILD") != "1":
         _said.add(of)
-        environments.say(line)
+        environments.report(line)
 
 
 def _missing(stack: Stack) -> dict[str, Any]:

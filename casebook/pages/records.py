@@ -69,7 +69,7 @@ def _side_by_side(
     """Write the page *Your machine*: this machine, or that of the file, and those of the book."""
     first, others = _machines(claims, machine, answers)
     with_findings = [first, *(each for each in others if each.findings)]
-    drawn = charts.of_machines([first, *others], here="" if machine else first.name)
+    drawn = charts.of_machines([first, *others], live_machine="" if machine else first.name)
     because = side_by_side.reasons_given(book.root)
     return ledger.machines_page(with_findings, because, [each.html for each in drawn])
 

@@ -97,7 +97,7 @@ def follow_address(app: Sphinx, config: Config) -> None:
         config.ogp_site_name = config.html_title
         # One picture for all pages, in the place of one each with nothing but words.
         config.ogp_image = f"{site}{CARD}"
-        config.ogp_image_alt = card.drawn(config.html_title).alt
+        config.ogp_image_alt = card.draw(config.html_title).alt
         config.ogp_custom_meta_tags = [
             f'<meta property="og:image:width" content="{card.WIDTH}">',
             f'<meta property="og:image:height" content="{card.HEIGHT}">',

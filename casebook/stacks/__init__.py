@@ -22,7 +22,7 @@ TABLE = places.ENV / "stacks.toml"
 
 
 def __getattr__(name: str) -> Any:
-    """What the environments offer beside the table; they import it, so this comes later."""
+    """Return what the environments offer besides the table; they import it, so this comes later."""
     if name not in ("clean_environ", "ensure", "find_interpreter"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from casebook.stacks import environments
@@ -47,25 +47,27 @@ class Stack:
     patch: str = ""
     #: {"id": row of data/published.csv, "verdict": "fast" or "slow"}, or {}.
     says: dict[str, str] = field(default_factory=dict, hash=False)
-    #: Who fetches unless something else is asked for (casebook/cases/fetching/clients); empty where
-    #: the environment is for another experiment and no client of the lab server.
+    #: The default client (casebook/cases/fetching/clients); empty if the environment is for another
+    #: experiment, without a client of the lab server.
     client: str = ""
-    #: Its label, with {} where its Python is said; empty where both names say it. It is that of the
-    #: stacks with the same name on other Pythons, too.
+    #: Its label, with {} for its Python; empty if the stack's name says enough. It is
+    #: also the label of the stacks with the same name on other Pythons.
     label: str = ""
-    #: A name in casebook.colours.COLOURS; empty where the stack's own name says it.
+    #: A name in casebook.colours.COLOURS; empty if the stack's own name decides.
     colour: str = ""
-    #: Who asks for it, where no chapter does: "tests", "a class". Its environment is made then.
+    #: Who uses it, if no chapter does: "tests", "a class". Its environment is made only then.
     only_for: str = ""
 
     @property
     def packages(self) -> dict[str, str]:
-        """Distribution name to exact version, for every platform, as the lock has them."""
+        """Return distribution name to exact version, for every platform, as the lock has them."""
         return pins(self.lock_file.read_text()) if self.lock else {}
 
     @property
     def lock_file(self) -> Path:
-        """env/locks/<lock>.txt. UsageError, with what writes it, where it is not there yet."""
+        """Return env/locks/<lock>.txt. UsageError, with the command that writes it, if it is
+        missing.
+        """
         path = places.ENV / "locks" / f"{self.lock}.txt"
         if path.is_file():
             return path
@@ -76,14 +78,15 @@ class Stack:
 
 
 def pins(lock_text: str) -> dict[str, str]:
-    """The `name==version` lines of a lock, without their markers; options for installers, such as
-    --index-url, are none."""
+    """Return the `name==version` lines of a lock, without their markers and without options for
+    installers, such as --index-url.
+    """
     lines = (line.split("#")[0].split(";")[0].strip() for line in lock_text.splitlines())
     return dict(line.split("==") for line in lines if line and not line.startswith("-"))
 
 
 def table() -> dict[str, Any]:
-    """env/stacks.toml, as its first lines describe it. UsageError for a file that is none."""
+    """Read env/stacks.toml, as its first lines describe it. UsageError if it is not TOML."""
     return _read(TABLE)
 
 
@@ -97,33 +100,33 @@ def _read(file: Path) -> dict[str, Any]:
 
 @cache
 def load() -> dict[str, Stack]:
-    """All stacks by name, in the order of the table. UsageError for a table that is none."""
-    found: dict[str, Stack] = {}
+    """Return all stacks by name, in the order of the table. UsageError for a faulty table."""
+    by_name: dict[str, Stack] = {}
     for row in table()["stack"]:
         try:
             stack = Stack(**row | {"steps": tuple(row.get("steps", ()))})
         except TypeError as error:  # a key too many, or too few
             raise UsageError(f"env/stacks.toml, {row.get('name', row)}: {error}") from error
-        if stack.name in found:
+        if stack.name in by_name:
             raise UsageError(f"env/stacks.toml has two rows with the name {stack.name}")
         if stack.python not in PYTHONS:
-            known = ", ".join(PYTHONS)
-            raise UsageError(f"{stack.name}: Python {stack.python!r}; choose one of: {known}")
-        found[stack.name] = stack
-    return found
+            choices = ", ".join(PYTHONS)
+            raise UsageError(f"{stack.name}: Python {stack.python!r}; choose one of: {choices}")
+        by_name[stack.name] = stack
+    return by_name
 
 
 def of_chapters() -> list[Stack]:
-    """The stacks that chapters ask for: whose environments are made before anything is measured."""
+    """Return the stacks of chapters: their environments are made before anything is measured."""
     return [stack for stack in load().values() if not stack.only_for]
 
 
 def get(name: str) -> Stack:
-    """One stack. UsageError, with the nearest names, when there is none called so."""
-    known = load()
-    if name in known:
-        return known[name]
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    near = near or [other for other in known if name and (name in other)]
+    """Return one stack. UsageError, with the nearest names, if none has this name."""
+    by_name = load()
+    if name in by_name:
+        return by_name[name]
+    near = difflib.get_close_matches(name, by_name, n=3, cutoff=0.6)
+    near = near or [candidate for candidate in by_name if name and (name in candidate)]
     hint = f"did you mean {' or '.join(near)}?" if near else "`casebook stacks` lists them all."
     raise UsageError(f"there is no stack {name!r}: {hint}")

@@ -11,7 +11,7 @@ from casebook.errors import CasebookError, RunFailed
 
 def run(
     command: Sequence[str | os.PathLike[str]],
-    called: str,
+    label: str,
     within_s: float,
     environ: Mapping[str, str],
     *,
@@ -22,9 +22,9 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, whatever its exit code.
 
-    called: what errors name it. environ: all of its environment variables. text: its standard
-    input. folder: where it runs. Raises `failed` when it does not start, or not end in within_s
-    seconds, with advice what to do then; whatever happens, the process is gone.
+    label: its name in errors. environ: all of its environment variables. text: its standard
+    input. folder: where it runs. Raises `failed` if it does not start, or does not end within
+    within_s seconds, with advice what to do then; whatever happens, the process is gone.
     """
     try:
         return subprocess.run(
@@ -32,20 +32,20 @@ def run(
             capture_output=True, text=True, timeout=within_s,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise failed(f"{called} did not end within {within_s:.0f} s. {advice}") from None
+        raise failed(f"{label} did not end within {within_s:.0f} s. {advice}") from None
     except OSError as error:
-        raise failed(f"{called} does not run: {error}.") from None
+        raise failed(f"{label} does not run: {error}.") from None
 
 
-def output(command: Sequence[str | os.PathLike[str]], called: str, *how: Any, **more: Any) -> str:
-    """What a program prints. As `run`; raises `failed` also for an exit code other than 0."""
-    done = run(command, called, *how, **more)
-    if done.returncode:
-        failed = more.get("failed", RunFailed)
-        raise failed(f"{called} left with exit code {done.returncode} ({last_line(done)}).")
-    return done.stdout
+def output(command: Sequence[str | os.PathLike[str]], label: str, *args: Any, **kwargs: Any) -> str:
+    """Return what a program prints. As `run`, but raises `failed` for an exit code other than 0."""
+    process = run(command, label, *args, **kwargs)
+    if process.returncode:
+        failed = kwargs.get("failed", RunFailed)
+        raise failed(f"{label} left with exit code {process.returncode} ({last_line(process)}).")
+    return process.stdout
 
 
-def last_line(done: subprocess.CompletedProcess[str]) -> str:
-    """The last line of what a program said on standard error."""
-    return (done.stderr.strip().splitlines() or ["nothing on standard error"])[-1]
+def last_line(process: subprocess.CompletedProcess[str]) -> str:
+    """Return the last line of what a program wrote to standard error."""
+    return (process.stderr.strip().splitlines() or ["nothing on standard error"])[-1]

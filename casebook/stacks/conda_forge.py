@@ -3,8 +3,8 @@
     conda_forge.py resolve LIST CHANNEL     which packages Python 2.7 and 3.7 are, by platform
     conda_forge.py install LIST 2.7 linux-64 FOLDER      one of them into a folder
 
-`pythons.py` beside it calls both. It does not believe the exit status: a few of py-rattler's
-processes crash when all is done. So the file DONE is written where nothing is left to do.
+`pythons.py` beside it calls both. It ignores the exit status: a few of py-rattler's
+processes crash when all is done. So the file DONE is written at the very end.
 """
 
 import asyncio
@@ -29,17 +29,17 @@ from rattler import (
     solve,
 )
 
-#: What is resolved for: conda's name of the platform, and the oldest system that is asked for.
+#: conda's names of the platforms, and the oldest system that packages may require on each.
 PLATFORMS = {
     "linux-64": {"__unix": "0", "__linux": "3.10", "__glibc": "2.17"},
     "osx-64": {"__unix": "0", "__osx": "11.0"},
 }
 VERSIONS = ("2.7", "3.7")
 
-#: In the folder of a Python: all of its packages are there.
+#: A file in the folder of a Python: all of its packages are there.
 DONE = "done"
 
-#: Whoever has an authority of their own has it in the system's store, or names it in SSL_CERT_FILE.
+#: A private authority is in the system's store, or SSL_CERT_FILE names it.
 CONFIG = 'tls-root-certs = "system"'
 
 
@@ -68,9 +68,9 @@ async def _resolve(file: Path, channel: str) -> None:
 
 async def _install(file: Path, version: str, platform: str, folder: Path) -> None:
     environment = LockFile.from_path(file).environment(version)
-    chosen = next(each for each in environment.platforms() if each.name == platform)
+    chosen = next(candidate for candidate in environment.platforms() if candidate.name == platform)
     records = environment.conda_repodata_records_for_platform(chosen)
-    # Packages are hard links into the cache: gone with it, they stay.
+    # Packages are hard links into the cache: they stay when it is gone.
     with tempfile.TemporaryDirectory(dir=folder.parent) as cache:
         await install(
             records, folder, cache_dir=Path(cache), platform=Subdir(platform), show_progress=False,
@@ -80,8 +80,8 @@ async def _install(file: Path, version: str, platform: str, folder: Path) -> Non
 
 
 if __name__ == "__main__":
-    task, file, *more = sys.argv[1:]
+    task, file, *rest = sys.argv[1:]
     if task == "resolve":
-        asyncio.run(_resolve(Path(file), more[0]))
+        asyncio.run(_resolve(Path(file), rest[0]))
     else:
-        asyncio.run(_install(Path(file), more[0], more[1], Path(more[2])))
+        asyncio.run(_install(Path(file), rest[0], rest[1], Path(rest[2])))

@@ -22,26 +22,27 @@ _COUNTED = {".py", ".txt", ".toml", ".patch", ".c", ".go"}
 #: Programs that measurements or cells run.
 TOOLS = ("go", "h2load", "curl", "cc", "valgrind")
 
-#: Python 3.11 miscounts its recursion where two threads parse at the same time, and then raises
+#: Python 3.11 miscounts its recursion if two threads parse at the same time, and then raises
 #: SystemError (https://github.com/python/cpython/issues/106905).
 _parsing = threading.Lock()
 
 
 def of(*parts) -> str:
-    """A digest of strings, numbers, dicts and lists (as JSON) and of files, by their contents.
+    """Compute a digest of strings, numbers, dicts and lists (as JSON) and of files, by their
+    contents.
 
-    A folder counts with all code below it, and a list of paths with each of them. Where a file
-    lies and what it is called does not matter, nor how Python code is laid out and commented, or
-    from which of our modules it imports: a digest survives a move.
+    A folder counts with all code below it, and a list of paths with each of them. The path and the
+    name of a file do not matter, nor do the layout and the comments of Python code, or from which
+    of our modules it imports: a digest survives a move.
     """
-    made_of = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
         part = [part] if isinstance(part, Path) else part
         if isinstance(part, (list, tuple)) and part and all(isinstance(p, Path) for p in part):
-            made_of.update("\0".join(_contents(part)).encode() + b"\0")
+            digest.update("\0".join(_contents(part)).encode() + b"\0")
         else:
-            made_of.update(json.dumps(part, sort_keys=True).encode() + b"\0")
-    return made_of.hexdigest()[:24]
+            digest.update(json.dumps(part, sort_keys=True).encode() + b"\0")
+    return digest.hexdigest()[:24]
 
 
 def _contents(paths: Iterable[Path]) -> list[str]:
@@ -59,21 +60,22 @@ def _contents(paths: Iterable[Path]) -> list[str]:
 
 @cache
 def _code(source: bytes) -> bytes:
-    """What Python code says to the interpreter: no layout, no comments, no docstrings, not in which
-    of our modules a name is found, and not how its mistakes are worded."""
+    """Return what Python code says to the interpreter: without layout, comments, docstrings, the
+    names of our modules in its imports, and the wording of readers' mistakes.
+    """
     with _parsing:
         tree = ast.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            body[:] = [each for each in body if not _is_talk(each)]
+            body[:] = [statement for statement in body if not _is_talk(statement)]
         if isinstance(node, ast.FunctionDef):
             node.decorator_list[:] = filter(_does_something, node.decorator_list)
     return ast.dump(tree).encode()
 
 
 def _does_something(decorator: ast.expr) -> bool:
-    """Whether a decorator changes what is measured: for_readers words mistakes."""
+    """Return whether a decorator changes what is measured: for_readers only words mistakes."""
     return not (isinstance(decorator, ast.Name) and decorator.id == "for_readers")
 
 
@@ -88,46 +90,45 @@ def _is_talk(statement: ast.stmt) -> bool:
 
 
 def files(*modules: ModuleType) -> list[Path]:
-    """The files of some modules of ours."""
+    """Return the files of some modules of ours."""
     return [Path(str(module.__file__)) for module in modules]
 
 
 def executed(
-    script: Path, without: Collection[str] = (), beside: Iterable[Path] = ()
+    script: Path, excluded: Collection[str] = (), beside: Iterable[Path] = ()
 ) -> list[Path]:
-    """A script, and the modules of its folder that it imports, directly or through one another.
+    """Return a script and the modules of its folder that it imports, directly or indirectly.
 
-    What else lies in the folder does not count, so that a new module makes no old measurement
-    stale.
+    Other files in the folder do not count, so that a new module makes no old measurement stale.
 
     Parameters:
         script: the file that is run.
-        without: names of modules that this kind of run does not execute.
+        excluded: names of modules that this kind of run does not execute.
         beside: further folders whose modules it may import, as of `scripts.ask`.
     """
     folders = (script.parent, *beside)
-    files = (each.stat() for folder in folders for each in sorted(folder.glob("*.py")))
-    seen = tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in files)
-    return list(_executed(script, frozenset(without), folders, seen))
+    files = (file.stat() for folder in folders for file in sorted(folder.glob("*.py")))
+    states = tuple((status.st_ino, status.st_size, status.st_mtime_ns) for status in files)
+    return list(_executed(script, frozenset(excluded), folders, states))
 
 
 @lru_cache(maxsize=64)
 def _executed(
     script: Path,
-    without: frozenset[str],
+    excluded: frozenset[str],
     folders: tuple[Path, ...],
-    seen: tuple[tuple[int, ...], ...],
+    states: tuple[tuple[int, ...], ...],
 ) -> tuple[Path, ...]:
-    """As `executed`, remembered as long as the folders' files are as they were seen."""
-    finder = ModuleFinder([str(folder) for folder in folders], excludes=without)
+    """Do the work of `executed`, cached as long as the folders' files are in the same states."""
+    finder = ModuleFinder([str(folder) for folder in folders], excludes=excluded)
     finder.run_script(str(script))
-    found: Any = finder.modules.values()  # which have no __file__ in their stubs
-    return tuple(Path(each.__file__) for each in found if each.__file__)
+    modules: Any = finder.modules.values()  # they have no __file__ in their stubs
+    return tuple(Path(module.__file__) for module in modules if module.__file__)
 
 
 @cache
 def tool(name: str) -> str:
-    """Which version of one of TOOLS is on the PATH, in its own words; empty where there is none."""
+    """Return the version of one of TOOLS on the PATH, in its own words; "" if there is none."""
     if shutil.which(name) is None:
         return ""
     command = [name, "version" if name == "go" else "--version"]

@@ -24,32 +24,32 @@ from casebook.errors import EnvironmentFailed
 from casebook.stacks import Stack, digests, installers, patches
 from casebook.stacks.interpreters import Interpreter
 
-#: Counted up when the way an environment is made changes.
+#: Counted up if the way an environment is made changes.
 RECIPE = 1
 
-#: Counted up when it changes how files get into an environment, and not what they hold: it is made
-#: again then, and what was measured in it stays. 2: copied, no longer linked from uv's cache.
+#: Counted up if it changes how files get into an environment, but not what they hold: it is rebuilt
+#: then, and what was measured in it stays valid. 2: copied, no longer linked from uv's cache.
 PLACED = 2
 
-#: What an installer brings for itself.
+#: The packages that an installer brings for itself.
 _INSTALLERS = ("pip", "setuptools", "wheel")
 
 #: The file that makes a folder an environment, written last.
 STAMP = "casebook.json"
-#: Size and time of each installed file, as they were left: see Place.changed.
+#: The file with size and time of each installed file, as they were left: see Place.changed.
 FILES = "casebook-files.json"
-#: An environment is looked through before it is used, and again after so many seconds.
-LOOK_AGAIN_S = 60.0
+#: An environment is checked before it is used, and again after this many seconds.
+CHECK_AGAIN_S = 60.0
 
 TIMEOUT_S = 900
-#: What could not be made is tried again in the same process after so many seconds: each cell would
-#: wait for a network that is not there.
+#: An environment that could not be made is tried again in the same process after this many seconds:
+#: else each cell would wait for a network that is not there.
 AGAIN_AFTER_S = 60.0
 
 
 @dataclass(frozen=True)
 class Place:
-    """The environment of a stack: made, half-made or yet to be made.
+    """The environment of a stack: made, half-made or not made yet.
 
     That of a "here" stack is the one that runs this: it is always ready, and never made.
     """
@@ -59,7 +59,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        """What its folder is called; empty for "here"."""
+        """Return the name of its folder; "" for "here"."""
         name = self.stack.lock
         if self.stack.python == "today":
             name += "-py" + "".join(self.interpreter.version.split(".")[:2])
@@ -73,12 +73,12 @@ class Place:
 
     @property
     def log(self) -> Path:
-        """The whole output of the installers."""
+        """Return the file with the whole output of the installers."""
         return Path(f"{self.folder}.log")
 
     @property
     def note(self) -> Path:
-        """Why it could not be made, as long as it could not."""
+        """Return the file that says why it could not be made, as long as that is so."""
         return Path(f"{self.folder}.failed")
 
     @property
@@ -95,7 +95,7 @@ class Place:
         return self.stack.python == "2.7" or not pins.isdisjoint(stacks.table()["refused_by_uv"])
 
     def contents(self) -> str:
-        """The digest of what it holds, wherever it is: lock, patch, interpreter, tools."""
+        """Return the digest of its contents at any path: lock, patch, interpreter, tools."""
         interpreter = [self.interpreter.version, self.interpreter.openssl]
         if not self.name:
             return digests.of(interpreter, installed(None))
@@ -111,13 +111,15 @@ class Place:
         )
 
     def digest(self) -> str:
-        """The digest of its contents where they are: a virtual environment does not move, and
-        neither does its interpreter."""
+        """Return the digest of its contents and paths: a virtual environment does not move, and
+        neither does its interpreter.
+        """
         return digests.of(self.contents(), str(self.folder), str(self.interpreter.path), PLACED)
 
     def stamp(self) -> dict | None:
-        """What the stamp says (digest, python, openssl, versions, took_s); None if there is none.
-        Of "here", which has none, the versions alone."""
+        """Return the stamp (digest, python, openssl, versions, took_s), or None if there is none.
+        "here" has no stamp; its versions alone are returned.
+        """
         if not self.name:
             return {"versions": installed(None)}
         try:
@@ -126,30 +128,31 @@ class Place:
             return None
 
     def changed(self) -> list[str]:
-        """The installed files that are no longer as they were left, or gone: paths within the
-        environment. What was added, such as compiled files, does not count."""
+        """Return the installed files that are no longer as they were left, or gone: paths within
+        the environment. Added files, such as compiled ones, do not count.
+        """
         try:
             noted = json.loads((self.folder / FILES).read_text())
         except (OSError, ValueError):
             return [FILES]
-        there = _noted(self.folder)
-        return sorted(name for name, how in noted.items() if there.get(name) != how)
+        current = _noted(self.folder)
+        return sorted(name for name, recorded in noted.items() if current.get(name) != recorded)
 
     def _is_changed(self) -> bool:
-        now, looked = time.monotonic(), _looked.get(self.folder, (0, -LOOK_AGAIN_S))
+        now_s, check = time.monotonic(), _checks.get(self.folder, (0, -CHECK_AGAIN_S))
         try:
-            made = (self.folder / STAMP).stat().st_mtime_ns
+            stamped_ns = (self.folder / STAMP).stat().st_mtime_ns
         except FileNotFoundError:  # another process is making it again
             return True
-        if looked[0] == made and now - looked[1] < LOOK_AGAIN_S:
+        if check[0] == stamped_ns and now_s - check[1] < CHECK_AGAIN_S:
             return False
         if self.changed():
             return True
-        _looked[self.folder] = made, now
+        _checks[self.folder] = stamped_ns, now_s
         return False
 
     def state(self) -> str:
-        """ "ready", "changed", "stale", "half-made" or "missing"."""
+        """Return "ready", "changed", "stale", "half-made" or "missing"."""
         if not self.name:
             return "ready"
         if not self.folder.exists():
@@ -162,24 +165,24 @@ class Place:
         return "changed" if self._is_changed() else "ready"
 
 
-#: When an environment was found unchanged last: folder -> (time of its stamp, time of the look).
-_looked: dict[Path, tuple[int, float]] = {}
+#: When an environment was last found unchanged: folder -> (time of its stamp, time of the check).
+_checks: dict[Path, tuple[int, float]] = {}
 
 
-def make(place: Place, lock: int) -> None:
+def build(place: Place, lock: int) -> None:
     """Make an environment, in place of whatever is there.
 
-    lock: the descriptor of a file lock that the caller holds. The installers inherit it: when this
+    lock: the descriptor of a file lock that the caller holds. The installers inherit it: if this
     process is killed, the next one waits until they have ended. Raises EnvironmentFailed, and then
     leaves no folder behind, but a note, which `failure` reads.
     """
     try:
         place.note.unlink(missing_ok=True)
-        _make(place, lock)
+        _build(place, lock)
     except OSError as error:
-        named = f"\n  {error.filename}" if error.filename else ""
+        file = f"\n  {error.filename}" if error.filename else ""
         failed = EnvironmentFailed(
-            f"the environment of {place.stack.name} could not be made: {error.strerror}{named}"
+            f"the environment of {place.stack.name} could not be made: {error.strerror}{file}"
         )
         _take_note(place, str(failed))
         raise failed from None
@@ -188,15 +191,16 @@ def make(place: Place, lock: int) -> None:
         raise
 
 
-def _take_note(place: Place, why: str) -> None:
-    note = {"digest": place.digest(), "process": os.getpid(), "at_s": time.time(), "why": why}
+def _take_note(place: Place, reason: str) -> None:
+    note = {"digest": place.digest(), "process": os.getpid(), "at_s": time.time(), "why": reason}
     with contextlib.suppress(OSError):  # a full disk, which is the reason then
         place.note.write_text(json.dumps(note))
 
 
 def last_failure(place: Place) -> dict[str, Any]:
-    """What was noted when an environment could not be made as it is to be now: why, by which
-    process, and when (at_s). Empty where it was made, or nobody tried."""
+    """Return the note of the last attempt, if the environment could not be made as it is to be now:
+    why, by which process, and when (at_s). Empty if it was made, or nobody tried.
+    """
     try:
         note = json.loads(place.note.read_text())
     except (OSError, ValueError):
@@ -205,15 +209,16 @@ def last_failure(place: Place) -> dict[str, Any]:
 
 
 def failure(place: Place) -> str:
-    """Why an environment could not be made, where trying again would only take time: this build
-    tried, or this process did within AGAIN_AFTER_S. Empty otherwise."""
+    """Return why an environment could not be made, if another attempt would only take time: this
+    build tried, or this process did within AGAIN_AFTER_S. Else "".
+    """
     if not (note := last_failure(place)):
         return ""
     recent = note["process"] == os.getpid() and time.time() - note["at_s"] < AGAIN_AFTER_S
     return note["why"] if recent or os.environ.get("CASEBOOK_BUILD") == "1" else ""
 
 
-def _make(place: Place, lock: int) -> None:
+def _build(place: Place, lock: int) -> None:
     started = time.monotonic()
     _remove(place.folder)
     place.log.write_text("")
@@ -246,25 +251,34 @@ def _make(place: Place, lock: int) -> None:
 
 
 def _noted(folder: Path) -> dict[str, list[int]]:
-    """Size and time of modification (ns) of each file below an environment's lib, without what
-    Python compiles and what packages write there when they run."""
-    found: dict[str, list[int]] = {}
+    """Return size and time of modification (ns) of each file below an environment's lib, without
+    what Python compiles and what packages write there when they run.
+    """
+    stats: dict[str, list[int]] = {}
     for top, names, files in os.walk(folder / "lib"):
         names[:] = [name for name in names if name != "__pycache__"]
         for name in files:
             if not name.endswith((".pyc", "dropin.cache")):
                 path = Path(top, name)
                 with contextlib.suppress(FileNotFoundError):  # a link to nothing
-                    its = path.stat()
-                    found[path.relative_to(folder).as_posix()] = [its.st_size, its.st_mtime_ns]
-    return found
+                    status = path.stat()
+                    stats[path.relative_to(folder).as_posix()] = [
+                        status.st_size,
+                        status.st_mtime_ns,
+                    ]
+    return stats
 
 
 def installed(packages: Path | None) -> dict[str, str]:
-    """Normalised name to version of what is installed in a folder (None: where this runs)."""
-    found = importlib.metadata.distributions(path=[str(packages)] if packages else sys.path)
-    named = [each for each in found if each.metadata["Name"]]
-    versions = {canonicalize_name(each.metadata["Name"]): each.version for each in named}
+    """Return normalised name to version of the packages in a folder (None: where this runs)."""
+    distributions = importlib.metadata.distributions(path=[str(packages)] if packages else sys.path)
+    packages_with_names = [
+        distribution for distribution in distributions if distribution.metadata["Name"]
+    ]
+    versions = {
+        canonicalize_name(distribution.metadata["Name"]): distribution.version
+        for distribution in packages_with_names
+    }
     return {name: versions[name] for name in sorted(versions) if name not in _INSTALLERS}
 
 
@@ -289,8 +303,9 @@ def _uv(place: Place, run: Callable[..., None]) -> None:
 
 
 def _virtualenv(place: Place, run: Callable[..., None]) -> None:
-    """uv and the newest virtualenv do not know Python 2.7, nor uv the oldest archives; this one
-    and the pip in it do."""
+    """Install with the old virtualenv and its pip: uv and today's virtualenv do not know Python
+    2.7, nor uv the oldest archives.
+    """
     tools = places.ENV / "virtualenv.txt"
     pin = next(line for line in tools.read_text().splitlines() if line.startswith("virtualenv=="))
     command = installers.uv("tool", "run", "--no-python-downloads")
@@ -304,15 +319,15 @@ def _virtualenv(place: Place, run: Callable[..., None]) -> None:
 
 
 def _run(place: Place, lock: int, *command: str | Path, may_fail: bool = False) -> None:
-    """Run one command of an installation; what it prints goes into the log.
+    """Run one command of an installation; its output goes into the log.
 
     The caller's mirrors, proxies and certificates (UV_*, PIP_*, ...) stay in force; variables that
     lead an installer into another environment do not.
     """
     leads_away = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET",
                   "PIP_PREFIX", "PIP_ROOT", "PIP_NO_BINARY", "PIP_ONLY_BINARY")  # fmt: skip
-    stays = {key: value for key, value in os.environ.items() if key not in leads_away}
-    environ = installers.environ_of(stays) | {"PIP_USER": "0"}
+    variables = {key: value for key, value in os.environ.items() if key not in leads_away}
+    environ = installers.environ_of(variables) | {"PIP_USER": "0"}
     with place.log.open("ab") as log:
         try:
             code = subprocess.run(

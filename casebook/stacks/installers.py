@@ -1,4 +1,4 @@
-"""uv and pip, told to trust the authorities that this machine trusts, and to share no file with it.
+"""uv and pip, set to trust the authorities that this machine trusts, and to share no file with it.
 
 Every call of uv goes through here, also those of the Makefile:
 python -m casebook.stacks.installers uv ... (or pip ...)
@@ -18,15 +18,15 @@ STORES = (
     Path("/etc/ssl/ca-bundle.pem"),
 )
 
-#: What tells pip, or the requests in it, whom to trust.
+#: The variables that tell pip, or the requests in it, whom to trust.
 _OF_PIP = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 def uv(*arguments: object) -> list[str]:
-    """A command of uv that uses the system's certificates, as today's pip does.
+    """Return a command of uv that uses the system's certificates, as today's pip does.
 
-    SSL_CERT_FILE and SSL_CERT_DIR go before them, and so does UV_SYSTEM_CERTS. On a Linux without
-    a store uv keeps to the authorities that it has built in, where the option would let it fail.
+    SSL_CERT_FILE and SSL_CERT_DIR take precedence, and so does UV_SYSTEM_CERTS. On a Linux without
+    a store uv keeps to its built-in authorities; the option would make it fail there.
     """
     from uv import find_uv_bin  # not there yet when the Makefile asks for pip
 
@@ -36,19 +36,19 @@ def uv(*arguments: object) -> list[str]:
 
 
 def environ_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that installers run with: UV_LINK_MODE, PIP_CERT unless they say already whom
-    pip is to trust, and UV_CACHE_DIR where uv could not write into its usual one.
+    """Return the variables that installers run with: UV_LINK_MODE, PIP_CERT unless they say already
+    whom pip is to trust, and UV_CACHE_DIR if uv could not write into its usual one.
 
-    uv would link files from its cache into every environment of the machine. Whoever then changes
-    one of them in place, as companies do that append their authority to certifi's bundle, changes
-    it in all. A copy is a clone where the file system can do that (uv copies as the system does).
+    uv would link files from its cache into every environment of the machine. Changing one of them
+    in place, as companies do that append their authority to certifi's bundle, would then change it
+    in all. A copy is a clone if the file system can do that (uv copies as the system does).
 
     Before 24.2, pip looks neither at the system's store nor at SSL_CERT_FILE. Such a pip comes
     with many a Python 3.11, and with every 2.7 and 3.7.
     """
     environ = {**environ, "UV_LINK_MODE": "copy"}
-    usual = Path(environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "uv")
-    if not environ.get("UV_CACHE_DIR") and not _can_be_written(usual):
+    default = Path(environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "uv")
+    if not environ.get("UV_CACHE_DIR") and not _can_be_written(default):
         environ["UV_CACHE_DIR"] = str(places.LOCAL / "uv-cache")
     trusted = _first([Path(environ.get("SSL_CERT_FILE", "")), *STORES])
     if trusted is None or any(environ.get(name) for name in _OF_PIP):
@@ -57,9 +57,9 @@ def environ_of(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _can_be_written(folder: Path) -> bool:
-    """Whether files can be made in a folder, which may be yet to be made."""
-    there = next(each for each in (folder, *folder.parents) if os.path.exists(each))
-    return there.is_dir() and os.access(there, os.W_OK)
+    """Return whether files can be made in a folder that may not exist yet."""
+    existing = next(parent for parent in (folder, *folder.parents) if os.path.exists(parent))
+    return existing.is_dir() and os.access(existing, os.W_OK)
 
 
 def _first(files: Iterable[Path]) -> Path | None:

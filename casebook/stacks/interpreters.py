@@ -1,5 +1,5 @@
 """Find the Pythons of this machine: on the PATH, in pyenv, in conda and its kin, in uv, and those
-that `pythons.py` got; on a laptop, those that came with the book's folder.
+that `pythons.py` installed; on a laptop, those that came with the book's folder.
 
 A file that is called python2.7 proves nothing (pyenv's shims exist and fail): each candidate is
 run and asked for its version. One without `ssl` or `zlib` cannot run a stack and does not count.
@@ -24,7 +24,7 @@ print(json.dumps([platform.python_implementation(), platform.python_version(),
                   platform.machine()]))
 """
 
-#: The last release of a family that has ended, which pyenv wants to be named.
+#: The last release of each family that has ended: pyenv needs its full number.
 LAST_RELEASES = {"2.7": "2.7.18", "3.7": "3.7.17"}
 
 #: The file that says that all packages of a Python in places.PYTHONS are there.
@@ -51,33 +51,33 @@ class Interpreter:
 
 
 def find(version: str) -> Interpreter | None:
-    """The first Python of this version ("2.7", "3.7", "today", "here"), or None.
+    """Return the first Python of this version ("2.7", "3.7", "today", "here"), or None.
 
     "today" and "here" are the Python that runs this: the one a virtual environment was made
     from, and the one in it.
     """
-    if version not in FOUND and (found := _find(version)):
-        FOUND[version] = found
+    if version not in FOUND and (interpreter := _find(version)):
+        FOUND[version] = interpreter
     return FOUND.get(version)
 
 
-#: By version, since asking takes a moment. One that is missing now may be there the next time.
+#: By version, since running each takes a moment. One that is missing now may be there next time.
 FOUND: dict[str, Interpreter] = {}
 
 
 def _find(version: str) -> Interpreter | None:
-    own = Path(sys.executable)
+    running = Path(sys.executable)
     if version == "here":
-        return ask(own, "")
+        return examine(running, "")
     if version == "today":
-        return ask(own.resolve(), "") or ask(own, "")
-    asked = (ask(file, version) for file in _candidates(version) if file.is_file())
-    return next(filter(None, asked), None)
+        return examine(running.resolve(), "") or examine(running, "")
+    answers = (examine(file, version) for file in _candidates(version) if file.is_file())
+    return next(filter(None, answers), None)
 
 
 def _candidates(version: str) -> list[Path]:
-    """What may be a Python of this version, the likeliest first."""
-    path = [Path(each) for each in os.environ.get("PATH", "").split(os.pathsep) if each]
+    """Return what may be a Python of this version, the likeliest first."""
+    path = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     uv = commands.run(installers.uv("python", "dir"), "uv", 30, os.environ).stdout.strip()
     folders = [
@@ -93,19 +93,21 @@ def _candidates(version: str) -> list[Path]:
 
 
 def _of_conda() -> list[Path]:
-    """The folders of conda and its kin, and the environments in each."""
-    home, told = Path.home(), os.environ
+    """Return the folders of conda and its kin, and the environments in each."""
+    home, environ = Path.home(), os.environ
     names = ("micromamba", "miniforge3", "mambaforge", "miniconda3", "anaconda3")
-    roots = [Path(told[name]) for name in ("MAMBA_ROOT_PREFIX", "CONDA_PREFIX") if told.get(name)]
+    roots = [
+        Path(environ[name]) for name in ("MAMBA_ROOT_PREFIX", "CONDA_PREFIX") if environ.get(name)
+    ]
     # The command lies in <root>/bin, an active environment in <root>/envs.
-    within_root = (told[name] for name in ("CONDA_EXE", "CONDA_PREFIX") if told.get(name))
-    roots += [Path(each).parent.parent for each in within_root]
+    within_root = (environ[name] for name in ("CONDA_EXE", "CONDA_PREFIX") if environ.get(name))
+    roots += [Path(path).parent.parent for path in within_root]
     roots += [home / name for name in (*names, ".local/share/mamba", ".conda")]
     roots += SYSTEM_CONDA
-    listed = home / ".conda" / "environments.txt"
-    lines = listed.read_text(errors="replace").splitlines() if listed.is_file() else []
-    found = [each for root in roots for each in (root, *sorted(root.glob("envs/*")))]
-    return found + [Path(line.strip()) for line in lines]
+    list_file = home / ".conda" / "environments.txt"
+    lines = list_file.read_text(errors="replace").splitlines() if list_file.is_file() else []
+    folders = [folder for root in roots for folder in (root, *sorted(root.glob("envs/*")))]
+    return folders + [Path(line.strip()) for line in lines]
 
 
 def _brought() -> list[Path]:
@@ -120,19 +122,19 @@ def _newest_first(folders: Iterable[Path]) -> list[Path]:
     return sorted(folders, key=number, reverse=True)
 
 
-def ask(path: Path, version: str) -> Interpreter | None:
-    """Run the candidate. None when it fails, is no CPython, or is not of this version ("": any)."""
+def examine(path: Path, version: str) -> Interpreter | None:
+    """Run the candidate. None if it fails, is no CPython, or is not of this version ("": any)."""
     environ = {
         key: value
         for key, value in os.environ.items()
         if not key.startswith("PYTHON") and key not in ("PYENV_VERSION", "VIRTUAL_ENV")
     }
     try:
-        done = commands.run([path, "-c", _QUESTION], path.name, 30, environ)
-        kind, full, family, executable, openssl, machine = json.loads(done.stdout)
+        process = commands.run([path, "-c", _QUESTION], path.name, 30, environ)
+        kind, full, family, executable, openssl, machine = json.loads(process.stdout)
     except (RunFailed, ValueError):
         return None
     if kind != "CPython" or version not in ("", family):
         return None
-    # A shim answers with the Python behind it, and that one is what lasts.
+    # A shim answers with the Python behind it, and that one lasts.
     return Interpreter(Path(executable or path), version=full, openssl=openssl, machine=machine)

@@ -14,7 +14,7 @@ def apply(patch_file: Path, folder: Path) -> list[Path]:
     Every context line must be where the patch says. Returns the files that were changed: new ones,
     since the old may be hard links into an installer's cache. Raises EnvironmentFailed.
     """
-    changed = {}
+    texts = {}
     for diff in whatthepatch.parse_patch(patch_file.read_text()):
         if not diff.header or not diff.changes:
             continue
@@ -27,11 +27,11 @@ def apply(patch_file: Path, folder: Path) -> list[Path]:
                 f"{patch_file.name} does not apply to {target.name}: {error}. The patch and the "
                 "version in the lock belong together: change both or neither."
             ) from error
-        changed[target] = "\n".join(lines) + "\n"
-    if not changed:
+        texts[target] = "\n".join(lines) + "\n"
+    if not texts:
         raise EnvironmentFailed(f"{patch_file.name} holds no change.")
-    for target, text in changed.items():
+    for target, text in texts.items():
         fresh = target.with_name(target.name + ".new")
         fresh.write_text(text)
         os.replace(fresh, target)
-    return list(changed)
+    return list(texts)

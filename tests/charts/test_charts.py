@@ -18,7 +18,7 @@ from casebook.cases.bookstore import readers
 from casebook.cases.fetching import observations
 from casebook.charts import figure, lines, tables
 from casebook.charts.listings import Listing
-from casebook.charts.series import gather, told_apart
+from casebook.charts.series import assign_colours, gather
 from casebook.charts.timelines import stalls
 from casebook.errors import UsageError
 from casebook.laboratory import machines
@@ -240,11 +240,11 @@ TOGETHER = {
     "the stages": ["requests", *(f"stage-{i}" for i in range(5))],
     "other clients": [
         *("control", "aiohttp", "niquests", "urllib3", "pycurl"),
-        *map(colours.wished, ["requests-2.34.2-today", "stage-1-today", "cured-today"]),
-        *(colours.wished(stack, "threads") for stack in ("stage-1-today", "cured-today")),
-        *(colours.wished("", each) for each in ("httpx", "httpx-each", "curl_cffi", "go")),
+        *map(colours.colour_of, ["requests-2.34.2-today", "stage-1-today", "cured-today"]),
+        *(colours.colour_of(stack, "threads") for stack in ("stage-1-today", "cured-today")),
+        *(colours.colour_of("", each) for each in ("httpx", "httpx-each", "curl_cffi", "go")),
     ],
-    "the bookstore": {colours.wished("", client) for client in readers.READERS},
+    "the bookstore": {colours.colour_of("", client) for client in readers.READERS},
 }
 #: How far apart they are for everybody at least.
 ENOUGH = {"the stages": 0.07, "other clients": 0.065, "the bookstore": 0.065}
@@ -418,10 +418,10 @@ def test_axes_are_logarithmic_only_where_n_spans_a_decade():
 
 
 def test_boxes_are_moved_apart_as_little_as_needed():
-    assert lines.apart([10, 50], [10, 10], 0, 100) == [10, 50]
-    assert lines.apart([50, 50], [10, 10], 0, 100) == [45, 55]
-    assert lines.apart([2, 3, 99], [10, 10, 10], 0, 100) == [5, 15, 95]
-    assert lines.apart([3, 2], [10, 10], 0, 100) == [15, 5]
+    assert lines.separate([10, 50], [10, 10], 0, 100) == [10, 50]
+    assert lines.separate([50, 50], [10, 10], 0, 100) == [45, 55]
+    assert lines.separate([2, 3, 99], [10, 10, 10], 0, 100) == [5, 15, 95]
+    assert lines.separate([3, 2], [10, 10], 0, 100) == [15, 5]
 
 
 def _boxes(svg: str) -> list[tuple[str, float, float, float]]:
@@ -684,13 +684,13 @@ def test_stacks_are_told_apart_whoever_fetches(clients, labels):
     )
     lines = gather(frame)
     assert [line.label for line in lines] == labels
-    assert len({line.colour for line in told_apart(lines, {})}) == len(labels)
+    assert len({line.colour for line in assign_colours(lines, {})}) == len(labels)
 
 
 def test_a_colour_that_nobody_chose_makes_room():
     """Two new stacks beside one of the book, whose colour by their names is the same."""
     names = ["new-06-today", "patch-all-first-today", "new-15-today", "stage-1-today"]
-    assert {colours.taken(colours.wished(name)) for name in names[:3]} == {"olive"}
+    assert {colours.name_or_spare(colours.colour_of(name)) for name in names[:3]} == {"olive"}
     seen = [line.colour for line in gather(pd.concat([runs(name) for name in names]))]
     assert len(set(seen)) == 4 and (seen[1], seen[3]) == ("olive", "stage-1")
 

@@ -35,7 +35,9 @@ def part(name: str, *values: float, source: str = "live", colour: str = "stage-1
 
 
 def points(**medians: float) -> list[Point]:
-    return [Point.of(part(name, value), pd.Series([value])) for name, value in medians.items()]
+    return [
+        Point.from_runs(part(name, value), pd.Series([value])) for name, value in medians.items()
+    ]
 
 
 WALL = Quantity("wall_s", "wall time", "s")
@@ -48,13 +50,13 @@ def test_memory_is_drawn_in_millions_of_bytes():
     """A KiB is 1,024 bytes: 125,000 of them are 128 MB, and not 125."""
     frame = runs(peak_rss_kib=125_000)
     assert series.usable(frame, "peak_mb")["peak_mb"].tolist() == [128.0] * 4
-    assert series.drawn(frame, "peak_mb")["peak_mb"].tolist() == [128.0] * 4
+    assert series.chart_data(frame, "peak_mb")["peak_mb"].tolist() == [128.0] * 4
     assert data_of(charts.dots(frame, "peak_mb", title="x"))["peak_mb"].tolist() == [128.0] * 4
     assert "128 MB" in charts.dots(frame, "peak_mb", title="x").caption
     # What a frame says itself is believed.
     told = frame.assign(peak_mb=7.0)
     assert series.usable(told, "peak_mb")["peak_mb"].tolist() == [7.0] * 4
-    assert series.drawn(told, "peak_mb")["peak_mb"].tolist() == [7.0] * 4
+    assert series.chart_data(told, "peak_mb")["peak_mb"].tolist() == [7.0] * 4
 
 
 def test_rows_without_a_number_are_left_out_and_all_others_are_drawn():
@@ -91,22 +93,23 @@ def test_every_run_of_a_chart_is_in_its_data():
 def test_the_least_and_the_most():
     a = points(A=2.0, B=8.0, C=4.0)
     assert [p.label for p in series.ranked(a)] == ["A", "C", "B"]
-    assert WALL.ends(a, "At n = 3, ") == (
+    assert WALL.describe_range(a, "At n = 3, ") == (
         "At n = 3, wall time: 2.00 s (A) to 8.00 s (B), 4.0 times as long."
     )
-    assert WALL.each(a) == (
+    assert WALL.describe_all(a) == (
         "Wall time: A 2.00 s; B 8.00 s; C 4.00 s. The most, B: 4.0 times as long as A."
     )
-    assert WALL.ends(a[:1]) == "Wall time: A 2.00 s."
+    assert WALL.describe_range(a[:1]) == "Wall time: A 2.00 s."
     count = Quantity("loads", "loads", "")
     assert (
-        count.each(points(A=10, B=30)) == "Loads: A 10; B 30. The most, B: 3.0 times as much as A."
+        count.describe_all(points(A=10, B=30))
+        == "Loads: A 10; B 30. The most, B: 3.0 times as much as A."
     )
     # Half as much again is said, less is not; over nothing nothing is divided.
-    assert "The most" in WALL.each(points(A=2.0, B=3.0))
-    assert "The most" not in WALL.each(points(A=2.0, B=2.99))
-    assert WALL.ends(points(A=0.0, B=2.0)) == "Wall time: 0 s (A) to 2.00 s (B)."
-    assert WALL.ends(points(A=2.0, B=2.0)) == "Wall time: 2.00 s (A) to 2.00 s (B)."
+    assert "The most" in WALL.describe_all(points(A=2.0, B=3.0))
+    assert "The most" not in WALL.describe_all(points(A=2.0, B=2.99))
+    assert WALL.describe_range(points(A=0.0, B=2.0)) == "Wall time: 0 s (A) to 2.00 s (B)."
+    assert WALL.describe_range(points(A=2.0, B=2.0)) == "Wall time: 2.00 s (A) to 2.00 s (B)."
 
 
 def test_medians_rank_and_not_their_largest_runs():
@@ -116,16 +119,18 @@ def test_medians_rank_and_not_their_largest_runs():
 
 def test_what_was_published_is_ranked_only_where_all_was():
     ours, theirs = part("ours", 3.0), part("theirs", 1.0, source="published")
-    both = [Point.of(each, each.rows["wall_s"]) for each in (ours, theirs)]
+    both = [Point.from_runs(each, each.rows["wall_s"]) for each in (ours, theirs)]
     assert [p.label for p in series.ranked(both)] == ["ours"]
     assert [p.label for p in series.ranked(both[1:])] == ["theirs, published"]
 
 
 def test_a_spread_is_from_the_smallest_to_the_largest():
-    own = Point.of(part("A", 1.0, 5.0, 2.0), pd.Series([1.0, 5.0, 2.0]))
+    own = Point.from_runs(part("A", 1.0, 5.0, 2.0), pd.Series([1.0, 5.0, 2.0]))
     assert (own.low, own.middle, own.high) == (1.0, 2.0, 5.0)
-    assert own.spread("s") == " (1.00–5.00)" and WALL.each([own]).endswith("A 2.00 s (1.00–5.00).")
-    assert Point.of(part("A", 2.0), pd.Series([2.0, 2.001])).spread("s") == ""
+    assert own.spread("s") == " (1.00–5.00)" and WALL.describe_all([own]).endswith(
+        "A 2.00 s (1.00–5.00)."
+    )
+    assert Point.from_runs(part("A", 2.0), pd.Series([2.0, 2.001])).spread("s") == ""
     assert series.span(pd.Series([1.3, 0.97])) == "0.97 to 1.3"
     assert series.span(pd.Series([1.0, 1.001])) == "1.0"
 
@@ -151,20 +156,24 @@ def test_rows_of_dots_in_the_order_that_was_asked_for():
     three = [part("b", 3.0, 1.0), part("a", 5.0), part("c", 1.0, 9.0, 1.0)]
     for each in three:
         each.rows["stack"] = each.name
-    assert [p.name for p in dots._ordered(three, "stack", "wall_s", None)] == ["b", "a", "c"]
-    assert [p.name for p in dots._ordered(three, "stack", "wall_s", "value")] == ["c", "b", "a"]
-    assert [p.name for p in dots._ordered(three, "stack", "wall_s", ["c", "a"])] == ["c", "a", "b"]
+    assert [p.name for p in dots._sort_parts(three, "stack", "wall_s", None)] == ["b", "a", "c"]
+    assert [p.name for p in dots._sort_parts(three, "stack", "wall_s", "value")] == ["c", "b", "a"]
+    assert [p.name for p in dots._sort_parts(three, "stack", "wall_s", ["c", "a"])] == [
+        "c",
+        "a",
+        "b",
+    ]
 
 
 def test_five_medians_are_said_by_their_ends_or_by_what_they_share():
     far = [
         part(name, value) for name, value in zip("abcde", (5.0, 1.0, 2.0, 3.0, 4.0), strict=True)
     ]
-    brief, whole = dots._said(WALL, far)
+    brief, whole = dots._describe_medians(WALL, far)
     assert brief == "Wall time: 1.00 s (b) to 5.00 s (a), 5.0 times as long."
     assert whole.startswith("Wall time: a 5.00 s; b 1.00 s; c 2.00 s; d 3.00 s; e 4.00 s.")
     counts = [part(name, value) for name, value in zip("abcde", (3, 0, 3, 0, 3), strict=True)]
-    brief, _ = dots._said(Quantity("wall_s", "loads", ""), counts)
+    brief, _ = dots._describe_medians(Quantity("wall_s", "loads", ""), counts)
     assert brief == "Loads: 3 for a; c; e. 0 for b; d."
 
 
@@ -206,7 +215,7 @@ def test_machines_that_agree_and_machines_that_differ():
     def said(*walls: tuple[float, float]) -> str:
         frames = [pd.DataFrame({"grequests": [a], "+ pyOpenSSL": [b]}) for a, b in walls]
         parts = [
-            of_machines._OfMachine(name, "stage-1", frame)
+            of_machines._MachinePart(name, "stage-1", frame)
             for name, frame in zip("abc", frames, strict=False)
         ]
         return of_machines._finding(CASE, parts)
@@ -260,7 +269,7 @@ def frame_rows() -> pd.DataFrame:
 
 def test_frames_in_a_row_are_one_arrow_with_their_bytes_together():
     arrows = frames._arrows(frame_rows())
-    assert [(a.at, a.called) for a in arrows] == [
+    assert [(a.moment, a.label) for a in arrows] == [
         ("0.0", "SETTINGS"), ("10.4", "HEADERS"), ("60.0", "DATA × 3"), ("260", "WINDOW_UPDATE")
     ]  # fmt: skip
     assert arrows[2].details == ["stream 1", "1,501 bytes"]
@@ -281,7 +290,7 @@ def test_arrivals_say_who_waited_for_the_slow_book():
     visit = arrivals._visit(Part("A", "stage-1", rows.assign(source="live")))
     assert visit.times == [0.1, 0.2, 0.3, 1.5, 1.6] and visit.slow == [3]
     # Four others at 0.1, 0.2, 0.3 and 1.6 s: half of them are in at 0.2.
-    assert arrivals._said(visit) == (
+    assert arrivals._describe(visit) == (
         "A: 3 of 4 other books before the slow one, which came at 1.50 s; half of them by 0.200 s, "
         "the last at 1.60 s."
     )

@@ -237,7 +237,7 @@ def folder(tmp_path_factory, shown) -> Path:
     (root / "notebooks" / "a_explorer.html").write_text("<p>here</p>")
     two = {"one": ten(shown, "concurrent"), "two": ten(shown, "serial")}
     chapter = charts.timeline(two, title="Two timelines")
-    pages = {"preface": charts.explorer(shown).whole, "chapter": chapter.html}
+    pages = {"preface": charts.explorer(shown).page_html, "chapter": chapter.html}
     pages["guessed"] = f'<div class="asks">{chapter.html}</div><p class="after-guess">So.</p>'
     for name, body in pages.items():
         (root / "book" / f"{name}.html").write_text(
@@ -540,7 +540,7 @@ def test_what_was_neither_measured_nor_recorded_is_not_shown(
 ) -> None:
     today = [each for each in shown if each.combination.python == "today" and each.n == 10]
     page = (folder / "book" / "preface.html").read_text()
-    page = page.replace(charts.explorer(shown).whole, charts.explorer(today).whole)
+    page = page.replace(charts.explorer(shown).page_html, charts.explorer(today).page_html)
     (folder / "book" / "today.html").write_text(page)
     tab.goto((folder / "book" / "today.html").as_uri())
     assert verdict(tab) == "This was neither measured here nor recorded."

@@ -377,7 +377,7 @@ asyncio.run(main())
 def test_who_reaches_nobody_has_no_fault_of_loads(host, why, site, tmp_path):
     report = tried(REACHES_NOBODY.replace("HOST", host), site, tmp_path, sys.executable)
     assert report["counts"]["loads"] == 4 and judged(report)[1:] == ("nothing seen", 2)
-    assert report["advice"] == [] and why in doctor_file.text_of(report, False)
+    assert report["advice"] == [] and why in tls_doctor.report.text_of(report, False)
 
 
 def test_some_that_do_not_come_through_are_told(site, tmp_path):
@@ -390,7 +390,7 @@ for verify in (BUNDLE, True):
     variables = {"REQUESTS_CA_BUNDLE": "", "SSL_CERT_FILE": ""}
     report = tried(text, site, tmp_path, sys.executable, variables=variables)
     assert (report["counts"]["handshakes"], judged(report)[1:]) == (1, ("not repeated", 0))
-    lines = " ".join(doctor_file.text_of(report, False).split())
+    lines = " ".join(tls_doctor.report.text_of(report, False).split())
     assert "1 of 2 connections did not come through: SSLCertVerificationError" in lines
 
 
@@ -661,7 +661,7 @@ def test_niquests_and_a_server_of_http2_agree_on_the_connections(site, tmp_path,
     """By Hypercorn, whose HTTP/2 is h2's: it counts the connections itself."""
     (tmp_path / "app.py").write_text(COUNTING_APP)
     for name in ("CERTIFICATE", "KEY"):
-        (tmp_path / name).write_text(getattr(doctor_file, name))
+        (tmp_path / name).write_text(getattr(tls_doctor.basis, name))
     port, client = free_port(), environment("niquests-today").python
     command = [python.parent / "hypercorn", "-b", f"127.0.0.1:{port}", "app:app"]
     command += ["--certfile", "CERTIFICATE", "--keyfile", "KEY"]

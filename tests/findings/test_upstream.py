@@ -44,8 +44,8 @@ def wheel(stack: str, version: str, folder: Path) -> None:
         made.writestr(f"{about}/RECORD", "")
 
 
-ASKED = [each for each in upstream.VERDICTS if each.ask]
-OVER = [each for each in upstream.VERDICTS if not each.ask]
+ASKED = [each for each in upstream.VERDICTS if each.decide]
+OVER = [each for each in upstream.VERDICTS if not each.decide]
 
 
 def named(verdict: upstream.Verdict) -> str:
@@ -70,16 +70,16 @@ def test_a_verdict_that_is_over_has_both_its_ends_in_locks(verdict) -> None:
     assert verdict.turned and ends <= pinned(verdict.package)
     assert upstream.answers(verdict) == []
     with pytest.raises(UsageError, match="over"):
-        upstream.ask(verdict, verdict.true_to)
+        upstream.decide(verdict, verdict.true_to)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("verdict", ASKED, ids=named)
 def test_a_verdict_is_true_from_where_it_says(verdict) -> None:
-    first = upstream.ask(verdict, verdict.true_from)
+    first = upstream.decide(verdict, verdict.true_from)
     assert (first["version"], first["still"]) == (verdict.true_from, True), first
     if verdict.before:
-        before = upstream.ask(verdict, verdict.before)
+        before = upstream.decide(verdict, verdict.before)
         assert (before["version"], before["still"]) == (verdict.before, False), before
 
 
@@ -117,9 +117,9 @@ def test_a_recorded_run_is_no_answer_of_a_release_that_cannot_be_installed(
     """Machines of data/machines/ were asked the same of the release that is in the lock."""
     monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
     monkeypatch.setattr(upstream.locks, "with_release", lambda *_: "botocore==99.0\n")
-    [verdict] = [each for each in ASKED if each.ask is upstream._made_alone]
+    [verdict] = [each for each in ASKED if each.decide is upstream._made_alone]
     with pytest.raises(EnvironmentFailed, match="on-the-loop-today"):
-        upstream.ask(verdict, "99.0")
+        upstream.decide(verdict, "99.0")
 
 
 @needs("git")

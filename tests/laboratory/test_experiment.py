@@ -350,5 +350,5 @@ def test_what_is_not_wrong_is_not_red_in_a_notebook(
     kernel = SimpleNamespace(kernel=None)
     for shell, stream in ((None, "err"), (kernel, "out")):
         monkeypatch.setattr("IPython.get_ipython", lambda shell=shell: shell)
-        experiment.environments.say("making an environment")
+        experiment.environments.report("making an environment")
         assert getattr(capsys.readouterr(), stream) == "making an environment\n"

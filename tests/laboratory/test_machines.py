@@ -323,7 +323,7 @@ def test_the_same_work_is_drawn_for_each_machine_that_did_it():
         return Machine(name, {}, answers)
 
     fast, slow, half = machine("fast", 0.2, 1.1), machine("slow", 0.4, 2.2), machine("half", 0.3)
-    [chart] = charts.of_machines([fast, slow, half], here="fast")
+    [chart] = charts.of_machines([fast, slow, half], live_machine="fast")
     assert "On both that were asked, + pyOpenSSL takes the most wall time" in chart.caption
     assert "5.50 on fast and 5.50 on slow" in chart.caption
     rows = pd.read_csv(io.BytesIO(base64.b64decode(chart.html.split("base64,")[1].split('"')[0])))

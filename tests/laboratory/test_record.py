@@ -107,7 +107,7 @@ def test_nothing_that_is_read_from_data_can_be_a_program():
 
 
 def test_the_readme_shows_the_reference_run():
-    assert picture.PICTURE.read_text(encoding="utf-8") == picture.drawn()
+    assert picture.PICTURE.read_text(encoding="utf-8") == picture.draw()
     assert "book/_static/stages.svg" in (places.ROOT / "README.md").read_text()
 
 

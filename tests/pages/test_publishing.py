@@ -353,7 +353,7 @@ def test_pages_say_where_they_are_published(unpublished: Path, tmp_path: Path) -
 
 
 def test_the_card_shows_what_was_recorded_and_is_the_same_each_time(tmp_path: Path) -> None:
-    drawn = card.drawn("A book")
+    drawn = card.draw("A book")
     known = {each.combination.parts: each for each in explorer.recorded()
              if (each.combination.python, each.scheme, each.n) == ("2.7", "https", 10)}  # fmt: skip
     shown = [known[parts] for parts in ((), ("pyopenssl",))]

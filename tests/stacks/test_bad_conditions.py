@@ -146,7 +146,7 @@ def test_it_is_tried_again_after_a_while_on_request_and_by_another_process(
         before = last_try(without_packages)
         time.sleep(0.01)
         with pytest.raises(EnvironmentFailed):
-            environments.ensure(stack, again=again)
+            environments.ensure(stack, retry=again)
         return last_try(without_packages) != before
 
     with pytest.raises(EnvironmentFailed):

@@ -179,7 +179,7 @@ def test_apples_processors_get_those_for_intels_and_hear_that_nobody_tried(
 ) -> None:
     monkeypatch.setattr("platform.system", lambda: "Darwin")
     monkeypatch.setattr("platform.machine", lambda: "arm64")
-    assert pythons.here() == "osx-64"
+    assert pythons.conda_platform() == "osx-64"
     said: list[str] = []
     with pytest.raises(EnvironmentFailed):  # what the channel has for it is empty
         pythons.get(said.append)

@@ -12,4 +12,4 @@ visits and witnesses. `abilities` is asked for the page *What changed upstream*.
 from casebook import face
 from casebook.cases.bookstore import names as names
 
-__getattr__, __dir__ = face.of(__name__, __file__)
+__getattr__, __dir__ = face.attach_stub(__name__, __file__)

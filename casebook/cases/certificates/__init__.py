@@ -6,4 +6,4 @@ and the modules complaints, counts, handshakes, in_threads, loading, reading and
 
 from casebook import face
 
-__getattr__, __dir__ = face.of(__name__, __file__)
+__getattr__, __dir__ = face.attach_stub(__name__, __file__)

@@ -68,7 +68,7 @@ def build(source: Path = SOURCE) -> Path:
         raise MissingInterpreter("the near-limit needs Go (https://go.dev/dl/) on the PATH.")
     program = places.LOCAL / source.stem / digests.of(source, digests.tool(GO)) / source.stem
     if not program.exists():
-        environments.say(f"building {source.relative_to(places.ROOT)}")
+        environments.report(f"building {source.relative_to(places.ROOT)}")
         program.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:
             draft = Path(folder) / source.stem

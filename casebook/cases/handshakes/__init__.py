@@ -6,4 +6,4 @@ One direction inside: server, threads, and beside them crashes. What chapters us
 
 from casebook import face
 
-__getattr__, __dir__ = face.of(__name__, __file__)
+__getattr__, __dir__ = face.attach_stub(__name__, __file__)

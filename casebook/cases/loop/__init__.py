@@ -5,4 +5,4 @@ What chapters use: `measure`, `timeline` and WAYS (of `clients`).
 
 from casebook import face
 
-__getattr__, __dir__ = face.of(__name__, __file__)
+__getattr__, __dir__ = face.attach_stub(__name__, __file__)

@@ -12,4 +12,4 @@ unchecked (of `greetings`, whose script is `greet`).
 
 from casebook import face
 
-__getattr__, __dir__ = face.of(__name__, __file__)
+__getattr__, __dir__ = face.attach_stub(__name__, __file__)
