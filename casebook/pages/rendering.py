@@ -50,7 +50,7 @@ CARD = r'<link rel="canonical" [^>]*>|<meta (?:property="og:|name="twitter:)[^>]
 def render(
     book: Book,
     chapters: Sequence[Chapter],
-    found: Records,
+    collected: Records,
     is_last: bool = True,
     gently: bool = False,
 ) -> tuple[Path, list[str]]:
@@ -59,7 +59,7 @@ def render(
     Parameters:
         book: where it is written.
         chapters: as they were executed last.
-        found: what they said.
+        collected: what they said.
         is_last: whether no chapter is still to come. Before that, what is wrong does not matter.
         gently: leave the processors to what is measured meanwhile.
 
@@ -73,7 +73,7 @@ def render(
     is_whole = not any(map(execution.not_in_file, executed))
     sources = staleness.of_files(book.root, SOURCES)
     side_by_side = (book.included / "machines.md").read_text(encoding="utf-8")
-    stamp = digests.of(sources, asdict(found), side_by_side, sys.version, executed)
+    stamp = digests.of(sources, asdict(collected), side_by_side, sys.version, executed)
     failures = [chapter.failure for chapter in chapters if chapter.failure]
     if first_page.exists() and stamp_file.exists() and stamp_file.read_text() == stamp:
         return first_page, failures
@@ -92,9 +92,9 @@ def render(
     shutil.copy(book.included / "claims.json", site)
     if not is_whole and is_last:
         permanent.say_why(book.root, site, NOT_IN_FILE)
-    for each in found.profiles:
-        profile = profiles.recorded(each["name"])
-        snakeviz.write(profile, site / "profiles", each["name"], each["title"])
+    for recording in collected.profiles:
+        profile = profiles.recorded(recording["name"])
+        snakeviz.write(profile, site / "profiles", recording["name"], recording["title"])
     broken = links.problems(site)
     if broken and is_whole and not failures:
         problems.append("The pages have broken links:\n" + "\n".join(broken))
@@ -107,20 +107,20 @@ def render(
 
 def _replace(old: Path, new: Path) -> None:
     """Put a folder in the place of another. Whoever reads the pages always finds whole ones."""
-    before = old.with_name(f"{old.name}.before")
-    shutil.rmtree(before, ignore_errors=True)
+    former = old.with_name(f"{old.name}.before")
+    shutil.rmtree(former, ignore_errors=True)
     if old.exists():
-        old.rename(before)
+        old.rename(former)
     new.rename(old)
-    shutil.rmtree(before, ignore_errors=True)
+    shutil.rmtree(former, ignore_errors=True)
 
 
-def _stand_in_for_figures(book: Book, said: str) -> None:
+def _stand_in_for_figures(book: Book, message: str) -> None:
     """Say on other pages that a figure is missing, where its chapter has not drawn it."""
     for page in (book.root / "book").rglob("*.md"):
         for name in re.findall(r"_build/included/([\w-]+\.html)", page.read_text(encoding="utf-8")):
             if not (book.included / name).exists():
-                (book.included / name).write_text(said)
+                (book.included / name).write_text(message)
 
 
 def _run_jupyter_book(book: Book, strict: bool, gently: bool) -> tuple[list[str], Path]:
@@ -135,17 +135,17 @@ def _run_jupyter_book(book: Book, strict: bool, gently: bool) -> tuple[list[str]
     command += ["-W", "-n"] if strict else []
     if gently and (nice := shutil.which("nice")):
         command = [nice, "-n", "19", *command]
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=book.root, text=True, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         env={**os.environ, "NO_COLOR": "1", "PYTHONPATH": str(places.ROOT)},  # our extension
     )  # fmt: skip
-    (book.build / "pages.log").write_text(done.stdout, encoding="utf-8")
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).replace(f"{book.root}/", "")
+    (book.build / "pages.log").write_text(result.stdout, encoding="utf-8")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout).replace(f"{book.root}/", "")
     # The warnings and errors, or all of it when there is none.
     lines = [line for line in plain.splitlines() if re.search(r"WARNING|ERROR|CRITICAL", line)]
     complaints = "\n".join(dict.fromkeys(lines)) or plain.strip()
-    said = f"The pages could not be written as they should be:\n{complaints}"
+    message = f"The pages could not be written as they should be:\n{complaints}"
     if not (site / f"{book.page_names()[0]}.html").exists():
-        raise BookFailed(said)
-    return ([said] if done.returncode and strict else []), site
+        raise BookFailed(message)
+    return ([message] if result.returncode and strict else []), site
