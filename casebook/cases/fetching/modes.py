@@ -37,7 +37,7 @@ _MODES = {mode.name: mode for mode in (QUICK, FULL)}
 
 
 def current() -> Mode:
-    """The mode named by the environment variable CASEBOOK_MODE; `quick` when it is not set."""
+    """Return the mode named by the environment variable CASEBOOK_MODE; `quick` if it is not set."""
     name = os.environ.get("CASEBOOK_MODE", "quick")
     if name not in _MODES:
         raise UsageError(f"CASEBOOK_MODE is {name!r}; set it to one of: {', '.join(_MODES)}")

@@ -52,7 +52,7 @@ def install(counters=None):
 
 
 def counted(function, counters, name):
-    """The function, whose calls are counted under that name."""
+    """Wrap a function so that its calls are counted under that name."""
 
     def calling(*args, **kwargs):
         counters[name] += 1
@@ -70,12 +70,12 @@ def count_loads(context_class, counters):
 
     def loaded_defaults(*args, **kwargs):
         counters["default_loads"] += 1
-        before = counters["load_verify_locations"]
+        count_before = counters["load_verify_locations"]
         try:
             return load_defaults(*args, **kwargs)
         finally:
             # pyOpenSSL may fall back to load_verify_locations: that is the same load.
-            counters["load_verify_locations"] = before
+            counters["load_verify_locations"] = count_before
 
     context_class.set_default_verify_paths = loaded_defaults
 
@@ -83,22 +83,25 @@ def count_loads(context_class, counters):
 class Tally(object):
     """What the process counted and used between one look and the next; or its children used."""
 
-    def __init__(self, counters, who=resource.RUSAGE_SELF):
+    def __init__(self, counters, whom=resource.RUSAGE_SELF):
         self._counters = counters
-        self._who = who
+        self._who = whom
         self._seen = {}
         self.look()
 
     def look(self):
-        """Since the last look: the counters, `loads` (both kinds together), `user_s`, `system_s`
-        and `cpu_s` (both), `faults` (pages that the kernel had to bring), `wall_s`."""
-        used, now = resource.getrusage(self._who), dict(self._counters)
-        now["loads"] = now["load_verify_locations"] + now["default_loads"]
-        now["user_s"], now["system_s"] = used.ru_utime, used.ru_stime
-        now["cpu_s"], now["faults"] = used.ru_utime + used.ru_stime, used.ru_minflt
-        now["wall_s"] = clock()
-        spent = {name: at - self._seen.get(name, 0) for name, at in now.items()}
-        self._seen = now
+        """Return what was counted and used since the last look.
+
+        The counters, `loads` (both kinds together), `user_s`, `system_s` and `cpu_s` (both),
+        `faults` (pages that the kernel had to bring), `wall_s`.
+        """
+        used, totals = resource.getrusage(self._who), dict(self._counters)
+        totals["loads"] = totals["load_verify_locations"] + totals["default_loads"]
+        totals["user_s"], totals["system_s"] = used.ru_utime, used.ru_stime
+        totals["cpu_s"], totals["faults"] = used.ru_utime + used.ru_stime, used.ru_minflt
+        totals["wall_s"] = clock()
+        spent = {name: total - self._seen.get(name, 0) for name, total in totals.items()}
+        self._seen = totals
         return spent
 
 
@@ -121,7 +124,8 @@ class Heartbeat(object):
         self._greenlet = gevent.spawn(self._beat, gevent.sleep)
 
     def stop(self):
-        """The longest time by which a beat came late, in seconds; None where nothing could beat."""
+        """Stop, and return the longest time by which a beat came late, in seconds; None if
+        nothing beat."""
         if not self.times:
             return None
         moments = self.times + [clock()]
