@@ -83,7 +83,7 @@ def page(root: Path, answers: Sequence[dict[str, Any]]) -> str:
     parts = [_raw(_counts(figures)), "## What matters to you\n", _chapters(figures["verdicts"])]
     if figures["advice"]:
         parts += ["## What the doctor would change\n", _raw(_advice(figures["advice"]))]
-    jobs = _similar_jobs(working.measured(answers), figures["clients"])
+    jobs = _similar_jobs(working.rows_of(answers), figures["clients"])
     if drawings := _draw(figures["counts"], jobs):
         title = "Beside programs of the book" if len(jobs) else "In the book's charts"
         parts += [f"## {title}\n", *map(_raw, drawings)]

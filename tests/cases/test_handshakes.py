@@ -118,7 +118,7 @@ def test_a_strangers_certificate_is_refused(stack, way):
             environment(stack), threads.PROBE, spec, variables=trusts, beside=beside
         )
         with pytest.raises(RunFailed, match="SSLCertVerificationError"):
-            threads._checked(stack, answer)
+            threads._check_pages(stack, answer)
         assert stranger.counters()["requests"] == 0
 
 
