@@ -133,4 +133,4 @@ def test_a_whole_program_is_made_of_the_cure_only_where_it_has_it():
     files = [{getattr(each, "name", "") for each in one.made_of} for one in (stock, cured)]
     assert "threads.py" in files[0] and "lab.py" in files[0]
     assert files[1] - files[0] == {"shared_context.py"}
-    assert trust.known() in stock.made_of
+    assert trust.dependency() in stock.made_of

@@ -146,7 +146,7 @@ class Bench:
         if self._another:
             return measurements.new(measure)
         executed = _executed(stack, parameters)
-        key = measurements.key_of(executed, stack, parameters, self.scheme, trusts.known())
+        key = measurements.key_of(executed, stack, parameters, self.scheme, trusts.dependency())
         return measurements.stored_or_new(key, measure)
 
     def _fetch(

@@ -132,7 +132,7 @@ def recorded(ns: Iterable[int]) -> pd.DataFrame:
 def _run(**parameters: Any) -> Run:
     code = [SOURCE, Path(__file__), *server.MADE_OF]
     go_version = measurements.Using(GO, digests.tool(GO))
-    key = measurements.key_of(code, go_version, parameters, trust.known())
+    key = measurements.key_of(code, go_version, parameters, trust.dependency())
     measure_now = partial(_measure_now, **parameters)
     return run_record.from_stored(measurements.stored_or_new(key, measure_now))
 

@@ -89,7 +89,7 @@ def _experiment_of(client: str, name: str) -> Experiment:
     depends_on = [clients.file_of(client), Path(__file__), *server.MADE_OF]
     if _is_cured(stacks.get(name)):
         depends_on.append(places.CURE)
-    return Experiment(PROBE, _figures, made_of=(*depends_on, trust.known()), ask=_run_program)
+    return Experiment(PROBE, _figures, made_of=(*depends_on, trust.dependency()), ask=_run_program)
 
 
 def _is_cured(stack: stacks.Stack) -> bool:

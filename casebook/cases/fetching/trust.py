@@ -37,7 +37,7 @@ class Trust:
     variables: dict[str, str] = field(default_factory=dict)
 
 
-def known() -> measurements.Using:
+def dependency() -> measurements.Using:
     """Return what a measurement depends on if its clients trust what is chosen here."""
     depends_on = [digests.of(Path(__file__)), *certificates()]
     return measurements.Using("certifi's certificates", depends_on)

@@ -138,7 +138,7 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
 def _row(patient: Patient) -> dict:
     """Return one row of `table`, stored or new."""
     code = [places.DOCTOR, HERE, places.PROBES, clients.FOLDER, *server.MADE_OF]
-    parameters = astuple(patient), PAGES, DELAY_S, LONG_DELAY_S, trust.known()
+    parameters = astuple(patient), PAGES, DELAY_S, LONG_DELAY_S, trust.dependency()
     stack = stacks.get(patient.stack)
     if recorded_row := recorded(
         patient.name, BY_DAY, measurements.asked_of(code[0], stack, *parameters)

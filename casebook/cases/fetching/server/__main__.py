@@ -33,7 +33,7 @@ def main(scheme: str, port: int) -> int:
     folder = tempfile.TemporaryDirectory(prefix="casebook-server-", ignore_cleanup_errors=True)
     with folder as name:  # readable by this user only
         try:
-            issued = certificates.make(Path(name)) if scheme == "https" else None
+            issued = certificates.issue(Path(name)) if scheme == "https" else None
             with contextlib.closing(lab.LabServer(port, issued, room)) as running:
                 running.start()
                 url = f"{scheme}://127.0.0.1:{running.server_port}"

@@ -22,7 +22,7 @@ class Certificates:
     key_file: Path
 
 
-def make(folder: Path) -> Certificates:
+def issue(folder: Path) -> Certificates:
     """Make new certificates and write them into `folder`, which must be private to this user.
 
     ECDSA (P-256): with RSA keys of 2,048 bits each handshake costs both sides more.
@@ -34,7 +34,7 @@ def make(folder: Path) -> Certificates:
 
 
 def make_nameless(folder: Path) -> Certificates:
-    """Make one certificate that signed itself, without a subjectAltName; otherwise as `make`.
+    """Make one certificate that signed itself, without a subjectAltName; otherwise as `issue`.
 
     This is what `openssl req -new -x509` makes if it is told localhost for a common name.
     """
