@@ -49,12 +49,12 @@ def claim(
     id: small letters, digits and dashes; unique in the book. statement: a sentence with
     {value} or {value:.1f} in it, and `code` in backticks. value: a number, text or bool, in
     `unit`; or, for a finding on a clock, the Decision from decisions.Question.decide, whose
-    interval decides; the sentence gives it behind the number where it lies far inside the window
+    interval decides; the sentence gives it behind the number if it lies far inside the window
     (Decision.says_more). also: further decisions that the sentence rests on; of those, the one
-    that decided is shown where the sentence does not hold. holds: whether the
-    condition is met, where the value is no decision; beside a decision, a further condition on
+    that decided is shown if the sentence does not hold. holds: whether the
+    condition is met, if the value is no decision; beside a decision, a further condition on
     what was counted. runs: the runs behind it, a frame or an Observation; from a frame come the
-    number of runs, the stacks, the source and, where it has `column`, the spread (smallest and
+    number of runs, the stacks, the source and, if it has `column`, the spread (smallest and
     largest). not_here: why this machine cannot decide it. on: what else it was measured on, of
     which the runs have no column, such as a server; what they have is said anyway (reach.on).
 
@@ -163,7 +163,7 @@ def _of_runs(id: str, frame: pd.DataFrame, stack: str, column: str) -> Record:
         spread = [plain(extreme, f"claim {id}, {column}") for extreme in extremes]
     return {
         "source": words.REFERENCE if recorded.any() or words.is_of_file() else words.LIVE,
-        # Of what was only recorded, another build makes nothing better.
+        # Rebuilding cannot improve recorded runs.
         "live": (not recorded.all() or frame.empty) and not words.is_of_file(),
         "stack": stack or ", ".join(frame["stack"].dropna().unique()),
         "keys": [key for key in frame["key"].dropna().unique() if key],

@@ -41,8 +41,8 @@ TOLERANCE = 0.25
 #: What the sources of the first part waited for in each response, in seconds.
 DELAY_S = 1.0
 
-#: What stands where a row is not reproduced and the chapter gives no reason, because it did not
-#: happen where the book was written. A strict build fails on it.
+#: Stands in for a reason if a row is not reproduced and the chapter gives none, because it was
+#: reproduced where the book was written. A strict build fails on it.
 UNEXPLAINED = "The book has no reason for this: it was written where the row is reproduced."
 
 _WITH_DELAY = ("000", "001")
@@ -167,12 +167,12 @@ def compare(
     """Show a published row beside what we got, and leave a record for the page of all rows.
 
     id: a row of published.csv. measured: ours, a number in the row's unit or a text; None
-    where nothing corresponds to it. runs: what it came from, a frame or an Observation, for
-    the source and the delay. outcome: one of OUTCOMES where it cannot be computed. why: one
+    if nothing corresponds to it. runs: what it came from, a frame or an Observation, for
+    the source and the delay. outcome: one of OUTCOMES if it cannot be computed. why: one
     sentence; needed for `not measured`. finding: whether the published finding holds here,
     although the number is another one; needed for numbers of the second and third part, which had
-    no delay to compare by. delays: so many of the delays that were set are in the time whoever
-    measures it, so that only the seconds beside them were free to differ and are compared.
+    no delay to compare by. delays: how many of the delays that were set are in every such time,
+    so that only the remaining seconds were free to differ and are compared.
     Raises UsageError without what is needed.
     """
     published = row(id)

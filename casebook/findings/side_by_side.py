@@ -54,8 +54,8 @@ _LINK = re.compile(r'#claim-([a-z0-9-]+)\s+"([^"]+)"\)')
 
 @dataclass(frozen=True)
 class Row:
-    """One finding on several machines. said: the statement, or the id where no machine has it.
-    each: what came out, by machine, None where it has none. rank: how they differ."""
+    """One finding on several machines. statement: its sentence, or its id if no machine has one.
+    by_machine: what came out, None where a machine has none. rank: how they differ."""
 
     id: str
     statement: str
@@ -134,7 +134,7 @@ def findings(machines: Sequence[Machine]) -> list[Row]:
     for id in ids:
         by_machine = [machine.findings.get(id) for machine in machines]
         present = [finding for finding in by_machine if finding]
-        # Where it was not measured, its sentence has gaps in the place of numbers.
+        # If it was not measured, its sentence has gaps in the place of numbers.
         measured_first = sorted(present, key=lambda finding: finding.get("outcome") == NOT_HERE)
         statement = next(
             (finding["statement"] for finding in measured_first if finding.get("statement")), id
@@ -218,7 +218,7 @@ def in_words(
 
 
 def reasons_given(root: Path) -> dict[str, str]:
-    """Collect what the chapters say where a finding comes out otherwise, or cannot be decided.
+    """Collect what the chapters say if a finding comes out otherwise, or cannot be decided.
 
     Parameters:
         root: of the book. A link to a finding has such a sentence as its title (CONTRIBUTING.md).

@@ -18,7 +18,7 @@ from casebook.pages.contents import Book, code_cells, read
 from casebook.pages.refreshing import Refreshing
 from casebook.stacks import environments, pythons
 
-#: So many chapters are written before the first pages are, on a fresh clone.
+#: How many chapters are written before the first pages, on a fresh clone.
 FIRST = 3
 
 
@@ -118,7 +118,7 @@ def _write_from(book: Book, file: Path, first: int | None = None) -> Path:
     Parameters:
         book: where it is written.
         file: of the machine.
-        first: after so many chapters, write the pages once, for whoever waits to read.
+        first: after this many chapters, write the pages once, for a reader who waits.
 
     Returns the first page. Raises MachineFileRefused, and BookFailed as `build`.
     """

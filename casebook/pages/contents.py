@@ -86,7 +86,7 @@ class Book:
         return _sources(self._executed(path)) == _sources(read(path))
 
     def keep(self, path: Path, executed: NotebookNode, stamp: str) -> None:
-        """Keep an executed notebook; without a stamp where it did not run to its end."""
+        """Keep an executed notebook; without a stamp if it did not run to its end."""
         self._stamp_of(path).unlink(missing_ok=True)  # first: nothing old passes for new
         machine, note = executed.metadata.get(MACHINE, ""), self._note_of(path)
         if executed.metadata.get(WAITING):

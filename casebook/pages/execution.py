@@ -4,7 +4,7 @@ The stamp sees a notebook's code and all that this code can reach: modules, data
 is kept beside the result, and taken away before the notebook runs: nothing old passes for new.
 
 A finding on a clock that comes out otherwise has had its second attempt where its rounds were taken
-(laboratory/rounds.py). What was only counted is not read from the store for ever where it came out
+(laboratory/rounds.py). What was only counted is not read from the store for ever if it came out
 otherwise: the next build measures it again. A chapter that raises is kept as far as it got, with
 the error in its place, and runs again in the next build.
 """
@@ -30,14 +30,14 @@ from casebook.pages.timing import ChapterTime, Timing
 #: How many chapters are executed at a time: while one measures alone, the others draw. What they
 #: may measure beside each other is said in casebook/laboratory/beside.py.
 LANES = 3
-#: So many things that have changed are named.
+#: How many of the things that have changed are named.
 MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
 class Chapter:
     """An executed notebook. stem: of its file, "01_one_at_a_time". failure: what ended it before
-    its end, in one line; empty where nothing did."""
+    its end, in one line; empty if nothing did."""
 
     stem: str
     notebook: NotebookNode
@@ -110,7 +110,7 @@ def _execute_all(
     chapter_done: Callable[[], None],
     expected: Mapping[str, ChapterTime] | None,
 ) -> dict[Path, str]:
-    """Execute these notebooks, LANES at a time, and keep what comes; what ended each, if anything.
+    """Execute these notebooks, LANES at a time; keep them, and return what stopped each.
 
     By turns from the front and from the back: neighbours measure the same stacks, and the later
     takes from the store what the earlier has measured.

@@ -158,7 +158,7 @@ def machines_page(
 
     Parameters:
         machines: this one first. All their text is escaped: a file may be a stranger's.
-        because: what the chapters say where a finding is otherwise, by its id.
+        because: what the chapters say if a finding is otherwise, by its id.
         charts: charts of these machines, as HTML.
     """
     rows = side_by_side.findings(machines)

@@ -1,4 +1,4 @@
-"""Whose measurements a page shows, where they are not this machine's: a note for its top."""
+"""Notes at the top of pages that show the measurements of another machine."""
 
 from pathlib import Path
 

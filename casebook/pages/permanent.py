@@ -1,7 +1,7 @@
 """Addresses that stay: what was published once is found again, or leads on.
 
-book/permanent.txt lists pages, claims and figures, an address a line. Where one has moved, its line
-says whereto: `notebooks/04_old.html -> notebooks/04_new.html#claim-it`.
+book/permanent.txt lists pages, claims and figures, an address a line. If one has moved, its line
+says where to: `notebooks/04_old.html -> notebooks/04_new.html#claim-it`.
 
     python -m casebook.pages.permanent     add what the built book has and the list has not
 """

@@ -1,11 +1,11 @@
-"""Looks at the built book as whoever publishes it does, and packs it. It builds nothing.
+"""Checks the built book before it is published, and packs it. It builds nothing.
 
-    python -m casebook.pages.publishing          look (make publish-check)
+    python -m casebook.pages.publishing          check (make publish-check)
     python -m casebook.pages.publishing FILE     pack it into a zip archive (make archive)
 
-To be looked at, the site is served on this machine under a sub-path, as GitHub's Pages serve it,
-and every page, every address in it, and what is said about it to search engines and to those who
-share a link is looked at.
+For the check, the site is served on this machine under a sub-path, as GitHub's Pages serve it.
+Every page is checked, every address in it, and what it tells search engines and those who share a
+link.
 """
 
 import contextlib
@@ -27,15 +27,15 @@ from casebook.pages import address, links, permanent
 from casebook.pages.contents import Book
 from casebook.pages.links import Page
 
-#: The folder that a site is served under where nobody has said under which it will be.
+#: The folder that a site is served under if its address is not known yet.
 SOMEWHERE = "/book/"
 #: Pages that nobody shares: without content of their own, or shown in a frame of another.
 NOT_SHARED = re.compile(r"(search|genindex|404)\.html|profiles/.*")
-#: What is shown where a link is shared.
+#: What is shown when a link is shared.
 CARD = ("og:title", "og:description", "og:url", "og:image")
 #: Networks show no smaller picture large.
 CARD_WIDTH, CARD_HEIGHT = 600, 315
-#: Whoever could be asked on the machine of whoever built the book, and on no other.
+#: Hosts that mean the machine that built the book, and no other.
 ONLY_HERE = ("localhost", "127.0.0.1", "0.0.0.0", "[::1]")
 
 
@@ -207,7 +207,7 @@ def _check_metadata(site: Path, name: str, page: Page, published: str) -> list[s
 def pack(site: Path, file: Path) -> int:
     """Write a site into an archive that opens from a folder, of the archive's name; its bytes.
 
-    Raises BookFailed where there is no site.
+    Raises BookFailed if there is no site.
     """
     if not (site / "index.html").is_file():
         raise BookFailed("there is no built book to pack: `make book` builds it")

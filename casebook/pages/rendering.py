@@ -20,14 +20,14 @@ from casebook.pages.execution import Chapter
 from casebook.pages.records import Records
 from casebook.stacks import digests
 
-#: What the site is made of, beside the executed notebooks and what they said.
+#: What the site is made of, beside the executed notebooks and their records.
 SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks", "casebook", "requirements.txt")
 #: -P keeps the folder that it runs in off the import path.
 JUPYTER_BOOK = (sys.executable, "-P", "-m", "casebook.pages.jupyter_book")
-#: Where a figure of a chapter that stopped before it would be.
+#: Takes the place of a figure if its chapter stopped before drawing it.
 NO_FIGURE = "<p><em>A figure is missing here: its chapter has not got so far.</em></p>\n"
-#: The same where its chapter was written to its end from a machine file; and the end of a page that
-#: lacks what has an address.
+#: The same if its chapter was written to its end from a machine file; and the end of a page that
+#: lacks something with an address.
 FIGURE_NOT_IN_FILE = (
     "<p><em>A figure is missing here: it is not in the machine file that this book is made of."
     "</em></p>\n"
@@ -35,7 +35,7 @@ FIGURE_NOT_IN_FILE = (
 NOT_IN_FILE = (
     "<em>What is missing on this page is not in the machine file that this book is made of.</em>"
 )
-#: index.html leads to the first page of the book, also where scripts are off.
+#: index.html leads to the first page of the book, even if scripts are off.
 FIRST_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>To the first page</title>
 <link rel="icon" href="_static/icon.svg">
@@ -43,7 +43,7 @@ FIRST_PAGE = """<!doctype html>
 <meta http-equiv="refresh" content="0; url={0}"></head>
 <body><main><a href="{0}">To the first page</a></main></body></html>
 """
-#: What a page says of where it is published, and for where its link is shared.
+#: What a page says of where it is published, and what is shown when its link is shared.
 CARD = r'<link rel="canonical" [^>]*>|<meta (?:property="og:|name="twitter:)[^>]*>'
 
 
@@ -86,7 +86,7 @@ def render(
     problems, site = _run_jupyter_book(book, is_whole and not failures and is_last, gently)
     problems = failures + problems
     first = f"{book.page_names()[0]}.html"
-    # Whoever shares the address of the book shows the card of its first page.
+    # The address of the book is shared with the card of its first page.
     card = re.findall(CARD, (site / first).read_text(encoding="utf-8"))
     (site / "index.html").write_text(FIRST_PAGE.format(html.escape(first), "\n".join(card)))
     shutil.copy(book.included / "claims.json", site)
@@ -106,7 +106,7 @@ def render(
 
 
 def _replace(old: Path, new: Path) -> None:
-    """Put a folder in the place of another. Whoever reads the pages always finds whole ones."""
+    """Put a folder in the place of another. Readers always find whole pages."""
     former = old.with_name(f"{old.name}.before")
     shutil.rmtree(former, ignore_errors=True)
     if old.exists():
@@ -142,7 +142,7 @@ def _run_jupyter_book(book: Book, strict: bool, gently: bool) -> tuple[list[str]
     )  # fmt: skip
     (book.build / "pages.log").write_text(result.stdout, encoding="utf-8")
     plain = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout).replace(f"{book.root}/", "")
-    # The warnings and errors, or all of it when there is none.
+    # The warnings and errors, or all of it if there are none.
     lines = [line for line in plain.splitlines() if re.search(r"WARNING|ERROR|CRITICAL", line)]
     complaints = "\n".join(dict.fromkeys(lines)) or plain.strip()
     message = f"The pages could not be written as they should be:\n{complaints}"

@@ -1,7 +1,7 @@
-"""Sentences that rest on findings, and what a page says where a finding did not hold.
+"""Sentences that rest on findings, and what a page says if a finding did not hold.
 
 A conclusion links to its finding, `it is [the locks](#claim-load-locks)`, or has its value glued,
-{glue:text}`load-locks:.1f`. Findings are known when pages are written. Where one came out
+{glue:text}`load-locks:.1f`. Findings are known when pages are written. If one came out
 otherwise, undecided or not here, the sentence around the link says so in words, with the figure
 that says it; if the author wrote a sentence for that case, as the link's title, it takes the
 place of the first:
@@ -55,7 +55,7 @@ Record = dict[str, Any]
 @dataclass(frozen=True)
 class Resting:
     """A sentence that rests on findings. page: without suffix; text: as its author wrote it;
-    claims: their ids; shown: what stands on the page where it is marked, else empty."""
+    claims: their ids; shown: what the page says if it is marked, else empty."""
 
     page: str
     text: str

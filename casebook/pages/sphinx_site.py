@@ -87,7 +87,7 @@ def read_in_parallel(app: Sphinx) -> None:
 
 
 def follow_address(app: Sphinx, config: Config) -> None:
-    """Have the pages say where they are published; where that is nowhere, leave out the buttons
+    """Have the pages say where they are published; if that is nowhere, leave out the buttons
     that need a place. Pages ask for it by `{only} published`, and by `{{ start }}` for a link to
     Binder's page to start from."""
     root = Path(app.srcdir)
@@ -177,7 +177,7 @@ def write_scripts(app: Sphinx, exception: Exception | None) -> None:
 
 
 def draw_card(app: Sphinx, exception: Exception | None) -> None:
-    """Draw what is shown where a link to the published book is shared."""
+    """Draw what is shown when a link to the published book is shared."""
     if exception is None and app.config.html_baseurl:
         card.write(Path(app.outdir, CARD), app.config.html_title)
 

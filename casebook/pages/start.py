@@ -1,5 +1,5 @@
-"""The chapters as whoever has just opened JupyterLab wants them: what each takes, and what of it
-this machine can measure. start.ipynb shows it."""
+"""The chapters at a glance, for start.ipynb: what each takes, and what of it this machine can
+measure."""
 
 import re
 from html import escape

@@ -10,7 +10,7 @@ IPython, loaded into the kernels of a build, takes care of these, statement by s
   printed there is printed, and its names get that data. Everything else of the cell is executed,
   by the code of today, and can start no process and connect to nobody.
 
-Where the file has no answer, the cell says so, and so do its findings.
+If the file has no answer, the cell says so, and so do its findings.
 """
 
 import ast
@@ -197,7 +197,7 @@ def _is_exploring() -> bool:
 
 
 class Keeping(_Statements):
-    """Keeps what statements printed and which data they gave names to, where they saw the machine.
+    """Keeps what statements printed and which data they gave names to, if they saw the machine.
 
     A name whose value has no form as data (a server that is open) makes each statement that uses
     it one of these.
@@ -435,7 +435,7 @@ class Answering(_Statements):
 
     def replay(self, number: int) -> Any:
         """Print what a statement printed there, and give its names their data. Returns the value
-        that it showed; None where it showed none."""
+        that it showed; None if it showed none."""
         answer = measurements.answered(self.statements[number][1]) or {}
         for name, text in answer.get("printed", ()):
             print(text, end="", file=sys.stderr if name == "stderr" else sys.stdout)

@@ -142,7 +142,7 @@ def _file_of(book: Book, source: str) -> Path:
 
 
 def left_s(times: Iterable[ChapterTime], lanes: int) -> float:
-    """Return how long chapters take together, at least: one clock, so many lanes, the longest."""
+    """Return how long chapters take together, at least: the clock, the lanes, the longest."""
     times = list(times)
     if not times:
         return 0.0

@@ -14,7 +14,7 @@ SERIAL, CONCURRENT, BETWEEN = "serial", "concurrent", "between"
 
 #: Effective concurrency from which a run counts as concurrent.
 CONCURRENT_FROM = 1.5
-#: Where the server does not report its peak of requests in flight, a run counts as serial
+#: If the server does not report its peak of requests in flight, a run counts as serial
 #: only below this; between the two thresholds the clock alone cannot tell.
 SERIAL_BELOW = 1.2
 #: With a shorter delay each response is back before the next request is out, and every stack

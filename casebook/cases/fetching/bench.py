@@ -40,7 +40,7 @@ def ask_probe(
 ) -> tuple[dict[str, Any], str]:
     """Have a probe in a stack's environment fetch pages 0 to n - 1 of a server, once.
 
-    client: the stack's own where none is named. gather: names of instruments. variables: further
+    client: the stack's own if none is named. gather: names of instruments. variables: further
     environment variables. further: what else fetching/probes/fetch.py reads (steps in the place of
     the stack's, verify, bundle, trace_limit). Returns the answer, not yet checked, and what the
     stack said on standard error. Raises RunFailed when there is no answer within a generous bound

@@ -41,7 +41,7 @@ class Combination:
     """A Python and what is installed and used on it.
 
     python: of PYTHONS; parts: of PARTS, in their order. stack: its name in env/stacks.toml;
-    steps: taken in the place of the stack's own, where they are not empty.
+    steps: taken in the place of the stack's own, if they are not empty.
     """
 
     python: str

@@ -75,7 +75,7 @@ def recorded(
         client: None for the stack's own.
         scheme, trust: as for `measure`.
         delay_s: as ns; None takes whatever was recorded.
-        repeats: only these rounds; a number takes the first so many.
+        repeats: only these rounds; a number takes that many from the first.
 
     Returns the rows of one machine, the reference machine among equals: columns
     run_record.FRAME_COLUMNS, and `instead`. Empty if nothing like it was recorded.

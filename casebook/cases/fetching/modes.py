@@ -12,9 +12,9 @@ class Mode:
 
     delay_s: what the lab server waits before each response, in seconds.
     ns: how many requests a run makes; ns_if_concurrent: the further sizes that are only
-    tried where a stack turned out concurrent (a serial one would take minutes).
+    tried if a stack turned out concurrent (a serial one would take minutes).
     repeats: runs per stack and size, each in a process of its own.
-    crowd_ns: the sizes where it is asked how a client fares with very many connections.
+    crowd_ns: the sizes for the question how a client fares with very many connections.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 What Python takes longer than this is Python's; what this takes longer than one delay is the
 machine's and the server's. It is near_limit.go (standard library only, built here, every response
-checked); where no `go` is on the PATH, the reference machine's runs stand in.
+checked); if no `go` is on the PATH, the reference machine's runs stand in.
 
 An Experiment asks a script in a stack. This is a program in no stack, which is measured in turns
 with runs of clients and compared with them as a run; so it has a loop of its own.
@@ -95,7 +95,7 @@ def measure(
 
     n: sizes. beside: stacks that are measured in the same rounds, in turns with it. All trust a
     full bundle (trust.BUNDLE). until, looks: as for measure.measure. Without Go its rows are the
-    reference machine's. Raises as measure.measure; RunFailed also where a response was not over a
+    reference machine's. Raises as measure.measure; RunFailed also if a response was not over a
     connection of its own.
     """
     sizes, repeats = as_list(n), rounds.numbers(repeats)

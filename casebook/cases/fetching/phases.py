@@ -1,7 +1,7 @@
 """What became of each request of an observed timeline, one row each.
 
 A row is the page, then the start and the end of each of EVENTS, in milliseconds from the start
-of the fetch; None where there was no such event (plain HTTP has no handshake).
+of the fetch; None if there was no such event (plain HTTP has no handshake).
 """
 
 from itertools import accumulate

@@ -25,7 +25,7 @@ from casebook.stacks.environments import Environment
 
 PROBE = places.PROBES / "whole_program.py"
 
-#: What the probe charges time to, in words, where it is not the name of a package.
+#: What the probe charges time to, in words, if it is not the name of a package.
 PARTS = {
     "handshake": "the handshake",
     "load": "the certificates",
@@ -81,7 +81,7 @@ def _programs(names: Iterable[str], repeats: int | range, **parameters: Any) -> 
     """Measure programs in turns: a row each, with the parameters and the figures."""
     programs = [(_experiment_of(parameters["client"], name), name, parameters) for name in names]
     frame = in_rounds(programs, repeats, "whole programs")
-    return frame.drop(columns="sample", errors="ignore")  # no row has it where there is none
+    return frame.drop(columns="sample", errors="ignore")  # an empty frame has no such column
 
 
 def _experiment_of(client: str, name: str) -> Experiment:

@@ -15,7 +15,7 @@ from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import elsewhere, measurements
 from casebook.words import LIVE
 
-#: What each run counts, from the server and inside the client; None where it cannot be told.
+#: What each run counts, from the server and inside the client; None if it cannot be told.
 COUNTERS = (
     "connections",
     "handshakes",

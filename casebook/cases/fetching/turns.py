@@ -10,7 +10,7 @@ SHORTEST_WAIT_S = 0.001
 #: The calls in which a greenlet waits: sockets of gevent do not wait in any other.
 _WAITING = {"poll", "select", "getaddrinfo"}
 
-#: What whoever has the thread does with it. RUNS: Python code. KEEPS: waits in the operating
+#: What the greenlet with the thread does. RUNS: Python code. KEEPS: waits in the operating
 #: system for one socket, and nobody else can run. WATCHES: the loop, which waits for all of them.
 RUNS, KEEPS, WATCHES = "runs", "keeps", "watches"
 #: What the probe numbers the script, and gevent's loop.

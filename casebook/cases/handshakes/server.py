@@ -1,4 +1,4 @@
-"""A server that is slow to shake hands, and counts the handshakes that it has in hand.
+"""A server that is slow to shake hands, and counts the handshakes under way.
 
     with SlowToShakeHands(handshake_s=0.2) as server:
         ...                        # any client: server.url, server.ca_file

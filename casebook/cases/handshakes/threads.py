@@ -1,4 +1,4 @@
-"""Threads that share a context, and how many handshakes of theirs the server has in hand at once.
+"""Threads that share a context, and how many of their handshakes the server handles at once.
 
     frame = measure(["truststore-0.10.4-today", "truststore-0.10.5-today"], "shared")
 
@@ -104,7 +104,7 @@ def measure(
     Returns one row per stack, way, n, place of the wait and repeat, columns COLUMNS: wall_s from
     the first thread's start to the last one's end; peak_handshakes and peak_requests as the server
     counted them, and a verdict by the peak of whatever it waits in; truststore, its version;
-    context, the module of the shared context's class ("" where none is shared).
+    context, the module of the shared context's class ("" if none is shared).
 
     Raises UsageError, RunFailed when a reply is wrong or missing, and what Experiment.measure
     raises.

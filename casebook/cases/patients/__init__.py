@@ -25,8 +25,8 @@ from casebook.stacks import commands, environments
 
 HERE = Path(__file__).parent
 
-#: Where the doctor could not tell, and what else is measured than a verdict: there was no timing
-#: because responses failed, or nothing that could be blocked.
+#: The doctor could not tell; or nothing was measured: there was no timing because responses failed,
+#: or nothing that could be blocked.
 CANNOT_TELL, FAILS, NO_LOOP = "cannot tell", "fails", "no event loop"
 #: What the doctor says, in the words of a measurement.
 MEANS = {"blocked": "serial", "free": "concurrent", "does not apply": NO_LOOP}
@@ -82,14 +82,15 @@ OTHERS = (
 )
 
 
-#: Whom the chapter examines.
+#: The patients that the chapter examines.
 EXAMINED = (
     "google-auth-2.55.1-today", "google-auth-2.55.2", "toolbelt-x509-today", "locust",
     "gunicorn, gevent worker", "niquests-today", "httpx-today", "geventhttpclient",
     "geventhttpclient, patched", "eventlet-0.33.3-py37", "requests, nothing patched",
     "broken gevent",
 )  # fmt: skip
-#: Whom a quick build examines itself; of the others it shows what another machine recorded.
+#: The patients that a quick build examines itself; of the others it shows what another machine
+#: recorded.
 BY_DAY = ("google-auth-2.55.1-today", "google-auth-2.55.2", "requests, nothing patched")
 
 

@@ -59,7 +59,7 @@ class Trace(object):
     def observe(self, function, *args):
         """Call the function and trace it."""
         self._greenlet = sys.modules.get("greenlet")
-        self._number()  # whoever starts is number 0
+        self._number()  # the starting one is number 0
         self._start = clock()
         if self._greenlet:
             self._greenlet.settrace(self._on_switch)

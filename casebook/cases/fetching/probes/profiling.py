@@ -3,7 +3,7 @@
 cProfile knows nothing of greenlets: a function that was left by a switch counts as still running
 when it is called again. That is where counts such as 10/1 come from (nc/cc: all calls / those
 that were not inside another call of the same function). What it makes of threads is told in
-thread_profile.py, which takes its place where a client has threads.
+thread_profile.py, which takes its place if a client has threads.
 """
 
 import re

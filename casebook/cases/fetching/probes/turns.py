@@ -40,7 +40,7 @@ class Turns(object):
 
         self._greenlet = None if self._of_threads else sys.modules.get("greenlet")
         self._thread = threading.current_thread
-        self._number()  # whoever starts is number 0
+        self._number()  # the starting one is number 0
         self._start = clock()
         if self._greenlet:
             self._greenlet.settrace(self._on_switch)

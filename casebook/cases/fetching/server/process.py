@@ -38,7 +38,7 @@ class Server:
     """A running server that clients may ask; a context manager that stops it.
 
     `url` is `https://127.0.0.1:PORT` (or http); `ca_file` is the PEM file to trust, None over
-    plain HTTP or where it needs none. `process` is ours that serves; None for somebody else's
+    plain HTTP or if it needs none. `process` is ours that serves; None for somebody else's
     server, which is neither counted nor stopped.
     """
 
@@ -132,7 +132,7 @@ def serve(starting: Callable[[], Server] = start) -> None:
     with contextlib.suppress(_Stop), contextlib.ExitStack() as undo:
         for number in _SIGNALS:
             # Under nohup SIGHUP is ignored, and stays so. SIGINT is ignored in a shell's background
-            # jobs, but whoever sends it to this very process means it.
+            # jobs, but a SIGINT sent to this very process is meant.
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 undo.callback(signal.signal, number, signal.getsignal(number))
                 signal.signal(number, _stop)
@@ -159,7 +159,7 @@ def begin(module: str, *arguments: str) -> tuple[subprocess.Popen[bytes], dict]:
         [sys.executable, "-m", module, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        bufsize=0,  # a line that is kept back in a buffer is none that can be waited for
+        bufsize=0,  # unbuffered: the selector must see every line
         cwd=ROOT,
         env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
         # Its own session: neither an interrupted cell nor Ctrl-C reaches it, its owner decides.

@@ -50,7 +50,7 @@ def relay(url: str, latency_s: float) -> Iterator[str]:
     parts = urlsplit(url)
     try:
         host, port = parts.hostname, parts.port
-    except ValueError:  # the number is none of a port
+    except ValueError:  # the number is not that of a port
         host = port = None
     if not (host and port):
         raise UsageError(f"a relay needs a URL with a port, not {url!r}")
