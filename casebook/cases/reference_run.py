@@ -103,7 +103,7 @@ APART: dict[str, Callable[[], object]] = {
     "loading": _loading,
     "bookstore": visits.record,
     "verdicts": verdicts_under_load.record,
-    "explorer": lambda: explorer.measured(explorer.everything()),
+    "explorer": lambda: explorer.measure(explorer.everything()),
 }
 
 

@@ -100,13 +100,13 @@ def _difference(row: side_by_side.Row, machines: Sequence[Machine]) -> str:
     for outcome in OUTCOMES:
         names = [
             machine.name
-            for machine, found in zip(machines, row.each, strict=True)
+            for machine, found in zip(machines, row.by_machine, strict=True)
             if found and found.get("outcome") == outcome
         ]
         if names:
             on = words.join(names) if len(names) <= NAMED else f"{len(names)} machines"
             said.append(f"{outcome.replace('-', ' ')} on {on}")
-    return f"{row.said.rstrip('.')}. {words.capital('; '.join(said))}."
+    return f"{row.statement.rstrip('.')}. {words.capital('; '.join(said))}."
 
 
 def _row(machine: Machine) -> str:

@@ -49,12 +49,12 @@ def claim(
     id: small letters, digits and dashes; unique in the book. statement: a sentence with
     {value} or {value:.1f} in it, and `code` in backticks. value: a number, text or bool, in
     `unit`; or, for a finding on a clock, the Decision from decisions.Question.decide, whose
-    interval decides; the sentence gives it behind the number where it lies far inside the window
+    interval decides; the sentence gives it behind the number if it lies far inside the window
     (Decision.says_more). also: further decisions that the sentence rests on; of those, the one
-    that decided is shown where the sentence does not hold. holds: whether the
-    condition is met, where the value is no decision; beside a decision, a further condition on
+    that decided is shown if the sentence does not hold. holds: whether the
+    condition is met, if the value is no decision; beside a decision, a further condition on
     what was counted. runs: the runs behind it, a frame or an Observation; from a frame come the
-    number of runs, the stacks, the source and, where it has `column`, the spread (smallest and
+    number of runs, the stacks, the source and, if it has `column`, the spread (smallest and
     largest). not_here: why this machine cannot decide it. on: what else it was measured on, of
     which the runs have no column, such as a server; what they have is said anyway (reach.on).
 
@@ -63,7 +63,7 @@ def claim(
     """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", id):
         raise UsageError(f"claim {id!r}: an id is made of small letters, digits and single dashes")
-    decisions = [each for each in (value, *also) if isinstance(each, Decision)]
+    decisions = [decision for decision in (value, *also) if isinstance(decision, Decision)]
     if holds is None and not decisions and not not_here:
         raise UsageError(f"claim {id!r}: say with holds= what has to be true, or give a decision")
     frame = behind(runs)
@@ -87,8 +87,8 @@ def claim(
 
 
 def _of_value(id: str, statement: str, value: Any, outcome: str) -> Record:
-    """What a record says of the value; of a decision also its rounds, its interval and what was
-    asked."""
+    """Return what a record says of the value; for a decision also its rounds, its interval and what
+    was asked."""
     record: Record = {"interval": None, "window": None}
     if isinstance(value, Decision):
         if outcome == HOLDS and value.says_more:
@@ -101,45 +101,50 @@ def _of_value(id: str, statement: str, value: Any, outcome: str) -> Record:
 
 
 def _of_rounds(decision: Decision) -> Record:
-    """What a record says of a decision."""
-    value, *ends = (
-        None if math.isnan(each) else each for each in (decision.value, decision.low, decision.high)
+    """Return what a record says of a decision."""
+    value, *bounds = (
+        None if math.isnan(number) else number
+        for number in (decision.value, decision.low, decision.high)
     )
-    interval = None if None in ends else ends
+    interval = None if None in bounds else bounds
     return {
         "value": value, "n": decision.rounds, "interval": interval, "window": str(decision.window)
     }  # fmt: skip
 
 
 def _decided(decisions: Sequence[Decision], outcome: str) -> Record | None:
-    """Of the decision that made the outcome: as above. None where something else did, or where
-    all of them hold."""
+    """Return what a record says of the decision that made the outcome; None if something else made
+    it, or if all decisions hold."""
     if outcome == HOLDS:
         return None
-    return next((_of_rounds(each) for each in decisions if each.outcome == outcome), None)
+    return next(
+        (_of_rounds(decision) for decision in decisions if decision.outcome == outcome), None
+    )
 
 
 def _correlation(decisions: Sequence[Decision]) -> float | None:
-    """How much the rounds of a finding resemble the next: of several decisions, the most."""
-    known = [each.correlation for each in decisions if not math.isnan(each.correlation)]
-    return max(known, default=None)
+    """Return how much the rounds of a finding resemble the next: the most of several decisions."""
+    correlations = [
+        decision.correlation for decision in decisions if not math.isnan(decision.correlation)
+    ]
+    return max(correlations, default=None)
 
 
 def _with_interval(statement: str, decision: Decision) -> str:
-    """The statement with the interval behind its number, in the number's own format."""
+    """Return the statement with the interval behind its number, in the number's own format."""
     of_number = re.search(r"\{value(:[^}]*)?\}", statement)
     if not of_number:
         return statement
-    form = f"{{{of_number[1] or ':.3g'}}}"
-    low, high = form.format(decision.low), form.format(decision.high)
+    number_format = f"{{{of_number[1] or ':.3g'}}}"
+    low, high = number_format.format(decision.low), number_format.format(decision.high)
     if low == high:  # which says no more than the number does
         return statement
-    said = f" ({low} to {high})"
-    return statement[: of_number.end()] + said + statement[of_number.end() :]
+    interval = f" ({low} to {high})"
+    return statement[: of_number.end()] + interval + statement[of_number.end() :]
 
 
 def behind(runs: Any) -> pd.DataFrame:
-    """The runs behind something, a frame or an Observation or nothing, as a frame that has
+    """Return the runs behind something (a frame, an Observation or nothing) as a frame that has
     source, stack, delay_s and key."""
     names = ("source", "stack", "delay_s", "key")
     if runs is None:
@@ -150,15 +155,15 @@ def behind(runs: Any) -> pd.DataFrame:
 
 
 def _of_runs(id: str, frame: pd.DataFrame, stack: str, column: str) -> Record:
-    """What a record says of the runs behind it."""
+    """Return what a record says of the runs behind it."""
     recorded = frame["source"].eq(words.REFERENCE)
     spread = None
     if column in frame and frame[column].notna().any():
-        ends = frame[column].min(), frame[column].max()
-        spread = [plain(end, f"claim {id}, {column}") for end in ends]
+        extremes = frame[column].min(), frame[column].max()
+        spread = [plain(extreme, f"claim {id}, {column}") for extreme in extremes]
     return {
         "source": words.REFERENCE if recorded.any() or words.is_of_file() else words.LIVE,
-        # Of what was only recorded, another build makes nothing better.
+        # Rebuilding cannot improve recorded runs.
         "live": (not recorded.all() or frame.empty) and not words.is_of_file(),
         "stack": stack or ", ".join(frame["stack"].dropna().unique()),
         "keys": [key for key in frame["key"].dropna().unique() if key],
@@ -167,47 +172,52 @@ def _of_runs(id: str, frame: pd.DataFrame, stack: str, column: str) -> Record:
 
 
 def _outcome(decisions: Sequence[Decision], holds: bool | None, not_here: str) -> tuple[str, str]:
-    """The outcome of everything together, and why where it is not-here."""
+    """Return the outcome of everything together, and the reason for not-here."""
     if not_here:
         return NOT_HERE, not_here
-    counted = [] if holds is None else [HOLDS if holds else OTHERWISE]
-    found = {*(each.outcome for each in decisions), *counted}
-    outcome = next(each for each in (OTHERWISE, NOT_HERE, UNDECIDED, HOLDS) if each in found)
-    return outcome, next((each.because for each in decisions if each.outcome == outcome), "")
+    of_counts = [] if holds is None else [HOLDS if holds else OTHERWISE]
+    outcomes = {*(decision.outcome for decision in decisions), *of_counts}
+    outcome = next(
+        candidate for candidate in (OTHERWISE, NOT_HERE, UNDECIDED, HOLDS) if candidate in outcomes
+    )
+    return outcome, next(
+        (decision.because for decision in decisions if decision.outcome == outcome), ""
+    )
 
 
 def _attempts(record: Record, value: Any, decisions: Sequence[Decision]) -> list[Record]:
-    """What the first attempt and both together said, where a finding on a clock needed a second
-    (rounds.until_decided); nothing where it did not."""
+    """Return the outcomes of the first attempt and of both together, if a finding on a clock
+    needed a second (rounds.until_decided); else nothing."""
     first = _first_rounds(record, value, decisions)
     names = ("outcome", "value", "interval", "n")
-    return [{name: each[name] for name in names} for each in (first, record)] if first else []
+    return [{name: attempt[name] for name in names} for attempt in (first, record)] if first else []
 
 
 def _first_rounds(record: Record, value: Any, decisions: Sequence[Decision]) -> Record | None:
-    """What a record would have said after the first attempt, where a decision needed a second."""
-    if record["outcome"] == NOT_HERE or not any(each.first for each in decisions):
+    """Return the record as it was after the first attempt, if a decision needed a second."""
+    if record["outcome"] == NOT_HERE or not any(decision.first for decision in decisions):
         return None
-    its = _of_rounds(value.first or value) if isinstance(value, Decision) else {}
-    return record | its | {"outcome": OTHERWISE}
+    rounds = _of_rounds(value.first or value) if isinstance(value, Decision) else {}
+    return record | rounds | {"outcome": OTHERWISE}
 
 
-def plain(value: Any, what: str) -> Any:
-    """A value as plain Python: bool, int, float or str, whatever made it (numpy, pandas).
+def plain(value: Any, place: str) -> Any:
+    """Return a value as plain Python: bool, int, float or str, whatever made it (numpy, pandas).
 
-    Raises UsageError for NaN, infinity and everything else.
+    place: what the value belongs to, for the message. Raises UsageError for NaN, infinity and
+    everything else.
     """
     if hasattr(value, "item") and not isinstance(value, pd.Series | pd.DataFrame):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"{what}: {value} is not a value; is there a run behind it?")
+        raise UsageError(f"{place}: {value} is not a value; is there a run behind it?")
     if not isinstance(value, bool | int | float | str):
-        raise UsageError(f"{what}: a value is a number, a text or a bool, not {value!r}")
+        raise UsageError(f"{place}: a value is a number, a text or a bool, not {value!r}")
     return value
 
 
 def rounded(value: Any) -> Any:
-    """A float with at least two decimals and four significant digits, for prose."""
+    """Return a float with at least two decimals and four significant digits, for prose."""
     if not isinstance(value, float) or value == 0:
         return value
     return round(value, max(2, 3 - math.floor(math.log10(abs(value)))))
@@ -215,10 +225,10 @@ def rounded(value: Any) -> Any:
 
 def _show(record: Record, frame: pd.DataFrame) -> None:
     recorded, total = int(frame["source"].eq(words.REFERENCE).sum()), len(frame)
-    of = words.SOURCES[words.LIVE]
+    source = words.SOURCES[words.LIVE]
     if recorded:
-        of = f"{recorded} of {total} runs from the reference machine"
-    found, is_here = _found(record), record["outcome"] != NOT_HERE
+        source = f"{recorded} of {total} runs from the reference machine"
+    clock, is_here = _describe_clock(record), record["outcome"] != NOT_HERE
     Sentence(
         kind="claim",
         id=record["id"],
@@ -226,59 +236,63 @@ def _show(record: Record, frame: pd.DataFrame) -> None:
         sign=_SIGNS[record["outcome"]],
         outcome=_in_words(record["outcome"]),
         origin=origin(recorded, total) if is_here else "",
-        details="; ".join(filter(None, (of, found))) if is_here else "",
-        remark=_remark(record, found),
+        details="; ".join(filter(None, (source, clock))) if is_here else "",
+        remark=_remark(record, clock),
     ).show(CLAIM, record)
 
 
 def figure(record: Record, is_known: bool = False) -> str:
-    """What a finding came to, for a sentence that rests on it: its own sentence, with the interval
-    and what was asked; or why it was not measured.
+    """Return what a finding came to, for a sentence that rests on it: its own sentence, with the
+    interval and what was asked; or why it was not measured.
 
     is_known: the page has said so before. The interval alone then says which figure it is.
     """
     if record["outcome"] == NOT_HERE:
         return record["because"].rstrip(".")
-    found = _found(record)
-    said = [] if found and is_known else [record["statement"].rstrip(".")]
-    return ": ".join(filter(None, [*said, found]))
+    clock = _describe_clock(record)
+    statements = [] if clock and is_known else [record["statement"].rstrip(".")]
+    return ": ".join(filter(None, [*statements, clock]))
 
 
-def _found(record: Record) -> str:
-    """The interval that decided a finding on a clock, and what was asked; both attempts."""
-    said = []
-    by = record["decided"] or record
+def _describe_clock(record: Record) -> str:
+    """Describe the interval that decided a finding on a clock, what was asked, and both
+    attempts."""
+    parts = []
+    rounds = record["decided"] or record
     if record["outcome"] == OTHERWISE and record["window"] and not record["decided"]:
-        said = ["what was counted beside the clock is not as it was asked"]
-    elif by["window"]:
-        found = f"{by['n']} rounds are too few to say"
-        if by["interval"]:
-            found = "{:.3g} to {:.3g} in {} rounds".format(*by["interval"], by["n"])
-        if [by[name] for name in _ROUNDS] != [record[name] for name in _ROUNDS]:
-            found = f"of what it rests on, one figure is {by['value']:.3g}, {found}"
-        said = [found, f"asked: {by['window']}"]
+        parts = ["what was counted beside the clock is not as it was asked"]
+    elif rounds["window"]:
+        interval = f"{rounds['n']} rounds are too few to say"
+        if rounds["interval"]:
+            interval = "{:.3g} to {:.3g} in {} rounds".format(*rounds["interval"], rounds["n"])
+        if [rounds[name] for name in _ROUNDS] != [record[name] for name in _ROUNDS]:
+            interval = f"of what it rests on, one figure is {rounds['value']:.3g}, {interval}"
+        parts = [interval, f"asked: {rounds['window']}"]
     if record["attempts"]:
-        outcomes = ", then ".join(_in_words(each["outcome"]) for each in record["attempts"])
-        said.append(f"measured twice: {outcomes}")
-    return ", ".join(said)
+        outcomes = ", then ".join(_in_words(attempt["outcome"]) for attempt in record["attempts"])
+        parts.append(f"measured twice: {outcomes}")
+    return ", ".join(parts)
 
 
 def _in_words(outcome: str) -> str:
     return outcome.replace("-", " ")
 
 
-def _remark(record: Record, found: str) -> str:
-    """What did not hold, in words, and how to measure more."""
+def _remark(record: Record, clock: str) -> str:
+    """Say in words what did not hold, and how to measure more."""
     if record["outcome"] == HOLDS:
         return ""
     if record["outcome"] == NOT_HERE:
         return f"Not on {words.machine()}: {record['because'].rstrip('.')}."
-    what, more = "It came out otherwise here", "To measure it again, run this chapter once more."
+    verdict, advice = (
+        "It came out otherwise here",
+        "To measure it again, run this chapter once more.",
+    )
     if record["outcome"] == UNDECIDED:
-        what = "Undecided here"
+        verdict = "Undecided here"
         if record["window"]:
-            more = "A quieter machine may decide it, or more rounds: `looks=(64,)` in its cell."
-    return f"{what}{': ' * bool(found)}{found}. {more}"
+            advice = "A quieter machine may decide it, or more rounds: `looks=(64,)` in its cell."
+    return f"{verdict}{': ' * bool(clock)}{clock}. {advice}"
 
 
 def _glue(record: Record) -> None:

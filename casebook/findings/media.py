@@ -29,7 +29,7 @@ NOT_IN_FILE = "application/vnd.casebook.not-in-file+json"
 
 
 def records(notebook: Mapping[str, Any], mime: str) -> Iterator[dict[str, Any]]:
-    """The records of one media type in an executed notebook, in its order."""
+    """Yield the records of one media type in an executed notebook, in its order."""
     for cell in notebook["cells"]:
         for output in cell.get("outputs", ()):
             if mime in output.get("data", {}):

@@ -41,8 +41,8 @@ TOLERANCE = 0.25
 #: What the sources of the first part waited for in each response, in seconds.
 DELAY_S = 1.0
 
-#: What stands where a row is not reproduced and the chapter gives no reason, because it did not
-#: happen where the book was written. A strict build fails on it.
+#: Stands in for a reason if a row is not reproduced and the chapter gives none, because it was
+#: reproduced where the book was written. A strict build fails on it.
 UNEXPLAINED = "The book has no reason for this: it was written where the row is reproduced."
 
 _WITH_DELAY = ("000", "001")
@@ -58,17 +58,17 @@ _METRICS = {"wall": "wall time", "tottime": "own time of", "cumtime": "cumulativ
 
 
 def load() -> pd.DataFrame:
-    """All published rows: id, source, system, python, proto, n, metric, value, unit, note.
+    """Load all published rows: id, source, system, python, proto, n, metric, value, unit, note.
 
-    All columns are text, empty where the source says nothing; `number` is the value as a
-    float, NaN where it is not one.
+    All columns are text, empty if the source says nothing; `number` is the value as a float, NaN
+    if it is not one.
     """
     frame = pd.read_csv(places.DATA / "published.csv", dtype=str, keep_default_na=False)
     return frame.assign(number=pd.to_numeric(frame["value"], errors="coerce"))
 
 
 def row(id: str) -> pd.Series:
-    """One published row. Raises UsageError for an unknown id."""
+    """Return one published row. Raises UsageError for an unknown id."""
     frame = load().set_index("id", drop=False)
     if id not in frame.index:
         raise UsageError(f"data/published.csv has no row {id!r}; its ids: {', '.join(frame.index)}")
@@ -76,13 +76,13 @@ def row(id: str) -> pd.Series:
 
 
 def value(id: str) -> float | str:
-    """What was published under an id: a float where it is a number, else the text."""
-    found = row(id)
-    return found["value"] if pd.isna(found["number"]) else float(found["number"])
+    """Return what was published under an id: a float if it is a number, else the text."""
+    published = row(id)
+    return published["value"] if pd.isna(published["number"]) else float(published["number"])
 
 
 def series(*ids: str) -> pd.DataFrame:
-    """Published wall times as a frame that charts take beside runs.
+    """Return published wall times as a frame that charts take beside runs.
 
     ids: ids, or beginnings of ids ("talk-serial"). Columns: stack, client, n, delay_s, wall_s,
     effective_concurrency, scheme, source (`published`), published_in.
@@ -106,7 +106,8 @@ def series(*ids: str) -> pd.DataFrame:
 
 
 def verdicts() -> pd.DataFrame:
-    """The published verdicts: columns id, stack, published (slow, fast), source, published_in."""
+    """Return the published verdicts: columns id, stack, published (slow, fast), source,
+    published_in."""
     frame = load()
     frame = frame[frame["metric"] == "verdict"]
     columns = {"id": frame["id"], "stack": _stacks(frame), "published": frame["value"]}
@@ -114,10 +115,10 @@ def verdicts() -> pd.DataFrame:
 
 
 def profile_lines(beginning: str) -> pd.DataFrame:
-    """The lines of a published profile, as they were printed: calls ("30/1"), tottime_s, cumtime_s
-    (NaN where the row of data/published.csv has none), function, source, published_in.
+    """Return the lines of a published profile, as they were printed: calls ("30/1"), tottime_s,
+    cumtime_s (NaN if the row of data/published.csv has none), function, source, published_in.
 
-    beginning: of the ids, such as "threads-true". Raises UsageError where there are none.
+    beginning: of the ids, such as "threads-true". Raises UsageError if there are none.
     """
     rows = load()
     rows = rows[rows["id"].str.startswith(beginning) & rows["metric"].str.startswith("tottime ")]
@@ -134,29 +135,29 @@ def profile_lines(beginning: str) -> pd.DataFrame:
 
 
 def _of_rows(rows: pd.DataFrame, columns: dict[str, Any]) -> pd.DataFrame:
-    """Columns made of published rows, and beside them where these are from."""
+    """Return columns made of published rows, and the sources of these rows."""
     origin = {"source": words.PUBLISHED, "published_in": rows["source"]}
     return pd.DataFrame(columns | origin).reset_index(drop=True)
 
 
-def agrees(published: float | str, measured: Any) -> bool:
-    """Whether a measured value is the published one.
+def agrees(published: float | str, result: Any) -> bool:
+    """Say whether a result is the published one.
 
     Numbers: within TOLERANCE, relative to the published one. A published range ("20-25") is
     widened by it at both ends; ">100%" asks for more than 100. Verdicts: slow is serial, fast
     is concurrent. Everything else: the same text.
     """
-    if isinstance(measured, str):
-        return words.VERDICTS.get(str(published), str(published)) == measured
+    if isinstance(result, str):
+        return words.VERDICTS.get(str(published), str(published)) == result
     text = str(published)
     if text.startswith(">"):
-        return measured > float(text.strip(">% "))
+        return result > float(text.strip(">% "))
     first, _, last = text.partition("-")
     try:
         low, high = float(first), float(last or first)
     except ValueError:
         return False
-    return low * (1 - TOLERANCE) <= measured <= high * (1 + TOLERANCE)
+    return low * (1 - TOLERANCE) <= result <= high * (1 + TOLERANCE)
 
 
 def compare(
@@ -166,12 +167,12 @@ def compare(
     """Show a published row beside what we got, and leave a record for the page of all rows.
 
     id: a row of published.csv. measured: ours, a number in the row's unit or a text; None
-    where nothing corresponds to it. runs: what it came from, a frame or an Observation, for
-    the source and the delay. outcome: one of OUTCOMES where it cannot be computed. why: one
+    if nothing corresponds to it. runs: what it came from, a frame or an Observation, for
+    the source and the delay. outcome: one of OUTCOMES if it cannot be computed. why: one
     sentence; needed for `not measured`. finding: whether the published finding holds here,
     although the number is another one; needed for numbers of the second and third part, which had
-    no delay to compare by. delays: so many of the delays that were set are in the time whoever
-    measures it, so that only the seconds beside them were free to differ and are compared.
+    no delay to compare by. delays: how many of the delays that were set are in every such time,
+    so that only the remaining seconds were free to differ and are compared.
     Raises UsageError without what is needed.
     """
     published = row(id)
@@ -183,9 +184,11 @@ def compare(
         why = NO_DELAY
     why = _explained(published, outcome, why.strip())
     if delays and measured is not None:
-        theirs, ours = _beside(published, measured, delay_s, delays)
-        of = "the delay" if delays == 1 else f"the {delays} delays"
-        why = f"Beside {of} it took {theirs:.2f} s there and {ours:.2f} s here. {why}".strip()
+        theirs, ours = _without_delays(published, measured, delay_s, delays)
+        delay_text = "the delay" if delays == 1 else f"the {delays} delays"
+        why = (
+            f"Beside {delay_text} it took {theirs:.2f} s there and {ours:.2f} s here. {why}".strip()
+        )
     recorded = behind(runs)["source"].eq(words.REFERENCE).any()
     record = {
         "id": id,
@@ -199,28 +202,29 @@ def compare(
 
 
 def _stacks(frame: pd.DataFrame) -> pd.Series:
-    """The stacks that published systems are: "stage-2 + pyopenssl" on 2.7 -> stage-2-py27."""
+    """Return the stacks of published systems: "stage-2 + pyopenssl" on 2.7 -> stage-2-py27."""
     stages = frame["system"].str.extract(r"\b(stage-\S+)", expand=False).fillna("stage-0")
     pythons = ("-py" + frame["python"].str.replace(".", "")).where(frame["python"] != "", "")
     return stages + pythons
 
 
-def _explained(published: pd.Series, outcome: str, why: str) -> str:
-    """Why a comparison came out so. Raises UsageError where it has to be said and is not."""
+def _explained(published: pd.Series, outcome: str, reason: str) -> str:
+    """Return why a comparison came out so. Raises UsageError if the reason is needed and
+    missing."""
     if outcome not in OUTCOMES:
         raise UsageError(
             f"comparison {published['id']}: {outcome!r} is none of {', '.join(OUTCOMES)}"
         )
-    if outcome == NOT_MEASURED and not why:
+    if outcome == NOT_MEASURED and not reason:
         raise UsageError(
             f"comparison {published['id']}: published {published['value']}, and nothing here. "
             "Say why in one sentence (why=...)."
         )
-    return UNEXPLAINED if outcome == NOT_REPRODUCED and not why else why
+    return UNEXPLAINED if outcome == NOT_REPRODUCED and not reason else reason
 
 
 def _delay_s(runs: object) -> float:
-    """The delay of what was measured, in seconds; the published one where it is not known."""
+    """Return the delay of what was measured, in seconds; the published one if it is not known."""
     delays = behind(runs)["delay_s"].dropna().unique()
     if len(delays) > 1:
         raise UsageError("the runs behind a comparison must all have the same delay")
@@ -228,32 +232,32 @@ def _delay_s(runs: object) -> float:
 
 
 def _waited(published: pd.Series) -> bool:
-    """Whether the source of a row had its server wait before each response."""
+    """Say whether the source of a row had its server wait before each response."""
     return published["source"].startswith(_WITH_DELAY)
 
 
-def _beside(
-    published: pd.Series, measured: Any, delay_s: float, delays: int
+def _without_delays(
+    published: pd.Series, result: Any, delay_s: float, delays: int
 ) -> tuple[float, float]:
-    """The seconds beside so many delays, in a published time and in ours."""
-    return published["number"] - delays * DELAY_S, measured - delays * delay_s
+    """Return the seconds that remain of a published time and of ours without their delays."""
+    return published["number"] - delays * DELAY_S, result - delays * delay_s
 
 
 def _outcome(
-    published: pd.Series, measured: Any, delay_s: float, finding: bool | None, delays: int
+    published: pd.Series, result: Any, delay_s: float, finding: bool | None, delays: int
 ) -> str:
-    if measured is None:
+    if result is None:
         return NOT_MEASURED
-    number = not isinstance(measured, str) and pd.notna(published["number"])
-    if not number or (published["unit"] != "s" and finding is None):
-        return REPRODUCED if agrees(published["value"], measured) else NOT_REPRODUCED
+    is_number = not isinstance(result, str) and pd.notna(published["number"])
+    if not is_number or (published["unit"] != "s" and finding is None):
+        return REPRODUCED if agrees(published["value"], result) else NOT_REPRODUCED
     if delay_s:
-        ours, theirs = measured / delay_s, published["number"] / DELAY_S
+        ours, theirs = result / delay_s, published["number"] / DELAY_S
     elif delays:
-        ours, theirs = measured, published["number"]
+        ours, theirs = result, published["number"]
     else:
         return NOT_MEASURED if finding is None else DIFFERS if finding else NOT_REPRODUCED
-    if agrees(*(_beside(published, measured, delay_s, delays) if delays else (theirs, ours))):
+    if agrees(*(_without_delays(published, result, delay_s, delays) if delays else (theirs, ours))):
         return REPRODUCED
     if finding is not None:
         return DIFFERS if finding else NOT_REPRODUCED
@@ -262,30 +266,30 @@ def _outcome(
     n = int(published["n"])
     if not delay_s:  # a verdict of serial or concurrent would be none
         return NOT_REPRODUCED
-    same = analysis.verdict(n, 1.0, ours) == analysis.verdict(n, 1.0, theirs)
-    return DIFFERS if same else NOT_REPRODUCED
+    is_same_verdict = analysis.verdict(n, 1.0, ours) == analysis.verdict(n, 1.0, theirs)
+    return DIFFERS if is_same_verdict else NOT_REPRODUCED
 
 
 def _with_unit(value: object, unit: str) -> str:
     return f"{value}{unit}" if unit == "%" else f"{value} {unit}".strip()
 
 
-def _text(measured: Any, published: pd.Series, delay_s: float) -> str:
-    if measured is None:
+def _text(result: Any, published: pd.Series, delay_s: float) -> str:
+    if result is None:
         return ""
     unit = published["unit"] or "%" * published["value"].endswith("%")
-    if not isinstance(measured, float):
-        return _with_unit(measured, unit)
-    text = _with_unit(words.number(measured), unit)
+    if not isinstance(result, float):
+        return _with_unit(result, unit)
+    text = _with_unit(words.number(result), unit)
     if unit == "s" and not delay_s:
         text += " without a delay"
     elif unit == "s" and delay_s != DELAY_S:
-        text += f" at a delay of {words.delay(delay_s)} ({words.number(measured / delay_s)} delays)"
+        text += f" at a delay of {words.delay(delay_s)} ({words.number(result / delay_s)} delays)"
     return text
 
 
 def described(published: Mapping[str, Any]) -> str:
-    """What a published row is about: "+ pyOpenSSL, Python 3.7, n = 10, wall time".
+    """Describe a published row: "+ pyOpenSSL, Python 3.7, n = 10, wall time".
 
     The sources number their stages; here they are called what the book calls them.
     """
@@ -299,12 +303,12 @@ def described(published: Mapping[str, Any]) -> str:
 
 
 def _show(record: dict[str, Any], published: pd.Series) -> None:
-    got = f"here {record['measured_text']}" if record["measured_text"] else "nothing here"
+    ours = f"here {record['measured_text']}" if record["measured_text"] else "nothing here"
     recorded = record["source"] == words.REFERENCE
     Sentence(
         kind="published",
         id=record["id"],
-        text=f"{described(published)}: published {record['published']}, {got}",
+        text=f"{described(published)}: published {record['published']}, {ours}",
         sign=OUTCOMES[record["outcome"]],
         outcome=record["outcome"],
         origin=origin(recorded, 1) if record["measured_text"] else "",

@@ -68,9 +68,9 @@ class Sentence:
 
     @property
     def plain(self) -> str:
-        """The same on one line, for a terminal."""
-        said = ", ".join(part for part in (f"{self.sign} {self.outcome}", self.origin) if part)
-        return f"{self.text} [{said}; {self.kind} {self.id}] {self.remark}".rstrip()
+        """Return the same on one line, for a terminal."""
+        mark = ", ".join(part for part in (f"{self.sign} {self.outcome}", self.origin) if part)
+        return f"{self.text} [{mark}; {self.kind} {self.id}] {self.remark}".rstrip()
 
     def show(self, mime: str, record: dict[str, Any]) -> None:
         """Put it and its record into the cell's output; without a notebook, print it."""
@@ -81,12 +81,12 @@ class Sentence:
 
 
 def inline(text: str) -> str:
-    """A sentence as HTML, with `code` in backticks."""
+    """Return a sentence as HTML, with `code` in backticks."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def origin(recorded: int, total: int) -> str:
-    """Where a finding comes from, in a word: so many of its runs were recorded elsewhere."""
+    """Say in a word where a finding comes from, by how many of its runs were recorded elsewhere."""
     if not recorded and not words.is_of_file():
         return words.LIVE
     return "recorded" if recorded == total or words.is_of_file() else "partly recorded"

@@ -54,23 +54,23 @@ _LINK = re.compile(r'#claim-([a-z0-9-]+)\s+"([^"]+)"\)')
 
 @dataclass(frozen=True)
 class Row:
-    """One finding on several machines. said: the statement, or the id where no machine has it.
-    each: what came out, by machine, None where it has none. rank: how they differ."""
+    """One finding on several machines. statement: its sentence, or its id if no machine has one.
+    by_machine: what came out, None where a machine has none. rank: how they differ."""
 
     id: str
-    said: str
+    statement: str
     window: str
-    each: list[dict[str, Any] | None]
+    by_machine: list[dict[str, Any] | None]
     rank: int
 
     @property
     def differs(self) -> bool:
-        """Whether the outcomes are not all the same."""
+        """Say whether the outcomes are not all the same."""
         return self.rank > ALIKE
 
 
 def windows(claims: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
-    """What the findings on a clock ask for, as text, by id and sentence without its numbers.
+    """Return what the findings on a clock ask for, as text, by id and sentence without its numbers.
 
     Parameters:
         claims: records as in claims.json.
@@ -86,57 +86,69 @@ def _without_numbers(statement: str) -> str:
     return re.sub(r" \(# to #\)", "", re.sub(r"[-+]?\d[\d.,]*", "#", statement))
 
 
-def judged_today(machine: Machine, asked: Mapping[tuple[str, str], str]) -> Machine:
+def judged_today(machine: Machine, windows_today: Mapping[tuple[str, str], str]) -> Machine:
     """Judge the findings of a machine by the windows that are asked for today.
 
     Parameters:
         machine: with the outcomes of the book that was built there.
-        asked: the windows of today (`windows`).
+        windows_today: the windows of today (`windows`).
 
-    Returns the machine with these outcomes. The outcome stays where a sentence says something else
-    today, since its number may be another one; where there is no interval; and where it was not
-    the interval that had decided, but a count beside it.
+    Returns the machine with these outcomes. An outcome stays as it is if the sentence says
+    something else today, since its number may be another one; if there is no interval; and if it
+    was not the interval that had decided, but a count beside it.
     """
     return replace(
         machine,
         findings={
-            id: _judged(found, asked.get((id, _without_numbers(found.get("statement", ""))), ""))
-            for id, found in machine.findings.items()
+            id: _judged(
+                finding, windows_today.get((id, _without_numbers(finding.get("statement", ""))), "")
+            )
+            for id, finding in machine.findings.items()
         },
     )
 
 
-def _judged(found: dict[str, Any], asked: str) -> dict[str, Any]:
-    there, interval = found.get("window", ""), found.get("interval") or []
-    if not asked or not there or asked == there or len(interval) != 2:
-        return found
+def _judged(finding: dict[str, Any], window: str) -> dict[str, Any]:
+    window_there, interval = finding.get("window", ""), finding.get("interval") or []
+    if not window or not window_there or window == window_there or len(interval) != 2:
+        return finding
     try:
-        before, now = (Window.read(each).outcome(*interval) for each in (there, asked))
+        outcome_there, outcome_today = (
+            Window.read(text).outcome(*interval) for text in (window_there, window)
+        )
     except UsageError:  # a stranger's file may say anything
-        return found
-    if found.get("outcome") != before:
-        return found
-    return found | {"outcome": now, "window": asked, "there": f"asked there: {there}: {before}"}
+        return finding
+    if finding.get("outcome") != outcome_there:
+        return finding
+    return finding | {
+        "outcome": outcome_today,
+        "window": window,
+        "there": f"asked there: {window_there}: {outcome_there}",
+    }
 
 
 def findings(machines: Sequence[Machine]) -> list[Row]:
-    """The findings of some machines, those that differ most first."""
+    """Return the findings of some machines, those that differ most first."""
     ids = dict.fromkeys(id for machine in machines for id in machine.findings)
     rows = []
     for id in ids:
-        each = [machine.findings.get(id) for machine in machines]
-        there = [found for found in each if found]
-        # Where it was not measured, its sentence has gaps in the place of numbers.
-        measured = sorted(there, key=lambda found: found.get("outcome") == NOT_HERE)
-        said = next((found["statement"] for found in measured if found.get("statement")), id)
-        window = next((found["window"] for found in there if found.get("window")), "")
-        rows.append(Row(id, said, window, each, _rank([f.get("outcome", "") for f in there])))
+        by_machine = [machine.findings.get(id) for machine in machines]
+        present = [finding for finding in by_machine if finding]
+        # If it was not measured, its sentence has gaps in the place of numbers.
+        measured_first = sorted(present, key=lambda finding: finding.get("outcome") == NOT_HERE)
+        statement = next(
+            (finding["statement"] for finding in measured_first if finding.get("statement")), id
+        )
+        window = next((finding["window"] for finding in present if finding.get("window")), "")
+        rows.append(
+            Row(id, statement, window, by_machine, _rank([f.get("outcome", "") for f in present]))
+        )
     return sorted(rows, key=lambda row: -row.rank)
 
 
 def how_many(rows: Sequence[Row]) -> str:
-    """How many findings differ, of those that several machines have: a sentence."""
-    shared = [row for row in rows if sum(found is not None for found in row.each) > 1]
+    """Say in a sentence how many of the findings that several machines have differ."""
+    shared = [row for row in rows if sum(finding is not None for finding in row.by_machine) > 1]
     differing = sum(row.differs for row in shared)
     if not shared:
         return "No finding is in the files of two machines."
@@ -154,32 +166,32 @@ def _rank(outcomes: list[str]) -> int:
     return NOT_ON_ALL if len(distinct) > 1 else ALIKE
 
 
-def outcome(found: dict[str, Any] | None, window: str = "") -> str:
-    """What came out on one machine, in a few words: "otherwise, 1.10 (1.04 to 1.15)".
+def outcome(finding: dict[str, Any] | None, window: str = "") -> str:
+    """Say in a few words what came out on one machine: "otherwise, 1.10 (1.04 to 1.15)".
 
-    window: what is asked today; where that machine's book asked something else, it says so.
+    window: what is asked today. If that machine's book asked something else, the text says so.
     """
-    if not found:
+    if not finding:
         return "not among its findings"
-    said = found.get("outcome", "?").replace("-", " ")
-    value, interval = found.get("value"), found.get("interval") or []
+    result = finding.get("outcome", "?").replace("-", " ")
+    value, interval = finding.get("value"), finding.get("interval") or []
     if isinstance(value, bool | str):
-        said += f", {value}"
+        result += f", {value}"
     elif value is not None:
-        unit = words.of_number(value, found.get("unit") or "")
-        said += f", {words.amount(value)} {unit}".rstrip()
+        unit = words.of_number(value, finding.get("unit") or "")
+        result += f", {words.amount(value)} {unit}".rstrip()
     if len(interval) == 2:
-        said += " ({} to {})".format(*(words.number(end) for end in interval))
-    if found.get("there"):
-        said += f", {found['there']}"
-    elif window and found.get("window", window) not in ("", window):
-        said += f", asked: {found['window']}"
-    if found.get("outcome") == NOT_HERE and found.get("because"):
-        said += f" ({found['because']})"
-    if others := [each.replace("-", " ") for each in found.get("others", [])]:
-        if set(others) != {found.get("outcome", "?").replace("-", " ")}:
-            said += f"; in further builds {words.join(others)}"
-    return said
+        result += " ({} to {})".format(*(words.number(end) for end in interval))
+    if finding.get("there"):
+        result += f", {finding['there']}"
+    elif window and finding.get("window", window) not in ("", window):
+        result += f", asked: {finding['window']}"
+    if finding.get("outcome") == NOT_HERE and finding.get("because"):
+        result += f" ({finding['because']})"
+    if outcomes := [name.replace("-", " ") for name in finding.get("others", [])]:
+        if set(outcomes) != {finding.get("outcome", "?").replace("-", " ")}:
+            result += f"; in further builds {words.join(outcomes)}"
+    return result
 
 
 def in_words(
@@ -189,67 +201,69 @@ def in_words(
 
     Parameters:
         row: a finding on these machines.
-        machines: in the order of `row.each`.
+        machines: in the order of `row.by_machine`.
         because: of `reasons_given`.
     """
-    said = (
-        f"{machine.name}: {outcome(found, row.window)}"
-        for machine, found in zip(machines, row.each, strict=True)
-        if found
+    outcomes = (
+        f"{machine.name}: {outcome(finding, row.window)}"
+        for machine, finding in zip(machines, row.by_machine, strict=True)
+        if finding
     )
-    said_all = f"{row.said.rstrip('.')}{f' (asked: {row.window})' if row.window else ''}."
+    statement = f"{row.statement.rstrip('.')}{f' (asked: {row.window})' if row.window else ''}."
     reason = (because or {}).get(row.id) if row.rank in (OPPOSED, DECIDED_ON_ONE) else None
-    why = f" Where it is otherwise: {reason}" if reason else ""
+    explanation = f" Where it is otherwise: {reason}" if reason else ""
     # A file's name stays as it is written.
-    each = re.sub("^this machine", "This machine", "; ".join(said))
-    return f"{said_all} {each}.{why}"
+    comparison = re.sub("^this machine", "This machine", "; ".join(outcomes))
+    return f"{statement} {comparison}.{explanation}"
 
 
 def reasons_given(root: Path) -> dict[str, str]:
-    """Collect what the chapters say where a finding comes out otherwise, or cannot be decided.
+    """Collect what the chapters say if a finding comes out otherwise, or cannot be decided.
 
     Parameters:
         root: of the book. A link to a finding has such a sentence as its title (CONTRIBUTING.md).
 
     Returns the sentences by the finding's id.
     """
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for path in sorted((root / "notebooks").glob("*.ipynb")):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             for id, title in _LINK.findall("".join(cell["source"])):
-                said = re.search(rf"{OTHERWISE}: *(.*?)(?= *{UNDECIDED}:|$)", title)
-                if said and cell["cell_type"] == "markdown":
-                    found.setdefault(id, said[1])
-    return found
+                reason = re.search(rf"{OTHERWISE}: *(.*?)(?= *{UNDECIDED}:|$)", title)
+                if reason and cell["cell_type"] == "markdown":
+                    reasons.setdefault(id, reason[1])
+    return reasons
 
 
 def differences(machines: Sequence[Machine]) -> dict[str, list[str]]:
-    """In what the machines differ, as far as their files say: a value for each of them."""
-    found = {}
+    """Return in what the machines differ, as far as their files say: a value for each of them."""
+    differing = {}
     for name, in_full in _OF_A_MACHINE.items():
         values = [machine.about.get(name) for machine in machines]
         if len({str(value) for value in values}) > 1:
-            its = ("not said" if value is None else str(value) for value in values)
-            found[words.capital(in_full)] = [_TO_THE_SECOND.sub(r" \1 UTC", each) for each in its]
-    return found
+            texts = ("not said" if value is None else str(value) for value in values)
+            differing[words.capital(in_full)] = [
+                _TO_THE_SECOND.sub(r" \1 UTC", value_text) for value_text in texts
+            ]
+    return differing
 
 
 def unsteady(machines: Sequence[Machine]) -> list[str]:
-    """A sentence for each machine whose speed varied much."""
-    said = []
+    """Return a sentence for each machine whose speed varied much."""
+    sentences = []
     for machine in machines:
         unit = machine.about.get("unit_ms", [])
         if len(unit) == 3 and 0 < unit[0] and unit[2] / unit[0] >= UNSTEADY_FROM:
-            said.append(
+            sentences.append(
                 f"{machine.name} was unsteady: the same piece of work mostly took "
                 f"{unit[0]:.2g} to {unit[2]:.2g} ms, so small differences mean nothing."
             )
-    return said
+    return sentences
 
 
 def verdicts(machines: Sequence[Machine]) -> pd.DataFrame:
-    """The verdict of each way to fetch, by the code of today: index (stack, client, scheme), a
-    column for each machine's name, None where it has no such run; those that differ first."""
+    """Return the verdict of each way to fetch, by the code of today: index (stack, client, scheme),
+    a column for each machine's name, None if it has no such run; those that differ first."""
     columns = {
         machine.name: _verdicts(elsewhere.of_machine(machine, run_record.RUNS))
         for machine in machines
@@ -267,13 +281,17 @@ def _verdicts(runs: pd.DataFrame) -> pd.Series:
     # Without a delay, or with a single request, there is nothing to tell.
     runs = runs[(runs["delay_s"] >= analysis.SHORTEST_TELLING_DELAY_S) & (runs["n"] > 1)]
     by_way = runs.groupby(["stack", "client", "scheme"], sort=False)
-    return pd.Series({way: analysis.verdict_of(rows) for way, rows in by_way}, dtype=object)
+    return pd.Series({client: analysis.verdict_of(rows) for client, rows in by_way}, dtype=object)
 
 
 def text(machines: Sequence[Machine]) -> str:
-    """A comparison for a terminal: what the machines are, what differs, and how much is alike."""
+    """Compare machines for a terminal: what they are, what differs, and how much is alike."""
     lines = [f"{machine.name}: {machine.label}" for machine in machines]
-    if notes := [f"{each.name}: {each.about['note']}" for each in machines if "note" in each.about]:
+    if notes := [
+        f"{machine.name}: {machine.about['note']}"
+        for machine in machines
+        if "note" in machine.about
+    ]:
         lines += notes
     rows, because = findings(machines), reasons_given(places.ROOT)
     lines += ["", how_many(rows)]
@@ -281,15 +299,20 @@ def text(machines: Sequence[Machine]) -> str:
         if row.differs:
             lines += [f"  {row.id}", f"    {in_words(row, machines, because)}"]
     lines += ["", "How the machines differ:"]
-    lines += [f"  {what}: {' / '.join(its)}." for what, its in differences(machines).items()]
-    lines += [f"  {each}" for each in unsteady(machines)]
+    lines += [
+        f"  {fact_name}: {' / '.join(values)}."
+        for fact_name, values in differences(machines).items()
+    ]
+    lines += [f"  {sentence}" for sentence in unsteady(machines)]
     frame = verdicts(machines)
     if len(frame):
         differ = frame[frame.nunique(axis=1) > 1]
         common = int(frame.notna().all(axis=1).sum())
         lines += ["", f"Serial or concurrent: {common} ways to fetch were measured on all of them, "
                   f"and {len(differ)} came out differently."]  # fmt: skip
-        for way, each in differ.iterrows():
-            its = ", ".join(f"{name} {said}" for name, said in each.dropna().items())
-            lines.append(f"  {' '.join(map(str, way))}: {its}")
+        for client, machine_verdicts in differ.iterrows():
+            by_machine = ", ".join(
+                f"{name} {verdict}" for name, verdict in machine_verdicts.dropna().items()
+            )
+            lines.append(f"  {' '.join(map(str, client))}: {by_machine}")
     return "\n".join(lines)

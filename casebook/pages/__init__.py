@@ -2,9 +2,9 @@
 
 `build()` does all of it, and ends with a book whatever came out:
 
-0. where there is no book yet, it is written from the machine file of the machine that is most like
-   this one, in which case nothing is measured; then page by page the chapters of the story, or all
-   of them, are measured here and take the place;
+0. if there is no book yet, it is written from the file of the machine that is most like this one,
+   without measuring; then page by page the chapters of the story, or all of them, are measured here
+   and take its place;
 1. the stacks' environments are made, side by side, before anything is measured;
 2. `execution` runs each notebook whose stamp (its code and everything that code can reach) has
    changed, and keeps the result where our extension of Sphinx finds it (`sphinx_site`);

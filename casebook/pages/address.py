@@ -15,35 +15,36 @@ _ON_GITHUB = re.compile(r"https://github\.com/(?P<owner>[\w-]+)/(?P<name>[\w.-]+
 
 
 def of_repository(root: Path = places.ROOT) -> str:
-    """The address of the repository; empty while the book is published nowhere."""
+    """Return the address of the repository; empty while the book is published nowhere."""
     repository = _config(root).get("repository") or {}
     return (repository.get("url") or "").rstrip("/").removesuffix(".git")
 
 
 def of_site(root: Path = places.ROOT) -> str:
-    """The address of the first page's folder, with a slash at its end; empty while there is none.
+    """Return the address of the first page's folder, with a slash at its end; empty while there is
+    none.
 
     It is that of GitHub's Pages, unless _config.yml gives another (`html: baseurl`).
     """
-    if own := (_config(root).get("html") or {}).get("baseurl"):
-        return own.rstrip("/") + "/"
-    found = _ON_GITHUB.fullmatch(of_repository(root))
-    if not found:
+    if base_url := (_config(root).get("html") or {}).get("baseurl"):
+        return base_url.rstrip("/") + "/"
+    match = _ON_GITHUB.fullmatch(of_repository(root))
+    if not match:
         return ""
-    host = f"{found['owner'].lower()}.github.io"
+    host = f"{match['owner'].lower()}.github.io"
     return (
-        f"https://{host}/" if found["name"].lower() == host else f"https://{host}/{found['name']}/"
+        f"https://{host}/" if match["name"].lower() == host else f"https://{host}/{match['name']}/"
     )
 
 
 def of_start(root: Path = places.ROOT) -> str:
-    """Where Binder opens the page to start from; empty while the book is published nowhere on
-    GitHub."""
-    found, config = _ON_GITHUB.fullmatch(of_repository(root)), _config(root)
-    if not found:
+    """Return the address at which Binder opens the page to start from; empty while the book is
+    published nowhere on GitHub."""
+    match, config = _ON_GITHUB.fullmatch(of_repository(root)), _config(root)
+    if not match:
         return ""
     hub, branch = config["launch_buttons"]["binderhub_url"], config["repository"]["branch"]
-    return f"{hub}/v2/gh/{found['owner']}/{found['name']}/{branch}?urlpath=lab/tree/start.ipynb"
+    return f"{hub}/v2/gh/{match['owner']}/{match['name']}/{branch}?urlpath=lab/tree/start.ipynb"
 
 
 def _config(root: Path) -> dict:

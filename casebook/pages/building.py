@@ -18,7 +18,7 @@ from casebook.pages.contents import Book, code_cells, read
 from casebook.pages.refreshing import Refreshing
 from casebook.stacks import environments, pythons
 
-#: So many chapters are written before the first pages are, on a fresh clone.
+#: How many chapters are written before the first pages, on a fresh clone.
 FIRST = 3
 
 
@@ -62,30 +62,32 @@ def build(
             print(f"casebook: {error}", file=sys.stderr, flush=True)
         print("now this machine is measured: a page shows it when it is loaded again",
               file=sys.stderr, flush=True)  # fmt: skip
-    others = [path for path in book.notebooks() if path not in chosen]
-    if nearest and others:
-        execution.execute(book, nearest, only=others)
+    unmeasured = [path for path in book.notebooks() if path not in chosen]
+    if nearest and unmeasured:
+        execution.execute(book, nearest, only=unmeasured)
     if root == places.ROOT:
         _prepare(chosen)
     with Refreshing(book) as pages:
         expected = timing.on_this_machine(machines.read_kept(nearest)) if nearest else {}
-        chapters = execution.execute(book, done=pages.chapter_done, only=chosen, expected=expected)
-    found = records.collect(book, chapters)
-    first_page, problems = rendering.render(book, chapters, found)
+        chapters = execution.execute(
+            book, chapter_done=pages.chapter_done, only=chosen, expected=expected
+        )
+    collected = records.collect(book, chapters)
+    first_page, problems = rendering.render(book, chapters, collected)
     if not problems:  # the page of comparisons is where an author sees what is missing
-        compared = {record["id"] for record in found.comparisons}
+        compared = {record["id"] for record in collected.comparisons}
         if missing := [row for row in book.published() if row not in compared]:
             problems = [
                 "No chapter compares itself with these rows of data/published.csv: "
                 f"{', '.join(missing)}. Call published.compare for each, at least to say why not."
             ]
-    _summarise(book, found, first_page)
+    _summarise(book, collected, first_page)
     if problems:
         raise BookFailed(
             "\n".join(problems) + "\nThe pages are there all the same. `make book` tries again "
             "what failed; `make fresh` measures all of it again."
         )
-    if strict and (lines := _otherwise(found)):
+    if strict and (lines := _otherwise(collected)):
         raise FindingsOtherwise(
             f"{len(lines)} findings came out otherwise:\n" + "\n".join(lines) + "\n"
             "`make book STRICT=1` measures again what was counted; `make fresh STRICT=1`, all."
@@ -116,7 +118,7 @@ def _write_from(book: Book, file: Path, first: int | None = None) -> Path:
     Parameters:
         book: where it is written.
         file: of the machine.
-        first: after so many chapters, write the pages once, for whoever waits to read.
+        first: after this many chapters, write the pages once, for a reader who waits.
 
     Returns the first page. Raises MachineFileRefused, and BookFailed as `build`.
     """
@@ -124,17 +126,17 @@ def _write_from(book: Book, file: Path, first: int | None = None) -> Path:
     print(f"writing the book of {machine.label}, from {file.name}: this measures nothing",
           file=sys.stderr, flush=True)  # fmt: skip
     if first and not (book.html / "index.html").exists():
-        begun = execution.execute(book, file, only=book.notebooks()[:first])
+        first_chapters = execution.execute(book, file, only=book.notebooks()[:first])
         first_page, _ = rendering.render(
-            book, begun, records.collect(book, begun, machine), is_last=False
+            book, first_chapters, records.collect(book, first_chapters, machine), is_last=False
         )
         print(f"the first {first} chapters can be read: {first_page.relative_to(book.root)}; the "
               "others follow", file=sys.stderr, flush=True)  # fmt: skip
     chapters = execution.execute(book, file)
-    found = records.collect(book, chapters, machine)
-    first_page, problems = rendering.render(book, chapters, found)
-    _summarise(book, found, first_page)
-    if missing := sum(len(execution.not_in_file(each.notebook)) for each in chapters):
+    collected = records.collect(book, chapters, machine)
+    first_page, problems = rendering.render(book, chapters, collected)
+    _summarise(book, collected, first_page)
+    if missing := sum(len(execution.not_in_file(chapter.notebook)) for chapter in chapters):
         print(f"cells that {file.name} has no answer to, and that say so: {missing}",
               file=sys.stderr, flush=True)  # fmt: skip
     if problems:
@@ -152,10 +154,10 @@ def _most_alike(book: Book) -> Path | None:
 
     def rank(path: Path) -> tuple[Any, ...]:
         machine = machines.read_kept(path)
-        asked = (each.get("asked") or [""] for each in machine.answers)
+        questions = (answer.get("asked") or [""] for answer in machine.answers)
         return (
             not machine.findings,
-            all(each[0] != statements.KIND for each in asked),
+            all(question[0] != statements.KIND for question in questions),
             machines.unlikeness(machine.about),
             machine.about.get("processor") != machines.processor(),
         )
@@ -163,14 +165,14 @@ def _most_alike(book: Book) -> Path | None:
     return min(files, key=rank, default=None)
 
 
-def _otherwise(found: records.Records) -> list[str]:
-    """The findings of this machine that a strict build does not let pass, a line each."""
-    claims = execution.otherwise(found.claims)
-    rows = [each for each in found.comparisons if published.UNEXPLAINED in each["why"]]
+def _otherwise(collected: records.Records) -> list[str]:
+    """Return the findings of this machine that fail a strict build, a line each."""
+    claims = execution.otherwise(collected.claims)
+    rows = [row for row in collected.comparisons if published.UNEXPLAINED in row["why"]]
     return [
-        *(f"{each['id']} ({each['chapter']}): {each['statement']}" for each in claims),
-        *(f"{each['id']} ({each['chapter']}): published {each['published']}, here "
-          f"{each['measured_text']}, and no reason is given" for each in rows),
+        *(f"{finding['id']} ({finding['chapter']}): {finding['statement']}" for finding in claims),
+        *(f"{row['id']} ({row['chapter']}): published {row['published']}, here "
+          f"{row['measured_text']}, and no reason is given" for row in rows),
     ]  # fmt: skip
 
 
@@ -194,11 +196,13 @@ def _check_required() -> None:
 
 def _prepare(chosen: Collection[Path]) -> None:
     """Make the environments that these chapters ask for and that can run here, side by side."""
-    done = ("ready", "no interpreter")
+    final_states = ("ready", "no interpreter")
     if line := pythons.offer():
         print(line, file=sys.stderr, flush=True)
-    asked = _named_in(chosen)
-    todo = [stack for stack in asked if environments.status(stack)["state"] not in done]
+    named_stacks = _named_in(chosen)
+    todo = [
+        stack for stack in named_stacks if environments.status(stack)["state"] not in final_states
+    ]
     if not todo:
         return
     with Progress(len(todo), "making environments", "environment") as progress:
@@ -218,19 +222,20 @@ def _named_in(chosen: Collection[Path]) -> list[stacks.Stack]:
     return [stack for stack in stacks.of_chapters() if f'"{stack.name}"' in code]
 
 
-def _summarise(book: Book, found: records.Records, first_page: Path) -> None:
-    """The last lines of a build: how findings came out, and where those are that do not hold."""
+def _summarise(book: Book, collected: records.Records, first_page: Path) -> None:
+    """Print the last lines of a build: how the findings came out, and where to find those that do
+    not hold."""
     lines = []
-    for claim in found.claims:
+    for claim in collected.claims:
         if claim["outcome"] in (OTHERWISE, UNDECIDED):
             page = f"{book.html.relative_to(book.root)}/notebooks/{claim['chapter']}.html"
             lines.append(f"  {claim['outcome']}: {page}#claim-{claim['id']}")
-    if found.claims:
-        said = ledger.came_out(claim["outcome"] for claim in found.claims)
-        lines.append(f"of {len(found.claims)} findings, {said}")
+    if collected.claims:
+        outcomes = ledger.came_out(claim["outcome"] for claim in collected.claims)
+        lines.append(f"of {len(collected.claims)} findings, {outcomes}")
     # Sphinx may have ended before it wrote the list; that is among the problems then.
-    listed = resting.listed(book) if (book.html / resting.LISTED).exists() else []
-    if marked := sum(bool(each.shown) for each in listed):
+    sentences = resting.listed(book) if (book.html / resting.LISTED).exists() else []
+    if marked := sum(bool(sentence.shown) for sentence in sentences):
         lines.append(
             f"sentences that rest on what did not hold, and say so: {marked} "
             "(`python -m casebook rests --marked` lists them)"

@@ -36,9 +36,10 @@ class Book:
     runs = property(lambda self: self.root / places.LOCAL_NAME / places.RUNS.name)
 
     def page_names(self) -> list[str]:
-        """The pages of _toc.yml in reading order, without suffix ("notebooks/01_one_at_a_time").
+        """Return the pages of _toc.yml in reading order, without suffix
+        ("notebooks/01_one_at_a_time").
 
-        Raises BookFailed when _toc.yml is missing or malformed.
+        Raises BookFailed if _toc.yml is missing or malformed.
         """
         try:
             return list(parse_toc_yaml(self.root / "_toc.yml"))
@@ -46,7 +47,8 @@ class Book:
             raise BookFailed(f"_toc.yml cannot be read: {error}") from error
 
     def notebooks(self) -> list[Path]:
-        """The notebooks of _toc.yml in reading order. Raises BookFailed for a page without file."""
+        """Return the notebooks of _toc.yml in reading order. Raises BookFailed for a page without a
+        file."""
         for name in self.page_names():
             if not any((self.root / f"{name}.{kind}").exists() for kind in ("ipynb", "md")):
                 raise BookFailed(f"_toc.yml names {name}: there is no such .ipynb and no .md")
@@ -54,8 +56,8 @@ class Book:
         return [path for path in paths if path.exists()]
 
     def story(self) -> list[Path]:
-        """The notebooks that book/story.txt names, in reading order; all of them where there is no
-        such file. Raises BookFailed for a name that is none of the book's."""
+        """Return the notebooks that book/story.txt names, in reading order; all of them if
+        there is no such file. Raises BookFailed for a name that is not a chapter of the book."""
         notebooks, file = self.notebooks(), self.root / "book" / "story.txt"
         if not file.exists():
             return notebooks
@@ -66,7 +68,8 @@ class Book:
         return [path for path in notebooks if path.stem in stems]
 
     def published(self) -> dict[str, dict[str, str]]:
-        """The rows of data/published.csv by id, in its order; none where there is no such file."""
+        """Return the rows of data/published.csv by id, in the order of the file; none without
+        the file."""
         path = self.root / "data" / "published.csv"
         if not path.exists():
             return {}
@@ -74,26 +77,26 @@ class Book:
             return {row["id"]: row for row in csv.DictReader(file)}
 
     def has_run(self, path: Path, stamp: str) -> bool:
-        """Whether a notebook ran to its end under this stamp, and its result is still there."""
+        """Say whether a notebook ran to its end under this stamp and its result is still there."""
         file, executed = self._stamp_of(path), self.executed / path.name
         return file.exists() and executed.exists() and file.read_text() == stamp
 
     def has_result(self, path: Path) -> bool:
-        """Whether a notebook was executed as it is now, or waits for its turn."""
+        """Say whether a notebook was executed as it is now, or waits for its turn."""
         return _sources(self._executed(path)) == _sources(read(path))
 
     def keep(self, path: Path, executed: NotebookNode, stamp: str) -> None:
-        """Keep an executed notebook; without a stamp where it did not run to its end."""
+        """Keep an executed notebook; without a stamp if it did not run to its end."""
         self._stamp_of(path).unlink(missing_ok=True)  # first: nothing old passes for new
-        its, note = executed.metadata.get(MACHINE, ""), self._note_of(path)
+        machine, note = executed.metadata.get(MACHINE, ""), self._note_of(path)
         if executed.metadata.get(WAITING):
             self._waiting_of(path).touch()
-        if its:  # before the notebook: nothing of another machine is ever without its name
-            note.write_text(its, encoding="utf-8")
+        if machine:  # before the notebook: nothing of another machine is ever without its name
+            note.write_text(machine, encoding="utf-8")
         draft = self.executed / f"{path.name}.part"
         nbformat.write(executed, draft)
         draft.replace(self.executed / path.name)  # pages may be written meanwhile
-        if not its:
+        if not machine:
             note.unlink(missing_ok=True)
         if not executed.metadata.get(WAITING):
             self._waiting_of(path).unlink(missing_ok=True)
@@ -106,8 +109,8 @@ class Book:
             (self.runs / f"{key}.json").unlink(missing_ok=True)
 
     def machine_of(self, path: Path) -> str:
-        """The machine whose file all answers of an executed notebook come from, in words; empty
-        where this one was measured, and for a notebook that was not executed."""
+        """Return the machine whose file all answers of an executed notebook come from, in
+        words; empty if this machine was measured, and for a notebook that was not executed."""
         note = self._note_of(path)
         return note.read_text(encoding="utf-8") if note.exists() else ""
 
@@ -125,9 +128,9 @@ class Book:
         return self.executed / f"{path.stem}.stamp"
 
     def result(self, path: Path) -> NotebookNode:
-        """A notebook as it is now, with the outputs of its execution.
+        """Return a notebook as it is now, with the outputs of its execution.
 
-        Raises BookFailed where other code was executed, or none.
+        Raises BookFailed if other code was executed, or none.
         """
         notebook, ran = read(path), self._executed(path)
         if _sources(notebook) != _sources(ran):
@@ -146,7 +149,7 @@ class Book:
 
 
 def read(path: Path) -> NotebookNode:
-    """A notebook. Raises BookFailed for what is none."""
+    """Read a notebook. Raises BookFailed if the file is not a notebook."""
     try:
         return nbformat.read(path, as_version=4)
     except (ValueError, nbformat.ValidationError) as error:
@@ -158,5 +161,5 @@ def _sources(notebook: NotebookNode) -> list[str]:
 
 
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
-    """The cells of a notebook that are code."""
+    """Return the code cells of a notebook."""
     return [cell for cell in notebook.cells if cell.cell_type == "code"]

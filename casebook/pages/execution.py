@@ -4,7 +4,7 @@ The stamp sees a notebook's code and all that this code can reach: modules, data
 is kept beside the result, and taken away before the notebook runs: nothing old passes for new.
 
 A finding on a clock that comes out otherwise has had its second attempt where its rounds were taken
-(laboratory/rounds.py). What was only counted is not read from the store for ever where it came out
+(laboratory/rounds.py). What was only counted is not read from the store for ever if it came out
 otherwise: the next build measures it again. A chapter that raises is kept as far as it got, with
 the error in its place, and runs again in the next build.
 """
@@ -30,14 +30,14 @@ from casebook.pages.timing import ChapterTime, Timing
 #: How many chapters are executed at a time: while one measures alone, the others draw. What they
 #: may measure beside each other is said in casebook/laboratory/beside.py.
 LANES = 3
-#: So many things that have changed are named.
+#: How many of the things that have changed are named.
 MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
 class Chapter:
     """An executed notebook. stem: of its file, "01_one_at_a_time". failure: what ended it before
-    its end, in one line; empty where nothing did."""
+    its end, in one line; empty if nothing did."""
 
     stem: str
     notebook: NotebookNode
@@ -47,7 +47,7 @@ class Chapter:
 def execute(
     book: Book,
     file: Path | None = None,
-    done: Callable[[], None] = lambda: None,
+    chapter_done: Callable[[], None] = lambda: None,
     only: Collection[Path] | None = None,
     expected: Mapping[str, ChapterTime] | None = None,
 ) -> list[Chapter]:
@@ -56,7 +56,7 @@ def execute(
     Parameters:
         book: where the results are kept.
         file: the machine file that all answers come from; None: this machine is measured.
-        done: called after each chapter, in its thread.
+        chapter_done: called after each chapter, in its thread.
         only: these notebooks; None: all. Another one that was never executed waits for its turn,
             with a page that says so.
         expected: what chapters may take that were never executed here, by their files' stems.
@@ -78,7 +78,7 @@ def execute(
     for path in book.notebooks():
         if path not in stamps and not book.has_result(path):
             _let_wait(book, path)
-    failures = _execute_all(book, stale, file, done, expected)
+    failures = _execute_all(book, stale, file, chapter_done, expected)
     return chapters(book, failures)
 
 
@@ -92,9 +92,10 @@ def _let_wait(book: Book, path: Path) -> None:
 
 
 def chapters(book: Book, failures: Mapping[Path, str] | None = None) -> list[Chapter]:
-    """The notebooks of the book as they were executed last, in reading order.
+    """Return the notebooks of the book as they were executed last, in reading order.
 
-    failures: what ended some before their end. Raises BookFailed where one was not executed.
+    failures: what stopped some of them before their end. Raises BookFailed if one was never
+    executed.
     """
     failures = failures or {}
     return [
@@ -106,10 +107,10 @@ def _execute_all(
     book: Book,
     stamps: dict[Path, str],
     file: Path | None,
-    done: Callable[[], None],
+    chapter_done: Callable[[], None],
     expected: Mapping[str, ChapterTime] | None,
 ) -> dict[Path, str]:
-    """Execute these notebooks, LANES at a time, and keep what comes; what ended each, if anything.
+    """Execute these notebooks, LANES at a time; keep them, and return what stopped each.
 
     By turns from the front and from the back: neighbours measure the same stacks, and the later
     takes from the store what the earlier has measured.
@@ -118,7 +119,7 @@ def _execute_all(
     order = dict.fromkeys(stamps if file else by_turns)  # a file has been measured already
     stop = threading.Event()
 
-    def one(path: Path) -> str:
+    def execute_chapter(path: Path) -> str:
         with tempfile.TemporaryDirectory(prefix="casebook-") as name:
             folder = Path(name)
             with times.chapter(path.stem, folder / kernel.SPANS):
@@ -129,15 +130,15 @@ def _execute_all(
                 )
                 book.keep(path, notebook, "" if failure else stamps[path])
                 if failure:
-                    times.tell(path.stem, f"failed: {failure}")
-        done()
+                    times.print_line(path.stem, f"failed: {failure}")
+        chapter_done()
         return failure
 
     names = [path.stem for path in stamps]
     source = f" of {file.name}" if file else ""
     timing = Timing(book, names, LANES, source, expected)
     with timing as times, ThreadPoolExecutor(LANES) as pool:
-        tasks = {path: pool.submit(one, path) for path in order}
+        tasks = {path: pool.submit(execute_chapter, path) for path in order}
         try:
             return {path: task.result() for path, task in tasks.items()}
         except BaseException:
@@ -149,50 +150,54 @@ def _execute_all(
 def _executed(
     path: Path, book: Book, times: Timing, stop: threading.Event, folder: Path
 ) -> tuple[NotebookNode, str]:
-    """A notebook, executed, without what was counted and came out otherwise before; and its
-    failure."""
+    """Execute a notebook, and forget what was counted and came out otherwise before. Returns the
+    notebook and its failure."""
     if doubtful := _to_count_again(book, path):
         ids = ", ".join(claim["id"] for claim in doubtful)
-        times.tell(path.stem, f"came out otherwise before, so it is measured again: {ids}")
+        times.print_line(path.stem, f"came out otherwise before, so it is measured again: {ids}")
         book.forget(key for claim in doubtful for key in claim["keys"])
     notebook, failure = kernel.run(path, book, folder, partial(times.show, path.stem), stop)
     if changed := _changed(folder / kernel.PROGRESS):
-        times.tell(path.stem, f"measured again what depends on what has changed: {changed}")
+        times.print_line(path.stem, f"measured again what depends on what has changed: {changed}")
     return notebook, failure
 
 
 def _to_count_again(book: Book, path: Path) -> list[dict]:
-    """The findings of a notebook that rest on what was counted here, and came out otherwise when it
-    was last executed."""
+    """Return the findings of a notebook that rest on what was counted here and came out otherwise
+    when it was last executed."""
     last = book.executed / path.name
-    found = media.records(contents.read(last), media.CLAIM) if last.exists() else []
-    return [each for each in otherwise(found) if each["keys"] and each["window"] is None]
+    findings = media.records(contents.read(last), media.CLAIM) if last.exists() else []
+    return [
+        finding for finding in otherwise(findings) if finding["keys"] and finding["window"] is None
+    ]
 
 
 def _answered(
     path: Path, book: Book, times: Timing, stop: threading.Event, folder: Path, file: Path
 ) -> tuple[NotebookNode, str]:
-    """A notebook executed with the answers of a machine file; and its failure."""
+    """Execute a notebook with the answers of a machine file. Returns the notebook and its
+    failure."""
     show = partial(times.show, path.stem)
     notebook, failure = kernel.run(path, book, folder, show, stop, file)
     notebook.metadata[contents.MACHINE] = machines.read_kept(file).label
     if missing := not_in_file(notebook):
-        times.tell(path.stem, f"{len(missing)} cells that its file has no answer to")
+        times.print_line(path.stem, f"{len(missing)} cells that its file has no answer to")
     return notebook, failure
 
 
 def not_in_file(notebook: NotebookNode) -> list[str]:
-    """Why cells of an executed notebook are not here, one text each: its file has no answer."""
+    """Return, for each cell that the machine file has no answer to, why it is not here."""
     return [record["why"] for record in media.records(notebook, media.NOT_IN_FILE)]
 
 
-def _changed(said: Path) -> str:
-    """What a kernel said that has changed since the last time, in words; empty for nothing."""
-    file = progress.changes_file(said)
+def _changed(progress_file: Path) -> str:
+    """Return what has changed since the last time, as a kernel noted it, in words; empty if
+    nothing."""
+    file = progress.changes_file(progress_file)
     names = dict.fromkeys(file.read_text().splitlines()) if file.exists() else {}
     return ", ".join([*names][:MOST_NAMED]) + ", …" * (len(names) > MOST_NAMED)
 
 
 def otherwise(claims: Iterable[dict]) -> list[dict]:
-    """Those of some claims that came out otherwise, here and now."""
-    return [each for each in claims if each["outcome"] == OTHERWISE and each["live"]]
+    """Return those claims that came out otherwise, here and now."""
+    return [finding for finding in claims if finding["outcome"] == OTHERWISE and finding["live"]]

@@ -35,7 +35,7 @@ def fold(app: Sphinx, doctree: nodes.document, page: str) -> None:
             _say_what_is_folded(cell)
     for section in list(doctree.findall(nodes.section)):
         if section[0].astext() == CHECKS:
-            start = f'<details class="checks"><summary>{escape(_counted(section))}</summary>'
+            start = f'<details class="checks"><summary>{escape(_count_outcomes(section))}</summary>'
             section["classes"] += ["checks"] + ["telling"] * _has_more_to_say(section)
             section.insert(1, nodes.raw("", start, format="html"))
             section.append(nodes.raw("", "</details>", format="html"))
@@ -47,39 +47,39 @@ def _say_what_is_folded(cell: nodes.container) -> None:
     if code is None or code.children[0].get("nb_element") != "cell_code_source":
         return
     cell.remove(code)
-    shown = "".join(node.astext() for node in cell)
+    output = "".join(node.astext() for node in cell)
     if "tag_evidence" in cell["classes"]:
         prompt = "how this is decided"
     else:
-        found = (said for sign, said in _BEHIND.items() if sign in shown)
-        prompt = next(found, "code behind this" if shown.strip() else "preparation")
+        prompts = (prompt_text for sign, prompt_text in _BEHIND.items() if sign in output)
+        prompt = next(prompts, "code behind this" if output.strip() else "preparation")
     code["prompt_show"] = code["prompt_hide"] = prompt
     cell.append(code)
 
 
-def _counted(section: nodes.section) -> str:
-    """ "9 claims beside those above: 8 hold, 1 is undecided. 2 published numbers: ...\""""
-    found, said = _outcomes(section), []
+def _count_outcomes(section: nodes.section) -> str:
+    """Return "9 claims beside those above: 8 hold, 1 is undecided. 2 published numbers: ..."."""
+    sentences, counts = _outcomes(section), []
     for kind, noun in _NOUNS.items():
-        outcomes = [outcome for of, outcome in found if of == kind]
+        outcomes = [outcome for sentence_kind, outcome in sentences if sentence_kind == kind]
         if n := len(outcomes):
-            those = f"{n} {noun}{'s' * (n > 1)}{_BESIDE.get(kind, '')}"
-            said.append(f"{those}: {ledger.came_out(outcomes)}.")
-    return " ".join(said) or "What else was measured"
+            counted_claims = f"{n} {noun}{'s' * (n > 1)}{_BESIDE.get(kind, '')}"
+            counts.append(f"{counted_claims}: {ledger.came_out(outcomes)}.")
+    return " ".join(counts) or "What else was measured"
 
 
 def _has_more_to_say(section: nodes.section) -> bool:
-    """Whether something in it came out in another way than it should."""
+    """Say whether something in a section came out in another way than it should."""
     return bool({outcome for _, outcome in _outcomes(section)} - AS_IT_SHOULD)
 
 
 def _outcomes(section: nodes.section) -> list[tuple[str, str]]:
-    """The kind of each sentence in a section, and how it came out."""
+    """Return the kind of each sentence in a section, and how it came out."""
     return re.findall(r'data-(claim|published)="([^"]*)"', section.astext())
 
 
 def visit_fold(translator, node: HideCodeCellNode) -> None:
-    """A fold without the frame and the label that MyST-NB gives it."""
+    """Write a fold without the frame and the label that MyST-NB gives it."""
     translator.body.append(
         f'<details class="fold"><summary>{escape(node["prompt_show"])}</summary>\n'
     )

@@ -51,14 +51,14 @@ def run(
     is gone afterwards. Not for a main thread, in which nbclient takes the signals and only half
     ends.
     """
-    notebook, said = contents.read(path), folder / PROGRESS
+    notebook, progress_file = contents.read(path), folder / PROGRESS
     cells = [cell for cell in contents.code_cells(notebook) if cell.source.strip()]
     environ = os.environ | {
         # The modules whose digest was taken are the ones that the cells import.
         "PYTHONPATH": str(book.root),
         # A build may show a measurement of the same digest again; a reader's cell always measures.
         "CASEBOOK_BUILD": "1",
-        progress.VARIABLE: str(said),
+        progress.VARIABLE: str(progress_file),
         spans.VARIABLE: str(folder / SPANS),
         statements.CHAPTER: path.stem,
         # Not the user's own start-up files and history.
@@ -69,12 +69,15 @@ def run(
     client = _client(notebook, path, folder, stop)
     client.allow_errors = machine is not None
 
-    def tell() -> None:
-        begun = client.code_cells_executed  # the last of which is under way
-        show(max(0, begun - 1) / max(1, len(cells)), said.read_text() if said.exists() else "")
+    def show_progress() -> None:
+        cells_begun = client.code_cells_executed  # the last of which is under way
+        show(
+            max(0, cells_begun - 1) / max(1, len(cells)),
+            progress_file.read_text() if progress_file.exists() else "",
+        )
 
     try:
-        asyncio.run(_execute(client, environ, tell, stop))
+        asyncio.run(_execute(client, environ, show_progress, stop))
         return notebook, ""
     except CellExecutionError as error:
         reason = f"{error.ename}: {' '.join(error.evalue.split())}"
@@ -91,8 +94,8 @@ def run(
     number = client.code_cells_executed
     cell = cells[number - 1]
     if not any(output.output_type == "error" for output in cell.outputs):
-        said_so = {"ename": "Stopped", "evalue": reason, "traceback": [f"Stopped: {reason}"]}
-        cell.outputs.append(v4.new_output("error", **said_so))
+        stopped = {"ename": "Stopped", "evalue": reason, "traceback": [f"Stopped: {reason}"]}
+        cell.outputs.append(v4.new_output("error", **stopped))
     first_line = cell.source.strip().splitlines()[0]
     return notebook, f"{path.relative_to(book.root)}, code cell {number} ({first_line}): {reason}"
 
@@ -121,13 +124,16 @@ def _client(
 
 
 async def _execute(
-    client: NotebookClient, environ: dict[str, str], tell: Callable[[], None], stop: threading.Event
+    client: NotebookClient,
+    environ: dict[str, str],
+    show_progress: Callable[[], None],
+    stop: threading.Event,
 ) -> None:
     """Execute a notebook, telling how far it is; cancelled when `stop` is set."""
     running = asyncio.create_task(client.async_execute(env=environ, cleanup_kc=True))
     while not running.done():
         await asyncio.wait([running], timeout=_LOOKED_AT_EVERY_S)
-        tell()
+        show_progress()
         if stop.is_set():
             running.cancel()
             break

@@ -38,23 +38,24 @@ Record = dict[str, Any]
 
 
 def came_out(outcomes: Iterable[str]) -> str:
-    """How many came out how: "8 hold, 1 is undecided"."""
+    """Return how many came out in which way: "8 hold, 1 is undecided"."""
     counts = Counter(outcome.replace("-", " ") for outcome in outcomes)
     return ", ".join(
-        f"{counts[each]} {said[counts[each] > 1]}"
-        for each, said in _COUNTED.items()
-        if counts[each]
+        f"{counts[outcome_name]} {forms[counts[outcome_name] > 1]}"
+        for outcome_name, forms in _COUNTED.items()
+        if counts[outcome_name]
     )
 
 
 def claims_json(claims: list[Record]) -> str:
-    """A JSON array, one object per claim with the fields of CLAIM_FIELDS (null where not given)."""
+    """Return a JSON array, one object per claim with the fields of CLAIM_FIELDS (null if
+    missing)."""
     fields = [{name: claim.get(name) for name in CLAIM_FIELDS} for claim in claims]
     return json.dumps(fields, indent=1)
 
 
 def claims_page(claims: list[Record]) -> str:
-    """A MyST table of the claims, for book/claims.md to include."""
+    """Return a MyST table of the claims, for book/claims.md to include."""
     if not claims:
         return "No chapter has made a claim yet."
     heads = ("Claim", "Value", "n", "Interval or spread", "Outcome", "Source", "Measured on",
@@ -72,47 +73,49 @@ def claims_page(claims: list[Record]) -> str:
         )
         for claim in claims
     ]
-    said = came_out(claim["outcome"] for claim in claims)
-    said = f"{len(claims)} claims in this build: {said}.{_of_clocks(claims)}"
-    return f"{said}\n\n{_table('claims', heads, rows)}"
+    summary = came_out(claim["outcome"] for claim in claims)
+    summary = f"{len(claims)} claims in this build: {summary}.{_of_clocks(claims)}"
+    return f"{summary}\n\n{_table('claims', heads, rows)}"
 
 
 def _of_clocks(claims: list[Record]) -> str:
-    """What the findings on a clock are worth together: how many may be wrong, and how far their
-    rounds resemble each other."""
+    """Return what the findings on a clock are worth together: how many may be wrong, and how far
+    their rounds resemble each other."""
     on_clocks = [claim for claim in claims if claim.get("window")]
     if not on_clocks:
         return ""
-    some, alike_by = len(on_clocks), 0.4
-    simulated, if_alike = (
-        some * sum(error_rates.wrong_sides(correlation).values()) for correlation in (0, alike_by)
+    count, assumed_correlation = len(on_clocks), 0.4
+    simulated, if_correlated = (
+        count * sum(error_rates.wrong_sides(correlation).values())
+        for correlation in (0, assumed_correlation)
     )
-    said = (
-        f" Decided on a clock: {some} of them. Each promises to err in {ERROR:.0%} of all builds "
-        f"at most, so {ERROR * some:.2g} of these might be on the wrong side in an average build. "
+    sentences = (
+        f" Decided on a clock: {count} of them. Each promises to err in {ERROR:.0%} of all builds "
+        f"at most, so {ERROR * count:.2g} of these might be on the wrong side in an average build. "
         "That is a bound. Were the truth of each on the very end of its window, where one errs "
         "most, and its rounds independent, a simulation of the same looks and the second attempt "
-        f"has {simulated:.2g} of them there; {if_alike:.2g} if each round were correlated with the "
-        f"next by {alike_by}."
+        f"has {simulated:.2g} of them there; {if_correlated:.2g} if each round were correlated "
+        f"with the next by {assumed_correlation}."
     )
-    alike = [claim for claim in on_clocks if claim.get("correlation") is not None]
-    if alike:
-        beyond = [each["correlation"] - independent(each["n"]) for each in alike]
-        said += (
-            f" Each round's value is correlated with the next (known of {len(alike)}): in the "
-            f"median finding by {_correlation(median(each['correlation'] for each in alike))}, "
+    correlated = [claim for claim in on_clocks if claim.get("correlation") is not None]
+    if correlated:
+        excesses = [finding["correlation"] - independent(finding["n"]) for finding in correlated]
+        sentences += (
+            f" Each round's value is correlated with the next (known of {len(correlated)}): in the "
+            "median finding by "
+            f"{_correlation(median(finding['correlation'] for finding in correlated))}, "
             "where independent rounds would show "
-            f"{_correlation(median(independent(each['n']) for each in alike))}; in "
-            f"{sum(each > 0.5 for each in beyond)} by more than 0.5 beyond that. Where it is "
+            f"{_correlation(median(independent(finding['n']) for finding in correlated))}; in "
+            f"{sum(excess > 0.5 for excess in excesses)} by more than 0.5 beyond that. Where it is "
             "beyond, the interval is widened."
         )
-    return said
+    return sentences
 
 
 def published_page(published: dict[str, dict[str, str]], comparisons: list[Record]) -> str:
-    """A MyST table of comparisons, for book/published.md to include.
+    """Return a MyST table of comparisons, for book/published.md to include.
 
-    `published`: Book.published, whose order is that of the table. A comparison whose id is not in
+    `published`: Book.published, whose order the table follows. A comparison whose id is not in
     it comes last and is shown by its id alone.
     """
     if not comparisons:
@@ -125,110 +128,113 @@ def published_page(published: dict[str, dict[str, str]], comparisons: list[Recor
         if record["id"] in published:
             about += f"<br>{in_cell(described(published[record['id']]))}"
         names = ("published", "measured_text", "outcome", "why", "source")
-        shown = (in_cell(record.get(name)) for name in names)
-        rows.append((about, *shown, _chapter(record, "published")))
+        cells = (in_cell(record.get(name)) for name in names)
+        rows.append((about, *cells, _chapter(record, "published")))
     return _table("published", heads, rows)
 
 
 def _named(kind: str, name: str) -> str:
-    """An id, with the anchor to which the marks in the chapters lead."""
+    """Return an id with the anchor that the marks in the chapters lead to."""
     return f'<span id="{kind}-{html.escape(name)}"></span>**{in_cell(name)}**'
 
 
 def _outcome(claim: Record) -> str:
-    """How a claim came out, and how its attempts did where it was measured twice."""
-    said = f"**{in_cell(claim['outcome'])}**"
+    """Return how a claim came out, and how its attempts did if it was measured twice."""
+    text = f"**{in_cell(claim['outcome'])}**"
     if claim.get("because"):
-        said += f": {in_cell(claim['because'])}"
+        text += f": {in_cell(claim['because'])}"
     for number, attempt in enumerate(claim.get("attempts") or (), 1):
         value = _quantity(attempt.get("value"))
-        said += f"<br>attempt {number}: {in_cell(attempt['outcome'])}, {value}"
-    return said
+        text += f"<br>attempt {number}: {in_cell(attempt['outcome'])}, {value}"
+    return text
 
 
 def machines_page(
     machines: Sequence[Machine],
     because: Mapping[str, str] | None = None,
-    drawn: Iterable[str] = (),
+    charts: Iterable[str] = (),
 ) -> str:
     """Write the findings of machines side by side, for book/your_machine.md to include.
 
     Parameters:
         machines: this one first. All their text is escaped: a file may be a stranger's.
-        because: what the chapters say where a finding is otherwise, by its id.
-        drawn: charts of these machines, as HTML.
+        because: what the chapters say if a finding is otherwise, by its id.
+        charts: charts of these machines, as HTML.
     """
     rows = side_by_side.findings(machines)
     if not rows:
         return "No chapter has made a claim yet."
     heads = [in_cell(machine.name) for machine in machines]
-    said = (side_by_side.in_words(row, machines, because) for row in rows if row.differs)
+    sentences = (side_by_side.in_words(row, machines, because) for row in rows if row.differs)
     lines = ["## What came out differently", "", side_by_side.how_many(rows), ""]
-    lines += [f"- {in_cell(each)}" for each in said]
+    lines += [f"- {in_cell(sentence)}" for sentence in sentences]
     lines += ["", "## How the machines differ", ""]
     if differ := side_by_side.differences(machines).items():
-        those = [(what, *map(in_cell, its)) for what, its in differ]
-        facts = _lined([("", *heads), ["---"] * (1 + len(heads)), *those])
+        properties = [(fact_name, *map(in_cell, values)) for fact_name, values in differ]
+        facts = _lined([("", *heads), ["---"] * (1 + len(heads)), *properties])
         lines += [f":::{{container}} facts\n\n{facts}\n\n:::", ""]
-    lines += [f"- {in_cell(each)}" for each in side_by_side.unsteady(machines)]
+    lines += [f"- {in_cell(sentence)}" for sentence in side_by_side.unsteady(machines)]
     for machine in machines:
         if "note" in machine.about:
             lines.append(f"- {in_cell(machine.name)}: {in_cell(machine.about['note'])}")
-    if drawn := [f"```{{raw}} html\n{chart}\n```\n" for chart in drawn]:
-        lines += ["", "## The same work on each machine", "", *drawn]
+    if charts := [f"```{{raw}} html\n{chart}\n```\n" for chart in charts]:
+        lines += ["", "## The same work on each machine", "", *charts]
     cells = [(_finding(row), _on_each(row, heads)) for row in rows]
     lines += ["", "## Finding by finding", ""]
     return "\n".join([*lines, _table("machines", ("Finding", "Came out"), cells)])
 
 
 def _on_each(row: side_by_side.Row, names: Sequence[str]) -> str:
-    """How a finding came out on each of these machines: once, where all of them say the same."""
-    each = [in_cell(side_by_side.outcome(found, row.window)) for found in row.each]
-    if len(each) > 1 and len(set(each)) == 1:
-        return f"on all: {each[0]}"
-    return "<br>".join(f"{name}: {said}" for name, said in zip(names, each, strict=True))
+    """Return how a finding came out on each of these machines: once, if all of them say the
+    same."""
+    outcomes = [in_cell(side_by_side.outcome(finding, row.window)) for finding in row.by_machine]
+    if len(outcomes) > 1 and len(set(outcomes)) == 1:
+        return f"on all: {outcomes[0]}"
+    return "<br>".join(f"{name}: {outcome}" for name, outcome in zip(names, outcomes, strict=True))
 
 
 def _finding(row: side_by_side.Row) -> str:
-    """A finding in the table of machines, with a link to the ledger where this book states it."""
-    asked = f"<br>asked: {in_cell(row.window)}" if row.window else ""
-    said = in_cell(row.said)
-    if row.each[0]:
-        said += f' (<a href="claims.html#claim-{html.escape(row.id)}">claim</a>)'
-    return said + asked
+    """Return a finding for the table of machines, with a link to the ledger if this book states
+    it."""
+    window = f"<br>asked: {in_cell(row.window)}" if row.window else ""
+    statement = in_cell(row.statement)
+    if row.by_machine[0]:
+        statement += f' (<a href="claims.html#claim-{html.escape(row.id)}">claim</a>)'
+    return statement + window
 
 
 def _range(claim: Record) -> str:
-    """The interval of a finding on a clock and what was asked, with that which decided where it is
-    another; else the spread of its runs."""
+    """Return the interval of a finding on a clock and what was asked, and the interval that decided
+    if it is another one; for all other findings the spread of the runs."""
     if not claim.get("window") and not claim.get("decided"):
-        return _ends(claim.get("spread"))
-    by = [claim] if claim.get("window") else []
+        return _range_text(claim.get("spread"))
+    decisive = [claim] if claim.get("window") else []
     if claim.get("decided") and claim["decided"]["interval"] != claim.get("interval"):
-        by.append(claim["decided"])
-    said = "<br>and<br>".join(
-        f"{_ends(each['interval']) or 'none'}<br>asked: {in_cell(each['window'])}" for each in by
+        decisive.append(claim["decided"])
+    text = "<br>and<br>".join(
+        f"{_range_text(rounds['interval']) or 'none'}<br>asked: {in_cell(rounds['window'])}"
+        for rounds in decisive
     )
     if claim.get("correlation") is not None:
         by_chance = _correlation(independent(claim["n"]))
-        said += (
+        text += (
             f"<br>a round with the next: {_correlation(claim['correlation'])} "
             f"(independent: {by_chance})"
         )
-    return said
+    return text
 
 
 def _correlation(value: float) -> str:
     return f"{round(value, 2) + 0:.2f}"  # no -0.00
 
 
-def _ends(ends: Sequence[float] | None) -> str:
-    """Two ends in words; once where they read the same."""
-    return " to ".join(dict.fromkeys(_quantity(end) for end in ends or ()))
+def _range_text(bounds: Sequence[float] | None) -> str:
+    """Return two bounds in words; once if they read the same."""
+    return " to ".join(dict.fromkeys(_quantity(end) for end in bounds or ()))
 
 
 def _chapter(record: Record, kind: str) -> str:
-    """A link to where the chapter shows it."""
+    """Return a link to the place where the chapter shows it."""
     chapter = record["chapter"]
     address = f"../notebooks/{chapter}.html#{kind}-{html.escape(record['id'])}"
     return f'<a href="{address}">{in_cell(chapter.replace("_", " "))}</a>'
@@ -244,7 +250,7 @@ def _quantity(value: Any, unit: Any = None) -> str:
 
 
 def in_cell(value: Any) -> str:
-    """Text that stays in its table cell and means nothing to Markdown."""
+    """Return text that stays in its table cell and means nothing to Markdown."""
     text = "" if value is None else " ".join(str(value).split())
     parts = re.split(r"`([^`|]+)`", text)
     return "".join(
@@ -261,7 +267,7 @@ def _table(kind: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -
 
 
 def _lined(lines: Iterable[Sequence[str]]) -> str:
-    """The lines of a Markdown table."""
+    """Return the lines of a Markdown table."""
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

@@ -27,40 +27,45 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value for name, value in attrs if value}
-        self.anchors.update(given[name] for name in ("id", "name") if name in given)
-        self.loaded.extend(given[name] for name in LOADED if name in given)
-        if tag == "link" and "canonical" in given.get("rel", "").lower().split():
-            self.canonical = given.get("href", "")
-        if tag == "link" and not NOT_LOADED & set(given.get("rel", "").lower().split()):
-            self.loaded.append(given.get("href", ""))
-        elif tag == "a" and "href" in given:
-            self.links.append(given["href"])
-        elif tag == "meta" and given.get("http-equiv", "").lower() == "refresh":
+        attributes = {name: value for name, value in attrs if value}
+        self.anchors.update(attributes[name] for name in ("id", "name") if name in attributes)
+        self.loaded.extend(attributes[name] for name in LOADED if name in attributes)
+        if tag == "link" and "canonical" in attributes.get("rel", "").lower().split():
+            self.canonical = attributes.get("href", "")
+        if tag == "link" and not NOT_LOADED & set(attributes.get("rel", "").lower().split()):
+            self.loaded.append(attributes.get("href", ""))
+        elif tag == "a" and "href" in attributes:
+            self.links.append(attributes["href"])
+        elif tag == "meta" and attributes.get("http-equiv", "").lower() == "refresh":
             self.leads_on = True
-        elif tag == "meta" and "content" in given:
-            self.meta[given.get("name") or given.get("property", "")] = given["content"]
+        elif tag == "meta" and "content" in attributes:
+            self.meta[attributes.get("name") or attributes.get("property", "")] = attributes[
+                "content"
+            ]
 
 
 def pages_of(site: Path) -> dict[Path, Page]:
-    """The pages of a folder. The theme leaves templates in _static, which are none."""
+    """Read the pages of a folder, without the templates that the theme leaves in _static."""
     paths = [path for path in sorted(site.rglob("*.html")) if path.parent.name != "_static"]
     return {path: Page(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def problems(site: Path) -> list[str]:
-    """One line per link that leads nowhere and per file that a page would load from elsewhere, of
-    a folder of HTML pages. Links to other sites are not followed."""
+    """Return a line per link that leads nowhere, and per file that a page would load from
+    elsewhere.
+
+    The site is a folder of HTML pages. Links to other sites are not followed.
+    """
     pages = pages_of(site)
-    found = []
+    lines = []
     for path, page in pages.items():
         name = path.relative_to(site).as_posix()
         elsewhere = [address for address in page.loaded if urlsplit(address).netloc]
-        found += [f"{name}: loads {address} from another site" for address in elsewhere]
+        lines += [f"{name}: loads {address} from another site" for address in elsewhere]
         for address in page.links + page.loaded:
             if reason := _broken(site, path, address, pages):
-                found.append(f"{name}: {address} {reason}")
-    return found
+                lines.append(f"{name}: {address} {reason}")
+    return lines
 
 
 def _broken(site: Path, path: Path, address: str, pages: dict[Path, Page]) -> str:

@@ -1,7 +1,7 @@
 """Addresses that stay: what was published once is found again, or leads on.
 
-book/permanent.txt lists pages, claims and figures, an address a line. Where one has moved, its line
-says whereto: `notebooks/04_old.html -> notebooks/04_new.html#claim-it`.
+book/permanent.txt lists pages, claims and figures, an address a line. If one has moved, its line
+says where to: `notebooks/04_old.html -> notebooks/04_new.html#claim-it`.
 
     python -m casebook.pages.permanent     add what the built book has and the list has not
 """
@@ -32,7 +32,7 @@ if (line) location.replace(line.querySelector("a").href);
 
 
 def listed(root: Path) -> dict[str, str]:
-    """The addresses of the list; those that have moved with where to, the others with ""."""
+    """Return the addresses of the list: with the new one if they have moved, else with ""."""
     file = root / LIST
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     pairs = (line.partition(" -> ") for line in lines if line and not line.startswith("#"))
@@ -57,20 +57,24 @@ def lead_on(root: Path, site: Path) -> None:
             _at_its_end(file, f'<p class="cb-moved" id="{escape(anchor)}">{link}</p>')
 
 
-def say_why(root: Path, site: Path, why: str) -> None:
-    """Have each page that lacks what was published on it say why at its end, where links to what it
-    lacks then lead. why: HTML."""
-    pages = {path.relative_to(site).as_posix(): (path, its.anchors)
-             for path, its in links.pages_of(site).items()}  # fmt: skip
+def say_why(root: Path, site: Path, reason: str) -> None:
+    """Have each page that lacks something published on it say why at its end.
+
+    Links to what it lacks then lead there. reason: HTML.
+    """
+    pages = {path.relative_to(site).as_posix(): (path, page.anchors)
+             for path, page in links.pages_of(site).items()}  # fmt: skip
     lacking: dict[Path, list[str]] = {}
     for old, new in listed(root).items():
         page, _, anchor = (new or old).partition("#")
         file, anchors = pages.get(page, (None, set()))
         if file and anchor and anchor not in anchors:
             lacking.setdefault(file, []).append(anchor)
-    for file, gone in lacking.items():
-        ends = "".join(f'<span id="{escape(anchor)}"></span>' for anchor in dict.fromkeys(gone))
-        _at_its_end(file, f"<p>{ends}{why}</p>")
+    for file, missing in lacking.items():
+        targets = "".join(
+            f'<span id="{escape(anchor)}"></span>' for anchor in dict.fromkeys(missing)
+        )
+        _at_its_end(file, f"<p>{targets}{reason}</p>")
 
 
 def _at_its_end(file: Path, line: str) -> None:
@@ -79,38 +83,42 @@ def _at_its_end(file: Path, line: str) -> None:
     file.write_text(f"{head}{line}{end}{tail}", encoding="utf-8")
 
 
-def lost(root: Path, site: Path) -> list[str]:
-    """The addresses of the list that a site has no more, a line each."""
-    pages = {path.relative_to(site).as_posix(): its for path, its in links.pages_of(site).items()}
-    found = []
+def find_lost(root: Path, site: Path) -> list[str]:
+    """Find the addresses of the list that a site no longer has, a line each."""
+    pages = {path.relative_to(site).as_posix(): page for path, page in links.pages_of(site).items()}
+    lines = []
     for old, new in listed(root).items():
         # A page that leads on takes all with it that was on it.
         for address in (new or old, old.partition("#")[0]):
             page, _, anchor = address.partition("#")
             if page not in pages or (anchor and anchor not in pages[page].anchors):
-                said = "was published, and is gone: let it lead on (`old -> new`)"
-                found.append(f"{LIST.name}: {address} {said}")
+                problem = "was published, and is gone: let it lead on (`old -> new`)"
+                lines.append(f"{LIST.name}: {address} {problem}")
                 break
-    return found
+    return lines
 
 
 def _cited(site: Path) -> list[str]:
-    """The addresses of a site that are cited: its pages, and what they state and draw."""
-    found = []
+    """Return the addresses of a site that are cited: its pages, and what they state and draw."""
+    addresses = []
     for path, page in links.pages_of(site).items():
         name = path.relative_to(site).as_posix()
         if name.startswith(("book/", "notebooks/")) and not page.leads_on:
-            found += [
+            addresses += [
                 name,
-                *(f"{name}#{it}" for it in sorted(page.anchors) if _CITED.fullmatch(it)),
+                *(
+                    f"{name}#{anchor}"
+                    for anchor in sorted(page.anchors)
+                    if _CITED.fullmatch(anchor)
+                ),
             ]
-    return found
+    return addresses
 
 
 def main() -> None:
     """Add to the list what the built book has; nothing is taken away."""
-    known, file = listed(places.ROOT), places.ROOT / LIST
-    new = [address for address in _cited(Book(places.ROOT).html) if address not in known]
+    addresses, file = listed(places.ROOT), places.ROOT / LIST
+    new = [address for address in _cited(Book(places.ROOT).html) if address not in addresses]
     with file.open("a", encoding="utf-8") as to:
         to.writelines(f"{address}\n" for address in new)
     print(f"{LIST}: {len(new)} new addresses", file=sys.stderr)

@@ -25,7 +25,7 @@ from casebook.errors import CasebookError
 from casebook.stacks.environments import Environment
 
 #: The records of ours that have a form.
-RECORDS: dict[str, type] = {each.__name__: each for each in (Observation, Watch)}
+RECORDS: dict[str, type] = {kind.__name__: kind for kind in (Observation, Watch)}
 #: A value whose text is longer has none.
 LONGEST = 1_000_000
 
@@ -34,15 +34,15 @@ class NoForm(Exception):
     """A value has no form as data: a function, a server, an open connection."""
 
 
-def said(value: Any) -> Any:
-    """A value as what JSON knows; back by `meant`. Raises NoForm."""
-    form = _said(value)
+def encode(value: Any) -> Any:
+    """Encode a value as JSON data, for `decode` to read. Raises NoForm."""
+    form = _encode(value)
     if len(json.dumps(form)) > LONGEST:
         raise NoForm
     return form
 
 
-def _said(value: Any) -> Any:
+def _encode(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | str) or type(value) is int:
@@ -50,20 +50,20 @@ def _said(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": str(value)}
     if isinstance(value, list):
-        return [_said(each) for each in value]
+        return [_encode(part) for part in value]
     for kind, form, (is_such, parts, _) in _forms():
         if is_such(value):
-            return {kind: [_said(each) for each in parts(value)] if form else parts(value)}
+            return {kind: [_encode(part) for part in parts(value)] if form else parts(value)}
     if isinstance(value, Observation | Watch) and type(value) in RECORDS.values():
-        fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
-        return {"record": [type(value).__name__, _said(fields)]}
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {"record": [type(value).__name__, _encode(fields)]}
     raise NoForm(type(value).__name__)
 
 
-def meant(form: Any) -> Any:
-    """The value of such a form. Raises NoForm for what is none."""
+def decode(form: Any) -> Any:
+    """Decode a value from its form. Raises NoForm for anything that is no such form."""
     if isinstance(form, list):
-        return [meant(each) for each in form]
+        return [decode(part) for part in form]
     if not isinstance(form, dict):
         return form
     if len(form) != 1:
@@ -74,10 +74,10 @@ def meant(form: Any) -> Any:
             return float(parts)
         if kind == "record":
             name, fields = parts
-            return RECORDS[name](**meant(fields))
-        for known, has_parts, (_, _, back) in _forms():
-            if kind == known:
-                return back([meant(each) for each in parts] if has_parts else parts)
+            return RECORDS[name](**decode(fields))
+        for name_of_kind, has_parts, (_, _, back) in _forms():
+            if kind == name_of_kind:
+                return back([decode(part) for part in parts] if has_parts else parts)
     except (TypeError, ValueError, LookupError, AttributeError, CasebookError) as error:
         raise NoForm(f"{kind}: {error}") from None
     raise NoForm(kind)
@@ -88,7 +88,7 @@ _Form = tuple[Callable[[Any], bool], Callable[[Any], Any], Callable[[Any], Any]]
 
 
 def _forms() -> tuple[tuple[str, bool, _Form], ...]:
-    """Kinds of values: the name, whether the parts have forms themselves, and how."""
+    """Return the kinds of values: the name, whether the parts have forms themselves, and how."""
     return (
         ("tuple", True, (lambda v: isinstance(v, tuple), list, tuple)),
         ("set", True, (lambda v: isinstance(v, set | frozenset), lambda v: sorted(v, key=repr),
@@ -119,17 +119,17 @@ def _forms() -> tuple[tuple[str, bool, _Form], ...]:
 
 
 def _of_frame(frame: pd.DataFrame) -> list[Any]:
-    columns = [[name, *_of_column(frame.iloc[:, at])[2:]] for at, name in enumerate(frame)]
+    columns = [[name, *_of_column(frame.iloc[:, number])[2:]] for number, name in enumerate(frame)]
     return [_index(frame.index), _index(frame.columns), columns]
 
 
 def _frame(parts: list[Any]) -> pd.DataFrame:
     index, names, columns = parts
-    made = {
-        at: pd.Series(values, dtype=_dtype(kind), index=range(len(values)))
-        for at, (_, kind, values) in enumerate(columns)
+    series = {
+        number: pd.Series(values, dtype=_dtype(kind), index=range(len(values)))
+        for number, (_, kind, values) in enumerate(columns)
     }
-    frame = pd.DataFrame(made, index=range(len(index[1])))
+    frame = pd.DataFrame(series, index=range(len(index[1])))
     frame.index, frame.columns = _of_index(index), _of_index(names)
     return frame
 
@@ -146,7 +146,7 @@ def _column(parts: list[Any]) -> pd.Series:
 
 
 def _dtype(kind: Any) -> str:
-    """The type of a column; any other than these would be a lie."""
+    """Return the type of a column. Raises NoForm for any type that columns do not have here."""
     if not re.fullmatch(r"object|str|bool|u?int\d{1,2}|float\d{2}", str(kind)):
         raise NoForm(kind)
     return str(kind)

@@ -64,39 +64,39 @@ def keep(root: Path, report: Path | None) -> None:
 
     Raises UsageError for what is no such report.
     """
-    kept = _kept(root)
-    kept.unlink(missing_ok=True)
+    file = _kept_file(root)
+    file.unlink(missing_ok=True)
     if report is not None:
-        taken = _read(report)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(taken), encoding="utf-8")
+        figures = _read(report)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(figures), encoding="utf-8")
 
 
 def page(root: Path, answers: Sequence[dict[str, Any]]) -> str:
-    """The Markdown of the page below its first paragraph.
+    """Return the Markdown of the page below its first paragraph.
 
     answers: of the machine whose programs are drawn beside the reader's.
     """
-    kept = _kept(root)
-    if not kept.exists():
+    file = _kept_file(root)
+    if not file.exists():
         return NONE_GIVEN
-    found = json.loads(kept.read_text(encoding="utf-8"))
-    parts = [_raw(_counts(found)), "## What matters to you\n", _chapters(found["verdicts"])]
-    if found["advice"]:
-        parts += ["## What the doctor would change\n", _raw(_advice(found["advice"]))]
-    jobs = _alike(working.measured(answers), found["clients"])
-    if drawn := _drawn(found["counts"], jobs):
+    figures = json.loads(file.read_text(encoding="utf-8"))
+    parts = [_raw(_counts(figures)), "## What matters to you\n", _chapters(figures["verdicts"])]
+    if figures["advice"]:
+        parts += ["## What the doctor would change\n", _raw(_advice(figures["advice"]))]
+    jobs = _similar_jobs(working.rows_of(answers), figures["clients"])
+    if drawings := _draw(figures["counts"], jobs):
         title = "Beside programs of the book" if len(jobs) else "In the book's charts"
-        parts += [f"## {title}\n", *map(_raw, drawn)]
+        parts += [f"## {title}\n", *map(_raw, drawings)]
     return "\n".join(parts)
 
 
-def _kept(root: Path) -> Path:
+def _kept_file(root: Path) -> Path:
     return root / places.LOCAL_NAME / "program.json"
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """What the page takes out of a report. Raises UsageError."""
+    """Read from a report what the page needs. Raises UsageError."""
     try:
         with path.open("rb") as file:
             text = file.read(MOST_BYTES + 1)
@@ -105,26 +105,26 @@ def _read(path: Path) -> dict[str, Any]:
         report = json.loads(text)
         counts, verdicts = report["counts"], report["verdicts"]
         advice = [
-            {name: _text(each.get(name, ""), 3 * LONGEST) for name in ADVISED}
-            for each in report["advice"][:MOST_ROWS]
+            {name: _text(advice_row.get(name, ""), 3 * LONGEST) for name in ADVISED}
+            for advice_row in report["advice"][:MOST_ROWS]
         ]
         return {
             "program": _text(report["program"]), "python": _text(report["python"]),
             "counts": {name: _number(counts[name]) for name in COUNTED},
             "clients": [
                 CALLED.get(name, name)
-                for each in counts.get("clients", [])[:MOST_ROWS]
-                for name in (_text(each["client"]), _text(each.get("through")))
+                for client in counts.get("clients", [])[:MOST_ROWS]
+                for name in (_text(client["client"]), _text(client.get("through")))
             ],
-            "verdicts": {each[0]: _text(verdicts.get(each[0], "")) for each in MATTERS},
+            "verdicts": {matter[0]: _text(verdicts.get(matter[0], "")) for matter in MATTERS},
             "advice": advice,
         }  # fmt: skip
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        why = f"it has no {error}" if isinstance(error, KeyError) else str(error)[:LONGEST]
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)[:LONGEST]
         raise UsageError(
-            f"{path} is no report of a run ({why}): write one with "
+            f"{path} is no report of a run ({reason}): write one with "
             "`python doctor.py run --json -- your_program.py > report.json`"
         ) from None
 
@@ -138,7 +138,7 @@ def _number(value: Any) -> float:
 
 
 def _text(value: Any, longest: int = LONGEST) -> str:
-    """A text on one line, without what cannot be seen, and not too long."""
+    """Return a text on one line, without invisible characters, and not too long."""
     text = "".join(letter if letter.isprintable() else " " for letter in str(value)[: 4 * longest])
     text = " ".join(text.split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
@@ -148,12 +148,12 @@ def _raw(text: str) -> str:
     return f"```{{raw}} html\n{text}\n```\n"
 
 
-def _counts(found: dict[str, Any]) -> str:
+def _counts(figures: dict[str, Any]) -> str:
     rows = "".join(
-        f"<tr><th scope='row'>{said}</th><td>{found['counts'][name]:g}</td></tr>"
-        for name, said in COUNTED.items()
+        f"<tr><th scope='row'>{title}</th><td>{figures['counts'][name]:g}</td></tr>"
+        for name, title in COUNTED.items()
     )
-    program, python = html.escape(found["program"]), html.escape(found["python"])
+    program, python = html.escape(figures["program"]), html.escape(figures["python"])
     return (
         f"<p><code>{program}</code>, run with Python {python}. The doctor counted this in your "
         f"run; it was not measured when this page was made.</p><table class='table'>"
@@ -162,35 +162,39 @@ def _counts(found: dict[str, Any]) -> str:
 
 
 def _chapters(verdicts: dict[str, str]) -> str:
-    told = [each for each in MATTERS if verdicts[each[0]] == each[1]][:3]
-    if not told and not set(verdicts.values()) & WELL:
+    matters = [matter for matter in MATTERS if verdicts[matter[0]] == matter[1]][:3]
+    if not matters and not set(verdicts.values()) & WELL:
         return (
             "The doctor could not tell: it saw no TLS connection in this run, or could not try "
             "your event loop. [Its page](../notebooks/a_doctor.ipynb) says what it cannot see.\n"
         )
-    if not told:
+    if not matters:
         return (
             "The doctor found nothing ill that it looks for. "
             "[What to take with you](../notebooks/20_what_to_take.ipynb) is the chapter to read.\n"
         )
     lines = []
-    for place, (_, _, number, why) in enumerate(told, 1):
+    for place, (_, _, number, reason) in enumerate(matters, 1):
         file, title = doctor.CHAPTERS[number]
-        lines.append(f"{place}. [{title}](../notebooks/{file}.ipynb): {why}.")
+        lines.append(f"{place}. [{title}](../notebooks/{file}.ipynb): {reason}.")
     return "\n".join(lines) + "\n"
 
 
-def _alike(jobs: pd.DataFrame, clients: list[str]) -> pd.DataFrame:
-    """The jobs with the same clients, or libraries that call them, that the doctor was tried on; of
-    clients that there are none of, those with requests."""
+def _similar_jobs(jobs: pd.DataFrame, clients: list[str]) -> pd.DataFrame:
+    """Return the jobs that the doctor was tried on with the same clients, or with libraries that
+    call them; those with requests if there are none."""
     jobs = jobs[jobs["question"] == working.LOADS]
-    of = jobs["job"].map(lambda name: name.partition(",")[0])
-    return jobs[of.isin(clients) if of.isin(clients).any() else of == "requests"]
+    clients_of_jobs = jobs["job"].map(lambda name: name.partition(",")[0])
+    return jobs[
+        clients_of_jobs.isin(clients)
+        if clients_of_jobs.isin(clients).any()
+        else clients_of_jobs == "requests"
+    ]
 
 
-def _drawn(counts: dict[str, float], jobs: pd.DataFrame) -> list[str]:
-    """The program's counts in the book's charts, above those of the jobs; none where it made no
-    connection."""
+def _draw(counts: dict[str, float], jobs: pd.DataFrame) -> list[str]:
+    """Draw the program's counts in the book's charts, above those of the jobs; nothing if it
+    made no connection."""
     if not counts["connections"]:
         return []
     rows = [
@@ -198,25 +202,25 @@ def _drawn(counts: dict[str, float], jobs: pd.DataFrame) -> list[str]:
          "loads": job["loads_doctor"], "share": job["share_doctor"]}
         for _, job in jobs.iterrows()
     ]  # fmt: skip
-    own = {"program": "your program", "source": "from its report"}
-    frame = pd.DataFrame([own | {name: counts[name] for name in SIDE_BY_SIDE}, *rows])
-    drawn = []
+    program = {"program": "your program", "source": "from its report"}
+    frame = pd.DataFrame([program | {name: counts[name] for name in SIDE_BY_SIDE}, *rows])
+    drawings = []
     for columns, title in (
         (("connections", "loads"), "Connections, and certificate loads"),
         (("share",), "What the loads cost that were not needed"),
     ):
-        asked = {name: SIDE_BY_SIDE[name] for name in columns}
+        quantities = {name: SIDE_BY_SIDE[name] for name in columns}
         name = f"your-program-{columns[-1]}"
-        drawn.append(charts.dots(frame, asked, "program", title=title, name=name).html)
-    return drawn
+        drawings.append(charts.dots(frame, quantities, "program", title=title, name=name).html)
+    return drawings
 
 
 def _advice(advice: list[dict[str, str]]) -> str:
     items = []
-    for each in advice:
-        lines = [html.escape(each["what"])]
+    for change in advice:
+        lines = [html.escape(change["what"])]
         for name in ADVISED[1:]:
-            if said := html.escape(each[name]):
-                lines.append(f"{name}: " + (f"<code>{said}</code>" if name in CODE else said))
+            if text := html.escape(change[name]):
+                lines.append(f"{name}: " + (f"<code>{text}</code>" if name in CODE else text))
         items.append(f"<li>{'<br>'.join(lines)}</li>")
     return f"<ol>{''.join(items)}</ol>"

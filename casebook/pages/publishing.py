@@ -1,11 +1,11 @@
-"""Looks at the built book as whoever publishes it does, and packs it. It builds nothing.
+"""Checks the built book before it is published, and packs it. It builds nothing.
 
-    python -m casebook.pages.publishing          look (make publish-check)
+    python -m casebook.pages.publishing          check (make publish-check)
     python -m casebook.pages.publishing FILE     pack it into a zip archive (make archive)
 
-To be looked at, the site is served on this machine under a sub-path, as GitHub's Pages serve it,
-and every page, every address in it, and what is said about it to search engines and to those who
-share a link is looked at.
+For the check, the site is served on this machine under a sub-path, as GitHub's Pages serve it.
+Every page is checked, every address in it, and what it tells search engines and those who share a
+link.
 """
 
 import contextlib
@@ -27,28 +27,30 @@ from casebook.pages import address, links, permanent
 from casebook.pages.contents import Book
 from casebook.pages.links import Page
 
-#: The folder that a site is served under where nobody has said under which it will be.
+#: The folder that a site is served under if its address is not known yet.
 SOMEWHERE = "/book/"
 #: Pages that nobody shares: without content of their own, or shown in a frame of another.
 NOT_SHARED = re.compile(r"(search|genindex|404)\.html|profiles/.*")
-#: What is shown where a link is shared.
+#: What is shown when a link is shared.
 CARD = ("og:title", "og:description", "og:url", "og:image")
 #: Networks show no smaller picture large.
 CARD_WIDTH, CARD_HEIGHT = 600, 315
-#: Whoever could be asked on the machine of whoever built the book, and on no other.
+#: Hosts that mean the machine that built the book, and no other.
 ONLY_HERE = ("localhost", "127.0.0.1", "0.0.0.0", "[::1]")
 
 
 class _Pages(SimpleHTTPRequestHandler):
     """Serves a folder below a sub-path, and nothing beside it; a folder shows its index.html."""
 
-    def __init__(self, *args: object, below: str, **more: object) -> None:
+    def __init__(self, *args: object, below: str, **options: object) -> None:
         self.below = below
-        super().__init__(*args, **more)  # type: ignore[arg-type]
+        super().__init__(*args, **options)  # type: ignore[arg-type]
 
     def translate_path(self, path: str) -> str:
-        within = path.startswith(self.below)
-        return super().translate_path(path[len(self.below) - 1 :] if within else "/nowhere-at-all")
+        is_below = path.startswith(self.below)
+        return super().translate_path(
+            path[len(self.below) - 1 :] if is_below else "/nowhere-at-all"
+        )
 
     def list_directory(self, path: object) -> None:
         self.send_error(404)
@@ -59,7 +61,7 @@ class _Pages(SimpleHTTPRequestHandler):
 
 @contextlib.contextmanager
 def _served(site: Path, below: str) -> Iterator[int]:
-    """The port of loopback at which a site is served, for as long as the block runs."""
+    """Serve a site at a port of loopback for as long as the block runs; yield the port."""
     handler = functools.partial(_Pages, directory=str(site), below=below)
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
@@ -73,35 +75,38 @@ def _served(site: Path, below: str) -> Iterator[int]:
 
 
 def problems(site: Path, published: str) -> list[str]:
-    """What is wrong with a site that is to be published at an address, a line each.
+    """Return what is wrong with a site that is to be published at an address, a line each.
 
-    published: the address, with a slash at its end; empty: what depends on it is not looked at.
+    published: the address, with a slash at its end. If it is empty, nothing that depends on it
+    is checked.
     """
     if not (site / "index.html").is_file():
         return [f"{site.name} has no index.html: `make book` writes the site"]
     pages = links.pages_of(site)
     below = urlsplit(published).path or SOMEWHERE
-    found = _left_out(site)
-    with _served(site, below) as port, contextlib.closing(_Asked(port, below, site)) as asked:
+    lines = _left_out(site)
+    with _served(site, below) as port, contextlib.closing(_ServedSite(port, below, site)) as served:
         for path, page in pages.items():
             name = path.relative_to(site).as_posix()
-            found += [f"{name}: {line}" for line in asked.problems(name, page, published)]
-            own = name == "index.html" or not page.leads_on
-            if published and own and not NOT_SHARED.fullmatch(name):
-                found += [f"{name}: {line}" for line in _told(site, name, page, published)]
+            lines += [f"{name}: {line}" for line in served.problems(name, page, published)]
+            has_content = name == "index.html" or not page.leads_on
+            if published and has_content and not NOT_SHARED.fullmatch(name):
+                lines += [
+                    f"{name}: {line}" for line in _check_metadata(site, name, page, published)
+                ]
             if "noindex" in page.meta.get("robots", ""):
-                found.append(f"{name}: tells search engines to leave it out (robots: noindex)")
+                lines.append(f"{name}: tells search engines to leave it out (robots: noindex)")
         for sheet in sorted(site.rglob("*.css")):
             name = sheet.relative_to(site).as_posix()
-            found += [f"{name}: {line}" for line in asked.problems_of_sheet(name, sheet)]
+            lines += [f"{name}: {line}" for line in served.problems_of_sheet(name, sheet)]
     robots = site / "robots.txt"
     if robots.exists() and re.search(r"(?mi)^disallow:\s*/\s*$", robots.read_text()):
-        found.append("robots.txt tells search engines to leave the whole site out")
-    return found
+        lines.append("robots.txt tells search engines to leave the whole site out")
+    return lines
 
 
 def _left_out(site: Path) -> list[str]:
-    """What GitHub would not publish, or not serve."""
+    """Return what GitHub would not publish, or not serve."""
     names = {path.relative_to(site).parts[0] for path in site.rglob("*")}
     underscored = sorted(name for name in names if name.startswith("_"))
     if underscored and not (site / ".nojekyll").exists():
@@ -110,7 +115,7 @@ def _left_out(site: Path) -> list[str]:
     return []
 
 
-class _Asked:
+class _ServedSite:
     """A served site, each of whose addresses is asked for once."""
 
     def __init__(self, port: int, below: str, site: Path) -> None:
@@ -122,29 +127,29 @@ class _Asked:
         self.connection.close()
 
     def problems(self, name: str, page: Page, published: str) -> list[str]:
-        """What is wrong with the addresses in a page."""
-        found = []
-        for written in dict.fromkeys([*page.links, *page.loaded]):
-            if published and written in page.links and written.startswith(published):
-                found.append(f"{written} leads to the published site, whoever's copy this is")
-            elif wrong := self._wrong(name, written, loaded=written in page.loaded):
-                found.append(f"{written} {wrong}")
-        return found
+        """Return what is wrong with the addresses in a page."""
+        lines = []
+        for url in dict.fromkeys([*page.links, *page.loaded]):
+            if published and url in page.links and url.startswith(published):
+                lines.append(f"{url} leads to the published site, whoever's copy this is")
+            elif wrong := self._wrong(name, url, loaded=url in page.loaded):
+                lines.append(f"{url} {wrong}")
+        return lines
 
     def problems_of_sheet(self, name: str, sheet: Path) -> list[str]:
-        """What is wrong with the addresses in a style sheet."""
+        """Return what is wrong with the addresses in a style sheet."""
         text = sheet.read_text(encoding="utf-8", errors="replace")
-        written = dict.fromkeys(re.findall(r"url\(\s*[\"']?([^)\"']+)", text))
-        wrong = ((each, self._wrong(name, each, loaded=True)) for each in written)
-        return [f"{each} {why}" for each, why in wrong if why]
+        addresses = dict.fromkeys(re.findall(r"url\(\s*[\"']?([^)\"']+)", text))
+        checked = ((url, self._wrong(name, url, loaded=True)) for url in addresses)
+        return [f"{url} {problem}" for url, problem in checked if problem]
 
-    def _wrong(self, name: str, written: str, loaded: bool) -> str:
-        """What is wrong with an address that stands in a page or a sheet; empty for nothing."""
-        if urlsplit(written).scheme in ("data", "mailto"):
+    def _wrong(self, name: str, url: str, loaded: bool) -> str:
+        """Return what is wrong with an address in a page or a sheet; empty if nothing is."""
+        if urlsplit(url).scheme in ("data", "mailto"):
             return ""
-        if urlsplit(written).scheme == "file":
+        if urlsplit(url).scheme == "file":
             return "is a file of the machine that built the book"
-        target = urlsplit(urljoin(f"{self.origin}{self.below}{name}", written))
+        target = urlsplit(urljoin(f"{self.origin}{self.below}{name}", url))
         if f"{target.scheme}://{target.netloc}" != self.origin:
             if target.hostname in ONLY_HERE:
                 return "is on the machine that built the book"
@@ -162,7 +167,7 @@ class _Asked:
         return ""
 
     def _get(self, path: str) -> tuple[int, str, set[str]]:
-        """Status, kind and anchors of what is served at a path."""
+        """Return status, kind and anchors of what is served at a path."""
         if path not in self.answers:
             self.connection.request("GET", path)
             answer = self.connection.getresponse()
@@ -174,34 +179,35 @@ class _Asked:
         return self.answers[path]
 
 
-def _told(site: Path, name: str, page: Page, published: str) -> list[str]:
-    """What is wrong with what a page says of itself: its canonical address, its social card."""
-    found = []
+def _check_metadata(site: Path, name: str, page: Page, published: str) -> list[str]:
+    """Check what a page says of itself, its canonical address and its social card; return the
+    problems."""
+    lines = []
     # The index leads to the first page, and says of itself what that does.
-    own = published + name if name != "index.html" else page.canonical
-    if not page.canonical.startswith(published) or page.canonical != own:
-        found.append(f"its canonical address is {page.canonical or 'missing'}")
-    if missing := [each for each in CARD if not page.meta.get(each)]:
-        return [*found, f"its social card lacks {', '.join(missing)}"]
-    if page.meta["og:url"] != own:
-        found.append(f"its social card is that of {page.meta['og:url']}")
+    canonical = published + name if name != "index.html" else page.canonical
+    if not page.canonical.startswith(published) or page.canonical != canonical:
+        lines.append(f"its canonical address is {page.canonical or 'missing'}")
+    if missing := [field for field in CARD if not page.meta.get(field)]:
+        return [*lines, f"its social card lacks {', '.join(missing)}"]
+    if page.meta["og:url"] != canonical:
+        lines.append(f"its social card is that of {page.meta['og:url']}")
     image = page.meta["og:image"]
     file = site / unquote(image.removeprefix(published))
     if not image.startswith(published) or not file.is_file():
-        return [*found, f"the picture of its social card is nowhere on the site: {image}"]
+        return [*lines, f"the picture of its social card is nowhere on the site: {image}"]
     head = file.read_bytes()[:24]
     if head[:8] != b"\x89PNG\r\n\x1a\n":
-        return [*found, f"the picture of its social card is no PNG: {image}"]
+        return [*lines, f"the picture of its social card is no PNG: {image}"]
     width, height = struct.unpack(">II", head[16:])
     if width < CARD_WIDTH or height < CARD_HEIGHT:
-        found.append(f"the picture of its social card is {width} x {height} points, too small")
-    return found
+        lines.append(f"the picture of its social card is {width} x {height} points, too small")
+    return lines
 
 
 def pack(site: Path, file: Path) -> int:
     """Write a site into an archive that opens from a folder, of the archive's name; its bytes.
 
-    Raises BookFailed where there is no site.
+    Raises BookFailed if there is no site.
     """
     if not (site / "index.html").is_file():
         raise BookFailed("there is no built book to pack: `make book` builds it")
@@ -214,27 +220,27 @@ def pack(site: Path, file: Path) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Pack the site of this checkout into a file, or look at it: see above. Returns as `look`."""
+    """Pack the site of this checkout into a file, or check it: see above. Returns as `check`."""
     if not arguments:
-        return look()
+        return check()
     [file] = arguments
     size = pack(Book(places.ROOT).html, Path(file))
     print(f"{file}: {size / 1e6:.1f} MB; unpacked, it opens with its index.html")
     return 0
 
 
-def look() -> int:
-    """Look at the site of this checkout: 0, or 1 with a line for each problem."""
+def check() -> int:
+    """Check the site of this checkout: return 0, or 1 after printing a line for each problem."""
     site, published = Book(places.ROOT).html, address.of_site()
-    found = problems(site, published) + permanent.lost(places.ROOT, site)
+    lines = problems(site, published) + permanent.find_lost(places.ROOT, site)
     if not published:
-        found.insert(0, "_config.yml does not say where the repository is (repository: url)")
-    for line in found:
+        lines.insert(0, "_config.yml does not say where the repository is (repository: url)")
+    for line in lines:
         print(line)
     count = len(links.pages_of(site)) if site.is_dir() else 0
-    said = f"{len(found)} problems" if found else f"ready for {published}"
-    print(f"{count} pages looked at: {said}", file=sys.stderr)
-    return bool(found)
+    verdict = f"{len(lines)} problems" if lines else f"ready for {published}"
+    print(f"{count} pages looked at: {verdict}", file=sys.stderr)
+    return bool(lines)
 
 
 if __name__ == "__main__":

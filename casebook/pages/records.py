@@ -36,7 +36,7 @@ def collect(
     <name>.html per figure.
     Raises BookFailed for an id that is used twice.
     """
-    found = Records(
+    collected = Records(
         claims=_unique(chapters, media.CLAIM, "claim"),
         comparisons=_unique(chapters, media.COMPARISON, "comparison"),
         figures=_unique(chapters, media.FIGURE, "figure"),
@@ -44,20 +44,20 @@ def collect(
     )
     answers = machine.answers if machine else machines.stored_answers()
     files = {
-        "claims.json": ledger.claims_json(found.claims),
-        "claims.md": ledger.claims_page(found.claims),
-        "published.md": ledger.published_page(book.published(), found.comparisons),
-        "machines.md": _side_by_side(book, found.claims, machine, answers),
-        "upstream.md": upstream.page(upstream.kept(book.root), "../notebooks/"),
-        "clients.md": upstream.clients(upstream.kept(book.root)),
+        "claims.json": ledger.claims_json(collected.claims),
+        "claims.md": ledger.claims_page(collected.claims),
+        "published.md": ledger.published_page(book.published(), collected.comparisons),
+        "machines.md": _side_by_side(book, collected.claims, machine, answers),
+        "upstream.md": upstream.page(upstream.load(book.root), "../notebooks/"),
+        "clients.md": upstream.clients(upstream.load(book.root)),
         "program.md": program.page(book.root, answers),
     }
-    files |= {f"{figure['name']}.html": figure["html"] for figure in found.figures}
+    files |= {f"{figure['name']}.html": figure["html"] for figure in collected.figures}
     shutil.rmtree(book.included, ignore_errors=True)
     book.included.mkdir(parents=True)
     for name, text in files.items():
         (book.included / name).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
-    return found
+    return collected
 
 
 def _side_by_side(
@@ -67,11 +67,11 @@ def _side_by_side(
     answers: list[dict[str, Any]],
 ) -> str:
     """Write the page *Your machine*: this machine, or that of the file, and those of the book."""
-    first, others = _machines(claims, machine, answers)
-    with_findings = [first, *(each for each in others if each.findings)]
-    drawn = charts.of_machines([first, *others], live_machine="" if machine else first.name)
+    first, further = _machines(claims, machine, answers)
+    with_findings = [first, *(other for other in further if other.findings)]
+    drawings = charts.of_machines([first, *further], live_machine="" if machine else first.name)
     because = side_by_side.reasons_given(book.root)
-    return ledger.machines_page(with_findings, because, [each.html for each in drawn])
+    return ledger.machines_page(with_findings, because, [drawing.html for drawing in drawings])
 
 
 def _machines(
@@ -79,28 +79,28 @@ def _machines(
     machine: machines.Machine | None,
     answers: list[dict[str, Any]],
 ) -> tuple[machines.Machine, list[machines.Machine]]:
-    """The machine of this book as its claims came out, and those that come with the book."""
+    """Return the machine of this book with its claims, and the machines that come with the book."""
     if machine is None:
-        about = {name: said for name, said in machines.describe().items() if name != "commit"}
+        about = {name: fact for name, fact in machines.describe().items() if name != "commit"}
         first = machines.Machine("this machine", about, answers, machines.findings_of(claims))
     else:
-        its = machines.findings_of({**claim, "source": LIVE} for claim in claims)
-        first = machines.Machine(machine.name, machine.about, machine.answers, its)
-    asked = side_by_side.windows(claims)
-    others = (each for each in machines.all_recorded() if each.name != first.name)
-    return first, [side_by_side.judged_today(each, asked) for each in others]
+        findings = machines.findings_of({**claim, "source": LIVE} for claim in claims)
+        first = machines.Machine(machine.name, machine.about, machine.answers, findings)
+    windows = side_by_side.windows(claims)
+    further = (recorded for recorded in machines.all_recorded() if recorded.name != first.name)
+    return first, [side_by_side.judged_today(other, windows) for other in further]
 
 
 def _unique(chapters: Sequence[Chapter], mime: str, kind: str) -> list[dict[str, Any]]:
-    """The records of one media type, of which no two may have the same name."""
-    found: dict[str, dict[str, Any]] = {}
+    """Return the records of one media type. Raises BookFailed if two have the same name."""
+    by_name: dict[str, dict[str, Any]] = {}
     for chapter in chapters:
         for record in media.records(chapter.notebook, mime):
             name = record.get("id") or record["name"]
-            if name in found:
+            if name in by_name:
                 raise BookFailed(
-                    f"The {kind} {name} is made twice, in {found[name]['chapter']} and in "
+                    f"The {kind} {name} is made twice, in {by_name[name]['chapter']} and in "
                     f"{chapter.stem}: give one of them another name."
                 )
-            found[name] = {**record, "chapter": chapter.stem}
-    return list(found.values())
+            by_name[name] = {**record, "chapter": chapter.stem}
+    return list(by_name.values())

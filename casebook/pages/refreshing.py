@@ -27,7 +27,7 @@ class Refreshing:
         self._thread = threading.Thread(target=self._follow, name="refreshing")
 
     def chapter_done(self) -> None:
-        """A chapter has been executed."""
+        """Note that a chapter has been executed."""
         self._news.set()
 
     def __enter__(self) -> "Refreshing":
@@ -49,8 +49,8 @@ class Refreshing:
             began = time.monotonic()
             try:
                 chapters = execution.chapters(self._book)
-                found = records.collect(self._book, chapters)
-                rendering.render(self._book, chapters, found, is_last=False, gently=True)
+                collected = records.collect(self._book, chapters)
+                rendering.render(self._book, chapters, collected, is_last=False, gently=True)
             except CasebookError:
                 pass  # the last one, after all chapters, says what is wrong
             took_s = time.monotonic() - began

@@ -20,14 +20,14 @@ from casebook.pages.execution import Chapter
 from casebook.pages.records import Records
 from casebook.stacks import digests
 
-#: What the site is made of, beside the executed notebooks and what they said.
+#: What the site is made of, beside the executed notebooks and their records.
 SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks", "casebook", "requirements.txt")
 #: -P keeps the folder that it runs in off the import path.
 JUPYTER_BOOK = (sys.executable, "-P", "-m", "casebook.pages.jupyter_book")
-#: Where a figure of a chapter that stopped before it would be.
+#: Takes the place of a figure if its chapter stopped before drawing it.
 NO_FIGURE = "<p><em>A figure is missing here: its chapter has not got so far.</em></p>\n"
-#: The same where its chapter was written to its end from a machine file; and the end of a page that
-#: lacks what has an address.
+#: The same if its chapter was written to its end from a machine file; and the end of a page that
+#: lacks something with an address.
 FIGURE_NOT_IN_FILE = (
     "<p><em>A figure is missing here: it is not in the machine file that this book is made of."
     "</em></p>\n"
@@ -35,7 +35,7 @@ FIGURE_NOT_IN_FILE = (
 NOT_IN_FILE = (
     "<em>What is missing on this page is not in the machine file that this book is made of.</em>"
 )
-#: index.html leads to the first page of the book, also where scripts are off.
+#: index.html leads to the first page of the book, even if scripts are off.
 FIRST_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>To the first page</title>
 <link rel="icon" href="_static/icon.svg">
@@ -43,14 +43,14 @@ FIRST_PAGE = """<!doctype html>
 <meta http-equiv="refresh" content="0; url={0}"></head>
 <body><main><a href="{0}">To the first page</a></main></body></html>
 """
-#: What a page says of where it is published, and for where its link is shared.
+#: What a page says of where it is published, and what is shown when its link is shared.
 CARD = r'<link rel="canonical" [^>]*>|<meta (?:property="og:|name="twitter:)[^>]*>'
 
 
 def render(
     book: Book,
     chapters: Sequence[Chapter],
-    found: Records,
+    collected: Records,
     is_last: bool = True,
     gently: bool = False,
 ) -> tuple[Path, list[str]]:
@@ -59,7 +59,7 @@ def render(
     Parameters:
         book: where it is written.
         chapters: as they were executed last.
-        found: what they said.
+        collected: what they said.
         is_last: whether no chapter is still to come. Before that, what is wrong does not matter.
         gently: leave the processors to what is measured meanwhile.
 
@@ -73,7 +73,7 @@ def render(
     is_whole = not any(map(execution.not_in_file, executed))
     sources = staleness.of_files(book.root, SOURCES)
     side_by_side = (book.included / "machines.md").read_text(encoding="utf-8")
-    stamp = digests.of(sources, asdict(found), side_by_side, sys.version, executed)
+    stamp = digests.of(sources, asdict(collected), side_by_side, sys.version, executed)
     failures = [chapter.failure for chapter in chapters if chapter.failure]
     if first_page.exists() and stamp_file.exists() and stamp_file.read_text() == stamp:
         return first_page, failures
@@ -86,15 +86,15 @@ def render(
     problems, site = _run_jupyter_book(book, is_whole and not failures and is_last, gently)
     problems = failures + problems
     first = f"{book.page_names()[0]}.html"
-    # Whoever shares the address of the book shows the card of its first page.
+    # The address of the book is shared with the card of its first page.
     card = re.findall(CARD, (site / first).read_text(encoding="utf-8"))
     (site / "index.html").write_text(FIRST_PAGE.format(html.escape(first), "\n".join(card)))
     shutil.copy(book.included / "claims.json", site)
     if not is_whole and is_last:
         permanent.say_why(book.root, site, NOT_IN_FILE)
-    for each in found.profiles:
-        profile = profiles.recorded(each["name"])
-        snakeviz.write(profile, site / "profiles", each["name"], each["title"])
+    for recording in collected.profiles:
+        profile = profiles.recorded(recording["name"])
+        snakeviz.write(profile, site / "profiles", recording["name"], recording["title"])
     broken = links.problems(site)
     if broken and is_whole and not failures:
         problems.append("The pages have broken links:\n" + "\n".join(broken))
@@ -106,21 +106,21 @@ def render(
 
 
 def _replace(old: Path, new: Path) -> None:
-    """Put a folder in the place of another. Whoever reads the pages always finds whole ones."""
-    before = old.with_name(f"{old.name}.before")
-    shutil.rmtree(before, ignore_errors=True)
+    """Put a folder in the place of another. Readers always find whole pages."""
+    former = old.with_name(f"{old.name}.before")
+    shutil.rmtree(former, ignore_errors=True)
     if old.exists():
-        old.rename(before)
+        old.rename(former)
     new.rename(old)
-    shutil.rmtree(before, ignore_errors=True)
+    shutil.rmtree(former, ignore_errors=True)
 
 
-def _stand_in_for_figures(book: Book, said: str) -> None:
+def _stand_in_for_figures(book: Book, message: str) -> None:
     """Say on other pages that a figure is missing, where its chapter has not drawn it."""
     for page in (book.root / "book").rglob("*.md"):
         for name in re.findall(r"_build/included/([\w-]+\.html)", page.read_text(encoding="utf-8")):
             if not (book.included / name).exists():
-                (book.included / name).write_text(said)
+                (book.included / name).write_text(message)
 
 
 def _run_jupyter_book(book: Book, strict: bool, gently: bool) -> tuple[list[str], Path]:
@@ -135,17 +135,17 @@ def _run_jupyter_book(book: Book, strict: bool, gently: bool) -> tuple[list[str]
     command += ["-W", "-n"] if strict else []
     if gently and (nice := shutil.which("nice")):
         command = [nice, "-n", "19", *command]
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=book.root, text=True, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         env={**os.environ, "NO_COLOR": "1", "PYTHONPATH": str(places.ROOT)},  # our extension
     )  # fmt: skip
-    (book.build / "pages.log").write_text(done.stdout, encoding="utf-8")
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).replace(f"{book.root}/", "")
-    # The warnings and errors, or all of it when there is none.
+    (book.build / "pages.log").write_text(result.stdout, encoding="utf-8")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout).replace(f"{book.root}/", "")
+    # The warnings and errors, or all of it if there are none.
     lines = [line for line in plain.splitlines() if re.search(r"WARNING|ERROR|CRITICAL", line)]
     complaints = "\n".join(dict.fromkeys(lines)) or plain.strip()
-    said = f"The pages could not be written as they should be:\n{complaints}"
+    message = f"The pages could not be written as they should be:\n{complaints}"
     if not (site / f"{book.page_names()[0]}.html").exists():
-        raise BookFailed(said)
-    return ([said] if done.returncode and strict else []), site
+        raise BookFailed(message)
+    return ([message] if result.returncode and strict else []), site

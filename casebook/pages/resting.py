@@ -1,7 +1,7 @@
-"""Sentences that rest on findings, and what a page says where a finding did not hold.
+"""Sentences that rest on findings, and what a page says if a finding did not hold.
 
 A conclusion links to its finding, `it is [the locks](#claim-load-locks)`, or has its value glued,
-{glue:text}`load-locks:.1f`. Findings are known when pages are written. Where one came out
+{glue:text}`load-locks:.1f`. Findings are known when pages are written. If one came out
 otherwise, undecided or not here, the sentence around the link says so in words, with the figure
 that says it; if the author wrote a sentence for that case, as the link's title, it takes the
 place of the first:
@@ -55,7 +55,7 @@ Record = dict[str, Any]
 @dataclass(frozen=True)
 class Resting:
     """A sentence that rests on findings. page: without suffix; text: as its author wrote it;
-    claims: their ids; shown: what stands on the page where it is marked, else empty."""
+    claims: their ids; shown: what the page says if it is marked, else empty."""
 
     page: str
     text: str
@@ -64,39 +64,42 @@ class Resting:
 
 
 def listed(book: Book) -> list[Resting]:
-    """All sentences of the book as it was built last that rest on findings, in reading order.
+    """Return all sentences of the book, as it was built last, that rest on findings, in reading
+    order.
 
-    Raises BookFailed when there is no built book, or none that came to its end.
+    Raises BookFailed if there is no built book, or none that was finished.
     """
     file = book.html / LISTED
     if not file.exists():
         raise BookFailed("There is no book yet whose sentences could be listed: run `make book`.")
-    return [Resting(**each) for each in json.loads(file.read_text(encoding="utf-8"))]
+    return [Resting(**fields) for fields in json.loads(file.read_text(encoding="utf-8"))]
 
 
 def too_wide(book: Book) -> list[tuple[Resting, list[str]]]:
-    """The sentences of the book as it was built last that speak of more than their findings were
-    measured on, and of which layers they do (findings/reach.py). Raises as `listed`."""
+    """Return the sentences of the book, as it was built last, that speak of more than their
+    findings were measured on, and the layers that they speak of (findings/reach.py). Raises as
+    `listed`."""
     sentences = listed(book)
     records = json.loads((book.html / "claims.json").read_text(encoding="utf-8"))
     stacks = {record["id"]: record["stack"] for record in records}
-    found = []
-    for each in sentences:
-        if layers := reach.wider(each.text, [stacks[id] for id in each.claims]):
-            found.append((each, layers))
-    return found
+    wide = []
+    for sentence in sentences:
+        if layers := reach.wider(sentence.text, [stacks[id] for id in sentence.claims]):
+            wide.append((sentence, layers))
+    return wide
 
 
-def instead_of(title: str) -> dict[str, str]:
-    """What the title of a link says for each outcome. Raises ValueError for anything else."""
-    before, *found = _INSTEAD.split(title)
-    said = dict(zip(found[::2], map(str.strip, found[1::2]), strict=True))
-    if before.strip() or not all(said.values()) or len(said) != len(found) // 2:
+def stand_ins_of(title: str) -> dict[str, str]:
+    """Return what the title of a link says for each outcome. Raises ValueError for anything
+    else."""
+    prefix, *parts = _INSTEAD.split(title)
+    sentences = dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
+    if prefix.strip() or not all(sentences.values()) or len(sentences) != len(parts) // 2:
         raise ValueError(
             f"the title {title!r} is a sentence for the case that the finding did not hold: it "
             f'begins with "{OTHERWISE}:" or "{UNDECIDED}:", each of them once at most'
         )
-    return said
+    return sentences
 
 
 class GluedValue(PasteTextRole):
@@ -129,16 +132,16 @@ class MarkSentences(SphinxTransform):
         for link in list(self.document.findall(nodes.Element)):
             if (address := self._address(link)) is not None:
                 link.replace_self(self._linked(link, *address))
-        self.found: list[Resting] = []
-        self.known: set[str] = set()  # the claims whose figures the page has said
+        self.sentences: list[Resting] = []
+        self.told_claims: set[str] = set()  # the claims whose figures the page has said
         for block in dict.fromkeys(map(_block, _resting(self.document))):
             sentences = map(self._marked, _sentences(block))
             block.children = []
             block += [node for sentence in sentences for node in sentence]
-        self.env.metadata[self.env.docname][LISTED] = self.found
+        self.env.metadata[self.env.docname][LISTED] = self.sentences
 
     def _address(self, node: nodes.Element) -> tuple[str, str] | None:
-        """The page and the id of a claim that a node links to; None for every other node."""
+        """Return the page and the id of a claim that a node links to; None for every other node."""
         page, target = self.env.docname, ""
         if isinstance(node, nodes.reference) and node.get("id_link"):
             target = node["refuri"][1:]
@@ -148,55 +151,57 @@ class MarkSentences(SphinxTransform):
         return (page, id) if kind == "claim" and id else None
 
     def _linked(self, link: nodes.Element, page: str, id: str) -> nodes.Node:
-        """A link to a claim as it is shown, which remembers the claim."""
-        shown = link.children
+        """Return a link to a claim as it is shown, with the id of the claim."""
+        children = link.children
         if isinstance(link, addnodes.pending_xref):
-            shown = link[0].children
+            children = link[0].children
         record, instead = self.claims.get(id), {}
         if record is None:
             self._complain(f"no chapter makes the claim {id!r}, on which a sentence rests", link)
-            return nodes.inline("", "", *shown)
+            return nodes.inline("", "", *children)
         if page != f"notebooks/{record['chapter']}":
             self._complain(f"the claim {id!r} is made in {record['chapter']}, not in {page}", link)
         try:
             if title := link.get("reftitle") or link.get("title"):
-                instead = instead_of(title)
+                instead = stand_ins_of(title)
         except ValueError as error:
             self._complain(f"the claim {id!r}: {error}", link)
-        return nodes.inline("", "", self._reference(record, *shown), claim=id, instead=instead)
+        return nodes.inline("", "", self._reference(record, *children), claim=id, instead=instead)
 
-    def _complain(self, what: str, link: nodes.Element) -> None:
-        LOGGER.warning(what, location=link, type="casebook")
+    def _complain(self, message: str, link: nodes.Element) -> None:
+        LOGGER.warning(message, location=link, type="casebook")
 
-    def _reference(self, record: Record, *shown: nodes.Node) -> nodes.reference:
+    def _reference(self, record: Record, *children: nodes.Node) -> nodes.reference:
         page = f"notebooks/{record['chapter']}"
         address = "" if page == self.env.docname else self.app.builder.get_relative_uri(
             self.env.docname, page
         )  # fmt: skip
         address += f"#claim-{record['id']}"
-        return nodes.reference("", "", *shown, internal=True, refuri=address, classes=["cb-rests"])
+        return nodes.reference(
+            "", "", *children, internal=True, refuri=address, classes=["cb-rests"]
+        )
 
     def _marked(self, sentence: list[nodes.Node]) -> list[nodes.Node]:
-        """A sentence as it stands on its page: marked, if it rests on what did not hold."""
+        """Return a sentence as its page shows it: marked, if it rests on what did not hold."""
         links = [link for node in sentence for link in _resting(node)]
         if not links:
             return sentence
         records = {link["claim"]: self.claims[link["claim"]] for link in links}
-        failed = [each for each in records.values() if each["outcome"] != HOLDS]
-        shown = self._said(sentence, links, failed) if failed else sentence
-        texts = [_text(sentence), _text(shown) if failed else ""]
-        self.found.append(Resting(self.env.docname, texts[0], [*records], texts[1]))
-        return shown
+        failed = [record for record in records.values() if record["outcome"] != HOLDS]
+        on_page = self._stand_in(sentence, links, failed) if failed else sentence
+        texts = [_text(sentence), _text(on_page) if failed else ""]
+        self.sentences.append(Resting(self.env.docname, texts[0], [*records], texts[1]))
+        return on_page
 
-    def _said(
+    def _stand_in(
         self, sentence: list[nodes.Node], links: list[nodes.Element], failed: list[Record]
     ) -> list[nodes.Node]:
-        """What stands in the place of a sentence some of whose findings did not hold."""
+        """Return what replaces a sentence some of whose findings did not hold."""
         outcomes = {record["id"]: record["outcome"] for record in failed}
         instead = [
-            said
+            stand_in
             for link in links
-            for outcome, said in link.get("instead", {}).items()
+            for outcome, stand_in in link.get("instead", {}).items()
             if outcomes.get(link["claim"]) == outcome
         ]
         gravest = min(outcomes.values(), key=[*MARKS].index)
@@ -207,8 +212,8 @@ class MarkSentences(SphinxTransform):
             marked += [nodes.strong("", f"{MARKS[gravest][0]}:"), nodes.Text(" "), *sentence]
         figures: dict[str, Record] = {}  # two findings may lack the same thing: said once
         for record in failed:
-            figure = claims.figure(record, is_known=record["id"] in self.known)
-            self.known.add(record["id"])
+            figure = claims.figure(record, is_known=record["id"] in self.told_claims)
+            self.told_claims.add(record["id"])
             if instead or record["outcome"] != gravest:
                 figure = f"{MARKS[record['outcome']][1]}: {figure}"
             figures.setdefault(figure, record)
@@ -220,50 +225,51 @@ class MarkSentences(SphinxTransform):
 
 
 def _claims(app: Sphinx) -> dict[str, Record]:
-    """The claims of this build by id (pages/records.py has written them)."""
+    """Read the claims of this build by id (pages/records.py has written them)."""
     file = Book(Path(app.srcdir)).included / "claims.json"
     return {record["id"]: record for record in json.loads(file.read_text(encoding="utf-8"))}
 
 
 def _resting(node: nodes.Node) -> Iterator[nodes.Element]:
-    """The links and values in a node, itself included, that rest on a claim."""
-    for each in node.findall(nodes.inline):
-        if "claim" in each:
-            yield each
+    """Yield the links and values in a node, itself included, that rest on a claim."""
+    for inline in node.findall(nodes.inline):
+        if "claim" in inline:
+            yield inline
 
 
 def _block(node: nodes.Node) -> nodes.Element:
-    """The paragraph, or what else holds text, that a link stands in."""
+    """Return the paragraph, or other block of text, that contains a link."""
     while isinstance(node.parent, nodes.Inline):
         node = node.parent
     return node.parent
 
 
 def _sentences(block: nodes.Element) -> list[list[nodes.Node]]:
-    """The sentences of a paragraph, and the white space between them, each as a list of nodes."""
-    found: list[list[nodes.Node]] = [[]]
+    """Return the sentences of a paragraph, and the white space between them, each as a list of
+    nodes."""
+    sentences: list[list[nodes.Node]] = [[]]
     for node in _merged(block.children):
         if not isinstance(node, nodes.Text):
-            found[-1].append(node)
+            sentences[-1].append(node)
             is_strong = isinstance(node, nodes.strong | nodes.emphasis)
             if is_strong and node.astext()[-1:] in (".", "!", "?"):
-                found.append([])  # behind a lead-in
+                sentences.append([])  # behind a lead-in
             continue
         start, text = 0, node.astext()
-        if not found[-1]:
+        if not sentences[-1]:
             start = len(text) - len(text.lstrip())
-            found[-1:] = [[nodes.Text(text[:start])], []]
+            sentences[-1:] = [[nodes.Text(text[:start])], []]
         for end in _END.finditer(text, start):
-            found[-1].append(nodes.Text(text[start : end.start(1)]))
-            found += [[nodes.Text(end[1])], []]
+            sentences[-1].append(nodes.Text(text[start : end.start(1)]))
+            sentences += [[nodes.Text(end[1])], []]
             start = end.end()
         if start < len(text):
-            found[-1].append(nodes.Text(text[start:]))
-    return found
+            sentences[-1].append(nodes.Text(text[start:]))
+    return sentences
 
 
 def _merged(children: Sequence[nodes.Node]) -> list[nodes.Node]:
-    """The children of a paragraph, with one text where several follow each other."""
+    """Return the children of a paragraph, with neighbouring texts joined into one."""
     merged: list[nodes.Node] = []
     for node in children:
         if isinstance(node, nodes.Text) and merged and isinstance(merged[-1], nodes.Text):
@@ -273,12 +279,12 @@ def _merged(children: Sequence[nodes.Node]) -> list[nodes.Node]:
     return merged
 
 
-def _text(shown: Sequence[nodes.Node]) -> str:
-    return " ".join("".join(node.astext() for node in shown).split())
+def _text(sentence: Sequence[nodes.Node]) -> str:
+    return " ".join("".join(node.astext() for node in sentence).split())
 
 
 def _inline(text: str) -> list[nodes.Node]:
-    """A sentence with `code` in backticks."""
+    """Return the nodes of a sentence with `code` in backticks."""
     parts = enumerate(text.split("`"))
     return [nodes.literal("", part) if n % 2 else nodes.Text(part) for n, part in parts if part]
 
@@ -287,8 +293,12 @@ def write_list(app: Sphinx, exception: Exception | None) -> None:
     """List the sentences of all pages that rest on claims; a listener of `build-finished`."""
     if exception is None:
         pages = Book(Path(app.srcdir)).page_names()
-        found = [each for page in pages for each in app.env.metadata[page].get(LISTED, ())]
-        text = json.dumps([asdict(each) for each in found], indent=1, ensure_ascii=False)
+        sentences = [
+            sentence for page in pages for sentence in app.env.metadata[page].get(LISTED, ())
+        ]
+        text = json.dumps(
+            [asdict(sentence) for sentence in sentences], indent=1, ensure_ascii=False
+        )
         Path(app.outdir, LISTED).write_text(text + "\n", encoding="utf-8")
 
 

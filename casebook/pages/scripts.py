@@ -29,7 +29,7 @@ def show(value):
 
 
 def script_of(notebook: NotebookNode, path: Path) -> str:
-    """A notebook as a script: its prose as comments, and what a cell would show is printed.
+    """Return a notebook as a script: its prose as comments; what a cell would show is printed.
 
     path: of the notebook, which names the script.
     """
@@ -38,15 +38,15 @@ def script_of(notebook: NotebookNode, path: Path) -> str:
     code = code_cells(notebook)
     for cell in notebook.cells:
         if cell in code:
-            parts.append(_shown(_plain(cell.source).rstrip()))
+            parts.append(_show_last_value(_plain(cell.source).rstrip()))
         elif cell.cell_type == "markdown":
             parts.append("\n".join(f"# {line}".rstrip() for line in cell.source.splitlines()))
     return "\n\n".join(parts) + "\n"
 
 
 def _plain(source: str) -> str:
-    """The code of a cell as Python: a line for the shell is a call of IPython's, and a cell that
-    awaits is run by a loop of its own."""
+    """Return the code of a cell as Python: a shell line becomes a call of IPython, and a cell that
+    awaits runs in a loop of its own."""
     if "!" in source:
         source = TransformerManager().transform_cell(source)
     code = compile(source, "", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
@@ -58,20 +58,20 @@ def _plain(source: str) -> str:
 
 
 def _assigned(source: str) -> set[str]:
-    """The names that a cell makes at its top level."""
-    found = set()
-    for each in ast.walk(ast.parse(source)):
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-            found.add(each.id)
-        elif isinstance(each, ast.alias):
-            found.add((each.asname or each.name).partition(".")[0])
-        elif isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(each.name)
-    return found
+    """Return the names that a cell makes at its top level."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+    return names
 
 
-def _shown(source: str) -> str:
-    """The code of a cell; a value at its end is shown, as Jupyter does."""
+def _show_last_value(source: str) -> str:
+    """Return the code of a cell that shows a value at its end, as Jupyter does."""
     body = ast.parse(source).body
     last = body[-1] if body else None
     if not isinstance(last, ast.Expr) or last.col_offset or source.endswith(";"):

@@ -14,7 +14,7 @@ from sphinx.errors import ExtensionError
 
 from casebook.charts import card
 from casebook.errors import BookFailed
-from casebook.pages import address, folding, permanent, resting, scripts, upstream, whose
+from casebook.pages import address, folding, origin_notes, permanent, resting, scripts, upstream
 from casebook.pages.contents import Book, read
 
 #: The folder of the diagrams, each of which is drawn once for both themes.
@@ -65,11 +65,15 @@ def leave_out_thebe(app: Sphinx) -> None:
 
     Jupyter Book always activates the extension and has no setting against it.
     """
-    every = [each for listeners in app.events.listeners.values() for each in listeners]
-    its = [each for each in every if each.handler.__module__.startswith("sphinx_thebe")]
-    for each in its:
-        app.disconnect(each.id)
-    if not its:
+    registered = [listener for listeners in app.events.listeners.values() for listener in listeners]
+    of_thebe = [
+        listener
+        for listener in registered
+        if listener.handler.__module__.startswith("sphinx_thebe")
+    ]
+    for listener in of_thebe:
+        app.disconnect(listener.id)
+    if not of_thebe:
         raise ExtensionError("sphinx_thebe listens to nothing: is there still one to leave out?")
     app.registry.css_files = [file for file in app.registry.css_files if "thebe" not in file[0]]
 
@@ -83,13 +87,13 @@ def read_in_parallel(app: Sphinx) -> None:
 
 
 def follow_address(app: Sphinx, config: Config) -> None:
-    """Have the pages say where they are published; where that is nowhere, leave out the buttons
+    """Have the pages say where they are published; if that is nowhere, leave out the buttons
     that need a place. Pages ask for it by `{only} published`, and by `{{ start }}` for a link to
     Binder's page to start from."""
     root = Path(app.srcdir)
     if not address.of_repository(root):
         config.html_theme_options.pop("launch_buttons", None)
-    start = f"[a page to start from]({found})" if (found := address.of_start(root)) else ""
+    start = f"[a page to start from]({link})" if (link := address.of_start(root)) else ""
     config.myst_substitutions = {**config.myst_substitutions, "start": start}
     if site := address.of_site(root):
         app.tags.add("published")
@@ -111,24 +115,26 @@ def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
     packages its findings are true."""
     path, book = Path(app.env.doc2path(page)), Book(Path(app.srcdir))
     if path.suffix != ".ipynb":
-        source[0] = with_note(source[0], whose.of_the_book(book))
+        source[0] = with_note(source[0], origin_notes.of_the_book(book))
         return
     try:
         notebook = book.result(path)
     except BookFailed as error:
         raise ExtensionError(str(error)) from error
     if notebook.cells:
-        notebook.cells[0].source = with_note(notebook.cells[0].source, whose.of_chapter(book, path))
-    asked = upstream.kept(book.root)
-    if said := upstream.turned(asked, path.stem):
-        notebook.cells.insert(1, nbformat.v4.new_markdown_cell(said))
-    if said := upstream.releases(asked, path.stem):
-        notebook.cells.append(nbformat.v4.new_markdown_cell(said))
+        notebook.cells[0].source = with_note(
+            notebook.cells[0].source, origin_notes.of_chapter(book, path)
+        )
+    checks = upstream.load(book.root)
+    if note := upstream.turned(checks, path.stem):
+        notebook.cells.insert(1, nbformat.v4.new_markdown_cell(note))
+    if note := upstream.releases(checks, path.stem):
+        notebook.cells.append(nbformat.v4.new_markdown_cell(note))
     source[0] = nbformat.writes(notebook)
 
 
 def with_note(text: str, note: str) -> str:
-    """A page with a note below its title; as it is where there is none to make."""
+    """Return a page with a note below its title; unchanged if there is no note."""
     title = re.search(r"^# .*$", text, re.MULTILINE)
     if not note or not title:
         return text
@@ -142,7 +148,7 @@ def name_entries(app: Sphinx, env: Any) -> None:
     of a page only.
     """
     citations = env.get_domain("cite").citations
-    entries = [(each.bibliography_key.docname, each.citation_id) for each in citations]
+    entries = [(citation.bibliography_key.docname, citation.citation_id) for citation in citations]
     terms = env.get_domain("std").objects
     entries += [(page, id) for (kind, _), (page, id) in terms.items() if kind == "term"]
     for page, id in entries:
@@ -153,7 +159,9 @@ def offer_script(app: Sphinx, page: str, template: str, context: dict, doctree: 
     """Offer each chapter as a script too, beside the notebook."""
     if not app.env.doc2path(page).endswith(".ipynb"):
         return
-    groups = (each for each in context["header_buttons"] if each["label"] == "download-buttons")
+    groups = (
+        button for button in context["header_buttons"] if button["label"] == "download-buttons"
+    )
     address = context["pathto"](f"_sources/{page}.py", 1)
     for group in groups:
         group["buttons"].insert(1, SCRIPT_BUTTON | {"url": address})
@@ -169,7 +177,7 @@ def write_scripts(app: Sphinx, exception: Exception | None) -> None:
 
 
 def draw_card(app: Sphinx, exception: Exception | None) -> None:
-    """Draw what is shown where a link to the published book is shared."""
+    """Draw what is shown when a link to the published book is shared."""
     if exception is None and app.config.html_baseurl:
         card.write(Path(app.outdir, CARD), app.config.html_title)
 
@@ -202,7 +210,7 @@ def mend_pages(app: Sphinx, exception: Exception | None) -> None:
 
 
 def _with_breaks(word: re.Match[str]) -> str:
-    """A long word of code that may break after its dots, slashes, dashes and the like."""
+    """Return a long word of code that may break after its dots, slashes, dashes and the like."""
     broken = re.sub(r"(?<=\w)([./_:(=-])(?=\w)", r"\1<wbr>", word[1])
     return f'<span class="pre long">{broken}</span>'
 

@@ -21,7 +21,7 @@ _BY_PRODUCTS = {"__pycache__", ".ipynb_checkpoints"}
 
 
 def of_files(root: Path, names: Iterable[str]) -> str:
-    """A stamp of the names and contents of files, and of all files in folders, under `root`.
+    """Return a stamp of the names and contents of files, and of all files in folders, under `root`.
 
     Unlike casebook.stacks.digests, it sees comments and moves: a page may show them.
     """
@@ -37,11 +37,11 @@ def of_files(root: Path, names: Iterable[str]) -> str:
 
 
 def of_surroundings(book: Book) -> str:
-    """A stamp of all that a notebook's result depends on beside its own code.
+    """Return a stamp of everything that a notebook's result depends on beside its own code.
 
     The book's packages, data and lock; the mode; the seed of its lots; the Python that runs the
-    notebooks; which others, and which tools, are there, because a cell shows the reference run
-    where one is missing; and what the keys of measurements see beside these: each stack's
+    notebooks; which other Pythons and which tools are there, because a cell shows the reference
+    run if one is missing; and what else the keys of measurements depend on: each stack's
     environment, and certifi's certificates.
     """
     versions = sorted({stack.python for stack in stacks.load().values()} | {*cprofile.PYTHONS})
@@ -55,14 +55,14 @@ def of_surroundings(book: Book) -> str:
 
 
 def of_machine_file(book: Book, file: Path) -> str:
-    """A stamp of all that a notebook's result depends on, beside its own code, where all answers
-    come from a machine file."""
+    """Return a stamp of everything that a notebook's result depends on, beside its own code, if all
+    answers come from a machine file."""
     content = hashlib.sha256(file.read_bytes()).hexdigest()
     return digests.of(of_files(book.root, REACHABLE), modes.current().name, sys.version, content)
 
 
 def _of_stack(stack: stacks.Stack) -> str:
-    """What a stack's environment holds; empty where it cannot be made here, now or at all."""
+    """Return what a stack's environment holds; empty if it cannot be made here, now or at all."""
     try:
         return "" if environments.failure(stack) else environments.fingerprint(stack)
     except (MissingInterpreter, UsageError):
@@ -70,6 +70,6 @@ def _of_stack(stack: stacks.Stack) -> str:
 
 
 def of_notebook(notebook: NotebookNode, surroundings: str) -> str:
-    """A stamp of a notebook's code cells (source and metadata) in their surroundings."""
+    """Return a stamp of a notebook's code cells (source and metadata) in their surroundings."""
     cells = [[cell.source, cell.metadata] for cell in notebook.cells if cell.cell_type == "code"]
     return digests.of(cells, surroundings)

@@ -1,5 +1,5 @@
-"""The chapters as whoever has just opened JupyterLab wants them: what each takes, and what of it
-this machine can measure. start.ipynb shows it."""
+"""The chapters at a glance, for start.ipynb: what each takes, and what of it this machine can
+measure."""
 
 import re
 from html import escape
@@ -18,13 +18,14 @@ _MINUTES = re.compile(r"(?:\d+|[Hh]alf a) minutes?[^.*]*")
 
 
 def chapters() -> Table:
-    """A row for each notebook of the book, in reading order, linked from the project's folder.
+    """Return a row for each notebook of the book, in reading order, linked from the project's
+    folder.
 
-    How long it takes at a reader's pace is what the chapter says; how long its cells took when all
-    of them were run is what the last build here needed, where there was one.
+    The time at a reader's pace is what the chapter says; the time that its cells took is that of
+    the last build here, if there was one.
     """
     book = Book(places.ROOT)
-    took, missing = timing.read(book), [each for each in _NAMED if not _runs(each)]
+    took, missing = timing.read(book), [version for version in _NAMED if not _runs(version)]
     seconds = {stem: time.wall_s for stem, time in took.items()}
     rows = [_row(path, seconds.get(path.stem), missing) for path in book.notebooks()]
     titles = ["chapter", "takes", "what is measured here"]
@@ -33,9 +34,9 @@ def chapters() -> Table:
 
 
 def _runs(version: str) -> bool:
-    """Whether there is such a Python, and on a processor for which there are its packages."""
-    found = interpreters.find(version)
-    return found is not None and found.machine in environments.X86_64
+    """Say whether there is such a Python, on a processor that its packages exist for."""
+    interpreter = interpreters.find(version)
+    return interpreter is not None and interpreter.machine in environments.X86_64
 
 
 def _row(path: Path, seconds: float | None, missing: list[str]) -> list[str]:
@@ -46,7 +47,7 @@ def _row(path: Path, seconds: float | None, missing: list[str]) -> list[str]:
     minutes = _MINUTES.findall(text.partition("\n## ")[0])
     number = path.stem.partition("_")[0].lstrip("0")
     named = f"{number} " * number.isdigit() + (title[1] if title else path.stem)
-    lacks = [each for each in missing if re.search(_NAMED[each], code)]
+    lacks = [version for version in missing if re.search(_NAMED[version], code)]
     return [
         f'<a href="{path.relative_to(places.ROOT).as_posix()}">{escape(named)}</a>',
         minutes[-1].lower() if minutes else "",

@@ -10,7 +10,7 @@ IPython, loaded into the kernels of a build, takes care of these, statement by s
   printed there is printed, and its names get that data. Everything else of the cell is executed,
   by the code of today, and can start no process and connect to nobody.
 
-Where the file has no answer, the cell says so, and so do its findings.
+If the file has no answer, the cell says so, and so do its findings.
 """
 
 import ast
@@ -54,7 +54,7 @@ EVENTS = (
     "pty.spawn", "socket.connect", "socket.sendto", "socket.bind",
 )  # fmt: skip
 #: Of ours, what may start a process to find its way about, and measures nothing by it.
-_FINDING_OUT = (
+_EXPLORING = (
     "stacks/interpreters.py", "stacks/digests.py", "stacks/installation.py",
     "laboratory/measurements.py", "bookstore/line/visits.py", "platform.py",
 )  # fmt: skip
@@ -107,21 +107,21 @@ class _Statements(ast.NodeTransformer):
 
     def __init__(self, shell: InteractiveShell, chapter: str):
         self.shell, self.chapter = shell, chapter
-        self.seen: list[tuple[ast.stmt, list[Any]]] = []
+        self.statements: list[tuple[ast.stmt, list[Any]]] = []
         self._times: dict[str, int] = {}
         self._lines: list[str] = []
         self._without_form: set[str] = set()
         self._defined: dict[str, set[str]] = {}
         shell.events.register("pre_run_cell", self._cell_begins)
         shell.ast_transformers.append(self)
-        setattr(builtins, _BEGINS, self.begins)
-        sys.addaudithook(self._heard)
+        setattr(builtins, _BEGINS, self.note_start)
+        sys.addaudithook(self._audit)
 
     def _cell_begins(self, info: Any) -> None:
         self._lines = info.raw_cell.splitlines()
 
     def visit(self, cell: ast.AST) -> ast.AST:
-        """The cell with a call before each statement that does something."""
+        """Return the cell with a call before each statement that does something."""
         assert isinstance(cell, ast.Module)
         body: list[ast.stmt] = []
         for statement in cell.body:
@@ -134,67 +134,70 @@ class _Statements(ast.NodeTransformer):
             else:
                 lines = self._lines[statement.lineno - 1 : statement.end_lineno]
                 text = digests.of(" ".join(" ".join(lines).split()))
-                self._times[text] = again = self._times.get(text, 0) + 1
-                self.seen.append((statement, [KIND, self.chapter, text, again]))
-                body.append(_call(_BEGINS, len(self.seen) - 1, statement))
-                statement = self.in_its_place(statement, len(self.seen) - 1)
+                self._times[text] = occurrence = self._times.get(text, 0) + 1
+                self.statements.append((statement, [KIND, self.chapter, text, occurrence]))
+                body.append(_call(_BEGINS, len(self.statements) - 1, statement))
+                statement = self.replacement_of(statement, len(self.statements) - 1)
             body.append(statement)
         cell.body = body
         return cell
 
-    def in_its_place(self, statement: ast.stmt, number: int) -> ast.stmt:
+    def replacement_of(self, statement: ast.stmt, number: int) -> ast.stmt:
         return statement
 
-    def begins(self, number: int) -> None:
+    def note_start(self, number: int) -> None:
         """Note that statement `number` begins, or one of _DEFINITIONS."""
 
-    def heard(self) -> None:
-        """A process begins, or a connection, that is no measurement of the store."""
+    def note_event(self) -> None:
+        """Note that a process or a connection begins outside the measurements of the store."""
 
-    def _used(self, statement: ast.stmt) -> set[str]:
-        """The names that a statement uses, also in functions of the notebook that it calls."""
-        found, todo = set(), [*_names(statement, ast.Load)]
+    def _names_used(self, statement: ast.stmt) -> set[str]:
+        """Return the names that a statement uses, also in functions of the notebook that it
+        calls."""
+        names, todo = set(), [*_names(statement, ast.Load)]
         while todo:
             name = todo.pop()
-            if name not in found:
-                found.add(name)
+            if name not in names:
+                names.add(name)
                 todo += self._defined.get(name, ())
-        return found
+        return names
 
-    def _tells(self, name: str) -> bool:
-        """Whether what has this name tells of the machine, or has no form as data."""
+    def _reveals_machine(self, name: str) -> bool:
+        """Say whether the object of this name tells of the machine, or has no form as data."""
         if name in self._without_form:
             return True
         value = self.shell.user_ns.get(name)
         if isinstance(value, Path):  # a file of this machine
             is_ours = value.is_relative_to(places.ROOT) and not value.is_relative_to(places.LOCAL)
             return value.is_absolute() and not is_ours
-        of = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
-        parts = str(of).split(".")
+        module = (
+            value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+        )
+        parts = str(module).split(".")
         return not TELLING.isdisjoint(".".join(parts[: i + 1]) for i in range(len(parts)))
 
-    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event in EVENTS and not measurements.is_under_way() and not _finds_out():
-            self.heard()
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in EVENTS and not measurements.is_under_way() and not _is_exploring():
+            self.note_event()
 
 
-def _call(name: str, number: int, where: ast.stmt) -> ast.stmt:
+def _call(name: str, number: int, statement: ast.stmt) -> ast.stmt:
     call = ast.parse(f"{name}({number})").body[0]
-    return ast.fix_missing_locations(ast.copy_location(call, where))
+    return ast.fix_missing_locations(ast.copy_location(call, statement))
 
 
-def _finds_out() -> bool:
-    """Whether what happens now is ours, and only finds out what there is."""
+def _is_exploring() -> bool:
+    """Say whether the running code is ours and only finds out what this machine has."""
     frame: FrameType | None = sys._getframe()
     while frame:
-        if frame.f_code.co_filename.endswith(_FINDING_OUT):
+        if frame.f_code.co_filename.endswith(_EXPLORING):
             return True
         frame = frame.f_back
     return False
 
 
 class Keeping(_Statements):
-    """Keeps what statements printed and which data they gave names to, where they saw the machine.
+    """Keeps what statements printed and which data they gave names to, if they saw the machine.
 
     A name whose value has no form as data (a server that is open) makes each statement that uses
     it one of these.
@@ -202,17 +205,17 @@ class Keeping(_Statements):
 
     def __init__(self, shell: InteractiveShell, chapter: str):
         super().__init__(shell, chapter)
-        self._now: int | None = None
-        self._has_heard = self._has_shown = False
+        self._current: int | None = None
+        self._has_event = self._has_shown = False
         self._value: Any = None
         self._printed: list[list[str]] = []
         for stream in (sys.stdout, sys.stderr):
             self._listen(stream)
         publish = shell.display_pub.publish
 
-        def published(*what: Any, **how: Any) -> Any:
+        def published(*content: Any, **options: Any) -> Any:
             self._has_shown = True
-            return publish(*what, **how)
+            return publish(*content, **options)
 
         shell.display_pub.publish = published
         shell.events.register("post_run_cell", self._cell_ends)
@@ -220,33 +223,34 @@ class Keeping(_Statements):
     def _listen(self, stream: Any) -> None:
         write, name = stream.write, "stderr" if stream is sys.stderr else "stdout"
 
-        def written(text: str) -> int:
+        def record_and_write(text: str) -> int:
             self._printed.append([name, text])
             return write(text)
 
-        stream.write = written
+        stream.write = record_and_write
 
-    def heard(self) -> None:
-        self._has_heard = True
+    def note_event(self) -> None:
+        self._has_event = True
 
-    def begins(self, number: int) -> None:
+    def note_start(self, number: int) -> None:
         self._end()
-        self._now = None if number == _DEFINITION else number
-        self._has_heard, self._has_shown, self._value, self._printed = False, False, None, []
+        self._current = None if number == _DEFINITION else number
+        self._has_event, self._has_shown, self._value, self._printed = False, False, None, []
 
     def _cell_ends(self, result: Any) -> None:
         if result.success:
             self._value = result.result
             self._end()
-        self._now = None
+        self._current = None
 
     def _end(self) -> None:
-        """The statement that was under way has ended well."""
-        if self._now is None:
+        """Keep what the statement that has just ended well printed and assigned, if it saw the
+        machine."""
+        if self._current is None:
             return
-        statement, asked = self.seen[self._now]
-        used, bound = self._used(statement), _assigned(statement)
-        sees = self._has_heard or any(map(self._tells, used))
+        statement, question = self.statements[self._current]
+        used, bound = self._names_used(statement), _assigned(statement)
+        sees = self._has_event or any(map(self._reveals_machine, used))
         self._without_form -= bound
         if not sees:
             return
@@ -254,51 +258,56 @@ class Keeping(_Statements):
         changed = {name for name in used if type(space.get(name)) in (list, dict, set)}
         for name in sorted((bound | changed) & space.keys()):
             try:
-                data[name] = plain.said(space[name])
+                data[name] = plain.encode(space[name])
             except plain.NoForm:
                 self._without_form |= {name} & bound
-        found: dict[str, Any] = {"printed": _joined(self._printed), "names": data}
+        answer: dict[str, Any] = {"printed": _joined(self._printed), "names": data}
         if self._value is not None:
             try:
-                found["value"] = plain.said(self._value)
+                answer["value"] = plain.encode(self._value)
             except plain.NoForm:
                 self._has_shown = True
         if self._has_shown:  # it is executed again, with the names of those before it
-            found = {"shown": True}
-        found["asked"] = asked
-        made = {"measured_at": measurements.now(), "commit": measurements.commit()}
-        measurements.save(digests.of(asked), found | made | {"schema": measurements.SCHEMA})
+            answer = {"shown": True}
+        answer["asked"] = question
+        provenance = {"measured_at": measurements.now(), "commit": measurements.commit()}
+        measurements.save(
+            digests.of(question), answer | provenance | {"schema": measurements.SCHEMA}
+        )
 
 
-def _names(of: ast.AST, context: type) -> set[str]:
+def _names(tree: ast.AST, context: type) -> set[str]:
     return {
-        each.id for each in ast.walk(of) if isinstance(each, ast.Name) and type(each.ctx) is context
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and type(node.ctx) is context
     }
 
 
 def _assigned(statement: ast.stmt) -> set[str]:
-    """The names that a statement gives, or whose parts it replaces: frame in `frame["x"] = 1`."""
+    """Return the names that a statement assigns, or whose parts it replaces: frame in
+    `frame["x"] = 1`."""
     parts = (
-        each.value
-        for each in ast.walk(statement)
-        if isinstance(each, ast.Subscript | ast.Attribute) and isinstance(each.ctx, ast.Store)
+        node.value
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store)
     )
-    bases = {each.id for each in parts if isinstance(each, ast.Name)}
+    bases = {part.id for part in parts if isinstance(part, ast.Name)}
     return _names(statement, ast.Store) | bases
 
 
-def _given(part: ast.AST) -> set[str]:
-    """The names that a part of a cell gives in the notebook, and not within a function."""
+def _names_given(part: ast.AST) -> set[str]:
+    """Return the names that a part of a cell gives in the notebook, and not within a function."""
     if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {part.name}
     if isinstance(part, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
         return set()
-    own = {part.id} if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) else set()
-    return own.union(*map(_given, ast.iter_child_nodes(part)))
+    names = {part.id} if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) else set()
+    return names.union(*map(_names_given, ast.iter_child_nodes(part)))
 
 
 def _joined(printed: Iterable[list[str]]) -> list[list[str]]:
-    """What was printed, neighbours on one stream as one."""
+    """Return what was printed, with neighbours on one stream joined."""
     joined: list[list[str]] = []
     for name, text in printed:
         if joined and joined[-1][0] == name:
@@ -317,13 +326,13 @@ class Answering(_Statements):
     def __init__(self, shell: InteractiveShell, chapter: str, machine: machines.Machine):
         super().__init__(shell, chapter)
         self._cell: list[ast.stmt] = []
-        self._at = 0
+        self._number = 0
         measurements.answer_from(machine.answers)
         environments.of_another_machine(machine.about.get("pythons", {}))
         words.of_machine(machine.label)
         self.machine = machine
-        setattr(builtins, _SAYS, self.says)
-        setattr(builtins, _SHOWN, self.shown)
+        setattr(builtins, _SAYS, self.replay)
+        setattr(builtins, _SHOWN, self.pass_on)
         setattr(builtins, _REFUSED, (NotInFile, NameError))
         shell.set_custom_exc((Exception,), self._not_in_file)
 
@@ -331,38 +340,40 @@ class Answering(_Statements):
         self._cell = list(getattr(cell, "body", ()))
         return super().visit(cell)
 
-    def heard(self) -> None:
+    def note_event(self) -> None:
         raise NotInFile("its machine file has no answer to this")
 
-    def begins(self, number: int) -> None:
+    def note_start(self, number: int) -> None:
         if number == _DEFINITION:
             return
-        self._at = number
-        statement, asked = self.seen[number]
-        if measurements.answered(asked) is None and not self._draws(statement):
-            if any(map(self._tells, self._used(statement))) and not self._names_code(statement):
-                self.heard()
+        self._number = number
+        statement, question = self.statements[number]
+        if measurements.answered(question) is None and not self._draws(statement):
+            if any(
+                map(self._reveals_machine, self._names_used(statement))
+            ) and not self._names_code(statement):
+                self.note_event()
 
-    def in_its_place(self, statement: ast.stmt, number: int) -> ast.stmt:
-        known = measurements.answered(self.seen[number][1])
-        if known is None:
+    def replacement_of(self, statement: ast.stmt, number: int) -> ast.stmt:
+        answer = measurements.answered(self.statements[number][1])
+        if answer is None:
             return statement
-        if "shown" in known:
+        if "shown" in answer:
             return _checked(statement, number)
-        names = known.get("names")
-        given = names if isinstance(names, dict) else {}
-        lacks = isinstance(statement, ast.Assign) and not _given(statement) <= given.keys()
-        if lacks and not known.get("printed"):
-            return self._tried(statement, number)
+        names = answer.get("names")
+        values = names if isinstance(names, dict) else {}
+        lacks = isinstance(statement, ast.Assign) and not _names_given(statement) <= values.keys()
+        if lacks and not answer.get("printed"):
+            return self._attempt(statement, number)
         return _call(_SAYS, number, statement)
 
-    def _tried(self, statement: ast.stmt, number: int) -> ast.stmt:
-        """A statement whose value the file does not have, made again where its answers allow that;
-        else what it said there. What only looks up a class or a module tells nothing yet."""
-        names = set() if _looks_up(statement) else self._used(statement)
+    def _attempt(self, statement: ast.stmt, number: int) -> ast.stmt:
+        """Return a statement that tries again to compute what the file does not have, and else
+        replays what it said there. What only looks up a class or a module tells nothing yet."""
+        names = set() if _looks_up(statement) else self._names_used(statement)
         used = ", ".join(map(repr, sorted(names)))
         code = (
-            f"try:\n    {_SHOWN}.__self__.untold({used})\n    pass\n"
+            f"try:\n    {_SHOWN}.__self__.require_known({used})\n    pass\n"
             f"except {_REFUSED}:\n    {_SAYS}({number})"
         )
         [attempt] = ast.parse(code).body
@@ -370,25 +381,28 @@ class Answering(_Statements):
         attempt.body[1] = statement
         return ast.fix_missing_locations(ast.copy_location(attempt, statement))
 
-    def untold(self, *names: str) -> None:
-        """Raise NotInFile where one of these names tells of this machine, or is not to be had."""
+    def require_known(self, *names: str) -> None:
+        """Raise NotInFile if one of these names tells of this machine, or does not exist."""
         for name in names:
-            if self._tells(name) or not (name in self.shell.user_ns or hasattr(builtins, name)):
-                self.heard()
+            if self._reveals_machine(name) or not (
+                name in self.shell.user_ns or hasattr(builtins, name)
+            ):
+                self.note_event()
 
-    def shown(self, number: int, value: Any) -> Any:
+    def pass_on(self, number: int, value: Any) -> Any:
         """Let a statement show a value that is drawn from data, and no data of this machine."""
-        if any(map(self._tells, self._used(self.seen[number][0]))):
+        if any(map(self._reveals_machine, self._names_used(self.statements[number][0]))):
             try:
-                plain.said(value)
+                plain.encode(value)
             except plain.NoForm:
                 return value
             if value is not None:
-                self.heard()
+                self.note_event()
         return value
 
     def _draws(self, statement: ast.stmt) -> bool:
-        """Whether a statement is a call that shows data: one of our charts, tables or claims."""
+        """Say whether a statement is a call that shows data: one of our charts, tables or
+        claims."""
         call = statement.value if isinstance(statement, ast.Expr) else None
         if not isinstance(call, ast.Call):
             return False
@@ -396,11 +410,14 @@ class Answering(_Statements):
         while isinstance(root, ast.Attribute):
             root = root.value
         value = self.shell.user_ns.get(root.id) if isinstance(root, ast.Name) else None
-        of = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
-        return str(of).startswith(_DRAWING)
+        module = (
+            value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+        )
+        return str(module).startswith(_DRAWING)
 
     def _names_code(self, statement: ast.stmt) -> bool:
-        """Whether a statement only gives another name to something that is no data, like a class.
+        """Say whether a statement only gives another name to something that is no data, like a
+        class.
 
         Such a name tells nothing of this machine; what is done with it later may.
         """
@@ -408,7 +425,7 @@ class Answering(_Statements):
             return False
         code = compile(ast.Expression(statement.value), "<lookup>", "eval")
         try:
-            plain.said(eval(code, dict(self.shell.user_ns)))  # a lookup: no call is in it
+            plain.encode(eval(code, dict(self.shell.user_ns)))  # a lookup: no call is in it
         except plain.NoForm:
             self._without_form |= _names(statement, ast.Store)
             return True
@@ -416,51 +433,51 @@ class Answering(_Statements):
             pass  # the statement itself will say what is wrong
         return False
 
-    def says(self, number: int) -> Any:
+    def replay(self, number: int) -> Any:
         """Print what a statement printed there, and give its names their data. Returns the value
-        that it showed; None where it showed none."""
-        there = measurements.answered(self.seen[number][1]) or {}
-        for name, text in there.get("printed", ()):
+        that it showed; None if it showed none."""
+        answer = measurements.answered(self.statements[number][1]) or {}
+        for name, text in answer.get("printed", ()):
             print(text, end="", file=sys.stderr if name == "stderr" else sys.stdout)
-        bound = {*_names(self.seen[number][0], ast.Store), *self.shell.user_ns}
-        for name, form in there.get("names", {}).items():
+        bound = {*_names(self.statements[number][0], ast.Store), *self.shell.user_ns}
+        for name, form in answer.get("names", {}).items():
             if name in bound and not name.startswith("_"):
-                self.shell.user_ns[name] = plain.meant(form)
-        return plain.meant(there["value"]) if "value" in there else None
+                self.shell.user_ns[name] = plain.decode(form)
+        return plain.decode(answer["value"]) if "value" in answer else None
 
     def _not_in_file(
-        self, shell: Any, kind: type, error: BaseException, where: Any, tb_offset: Any = None
+        self, shell: Any, kind: type, error: BaseException, trace: Any, tb_offset: Any = None
     ) -> None:
-        """A cell cannot go on: say why, and of its further findings that they are not here.
+        """Say why a cell cannot go on, and that its further findings are not here.
 
-        What it gave a name to before is taken back, so that nothing is concluded from a half.
+        Names that it gave before are removed, so that nothing is concluded from half a cell.
         """
-        for name in (each for part in self._cell for each in _given(part)):
+        for name in (binding for part in self._cell for binding in _names_given(part)):
             shell.user_ns.pop(name, None)
-        why = "its file has no answer to this"
+        reason = "its file has no answer to this"
         if not isinstance(error, NotInFile | NameError):
-            why = f"what its file holds cannot be shown: {kind.__name__}"
+            reason = f"what its file holds cannot be shown: {kind.__name__}"
             last = traceback.format_exception_only(kind, error)[-1].strip()
             print(f"{self.chapter}: {last}", file=sys.stderr)
-        shown = f"Not here: {why}."
-        html = f'<p class="cb cb-not-here"><em>{shown}</em></p>'
-        data = {"text/plain": shown, "text/html": html, media.NOT_IN_FILE: {"why": str(error)}}
+        text = f"Not here: {reason}."
+        html = f'<p class="cb cb-not-here"><em>{text}</em></p>'
+        data = {"text/plain": text, "text/html": html, media.NOT_IN_FILE: {"why": str(error)}}
         display(data, raw=True)
-        for id, statement in _claims(self.seen[self._at][0], self._cell):
-            claims.claim(id, statement, None, not_here=f"{self.machine.label}: {why}")
+        for id, statement in _claims(self.statements[self._number][0], self._cell):
+            claims.claim(id, statement, None, not_here=f"{self.machine.label}: {reason}")
 
 
 def _looks_up(statement: ast.stmt) -> bool:
-    """Whether a statement gives names to attributes of names, and calls nothing."""
+    """Say whether a statement gives names to attributes of names, and calls nothing."""
     allowed = (ast.Name, ast.Attribute, ast.Tuple, ast.expr_context)
     return isinstance(statement, ast.Assign) and all(
-        isinstance(each, allowed) for part in (statement.value, *statement.targets)
-        for each in ast.walk(part)
+        isinstance(node, allowed) for part in (statement.value, *statement.targets)
+        for node in ast.walk(part)
     )  # fmt: skip
 
 
 def _checked(statement: ast.stmt, number: int) -> ast.stmt:
-    """A statement whose value, if it is an expression, passes through Answering.shown."""
+    """Return a statement whose value, if it is an expression, passes through Answering.pass_on."""
     if not isinstance(statement, ast.Expr):
         return statement
     code = ast.parse(f"{_SHOWN}({number}, None)").body[0]
@@ -470,21 +487,21 @@ def _checked(statement: ast.stmt, number: int) -> ast.stmt:
 
 
 def _claims(stopped: ast.stmt, cell: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    """The claims of a cell from the statement on that stopped it: id and sentence, as far as the
+    """Yield the claims of a cell from the statement that stopped it: id and sentence, as far as the
     code says them."""
     rest = cell[cell.index(stopped) :] if stopped in cell else cell
-    for each in (node for statement in rest for node in ast.walk(statement)):
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
-            if each.func.id == "claim" and len(each.args) > 1:
-                id, said = (_literal(part) for part in each.args[:2])
+    for call in (node for statement in rest for node in ast.walk(statement)):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            if call.func.id == "claim" and len(call.args) > 1:
+                id, sentence = (_literal(part) for part in call.args[:2])
                 if "…" not in id:
-                    yield id, said
+                    yield id, sentence
 
 
 def _literal(part: ast.expr) -> str:
-    """A text in code, with … for what is computed."""
+    """Return a text in code, with … for what is computed."""
     if isinstance(part, ast.Constant):
         return str(part.value)
     if isinstance(part, ast.JoinedStr):
-        return "".join(_literal(each) for each in part.values)
+        return "".join(_literal(piece) for piece in part.values)
     return "…"

@@ -101,12 +101,12 @@ def chapter_time(notes: Path, wall_s: float) -> ChapterTime:
 
 def measurement_times(notes: Path) -> dict[str, tuple[int, float, float]]:
     """Add up a chapter's measurements by what was measured: (how many, wall_s, cpu_s)."""
-    found: dict[str, tuple[int, float, float]] = {}
+    times: dict[str, tuple[int, float, float]] = {}
     for row in _rows(notes):
         if row["kind"] == spans.MEASUREMENT and spans.MEASUREMENT not in row["within"]:
-            count, wall_s, cpu_s = found.get(row["label"], (0, 0.0, 0.0))
-            found[row["label"]] = (count + 1, wall_s + row["wall_s"], cpu_s + row["cpu_s"])
-    return found
+            count, wall_s, cpu_s = times.get(row["label"], (0, 0.0, 0.0))
+            times[row["label"]] = (count + 1, wall_s + row["wall_s"], cpu_s + row["cpu_s"])
+    return times
 
 
 def _rows(notes: Path) -> list[dict]:
@@ -142,12 +142,14 @@ def _file_of(book: Book, source: str) -> Path:
 
 
 def left_s(times: Iterable[ChapterTime], lanes: int) -> float:
-    """Return how long chapters take together, at least: one clock, so many lanes, the longest."""
+    """Return how long chapters take together, at least: the clock, the lanes, the longest."""
     times = list(times)
     if not times:
         return 0.0
-    own = [each.clock_s + each.other_s for each in times]
-    return max(sum(each.clock_s for each in times), sum(own) / lanes, *own)
+    without_waits = [chapter.clock_s + chapter.other_s for chapter in times]
+    return max(
+        sum(chapter.clock_s for chapter in times), sum(without_waits) / lanes, *without_waits
+    )
 
 
 class Timing:
@@ -171,8 +173,8 @@ class Timing:
     ):
         self._file, self._known = _file_of(book, source), read(book, source)
         self._measurements: dict[str, dict[str, tuple[int, float, float]]] = {}
-        known = {**(expected or {}), **self._known}
-        self._expected = {name: known.get(name, USUAL) for name in names}
+        former = {**(expected or {}), **self._known}
+        self._expected = {name: former.get(name, USUAL) for name in names}
         self._share = dict.fromkeys(names, 0.0)
         self._began, self._lanes = time.monotonic(), lanes
         self._total_s = left_s(self._expected.values(), lanes)
@@ -190,33 +192,34 @@ class Timing:
     def __exit__(self, *exception: object) -> None:
         self._bar.close()
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        kept: dict[str, Any] = {}
-        kept["chapters"] = {name: asdict(time) for name, time in sorted(self._known.items())}
+        summary: dict[str, Any] = {}
+        summary["chapters"] = {name: asdict(time) for name, time in sorted(self._known.items())}
         if self._measurements:
-            kept["measurements"] = self._measurements
-            kept["wall_s"] = round(time.monotonic() - self._began, 1)
-        self._file.write_text(json.dumps(kept, indent=1) + "\n")
+            summary["measurements"] = self._measurements
+            summary["wall_s"] = round(time.monotonic() - self._began, 1)
+        self._file.write_text(json.dumps(summary, indent=1) + "\n")
 
     @contextlib.contextmanager
     def chapter(self, name: str, notes: Path) -> Iterator[None]:
-        """While a chapter is executed. Tells the time left at its beginning, its own at its end.
+        """Time a chapter while it is executed; print the time left at its beginning, its own at
+        its end.
 
         Parameters:
             name: its file's stem.
             notes: where its kernel notes its spans.
         """
         began = time.monotonic()
-        self.tell(name, f"{duration(self.estimate_s())} left in all")
+        self.print_line(name, f"{duration(self.estimate_s())} left in all")
         yield
         took = chapter_time(notes, time.monotonic() - began)
         self._known[name], self._measurements[name] = took, measurement_times(notes)
         self.show(name, 1.0, "executed")
-        self.tell(name, f"executed in {took.wall_s:.0f} s")
+        self.print_line(name, f"executed in {took.wall_s:.0f} s")
 
     def estimate_s(self) -> float:
         """Estimate the seconds that are left, from what was expected and how fast it goes."""
-        left = [_part(time, 1 - self._share[name]) for name, time in self._expected.items()]
-        remaining_s = left_s(left, self._lanes)
+        remaining = [_part(time, 1 - self._share[name]) for name, time in self._expected.items()]
+        remaining_s = left_s(remaining, self._lanes)
         done_s = self._total_s - remaining_s
         trust_s = TRUST * self._total_s
         pace = (time.monotonic() - self._began + trust_s) / (done_s + trust_s) if trust_s else 1.0
@@ -225,13 +228,13 @@ class Timing:
     def show(self, name: str, share: float, line: str) -> None:
         """Show what a chapter is doing at the bar, and the share of it that is done."""
         self._share[name] = share
-        done_s = sum(self._share[each] * self._expected_s(each) for each in self._expected)
+        done_s = sum(self._share[chapter] * self._expected_s(chapter) for chapter in self._expected)
         self._bar.set_description_str(self._titled(name, line), refresh=False)
         self._bar.set_postfix_str(f"{duration(self.estimate_s())} left", refresh=False)
         self._bar.n = int(done_s)
         self._bar.refresh()
 
-    def tell(self, name: str, line: str) -> None:
+    def print_line(self, name: str, line: str) -> None:
         """Print a line about a chapter, above the bar."""
         tqdm.write(self._titled(name, line), file=sys.stderr)
 
@@ -255,15 +258,15 @@ def on_this_machine(machine: machines.Machine) -> dict[str, ChapterTime]:
     return {stem: time.scaled(ratio) for stem, time in from_json(machine.chapters).items()}
 
 
-def growth(here: Mapping[str, ChapterTime], expected: Mapping[str, ChapterTime]) -> float | None:
+def growth(actual: Mapping[str, ChapterTime], expected: Mapping[str, ChapterTime]) -> float | None:
     """Return how many times as long the chapters took as expected, those that both have; None
     if there are none."""
-    common = here.keys() & expected.keys()
+    common = actual.keys() & expected.keys()
     if not common:
         return None
     took_s, expected_s = (
         sum(times[stem].clock_s + times[stem].other_s for stem in common)
-        for times in (here, expected)
+        for times in (actual, expected)
     )
     return took_s / expected_s if expected_s else None
 
@@ -281,8 +284,8 @@ def table(book: Book) -> str:
 
     Raises FileNotFoundError if none was measured here.
     """
-    kept = json.loads(_file_of(book, "").read_text())
-    chapters = from_json(kept["chapters"])
+    summary = json.loads(_file_of(book, "").read_text())
+    chapters = from_json(summary["chapters"])
     names = [field.name for field in fields(ChapterTime)]
     heads = ["wall", *(name.removesuffix("_s") for name in names)]
     lines = [f"{'chapter':<34}" + "".join(f"{head:>12}" for head in heads)]
@@ -294,11 +297,11 @@ def table(book: Book) -> str:
     lines.append(f"\n{'chapter, measurement':<60}{'count':>8}{'wall':>10}{'cpu':>10}")
     parts = [
         (f"{stem}, {label}", *numbers)
-        for stem, of_chapter in kept.get("measurements", {}).items()
+        for stem, of_chapter in summary.get("measurements", {}).items()
         for label, numbers in of_chapter.items()
     ]
     for label, count, wall_s, cpu_s in sorted(parts, key=lambda row: -row[2]):
         lines.append(f"{label:<60}{count:>8}{wall_s:>10.0f}{cpu_s:>10.0f}")
-    if "wall_s" in kept:
-        lines.append(f"\nexecuted in {kept['wall_s']:.0f} s")
+    if "wall_s" in summary:
+        lines.append(f"\nexecuted in {summary['wall_s']:.0f} s")
     return "\n".join(lines)

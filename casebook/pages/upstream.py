@@ -15,42 +15,49 @@ KEPT = places.UPSTREAM
 #: HTTP/2's window of a stream, unless a client asks for another (RFC 9113, section 6.9.2).
 OWN_WINDOW = 65_535
 
-Asked = dict[str, Any]
+Checks = dict[str, Any]
 
 
-def kept(root: Path) -> Asked:
-    """What was asked last; nothing where nobody asked yet."""
+def load(root: Path) -> Checks:
+    """Load what was asked upstream last; nothing if nobody has asked yet."""
     path = root / KEPT
     if not path.exists():
         return {"asked": "", "verdicts": [], "clients": []}
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def page(asked: Asked, chapters: str = "") -> str:
-    """A table in Markdown, a row for each release that was asked. chapters: the folder to which
-    links lead; without one there are none."""
-    if not asked["verdicts"]:
+def page(checks: Checks, chapters: str = "") -> str:
+    """Return a table in Markdown, a row for each release that was asked.
+
+    chapters: the folder that links lead to; without one there are no links.
+    """
+    if not checks["verdicts"]:
         return "Nobody has asked yet: `python -m casebook.upstream --keep` does.\n"
     lines = [
-        f"Asked on {asked['asked']}.",
+        f"Asked on {checks['asked']}.",
         "",
         "| The book says | True | Asked |",
         "|---|---|---|",
     ]
-    for verdict in asked["verdicts"]:
-        says = verdict["says"]
+    for verdict in checks["verdicts"]:
+        statement = verdict["says"]
         if chapters:
-            says = f"[{says}]({chapters}{verdict['chapter']}.ipynb#claim-{verdict['claim']})"
-        told = f"| **{verdict['package']}**: {says} | {of_releases(verdict)} |"
-        lines += [f"{told} {each['version']}, {_said(each)} |" for each in verdict["answers"]]
+            statement = (
+                f"[{statement}]({chapters}{verdict['chapter']}.ipynb#claim-{verdict['claim']})"
+            )
+        cells = f"| **{verdict['package']}**: {statement} | {of_releases(verdict)} |"
+        lines += [
+            f"{cells} {answer['version']}, {_result_text(answer)} |"
+            for answer in verdict["answers"]
+        ]
         if not verdict["answers"]:
-            lines.append(f"{told} over; its chapter asks, at each build |")
+            lines.append(f"{cells} over; its chapter asks, at each build |")
     return "\n".join(lines) + "\n"
 
 
-def clients(asked: Asked) -> str:
+def clients(checks: Checks) -> str:
     """What clients can do, in Markdown: sentences, and the table that they are made from."""
-    rows = asked.get("clients", [])
+    rows = checks.get("clients", [])
     if not rows:
         return ""
     lines = [
@@ -105,27 +112,29 @@ def listed(rows: list[dict[str, Any]], last: str = "and") -> str:
 
 
 def of_releases(verdict: dict[str, Any]) -> str:
-    """Of which releases of its package a verdict is true: the oldest and the newest that we know,
-    and those beside them that it is not true of."""
-    before, turned = verdict["before"], verdict["turned"]
-    true_of = [each["version"] for each in verdict["answers"] if each["still"]]
-    turned = turned or next((e["turned"] for e in verdict["answers"] if e["still"] is False), "")
+    """Return the releases of its package that a verdict is true of: the oldest and the newest that
+    we know, and the neighbours that it is not true of."""
+    false_before, false_since = verdict["before"], verdict["turned"]
+    true_of = [answer["version"] for answer in verdict["answers"] if answer["still"]]
+    false_since = false_since or next(
+        (answer["turned"] for answer in verdict["answers"] if answer["still"] is False), ""
+    )
     from_ = verdict["true_from"]
     to = (true_of or [verdict["true_to"]])[-1]
-    said = f"from {from_} to {to}" if from_ != to else f"in {to}"
-    said += "" if before else ", and perhaps before"
-    nots = " or ".join(each for each in (before, turned) if each)
-    return said + (f" (not in {nots})" if nots else "")
+    text = f"from {from_} to {to}" if from_ != to else f"in {to}"
+    text += "" if false_before else ", and perhaps before"
+    exceptions = " or ".join(version for version in (false_before, false_since) if version)
+    return text + (f" (not in {exceptions})" if exceptions else "")
 
 
-def releases(asked: Asked, chapter: str) -> str:
-    """What a chapter says below everything else: of which releases its verdicts are true. Empty
-    where it has none."""
+def releases(checks: Checks, chapter: str) -> str:
+    """Return what a chapter says below everything else: which releases its verdicts are true of.
+    Empty if it has none."""
     lines = [
-        f"- **{each['package']}**: [{each['says']}](#claim-{each['claim']}). True "
-        f"{of_releases(each)}."
-        for each in asked["verdicts"]
-        if each["chapter"] == chapter
+        f"- **{verdict['package']}**: [{verdict['says']}](#claim-{verdict['claim']}). True "
+        f"{of_releases(verdict)}."
+        for verdict in checks["verdicts"]
+        if verdict["chapter"] == chapter
     ]
     if not lines:
         return ""
@@ -136,7 +145,7 @@ def releases(asked: Asked, chapter: str) -> str:
     ])  # fmt: skip
 
 
-def _said(answer: dict[str, Any]) -> str:
+def _result_text(answer: dict[str, Any]) -> str:
     counts = answer["counts"].replace("|", "/")
     if answer["still"] is None:
         return f"could not be asked: {counts}"
@@ -145,12 +154,12 @@ def _said(answer: dict[str, Any]) -> str:
     return f"**no longer true**, since {answer['turned']}: {counts}"
 
 
-def turned(asked: Asked, chapter: str) -> str:
-    """What a chapter says above everything else: its verdicts that have turned, in a green box.
-    Empty where none has."""
+def turned(checks: Checks, chapter: str) -> str:
+    """Return what a chapter says above everything else: its verdicts that have turned, in a green
+    box. Empty if none has."""
     lines = []
-    for verdict in asked["verdicts"]:
-        no_longer = [each for each in verdict["answers"] if each["still"] is False]
+    for verdict in checks["verdicts"]:
+        no_longer = [answer for answer in verdict["answers"] if answer["still"] is False]
         if no_longer and verdict["chapter"] == chapter:
             first = no_longer[0]
             lines.append(
@@ -161,6 +170,6 @@ def turned(asked: Asked, chapter: str) -> str:
         return ""
     return "\n".join([
         "```{admonition} One release later", ":class: tip", *lines, "",
-        f"Asked on {asked['asked']}. This chapter measures the releases that it names; "
+        f"Asked on {checks['asked']}. This chapter measures the releases that it names; "
         "[What changed upstream](../book/upstream.md) has the others.", "```",
     ])  # fmt: skip

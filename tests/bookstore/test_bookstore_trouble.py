@@ -85,7 +85,7 @@ def outcome(shop, tmp_path_factory):
     All visits are made here, some at a time, since most of them wait. None goes on beside a test:
     pytest changes os.environ between tests, which a visit reads.
     """
-    made = certificates.make(tmp_path_factory.mktemp("trouble"))
+    made = certificates.issue(tmp_path_factory.mktemp("trouble"))
     with ExitStack() as stack, ThreadPoolExecutor(max_workers=6) as pool:
         targets = {}
         for trouble in (*OF_ALL, "leaves", "shy"):

@@ -77,7 +77,7 @@ def test_tasks_on_one_loop_share_a_context_and_do_not_wait(way):
 def test_a_task_that_gets_a_wrong_page_is_no_measurement(monkeypatch):
     wrong = [{"page": 0, "status": 200, "got_page": 1}]
     answer = {"failed": None, "pages": wrong}
-    monkeypatch.setattr(threads, "_asked", lambda *asked: (answer, {}))
+    monkeypatch.setattr(threads, "_ask_probe", lambda *asked: (answer, {}))
     with pytest.raises(RunFailed, match="page 0 came back"):
         handshakes.measure_tasks(CLIENTS, "asyncio-shared", n=2)
     with pytest.raises(UsageError, match="asyncio-shared"):
@@ -118,7 +118,7 @@ def test_a_strangers_certificate_is_refused(stack, way):
             environment(stack), threads.PROBE, spec, variables=trusts, beside=beside
         )
         with pytest.raises(RunFailed, match="SSLCertVerificationError"):
-            threads._checked(stack, answer)
+            threads._check_pages(stack, answer)
         assert stranger.counters()["requests"] == 0
 
 

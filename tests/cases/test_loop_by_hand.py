@@ -44,7 +44,7 @@ def test_a_wrong_page_is_no_measurement(wrong):
     with pytest.raises(RunFailed, match="page 0 came as"):
         clients._figures(ASKED, ANSWER | {"pages": pages})
     with pytest.raises(RunFailed, match="page 0 came back as"):
-        threads._checked("s", ANSWER | {"pages": pages})
+        threads._check_pages("s", ANSWER | {"pages": pages})
     failed = {"page": 3, "type": "Timeout", "message": "late"}
     with pytest.raises(RunFailed, match="page 3 failed with Timeout: late"):
         clients._figures(ASKED, ANSWER | {"failed": failed})

@@ -21,7 +21,7 @@ def row_of(monkeypatch, question, said, found=None, counters=None):
 
     monkeypatch.setattr(working, "_run", run)
     job = next(each for each in working.JOBS if each.question == question)
-    return working._measured_row(job)
+    return working._measure_row(job)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_patient_is_judged_by_what_its_requests_did(monkeypatch, said, measure
     }  # fmt: skip
     monkeypatch.setattr(patients, "examine", lambda patient: report)
     monkeypatch.setattr(patients, "measured_of", lambda patient: (measured, 10))
-    row = patients._measured_row(next(iter(patients.every().values())))
+    row = patients._measure_row(next(iter(patients.every().values())))
     assert (row["doctor"], row["measured"], row["wrong"]) == (doctor, measured, wrong)
     # The session's own, the first connection's, and nine times what a later one loads.
     assert (row["loads_doctor"], row["loads_measured"]) == (5 + 1 + 9 * 3, 10)

@@ -128,7 +128,7 @@ def test_a_quick_build_measures_some_and_a_full_one_all(monkeypatch):
 
 
 def test_what_is_recorded_stands_in_and_says_so(monkeypatch, shown):
-    monkeypatch.setattr(case, "measured", lambda todo: [timeline(*each) for each in todo])
+    monkeypatch.setattr(case, "measure", lambda todo: [timeline(*each) for each in todo])
     monkeypatch.setattr(case, "can_run", lambda each: each.python == "today")
     recorded = [replace(each, source="reference") for each in shown]
     monkeypatch.setattr(case, "recorded", lambda: recorded)
@@ -156,7 +156,7 @@ def test_timelines_are_measured_with_the_steps_of_their_combination():
         if each.python == "today" and each.parts[-1:] == ("gevent_openssl",)
     )
     assert unused.stack == injected.stack
-    seen = case.measured([(unused, "https", 3), (injected, "http", 3), (injected, "https", 3)])
+    seen = case.measure([(unused, "https", 3), (injected, "http", 3), (injected, "https", 3)])
     found = {(each.combination, each.scheme): each for each in seen}
     assert found[injected, "https"].most == 1
     assert found[injected, "http"].most > 1 and found[unused, "https"].most > 1

@@ -128,9 +128,10 @@ def test_a_run_of_the_near_limit_is_made_of_its_source_and_of_this_go(keys, monk
 
 def test_a_whole_program_is_made_of_the_cure_only_where_it_has_it():
     stock, cured = (
-        processor_time._of("threads", name) for name in ("requests-2.34.2-today", "cured-today")
+        processor_time._experiment_of("threads", name)
+        for name in ("requests-2.34.2-today", "cured-today")
     )
     files = [{getattr(each, "name", "") for each in one.made_of} for one in (stock, cured)]
     assert "threads.py" in files[0] and "lab.py" in files[0]
     assert files[1] - files[0] == {"shared_context.py"}
-    assert trust.known() in stock.made_of
+    assert trust.dependency() in stock.made_of

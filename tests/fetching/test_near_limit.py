@@ -123,11 +123,11 @@ def test_what_was_not_over_a_connection_each_is_no_near_limit(
     monkeypatch.setattr(near_limit.commands, "output", lambda *_, **__: json.dumps(answer))
     asked = dict(n=3, delay_s=0.25, repeat=1, trust="bundle")
     if is_one:
-        stored = near_limit._measured(**asked)
+        stored = near_limit._measure_now(**asked)
         assert stored["counters"]["connections"] == 3
         run = run_record.from_stored(stored)
         assert (run.stack, run.client, run.scheme, run.ok) == ("go", "go", "https", 3)
         assert (run.cpu_s, run.effective_concurrency, run.verdict) == (0.375, 1.5, "concurrent")
     else:
         with pytest.raises(RunFailed, match=f"{requests} requests over {connections} connections"):
-            near_limit._measured(**asked)
+            near_limit._measure_now(**asked)

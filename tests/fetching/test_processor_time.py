@@ -87,14 +87,14 @@ import signal, sys
 sys.path.insert(0, {str(processor_time.PROBE.parent)!r})
 import whole_program
 began = whole_program.last = whole_program.time.process_time()
-signal.signal(signal.SIGALRM, whole_program.look)
+signal.signal(signal.SIGALRM, whole_program.charge)
 charges, alarms = [], 0
 def at_line(number):
     lines = 0
     def each(frame, event, _):
         global alarms
         nonlocal lines
-        if frame.f_code is not whole_program.look.__code__:
+        if frame.f_code is not whole_program.charge.__code__:
             return None
         lines += event == "line"
         if event == "line" and lines == number:

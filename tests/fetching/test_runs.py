@@ -198,7 +198,7 @@ def keyed(monkeypatch, tmp_path):
 
     def key(tool="1.0", n=3, stack="stage-0"):
         using = measurements.Using("a tool", tool)
-        return measurements.key_of([code], using, trust.known(), stacks.get(stack), {"n": n})
+        return measurements.key_of([code], using, trust.dependency(), stacks.get(stack), {"n": n})
 
     return key, code
 

@@ -136,7 +136,7 @@ def test_in_the_book_of_a_machine_file_nothing_is_live(monkeypatch):
 def test_what_decided_in_words(fields, found):
     record = {"value": 2.0, "n": 8, "interval": None, "window": None, "decided": None,
               "attempts": [], "outcome": HOLDS, "statement": "It is 2.", "because": ""}  # fmt: skip
-    assert claims._found(record | fields) == found
+    assert claims._describe_clock(record | fields) == found
     assert claims.figure(record | fields) == ": ".join(filter(None, ["It is 2", found]))
     assert claims.figure(record | fields, is_known=True) == (found or "It is 2")
 
@@ -258,7 +258,7 @@ def test_a_published_number_and_ours(theirs, measured, delay_s, finding, delays,
 
 
 def test_the_seconds_beside_the_delays():
-    assert published._beside(row("12.0"), 3.4, 0.1, 10) == pytest.approx((2.0, 2.4))
+    assert published._without_delays(row("12.0"), 3.4, 0.1, 10) == pytest.approx((2.0, 2.4))
 
 
 def test_ours_in_its_unit_and_in_delays():

@@ -159,7 +159,7 @@ def test_a_link_leads_to_its_finding(tmp_path) -> None:
     ],
 )
 def test_the_title_of_a_link(title, sentences) -> None:
-    assert resting.instead_of(title) == sentences
+    assert resting.stand_ins_of(title) == sentences
 
 
 @pytest.mark.parametrize(
@@ -170,9 +170,9 @@ def test_the_title_of_a_link(title, sentences) -> None:
 def test_another_title_is_refused(title) -> None:
     if title:
         with pytest.raises(ValueError, match="is a sentence for the case that the finding"):
-            resting.instead_of(title)
+            resting.stand_ins_of(title)
     else:
-        assert resting.instead_of(title) == {}
+        assert resting.stand_ins_of(title) == {}
 
 
 WORDS = st.lists(st.sampled_from(["it", "takes", "1.5", "s", "e.g.", "a", "load"]), min_size=1,

@@ -184,7 +184,7 @@ def test_a_chapter_says_of_which_releases_each_of_its_verdicts_is_true() -> None
     said = pages.releases(answered(TRUE), TRUSTSTORE.chapter)
     assert "](#claim-lock-one-at-a-time). True from 0.10.5 to 0.10.6 (not in 0.10.4)." in said
     assert pages.releases(answered(TRUE), "another") == ""
-    kept = pages.kept(places.ROOT)
+    kept = pages.load(places.ROOT)
     for verdict in upstream.VERDICTS:
         said = pages.releases(kept, verdict.chapter)
         (line,) = [line for line in said.splitlines() if f"#claim-{verdict.claim})" in line]
@@ -195,7 +195,7 @@ def test_a_chapter_says_of_which_releases_each_of_its_verdicts_is_true() -> None
 
 
 def test_what_is_kept_is_about_the_verdicts_of_today() -> None:
-    asked = pages.kept(places.ROOT)
+    asked = pages.load(places.ROOT)
     claims = {each.claim: (each.says, each.turned) for each in upstream.VERDICTS}
     assert {each["claim"]: (each["says"], each["turned"]) for each in asked["verdicts"]} == claims
 

@@ -389,7 +389,7 @@ ASKING = {
         weights._WEIGHTS,
         complaints._COMPLAINTS,
         counts._counting(),
-        processor_time._of("threads", "cured-today"),
+        processor_time._experiment_of("threads", "cured-today"),
     )
 }
 

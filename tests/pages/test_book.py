@@ -24,12 +24,12 @@ from casebook.pages import (
     contents,
     execution,
     links,
+    origin_notes,
     records,
     rendering,
     sphinx_site,
     staleness,
     upstream,
-    whose,
 )
 from casebook.pages.contents import Book
 from casebook.pages.records import Records
@@ -256,7 +256,7 @@ def test_a_chapter_whose_turn_is_to_come_has_a_page_that_says_so(scratch: Book) 
     assert "turn has not come" in page(scratch, "two")
     assert "turn has not come" not in page(scratch, "one")
     assert not any(cell.get("outputs") for cell in begun[1].notebook.cells)
-    assert "1 of its 2 chapters have no numbers" in whose.of_the_book(scratch)
+    assert "1 of its 2 chapters have no numbers" in origin_notes.of_the_book(scratch)
     # An interrupted build goes on from there, and nothing waits when it is done.
     build(scratch.root)
     assert "turn has not come" not in page(scratch, "two") and not scratch.is_waiting(two)
@@ -279,7 +279,7 @@ def test_the_story_is_measured_and_the_laboratory_is_shown_from_a_file(scratch: 
     build(scratch.root)
     assert of_here() == [True, False]
     assert "A chip, 2 cores" in page(scratch, "two") and "A chip" not in page(scratch, "one")
-    assert "Laboratory" in whose.of_the_book(scratch)
+    assert "Laboratory" in origin_notes.of_the_book(scratch)
     build(scratch.root, everything=True)
     assert of_here() == [True, True] and "A chip" not in page(scratch, "two")
     # What was measured here once stays so, also when it has to be measured again.

@@ -216,14 +216,14 @@ FRAME = pd.DataFrame({"n": [1, 2], "s": [0.5, math.nan], "who": ["x", None], "of
     ids=repr,
 )
 def test_data_comes_back_as_it_was(value):
-    assert plain.meant(json.loads(json.dumps(plain.said(value)))) == value
+    assert plain.decode(json.loads(json.dumps(plain.encode(value)))) == value
 
 
 def test_frames_come_back_as_they_were():
     for frame in (FRAME, FRAME[:0], FRAME.set_index(["n", "who"]), FRAME.groupby("n").agg("first")):
-        back = plain.meant(json.loads(json.dumps(plain.said(frame))))
+        back = plain.decode(json.loads(json.dumps(plain.encode(frame))))
         pd.testing.assert_frame_equal(back, frame, check_index_type=False, check_column_type=False)
-    assert math.isnan(plain.meant(plain.said(math.nan)))
+    assert math.isnan(plain.decode(plain.encode(math.nan)))
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_frames_come_back_as_they_were():
 )
 def test_what_is_no_data_has_no_form(value):
     with pytest.raises(plain.NoForm):
-        plain.said(value)
+        plain.encode(value)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_what_is_no_data_has_no_form(value):
 )  # fmt: skip
 def test_what_a_stranger_writes_in_its_place_is_refused(form):
     with pytest.raises(plain.NoForm):
-        plain.meant(form)
+        plain.decode(form)
 
 
 # --------------------------------------------------------------------------- the whole way, slowly

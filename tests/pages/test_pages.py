@@ -510,7 +510,7 @@ def test_paper_cuts_nothing_off_and_leaves_no_page_empty(site: Path, browser: Br
 
 
 def test_no_address_that_was_published_is_lost(site: Path) -> None:
-    assert permanent.lost(places.ROOT, site) == []
+    assert permanent.find_lost(places.ROOT, site) == []
 
 
 #: What people type, and a page that they should find besides the one on symptoms.
@@ -626,7 +626,7 @@ def test_a_profile_is_drawn_from_a_file_without_asking_anyone(
     assert said == []
 
 
-#: What stands at the top of each page of a book that shows another machine (pages/whose.py).
+#: What stands at the top of each page of a book that shows another machine (pages/origin_notes.py).
 NOTE = """<div class="admonition note"><p class="admonition-title">Note</p><p>The measurements in
 this book are those of another machine: of <strong>Intel(R) Xeon(R) Processor, 2 cores, OpenSSL
 3.0.19</strong>.</p></div>"""

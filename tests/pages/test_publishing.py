@@ -236,13 +236,13 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_what_is_there_is_not_lost(root: Path, site: Path) -> None:
-    assert permanent.lost(root, site) == []
+    assert permanent.find_lost(root, site) == []
 
 
 def test_what_is_gone_is_named(root: Path, site: Path) -> None:
     edit(ONE, 'id="here"', 'id="there"')(site)
     (site / "book" / "preface.html").unlink()
-    gone = [line.split()[1] for line in permanent.lost(root, site)]
+    gone = [line.split()[1] for line in permanent.find_lost(root, site)]
     assert gone == [f"{ONE}#here", "book/preface.html"]
 
 
@@ -253,9 +253,9 @@ def test_a_page_that_moved_leads_on(root: Path, site: Path, browser) -> None:
     listed = root / permanent.LIST
     moved = listed.read_text().replace(f"{ONE}\n", f"{ONE} -> notebooks/two.html#here\n")
     listed.write_text(moved.replace(f"{ONE}#here\n", f"{ONE}#here -> notebooks/two.html#here\n"))
-    assert len(permanent.lost(root, site)) == 2
+    assert len(permanent.find_lost(root, site)) == 2
     permanent.lead_on(root, site)
-    assert permanent.lost(root, site) == []
+    assert permanent.find_lost(root, site) == []
     assert publishing.problems(site, PUBLISHED) == []
     with browser.new_page() as tab:
         tab.goto((site / ONE).as_uri())
@@ -285,7 +285,7 @@ def test_what_moved_to_another_page_has_a_link_where_it_was(root: Path, site: Pa
         '<p class="cb-moved" id="here"><a href="../book/preface.html#here">'
         in (site / ONE).read_text()
     )
-    assert permanent.lost(root, site) == [] == publishing.problems(site, PUBLISHED)
+    assert permanent.find_lost(root, site) == [] == publishing.problems(site, PUBLISHED)
 
 
 def test_what_a_machine_file_has_no_answer_to_keeps_its_address(root: Path, site: Path) -> None:
@@ -294,9 +294,9 @@ def test_what_a_machine_file_has_no_answer_to_keeps_its_address(root: Path, site
     listed = root / permanent.LIST
     listed.write_text(listed.read_text() + f"book/old.html -> {ONE}#moved\nbook/gone.html\n")
     permanent.lead_on(root, site)
-    assert len(permanent.lost(root, site)) == 3 and len(publishing.problems(site, "")) == 4
+    assert len(permanent.find_lost(root, site)) == 3 and len(publishing.problems(site, "")) == 4
     permanent.say_why(root, site, "Not in the file.")
-    [lost] = permanent.lost(root, site)
+    [lost] = permanent.find_lost(root, site)
     assert "book/gone.html" in lost and publishing.problems(site, "") == []
     said = '<p><span id="here"></span><span id="moved"></span>Not in the file.</p>'
     assert said in (site / ONE).read_text()

@@ -36,7 +36,7 @@ def running() -> Iterator[server.Server]:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
-        made = certificates.make(Path(folder))
+        made = certificates.issue(Path(folder))
         command = [find(), "-host", "127.0.0.1", "-port", str(port), *PATIENCE, "-max-duration"]
         command += [f"{server.MAX_DELAY_S:g}s", "-log-level", "ERROR"]
         command += ["-https-cert-file", made.chain_file, "-https-key-file", made.key_file]

@@ -38,7 +38,7 @@ def serving(
     with contextlib.ExitStack() as undo:
         folder = Path(tempfile.mkdtemp(prefix="casebook-store-"))  # readable by this user only
         undo.callback(shutil.rmtree, folder, ignore_errors=True)
-        made = certificates.make_nameless(folder) if nameless else certificates.make(folder)
+        made = certificates.make_nameless(folder) if nameless else certificates.issue(folder)
         options = {"books": stock.FILE} | options
         options |= {"folder": folder, "backlog": limits.BACKLOG}
         options |= {"chain_file": made.chain_file, "key_file": made.key_file}

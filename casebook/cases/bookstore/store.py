@@ -62,7 +62,7 @@ class Store(Server):
     def cpu_s(self) -> float:
         """User and system CPU seconds of the server's process since it began, its start
         included: take differences."""
-        return self._ask("cpu")["cpu_s"]
+        return self._send("cpu")["cpu_s"]
 
     def counters(self) -> dict:
         """What was asked since the start or the last reset: `connections` (that asked for
@@ -71,11 +71,11 @@ class Store(Server):
 
         Granian counts a request as open until its answer is known, Twisted until it is sent.
         """
-        return self._ask("counters")
+        return self._send("counters")
 
     def let_go(self) -> None:
         """Answer the books that are held back; from now on none is."""
-        self._ask("let_go")
+        self._send("let_go")
 
 
 @for_readers

@@ -133,7 +133,7 @@ def _figures(asked: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
 _COMPLAINTS = Experiment(
     PROBE,
     _figures,
-    made_of=(Path(__file__), places.CURE, *digests.files(hosts), trust.known()),
+    made_of=(Path(__file__), places.CURE, *digests.files(hosts), trust.dependency()),
     beside=(places.PROBES,),
     ask=_ask,
 )

@@ -64,7 +64,7 @@ def _counting() -> Experiment:
     return Experiment(
         _PROBE,
         _figures,
-        made_of=(Path(__file__), valgrind, trust.known()),
+        made_of=(Path(__file__), valgrind, trust.dependency()),
         lacks=_lacks,
         ask=_under_valgrind,
         spares=lambda: modes.current() is modes.QUICK,

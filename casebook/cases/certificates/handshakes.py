@@ -93,7 +93,7 @@ def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
 _SHARED = Experiment(
     Path(__file__).parent / "probes" / "handshakes.py",
     _figures,
-    made_of=(Path(__file__), *server.MADE_OF, trust.known()),
+    made_of=(Path(__file__), *server.MADE_OF, trust.dependency()),
     lacks=_lacks,
     beside=(places.PROBES,),
     ask=_ask,

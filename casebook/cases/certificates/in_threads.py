@@ -88,7 +88,7 @@ def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
 _THREADS = Experiment(
     Path(__file__).parent / "probes" / "context_threads.py",
     _figures,
-    made_of=(Path(__file__), trust.known()),
+    made_of=(Path(__file__), trust.dependency()),
     lacks=weights.lacks,
     beside=(places.PROBES,),
     ask=_ask,

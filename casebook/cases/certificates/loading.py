@@ -179,7 +179,7 @@ def _process(
     """Tasks of a stack that one process does, with the same library preloaded, as `in_rounds` takes
     them. Bundles and the library are written into the folder."""
     asked = {"tasks": [asdict(task) for task in tasks]}
-    made_of: list[Path | measurements.Using] = [Path(__file__), trust.known()]
+    made_of: list[Path | measurements.Using] = [Path(__file__), trust.dependency()]
     if preload:
         made_of += [_source(preload), measurements.Using("cc", digests.tool("cc"))]
 

@@ -105,7 +105,7 @@ def _figures(asked: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
 _WEIGHTS = Experiment(
     Path(__file__).parent / "probes" / "context_weights.py",
     _figures,
-    made_of=(Path(__file__), trust.known()),
+    made_of=(Path(__file__), trust.dependency()),
     lacks=lacks,
     beside=(places.PROBES,),
     ask=_ask,

@@ -14,7 +14,7 @@ SERIAL, CONCURRENT, BETWEEN = "serial", "concurrent", "between"
 
 #: Effective concurrency from which a run counts as concurrent.
 CONCURRENT_FROM = 1.5
-#: Where the server does not report its peak of requests in flight, a run counts as serial
+#: If the server does not report its peak of requests in flight, a run counts as serial
 #: only below this; between the two thresholds the clock alone cannot tell.
 SERIAL_BELOW = 1.2
 #: With a shorter delay each response is back before the next request is out, and every stack
@@ -23,7 +23,7 @@ SHORTEST_TELLING_DELAY_S = 0.05
 
 
 def effective_concurrency(n: int, delay_s: float, wall_s: float) -> float:
-    """How many requests were served per delay: n x delay / wall (1 = one at a time).
+    """Return how many requests were served per delay: n x delay / wall (1 = one at a time).
 
     n: requests made; delay_s, wall_s: seconds. No unit.
     """
@@ -32,11 +32,11 @@ def effective_concurrency(n: int, delay_s: float, wall_s: float) -> float:
 
 @for_readers
 def verdict(n: int, delay_s: float, wall_s: float, peak_in_flight: int | None = None) -> str:
-    """`serial`, `concurrent`, or `between` for one run.
+    """Judge one run: `serial`, `concurrent`, or `between`.
 
-    peak_in_flight: the most requests that the server had in hand at once; None where the
-    server does not count them. A single request, or a delay that is too short to tell, can
-    be neither: it is `between`.
+    peak_in_flight: the most requests that the server handled at once; None if the server does not
+    count them. A single request, or a delay that is too short to tell, can be neither: it is
+    `between`.
     """
     if n < 2 or delay_s < SHORTEST_TELLING_DELAY_S:
         return BETWEEN
@@ -48,7 +48,7 @@ def verdict(n: int, delay_s: float, wall_s: float, peak_in_flight: int | None = 
 
 
 def verdict_of(frame: pd.DataFrame) -> str:
-    """The verdict of one stack: that of its best repeat at the largest n.
+    """Return the verdict of one stack: that of its best repeat at the largest n.
 
     The best repeat, because noise can hide concurrency but cannot make it.
     frame: runs (columns n, effective_concurrency, verdict) of one stack, client and scheme.
@@ -58,46 +58,46 @@ def verdict_of(frame: pd.DataFrame) -> str:
 
 
 def verdicts(frame: pd.DataFrame) -> pd.Series:
-    """The verdict of each stack in a frame of runs, in the frame's order."""
-    found = {name: verdict_of(rows) for name, rows in frame.groupby("stack", sort=False)}
-    return pd.Series(found, name="verdict", dtype=object)
+    """Return the verdict of each stack in a frame of runs, in the frame's order."""
+    by_stack = {name: verdict_of(rows) for name, rows in frame.groupby("stack", sort=False)}
+    return pd.Series(by_stack, name="verdict", dtype=object)
 
 
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
-    """Runs of the same kind together: one row per stack, client, scheme, delay and n.
+    """Summarise runs of the same kind: one row per stack, client, scheme, delay and n.
 
     Returns columns stack, client, scheme, delay_s, n, source, repeats, median_s, min_s, max_s,
     effective_concurrency (of the best repeat), verdict.
     """
-    alike = frame.groupby(["stack", "client", "scheme", "delay_s", "n", "source"], sort=False)
-    rows = alike.agg(
+    groups = frame.groupby(["stack", "client", "scheme", "delay_s", "n", "source"], sort=False)
+    rows = groups.agg(
         repeats=("wall_s", "size"),
         median_s=("wall_s", "median"),
         min_s=("wall_s", "min"),
         max_s=("wall_s", "max"),
         effective_concurrency=("effective_concurrency", "max"),
     )
-    return rows.assign(verdict=[verdict_of(runs) for _, runs in alike]).reset_index()
+    return rows.assign(verdict=[verdict_of(runs) for _, runs in groups]).reset_index()
 
 
 @for_readers
 def median_wall_s(frame: pd.DataFrame, stack: str, n: int) -> float:
-    """The median wall time in seconds of one stack's runs at one n."""
+    """Return the median wall time in seconds of one stack's runs at one n."""
     rows = frame[(frame["stack"] == stack) & (frame["n"] == n)]
     if rows.empty:
         raise KeyError(f"no run of {stack} with n = {n} in this frame")
     return float(rows["wall_s"].median())
 
 
-def beats_while_waiting(seen: Observation) -> int:
-    """How often the event loop ran its heartbeat while some response was waited for.
+def beats_while_waiting(timeline: Observation) -> int:
+    """Count how often the event loop ran its heartbeat while some response was waited for.
 
-    seen: an observed timeline (measure.observe). A wait that goes through the event loop lets
-    the heartbeat run every 10 ms; during one that blocks the loop it cannot run at all. So this
-    is a count, which a slow machine makes smaller and cannot make of nothing.
+    timeline: an observed timeline (measure.observe). A wait that goes through the event loop lets
+    the heartbeat run every 10 ms; during one that blocks the loop it cannot run at all. A slow
+    machine makes this count smaller, but cannot make beats where there are none.
     """
-    waits = seen.frame[seen.frame["event"] == "wait"]
+    waits = timeline.frame[timeline.frame["event"] == "wait"]
     return sum(
         bool(((waits["start_s"] < beat) & (beat < waits["end_s"])).any())
-        for beat in seen.heartbeats
+        for beat in timeline.heartbeats
     )

@@ -40,7 +40,7 @@ def ask_probe(
 ) -> tuple[dict[str, Any], str]:
     """Have a probe in a stack's environment fetch pages 0 to n - 1 of a server, once.
 
-    client: the stack's own where none is named. gather: names of instruments. variables: further
+    client: the stack's own if none is named. gather: names of instruments. variables: further
     environment variables. further: what else fetching/probes/fetch.py reads (steps in the place of
     the stack's, verify, bundle, trace_limit). Returns the answer, not yet checked, and what the
     stack said on standard error. Raises RunFailed when there is no answer within a generous bound
@@ -62,12 +62,15 @@ def ask_probe(
 
 
 def _executed(stack: Stack, parameters: dict[str, Any]) -> list[Path]:
-    """The files that a measurement of a stack executes, and no other instrument's or client's.
+    """Return the files that a measurement of a stack executes, without other instruments and
+    clients.
 
-    parameters: `gather` among them names the instrument, where there is one.
+    parameters: `gather` among them names the instrument, if there is one.
     """
-    others = [its for name, its in _INSTRUMENTS.items() if name != parameters.get("gather")]
-    executed = [_FETCH, *digests.executed(_FETCH, set().union(*others)), Path(__file__)]
+    excluded = [
+        modules for name, modules in _INSTRUMENTS.items() if name != parameters.get("gather")
+    ]
+    executed = [_FETCH, *digests.executed(_FETCH, set().union(*excluded)), Path(__file__)]
     executed.append(clients.file_of(parameters["client"]))
     if {"shared_context", "preload"} & set(stack.steps):
         executed.append(places.CURE)
@@ -79,7 +82,7 @@ _labs: dict[str, Server] = {}
 
 
 def lab_server(scheme: str = "https") -> Server:
-    """The lab server of this process, started when the first measurement needs one."""
+    """Return the lab server of this process, started when the first measurement needs one."""
     lab = _labs.get(scheme)
     if lab is None or not lab.process or lab.process.poll() is not None:
         lab = _labs[scheme] = server.start(scheme)
@@ -105,26 +108,27 @@ class Bench:
         self._another, self._variables = of_another, variables or {}
 
     def run(self, environment: Environment, repeat: int, **parameters: Any) -> Run:
-        """One checked run. parameters: n, delay_s, client, trust.
+        """Take one run and check it. parameters: n, delay_s, client, trust.
 
-        Raises RunFailed when any response is missing or wrong.
+        Raises RunFailed if any response is missing or wrong.
         """
         stack = environment.stack
 
-        def measured() -> dict[str, Any]:
-            answer, counters = self._ask(environment, **parameters)
-            asked = parameters | {"stack": stack.name, "scheme": self.scheme, "repeat": repeat}
-            return run_record.to_store(run_record.from_answer(answer, counters, **asked))
+        def measure() -> dict[str, Any]:
+            answer, counters = self._fetch(environment, **parameters)
+            identity = parameters | {"stack": stack.name, "scheme": self.scheme, "repeat": repeat}
+            return run_record.to_store(run_record.from_answer(answer, counters, **identity))
 
-        found = self._stored_or_new(stack, parameters | {"repeat": repeat}, measured)
-        return run_record.from_stored(found)
+        stored = self._stored_or_new(stack, parameters | {"repeat": repeat}, measure)
+        return run_record.from_stored(stored)
 
     def observation(self, environment: Environment, kind: str, **parameters: Any) -> Observation:
-        """One checked run with an instrument in it; parameters and errors as for `run`."""
+        """Take one run with an instrument in it and check it; parameters and errors as for
+        `run`."""
         stack = environment.stack
 
-        def measured() -> dict[str, Any]:
-            answer, _ = self._ask(environment, **parameters, gather=(kind,))
+        def measure() -> dict[str, Any]:
+            answer, _ = self._fetch(environment, **parameters, gather=(kind,))
             run_record.check(stack.name, parameters["n"], answer)
             return vars(
                 Observation(
@@ -133,8 +137,8 @@ class Bench:
                 )
             )  # fmt: skip
 
-        found = self._stored_or_new(stack, parameters | {"gather": kind}, measured)
-        return Observation(**measurements.of_class(Observation, found))
+        stored = self._stored_or_new(stack, parameters | {"gather": kind}, measure)
+        return Observation(**measurements.of_class(Observation, stored))
 
     def _stored_or_new(
         self, stack: Stack, parameters: dict[str, Any], measure: Callable[[], dict[str, Any]]
@@ -142,13 +146,13 @@ class Bench:
         if self._another:
             return measurements.new(measure)
         executed = _executed(stack, parameters)
-        key = measurements.key_of(executed, stack, parameters, self.scheme, trusts.known())
+        key = measurements.key_of(executed, stack, parameters, self.scheme, trusts.dependency())
         return measurements.stored_or_new(key, measure)
 
-    def _ask(
+    def _fetch(
         self, environment: Environment, trust: str, **parameters: Any
     ) -> tuple[dict[str, Any], dict[str, int] | None]:
-        """The probe's answer, and what the server counted meanwhile, where it counts."""
+        """Return the probe's answer, and the server's counters meanwhile, if it has any."""
         lab = self._another or lab_server(self.scheme)
         with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
             trusted = trusts.of_name(trust, lab.ca_file, Path(folder))

@@ -21,33 +21,36 @@ _WITHIN_S = 60
 
 @for_readers
 def by_python(n: int = 30) -> pd.DataFrame:
-    """n threads that each load certifi's bundle, under one cProfile, on each Python found here.
+    """Profile n threads that each load certifi's bundle, by one cProfile, on each Python found
+    here.
 
     One row for each of PYTHONS that is here, the one that runs this included: python, calls and
     primitive (of load_verify_locations, as the profile counts them), tottime_s, cumtime_s (its
     times there), refused (whether a second profile cannot be started while one runs), source,
     measured_at. Raises RunFailed.
     """
-    return _frame([_ask(python, n) for python in _pythons().values()]).drop(columns="overlaps")
+    return _frame([_run_probe(python, n) for python in _pythons().values()]).drop(
+        columns="overlaps"
+    )
 
 
 @rounds.takes_until
 def overlaps(repeats: int | range = 1) -> pd.DataFrame:
-    """Two functions that take equally long, beside each other in two threads, under one cProfile.
+    """Profile two functions that take equally long, at once in two threads, by one cProfile.
 
     On the newest Python found here that keeps one profile for all threads (3.12 and newer); empty
-    where there is none. until, looks: what is to be decided (laboratory/rounds.py). One row per
+    if there is none. until, looks: what is to be decided (laboratory/rounds.py). One row per
     repeat: python, repeat, first_s and second_s (the own times that the profile gives to the
     function that begins and returns first, and to the other), own_s (of all functions together),
     wall_s, source, measured_at. Raises RunFailed.
     """
-    newer = [python for of, python in _pythons().items() if of in _ONE_FOR_ALL_THREADS]
+    newer = [python for version, python in _pythons().items() if version in _ONE_FOR_ALL_THREADS]
     if not newer:
         return pd.DataFrame()
     chosen = rounds.numbers(repeats)
-    answer = _ask(newer[-1], 0, len(chosen))
-    taken = zip(answer["overlaps"], chosen, strict=True)
-    return _frame([row | {"python": answer["python"], "repeat": repeat} for row, repeat in taken])
+    answer = _run_probe(newer[-1], 0, len(chosen))
+    rows = zip(answer["overlaps"], chosen, strict=True)
+    return _frame([row | {"python": answer["python"], "repeat": repeat} for row, repeat in rows])
 
 
 def _frame(rows: list[dict]) -> pd.DataFrame:
@@ -55,16 +58,16 @@ def _frame(rows: list[dict]) -> pd.DataFrame:
 
 
 def _pythons() -> dict[str, Interpreter]:
-    """One of each of PYTHONS that is here, the oldest first; where possible, the one that runs
-    this."""
-    found = {version: interpreters.find(version) for version in PYTHONS}
-    own = interpreters.find("today")
-    if own and own.version.rpartition(".")[0] in found:
-        found[own.version.rpartition(".")[0]] = own
-    return {version: python for version, python in found.items() if python}
+    """Return one of each of PYTHONS that is here, the oldest first; if possible, the running
+    one."""
+    interpreters_found = {version: interpreters.find(version) for version in PYTHONS}
+    running = interpreters.find("today")
+    if running and running.version.rpartition(".")[0] in interpreters_found:
+        interpreters_found[running.version.rpartition(".")[0]] = running
+    return {version: python for version, python in interpreters_found.items() if python}
 
 
-def _ask(python: Interpreter, n: int, times: int = 0) -> dict:
+def _run_probe(python: Interpreter, n: int, times: int = 0) -> dict:
     script = str(places.PROBES / "cprofile_and_threads.py")
     command = [str(python.path), script, str(n), certifi.where(), str(times)]
     environ = {"PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -43,22 +43,26 @@ class Watch:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per report: stack, blocked_in (file:line(function)), source, measured_at."""
-        found = [(self.stack, _said(each[-1]), LIVE, self.measured_at) for each in self.reports]
-        return pd.DataFrame(found, columns=["stack", "blocked_in", "source", "measured_at"])
+        """Return one row per report: stack, blocked_in (file:line(function)), source,
+        measured_at."""
+        rows = [
+            (self.stack, _place_text(stack[-1]), LIVE, self.measured_at) for stack in self.reports
+        ]
+        return pd.DataFrame(rows, columns=["stack", "blocked_in", "source", "measured_at"])
 
     def report(self, number: int) -> str:
-        """One report (from 1) as text, a line per call, the one that blocks last."""
+        """Return one report (from 1) as text, a line per call, the one that blocks last."""
         if not 1 <= number <= len(self.reports):
             raise UsageError(f"there is no report {number}; gevent made {len(self.reports)}")
-        return "\n".join(map(_said, self.reports[number - 1]))
+        return "\n".join(map(_place_text, self.reports[number - 1]))
 
     def blocked_in(self, file: str) -> int:
-        """How many reports found the loop held up in a file, such as "urllib3/util/wait.py"."""
+        """Count the reports in which the loop was blocked in a file, such as
+        "urllib3/util/wait.py"."""
         return sum(report[-1][0] == file for report in self.reports)
 
 
-def _said(place: tuple[str, int, str]) -> str:
+def _place_text(place: tuple[str, int, str]) -> str:
     return "{}:{}({})".format(*place)
 
 
@@ -78,17 +82,17 @@ def watch(name: str, n: int = 3, delay_s: float = 1.0, max_blocking_s: float = 0
         "GEVENT_MAX_BLOCKING_TIME": str(max_blocking_s),
     }
     with server.start() as lab:
-        answer, said = ask_probe(environment, lab, n, delay_s, "grequests", variables=variables)
+        answer, output = ask_probe(environment, lab, n, delay_s, "grequests", variables=variables)
     run_record.check(name, n, answer)
-    return Watch(name, n, reports_in(said), measurements.now())
+    return Watch(name, n, reports_in(output), measurements.now())
 
 
-def reports_in(said: str) -> list[list[tuple[str, int, str]]]:
-    """The stacks in what gevent printed, in order; files without the folders around them."""
-    found = (_STACK.search(part) for part in said.split(_BLOCKED)[1:])
-    stacks_in = [_PLACE.findall(each[1]) for each in found if each]
+def reports_in(output: str) -> list[list[tuple[str, int, str]]]:
+    """Return the stacks in gevent's output, in order; files without the folders around them."""
+    matches = (_STACK.search(part) for part in output.split(_BLOCKED)[1:])
+    stacks_in = [_PLACE.findall(match[1]) for match in matches if match]
     return [
-        [(_BEFORE.sub("", file, count=1), int(at), name) for file, at, name in each]
-        for each in stacks_in
-        if each
+        [(_BEFORE.sub("", file, count=1), int(line), name) for file, line, name in calls]
+        for calls in stacks_in
+        if calls
     ]

@@ -41,7 +41,7 @@ def profile(
     client: str = "grequests",
     trust: str = trusts.AUTHORITY,
 ) -> Observation:
-    """The profile of a stack whose server is latency_s seconds away in each direction.
+    """Profile a stack whose server is latency_s seconds away in each direction.
 
     tls: the newest version that the stack may speak, "1.2" or "1.3" (which needs an OpenSSL of
     1.1.1 or newer in the stack); without one, whatever it speaks. The others: as for
@@ -50,7 +50,7 @@ def profile(
     if tls and tls not in TLS:
         raise UsageError(f"TLS {tls!r} is not known here: choose {' or '.join(TLS)}")
     environment = environments.ensure(stacks.get(name))
-    asked = {"n": n, "delay_s": delay_s, "client": client, "trust": trust}
+    parameters = {"n": n, "delay_s": delay_s, "client": client, "trust": trust}
     with (
         tempfile.NamedTemporaryFile("w", suffix=".cnf") as configuration,
         server.start() as lab,
@@ -59,5 +59,5 @@ def profile(
         configuration.write(_CONFIGURATION.format(tls))
         configuration.flush()
         variables = {"OPENSSL_CONF": configuration.name} if tls else {}
-        away = Bench(of_another=dataclasses.replace(lab, url=url), variables=variables)
-        return away.observation(environment, "profile", **asked)
+        bench = Bench(of_another=dataclasses.replace(lab, url=url), variables=variables)
+        return bench.observation(environment, "profile", **parameters)

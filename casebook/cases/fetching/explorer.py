@@ -41,7 +41,7 @@ class Combination:
     """A Python and what is installed and used on it.
 
     python: of PYTHONS; parts: of PARTS, in their order. stack: its name in env/stacks.toml;
-    steps: taken in the place of the stack's own, where they are not empty.
+    steps: taken in the place of the stack's own, if they are not empty.
     """
 
     python: str
@@ -50,7 +50,7 @@ class Combination:
     steps: tuple[str, ...] = ()
 
     def as_stack(self) -> stacks.Stack:
-        """The stack as it is measured."""
+        """Return the stack as it is measured."""
         stack = stacks.get(self.stack)
         return dataclasses.replace(stack, steps=self.steps) if self.steps else stack
 
@@ -86,32 +86,32 @@ class Timeline(Observation):
 
     @property
     def version(self) -> str:
-        """The Python's, exactly."""
+        """Return the exact version of the Python."""
         return self.python
 
     @property
     def wall_s(self) -> float:
-        """Of this run, with the instrument in it."""
+        """Return the wall time of this run, with the instrument in it."""
         return round(self.answer["wall_s"], 4)
 
     @property
     def requests(self) -> list[phases.Row]:
-        """As casebook.cases.fetching.phases has them, ms."""
+        """Return the requests in the form of casebook.cases.fetching.phases, in ms."""
         return phases.of_requests(self.frame, 1)
 
     @property
     def heartbeats_ms(self) -> list[float]:
-        """When the event loop beat."""
-        return [round(1000 * each, 1) for each in self.heartbeats]
+        """Return the moments at which the event loop beat."""
+        return [round(1000 * moment_s, 1) for moment_s in self.heartbeats]
 
     @property
     def most(self) -> int:
-        """How many requests waited for their responses at the same time, at most."""
+        """Return how many requests waited for their responses at the same time, at most."""
         return phases.most_waiting(self.frame)
 
     @property
     def verdict(self) -> str:
-        """`serial` where no two requests waited at the same time, else `concurrent`.
+        """Return `serial` if no two requests waited at the same time, else `concurrent`.
 
         It is counted in the picture itself; no clock decides it.
         """
@@ -119,92 +119,108 @@ class Timeline(Observation):
 
     @property
     def published(self) -> str:
-        """What the sources say of it, "fast" or "slow"; nothing where they say nothing."""
+        """Return what the sources say of it, "fast" or "slow"; empty if they say nothing."""
         if self.scheme != "https" or self.n not in PUBLISHED_SIZES or self.combination.steps:
             return ""
         return stacks.get(self.stack).says.get("verdict", "")
 
 
 def everything() -> list[Choice]:
-    """All that the explorer can show: combination, scheme and number of requests."""
+    """Return all that the explorer can show: combination, scheme and number of requests."""
     return list(product(COMBINATIONS, SCHEMES, SIZES))
 
 
 def is_live(n: int) -> bool:
-    """Whether a build measures such a timeline; in the full mode it measures all of them."""
+    """Say whether a build measures such a timeline; in the full mode it measures all of them."""
     return modes.current() == modes.FULL or n in _QUICK_SIZES
 
 
 def timelines() -> list[Timeline]:
-    """What the explorer shows, measured now or recorded, in the order of `everything`.
+    """Return what the explorer shows, measured now or recorded, in the order of `everything`.
 
-    Where a Python is missing, the recorded ones stand in; what was not recorded is measured, where
-    it can be. Raises as measure.observe.
+    If a Python is missing, the recorded ones stand in; what was not recorded is measured if
+    possible. Raises as measure.observe.
     """
-    shown = {_choice(each): each for each in recorded()}
-    here = {each for each in COMBINATIONS if can_run(each.as_stack())}
+    by_choice = {_choice(timeline): timeline for timeline in recorded()}
+    available = {combination for combination in COMBINATIONS if can_run(combination.as_stack())}
     choices = everything()
-    todo = [each for each in choices if each[0] in here and (is_live(each[2]) or each not in shown)]
-    shown |= {_choice(each): each for each in measured(todo)}
-    return [shown[each] for each in choices if each in shown]
+    todo = [
+        choice
+        for choice in choices
+        if choice[0] in available and (is_live(choice[2]) or choice not in by_choice)
+    ]
+    by_choice |= {_choice(timeline): timeline for timeline in measure(todo)}
+    return [by_choice[choice] for choice in choices if choice in by_choice]
 
 
-def _choice(shown: Timeline) -> Choice:
-    return shown.combination, shown.scheme, shown.n
+def _choice(timeline: Timeline) -> Choice:
+    return timeline.combination, timeline.scheme, timeline.n
 
 
-def table(shown: Iterable[Timeline]) -> pd.DataFrame:
-    """Timelines as rows: combination ("2.7: pyopenssl"), python, parts, scheme, n, stack, wall_s,
-    most, verdict, published, version, source, measured_at."""
+def table(timelines: Iterable[Timeline]) -> pd.DataFrame:
+    """Return timelines as rows: combination ("2.7: pyopenssl"), python, parts, scheme, n, stack,
+    wall_s, most, verdict, published, version, source, measured_at."""
     columns = ["scheme", "n", "stack", "wall_s", "most", "verdict"]
     columns += ["published", "version", "source", "measured_at"]
     rows = []
-    for each in shown:
-        python, parts = each.combination.python, " + ".join(each.combination.parts) or "nothing"
+    for timeline in timelines:
+        python, parts = (
+            timeline.combination.python,
+            " + ".join(timeline.combination.parts) or "nothing",
+        )
         row = {"combination": f"{python}: {parts}", "python": python, "parts": parts}
-        rows.append(row | {name: getattr(each, name) for name in columns})
+        rows.append(row | {name: getattr(timeline, name) for name in columns})
     return pd.DataFrame(rows)
 
 
-def overview(shown: Iterable[Timeline]) -> pd.DataFrame:
-    """A row for each combination and scheme: python, parts, scheme, the wall time in seconds for
-    each size ("n = 3", …; None where there is no timeline), now (which sizes were measured now,
-    in words), published ("fast", "slow", or nothing)."""
-    rows, which = [], ["python", "parts", "scheme"]
-    for values, its in table(shown).groupby(which, sort=False):
-        walls = its.set_index("n")["wall_s"]
-        now = its.loc[(its["source"] != REFERENCE) & (not is_of_file()), "n"]
-        row = dict(zip(which, values, strict=True)) | {f"n = {n}": walls.get(n) for n in SIZES}
-        row["now"] = "all" if len(now) == len(its) else join(map(str, now)) or "none"
-        rows.append(row | {"published": its["published"].max()})
+def overview(timelines: Iterable[Timeline]) -> pd.DataFrame:
+    """Return a row for each combination and scheme.
+
+    Columns python, parts, scheme, the wall time in seconds for each size ("n = 3", …; None if
+    there is no timeline), now (which sizes were measured now, in words), published ("fast",
+    "slow", or nothing).
+    """
+    rows, columns = [], ["python", "parts", "scheme"]
+    for values, group in table(timelines).groupby(columns, sort=False):
+        walls = group.set_index("n")["wall_s"]
+        measured_sizes = group.loc[(group["source"] != REFERENCE) & (not is_of_file()), "n"]
+        row = dict(zip(columns, values, strict=True)) | {f"n = {n}": walls.get(n) for n in SIZES}
+        row["now"] = (
+            "all" if len(measured_sizes) == len(group) else join(map(str, measured_sizes)) or "none"
+        )
+        rows.append(row | {"published": group["published"].max()})
     return pd.DataFrame(rows)
 
 
 def recorded() -> list[Timeline]:
-    """The timelines of the reference machine: of stacks and steps that are still combined."""
-    known = {(each.stack, " ".join(each.as_stack().steps)): each for each in COMBINATIONS}
-    shown = {"kind": "timeline", "delay_s": DELAY_S, "trust": trust.AUTHORITY}
+    """Return the timelines of the reference machine, of stacks and steps that are still
+    combined."""
+    combinations = {
+        (combination.stack, " ".join(combination.as_stack().steps)): combination
+        for combination in COMBINATIONS
+    }
+    match = {"kind": "timeline", "delay_s": DELAY_S, "trust": trust.AUTHORITY}
     rows = elsewhere.of_reference(observations.OBSERVATIONS)
-    for name, value in shown.items():
+    for name, value in match.items():
         rows = rows[rows[name] == value] if len(rows) else rows
-    found = []
+    timelines = []
     for row in rows.to_dict("records"):
-        which = known.get((row["stack"], row["steps"]))
-        if which and row["n"] in SIZES and row["client"] == which.as_stack().client:
-            its = measurements.of_class(Observation, row)
-            found.append(Timeline(**its, combination=which, scheme=row["scheme"]))
-    return found
+        combination = combinations.get((row["stack"], row["steps"]))
+        if combination and row["n"] in SIZES and row["client"] == combination.as_stack().client:
+            fields = measurements.of_class(Observation, row)
+            timelines.append(Timeline(**fields, combination=combination, scheme=row["scheme"]))
+    return timelines
 
 
-def measured(choices: list[Choice]) -> list[Timeline]:
-    """Timelines, measured now."""
-    found = []
+def measure(choices: list[Choice]) -> list[Timeline]:
+    """Measure timelines now."""
+    timelines = []
     with Progress(len(choices), "the explorer's timelines") as progress:
         for combination, scheme, n in choices:
             environment = environments.ensure(combination.as_stack())
-            how = {"n": n, "delay_s": DELAY_S, "trust": trust.AUTHORITY}
-            how["client"] = environment.stack.client
-            seen = Bench(scheme).observation(environment, "timeline", **how)
-            found.append(Timeline(**vars(seen), combination=combination, scheme=scheme))
+            parameters = {"n": n, "delay_s": DELAY_S, "trust": trust.AUTHORITY}
+            parameters["client"] = environment.stack.client
+            observation = Bench(scheme).observation(environment, "timeline", **parameters)
+            timelines.append(Timeline(**vars(observation), combination=combination, scheme=scheme))
             progress.step()
-    return found
+    return timelines

@@ -38,21 +38,21 @@ def check_parameters(
     trust: str = trusts.AUTHORITY,
 ) -> None:
     """Raise UsageError, which names the range, if a parameter is out of range."""
-    for what, value, unit, least, most in (
-        *(("n", each, "", 1, MAX_N) for each in n),
+    for parameter, value, unit, minimum, maximum in (
+        *(("n", size, "", 1, MAX_N) for size in n),
         ("the delay", delay_s, " s", 0, server.MAX_DELAY_S),
         ("repeats", repeats, "", 1, 1000),
     ):
-        if not least <= value <= most:  # also refuses NaN
-            raise UsageError(f"{what} is {value}{unit}; choose {least} to {most:g}")
+        if not minimum <= value <= maximum:  # also refuses NaN
+            raise UsageError(f"{parameter} is {value}{unit}; choose {minimum} to {maximum:g}")
     if client is not None:
         clients.name_of(client)
-    for what, given, known in (
+    for parameter, name, names in (
         ("scheme", scheme, server.SCHEMES),
         ("trust", trust, trusts.NAMES),
     ):
-        if given not in known:
-            raise UsageError(f"the {what} is {given!r}; choose one of: {', '.join(known)}")
+        if name not in names:
+            raise UsageError(f"the {parameter} is {name!r}; choose one of: {', '.join(names)}")
     if trust != trusts.AUTHORITY and scheme != "https":
         raise UsageError(f"the trust {trust!r} means nothing over {scheme}: choose https")
 
@@ -75,7 +75,7 @@ def recorded(
         client: None for the stack's own.
         scheme, trust: as for `measure`.
         delay_s: as ns; None takes whatever was recorded.
-        repeats: only these rounds; a number takes the first so many.
+        repeats: only these rounds; a number takes that many from the first.
 
     Returns the rows of one machine, the reference machine among equals: columns
     run_record.FRAME_COLUMNS, and `instead`. Empty if nothing like it was recorded.
@@ -116,34 +116,41 @@ def measure_runs(
     delay_s = mode.delay_s if delay_s is None else delay_s
     repeats = rounds.numbers(mode.repeats if repeats is None else repeats)
     clients_, schemes, trusted = as_list(client), as_list(scheme), as_list(trust)
-    for each in product(clients_, schemes, trusted):
-        check_parameters(sizes, delay_s, len(repeats), *each)
-    those = [stacks.get(name) for name in dict.fromkeys(names)]
-    fetching = dict.fromkeys(_client(*each) for each in product(those, clients_))
-    ready = {stack.name: environments.ensure(stack) for stack in those}
+    for combination in product(clients_, schemes, trusted):
+        check_parameters(sizes, delay_s, len(repeats), *combination)
+    chosen = [stacks.get(name) for name in dict.fromkeys(names)]
+    fetching = dict.fromkeys(_client(*pair) for pair in product(chosen, clients_))
+    ready = {stack.name: environments.ensure(stack) for stack in chosen}
     runs: list[Run] = []
 
-    def measure_all(ways: Iterable[_Way], at_sizes: Iterable[int]) -> None:
-        sized = list(product(dict.fromkeys(at_sizes), ways))
+    def measure_all(combinations: Iterable[_Way], at_sizes: Iterable[int]) -> None:
+        sized = list(product(dict.fromkeys(at_sizes), combinations))
         with Progress(len(sized) * len(repeats), words.join(fetching)) as progress:
             for repeat, (size, (stack, name, trusting, over)) in in_turns(sized, repeats):
-                asked = {"n": size, "client": name, "delay_s": delay_s, "trust": trusting}
-                runs.append(Bench(over, target).run(ready[stack], repeat, **asked))
+                parameters = {"n": size, "client": name, "delay_s": delay_s, "trust": trusting}
+                runs.append(Bench(over, target).run(ready[stack], repeat, **parameters))
                 progress.step()
 
     # What is asked for twice, also by two names of the same client, is measured once.
-    ways = list(
+    combinations = list(
         dict.fromkeys(
-            (stack.name, _client(stack, who), trusting, over)
-            for stack, who, trusting, over in product(those, clients_, trusted, schemes)
+            (stack.name, _client(stack, client_name), trusting, over)
+            for stack, client_name, trusting, over in product(chosen, clients_, trusted, schemes)
         )
     )
-    measure_all(ways, sizes)
+    measure_all(combinations, sizes)
     if further:
         columns = ["stack", "client", "trust", "scheme"]
         by_way = run_record.frame(runs).groupby(columns, sort=False)
-        verdicts = {way: analysis.verdict_of(rows) for way, rows in by_way}
-        measure_all([way for way in ways if verdicts[way] == analysis.CONCURRENT], further)
+        verdicts = {group: analysis.verdict_of(rows) for group, rows in by_way}
+        measure_all(
+            [
+                combination
+                for combination in combinations
+                if verdicts[combination] == analysis.CONCURRENT
+            ],
+            further,
+        )
     return sorted(runs, key=lambda run: [*ready].index(run.stack))
 
 
@@ -191,20 +198,25 @@ def measure(
     names, mode = list(dict.fromkeys(as_list(names))), modes.current()
     sizes = None if n is None else as_list(n)
     delay_s = mode.delay_s if delay_s is None else delay_s
-    here = runnable(names)
-    measured = measure_runs(here, sizes, delay_s, repeats, client, scheme, trust)
-    frame = run_record.frame(measured).assign(instead="")
+    runnable_names = runnable(names)
+    runs = measure_runs(runnable_names, sizes, delay_s, repeats, client, scheme, trust)
+    frame = run_record.frame(runs).assign(instead="")
     parts = []
     for name in names:
-        if name in here:
+        if name in runnable_names:
             parts.append(frame[frame["stack"] == name])
             continue
-        ways = dict.fromkeys(
-            (_client(stacks.get(name), who), over, trusting)
-            for who, over, trusting in product(as_list(client), as_list(scheme), as_list(trust))
+        combinations = dict.fromkeys(
+            (_client(stacks.get(name), client_name), over, trusting)
+            for client_name, over, trusting in product(
+                as_list(client), as_list(scheme), as_list(trust)
+            )
         )
-        found = (recorded(name, sizes or mode.ns, *each, delay_s, repeats) for each in ways)
-        parts.append(pd.concat(found))
+        frames = (
+            recorded(name, sizes or mode.ns, *combination, delay_s, repeats)
+            for combination in combinations
+        )
+        parts.append(pd.concat(frames))
         # Of later rounds, nothing may be recorded.
         if parts[-1].empty and (repeats is None or 1 in rounds.numbers(repeats)):
             environments.ensure(stacks.get(name))  # raises, and says what is missing
@@ -239,12 +251,14 @@ def observe(
     delay_s = modes.current().delay_s if delay_s is None else delay_s
     check_parameters([n or 1], delay_s, 1, client, scheme, trust)
     stack = stacks.get(name)
-    asked = {"n": n, "delay_s": delay_s, "client": _client(stack, client), "trust": trust}
+    parameters = {"n": n, "delay_s": delay_s, "client": _client(stack, client), "trust": trust}
     if steps is not None:
         stack = dataclasses.replace(stack, steps=tuple(steps))
     if not can_run(stack):
-        who = _client(stack, client)
+        client_name = _client(stack, client)
         steps = stack.steps
-        if found := observations.recorded(name, kind, steps, n, delay_s, who, scheme, trust):
-            return found
-    return Bench(scheme).observation(environments.ensure(stack), kind, **asked)
+        if recorded_observation := observations.recorded(
+            name, kind, steps, n, delay_s, client_name, scheme, trust
+        ):
+            return recorded_observation
+    return Bench(scheme).observation(environments.ensure(stack), kind, **parameters)

@@ -12,9 +12,9 @@ class Mode:
 
     delay_s: what the lab server waits before each response, in seconds.
     ns: how many requests a run makes; ns_if_concurrent: the further sizes that are only
-    tried where a stack turned out concurrent (a serial one would take minutes).
+    tried if a stack turned out concurrent (a serial one would take minutes).
     repeats: runs per stack and size, each in a process of its own.
-    crowd_ns: the sizes where it is asked how a client fares with very many connections.
+    crowd_ns: the sizes for the question how a client fares with very many connections.
     """
 
     name: str
@@ -37,7 +37,7 @@ _MODES = {mode.name: mode for mode in (QUICK, FULL)}
 
 
 def current() -> Mode:
-    """The mode named by the environment variable CASEBOOK_MODE; `quick` when it is not set."""
+    """Return the mode named by the environment variable CASEBOOK_MODE; `quick` if it is not set."""
     name = os.environ.get("CASEBOOK_MODE", "quick")
     if name not in _MODES:
         raise UsageError(f"CASEBOOK_MODE is {name!r}; set it to one of: {', '.join(_MODES)}")

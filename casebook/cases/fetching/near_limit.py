@@ -2,7 +2,7 @@
 
 What Python takes longer than this is Python's; what this takes longer than one delay is the
 machine's and the server's. It is near_limit.go (standard library only, built here, every response
-checked); where no `go` is on the PATH, the reference machine's runs stand in.
+checked); if no `go` is on the PATH, the reference machine's runs stand in.
 
 An Experiment asks a script in a stack. This is a program in no stack, which is measured in turns
 with runs of clients and compared with them as a run; so it has a loop of its own.
@@ -59,10 +59,11 @@ def is_here() -> bool:
 
 
 def build(source: Path = SOURCE) -> Path:
-    """The program of a Go source, built now if this source has not been built by this Go yet.
+    """Build the program of a Go source, unless this Go has built this source already. Returns its
+    path.
 
-    Raises MissingInterpreter where there is no `go`, EnvironmentFailed with the compiler's words
-    when it cannot be built.
+    Raises MissingInterpreter if there is no `go`, EnvironmentFailed with the compiler's words if
+    it cannot be built.
     """
     if not is_here():
         raise MissingInterpreter("the near-limit needs Go (https://go.dev/dl/) on the PATH.")
@@ -94,49 +95,49 @@ def measure(
 
     n: sizes. beside: stacks that are measured in the same rounds, in turns with it. All trust a
     full bundle (trust.BUNDLE). until, looks: as for measure.measure. Without Go its rows are the
-    reference machine's. Raises as measure.measure; RunFailed also where a response was not over a
+    reference machine's. Raises as measure.measure; RunFailed also if a response was not over a
     connection of its own.
     """
     sizes, repeats = as_list(n), rounds.numbers(repeats)
     check_parameters(sizes, delay_s, len(repeats), client=None, scheme="https")
-    here, known = is_here(), recorded(sizes)
-    if (here or known.empty) and not environments.is_another_machine():
+    can_measure, recorded_runs = is_here(), recorded(sizes)
+    if (can_measure or recorded_runs.empty) and not environments.is_another_machine():
         build()  # raises where there is no Go
     ready = [environments.ensure(stacks.get(name)) for name in beside]
-    ways = product(sizes, [None, *ready] if here else ready)
-    same: dict[str, Any] = {"delay_s": delay_s, "trust": trust.BUNDLE}
+    combinations = product(sizes, [None, *ready] if can_measure else ready)
+    parameters: dict[str, Any] = {"delay_s": delay_s, "trust": trust.BUNDLE}
     runs = [
-        Bench().run(who, repeat, n=size, client=who.stack.client, **same)
-        if who
-        else _run(n=size, repeat=repeat, **same)
-        for repeat, (size, who) in in_turns(ways, repeats)
+        Bench().run(environment, repeat, n=size, client=environment.stack.client, **parameters)
+        if environment
+        else _run(n=size, repeat=repeat, **parameters)
+        for repeat, (size, environment) in in_turns(combinations, repeats)
     ]
     frame = run_record.frame(runs).assign(instead="")
-    if here:
+    if can_measure:
         return frame
-    known = known[known["repeat"].isin(repeats)]
-    return pd.concat([known, frame], ignore_index=True) if runs else known
+    recorded_runs = recorded_runs[recorded_runs["repeat"].isin(repeats)]
+    return pd.concat([recorded_runs, frame], ignore_index=True) if runs else recorded_runs
 
 
 @for_readers
 def recorded(ns: Iterable[int]) -> pd.DataFrame:
-    """Read the recorded runs of the near-limit at these sizes, or at the nearest where none of them
-    was recorded: columns run_record.FRAME_COLUMNS, and `instead`."""
-    known = elsewhere.rows(LIMITS)
-    return reference.select_recorded(known, {"stack": GO}, {"n": list(ns)}).reindex(
+    """Read the recorded runs of the near-limit at these sizes, or at the nearest if none of
+    them was recorded: columns run_record.FRAME_COLUMNS, and `instead`."""
+    rows = elsewhere.rows(LIMITS)
+    return reference.select_recorded(rows, {"stack": GO}, {"n": list(ns)}).reindex(
         columns=[*run_record.FRAME_COLUMNS, "instead"]
     )
 
 
 def _run(**parameters: Any) -> Run:
     code = [SOURCE, Path(__file__), *server.MADE_OF]
-    its_go = measurements.Using(GO, digests.tool(GO))
-    key = measurements.key_of(code, its_go, parameters, trust.known())
-    measured = partial(_measured, **parameters)
-    return run_record.from_stored(measurements.stored_or_new(key, measured))
+    go_version = measurements.Using(GO, digests.tool(GO))
+    key = measurements.key_of(code, go_version, parameters, trust.dependency())
+    measure_now = partial(_measure_now, **parameters)
+    return run_record.from_stored(measurements.stored_or_new(key, measure_now))
 
 
-def _measured(n: int, delay_s: float, **parameters: Any) -> dict[str, Any]:
+def _measure_now(n: int, delay_s: float, **parameters: Any) -> dict[str, Any]:
     # Generous: all at once is one delay and some milliseconds of handshake for each.
     within_s = 60 + delay_s + 0.05 * n
     lab = lab_server()
@@ -145,13 +146,15 @@ def _measured(n: int, delay_s: float, **parameters: Any) -> dict[str, Any]:
         trusted = trust.of_name(parameters["trust"], lab.ca_file, Path(folder)).bundle
         spec = {"url": lab.url, "n": n, "delay_s": delay_s, "trusted": trusted, "bound_s": within_s}
         # No variables: neither proxies nor certificates of this shell.
-        said = commands.output([build()], "near_limit.go", within_s + 10, {}, text=json.dumps(spec))
-    answer, counted = json.loads(said) | {"python": "", "openssl": None}, lab.counters() or {}
-    asked = {"stack": GO, "client": GO, "scheme": "https", "n": n, "delay_s": delay_s}
-    run = run_record.from_answer(answer, counted, **asked, **parameters)
-    if (counted["connections"], counted["requests"]) != (n, n):
+        output = commands.output(
+            [build()], "near_limit.go", within_s + 10, {}, text=json.dumps(spec)
+        )
+    answer, counters = json.loads(output) | {"python": "", "openssl": None}, lab.counters() or {}
+    identity = {"stack": GO, "client": GO, "scheme": "https", "n": n, "delay_s": delay_s}
+    run = run_record.from_answer(answer, counters, **identity, **parameters)
+    if (counters["connections"], counters["requests"]) != (n, n):
         raise RunFailed(
-            f"{GO}: {counted['requests']} requests over {counted['connections']} connections "
+            f"{GO}: {counters['requests']} requests over {counters['connections']} connections "
             f"reached the server, and not {n} over as many. Nothing was recorded."
         )
     return run_record.to_store(run)

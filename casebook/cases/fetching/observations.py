@@ -51,7 +51,7 @@ class Observation:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """What was gathered, one row each.
+        """Return what was gathered, one row each.
 
         profile: file, line, function, calls, pcalls (primitive), tottime_s, cumtime_s, by
         descending cumtime_s. trace: t_s, greenlet, depth, function, file, line, event.
@@ -69,7 +69,7 @@ class Observation:
 
     @property
     def heartbeats(self) -> pd.Series:
-        """When the event loop ran its heartbeat, seconds from the start of the fetch."""
+        """Return when the event loop ran its heartbeat, in seconds from the start of the fetch."""
         return pd.Series(self.answer.get("heartbeats") or [], name="t_s", dtype=float)
 
 
@@ -98,30 +98,35 @@ def dump_profile(observation: Observation, path: Path) -> Path:
 
 
 def _observations(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """An answer of a machine file as an observation, if it is one that can be shown."""
+    """Return an answer of a machine file as an observation, if it is one that can be shown."""
     try:
         _, (_, *_), parameters, scheme = answer["asked"]
-        its = measurements.of_class(Observation, answer | {"key": "", "instead": ""})
-        seen = Observation(**its)
-        if seen.kind != parameters["gather"] or not _can_be_shown(seen):
+        fields = measurements.of_class(Observation, answer | {"key": "", "instead": ""})
+        observation = Observation(**fields)
+        if observation.kind != parameters["gather"] or not _can_be_shown(observation):
             return []
-        asked = {name: parameters[name] for name in ("client", "trust")}
+        fetching = {name: parameters[name] for name in ("client", "trust")}
     except (AttributeError, LookupError, TypeError, ValueError):
         return []
-    return [vars(seen) | asked | {"scheme": scheme}]
+    return [vars(observation) | fetching | {"scheme": scheme}]
 
 
-def _can_be_shown(seen: Observation) -> bool:
-    """Whether an observation has the rows of its kind, with numbers where numbers belong."""
-    frame, numbers = seen.frame, {"profile": _COLUMNS["profile"][3:], "timeline": ["start_s"]}
-    beats = seen.answer.get("heartbeats") or []
-    texts = (seen.stack, seen.python, seen.steps, seen.measured_at)
-    if seen.kind == "profile":
-        as_stats(seen)
+def _can_be_shown(observation: Observation) -> bool:
+    """Say whether an observation has the rows of its kind, with numbers where numbers belong."""
+    frame, numbers = (
+        observation.frame,
+        {"profile": _COLUMNS["profile"][3:], "timeline": ["start_s"]},
+    )
+    beats = observation.answer.get("heartbeats") or []
+    texts = (observation.stack, observation.python, observation.steps, observation.measured_at)
+    if observation.kind == "profile":
+        as_stats(observation)
     return (
-        all(isinstance(each, str) for each in texts)
+        all(isinstance(text, str) for text in texts)
         and all(map(machines.is_number, beats))
-        and all(pd.api.types.is_numeric_dtype(frame[name]) for name in numbers.get(seen.kind, ()))
+        and all(
+            pd.api.types.is_numeric_dtype(frame[name]) for name in numbers.get(observation.kind, ())
+        )
     )
 
 
@@ -141,12 +146,12 @@ def recorded(
 ) -> Observation | None:
     """Find what a machine of data/machines/ observed of a stack after these steps; None: nothing.
 
-    Where it had another n or delay, or was not the reference machine, `instead` says so.
+    If it had another n or delay, or was not the reference machine, `instead` says so.
     """
     match = {"stack": stack, "kind": kind, "steps": " ".join(steps)}
     match |= {"client": client, "scheme": scheme, "trust": trust}
-    known = elsewhere.rows(OBSERVATIONS)
-    rows = reference.select_recorded(known, match, {"n": [n], "delay_s": [delay_s]})
+    observations = elsewhere.rows(OBSERVATIONS)
+    rows = reference.select_recorded(observations, match, {"n": [n], "delay_s": [delay_s]})
     if rows.empty:
         return None
     return Observation(**measurements.of_class(Observation, rows.to_dict("records")[0]))
@@ -154,8 +159,12 @@ def recorded(
 
 def recorded_profile(stack: str) -> Observation:
     """Find the profile that the reference machine recorded of a stack. Raises UsageError."""
-    known = elsewhere.of_reference(OBSERVATIONS)
-    found = known[(known["stack"] == stack) & (known["kind"] == "profile")] if len(known) else known
-    if found.empty:
+    observations = elsewhere.of_reference(OBSERVATIONS)
+    profiles = (
+        observations[(observations["stack"] == stack) & (observations["kind"] == "profile")]
+        if len(observations)
+        else observations
+    )
+    if profiles.empty:
         raise UsageError(f"No profile of {stack} is recorded; `make record` makes one.")
-    return Observation(**measurements.of_class(Observation, found.to_dict("records")[0]))
+    return Observation(**measurements.of_class(Observation, profiles.to_dict("records")[0]))

@@ -25,7 +25,7 @@ from casebook.stacks.environments import Environment
 
 PROBE = places.PROBES / "whole_program.py"
 
-#: What the probe charges time to, in words, where it is not the name of a package.
+#: What the probe charges time to, in words, if it is not the name of a package.
 PARTS = {
     "handshake": "the handshake",
     "load": "the certificates",
@@ -35,7 +35,7 @@ PARTS = {
 
 
 def can_pin() -> bool:
-    """Whether this system can keep a program on one core."""
+    """Say whether this system can keep a program on one core."""
     return hasattr(os, "sched_setaffinity")
 
 
@@ -43,29 +43,28 @@ def can_pin() -> bool:
 def of_programs(
     names: Iterable[str], n: int = 30, one_core: bool = False, repeats: int | range = 1
 ) -> pd.DataFrame:
-    """Programs in turns, each with n requests in threads that trust a full bundle by `verify=True`.
+    """Measure programs in turns, each with n requests in threads that trust a full bundle.
 
-    names: stacks; one with the step `shared_context` installs the cure, compiled as an installed
-    package is. one_core: keep the program on one core. until, looks: what is to be decided
-    (casebook/laboratory/rounds.py).
+    They trust it by `verify=True`. names: stacks; one with the step `shared_context` installs the
+    cure, compiled as an installed package is. one_core: keep the program on one core. until, looks:
+    what is to be decided (casebook/laboratory/rounds.py).
 
     One row a program: stack, client, n, one_core, repeat, wall_s and cpu_s (of the process, with
     imports), fetch_cpu_s (of the requests alone), loads (of bundles), loads_before (those of
     imports among them), source, instead, measured_at, and measurements.COLUMNS. Raises RunFailed
-    when a response is wrong, and what Experiment.measure raises.
+    if a response is wrong, and what Experiment.measure raises.
     """
     return _programs(names, repeats, client="threads", n=n, one_core=one_core, sample=False)
 
 
 @rounds.takes_until
 def by_part(names: Iterable[str], n: int = 100, repeats: int | range = 1) -> pd.DataFrame:
-    """What n requests by grequests spend processor time on, without imports. Parameters as for
-    `of_programs`.
+    """Measure what n requests by grequests spend processor time on, without imports.
 
-    One row a part of a program: stack, client, n, repeat, part (a package, with what it calls of
-    the standard library; or, in OpenSSL, the handshake, or the certificates, which are loads),
-    cpu_ms (for one request), share (of the whole fetch), source, instead, measured_at, and
-    measurements.COLUMNS. Raises as `of_programs`.
+    Parameters as for `of_programs`. One row a part of a program: stack, client, n, repeat, part (a
+    package, with what it calls of the standard library; or, in OpenSSL, the handshake, or the
+    certificates, which are loads), cpu_ms (for one request), share (of the whole fetch), source,
+    instead, measured_at, and measurements.COLUMNS. Raises as `of_programs`.
     """
     frame = _programs(names, repeats, client="grequests", n=n, one_core=False, sample=True)
     if frame.empty:
@@ -78,32 +77,32 @@ def by_part(names: Iterable[str], n: int = 100, repeats: int | range = 1) -> pd.
     return frame.assign(cpu_ms=1000 * frame.pop("cpu_s") / frame["n"])
 
 
-def _programs(names: Iterable[str], repeats: int | range, **asked: Any) -> pd.DataFrame:
-    """Programs in turns: a row each, with what was asked and what it came to."""
-    ways = [(_of(asked["client"], name), name, asked) for name in names]
-    frame = in_rounds(ways, repeats, "whole programs")
-    return frame.drop(columns="sample", errors="ignore")  # no row has it where there is none
+def _programs(names: Iterable[str], repeats: int | range, **parameters: Any) -> pd.DataFrame:
+    """Measure programs in turns: a row each, with the parameters and the figures."""
+    programs = [(_experiment_of(parameters["client"], name), name, parameters) for name in names]
+    frame = in_rounds(programs, repeats, "whole programs")
+    return frame.drop(columns="sample", errors="ignore")  # an empty frame has no such column
 
 
-def _of(client: str, name: str) -> Experiment:
-    """A client as a program of a stack, with the cure where the stack has it."""
-    made_of = [clients.file_of(client), Path(__file__), *server.MADE_OF]
+def _experiment_of(client: str, name: str) -> Experiment:
+    """Return a client as a program of a stack, with the cure if the stack has it."""
+    depends_on = [clients.file_of(client), Path(__file__), *server.MADE_OF]
     if _is_cured(stacks.get(name)):
-        made_of.append(places.CURE)
-    return Experiment(PROBE, _figures, made_of=(*made_of, trust.known()), ask=_ask)
+        depends_on.append(places.CURE)
+    return Experiment(PROBE, _figures, made_of=(*depends_on, trust.dependency()), ask=_run_program)
 
 
 def _is_cured(stack: stacks.Stack) -> bool:
     return "shared_context" in stack.steps
 
 
-def _ask(environment: Environment, asked: Asked) -> dict[str, Any]:
-    """What the probe says of a program whose responses are right, and how long that took."""
-    lab, n = lab_server(), asked["n"]
+def _run_program(environment: Environment, parameters: Asked) -> dict[str, Any]:
+    """Run a program and check its responses; return the probe's answer, and how long it took."""
+    lab, n = lab_server(), parameters["n"]
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         full = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder))
-        spec = {**asked, "url": lab.url, "bundle": full.bundle}
-        spec["client"] = clients.file_of(asked["client"])
+        spec = {**parameters, "url": lab.url, "bundle": full.bundle}
+        spec["client"] = clients.file_of(parameters["client"])
         spec["cure"] = _compiled(environment, folder) if _is_cured(environment.stack) else ""
         began = time.perf_counter()
         answer = scripts.ask(environment, PROBE, spec, 60 + n, variables=full.variables)
@@ -116,8 +115,8 @@ def _ask(environment: Environment, asked: Asked) -> dict[str, Any]:
     return answer | {"wall_s": round(wall_s, 6)}
 
 
-def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
-    if asked["sample"]:
+def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+    if parameters["sample"]:
         parts = {part: float(cpu_s) for part, cpu_s in answer["parts"].items()}
         return {"wall_s": answer["wall_s"], "parts": parts}
     figures = ("wall_s", "fetch_cpu_s", "cpu_s", "loads", "loads_before")
@@ -125,7 +124,7 @@ def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _compiled(environment: Environment, folder: str) -> str:
-    """A folder with the cure as it is when it is installed: with its bytecode beside it."""
+    """Return a folder with the cure as it is when it is installed: with its bytecode."""
     commands.output(
         [environment.python, "-m", "py_compile", shutil.copy(places.CURE, folder)],
         "compiling the cure", 60,

@@ -34,26 +34,26 @@ def _lines(profile: Observation | pd.DataFrame, function: str, file: str) -> pd.
 
 
 def line(profile: Observation | pd.DataFrame, function: str, file: str = "") -> pd.Series:
-    """One line of a profile, or of a frame of its lines: file, line, function, calls, pcalls,
-    tottime_s, cumtime_s.
+    """Return one line of a profile, or of a frame of its lines.
 
-    function: its name; file: a part of its file's name, where several share one name. Raises
-    UsageError when no line matches, or more than one.
+    Columns file, line, function, calls, pcalls, tottime_s, cumtime_s. function: its name; file: a
+    part of its file's name, if several share one name. Raises UsageError if no line matches, or
+    more than one.
     """
-    found = _lines(profile, function, file)
-    if len(found) != 1:
-        where = ", ".join(found["file"]) or "nowhere"
-        raise UsageError(f"{function} is in this profile {len(found)} times ({where}); name a file")
-    return found.iloc[0]
+    lines = _lines(profile, function, file)
+    if len(lines) != 1:
+        files = ", ".join(lines["file"]) or "nowhere"
+        raise UsageError(f"{function} is in this profile {len(lines)} times ({files}); name a file")
+    return lines.iloc[0]
 
 
 def calls_of(observation: Observation, function: str, file: str = "") -> int:
-    """How often a function was called; 0 when the profile has no such line. As `line`."""
+    """Count how often a function was called; 0 if the profile has no such line. As `line`."""
     return int(_lines(observation, function, file)["calls"].sum())
 
 
 def counts(row: pd.Series) -> str:
-    """Calls as pstats writes them: "20/10" for 20 calls of which 10 are primitive, else "10"."""
+    """Return calls as pstats writes them: "20/10" for 20 calls, 10 of them primitive, else "10"."""
     calls, primitive = int(row["calls"]), int(row["pcalls"])
     return str(calls) if calls == primitive else f"{calls}/{primitive}"
 
@@ -61,7 +61,7 @@ def counts(row: pd.Series) -> str:
 def callers(
     observation: Observation, function: str | Iterable[str], file: str = ""
 ) -> pd.DataFrame:
-    """Who called a function (as for `line`) or any of several, most calls first.
+    """Return who called a function (as for `line`) or any of several, most calls first.
 
     One row per caller: caller (its name), file, calls (made from it), cumtime_s (spent in them),
     by_itself (whether the function called itself), source, measured_at.
@@ -69,36 +69,38 @@ def callers(
     rows = [
         {
             "caller": caller,
-            "file": its_file,
+            "file": caller_file,
             "calls": calls,
             "cumtime_s": cumtime_s,
-            "by_itself": (its_file, at, caller) == (row["file"], row["line"], row["function"]),
+            "by_itself": (caller_file, line_number, caller)
+            == (row["file"], row["line"], row["function"]),
         }
         for row in observation.answer["profile"]
         if row["function"] in as_list(function) and file in row["file"]
-        for its_file, at, caller, _, calls, _, cumtime_s in row["callers"]
+        for caller_file, line_number, caller, _, calls, _, cumtime_s in row["callers"]
     ]
     if not rows:
         raise UsageError(f"nobody calls {function} in this profile of {observation.stack}")
     frame = pd.DataFrame(rows).sort_values("calls", ascending=False, kind="stable")
-    made = {"source": observation.source, "measured_at": observation.measured_at}
-    return frame.reset_index(drop=True).assign(**made)
+    provenance = {"source": observation.source, "measured_at": observation.measured_at}
+    return frame.reset_index(drop=True).assign(**provenance)
 
 
 @for_readers
 def beside(
     observations: Mapping[str, Observation], top: int = 4, only: Iterable[str] = ()
 ) -> pd.DataFrame:
-    """Profiles side by side: for each function its calls and its own time in every one of them.
+    """Show profiles side by side: for each function its calls and its own time in every one of
+    them.
 
-    observations: label -> Observation of kind `profile`. top: so many functions of each, those
-    with the largest own times. only: these functions in place of them, each as the end of its
-    file:line(function), or as "poll, built in". One row per function, largest own time first:
-    where, "<label>, calls" (text, as `counts`; "–" where it was not called), "<label>, own time, s"
-    (NaN where it was not called), source (`reference` where one of them is), measured_at. Raises
-    UsageError where a function of `only` is in no profile.
+    observations: label -> Observation of kind `profile`. top: how many functions of each to take,
+    those with the largest own times. only: these functions in place of them, each as the end of
+    its file:line(function), or as "poll, built in". One row per function, largest own time first:
+    where, "<label>, calls" (text, as `counts`; "–" if it was not called), "<label>, own time, s"
+    (NaN if it was not called), source (`reference` if one of them is), measured_at. Raises
+    UsageError if a function of `only` is in no profile.
     """
-    tables = {label: _by_place(one.frame) for label, one in observations.items()}
+    tables = {label: _by_place(observation.frame) for label, observation in observations.items()}
     both = pd.concat(tables, axis="columns")
     only = list(only)
     chosen = [place for end in only for place in both.index if f"/{place}".endswith(f"/{end}")]
@@ -107,19 +109,19 @@ def beside(
     if not only:
         longest = [table.nlargest(top, "tottime_s").index for table in tables.values()]
         chosen = list(dict.fromkeys(place for places in longest for place in places))
-    own = both.xs("tottime_s", axis="columns", level=1).max(axis="columns")
-    both = both.loc[own[chosen].sort_values(ascending=False, kind="stable").index]
+    longest_own = both.xs("tottime_s", axis="columns", level=1).max(axis="columns")
+    both = both.loc[longest_own[chosen].sort_values(ascending=False, kind="stable").index]
     frame = pd.DataFrame({"where": both.index})
     for label in tables:
         frame[f"{label}, calls"] = both[label, "counts"].fillna("–").to_list()
         frame[f"{label}, own time, s"] = both[label, "tottime_s"].to_list()
     # A recorded one first.
-    one = min(observations.values(), key=lambda one: one.source != words.REFERENCE)
-    return frame.assign(source=one.source, measured_at=one.measured_at)
+    first = min(observations.values(), key=lambda profile: profile.source != words.REFERENCE)
+    return frame.assign(source=first.source, measured_at=first.measured_at)
 
 
 def _by_place(frame: pd.DataFrame) -> pd.DataFrame:
-    """The lines of a profile by their place: counts (as `counts`) and tottime_s."""
+    """Return the lines of a profile by their place: counts (as `counts`) and tottime_s."""
     built_in = frame["function"].str.extract(r"(?:method|function) '?([\w.]+)", expand=False)
     in_a_file = frame["file"] + ":" + frame["line"].astype(str) + "(" + frame["function"] + ")"
     bare = built_in.fillna(frame["function"].str.strip("<>")) + ", built in"
@@ -130,33 +132,33 @@ def _by_place(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def waits(observations: dict[str, Observation]) -> pd.DataFrame:
-    """For what pyOpenSSL's sockets waited in urllib3's wait_for_read, in each of some profiles.
+    """Return what pyOpenSSL's sockets waited for in urllib3's wait_for_read, in each profile.
 
     observations: label -> Observation of kind `profile`. Columns: profile, handshakes, responses
     (calls made from wrap_socket, and from recv or recv_into), all, source.
     """
     rows = [
-        {"profile": label} | waited(seen) | {"source": seen.source}
-        for label, seen in observations.items()
+        {"profile": label} | waited(observation) | {"source": observation.source}
+        for label, observation in observations.items()
     ]
     return pd.DataFrame(rows)[["profile", "handshakes", "responses", "all", "source"]]
 
 
-def waited(seen: Observation) -> dict[str, float]:
-    """What a stack with pyOpenSSL waits for in urllib3's wait_for_read, from a profile.
+def waited(observation: Observation) -> dict[str, float]:
+    """Return what a stack with pyOpenSSL waits for in urllib3's wait_for_read, from a profile.
 
     handshakes, responses (calls made from wrap_socket, and from recv or recv_into), all (calls);
     response_s (the time in those for responses), again (how often recv or recv_into called itself),
     poll_s (the system's `poll` alone), all_s (the own times of all functions).
     """
-    frame, by = seen.frame, callers(seen, "wait_for_read")
-    for_responses = by[by["caller"].isin(_READING)]
-    reading = callers(seen, _READING, "contrib/pyopenssl.py")
+    frame, calls = observation.frame, callers(observation, "wait_for_read")
+    for_responses = calls[calls["caller"].isin(_READING)]
+    reading = callers(observation, _READING, "contrib/pyopenssl.py")
     polls = frame["function"].str.contains(_POLL) & (frame["file"] == "~")
     return {
-        "handshakes": by.loc[by["caller"] == "wrap_socket", "calls"].sum(),
+        "handshakes": calls.loc[calls["caller"] == "wrap_socket", "calls"].sum(),
         "responses": for_responses["calls"].sum(),
-        "all": by["calls"].sum(),
+        "all": calls["calls"].sum(),
         "response_s": for_responses["cumtime_s"].sum(),
         "again": reading.loc[reading["by_itself"], "calls"].sum(),
         "poll_s": frame.loc[polls, "tottime_s"].sum(),
@@ -174,7 +176,7 @@ def in_rounds(
     trust: str = trust.AUTHORITY,
     repeats: int | range = 1,
 ) -> pd.DataFrame:
-    """Figures of a stack's profiles, in turns.
+    """Measure figures of a stack's profiles, in turns.
 
     figures: from a profile to what is asked of it, such as `waited`. delays_s: seconds the server
     waits, one profile for each in every round. until, looks: what is to be decided
@@ -184,40 +186,43 @@ def in_rounds(
     environment = environments.ensure(stacks.get(name))
     rows = []
     for repeat, delay_s in in_turns(delays_s, repeats):
-        of = {"n": n, "delay_s": delay_s, "repeat": repeat}
-        how = {"client": client, "trust": trust}
-        seen = Bench().observation(environment, "profile", **of, **how)
-        made = {each: getattr(seen, each) for each in ("source", "measured_at", "key")}
-        wall = {"wall_s": seen.answer["wall_s"]}
-        rows.append({"stack": name} | of | figures(seen) | wall | made)
+        round_ = {"n": n, "delay_s": delay_s, "repeat": repeat}
+        client_and_trust = {"client": client, "trust": trust}
+        observation = Bench().observation(environment, "profile", **round_, **client_and_trust)
+        provenance = {
+            field: getattr(observation, field) for field in ("source", "measured_at", "key")
+        }
+        wall = {"wall_s": observation.answer["wall_s"]}
+        rows.append({"stack": name} | round_ | figures(observation) | wall | provenance)
     return pd.DataFrame(rows)
 
 
 def all_threads(observation: Observation) -> pd.DataFrame:
-    """The profile of a client with threads, each thread read for itself, and added up.
+    """Read the profile of a client with threads thread by thread, and add the threads up.
 
     One row per function, most processor time first: file, line, function, calls, pcalls, cpu_s
     (processor time of the function alone), tottime_s and cumtime_s (the time that passed in each
     thread, waiting included: those of several threads overlap), source, measured_at. Raises
     UsageError for a profile that is no recording of threads.
     """
-    return _read(observation, lambda row: row, by="cpu_s")
+    return _read(observation, lambda row: row, column="cpu_s")
 
 
 def one_stack(observation: Observation) -> pd.DataFrame:
-    """The same recording with all threads' calls on one stack, as cProfile of Python 3.12 reads it.
+    """Read the same recording with all threads' calls on one stack, as cProfile of Python 3.12
+    does.
 
-    One row per function, most own time first; columns as `all_threads`, without cpu_s. Whenever a
-    function returns, the call that was opened last is closed, whoever opened it, and its time is
-    booked for the function that returns. So the own times add up to the wall time of the fetch, and
-    who is charged for it is as accidental as the order in which threads return.
+    One row per function, most own time first; columns as `all_threads`, without cpu_s. When a
+    function returns, the call that was opened last is closed, in whichever thread, and its time is
+    booked for the function that returns. So the own times add up to the wall time of the fetch,
+    and who is charged for it is as accidental as the order in which threads return.
     """
-    frame = _read(observation, lambda row: row | row["one_stack"], by="tottime_s")
+    frame = _read(observation, lambda row: row | row["one_stack"], column="tottime_s")
     return frame.drop(columns="cpu_s")
 
 
 def _read(
-    observation: Observation, read: Callable[[dict[str, Any]], dict[str, Any]], by: str
+    observation: Observation, read: Callable[[dict[str, Any]], dict[str, Any]], column: str
 ) -> pd.DataFrame:
     rows = observation.answer["profile"]
     if not rows or "one_stack" not in rows[0]:
@@ -228,5 +233,5 @@ def _read(
     figures = COUNTS | {"cpu": "cpu_s"}
     frame = pd.DataFrame(map(read, rows)).rename(columns=figures)
     frame = frame[["file", "line", "function", *figures.values()]]
-    frame = frame.sort_values(by, ascending=False, ignore_index=True)
+    frame = frame.sort_values(column, ascending=False, ignore_index=True)
     return frame.assign(source=observation.source, measured_at=observation.measured_at)

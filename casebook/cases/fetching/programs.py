@@ -18,10 +18,10 @@ from casebook.stacks import commands, environments
 
 @for_readers
 def run(name: str, code: str, *arguments: str, within_s: float = 60) -> str:
-    """Run Python code in a stack's environment: what it printed.
+    """Run Python code in a stack's environment; return what it printed.
 
     name: the stack. arguments: the code's sys.argv[1:]. Raises RunFailed with the last line of
-    what it said on standard error where it fails or takes longer, and MissingInterpreter.
+    what it said on standard error if it fails or takes longer, and MissingInterpreter.
     """
     environment = environments.ensure(stacks.get(name))
     importable = os.pathsep.join([str(clients.FOLDER), str(places.PROBES)])
@@ -33,7 +33,7 @@ def run(name: str, code: str, *arguments: str, within_s: float = 60) -> str:
 
 @for_readers
 def fetch(name: str, code: str, *arguments: str, scheme: str = "https") -> tuple[str, dict]:
-    """Run code that fetches from a lab server: (what it printed, what the server counted).
+    """Run code that fetches from a lab server; return (what it printed, what the server counted).
 
     The code's first two arguments are the server's URL and its CA file ("" over plain HTTP), then
     come `arguments`. Raises as `run`.

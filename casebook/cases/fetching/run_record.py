@@ -15,7 +15,7 @@ from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import elsewhere, measurements
 from casebook.words import LIVE
 
-#: What each run counts, from the server and inside the client; None where it cannot be told.
+#: What each run counts, from the server and inside the client; None if it cannot be told.
 COUNTERS = (
     "connections",
     "handshakes",
@@ -37,7 +37,7 @@ class Run:
     whole process until the fetch was done, with the imports and what they load.
 
     counters: the keys of COUNTERS. versions: package name -> version, of the stack's own
-    environment. source: `live` or `reference`. measured_at: UTC, ISO 8601. made: what
+    environment. source: `live` or `reference`. measured_at: UTC, ISO 8601. provenance: what
     measurements.COLUMNS says of the machine and of how the run was made.
     """
 
@@ -62,13 +62,13 @@ class Run:
     versions: dict[str, Any]
     measured_at: str
     source: str = LIVE
-    made: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
 
 
 _AS_ANSWERED = ("python", "wall_s", "user_s", "sys_s", "process_cpu_s", "peak_rss_kib")
 
 FRAME_COLUMNS = [
-    *(f.name for f in fields(Run) if f.name not in ("counters", "versions", "made")),
+    *(f.name for f in fields(Run) if f.name not in ("counters", "versions", "provenance")),
     *(f"counters_{name}" for name in COUNTERS),
     *measurements.COLUMNS,
 ]
@@ -80,9 +80,9 @@ def check(stack: str, n: int, answer: dict[str, Any]) -> None:
     Raises RunFailed with the page and the cause.
     """
     if failure := answer["failure"]:
-        where = "" if failure["page"] is None else f" at page {failure['page']}"
-        said = failure["message"].rstrip(".")
-        raise RunFailed(f"{stack}: {failure['type']}{where}: {said}. Nothing was recorded.")
+        place = "" if failure["page"] is None else f" at page {failure['page']}"
+        message = failure["message"].rstrip(".")
+        raise RunFailed(f"{stack}: {failure['type']}{place}: {message}. Nothing was recorded.")
     pages = {response["page"]: response for response in answer["responses"]}
     for page in range(n):
         response = pages.get(page)
@@ -96,21 +96,21 @@ def check(stack: str, n: int, answer: dict[str, Any]) -> None:
 
 
 def from_answer(
-    answer: dict[str, Any], server_counters: dict[str, Any] | None, **asked: Any
+    answer: dict[str, Any], server_counters: dict[str, Any] | None, **parameters: Any
 ) -> Run:
-    """The checked run behind a probe's answer.
+    """Check a probe's answer and return its run.
 
-    asked: stack, client, n, delay_s, scheme, trust, repeat. server_counters: what the server
+    parameters: stack, client, n, delay_s, scheme, trust, repeat. server_counters: what the server
     counted during the run; None for a server that does not count. Raises RunFailed.
     """
-    check(asked["stack"], asked["n"], answer)
-    seen = dict(answer["counters"], **(server_counters or {}))
-    counters = {name: seen.get(name) for name in COUNTERS}
+    check(parameters["stack"], parameters["n"], answer)
+    all_counters = dict(answer["counters"], **(server_counters or {}))
+    counters = {name: all_counters.get(name) for name in COUNTERS}
     answered = {name: answer[name] for name in _AS_ANSWERED}
     return Run(
-        **asked,
+        **parameters,
         **answered,
-        **_derived({**asked, **answered, "counters": counters}),
+        **_derived({**parameters, **answered, "counters": counters}),
         ok=len(answer["responses"]),
         counters=counters,
         versions=dict(answer["versions"], openssl=answer["openssl"]),
@@ -123,48 +123,48 @@ DERIVED = ("cpu_s", "effective_concurrency", "verdict")
 
 
 def to_store(run: Run) -> dict[str, Any]:
-    """What is stored of a run: all but DERIVED and what the store itself adds."""
-    left_out = (*DERIVED, "made")
+    """Return what is stored of a run: all but DERIVED and what the store itself adds."""
+    left_out = (*DERIVED, "provenance")
     return {name: value for name, value in asdict(run).items() if name not in left_out}
 
 
-def from_stored(found: dict[str, Any]) -> Run:
-    """The run that measurements.stored_or_new gives, with what it says of how it was made.
+def from_stored(stored: dict[str, Any]) -> Run:
+    """Return the run that measurements.stored_or_new gives, with what it says of its making.
 
     DERIVED is computed now, whatever the code that stored it thought.
     """
-    made = {name: found.get(name) for name in measurements.COLUMNS}
-    return Run(**measurements.of_class(Run, found) | _derived(found) | {"made": made})
+    provenance = {name: stored.get(name) for name in measurements.COLUMNS}
+    return Run(**measurements.of_class(Run, stored) | _derived(stored) | {"provenance": provenance})
 
 
-def _derived(known: dict[str, Any]) -> dict[str, Any]:
-    n, delay_s, wall_s = known["n"], known["delay_s"], known["wall_s"]
-    peak = known["counters"].get("peak_in_flight")
+def _derived(figures: dict[str, Any]) -> dict[str, Any]:
+    n, delay_s, wall_s = figures["n"], figures["delay_s"], figures["wall_s"]
+    peak = figures["counters"].get("peak_in_flight")
     return {
-        "cpu_s": round(known["user_s"] + known["sys_s"], 6),
+        "cpu_s": round(figures["user_s"] + figures["sys_s"], 6),
         "effective_concurrency": effective_concurrency(n, delay_s, wall_s),
         "verdict": verdict(n, delay_s, wall_s, peak),
     }
 
 
 def frame(runs: Iterable[Run]) -> pd.DataFrame:
-    """Runs as a tidy frame: one row a run, the columns FRAME_COLUMNS."""
+    """Return runs as a tidy frame: one row a run, the columns FRAME_COLUMNS."""
     return pd.DataFrame([row(run) for run in runs], columns=FRAME_COLUMNS)
 
 
 def row(run: Run) -> dict[str, Any]:
-    """A run as a row of `frame`."""
+    """Return a run as a row of `frame`."""
     counters = {f"counters_{name}": run.counters.get(name) for name in COUNTERS}
-    every = vars(run) | run.made | counters
-    return {name: every.get(name) for name in FRAME_COLUMNS}
+    values = vars(run) | run.provenance | counters
+    return {name: values.get(name) for name in FRAME_COLUMNS}
 
 
 def _runs(answer: dict[str, Any]) -> list[dict[str, Any]]:
     if not {"counters", "scheme", "wall_s"} <= answer.keys():
         return []
-    known = {each.name for each in fields(Run)} - {*DERIVED, "made"}
+    names = {run_field.name for run_field in fields(Run)} - {*DERIVED, "provenance"}
     try:
-        run = from_stored({name: answer.get(name) for name in known | {*answer}})
+        run = from_stored({name: answer.get(name) for name in names | {*answer}})
         return [row(run)]
     except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError, UsageError):
         return []

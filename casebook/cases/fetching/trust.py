@@ -37,30 +37,31 @@ class Trust:
     variables: dict[str, str] = field(default_factory=dict)
 
 
-def known() -> measurements.Using:
-    """What a measurement says that it is made of if its clients trust what is chosen here."""
-    made_of = [digests.of(Path(__file__)), *certificates()]
-    return measurements.Using("certifi's certificates", made_of)
+def dependency() -> measurements.Using:
+    """Return what a measurement depends on if its clients trust what is chosen here."""
+    depends_on = [digests.of(Path(__file__)), *certificates()]
+    return measurements.Using("certifi's certificates", depends_on)
 
 
 def certificates() -> list[str]:
-    """The certificates of certifi's bundle, each as PEM."""
+    """Return the certificates of certifi's bundle, each as PEM."""
     text = Path(certifi.where()).read_text()
     return [part[part.index("-----BEGIN") :] + _END for part in text.split(_END)[:-1]]
 
 
 def full_bundle(authority: str | Path, folder: Path) -> Path:
-    """Write a bundle into `folder`: certifi's certificates, then the authority's. Its path."""
+    """Write a bundle into `folder`: certifi's certificates, then the authority's. Returns its
+    path."""
     path = Path(folder) / "full-bundle.pem"
     path.write_text("".join(certificates()) + Path(authority).read_text())
     return path
 
 
 def of_name(name: str, authority: Path | None, folder: Path) -> Trust:
-    """The trust of that name, for servers of one authority; its bundle is written into `folder`.
+    """Return the trust of that name, for servers of one authority; write its bundle into `folder`.
 
-    authority: the PEM file of the server's authority; None where there is no TLS, or where the
-    stack trusts the server as it is: then only `authority` is possible. Raises UsageError.
+    authority: the PEM file of the server's authority; None if there is no TLS, or if the stack
+    trusts the server as it is: then only `authority` is possible. Raises UsageError.
     """
     if name not in NAMES:
         raise UsageError(f"there is no trust {name!r}; choose one of: {', '.join(NAMES)}")
@@ -70,5 +71,5 @@ def of_name(name: str, authority: Path | None, folder: Path) -> Trust:
         raise UsageError(f"the trust {name!r} needs a server with an authority of its own: https")
     bundle, nowhere = str(full_bundle(authority, folder)), str(Path(folder) / "nothing")
     verify: dict[str, bool | str] = {BUNDLE: True, PATH: bundle, OFF: False, OFF_HIDDEN: False}
-    shown = nowhere if name == OFF_HIDDEN else bundle
-    return Trust(verify[name], bundle, {"SSL_CERT_FILE": shown, "SSL_CERT_DIR": nowhere})
+    default_bundle = nowhere if name == OFF_HIDDEN else bundle
+    return Trust(verify[name], bundle, {"SSL_CERT_FILE": default_bundle, "SSL_CERT_DIR": nowhere})

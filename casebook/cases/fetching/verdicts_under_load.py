@@ -42,7 +42,7 @@ def busy_cores(busy: bool):
 
 
 def measure(runs_per_cell: int = 20, tried: int = 100) -> pd.DataFrame:
-    """runs_per_cell runs of each kind, and `tried` beside busy cores at the quick mode's delay.
+    """Measure runs_per_cell runs of each kind, and `tried` beside busy cores at the quick delay.
 
     In turns: each delay and stack once, then all again, so that a slow minute touches all alike.
     A row a run, columns known (its verdict), busy, and run_record.FRAME_COLUMNS.
@@ -54,8 +54,8 @@ def measure(runs_per_cell: int = 20, tried: int = 100) -> pd.DataFrame:
         with busy_cores(busy), server.start() as lab:
             for repeat, delay_s in in_turns(DELAYS_S, max(counts.values())):
                 if repeat <= counts[delay_s]:
-                    once = range(repeat, repeat + 1)
-                    runs = measure_runs(KNOWN, [N], delay_s, once, "grequests", target=lab)
+                    round_ = range(repeat, repeat + 1)
+                    runs = measure_runs(KNOWN, [N], delay_s, round_, "grequests", target=lab)
                     parts.append(run_record.frame(runs).assign(busy=busy))
     frame = pd.concat(parts, ignore_index=True)
     return frame.assign(known=frame["stack"].map(KNOWN))
@@ -63,20 +63,18 @@ def measure(runs_per_cell: int = 20, tried: int = 100) -> pd.DataFrame:
 
 def record() -> None:
     """Measure them for the reference run, and store them. Takes minutes."""
-    asked = measurements.key_of([Path(__file__)])
-    measured = measurements.new(
-        lambda: {"rows": measure()[_STORED].round(4).to_dict("records")}, asked
-    )
-    measurements.save(asked, measured, asked)
+    key = measurements.key_of([Path(__file__)])
+    answer = measurements.new(lambda: {"rows": measure()[_STORED].round(4).to_dict("records")}, key)
+    measurements.save(key, answer, key)
 
 
 def recorded() -> pd.DataFrame:
-    """The runs of the reference machine, a row a run: COLUMNS and `source`."""
+    """Return the runs of the reference machine, a row a run: COLUMNS and `source`."""
     return elsewhere.of_reference(UNDER_LOAD).reindex(columns=[*COLUMNS, "source"])
 
 
 def _under_load(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    found = []
+    rows = []
     for row in elsewhere.plain_rows(answer, _STORED):
         figures = [row[name] for name in ("n", "delay_s", "wall_s", "counters_peak_in_flight")]
         if row["stack"] in KNOWN and all(map(machines.is_number, figures)) and figures[2] > 0:
@@ -85,8 +83,8 @@ def _under_load(answer: dict[str, Any]) -> list[dict[str, Any]]:
                 "effective_concurrency": analysis.effective_concurrency(*figures[:3]),
                 "verdict": analysis.verdict(*figures),
             }
-            found.append(row | derived)
-    return found
+            rows.append(row | derived)
+    return rows
 
 
 #: These runs as machine files have them.

@@ -1,4 +1,4 @@
-"""A server that is slow to shake hands, and counts the handshakes that it has in hand.
+"""A server that is slow to shake hands, and counts the handshakes under way.
 
     with SlowToShakeHands(handshake_s=0.2) as server:
         ...                        # any client: server.url, server.ca_file
@@ -89,11 +89,12 @@ class SlowToShakeHands(http.server.ThreadingHTTPServer):
         self.in_hand, self.requests = _Meter(), _Meter()
 
     def counters(self) -> dict[str, int]:
-        """Since the start or the last reset: `handshakes` and `requests` that were begun, and the
-        most of each that were in the server's hand at once, `peak_handshakes` and `peak_requests`.
+        """Return what the server counted since the start or the last reset.
 
-        A handshake is in its hand from the client's first message until the server answers it, so
-        a client that waits for the answer before its next handshake is never counted twice.
+        `handshakes` and `requests` that were begun, and the most of each that the server handled at
+        once, `peak_handshakes` and `peak_requests`. It handles a handshake from the client's first
+        message until it answers, so a client that waits for the answer before its next handshake is
+        never counted twice.
         """
         return {
             "handshakes": self.in_hand.in_all,

@@ -59,7 +59,7 @@ def measure(
     repeats: int | range = 1,
     stack: str = STACK,
 ) -> pd.DataFrame:
-    """Have n tasks make clients, and fetch a page each where their way fetches one.
+    """Have n tasks make clients, and fetch a page each if their way fetches one.
 
     ways: of WAYS, in turns. n: one number of tasks or several. delay_s: of the server; scheme: its
     "https" or "http". stack: which has the library; aiobotocore is in stacks of its own, since it
@@ -69,62 +69,67 @@ def measure(
     Returns one row per way, n and repeat, columns COLUMNS: at_import, loads of certificates while
     the library was imported; loads, since then, and on_loop, how many of them in the event loop's
     thread; stall_ms, the longest time without a heartbeat, which is due every 10 ms; beats, how
-    many there were until all was fetched. Raises UsageError, RunFailed when a reply is wrong, and
+    many there were until all was fetched. Raises UsageError, RunFailed if a reply is wrong, and
     what Experiment.measure raises.
     """
     clients = replace(_CLIENTS, tells=lambda: {"url": lab_server(scheme).url})
-    found = clients.measure(stack, _asked(ways, n, delay_s, scheme), repeats)
-    return found.reindex(columns=COLUMNS)
+    rows = clients.measure(stack, _questions(ways, n, delay_s, scheme), repeats)
+    return rows.reindex(columns=COLUMNS)
 
 
 @for_readers
 def timeline(ways: Iterable[str], n: int = 10, delay_s: float = 0.2) -> pd.DataFrame:
-    """When each load was, and each beat of the heart: a row for each.
+    """Return when each load was, and each beat of the heart: a row for each.
 
     Returns columns stack, way, how, what ("load" or "beat"), start_s and end_s (since the tasks
     began), on_loop, and of COLUMNS those that say what was asked and where. Raises as `measure`.
     """
-    return replace(_CLIENTS, figures=_moments).measure(STACK, _asked(ways, n, delay_s))
+    return replace(_CLIENTS, figures=_moments).measure(STACK, _questions(ways, n, delay_s))
 
 
-def _asked(
-    ways: str | Iterable[str], n: int | Iterable[int], delay_s: float, scheme: str = "https"
+def _questions(
+    names: str | Iterable[str], n: int | Iterable[int], delay_s: float, scheme: str = "https"
 ) -> list[dict[str, Any]]:
-    for way in as_list(ways):
-        if way not in WAYS:
-            raise UsageError(f"the way is {way!r}; choose of: {', '.join(WAYS)}")
+    for name in as_list(names):
+        if name not in WAYS:
+            raise UsageError(f"the way is {name!r}; choose of: {', '.join(WAYS)}")
     if not all(1 <= size <= 200 for size in as_list(n)) or not 0 <= delay_s <= server.MAX_DELAY_S:
-        most = f"{server.MAX_DELAY_S:g}"
-        raise UsageError(f"choose 1 to 200 tasks and a delay up to {most} s, not {n}, {delay_s}")
-    same = {"delay_s": delay_s, "scheme": scheme}
-    return [{"way": way, "n": size, **same} for way in as_list(ways) for size in as_list(n)]
+        longest = f"{server.MAX_DELAY_S:g}"
+        raise UsageError(f"choose 1 to 200 tasks and a delay up to {longest} s, not {n}, {delay_s}")
+    server_parameters = {"delay_s": delay_s, "scheme": scheme}
+    return [
+        {"way": client, "n": size, **server_parameters}
+        for client in as_list(names)
+        for size in as_list(n)
+    ]
 
 
 def _default_bundle() -> dict[str, str]:
-    """Variables that name the system's default, a file beside that of the lab's authority."""
+    """Return variables that name the system's default, a file beside that of the lab's
+    authority."""
     authority = lab_server().ca_file
     assert authority, "it speaks https"
     return trust.of_name(trust.BUNDLE, authority, authority.parent).variables
 
 
-def _check(asked: Asked, answer: dict[str, Any]) -> None:
+def _check(parameters: Asked, answer: dict[str, Any]) -> None:
     """Raise RunFailed unless each page is the right one."""
-    how = WAYS[asked["way"]]
+    client = WAYS[parameters["way"]]
     if failed := answer["failed"]:
-        said = f"page {failed['page']} failed with {failed['type']}: {failed['message']}"
-        raise RunFailed(f"{how}: {said}. Nothing was recorded.")
+        failure = f"page {failed['page']} failed with {failed['type']}: {failed['message']}"
+        raise RunFailed(f"{client}: {failure}. Nothing was recorded.")
     for row in answer["pages"]:
         if (row["status"], row["got_page"]) != (200, row["page"]):
-            came = f"status {row['status']}, page {row['got_page']}"
-            raise RunFailed(f"{how}: page {row['page']} came as {came}. Nothing was recorded.")
+            reply = f"status {row['status']}, page {row['got_page']}"
+            raise RunFailed(f"{client}: page {row['page']} came as {reply}. Nothing was recorded.")
 
 
-def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
-    _check(asked, answer)
+def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+    _check(parameters, answer)
     beats = answer["beats_s"]
     gaps = [later - sooner for sooner, later in pairwise(beats) if later > 0]
     return {
-        "how": WAYS[asked["way"]],
+        "how": WAYS[parameters["way"]],
         "wall_s": answer["wall_s"],
         "at_import": answer["at_import"],
         "loads": len(answer["loads"]),
@@ -135,14 +140,14 @@ def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _moments(asked: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
-    _check(asked, answer)
+def _moments(parameters: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    _check(parameters, answer)
     loads = [{"what": "load"} | load for load in answer["loads"]]
     beats = [
         {"what": "beat", "start_s": beat, "end_s": beat, "on_loop": True}
         for beat in answer["beats_s"]
     ]
-    return [{"how": WAYS[asked["way"]]} | moment for moment in loads + beats]
+    return [{"how": WAYS[parameters["way"]]} | moment for moment in loads + beats]
 
 
 _CLIENTS = Experiment(

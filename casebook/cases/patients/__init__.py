@@ -25,8 +25,8 @@ from casebook.stacks import commands, environments
 
 HERE = Path(__file__).parent
 
-#: Where the doctor could not tell, and what else is measured than a verdict: there was no timing
-#: because responses failed, or nothing that could be blocked.
+#: The doctor could not tell; or nothing was measured: there was no timing because responses failed,
+#: or nothing that could be blocked.
 CANNOT_TELL, FAILS, NO_LOOP = "cannot tell", "fails", "no event loop"
 #: What the doctor says, in the words of a measurement.
 MEANS = {"blocked": "serial", "free": "concurrent", "does not apply": NO_LOOP}
@@ -82,14 +82,15 @@ OTHERS = (
 )
 
 
-#: Whom the chapter examines.
+#: The patients that the chapter examines.
 EXAMINED = (
     "google-auth-2.55.1-today", "google-auth-2.55.2", "toolbelt-x509-today", "locust",
     "gunicorn, gevent worker", "niquests-today", "httpx-today", "geventhttpclient",
     "geventhttpclient, patched", "eventlet-0.33.3-py37", "requests, nothing patched",
     "broken gevent",
 )  # fmt: skip
-#: Whom a quick build examines itself; of the others it shows what another machine recorded.
+#: The patients that a quick build examines itself; of the others it shows what another machine
+#: recorded.
 BY_DAY = ("google-auth-2.55.1-today", "google-auth-2.55.2", "requests, nothing patched")
 
 
@@ -107,64 +108,67 @@ def recorded(name: str, by_day: tuple[str, ...], question: list) -> dict | None:
 
 
 def every() -> dict[str, Patient]:
-    """All patients by name: every stack of the chapters, then OTHERS."""
-    apart = {patient.stack for patient in OTHERS} - {"stage-1-today"} | {"libraries-today"}
+    """Return all patients by name: every stack of the chapters, then OTHERS."""
+    own_stacks = {patient.stack for patient in OTHERS} - {"stage-1-today"} | {"libraries-today"}
     of_chapters = [
         Patient(stack.name, stack.name, client=stack.client)
         for stack in stacks.load().values()
-        if stack.name not in apart
+        if stack.name not in own_stacks
     ]
     return {patient.name: patient for patient in (*of_chapters, *OTHERS)}
 
 
 def table(names: list[str] | None = None) -> pd.DataFrame:
-    """What the doctor says of each patient, beside what is measured: one row each.
+    """Show what the doctor says of each patient, beside what is measured: one row each.
 
     names: of `every`; None: all that this machine can run. Columns: patient, stack, doctor and
     measured (serial, concurrent, no event loop; or "cannot tell" and "fails"), wrong ("miss",
     "false alarm" or ""), loads_doctor and loads_measured (of certificates, by ten connections;
-    None where nobody counts), exit_status, why (where the doctor could not tell), report (as
-    doctor.py --json has it). Raises UsageError for a name that is none.
+    None if nobody counts), exit_status, why (if the doctor could not tell), report (as doctor.py
+    --json has it). Raises UsageError for an unknown name.
     """
-    known = every()
+    patients = every()
     for name in names or ():
-        if name not in known:
-            raise UsageError(f"there is no patient {name!r}; there are: {', '.join(known)}")
-    chosen = [known[name] for name in names or known]
+        if name not in patients:
+            raise UsageError(f"there is no patient {name!r}; there are: {', '.join(patients)}")
+    chosen = [patients[name] for name in names or patients]
     rows = [_row(patient) for patient in chosen if can_run(stacks.get(patient.stack))]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _row(patient: Patient) -> dict:
-    """One row of `table`, stored or new."""
+    """Return one row of `table`, stored or new."""
     code = [places.DOCTOR, HERE, places.PROBES, clients.FOLDER, *server.MADE_OF]
-    of = astuple(patient), PAGES, DELAY_S, LONG_DELAY_S, trust.known()
+    parameters = astuple(patient), PAGES, DELAY_S, LONG_DELAY_S, trust.dependency()
     stack = stacks.get(patient.stack)
-    if found := recorded(patient.name, BY_DAY, measurements.asked_of(code[0], stack, *of)):
-        return found
-    key = measurements.key_of(code, stack, *of)
-    return measurements.stored_or_new(key, lambda: _measured_row(patient))
+    if recorded_row := recorded(
+        patient.name, BY_DAY, measurements.asked_of(code[0], stack, *parameters)
+    ):
+        return recorded_row
+    key = measurements.key_of(code, stack, *parameters)
+    return measurements.stored_or_new(key, lambda: _measure_row(patient))
 
 
-def _measured_row(patient: Patient) -> dict:
+def _measure_row(patient: Patient) -> dict:
     report = examine(patient)
-    said = report.get("verdicts", {}).get("event loop", CANNOT_TELL)
-    verdict, (measured, loads) = MEANS.get(said, said), measured_of(patient)
+    diagnosis = report.get("verdicts", {}).get("event loop", CANNOT_TELL)
+    verdict, (truth, loads) = MEANS.get(diagnosis, diagnosis), measured_of(patient)
     wrong = "false alarm" if verdict == analysis.SERIAL else "miss"
     loads_doctor = _loads_of(report)
     return {
-        "patient": patient.name, "stack": patient.stack, "doctor": verdict, "measured": measured,
-        "wrong": "" if verdict in (measured, CANNOT_TELL) else wrong,
+        "patient": patient.name, "stack": patient.stack, "doctor": verdict, "measured": truth,
+        "wrong": "" if verdict in (truth, CANNOT_TELL) else wrong,
         "loads_doctor": loads_doctor, "loads_measured": loads,
-        "exit_status": report["exit_status"], "why": _why(report), "source": words.LIVE,
+        "exit_status": report["exit_status"], "why": _reason(report), "source": words.LIVE,
         "report": json.loads(json.dumps(report).replace(f"{HERE}{os.sep}", "")),
     }  # fmt: skip
 
 
 def examine(patient: Patient, *options: str) -> dict:
-    """The doctor's report of a patient (doctor.py --json), with options of its command line.
+    """Return the doctor's report of a patient (doctor.py --json), with options of its command
+    line.
 
-    gunicorn's worker is examined from inside. Raises RunFailed when there is no report.
+    gunicorn's worker is examined from inside. Raises RunFailed if there is no report.
     """
     stack = stacks.get(patient.stack)
     environment = environments.ensure(stack)
@@ -180,28 +184,28 @@ def examine(patient: Patient, *options: str) -> dict:
     elif patient.client:
         program = ["--", patient.client.partition("-")[0]]
     with tempfile.TemporaryDirectory() as folder:
-        done = commands.run(
+        process = commands.run(
             [environment.python, places.DOCTOR, "--json", *options, *program],
             f"the doctor of {patient.name}", _WITHIN_S,
             environments.clean_environ(environment) | {"PATIENT": patient.variant},
             folder=Path(folder),
         )  # fmt: skip
     try:
-        return json.loads(done.stdout)
+        return json.loads(process.stdout)
     except ValueError:
-        last = commands.last_line(done)
+        last = commands.last_line(process)
         raise RunFailed(f"the doctor gave no report of {patient.name}: {last}") from None
 
 
 def measured_of(patient: Patient) -> tuple[str, int | None]:
-    """(verdict as measured, loads of certificates by ten connections) of a patient."""
+    """Measure a patient: return the verdict, and the loads of certificates by ten connections."""
     try:
-        return _measured_script(patient) if patient.script else _measured_steps(patient)
+        return _measure_script(patient) if patient.script else _measure_steps(patient)
     except RunFailed:
         return FAILS, None
 
 
-def _measured_script(patient: Patient) -> tuple[str, None]:
+def _measure_script(patient: Patient) -> tuple[str, None]:
     for delay_s in (DELAY_S, LONG_DELAY_S):  # noise can hide concurrency, and cannot make it
         answer, counters = _run(patient, delay_s=delay_s)
         peak = counters["peak_in_flight"]
@@ -211,21 +215,23 @@ def _measured_script(patient: Patient) -> tuple[str, None]:
     return verdict, None
 
 
-def _measured_steps(patient: Patient) -> tuple[str, int | None]:
-    ask = {"n": PAGES, "client": patient.client}
+def _measure_steps(patient: Patient) -> tuple[str, int | None]:
+    parameters = {"n": PAGES, "client": patient.client}
     verdict, loads = NO_LOOP, None
     if patient.client in COMPARABLE:
-        counted = ask
+        countable = parameters
         if "preload" in stacks.get(patient.stack).steps:
             # With greenlets the counter comes after the steps: the cure sees that ssl is not as it
             # was when it preloaded, and loads once more.
-            counted = ask | {"client": "threads"}
-        once = measure.measure(patient.stack, **counted, repeats=1, delay_s=0, trust=trust.BUNDLE)
-        both = once["counters_load_verify_locations"] + once["counters_default_loads"]
+            countable = parameters | {"client": "threads"}
+        runs = measure.measure(patient.stack, **countable, repeats=1, delay_s=0, trust=trust.BUNDLE)
+        both = runs["counters_load_verify_locations"] + runs["counters_default_loads"]
         loads = int(both.iloc[0])
     if patient.client in ("grequests", "eventlet"):  # which bring an event loop that patches
         for delay_s in (None, LONG_DELAY_S):  # noise can hide concurrency, and cannot make it
-            verdict = analysis.verdict_of(measure.measure(patient.stack, **ask, delay_s=delay_s))
+            verdict = analysis.verdict_of(
+                measure.measure(patient.stack, **parameters, delay_s=delay_s)
+            )
             if verdict != analysis.BETWEEN:
                 break
     return verdict, loads
@@ -234,7 +240,8 @@ def _measured_steps(patient: Patient) -> tuple[str, int | None]:
 def _run(
     patient: Patient, doctor: Path | None = None, delay_s: float = DELAY_S
 ) -> tuple[dict, dict]:
-    """Run a script of this folder against a lab server: its answer, and the server's counters."""
+    """Run a script of this folder against a lab server; return its answer and the server's
+    counters."""
     environment = environments.ensure(stacks.get(patient.stack))
     with server.start() as lab:
         spec = {"url": lab.url, "ca_file": lab.ca_file, "n": PAGES, "delay_s": delay_s}
@@ -246,7 +253,7 @@ def _run(
 
 
 def _loads_of(report: dict) -> int | None:
-    """The loads by ten connections of the first client that the program imported."""
+    """Return the loads by ten connections of the first client that the program imported."""
     for row in report.get("loads", []):
         if row["imported"] and not row["error"]:
             first, *later = row["by_connection"]
@@ -254,7 +261,7 @@ def _loads_of(report: dict) -> int | None:
     return None
 
 
-def _why(report: dict) -> str:
+def _reason(report: dict) -> str:
     if "trouble" in report:
         return report["trouble"].replace(f"{HERE}{os.sep}", "")
     if CANNOT_TELL not in report["verdicts"].values():

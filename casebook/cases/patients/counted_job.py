@@ -17,7 +17,7 @@ under_way, lock = [0, 0], threading.Lock()
 shake_hands = ssl.SSLSocket.do_handshake
 
 
-def counted(connection, *args):
+def count_handshake(connection, *args):
     with lock:
         under_way[0] += 1
         under_way[1] = max(under_way)
@@ -28,7 +28,7 @@ def counted(connection, *args):
             under_way[0] -= 1
 
 
-ssl.SSLSocket.do_handshake = counted
+ssl.SSLSocket.do_handshake = count_handshake
 counters = counting.count_imports()
 runpy.run_path(sys.argv[1], run_name="__main__")
 loads = counters["load_verify_locations"] + counters["default_loads"]

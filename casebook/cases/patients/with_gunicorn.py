@@ -28,13 +28,13 @@ def application(environ, start_response):
 
 
 def on_starting(server):
-    """gunicorn calls this before it has a worker."""
+    """Import early if asked to; gunicorn calls this before it has a worker."""
     if os.environ.get("PATIENT") == "preloaded":
         import requests  # noqa: F401
 
 
 def post_worker_init(worker):
-    """gunicorn calls this in the worker, patched and with the application loaded."""
+    """Prepare the worker; gunicorn calls this in it, patched and with the application loaded."""
     import requests  # noqa: F401
 
     if os.environ.get("PATIENT") == "injected":
@@ -50,7 +50,7 @@ def post_worker_init(worker):
             json.dump(report, file)
 
 
-def ask(url):
+def get(url):
     host, _, path = url.partition("/")
     connection = HTTPConnection(host, timeout=60)
     connection.request("GET", "/" + path)
@@ -59,7 +59,7 @@ def ask(url):
 
 def fetch_pages(urls, _):
     with ThreadPool(len(urls)) as pool:
-        return pool.map(ask, urls)
+        return pool.map(get, urls)
 
 
 def main():
@@ -78,7 +78,7 @@ def main():
         command += ["with_gunicorn:application"]
         serving = subprocess.Popen(command, env=environ, pass_fds=[free.fileno()])
         try:
-            ask(f"{place}/get")  # answered once the worker is ready
+            get(f"{place}/get")  # answered once the worker is ready
             if spec.get("doctor"):
                 with open(report) as file:
                     json.dump({"report": json.load(file)}, sys.stdout)

@@ -136,39 +136,40 @@ CHANGED = [
 
 
 def table(names: list[str] | None = None) -> pd.DataFrame:
-    """What the doctor says of each job, beside what is measured: one row each.
+    """Show what the doctor says of each job, beside what is measured: one row each.
 
     names: of JOBS; None: all that this machine can run. Columns: job, question, stack, doctor and
     measured (of the question's VERDICTS; the doctor's may be "cannot tell"), wrong ("miss", "false
-    alarm" or ""), loads_doctor and loads_measured, connections_doctor and
-    connections_measured (those of another run each), share_doctor (of the CPU, in percent, that
-    loads took which were not needed), exit_status. Raises UsageError for a name that
-    is none.
+    alarm" or ""), loads_doctor and loads_measured, connections_doctor and connections_measured
+    (each of another run), share_doctor (of the CPU, in percent, that needless loads took),
+    exit_status. Raises UsageError for an unknown name.
     """
     return _rows(_row, names, COLUMNS)
 
 
 def again(names: list[str] | None = None) -> pd.DataFrame:
-    """What `doctor.py run --again` promises of some ill jobs, and what came out when each ran a
-    second time with the change: one row each.
+    """Show what `doctor.py run --again` promises of some ill jobs, and what came out when each ran
+    a second time with the change: one row each.
 
     names: of JOBS; None: CHANGED. Columns: job, stack, client (whose loads were promised to be
     fewer), loads_first, promised (loads at most), loads_again, cpu_ms_first and cpu_ms_again (of
-    the whole program), kept (whether the promise was), source. Raises UsageError for a name that is
-    none.
+    the whole program), kept (whether the promise was), source. Raises UsageError for an unknown
+    name.
     """
     return _rows(_row_again, names or CHANGED, AGAIN_COLUMNS)
 
 
 def _rows(row: Callable[[Job], dict], names: list[str] | None, columns: list[str]) -> pd.DataFrame:
-    """The rows of the jobs of these names (None: all) that this machine can run, without those that
-    a machine's file does not know; it has to know one."""
-    known = {job.name: job for job in JOBS}
+    """Return the rows of the jobs of these names (None: all) that this machine can run.
+
+    Jobs that a machine's file does not know are left out; it has to know one.
+    """
+    jobs = {job.name: job for job in JOBS}
     for name in names or ():
-        if name not in known:
-            raise UsageError(f"there is no job {name!r}; there are: {', '.join(known)}")
+        if name not in jobs:
+            raise UsageError(f"there is no job {name!r}; there are: {', '.join(jobs)}")
     rows, unknown = [], None
-    for job in (known[name] for name in names or known):
+    for job in (jobs[name] for name in names or jobs):
         try:
             if can_run(stacks.get(job.stack)):
                 rows.append(row(job))
@@ -180,52 +181,59 @@ def _rows(row: Callable[[Job], dict], names: list[str] | None, columns: list[str
 
 
 def _row_again(job: Job) -> dict:
-    """One row of `again`, stored or new."""
-    of = stacks.get(job.stack), [*astuple(job), "again"]
-    question = measurements.asked_of(_made_of(job)[0], *of)
-    if found := recorded(job.name, BY_DAY, question):
-        return found
-    key = measurements.key_of(_made_of(job), *of)
-    return measurements.stored_or_new(key, lambda: _measured_again(job))
+    """Return one row of `again`, stored or new."""
+    parameters = stacks.get(job.stack), [*astuple(job), "again"]
+    question = measurements.asked_of(_executed_files(job)[0], *parameters)
+    if recorded_row := recorded(job.name, BY_DAY, question):
+        return recorded_row
+    key = measurements.key_of(_executed_files(job), *parameters)
+    return measurements.stored_or_new(key, lambda: _measure_again(job))
 
 
-def _measured_again(job: Job) -> dict:
+def _measure_again(job: Job) -> dict:
     report, _ = _run(job, True, "--again")
-    found = report["again"]
-    if not found["promises"]:
-        raise RunFailed(f"nothing was promised of {job.name}: {found['why']}")
-    [promise] = found["promises"]
+    outcome = report["again"]
+    if not outcome["promises"]:
+        raise RunFailed(f"nothing was promised of {job.name}: {outcome['why']}")
+    [promise] = outcome["promises"]
     return {
         "job": job.name, "stack": job.stack, "client": promise["client"],
         "loads_first": report["counts"]["loads"], "promised": promise["promised"],
-        "loads_again": promise["loads"], "cpu_ms_first": round(found["cpu_ms"][0]),
-        "cpu_ms_again": round(found["cpu_ms"][1]), "kept": found["kept"], "source": words.LIVE,
+        "loads_again": promise["loads"], "cpu_ms_first": round(outcome["cpu_ms"][0]),
+        "cpu_ms_again": round(outcome["cpu_ms"][1]), "kept": outcome["kept"], "source": words.LIVE,
     }  # fmt: skip
 
 
-def measured(answers: Iterable[dict]) -> pd.DataFrame:
-    """The rows of `table` among the answers of a machine; nothing is measured for it."""
-    known = {digests.of(each["asked"]): each for each in answers if "asked" in each}
-    found = [known.get(digests.of(_asked(job))) for job in JOBS]
-    rows = [row for row in found if row and measurements.FAILED not in row]
+def rows_of(answers: Iterable[dict]) -> pd.DataFrame:
+    """Return the rows of `table` among the answers of a machine; nothing is measured for it."""
+    by_question = {digests.of(answer["asked"]): answer for answer in answers if "asked" in answer}
+    job_answers = [by_question.get(digests.of(_question_of(job))) for job in JOBS]
+    rows = [row for row in job_answers if row and measurements.FAILED not in row]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def accuracy(loops: pd.DataFrame, loads: pd.DataFrame) -> pd.DataFrame:
-    """How often verdicts are right, of `patients.table` and of `table`: question, programs, right,
-    miss, false alarm, cannot tell."""
+    """Count how often verdicts are right, of `patients.table` and of `table`.
+
+    Columns question, programs, right, miss, false alarm, cannot tell.
+    """
     rows = []
-    asked = {question: loads[loads["question"] == question] for question in VERDICTS}
-    asked[LOOP] = pd.concat([loops, asked[LOOP]]) if not asked[LOOP].empty else loops
-    for question in (LOOP, *(each for each in VERDICTS if each != LOOP)):
-        told = asked[question]
-        if told.empty:
+    by_question = {question: loads[loads["question"] == question] for question in VERDICTS}
+    by_question[LOOP] = (
+        pd.concat([loops, by_question[LOOP]]) if not by_question[LOOP].empty else loops
+    )
+    for question in (
+        LOOP,
+        *(verdict_question for verdict_question in VERDICTS if verdict_question != LOOP),
+    ):
+        programs = by_question[question]
+        if programs.empty:
             continue
-        unknown = told["doctor"] == CANNOT_TELL
-        wrong = told["wrong"].value_counts()
+        unknown = programs["doctor"] == CANNOT_TELL
+        wrong = programs["wrong"].value_counts()
         rows.append({
-            "question": question, "programs": len(told),
-            "right": int(((told["wrong"] == "") & ~unknown).sum()),
+            "question": question, "programs": len(programs),
+            "right": int(((programs["wrong"] == "") & ~unknown).sum()),
             "miss": int(wrong.get("miss", 0)), "false alarm": int(wrong.get("false alarm", 0)),
             "cannot tell": int(unknown.sum()),
         })  # fmt: skip
@@ -233,47 +241,48 @@ def accuracy(loops: pd.DataFrame, loads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _row(job: Job) -> dict:
-    """One row of `table`, stored or new."""
-    if found := recorded(job.name, BY_DAY, _asked(job)):
-        return found
-    return measurements.stored_or_new(_key_of(job), lambda: _measured_row(job))
+    """Return one row of `table`, stored or new."""
+    if recorded_row := recorded(job.name, BY_DAY, _question_of(job)):
+        return recorded_row
+    return measurements.stored_or_new(_key_of(job), lambda: _measure_row(job))
 
 
 def _key_of(job: Job) -> str:
-    return measurements.key_of(_made_of(job), stacks.get(job.stack), list(astuple(job)))
+    return measurements.key_of(_executed_files(job), stacks.get(job.stack), list(astuple(job)))
 
 
-def _asked(job: Job) -> list:
-    """The question of `_key_of` alone."""
-    first, *_ = _made_of(job)
+def _question_of(job: Job) -> list:
+    """Return the question of `_key_of` alone."""
+    first, *_ = _executed_files(job)
     return measurements.asked_of(first, stacks.get(job.stack), list(astuple(job)))
 
 
-def _made_of(job: Job) -> list[Path]:
+def _executed_files(job: Job) -> list[Path]:
     return [places.DOCTOR, HERE / "jobs" / job.file, COUNTER, *server.MADE_OF]
 
 
-def _measured_row(job: Job) -> dict:
+def _measure_row(job: Job) -> dict:
     report, _ = _run(job, True)
-    found, counters = _run(job, False)
+    counts, counters = _run(job, False)
     ill, well = VERDICTS[job.question]
-    said = report["verdicts"][job.question]
-    said = well if said == "does not apply" else said  # there was no greenlet, or no loop
-    said = said if said in (ill, well) else CANNOT_TELL
-    is_ill = found["loads"] > LOADED_ONCE_TO
+    diagnosis = report["verdicts"][job.question]
+    # It does not apply where there was no greenlet, or no loop.
+    diagnosis = well if diagnosis == "does not apply" else diagnosis
+    diagnosis = diagnosis if diagnosis in (ill, well) else CANNOT_TELL
+    is_ill = counts["loads"] > LOADED_ONCE_TO
     if job.question == HANDSHAKES:
-        is_ill = found["peak"] == 1
+        is_ill = counts["peak"] == 1
     elif job.question == CONTEXTS:
-        is_ill = found["alive"] > LOADED_ONCE_TO
+        is_ill = counts["alive"] > LOADED_ONCE_TO
     elif job.question == LOOP:
         is_ill = counters["peak_in_flight"] == 1
-    measured = ill if is_ill else well
-    wrong = "false alarm" if said == ill else "miss"
+    truth = ill if is_ill else well
+    wrong = "false alarm" if diagnosis == ill else "miss"
     return {
         "job": job.name, "question": job.question, "stack": job.stack,
-        "doctor": said, "measured": measured,
-        "wrong": "" if said in (measured, CANNOT_TELL) else wrong,
-        "loads_doctor": report["counts"]["loads"], "loads_measured": found["loads"],
+        "doctor": diagnosis, "measured": truth,
+        "wrong": "" if diagnosis in (truth, CANNOT_TELL) else wrong,
+        "loads_doctor": report["counts"]["loads"], "loads_measured": counts["loads"],
         "connections_doctor": report["counts"]["handshakes"],
         "connections_measured": counters["handshakes"],
         "share_doctor": report["counts"]["share"],
@@ -282,8 +291,11 @@ def _measured_row(job: Job) -> dict:
 
 
 def _run(job: Job, examined: bool, *options: str) -> tuple[dict, dict]:
-    """The doctor's report (with these options), or {"loads": N, "peak": N} and what else the job
-    tells; and what the server counted."""
+    """Run a job; return the doctor's report or the job's own counts, and what the server counted.
+
+    examined: by the doctor, with these options. Else the job's counts are {"loads": N, "peak": N}
+    and what else it prints.
+    """
     environment = environments.ensure(stacks.get(job.stack))
     path = HERE / "jobs" / job.file
     command = [environment.python, COUNTER, path]
@@ -300,13 +312,13 @@ def _run(job: Job, examined: bool, *options: str) -> tuple[dict, dict]:
         names = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE")
         environ = environments.clean_environ(environment) | dict.fromkeys(names, str(bundle))
         environ |= {"SITE": f"{url}/get", "JOB": job.function, "PYTHONDONTWRITEBYTECODE": "1"}
-        done = commands.run(command, job.name, _WITHIN_S, environ, folder=Path(folder))
+        process = commands.run(command, job.name, _WITHIN_S, environ, folder=Path(folder))
         counters = lab.counters() or {}
     try:
-        told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        found = {name: value for each in told for name, value in each.items()}
+        lines = [json.loads(line) for line in process.stdout.splitlines() if line.startswith("{")]
+        report = {name: value for content in lines for name, value in content.items()}
         if examined:
-            found["verdicts"]
-        return found, counters
+            report["verdicts"]
+        return report, counters
     except (ValueError, KeyError):
-        raise RunFailed(f"{job.name} came to nothing: {commands.last_line(done)}") from None
+        raise RunFailed(f"{job.name} came to nothing: {commands.last_line(process)}") from None

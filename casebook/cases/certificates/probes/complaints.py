@@ -37,10 +37,10 @@ def run(spec):
     counters = counting.count_imports()
     counters["connections"] = 0
     wrap = ssl.SSLContext.wrap_socket
-    ssl.SSLContext.wrap_socket = counting.counted(wrap, counters, "connections")
+    ssl.SSLContext.wrap_socket = counting.count_calls(wrap, counters, "connections")
     tally = counting.Tally(counters)
     steps.take_all(spec["steps"], is_of_gevent=False)
-    found = [dict(tally.look(), what="import", shown=None)]
+    found = [dict(tally.lap(), what="import", shown=None)]
     found += rows(spec["asks"], tally)
     return {"python": sys.version.split()[0], "openssl": ssl.OPENSSL_VERSION, "rows": found}
 
@@ -53,7 +53,7 @@ def rows(asks, tally):
     for ask in asks:
         if ask["drop"]:
             have_dropped(ask["drop"])
-        tally.look()  # whatever happened since the last row is nobody's
+        tally.lap()  # whatever happened since the last row is nobody's
         if ask["session"] not in sessions:
             sessions[ask["session"]] = requests.Session()
         session = sessions[ask["session"]]
@@ -62,7 +62,7 @@ def rows(asks, tally):
         if response.status_code != 200:
             raise RuntimeError("%s: status %s" % (ask["what"], response.status_code))
         shown = response.json()["shown"]
-        yield dict(tally.look(), what=ask["what"], shown=shown)
+        yield dict(tally.lap(), what=ask["what"], shown=shown)
 
 
 if __name__ == "__main__":

@@ -37,9 +37,9 @@ def run(spec):
     address = urlsplit(spec["url"])
     tally = counting.Tally(counting.install())
     context = make()
-    answer = {"openssl": ssl.OPENSSL_VERSION, "making": tally.look()}
+    answer = {"openssl": ssl.OPENSSL_VERSION, "making": tally.lap()}
     answer["pages"] = [fetch(context, address, page) for page in range(spec["n"])]
-    answer["connecting"] = tally.look()
+    answer["connecting"] = tally.lap()
     return answer
 
 

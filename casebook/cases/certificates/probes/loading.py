@@ -185,7 +185,7 @@ def measure(library, task, counters, nowhere):
     else:
         way = in_threads if task["threads"] > 1 else alone
         start, stop = way(load, task, newest)
-    result = tally.look()
+    result = tally.lap()
     result["wall_s"] = stop - start
     result["locks"] = None if locked is None else locks() - locked
     result["beats"], result["stall_s"] = watch.end(start, stop) if watch else (None, None)

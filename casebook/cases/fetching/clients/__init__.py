@@ -22,40 +22,40 @@ FOLDER = Path(__file__).parent
 
 @cache
 def files() -> dict[str, Path]:
-    """Every client by its name, in the order of the names: `requests` -> clients/loop.py.
+    """Return all clients by name, in the order of the names: `requests` -> clients/loop.py.
 
-    Raises UsageError where two files have the same name.
+    Raises UsageError if two files have the same name.
     """
-    found: dict[str, Path] = {}
+    by_name: dict[str, Path] = {}
     for path in sorted(FOLDER.glob("*.py")):
         if path.name == "__init__.py":
             continue
-        name = _called(path)
-        if name in found:
+        name = _client_name(path)
+        if name in by_name:
             raise UsageError(
-                f"two clients are called {name!r}: clients/{found[name].name} and "
+                f"two clients are called {name!r}: clients/{by_name[name].name} and "
                 f"{path.name}. The first word of a docstring, up to a colon, is the client's name."
             )
-        found[name] = path
-    return dict(sorted(found.items()))
+        by_name[name] = path
+    return dict(sorted(by_name.items()))
 
 
-def _called(path: Path) -> str:
-    """The name of the client in a file."""
+def _client_name(path: Path) -> str:
+    """Return the name of the client in a file."""
     text = path.read_text(encoding="utf-8")
-    said = re.match(r'"""([\w.-]+): ', text)
-    if not said:
+    match = re.match(r'"""([\w.-]+): ', text)
+    if not match:
         return path.stem
-    name = said[1]
+    name = match[1]
     imports = re.search(rf"^\s*(import|from) {re.escape(name)}\b", text, re.MULTILINE)
     is_name = imports or path.stem.startswith(name.replace("-", "_"))
     return name if is_name else path.stem
 
 
 def name_of(client: str) -> str:
-    """The name of a client that is called by its name or by its file's: `loop` -> `requests`.
+    """Return the name of a client, given by its name or its file's: `loop` -> `requests`.
 
-    Raises UsageError, with all names, where there is none.
+    Raises UsageError, with all names, if there is none.
     """
     by_file = {path.stem: name for name, path in files().items()}
     if client not in files() and client not in by_file:
@@ -64,7 +64,7 @@ def name_of(client: str) -> str:
 
 
 def file_of(client: str) -> Path:
-    """The file of a client. Raises UsageError as `name_of`, and where it cannot be measured."""
+    """Return the file of a client. Raises UsageError as `name_of`, and if it cannot be measured."""
     path = files()[name_of(client)]
     if "\ndef fetch(urls, verify):" not in path.read_text(encoding="utf-8"):
         raise UsageError(f"clients/{path.name} has no function fetch(urls, verify)")

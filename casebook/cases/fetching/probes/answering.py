@@ -17,8 +17,10 @@ def answer(function):
 
 
 def pages(replies):
-    """Rows {"page", "status", "got_page"} of (page, what a client has for it), and of the first
-    that has an exception in its place (page, exception), or None."""
+    """Return rows {"page", "status", "got_page"}, and the first failure (page, exception) or None.
+
+    replies: pairs (page, what a client has for it).
+    """
     rows, failed = [], None
     for page, reply in replies:
         status = got_page = None
@@ -32,7 +34,7 @@ def pages(replies):
 
 
 def status_and_body(reply):
-    """Of what one of the libraries calls a response, or of such a pair."""
+    """Return the status and the body of a library's response, or of such a pair."""
     if isinstance(reply, tuple):
         return reply
     status = reply.status_code if hasattr(reply, "status_code") else reply.status
@@ -40,7 +42,7 @@ def status_and_body(reply):
 
 
 def page_of(body):
-    """The page number that the server echoed, or None. Servers send "3" or ["3"]."""
+    """Return the page number that the server echoed, or None. Servers send "3" or ["3"]."""
     try:
         page = json.loads(body.decode("utf-8"))["args"]["page"]
         return int(page[0] if isinstance(page, list) else page)
@@ -49,7 +51,7 @@ def page_of(body):
 
 
 def failure(page, error, ca_file):
-    """An exception as {"page", "type", "message"}: of the innermost cause, without paths."""
+    """Return an exception as {"page", "type", "message"}: of the innermost cause, without paths."""
     cause = innermost(error)
     message = str(cause)
     ca_folder = os.path.dirname(ca_file or "")
@@ -60,7 +62,8 @@ def failure(page, error, ca_file):
 
 
 def innermost(error):
-    """The exception at the bottom: requests and urllib3 wrap the one that says what happened."""
+    """Return the exception at the bottom: requests and urllib3 wrap the one that says what
+    happened."""
     for _ in range(10):
         inside = [getattr(error, "reason", None), getattr(error, "__cause__", None)]
         inside = [e for e in inside + list(error.args) if isinstance(e, Exception)]

@@ -38,7 +38,7 @@ TLS_FILES = re.compile(r"^(gevent/_?ssl|ssl\.)")
 
 
 def is_traced(function, file):
-    """Whether this C function, called from that file, belongs into the trace."""
+    """Say whether this C function, called from that file, belongs in the trace."""
     name = function.__name__
     if name in ("read", "write"):
         return TLS_FILES.match(file)
@@ -51,7 +51,7 @@ def is_traced(function, file):
 class Trace(object):
     def __init__(self, limit=LIMIT):
         self._limit = limit
-        self._found = []
+        self._rows = []
         self._files = {}
         self._numbers = {}
         self._depths = {}
@@ -59,28 +59,29 @@ class Trace(object):
     def observe(self, function, *args):
         """Call the function and trace it."""
         self._greenlet = sys.modules.get("greenlet")
-        self._number()  # whoever starts is number 0
+        self._number()  # the starting one is number 0
         self._start = clock()
         if self._greenlet:
-            self._greenlet.settrace(self._switched)
-        sys.setprofile(self._called)
+            self._greenlet.settrace(self._on_switch)
+        sys.setprofile(self._on_call)
         try:
             return function(*args)
         finally:
             self._end()
 
     def rows(self):
-        """{"t_s", "greenlet", "depth", "function", "file", "line", "event"} in order of time.
+        """Return {"t_s", "greenlet", "depth", "function", "file", "line", "event"} in order of
+        time.
 
         greenlet: 0 is the main program, -1 gevent's hub, the others count from 1. event: "call"
         and "return" of Python functions, "c_call" and "c_return" of C functions (whose file and
-        line are the caller's), "switch" when this greenlet goes on. depth: how many of the
-        traced calls are open in this greenlet.
+        line are the caller's), "switch" when this greenlet goes on. depth: how many of the traced
+        calls are open in this greenlet.
         """
         names = ("t_s", "greenlet", "depth", "function", "file", "line", "event")
-        return [dict(zip(names, row)) for row in self._found]
+        return [dict(zip(names, row)) for row in self._rows]
 
-    def _called(self, frame, event, function):
+    def _on_call(self, frame, event, function):
         code = frame.f_code
         file = self._files.get(code)
         if file is None:
@@ -95,7 +96,7 @@ class Trace(object):
             event = "c_return" if event == "c_exception" else event
             self._add(event, function.__name__, file, frame.f_lineno)
 
-    def _switched(self, event, greenlets):
+    def _on_switch(self, event, greenlets):
         self._add("switch", "switch", None, None)
 
     def _add(self, event, function, file, line):
@@ -105,21 +106,21 @@ class Trace(object):
             self._depths[number] = depth + 1
         elif event in ("return", "c_return"):
             depth = self._depths[number] = max(depth - 1, 0)
-        if len(self._found) == self._limit:
+        if len(self._rows) == self._limit:
             self._end()
             event = "limit"
         t_s = round(clock() - self._start, 6)
-        self._found.append((t_s, number, depth, function, file, line, event))
+        self._rows.append((t_s, number, depth, function, file, line, event))
 
     def _number(self):
-        """The number of the greenlet that runs now."""
+        """Return the number of the running greenlet."""
         if not self._greenlet:
             return 0
         current = self._greenlet.getcurrent()
         if current not in self._numbers:
-            hub = type(current).__name__ == "Hub"
-            others = [number for number in self._numbers.values() if number >= 0]
-            self._numbers[current] = -1 if hub else len(others)
+            is_hub = type(current).__name__ == "Hub"
+            positive = [number for number in self._numbers.values() if number >= 0]
+            self._numbers[current] = -1 if is_hub else len(positive)
         return self._numbers[current]
 
     def _end(self):

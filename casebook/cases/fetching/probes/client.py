@@ -26,18 +26,18 @@ class Client(object):
         self.is_threaded = "threading" in imported
 
     def load(self):
-        """Run the file, as an import does; its `fetch(urls, verify)`."""
+        """Run the file, as an import does; return its `fetch(urls, verify)`."""
         module = {"__name__": "client", "__file__": self._path}
         exec(compile(self._source, self._path, "exec"), module)
         return module["fetch"]
 
 
 class Urls(list):
-    """URLs that know how many of them were taken: a client that raises did it at the last one."""
+    """URLs that know how many were taken: a client that raises did it at the last one."""
 
-    taken = 0
+    position = 0
 
     def __iter__(self):
         for url in list.__iter__(self):
-            self.taken += 1
+            self.position += 1
             yield url

@@ -28,7 +28,7 @@ def count_imports():
     counters = dict.fromkeys(NAMES, 0)
     # gevent's SSLContext and urllib3's wrappers end in one of these two classes.
     stdlib = [c for c in ssl.SSLContext.__mro__ if c.__module__ == "ssl"][-1]
-    stdlib.__new__ = staticmethod(counted(stdlib.__new__, counters, "contexts"))
+    stdlib.__new__ = staticmethod(count_calls(stdlib.__new__, counters, "contexts"))
     count_loads(stdlib, counters)
     return counters
 
@@ -46,13 +46,13 @@ def install(counters=None):
         counters.update(dict.fromkeys(NAMES, 0))
     if "OpenSSL.SSL" in sys.modules:
         pyopenssl = sys.modules["OpenSSL.SSL"].Context
-        pyopenssl.__init__ = counted(pyopenssl.__init__, counters, "contexts")
+        pyopenssl.__init__ = count_calls(pyopenssl.__init__, counters, "contexts")
         count_loads(pyopenssl, counters)
     return counters
 
 
-def counted(function, counters, name):
-    """The function, whose calls are counted under that name."""
+def count_calls(function, counters, name):
+    """Wrap a function so that its calls are counted under that name."""
 
     def calling(*args, **kwargs):
         counters[name] += 1
@@ -64,41 +64,44 @@ def counted(function, counters, name):
 def count_loads(context_class, counters):
     """Count the two ways in which certificates get into contexts of this class."""
     load = context_class.load_verify_locations
-    context_class.load_verify_locations = counted(load, counters, "load_verify_locations")
+    context_class.load_verify_locations = count_calls(load, counters, "load_verify_locations")
     # load_default_certs is Python code that ends in this one, on every version.
     load_defaults = context_class.set_default_verify_paths
 
     def loaded_defaults(*args, **kwargs):
         counters["default_loads"] += 1
-        before = counters["load_verify_locations"]
+        count_before = counters["load_verify_locations"]
         try:
             return load_defaults(*args, **kwargs)
         finally:
             # pyOpenSSL may fall back to load_verify_locations: that is the same load.
-            counters["load_verify_locations"] = before
+            counters["load_verify_locations"] = count_before
 
     context_class.set_default_verify_paths = loaded_defaults
 
 
 class Tally(object):
-    """What the process counted and used between one look and the next; or its children used."""
+    """What the process counted and used between one lap and the next; or its children used."""
 
-    def __init__(self, counters, who=resource.RUSAGE_SELF):
+    def __init__(self, counters, usage_of=resource.RUSAGE_SELF):
         self._counters = counters
-        self._who = who
-        self._seen = {}
-        self.look()
+        self._usage_of = usage_of
+        self._totals = {}
+        self.lap()
 
-    def look(self):
-        """Since the last look: the counters, `loads` (both kinds together), `user_s`, `system_s`
-        and `cpu_s` (both), `faults` (pages that the kernel had to bring), `wall_s`."""
-        used, now = resource.getrusage(self._who), dict(self._counters)
-        now["loads"] = now["load_verify_locations"] + now["default_loads"]
-        now["user_s"], now["system_s"] = used.ru_utime, used.ru_stime
-        now["cpu_s"], now["faults"] = used.ru_utime + used.ru_stime, used.ru_minflt
-        now["wall_s"] = clock()
-        spent = {name: at - self._seen.get(name, 0) for name, at in now.items()}
-        self._seen = now
+    def lap(self):
+        """Return what was counted and used since the last lap.
+
+        The counters, `loads` (both kinds together), `user_s`, `system_s` and `cpu_s` (both),
+        `faults` (pages that the kernel had to bring), `wall_s`.
+        """
+        used, totals = resource.getrusage(self._usage_of), dict(self._counters)
+        totals["loads"] = totals["load_verify_locations"] + totals["default_loads"]
+        totals["user_s"], totals["system_s"] = used.ru_utime, used.ru_stime
+        totals["cpu_s"], totals["faults"] = used.ru_utime + used.ru_stime, used.ru_minflt
+        totals["wall_s"] = clock()
+        spent = {name: total - self._totals.get(name, 0) for name, total in totals.items()}
+        self._totals = totals
         return spent
 
 
@@ -121,7 +124,8 @@ class Heartbeat(object):
         self._greenlet = gevent.spawn(self._beat, gevent.sleep)
 
     def stop(self):
-        """The longest time by which a beat came late, in seconds; None where nothing could beat."""
+        """Stop, and return the longest time by which a beat came late, in seconds; None if
+        nothing beat."""
         if not self.times:
             return None
         moments = self.times + [clock()]

@@ -26,31 +26,32 @@ WAIT_S, LEAD_S = 0.05, 0.01
 def threads(n, bundle):
     """Start n threads, each of which makes a context, and wait for them."""
     named = {"cafile": bundle}
-    every = [threading.Thread(target=ssl.create_default_context, kwargs=named) for _ in range(n)]
-    for each in every:
-        each.start()
-    for each in every:
-        each.join()
+    workers = [threading.Thread(target=ssl.create_default_context, kwargs=named) for _ in range(n)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
 
 
 def two_waits():
-    """`select` in a further thread, and LEAD_S later `sleep` in this one, WAIT_S each."""
-    begun = threading.Event()
+    """Run `select` in a further thread, and LEAD_S later `sleep` in this one, WAIT_S each."""
+    started = threading.Event()
 
     def wait_first():
-        begun.set()
+        started.set()
         select.select([], [], [], WAIT_S)
 
-    other = threading.Thread(target=wait_first)
-    other.start()
-    begun.wait()
+    thread = threading.Thread(target=wait_first)
+    thread.start()
+    started.wait()
     threading.Event().wait(LEAD_S)
     time.sleep(WAIT_S)
-    other.join()
+    thread.join()
 
 
 def profiled(function, *args):
-    """(the rows of a cProfile, by function, and the wall time in seconds) of one call."""
+    """Profile one call: return the rows of a cProfile, by function, and the wall time in
+    seconds."""
     profile = cProfile.Profile()
     start = time.perf_counter()
     profile.runcall(function, *args)
@@ -59,8 +60,9 @@ def profiled(function, *args):
     return profile.stats, wall_s
 
 
-def of(stats, name):
-    """The row of the function with this in its name: [primitive, calls, own, cumulative, ...]."""
+def row_of(stats, name):
+    """Return the row of the function with this in its name: [primitive, calls, own, cumulative,
+    ...]."""
     for (_, _, function), row in stats.items():
         if name in function:
             return row
@@ -69,7 +71,7 @@ def of(stats, name):
 
 def overlap():
     stats, wall_s = profiled(two_waits)
-    first, second = of(stats, "select.select"), of(stats, "time.sleep")
+    first, second = row_of(stats, "select.select"), row_of(stats, "time.sleep")
     return {
         "first_s": first and round(first[2], 6),
         "second_s": second and round(second[2], 6),
@@ -79,7 +81,7 @@ def overlap():
 
 
 def second_is_refused():
-    """Whether a profile cannot be started while another one runs."""
+    """Say whether a profile cannot be started while another one runs."""
     first, second = cProfile.Profile(), cProfile.Profile()
     first.enable()
     try:
@@ -95,13 +97,13 @@ def second_is_refused():
 def main():
     n, bundle, rounds = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     stats, _ = profiled(threads, n, bundle) if n else ({}, 0.0)
-    found = of(stats, "load_verify_locations") or [0, 0, 0.0, 0.0]
+    row = row_of(stats, "load_verify_locations") or [0, 0, 0.0, 0.0]
     answer = {
         "python": "%d.%d.%d" % sys.version_info[:3],
-        "primitive": found[0],
-        "calls": found[1],
-        "tottime_s": round(found[2], 6),
-        "cumtime_s": round(found[3], 6),
+        "primitive": row[0],
+        "calls": row[1],
+        "tottime_s": round(row[2], 6),
+        "cumtime_s": round(row[3], 6),
         "refused": second_is_refused(),
         "overlaps": [overlap() for _ in range(rounds)],
     }

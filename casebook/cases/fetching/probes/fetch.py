@@ -28,39 +28,42 @@ clock = counting.clock
 
 
 def run(spec):
-    """Take the steps, fetch the pages; the dictionary that is printed.
+    """Take the steps, fetch the pages, and return the dictionary that is printed.
 
     Whether the responses are those that were asked for is for the reader to say: `failure` is
     about exceptions.
 
-    spec: client (its file), steps, url, n, delay_s, ca_file, and where they differ from the usual
+    spec: client (its file), steps, url, n, delay_s, ca_file, and if they differ from the usual
     verify, bundle (stands in certifi's place), gather (names of instruments) and trace_limit.
     """
     answer = {"python": sys.version.split()[0], "failure": None, "responses": []}
     gather = spec.get("gather") or []
-    found = provenance.Provenance()
+    owners = provenance.Provenance()
     try:
         if "profile" in gather and "trace" in gather:
             raise ValueError("a profile and a trace need a run each")
-        answer.update(take_steps_and_fetch(spec, gather, found))
+        answer.update(take_steps_and_fetch(spec, gather, owners))
     except Exception as error:
         answer["failure"] = answering.failure(None, error, spec.get("ca_file"))
     answer["openssl"], answer["openssl_of_pyopenssl"] = provenance.openssl_versions()
     if "provenance" in gather:
-        answer["provenance"] = found.rows()
+        answer["provenance"] = owners.rows()
     return answer
 
 
-def take_steps_and_fetch(spec, gather, found):
-    """What is added to the answer; nothing where no page is asked for."""
+def take_steps_and_fetch(spec, gather, owners):
+    """Take the steps and fetch; return what is added to the answer, nothing if no page is asked
+    for."""
     code = client.Client(spec["client"])
     if spec.get("bundle"):
         steps.trust_bundle(spec["bundle"])
     counters = None
     if spec["n"] and code.is_countable and not code.is_of_gevent:
         counters = counting.count_imports()
-    found.look("start")
-    steps.take_all(spec["steps"], code.is_of_gevent, lambda name: found.look("after " + name))
+    owners.note_names("start")
+    steps.take_all(
+        spec["steps"], code.is_of_gevent, lambda name: owners.note_names("after " + name)
+    )
     if not spec["n"]:
         return {}
     fetch = code.load()
@@ -71,19 +74,19 @@ def take_steps_and_fetch(spec, gather, found):
         ("trace", lambda: calltrace.Trace(spec.get("trace_limit", calltrace.LIMIT))),
         ("turns", lambda: turns.Turns(code.is_threaded)),
         ("timeline", timeline.Timeline),
-        ("provenance", lambda: found),
+        ("provenance", lambda: owners),
     )
-    instruments = [(name, make()) for name, make in makers if name in gather]
+    instruments = [(name, new_instrument()) for name, new_instrument in makers if name in gather]
     for _, instrument in instruments:
         fetch = functools.partial(instrument.observe, fetch)
-    seen = measure(spec, fetch, gather)
-    seen["counters"].update(counters)
-    seen.update((name, instrument.rows()) for name, instrument in instruments)
-    return seen
+    figures = measure(spec, fetch, gather)
+    figures["counters"].update(counters)
+    figures.update((name, instrument.rows()) for name, instrument in instruments)
+    return figures
 
 
 def profile_of(code):
-    """The profile that is right for a client: one cProfile does not do for threads."""
+    """Return the profile that is right for a client: one cProfile does not do for threads."""
     if code.is_threaded:
         import thread_profile
 
@@ -92,7 +95,7 @@ def profile_of(code):
 
 
 def measure(spec, fetch, gather):
-    """Fetch pages 0 to n - 1: what that took, and how each response came out."""
+    """Fetch pages 0 to n - 1; return what that took, and how each response came out."""
     urls = client.Urls(
         "%s/delay/%s?page=%d" % (spec["url"], spec["delay_s"], page) for page in range(spec["n"])
     )
@@ -104,53 +107,53 @@ def measure(spec, fetch, gather):
     # A heartbeat would stand between the lines of a profile or a trace, and take turns of its own.
     if not {"profile", "trace", "turns"} & set(gather):
         heartbeat.start()
-    before = resource.getrusage(resource.RUSAGE_SELF)
+    usage_before = resource.getrusage(resource.RUSAGE_SELF)
     start = clock()
     try:
         first = 0
         replies = fetch(urls, verify)
     except Exception as error:
-        if not urls.taken:  # no page has anything to do with it
+        if not urls.position:  # no page has anything to do with it
             raise
-        first, replies = urls.taken - 1, [error]
+        first, replies = urls.position - 1, [error]
     wall_s = clock() - start  # and nothing before that sets off the garbage collector
-    after = resource.getrusage(resource.RUSAGE_SELF)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
     longest_stall_s = heartbeat.stop()
-    seen = {
+    figures = {
         "wall_s": rounded(wall_s),
-        "user_s": rounded(after.ru_utime - before.ru_utime),
-        "sys_s": rounded(after.ru_stime - before.ru_stime),
-        "process_cpu_s": rounded(after.ru_utime + after.ru_stime),
-        "peak_rss_kib": peak_rss_kib(after),
+        "user_s": rounded(usage.ru_utime - usage_before.ru_utime),
+        "sys_s": rounded(usage.ru_stime - usage_before.ru_stime),
+        "process_cpu_s": rounded(usage.ru_utime + usage.ru_stime),
+        "peak_rss_kib": peak_rss_kib(usage),
         "counters": {"longest_stall_s": rounded(longest_stall_s)},
     }
     if "timeline" in gather:
-        seen["heartbeats"] = [rounded(max(t - start, 0.0)) for t in heartbeat.times]
-    seen["responses"], failed = answering.pages(enumerate(replies, first))
+        figures["heartbeats"] = [rounded(max(t - start, 0.0)) for t in heartbeat.times]
+    figures["responses"], failed = answering.pages(enumerate(replies, first))
     if failed:
-        seen["failure"] = answering.failure(*failed, ca_file=spec.get("ca_file"))
-    return seen
+        figures["failure"] = answering.failure(*failed, ca_file=spec.get("ca_file"))
+    return figures
 
 
 def silence_unverified():
-    """No warning for each request that asks not to verify: that is asked for here."""
+    """Silence the warning of each request that asks not to verify: that is asked for here."""
     import warnings
 
     warnings.filterwarnings("ignore", message="Unverified HTTPS request")
 
 
 def allow_open_files(n):
-    """Raise the limit of open files where n connections would meet it."""
+    """Raise the limit of open files if n connections would meet it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 4 * n + 256
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    limit = 4 * n + 256
+    if soft != resource.RLIM_INFINITY and soft < limit:
         if hard != resource.RLIM_INFINITY:
-            wanted = min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            limit = min(limit, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def peak_rss_kib(usage):
-    """The most memory that this process has held, in KiB.
+    """Return the most memory that this process has held, in KiB.
 
     Linux's ru_maxrss starts with the memory of the process that started this one and survives
     exec, so the kernel's own high-water mark of this address space comes first (proc(5), VmHWM).
@@ -166,7 +169,7 @@ def peak_rss_kib(usage):
 
 
 def rounded(seconds):
-    """Seconds to the microsecond; None stays None."""
+    """Round seconds to the microsecond; None stays None."""
     return None if seconds is None else round(seconds, 6)
 
 

@@ -23,12 +23,12 @@ class Provenance(object):
         self._rows = []
         self._connected = None
 
-    def look(self, step):
+    def note_names(self, step):
         """Add a row for each name, as it stands now. Imports nothing."""
         for module, attribute in NAMES:
             # Only what somebody else has imported: looking must not change the order.
-            found = getattr(sys.modules.get(module), attribute, None)
-            self._add(step, module + "." + attribute, found)
+            owner = getattr(sys.modules.get(module), attribute, None)
+            self._add(step, module + "." + attribute, owner)
         if self._connected:
             self._add(step, "connected socket", self._connected)
 
@@ -39,11 +39,11 @@ class Provenance(object):
         for pool in (connectionpool.HTTPSConnectionPool, connectionpool.HTTPConnectionPool):
             self._watch(pool.ConnectionCls)
         result = function(*args)
-        self.look("connected")
+        self.note_names("connected")
         return result
 
     def rows(self):
-        """{"step", "name", "class", "module_file"}; a class is None while not imported."""
+        """Return {"step", "name", "class", "module_file"}; a class is None while not imported."""
         return self._rows
 
     def _watch(self, connection_class):
@@ -56,17 +56,17 @@ class Provenance(object):
 
         connection_class.connect = watched
 
-    def _add(self, step, name, found):
+    def _add(self, step, name, owner):
         row = {"step": step, "name": name, "class": None, "module_file": None}
-        if found is not None:
-            row["class"] = "%s.%s" % (found.__module__, found.__name__)
-            module = sys.modules.get(found.__module__)
+        if owner is not None:
+            row["class"] = "%s.%s" % (owner.__module__, owner.__name__)
+            module = sys.modules.get(owner.__module__)
             row["module_file"] = short(getattr(module, "__file__", None))
         self._rows.append(row)
 
 
 def short(path):
-    """A file's name as the book shows it: from site-packages or the standard library on.
+    """Return a file's name as the book shows it: from site-packages or the standard library on.
 
     Never absolute. Built-in modules have no file: None stays None.
     """
@@ -87,7 +87,7 @@ def short(path):
 
 
 def openssl_versions():
-    """The OpenSSL of the standard library, and the one that pyOpenSSL uses (None: not loaded)."""
+    """Return the OpenSSL of the standard library, and pyOpenSSL's (None: not loaded)."""
     import ssl
 
     pyopenssl = sys.modules.get("OpenSSL.SSL")

@@ -21,8 +21,8 @@ def trust_bundle(path):
     certifi.where = certifi.core.where = lambda: path
 
 
-def take_all(names, is_of_gevent, after=lambda name: None):
-    """Take each step in turn, and call `after` with its name.
+def take_all(names, is_of_gevent, after_step=lambda name: None):
+    """Take each step in turn, and call `after_step` with its name.
 
     A client without gevent takes `requests` in the place of `grequests`, and none of gevent's.
     """
@@ -33,18 +33,18 @@ def take_all(names, is_of_gevent, after=lambda name: None):
         new_session = take(name)
         if new_session:
             make_sessions_with(new_session)
-        after(name)
+        after_step(name)
 
 
 def take(name):
-    """Take the step of that name; what makes the sessions that it is about, or None."""
+    """Take the step of that name; return what makes the sessions that it is about, or None."""
     if name not in STEPS:
         raise ValueError("no step is called %r; there are %s" % (name, ", ".join(sorted(STEPS))))
     return STEPS[name]()
 
 
 def make_sessions_with(new_session):
-    """Each session from now on is of this make, also those of `requests.get` and grequests."""
+    """Make all sessions in this way from now on, also those of `requests.get` and grequests."""
     for name in ("requests", "requests.sessions", "grequests"):
         if name in sys.modules:
             sys.modules[name].Session = new_session
@@ -69,7 +69,7 @@ def patch_all():
 
 
 def patch_as_grequests():
-    """What `import grequests` patches before it imports requests."""
+    """Patch what `import grequests` patches before it imports requests."""
     from gevent import monkey
 
     monkey.patch_all(thread=False, select=False)
@@ -117,7 +117,7 @@ def google_auth_mtls():
 
 
 def x509_adapter():
-    """Sessions with requests-toolbelt's X509Adapter, which brings a PyOpenSSLContext along.
+    """Make sessions with requests-toolbelt's X509Adapter, which brings a PyOpenSSLContext along.
 
     One session for each request: urllib3 sets up the adapter's one context for every connection,
     and since pyOpenSSL 26.2.0 a context that has made a connection refuses to be changed.
@@ -137,14 +137,14 @@ def x509_adapter():
 
 def shared_context():
     """Install the cure of the second case: the book's own file, as one would copy it."""
-    beside = os.path.abspath(__file__)
+    folder = os.path.abspath(__file__)
     for _ in ("steps.py", "probes", "fetching", "cases", "casebook"):
-        beside = os.path.dirname(beside)
-    sys.path.append(beside)
+        folder = os.path.dirname(folder)
+    sys.path.append(folder)
     try:
         import shared_context
     finally:
-        sys.path.remove(beside)
+        sys.path.remove(folder)
     shared_context.install()
 
 
@@ -154,9 +154,9 @@ def preload():
 
 
 def init_poolmanager_only():
-    """An adapter that gives its pool manager one loaded context, and stops there.
+    """Give the pool manager of each adapter one loaded context, and stop there.
 
-    It is what many a page recommends. `cert_verify` still tells each connection of the bundle, and
+    Many a page recommends this. `cert_verify` still tells each connection of the bundle, and
     urllib3 loads it into the shared context again and again.
     """
     import requests
@@ -175,7 +175,7 @@ def init_poolmanager_only():
 
 
 def client_certificate():
-    """A self-signed client certificate and its key, both PEM bytes, made on the spot."""
+    """Make a self-signed client certificate and its key, both PEM bytes, on the spot."""
     import datetime
 
     from cryptography import x509
@@ -185,12 +185,12 @@ def client_certificate():
 
     key = ec.generate_private_key(ec.SECP256R1(), default_backend())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "casebook client")])
-    now = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+    today = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
     day = datetime.timedelta(days=1)
     certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - day)
-        .not_valid_after(now + day)
+        .not_valid_before(today - day)
+        .not_valid_after(today + day)
         .sign(key, hashes.SHA256(), default_backend())
     )
     pem = serialization.Encoding.PEM

@@ -40,7 +40,7 @@ class ThreadProfile(object):
             gc.enable()
 
     def _begin(self, frame, event, arg):
-        """A thread's first event: from here on it has a list of its own."""
+        """Give a thread a list of its own at its first event."""
         sys.setprofile(self._recorder())
 
     def _recorder(self):
@@ -54,21 +54,21 @@ class ThreadProfile(object):
         return record
 
     def rows(self):
-        """One row per function, the most processor time first.
+        """Return one row per function, the most processor time first.
 
         As Profile.rows, of all threads together: tt and ct are the seconds that passed in each
         thread, waiting included, and overlap. Further: cpu, the processor seconds of the function
         alone; one_stack, {"cc", "nc", "tt", "ct"}, the same as cProfile of Python 3.12 reads it.
         """
-        own, callers = each_its_own(self.threads)
+        by_thread, callers = each_its_own(self.threads)
         mixed = as_one_stack(self.threads)
-        found = []
-        for key, (cc, nc, tt, ct, cpu) in own.items():
-            its = row(key, (cc, nc, tt, ct), callers.get(key, {}))
-            its["cpu"] = round(cpu, 6)
-            its["one_stack"] = dict(zip(("cc", "nc", "tt", "ct"), rounded(mixed[key])))
-            found.append(its)
-        return sorted(found, key=lambda row: -row["cpu"])
+        rows = []
+        for key, (cc, nc, tt, ct, cpu) in by_thread.items():
+            fields = row(key, (cc, nc, tt, ct), callers.get(key, {}))
+            fields["cpu"] = round(cpu, 6)
+            fields["one_stack"] = dict(zip(("cc", "nc", "tt", "ct"), rounded(mixed[key])))
+            rows.append(fields)
+        return sorted(rows, key=lambda row: -row["cpu"])
 
 
 def each_its_own(threads):
@@ -76,28 +76,30 @@ def each_its_own(threads):
 
     Returns {key: [cc, nc, tt, ct, cpu]} and {key: {calling key: [cc, nc, tt, ct]}}.
     """
-    own, callers = {}, {}
+    counts, callers = {}, {}
     for events in threads:
         stack, running = [], {}
-        for at, cpu_at, enters, function in events:
+        for moment, cpu_at, enters, function in events:
             key = key_of(function)
             if enters:
-                stack.append([key, at, cpu_at, 0.0, 0.0])
+                stack.append([key, moment, cpu_at, 0.0, 0.0])
                 running[key] = running.get(key, 0) + 1
             elif stack and stack[-1][0] == key:
                 _, began, cpu_began, inside, cpu_inside = stack.pop()
-                took, cpu_took = at - began, cpu_at - cpu_began
+                took, cpu_took = moment - began, cpu_at - cpu_began
                 running[key] -= 1
                 outermost = not running[key]
-                row = own.setdefault(key, [0, 0, 0.0, 0.0, 0.0])
+                row = counts.setdefault(key, [0, 0, 0.0, 0.0, 0.0])
                 add(row, outermost, took, inside)
                 row[4] += cpu_took - cpu_inside
                 if stack:
                     stack[-1][3] += took
                     stack[-1][4] += cpu_took
-                    its = callers.setdefault(key, {}).setdefault(stack[-1][0], [0, 0, 0.0, 0.0])
-                    add(its, outermost, took, inside)
-    return own, callers
+                    caller_counts = callers.setdefault(key, {}).setdefault(
+                        stack[-1][0], [0, 0, 0.0, 0.0]
+                    )
+                    add(caller_counts, outermost, took, inside)
+    return counts, callers
 
 
 def as_one_stack(threads):
@@ -107,19 +109,19 @@ def as_one_stack(threads):
     began is booked for the function that returns.
     """
     mixed, stack, running = {}, [], {}
-    every = sorted((event for events in threads for event in events), key=lambda event: event[0])
-    for at, _, enters, function in every:
+    in_order = sorted((event for events in threads for event in events), key=lambda event: event[0])
+    for moment, _, enters, function in in_order:
         key = key_of(function)
         mixed.setdefault(key, [0, 0, 0.0, 0.0])
         if enters:
-            stack.append([at, 0.0])
+            stack.append([moment, 0.0])
             running[key] = running.get(key, 0) + 1
         elif stack and running.get(key):
             began, inside = stack.pop()
             running[key] -= 1
-            add(mixed[key], not running[key], at - began, inside)
+            add(mixed[key], not running[key], moment - began, inside)
             if stack:
-                stack[-1][1] += at - began
+                stack[-1][1] += moment - began
     return mixed
 
 
@@ -133,21 +135,23 @@ def add(row, outermost, took, inside):
 
 @lru_cache(maxsize=None)
 def key_of(function):
-    """(file, line, function) as cProfile writes it, of a code object or a built-in function."""
+    """Return (file, line, function) as cProfile writes it, of a code object or a built-in
+    function."""
     if hasattr(function, "co_code"):
         return short(function.co_filename), function.co_firstlineno, function.co_name
     return "~", 0, name_of(label(function))
 
 
 def label(function):
-    """A built-in function as cProfile writes it: "<method 'read' of '_ssl._SSLSocket' objects>"."""
+    """Return a built-in function's label in cProfile: "<method 'read' of '_ssl._SSLSocket'
+    objects>"."""
     owner = getattr(function, "__self__", None)
     name = getattr(function, "__name__", repr(function))
     if owner is None or type(owner) is type(sys):
         module = getattr(function, "__module__", None) or getattr(owner, "__name__", "builtins")
         return "<built-in method %s.%s>" % (module, name)
-    for each in type(owner).__mro__:
+    for owner_class in type(owner).__mro__:
         # A Python function of that name is somebody's wrapper around it.
-        if type(each.__dict__.get(name)) is type(str.join):
-            return repr(each.__dict__[name])
+        if type(owner_class.__dict__.get(name)) is type(str.join):
+            return repr(owner_class.__dict__[name])
     return "<built-in method %s>" % name

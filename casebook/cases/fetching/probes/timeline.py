@@ -49,7 +49,8 @@ class Timeline(object):
         return function(*args)
 
     def rows(self):
-        """{"page", "event", "start_s", "end_s"} by start, in seconds after the call began."""
+        """Return {"page", "event", "start_s", "end_s"} by start, in seconds after the call
+        began."""
         rows = []
         for page, event, start, end in sorted(self._intervals, key=lambda row: row[2:]):
             times = {"start_s": round(start - self._start, 6), "end_s": round(end - self._start, 6)}
@@ -69,7 +70,7 @@ class Timeline(object):
         setattr(owner, method, timed)
 
     def _watch_handshakes(self, pool):
-        """Time what connects, where a connection is new; a kept one is only looked at."""
+        """Time what connects, if a connection is new; a kept one is only looked at."""
         validate = pool._validate_conn
 
         def timed(pool, connection):
@@ -103,7 +104,7 @@ class Timeline(object):
         pool.urlopen = watched
 
     def _add(self, event, start):
-        here, end = self._here(), clock()
-        start = max(start, self._ends.get(here, start))
-        self._ends[here] = end
-        self._intervals.append((self._pages.get(here), event, start, end))
+        greenlet, end = self._here(), clock()
+        start = max(start, self._ends.get(greenlet, start))
+        self._ends[greenlet] = end
+        self._intervals.append((self._pages.get(greenlet), event, start, end))

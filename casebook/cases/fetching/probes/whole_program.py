@@ -27,7 +27,7 @@ EVERY_S = 0.0005
 #: counts for the package that called it, but for HTTP itself.
 PACKAGES = ("requests", "urllib3", "gevent", "http", "shared_context", "grequests")
 
-loads, spent, last, looking = dict.fromkeys(counting.NAMES, 0), {}, 0.0, False
+loads, spent, last, charging = dict.fromkeys(counting.NAMES, 0), {}, 0.0, False
 
 
 def run(spec):
@@ -76,31 +76,31 @@ def count_loads():
 
 def start_looking():
     global last
-    signal.signal(signal.SIGALRM, look)
+    signal.signal(signal.SIGALRM, charge)
     last = time.process_time()
     signal.setitimer(signal.ITIMER_REAL, EVERY_S, EVERY_S)
 
 
 def stop_looking():
     signal.setitimer(signal.ITIMER_REAL, 0)
-    look(None, None)
+    charge(None, None)
 
 
-def look(_, frame):
-    """Charge what is running with the processor time since the last look."""
-    global last, looking
+def charge(_, frame):
+    """Charge the running code with the processor time since the last look."""
+    global last, charging
     # On a slow machine the next alarm rings within a look. It would move `last` ahead of this
     # look's `now`; so it does nothing, and its time is the next look's.
-    if looking:
+    if charging:
         return
-    looking = True
-    now, part = time.process_time(), part_of(frame)
-    spent[part] = spent.get(part, 0) + now - last
-    last, looking = now, False
+    charging = True
+    now_s, part = time.process_time(), part_of(frame)
+    spent[part] = spent.get(part, 0) + now_s - last
+    last, charging = now_s, False
 
 
 def part_of(frame):
-    """What a stack is working for: "handshake", "load", one of PACKAGES, or "others"."""
+    """Return what a stack is working for: "handshake", "load", one of PACKAGES, or "others"."""
     if frame is not None and frame.f_code.co_name == "do_handshake":
         return "handshake"
     while frame is not None:

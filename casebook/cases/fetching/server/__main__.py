@@ -33,16 +33,16 @@ def main(scheme: str, port: int) -> int:
     folder = tempfile.TemporaryDirectory(prefix="casebook-server-", ignore_cleanup_errors=True)
     with folder as name:  # readable by this user only
         try:
-            made = certificates.make(Path(name)) if scheme == "https" else None
-            with contextlib.closing(lab.LabServer(port, made, room)) as running:
+            issued = certificates.issue(Path(name)) if scheme == "https" else None
+            with contextlib.closing(lab.LabServer(port, issued, room)) as running:
                 running.start()
                 url = f"{scheme}://127.0.0.1:{running.server_port}"
-                _say(url=url, ca_file=None if made is None else str(made.ca_file))
+                _send(url=url, ca_file=None if issued is None else str(issued.ca_file))
                 gevent.spawn(_attend, running, parent).link(lambda _: stop.set())
                 stop.wait()
             return 0
         except Exception as error:  # whatever it was, the owner turns it into one line
-            _say(error=str(error) or type(error).__name__)
+            _send(error=str(error) or type(error).__name__)
             return 1
 
 
@@ -56,10 +56,10 @@ def _attend(running: lab.LabServer, parent: int) -> None:
         if not lines:
             return
         for question, number in map(str.split, lines):
-            _say(number=int(number), **running.answer(question))
+            _send(number=int(number), **running.answer(question))
 
 
-def _say(**content: object) -> None:
+def _send(**content: object) -> None:
     print(json.dumps(content), flush=True)
 
 

@@ -37,7 +37,7 @@ class Epoch:
     protocols: Counter[str] = field(default_factory=Counter)
 
     def report(self) -> dict:
-        """What casebook.cases.fetching.server.Server.counters gives."""
+        """Return the counters as casebook.cases.fetching.server.Server.counters gives them."""
         return {
             "connections": self.connections,
             "handshakes": self.handshakes,
@@ -48,8 +48,10 @@ class Epoch:
 
     @contextmanager
     def request(self, protocol: str) -> Iterator[None]:
-        """A request, in flight until its answer is known (and not yet written): a client that asks
-        again when it has read the last answer is never in flight twice."""
+        """Count a request as in flight until its answer is known (and not yet written).
+
+        So a client that asks again when it has read the last answer is never in flight twice.
+        """
         self.protocols[protocol] += 1
         self.in_flight += 1
         self.peak_in_flight = max(self.peak_in_flight, self.in_flight)

@@ -22,28 +22,30 @@ class Certificates:
     key_file: Path
 
 
-def make(folder: Path) -> Certificates:
+def issue(folder: Path) -> Certificates:
     """Make new certificates and write them into `folder`, which must be private to this user.
 
     ECDSA (P-256): with RSA keys of 2,048 bits each handshake costs both sides more.
     """
     authority = trustme.CA(key_type=trustme.KeyType.ECDSA)
     issued = authority.issue_cert(*NAMES, key_type=trustme.KeyType.ECDSA)
-    chain = b"".join(each.bytes() for each in issued.cert_chain_pems)
+    chain = b"".join(pem.bytes() for pem in issued.cert_chain_pems)
     return _write(folder, authority.cert_pem.bytes(), chain, issued.private_key_pem.bytes())
 
 
 def make_nameless(folder: Path) -> Certificates:
-    """As `make`, but one certificate that signed itself, as `openssl req -new -x509` makes it when
-    it is told localhost for a common name: without a subjectAltName."""
+    """Make one certificate that signed itself, without a subjectAltName; otherwise as `issue`.
+
+    This is what `openssl req -new -x509` makes if it is told localhost for a common name.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
+    today = datetime.now(UTC)
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    made = (
+    certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=365))
+        .not_valid_before(today - timedelta(days=1))
+        .not_valid_after(today + timedelta(days=365))
         .add_extension(identifier, critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier),
@@ -52,7 +54,7 @@ def make_nameless(folder: Path) -> Certificates:
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
-    pem = made.public_bytes(serialization.Encoding.PEM)
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
     private = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -62,8 +64,8 @@ def make_nameless(folder: Path) -> Certificates:
 
 
 def _write(folder: Path, authority: bytes, chain: bytes, key: bytes) -> Certificates:
-    made = Certificates(folder / "ca.pem", folder / "server.pem", folder / "server.key")
-    made.ca_file.write_bytes(authority)
-    made.chain_file.write_bytes(chain)
-    made.key_file.write_bytes(key)
-    return made
+    files = Certificates(folder / "ca.pem", folder / "server.pem", folder / "server.key")
+    files.ca_file.write_bytes(authority)
+    files.chain_file.write_bytes(chain)
+    files.key_file.write_bytes(key)
+    return files

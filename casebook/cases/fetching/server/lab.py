@@ -74,8 +74,8 @@ class LabServer(pywsgi.WSGIServer):
             self.handler_class(sock, address, self).handle()
 
     def answer(self, question: str) -> dict:
-        """The counters, also of clients who connected or shook hands just before the question;
-        "reset" sets them to zero."""
+        """Return the counters, including clients who connected or shook hands just before the
+        question; "reset" sets them to zero."""
         while not self.full() and (accepted := self.do_read()):
             self.do_handle(*accepted)
         gevent.idle()
@@ -85,7 +85,7 @@ class LabServer(pywsgi.WSGIServer):
 
 
 def _context(certificates: Certificates) -> ssl.SSLContext:
-    """A server's TLS context, in gevent's class, so that a handshake stops nobody else."""
+    """Return a server's TLS context, in gevent's class, so that a handshake stops nobody else."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificates.chain_file, certificates.key_file)
     tls.num_tickets = 0  # no client here resumes a session: each handshake is a full one

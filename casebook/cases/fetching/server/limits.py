@@ -20,11 +20,11 @@ _OWN_FILES = 20
 
 
 def make_room() -> int | None:
-    """Raise this process's limit of open files as far as it goes: how many connections that leaves
-    (None: any number).
+    """Raise this process's limit of open files as far as it goes; return how many connections that
+    leaves (None: any number).
 
-    Says, on standard error, of each limit that only the reader can raise that it stays too low for
-    a crowd of `CROWD` connections.
+    Warns, on standard error, of each limit that only the reader can raise and that stays too low
+    for a crowd of `CROWD` connections.
     """
     files = raise_open_files()
     if files == resource.RLIM_INFINITY:
@@ -32,7 +32,7 @@ def make_room() -> int | None:
     else:
         room = max(files - _OWN_FILES, 1)
         if room < CROWD:
-            _say(
+            _warn(
                 f"at most {room} connections are served at once, further ones wait: this process "
                 f"may open only {files} files. Raise the hard limit (ulimit -Hn) for more."
             )
@@ -41,19 +41,19 @@ def make_room() -> int | None:
     except (OSError, ValueError):  # a system that does not say so
         backlog = BACKLOG
     if backlog < CROWD:
-        _say(
+        _warn(
             f"a crowd of more than {backlog} new connections may wait for repeated SYNs: the "
             f"kernel's net.core.somaxconn is {backlog}. Raise it with sysctl for larger crowds."
         )
     return room
 
 
-def _say(sentence: str) -> None:
+def _warn(sentence: str) -> None:
     print(f"casebook: {sentence}", file=sys.stderr, flush=True)
 
 
 def raise_open_files() -> int:
-    """Raise this process's limit of open files as far as it goes; what it is then."""
+    """Raise this process's limit of open files as far as it goes; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for limit in (hard, CROWD + _OWN_FILES):  # macOS reports "unlimited" and allows less
         if soft != hard and (limit == hard or soft < limit):

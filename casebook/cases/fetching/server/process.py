@@ -38,7 +38,7 @@ class Server:
     """A running server that clients may ask; a context manager that stops it.
 
     `url` is `https://127.0.0.1:PORT` (or http); `ca_file` is the PEM file to trust, None over
-    plain HTTP or where it needs none. `process` is ours that serves; None for somebody else's
+    plain HTTP or if it needs none. `process` is ours that serves; None for somebody else's
     server, which is neither counted nor stopped.
     """
 
@@ -50,22 +50,23 @@ class Server:
 
     @property
     def pid(self) -> int | None:
-        """The number of the process that serves; None for somebody else's server."""
+        """Return the number of the process that serves; None for somebody else's server."""
         return self.process.pid if self.process else None
 
     def counters(self) -> dict | None:
-        """What the server saw since the last reset: `connections`, `handshakes` (completed),
-        `requests`, `peak_in_flight` (the most requests at once between being parsed and being
-        answered), `protocols` (requests by HTTP version). Reading does not change them.
+        """Return what the server saw since the last reset.
 
-        None for somebody else's server. Raises ServerFailed when the server is gone.
+        `connections`, `handshakes` (completed), `requests`, `peak_in_flight` (the most requests at
+        once between being parsed and being answered), `protocols` (requests by HTTP version).
+        Reading does not change them. None for somebody else's server. Raises ServerFailed if the
+        server is gone.
         """
-        return self._ask("counters") if self.process else None
+        return self._send("counters") if self.process else None
 
     def reset(self) -> None:
         """Set the counters to zero. A request still in flight does not come back in them."""
         if self.process:
-            self._ask("reset")
+            self._send("reset")
 
     def stop(self) -> None:
         """End the server and remove its files. Harmless when it has ended already."""
@@ -76,7 +77,7 @@ class Server:
             shutil.rmtree(self.ca_file.parent, ignore_errors=True)
 
     def wait(self) -> int:
-        """Wait until the server ends of itself; its exit code."""
+        """Wait until the server ends of itself; return its exit code."""
         return self.process.wait() if self.process else 0
 
     def __enter__(self) -> Self:
@@ -85,7 +86,7 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _ask(self, question: str) -> dict:
+    def _send(self, question: str) -> dict:
         with self._asking:
             number = next(self._numbers)
             try:
@@ -131,7 +132,7 @@ def serve(starting: Callable[[], Server] = start) -> None:
     with contextlib.suppress(_Stop), contextlib.ExitStack() as undo:
         for number in _SIGNALS:
             # Under nohup SIGHUP is ignored, and stays so. SIGINT is ignored in a shell's background
-            # jobs, but whoever sends it to this very process means it.
+            # jobs, but a SIGINT sent to this very process is meant.
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 undo.callback(signal.signal, number, signal.getsignal(number))
                 signal.signal(number, _stop)
@@ -144,19 +145,21 @@ def serve(starting: Callable[[], Server] = start) -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    for each in _SIGNALS:  # once is enough: the end must not be interrupted
-        signal.signal(each, signal.SIG_IGN)
+    for other_signal in _SIGNALS:  # once is enough: the end must not be interrupted
+        signal.signal(other_signal, signal.SIG_IGN)
     raise _Stop
 
 
 def begin(module: str, *arguments: str) -> tuple[subprocess.Popen[bytes], dict]:
-    """Run a module of ours in a process of its own, whose standard input ends with this process:
-    that process, and its first line. Raises ServerFailed, and then the process is gone."""
+    """Run a module of ours in a process of its own, whose standard input ends with this process.
+
+    Returns that process, and its first line. Raises ServerFailed, and then the process is gone.
+    """
     process = subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        bufsize=0,  # a line that is kept back in a buffer is none that can be waited for
+        bufsize=0,  # unbuffered: the selector must see every line
         cwd=ROOT,
         env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
         # Its own session: neither an interrupted cell nor Ctrl-C reaches it, its owner decides.
@@ -184,8 +187,11 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def first_line(process: subprocess.Popen[bytes]) -> dict:
-    """The next line of JSON that a server's process says. Raises ServerFailed when there is none
-    within a minute, when the process has ended, and for what it calls an error."""
+    """Read the next line of JSON that a server's process prints.
+
+    Raises ServerFailed if there is none within a minute, if the process has ended, and for what it
+    calls an error.
+    """
     assert process.stdout
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)

@@ -36,30 +36,30 @@ _GONE = None
 
 @contextlib.contextmanager
 def relay(url: str, latency_s: float) -> Iterator[str]:
-    """A URL behind which `url` is answered, from latency_s seconds further away.
+    """Yield a URL behind which `url` is answered, from latency_s seconds further away.
 
     Each way takes latency_s seconds (0 to LONGEST_S) longer, so that a round trip takes twice as
     much. For a crowd of connections at a time (fetching.server.limits.CROWD). All connections, and
     the relay's process, end with the block.
 
-    Raises UsageError for a time that is out of range or a URL without a port, ServerFailed when
-    the relay does not start. A connection that the server refuses is reset.
+    Raises UsageError for a time that is out of range or a URL without a port, ServerFailed if the
+    relay does not start. A connection that the server refuses is reset.
     """
     if not 0 <= latency_s <= LONGEST_S:
         raise UsageError(f"the latency is {latency_s:g} s; choose 0 to {LONGEST_S:g}")
-    where = urlsplit(url)
+    parts = urlsplit(url)
     try:
-        host, port = where.hostname, where.port
-    except ValueError:  # the number is none of a port
+        host, port = parts.hostname, parts.port
+    except ValueError:  # the number is not that of a port
         host = port = None
     if not (host and port):
         raise UsageError(f"a relay needs a URL with a port, not {url!r}")
-    asked = json.dumps([host, port, latency_s])
-    running, ready = process.begin("casebook.cases.fetching.server.relay", asked)
+    target = json.dumps([host, port, latency_s])
+    relay_process, ready = process.begin("casebook.cases.fetching.server.relay", target)
     try:
-        yield f"{where.scheme}://127.0.0.1:{ready['port']}"
+        yield f"{parts.scheme}://127.0.0.1:{ready['port']}"
     finally:
-        process.end(running)
+        process.end(relay_process)
 
 
 class _Line:
@@ -76,13 +76,13 @@ class _Line:
         threading.Thread(target=self._keep_time, daemon=True).start()
 
     def hold(self, side: "_Side", piece: bytes | None) -> None:
-        """Keep a piece that came in on a side, for the other."""
+        """Keep a piece that came in on a side, for the other side."""
         if not self._latency_s:
-            side.other.send(piece)
+            side.peer.send(piece)
             return
         due = self._loop.time() + self._latency_s
         self._held.append((due, side, piece))
-        side.held(len(piece or b""))
+        side.note_held(len(piece or b""))
         self._dues.put(due)
 
     def _keep_time(self) -> None:
@@ -95,17 +95,17 @@ class _Line:
             released = time.monotonic()
             self._loop.call_soon_threadsafe(self._release, released)
 
-    def _release(self, until: float) -> None:
-        while self._held and self._held[0][0] <= until:
+    def _release(self, deadline: float) -> None:
+        while self._held and self._held[0][0] <= deadline:
             _, side, piece = self._held.popleft()
-            side.other.send(piece)
-            side.held(-len(piece or b""))
+            side.peer.send(piece)
+            side.note_held(-len(piece or b""))
 
 
 class _Side(asyncio.Protocol):
     """One of the two connections of a client through the relay: its own, or the server's."""
 
-    other: "_Side"
+    peer: "_Side"
     transport: asyncio.Transport
 
     def __init__(self, line: _Line) -> None:
@@ -128,9 +128,9 @@ class _Side(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         self._line.hold(self, _GONE)
 
-    def held(self, more: int) -> None:
-        """So many bytes more, or fewer, that came in here are on their way."""
-        self._bytes += more
+    def note_held(self, change: int) -> None:
+        """Note how many bytes more, or fewer, of what came in here are on their way."""
+        self._bytes += change
         self._go_on()
 
     def send(self, piece: bytes | None) -> None:
@@ -142,23 +142,23 @@ class _Side(asyncio.Protocol):
             self.transport.abort()
         elif piece:
             self.transport.write(piece)
-            self.other._go_on()
+            self.peer._go_on()
         else:
             self._eof_sent = True
             with contextlib.suppress(OSError):  # the peer has gone before us
                 self.transport.write_eof()
-            if self.other._eof_sent:
+            if self.peer._eof_sent:
                 self.transport.close()
-                self.other.transport.close()
+                self.peer.transport.close()
 
     def resume_writing(self) -> None:
-        self.other._go_on()
+        self.peer._go_on()
 
     def _go_on(self) -> None:
         """Read on here if there is room for what comes, on the line and beyond it."""
         if self.transport.is_closing():
             return
-        waiting = self.other.transport.get_write_buffer_size()
+        waiting = self.peer.transport.get_write_buffer_size()
         if self._bytes + waiting < _ROOM:
             self.transport.resume_reading()
         else:
@@ -175,21 +175,21 @@ class _Near(_Side):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.transport.pause_reading()
-        self.other = _Side(self._line)
-        self.other.other = self
+        self.peer = _Side(self._line)
+        self.peer.peer = self
         self._connecting = asyncio.ensure_future(self._connect())
 
     async def _connect(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            await loop.create_connection(lambda: self.other, *self._address)
+            await loop.create_connection(lambda: self.peer, *self._address)
         except OSError:
             self.transport.abort()
         else:
             self._go_on()
 
     def connection_lost(self, error: Exception | None) -> None:
-        if not self.other.is_connected:  # or not yet
+        if not self.peer.is_connected:  # or not yet
             self._connecting.cancel()
         else:
             super().connection_lost(error)
@@ -204,11 +204,11 @@ async def _serve(host: str, port: int, latency_s: float) -> None:
     await listening.serve_forever()
 
 
-def main(asked: str) -> None:
+def main(target: str) -> None:
     """Relay until the owner, which holds the other end of standard input, is gone."""
     owner.follow(lambda: os._exit(0))
     limits.raise_open_files()
-    asyncio.run(_serve(*json.loads(asked)))
+    asyncio.run(_serve(*json.loads(target)))
 
 
 if __name__ == "__main__":

@@ -14,16 +14,16 @@ from threads_shake_hands import kind, new_truststore, version
 
 
 async def asyncio_streams(context):
-    """The standard library's own streams, which fetch from a connection each."""
+    """Fetch with the standard library's own streams, over a connection each."""
 
     async def get(url):
         parts = urlsplit(url)
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port, ssl=context)
         try:
-            asked = "GET %s?%s HTTP/1.1\r\nHost: %s\r\n\r\n" % (
+            request = "GET %s?%s HTTP/1.1\r\nHost: %s\r\n\r\n" % (
                 parts.path, parts.query, parts.netloc,
             )  # fmt: skip
-            writer.write(asked.encode())
+            writer.write(request.encode())
             head, _, body = (await reader.read()).partition(b"\r\n\r\n")
             return int(head.split()[1]), body
         finally:
@@ -33,7 +33,7 @@ async def asyncio_streams(context):
 
 
 async def httpx_async(context):
-    """One asynchronous client of httpx."""
+    """Fetch with one asynchronous client of httpx."""
     import httpx
 
     return httpx.AsyncClient(verify=context, timeout=60).get

@@ -20,17 +20,17 @@ import answering
 
 
 def standard():
-    """One context for all threads: the standard library's own."""
+    """Share one context among all threads: the standard library's own."""
     return one_for_all(ssl.create_default_context())
 
 
 def shared():
-    """One context for all threads: truststore's."""
+    """Share one context among all threads: truststore's."""
     return one_for_all(new_truststore())
 
 
 def each():
-    """A truststore context for each thread."""
+    """Make a truststore context for each thread."""
     return lambda url: fetch(url, new_truststore())
 
 
@@ -39,7 +39,7 @@ def one_for_all(context):
 
 
 def new_truststore():
-    """A context that trusts the server too where truststore asks the system (macOS)."""
+    """Make a context that trusts the server even if truststore asks the system (macOS)."""
     import truststore
 
     context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -48,7 +48,7 @@ def new_truststore():
 
 
 def fetch(url, context):
-    """(status, body) over a connection of its own."""
+    """Return (status, body), over a connection of its own."""
     parts = urlsplit(url)
     connection = HTTPSConnection(parts.hostname, parts.port, context=context, timeout=60)
     try:
@@ -60,7 +60,7 @@ def fetch(url, context):
 
 
 def urllib3_pool():
-    """urllib3, whose pool is handed a truststore context."""
+    """Hand urllib3's pool a truststore context."""
     import urllib3
 
     context = new_truststore()
@@ -69,7 +69,7 @@ def urllib3_pool():
 
 
 def httpx2_client():
-    """httpx2, whose one client is handed a truststore context."""
+    """Hand httpx2's one client a truststore context."""
     import httpx2
 
     context = new_truststore()
@@ -77,7 +77,7 @@ def httpx2_client():
 
 
 def httpx2_default():
-    """httpx2, whose one client chooses its context itself."""
+    """Let httpx2's one client choose its context itself."""
     import httpx2
 
     client = httpx2.Client(timeout=60)
@@ -85,7 +85,7 @@ def httpx2_default():
 
 
 def httpx_default():
-    """httpx, whose one client makes its context itself, of whatever ssl.SSLContext now is."""
+    """Let httpx's one client make its context itself, of whatever ssl.SSLContext now is."""
     import httpx
 
     client = httpx.Client(timeout=60)
@@ -93,13 +93,13 @@ def httpx_default():
 
 
 def httpx_injected():
-    """The same, after truststore.inject_into_ssl()."""
+    """Use httpx's one client, after truststore.inject_into_ssl()."""
     inject()
     return httpx_default()
 
 
 def requests_injected():
-    """requests.get in each thread, after truststore.inject_into_ssl()."""
+    """Use requests.get in each thread, after truststore.inject_into_ssl()."""
     import requests
 
     inject()
@@ -107,7 +107,8 @@ def requests_injected():
 
 
 def requests_shared():
-    """The same with one session, of a requests that made one context for all when imported."""
+    """Use one session, of a requests that made one context for all when imported, after
+    injecting."""
     import requests
 
     inject()
@@ -124,18 +125,18 @@ def inject():
 
 
 def with_context(get, context):
-    """The function, which says which context its threads share."""
+    """Return the function with a note of the context that its threads share."""
 
-    def called(url):
+    def get_page(url):
         return get(url)
 
-    called.context = context
-    return called
+    get_page.context = context
+    return get_page
 
 
 WAYS = {
-    way.__name__.replace("_", "-"): way
-    for way in (
+    function.__name__.replace("_", "-"): function
+    for function in (
         standard, shared, each, urllib3_pool, httpx2_client, httpx2_default, httpx_default,
         httpx_injected, requests_injected, requests_shared,
     )
@@ -143,29 +144,29 @@ WAYS = {
 
 
 def run(spec):
-    n, got, seen = spec["n"], {}, []
+    n, replies, calls = spec["n"], {}, []
     get = WAYS[spec["way"]]()
-    together = threading.Barrier(n + 1)
+    start_line = threading.Barrier(n + 1)
 
     def work(page):
-        together.wait()
+        start_line.wait()
         try:
-            got[page] = get("%s/?page=%d" % (spec["url"], page))
+            replies[page] = get("%s/?page=%d" % (spec["url"], page))
         except Exception as error:
-            got[page] = error
+            replies[page] = error
 
     threads = [threading.Thread(target=work, args=(page,)) for page in range(n)]
     for thread in threads:
         thread.start()
-    together.wait()
+    start_line.wait()
     start = time.perf_counter()
     if spec["look_after_s"] is not None:
         time.sleep(spec["look_after_s"])
-        seen = stacks(threads)
+        calls = stacks(threads)
     for thread in threads:
         thread.join()
     wall_s = time.perf_counter() - start
-    rows, failed = answering.pages(sorted(got.items()))
+    rows, failed = answering.pages(sorted(replies.items()))
     return {
         "openssl": ssl.OPENSSL_VERSION,
         "truststore": version(),
@@ -173,28 +174,28 @@ def run(spec):
         "pages": rows,
         "failed": failed and answering.failure(failed[0], failed[1], None),
         "wall_s": wall_s,
-        "stacks": seen,
+        "stacks": calls,
     }
 
 
 def kind(context):
-    """Where the class of a context comes from: truststore says it is ssl's."""
+    """Return the module that a context's class comes from: truststore says it is ssl's."""
     return None if context is None else type(context).__module__
 
 
 def version():
-    """Of the truststore that was used: "0.10.5", "0.10.4 of pip"."""
-    for name, whose in (("truststore", ""), ("pip._vendor.truststore", " of pip")):
+    """Return the version of the truststore that was used: "0.10.5", "0.10.4 of pip"."""
+    for name, suffix in (("truststore", ""), ("pip._vendor.truststore", " of pip")):
         if name in sys.modules:
-            return sys.modules[name].__version__ + whose
+            return sys.modules[name].__version__ + suffix
     return None
 
 
 def stacks(threads):
-    """The calls of each thread that is still at work."""
+    """Return the calls of each thread that is still at work."""
     import linecache
 
-    found, frames = [], sys._current_frames()
+    stacks_of_threads, frames = [], sys._current_frames()
     for thread in threads:
         frame, calls = frames.get(thread.ident), []
         while frame is not None:
@@ -203,8 +204,8 @@ def stacks(threads):
             calls.append([frame.f_globals.get("__name__"), code.co_name, line, text])
             frame = frame.f_back
         if calls:
-            found.append(calls[::-1])
-    return found
+            stacks_of_threads.append(calls[::-1])
+    return stacks_of_threads
 
 
 if __name__ == "__main__":

@@ -15,26 +15,26 @@ import truststore
 
 def run(spec):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    return {"wrapped": sum(together(**spec) for _ in range(spec.pop("contexts")))}
+    return {"wrapped": sum(wrap_in_threads(**spec) for _ in range(spec.pop("contexts")))}
 
 
-def together(threads, wraps):
+def wrap_in_threads(threads, wraps):
     """Wrap from one new context in many threads, which begin at the same time."""
     context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    at_once, done = threading.Barrier(threads), []
+    start_line, counts = threading.Barrier(threads), []
 
     def work():
-        at_once.wait()
+        start_line.wait()
         for _ in range(wraps):
             context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname="localhost")
-        done.append(wraps)
+        counts.append(wraps)
 
     workers = [threading.Thread(target=work) for _ in range(threads)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    return sum(done)
+    return sum(counts)
 
 
 if __name__ == "__main__":

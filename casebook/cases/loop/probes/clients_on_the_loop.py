@@ -53,42 +53,43 @@ def count_loads():
 
 
 async def httpx_each(urls):
-    """A client for each page."""
+    """Make a client for each page."""
     import httpx
 
     async def get(url):
         async with httpx.AsyncClient(timeout=60) as client:
             return await client.get(url)
 
-    return await together(get, urls)
+    return await gather_pages(get, urls)
 
 
 async def httpx_unverified(urls):
-    """The same, with verify=False."""
+    """Make a client for each page, with verify=False."""
     import httpx
 
     async def get(url):
         async with httpx.AsyncClient(timeout=60, verify=False) as client:
             return await client.get(url)
 
-    return await together(get, urls)
+    return await gather_pages(get, urls)
 
 
 async def httpx_one(urls):
-    """One client for all pages."""
+    """Make one client for all pages."""
     import httpx
 
     async with httpx.AsyncClient(timeout=60) as client:
-        return await together(client.get, urls)
+        return await gather_pages(client.get, urls)
 
 
 async def httpx_context(urls):
-    """A client for each page, all with one context."""
+    """Make a client for each page, all with one context."""
     return await with_context(ssl.create_default_context(), urls)
 
 
 async def httpx_thread(urls):
-    """The same, with a context that a thread makes, while the loop goes on."""
+    """Make a client for each page, all with a context that a thread makes while the loop goes
+    on."""
     return await with_context(await asyncio.to_thread(ssl.create_default_context), urls)
 
 
@@ -99,16 +100,16 @@ async def with_context(context, urls):
         async with httpx.AsyncClient(timeout=60, verify=context) as client:
             return await client.get(url)
 
-    return await together(get, urls)
+    return await gather_pages(get, urls)
 
 
 async def aiohttp_each(urls):
-    """A session for each page, which takes the context that aiohttp made when imported."""
+    """Make a session for each page, which takes the context that aiohttp made when imported."""
     return await aiohttp_with(lambda: None, urls)
 
 
 async def aiohttp_context_each(urls):
-    """A session for each page, and a connector with a context of its own."""
+    """Make a session for each page, and a connector with a context of its own."""
     import aiohttp
 
     return await aiohttp_with(lambda: aiohttp.TCPConnector(ssl=ssl.create_default_context()), urls)
@@ -122,11 +123,11 @@ async def aiohttp_with(connector, urls):
             async with session.get(url) as response:
                 return response.status, await response.read()
 
-    return await together(get, urls)
+    return await gather_pages(get, urls)
 
 
 async def openai_each(urls):
-    """A client of a language model for each page."""
+    """Make a client of a language model for each page."""
     import httpx
     import openai
 
@@ -134,47 +135,47 @@ async def openai_each(urls):
         async with openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
             return await client.get(url, cast_to=httpx.Response)
 
-    return await together(get, urls)
+    return await gather_pages(get, urls)
 
 
 async def openai_pair_each(urls):
-    """Two clients of a language model for each page: one that awaits, which asks, and one that
-    does not."""
+    """Make two clients of a language model for each page: one that awaits, which asks, and one
+    that does not."""
     import httpx
     import openai
 
     async def get(url):
-        how = {"api_key": "none", "base_url": url, "max_retries": 0}
-        with openai.OpenAI(**how):
-            async with openai.AsyncOpenAI(**how) as client:
+        options = {"api_key": "none", "base_url": url, "max_retries": 0}
+        with openai.OpenAI(**options):
+            async with openai.AsyncOpenAI(**options) as client:
                 return await client.get(url, cast_to=httpx.Response)
 
-    return await together(get, urls)
+    return await gather_pages(get, urls)
 
 
 async def botocore_each(urls):
-    """A client of a cloud for each page, that asks it for nothing."""
+    """Make a client of a cloud for each page, and ask it for nothing."""
     import botocore.session
 
     session = botocore.session.Session()
 
-    async def make(url):
+    async def create_client(url):
         session.create_client(
             "sts", "eu-central-1", aws_access_key_id="none", aws_secret_access_key="none"
         )
 
-    return await together(make, urls)
+    return await gather_pages(create_client, urls)
 
 
 async def botocore_asked_each(urls):
-    """A client of a cloud for each page, made on the loop, and asked in a thread."""
+    """Make a client of a cloud for each page, on the loop, and ask it in a thread."""
     return await botocore_with(botocore_client, urls)
 
 
 async def botocore_asked_one(urls):
-    """One client of a cloud, asked in a thread for each page."""
-    one = botocore_client(urls[0])
-    return await botocore_with(lambda url: one, urls)
+    """Make one client of a cloud, and ask it in a thread for each page."""
+    client = botocore_client(urls[0])
+    return await botocore_with(lambda url: client, urls)
 
 
 async def botocore_with(client_for, urls):
@@ -183,9 +184,9 @@ async def botocore_with(client_for, urls):
 
         async def get(url):
             client = client_for(url)
-            return await loop.run_in_executor(threads, ask, client, url)
+            return await loop.run_in_executor(threads, get_object, client, url)
 
-        return await together(get, urls)
+        return await gather_pages(get, urls)
 
 
 def botocore_client(url):
@@ -194,29 +195,29 @@ def botocore_client(url):
     return storage_of(botocore.session.Session(), url)
 
 
-def ask(client, url):
-    reply = client.get_object(**named(url))
+def get_object(client, url):
+    reply = client.get_object(**object_of(url))
     return reply["ResponseMetadata"]["HTTPStatusCode"], reply["Body"].read()
 
 
 async def aiobotocore_each(urls):
-    """A client of a cloud for each page, which awaits."""
+    """Make a client of a cloud that awaits, for each page."""
     return await aiobotocore_with(aiobotocore_client, urls)
 
 
 async def aiobotocore_one(urls):
-    """One client of a cloud for all pages."""
-    async with aiobotocore_client(urls[0]) as one:
-        return await aiobotocore_with(lambda url: contextlib.nullcontext(one), urls)
+    """Make one client of a cloud that awaits, for all pages."""
+    async with aiobotocore_client(urls[0]) as client:
+        return await aiobotocore_with(lambda url: contextlib.nullcontext(client), urls)
 
 
 async def aiobotocore_with(client_for, urls):
     async def get(url):
         async with client_for(url) as client:
-            reply = await client.get_object(**named(url))
+            reply = await client.get_object(**object_of(url))
             return reply["ResponseMetadata"]["HTTPStatusCode"], await reply["Body"].read()
 
-    return await together(get, urls)
+    return await gather_pages(get, urls)
 
 
 def aiobotocore_client(url):
@@ -226,7 +227,7 @@ def aiobotocore_client(url):
 
 
 def storage_of(session, url):
-    """A client of a cloud's storage, which our server is."""
+    """Make a client of a cloud's storage, which our server is."""
     session.register("before-sign.s3.GetObject", number_page)
     return session.create_client(
         "s3", "eu-central-1", endpoint_url="/".join(url.split("/")[:3]),
@@ -235,25 +236,25 @@ def storage_of(session, url):
     )  # fmt: skip
 
 
-def named(url):
-    """A page as an object: its path is bucket and key, its number a version."""
+def object_of(url):
+    """Return a page as an object: its path is bucket and key, its number a version."""
     bucket, key = url.partition("?")[0].split("/")[-2:]
     return {"Bucket": bucket, "Key": key, "VersionId": url.rpartition("=")[2]}
 
 
 def number_page(request, **_):
-    """Our server knows pages, and no versions."""
+    """Turn the version into a page: our server knows pages, and no versions."""
     request.url = request.url.replace("versionId=", "page=")
 
 
-async def together(get, urls):
-    """What came of each, exceptions too."""
+async def gather_pages(get, urls):
+    """Get all pages at once; return what came of each, exceptions too."""
     return await asyncio.gather(*map(get, urls), return_exceptions=True)
 
 
 WAYS = {
-    way.__name__.replace("_", "-"): way
-    for way in (
+    function.__name__.replace("_", "-"): function
+    for function in (
         httpx_each, httpx_unverified, httpx_one, httpx_context, httpx_thread, aiohttp_each,
         aiohttp_context_each, openai_each, openai_pair_each, botocore_each, botocore_asked_each,
         botocore_asked_one, aiobotocore_each, aiobotocore_one,
@@ -267,33 +268,33 @@ async def heartbeat(beats):
         await asyncio.sleep(INTERVAL_S)
 
 
-async def beside_a_heartbeat(way, urls):
+async def fetch_with_heartbeat(fetch_all, urls):
     beats = []
     beating = asyncio.create_task(heartbeat(beats))
     await asyncio.sleep(5 * INTERVAL_S)
     start = time.perf_counter()
-    got = await way(urls)
+    replies = await fetch_all(urls)
     end = time.perf_counter()
     await asyncio.sleep(2 * INTERVAL_S)
     beating.cancel()
-    return got, beats, start, end
+    return replies, beats, start, end
 
 
 def run(spec):
-    way, n = WAYS[spec["way"]], spec["n"]
+    fetch_all, n = WAYS[spec["way"]], spec["n"]
     count_loads()
     library = spec["way"].partition("-")[0]
     importlib.import_module(MODULES.get(library, library))
     at_import = len(loads)
     urls = ["%s/delay/%s?page=%d" % (spec["url"], spec["delay_s"], page) for page in range(n)]
-    got, beats, start, end = asyncio.run(beside_a_heartbeat(way, urls))
-    rows, failed = ([], None) if way is botocore_each else answering.pages(enumerate(got))
+    replies, beats, start, end = asyncio.run(fetch_with_heartbeat(fetch_all, urls))
+    rows, failed = ([], None) if fetch_all is botocore_each else answering.pages(enumerate(replies))
     return {
         "openssl": ssl.OPENSSL_VERSION,
         "at_import": at_import,
         "loads": [
-            {"start_s": began - start, "end_s": ended - start, "on_loop": on_loop}
-            for began, ended, on_loop in loads[at_import:]
+            {"start_s": load_start - start, "end_s": load_end - start, "on_loop": on_loop}
+            for load_start, load_end, on_loop in loads[at_import:]
         ],
         "beats_s": [beat - start for beat in beats],
         "wall_s": end - start,

@@ -17,7 +17,7 @@ class Connection:
         self.socket = context.wrap_socket(plain, server_hostname=URL.hostname)
         self.file = self.socket.makefile("rb")
 
-    def ask(self):
+    def request_page(self):
         self.socket.sendall(REQUEST)
         assert b" 200 " in self.file.readline()
         lines = iter(self.file.readline, b"\r\n")
@@ -33,7 +33,7 @@ def each():
     for _ in range(6):
         connection = Connection()
         for _ in range(4):
-            connection.ask()
+            connection.request_page()
         connection.close()
 
 
@@ -41,7 +41,7 @@ def kept():
     pool = [Connection() for _ in range(3)]
     for _ in range(4):
         for connection in pool:
-            connection.ask()
+            connection.request_page()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ def client():
     )  # fmt: skip
 
 
-def ask(service):
+def head_bucket(service):
     try:
         service.head_bucket(Bucket="books")
     except ClientError:
@@ -24,13 +24,13 @@ def ask(service):
 
 def each():
     for _ in range(6):
-        ask(client())
+        head_bucket(client())
 
 
 def kept():
     service = client()
     for _ in range(6):
-        ask(service)
+        head_bucket(service)
 
 
 if __name__ == "__main__":

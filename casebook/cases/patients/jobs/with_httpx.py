@@ -14,12 +14,12 @@ def each():
 
 
 def each_async():
-    async def one():
+    async def fetch():
         async with httpx.AsyncClient() as client:
             (await client.get(SITE)).raise_for_status()
 
     async def all_of_them():
-        await asyncio.gather(*[one() for _ in range(6)])
+        await asyncio.gather(*[fetch() for _ in range(6)])
 
     asyncio.run(all_of_them())
 

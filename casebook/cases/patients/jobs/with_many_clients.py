@@ -12,18 +12,20 @@ SITE = os.environ["SITE"]
 
 
 def alive():
-    """How many contexts with certificates there are that somebody can still reach."""
+    """Count the contexts with certificates that somebody can still reach."""
     gc.collect()
-    contexts = [each for each in gc.get_objects() if isinstance(each, ssl.SSLContext)]
-    return sum(each.cert_store_stats()["x509"] > 1 for each in contexts)
+    contexts = [
+        candidate for candidate in gc.get_objects() if isinstance(candidate, ssl.SSLContext)
+    ]
+    return sum(context.cert_store_stats()["x509"] > 1 for context in contexts)
 
 
 async def fetch_with(clients):
-    for each in clients:
-        (await each.get(SITE)).raise_for_status()
+    for client in clients:
+        (await client.get(SITE)).raise_for_status()
     print(json.dumps({"alive": alive()}))
-    for each in clients:
-        await each.aclose()
+    for client in clients:
+        await client.aclose()
 
 
 def a_context_each():
@@ -35,13 +37,13 @@ def one_context():
     asyncio.run(fetch_with([httpx.AsyncClient(verify=context) for _ in range(12)]))
 
 
-def one_after_another(keep, look=lambda: 0):
-    """Twelve clients, of which each is closed before the next one is made."""
+def one_after_another(keep, measure=lambda: 0):
+    """Fetch with twelve clients, each of which is closed before the next one is made."""
     for _ in range(12):
         with httpx.Client() as client:
             client.get(SITE).raise_for_status()
         keep(client)
-        yield look()
+        yield measure()
 
 
 def closed_and_kept():
@@ -50,7 +52,7 @@ def closed_and_kept():
 
 
 def closed_and_dropped():
-    """Nobody looks at the first twelve, so that they are there until Python frees them."""
+    """Leave the first twelve unmeasured, so that they are there until Python frees them."""
     list(one_after_another(lambda client: None))
     print(json.dumps({"alive": max(one_after_another(lambda client: None, alive))}))
 

@@ -11,7 +11,7 @@ def client():
     return openai.OpenAI(api_key="none", base_url=SITE, max_retries=0)
 
 
-def ask(service):
+def list_models(service):
     try:
         service.models.list()
     except openai.APIStatusError:
@@ -20,13 +20,13 @@ def ask(service):
 
 def each():
     for _ in range(6):
-        ask(client())
+        list_models(client())
 
 
 def kept():
     service = client()
     for _ in range(6):
-        ask(service)
+        list_models(service)
 
 
 if __name__ == "__main__":

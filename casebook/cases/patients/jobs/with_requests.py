@@ -29,19 +29,20 @@ def kept():
 
 
 def shared_by_threads():
-    """Thirty pages, of which two are slow, so that two threads have two connections in each run."""
+    """Fetch thirty pages, two of them slow, so that two threads have two connections in each
+    run."""
     with requests.Session() as session, ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda url: session.get(url).raise_for_status(), [SLOW] * 2 + [SITE] * 28))
 
 
 def at_once():
-    """One Session, and a thread for each of its three connections."""
+    """Use one Session, and a thread for each of its three connections."""
     with requests.Session() as session, ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda _: session.get(SLOW).raise_for_status(), range(3)))
 
 
 def half_a_cure():
-    """One context for all pools, into which cert_verify has each connection load once more."""
+    """Use one context for all pools, into which cert_verify has each connection load once more."""
     context = ssl.create_default_context()
 
     class Adapter(HTTPAdapter):

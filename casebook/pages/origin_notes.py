@@ -1,4 +1,4 @@
-"""Whose measurements a page shows, where they are not this machine's: a note for its top."""
+"""Notes at the top of pages that show the measurements of another machine."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from casebook.pages.contents import Book
 
 
 def of_chapter(book: Book, path: Path) -> str:
-    """The note of a chapter, as Markdown; empty where this machine was measured."""
+    """Return the note of a chapter, as Markdown; empty if this machine was measured."""
     if book.is_waiting(path):
         return (
             "The book is being written, and this chapter's turn has not come: its text is here, "
@@ -24,27 +24,27 @@ def of_chapter(book: Book, path: Path) -> str:
 
 
 def of_the_book(book: Book) -> str:
-    """The note of every other page, whose figures come from several chapters."""
+    """Return the note of every other page, whose figures come from several chapters."""
     story = book.story()
-    every = [book.machine_of(path) for path in book.notebooks()]
-    others = list(dict.fromkeys(filter(None, every)))
+    machines = [book.machine_of(path) for path in book.notebooks()]
+    further = list(dict.fromkeys(filter(None, machines)))
     if waiting := sum(map(book.is_waiting, book.notebooks())):
         return (
-            f"This book is being written: {waiting} of its {len(every)} chapters have no numbers "
-            "yet. Load the page again in a minute."
+            f"This book is being written: {waiting} of its {len(machines)} chapters have no "
+            "numbers yet. Load the page again in a minute."
         )
-    if not others:
+    if not further:
         return ""
-    whose = " and of ".join(f"**{ledger.in_cell(each)}**" for each in others)
-    own = every.count("")
-    if not own:
-        return f"The measurements in this book are those of another machine: of {whose}."
+    owners = " and of ".join(f"**{ledger.in_cell(machine)}**" for machine in further)
+    own_count = machines.count("")
+    if not own_count:
+        return f"The measurements in this book are those of another machine: of {owners}."
     if any(map(book.machine_of, story)):
         return (
-            f"This book is being measured: {own} of its {len(every)} chapters show this machine. "
-            f"The others still show the measurements of {whose}, and say so."
+            f"This book is being measured: {own_count} of its {len(machines)} chapters show this "
+            f"machine. The others still show the measurements of {owners}, and say so."
         )
     return (
         f"The story was measured where these pages were written. Laboratory chapters show the "
-        f"measurements of {whose}, and say so; `make book ALL=1` measures them here."
+        f"measurements of {owners}, and say so; `make book ALL=1` measures them here."
     )
