@@ -193,9 +193,9 @@ def complete() -> None:
 
 def _kept(new: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The answers of the reference machine to what was not asked again."""
-    asked = {digests.of(each.get("asked")) for each in new}
+    asked = {digests.digest(each.get("asked")) for each in new}
     before = machines.read(reference.file()).answers if reference.file().exists() else []
-    return [each for each in before if digests.of(each.get("asked")) not in asked]
+    return [each for each in before if digests.digest(each.get("asked")) not in asked]
 
 
 def _measure(chosen: list[str]) -> None:

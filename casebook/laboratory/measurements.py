@@ -60,7 +60,7 @@ def _git(*arguments: str) -> str:
 def code() -> str:
     """Return this checkout's commit, and a digest of what runs in it. Two machines that return the
     same measure the same."""
-    return f"{commit()} {digests.of([places.PACKAGE, places.ENV])}"
+    return f"{commit()} {digests.digest([places.PACKAGE, places.ENV])}"
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Key(str):
     @property
     def question(self) -> str:
         """Return a digest of the question."""
-        return digests.of(self.asked)
+        return digests.digest(self.asked)
 
 
 #: The answers of another machine by what was asked, where a book is written from a machine file;
@@ -106,12 +106,12 @@ def answer_from(answers: Iterable[dict[str, Any]]) -> None:
         answers: of the file.
     """
     global _answers
-    _answers = {digests.of(each["asked"]): each for each in answers if "asked" in each}
+    _answers = {digests.digest(each["asked"]): each for each in answers if "asked" in each}
 
 
 def answered(asked: list[Any]) -> dict[str, Any] | None:
     """Look up a question in the machine file. Returns a copy of the answer; None if it has none."""
-    found = (_answers or {}).get(digests.of(asked))
+    found = (_answers or {}).get(digests.digest(asked))
     if found is None:
         return None
     own = json.loads(json.dumps(found))  # who changes it changes her own
@@ -130,24 +130,24 @@ def key_of(made_by: Iterable[Path], *of: Any) -> Key:
     """
     first, *others = made_by
     if _answers is not None:  # what answered there is not known, and does not matter
-        key = Key(digests.of(asked_of(first, *of)))
+        key = Key(digests.digest(asked_of(first, *of)))
         key.asked, key.made_of = asked_of(first, *of), {}
         return key
     files = [first, *others, *digests.files(scripts, commands)]
-    made_of = {_in_package(path): digests.of(path) for path in files}
+    made_of = {_in_package(path): digests.digest(path) for path in files}
     parts: list[Any] = []
     for each in of:
         if isinstance(each, Stack):
             holds, declared = environments.fingerprint(each), environments.declared(each)
             made_of[f"the environment of {each.name}"] = holds
-            made_of[f"the variables of {each.name}"] = digests.of(declared)
+            made_of[f"the variables of {each.name}"] = digests.digest(declared)
             parts.append([each.name, each.steps, each.patch, holds, declared])
         elif isinstance(each, Using):
-            made_of[each.name] = digests.of(each.value)
+            made_of[each.name] = digests.digest(each.value)
             parts.append(each.value)
         else:
             parts.append(each)
-    key = Key(digests.of(SCHEMA, files, parts))
+    key = Key(digests.digest(SCHEMA, files, parts))
     key.asked, key.made_of = asked_of(first, *of), made_of
     return key
 
@@ -240,7 +240,7 @@ def _one_at_a_time(key: str) -> Iterator[None]:
         return
     with beside.shared():
         places.LOCAL.mkdir(parents=True, exist_ok=True)
-        path = places.LOCAL / f"measuring-{digests.of(str(key))}.lock"
+        path = places.LOCAL / f"measuring-{digests.digest(str(key))}.lock"
         with open(path, "w") as lock:
             with spans.span(spans.WAIT):
                 fcntl.flock(lock, fcntl.LOCK_EX)

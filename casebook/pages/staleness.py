@@ -27,7 +27,7 @@ def of_files(root: Path, names: Iterable[str]) -> str:
     """
     tops = [root / name for name in names]
     files = [file for top in tops for file in (top.rglob("*") if top.is_dir() else [top])]
-    return digests.of(
+    return digests.digest(
         {
             file.relative_to(root).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
             for file in files
@@ -47,7 +47,7 @@ def of_surroundings(book: Book) -> str:
     versions = sorted({stack.python for stack in stacks.load().values()} | {*cprofile.PYTHONS})
     pythons = [str(environments.find_interpreter(version)) for version in versions]
     tools = {name: digests.tool(name) for name in digests.TOOLS}
-    return digests.of(
+    return digests.digest(
         of_files(book.root, REACHABLE), modes.current().name, sys.version, pythons, tools,
         trust.certificates(), lots.seed(),
         {name: _of_stack(stack) for name, stack in stacks.load().items()},
@@ -58,7 +58,9 @@ def of_machine_file(book: Book, file: Path) -> str:
     """Return a stamp of everything that a notebook's result depends on, beside its own code, if all
     answers come from a machine file."""
     content = hashlib.sha256(file.read_bytes()).hexdigest()
-    return digests.of(of_files(book.root, REACHABLE), modes.current().name, sys.version, content)
+    return digests.digest(
+        of_files(book.root, REACHABLE), modes.current().name, sys.version, content
+    )
 
 
 def _of_stack(stack: stacks.Stack) -> str:
@@ -72,4 +74,4 @@ def _of_stack(stack: stacks.Stack) -> str:
 def of_notebook(notebook: NotebookNode, surroundings: str) -> str:
     """Return a stamp of a notebook's code cells (source and metadata) in their surroundings."""
     cells = [[cell.source, cell.metadata] for cell in notebook.cells if cell.cell_type == "code"]
-    return digests.of(cells, surroundings)
+    return digests.digest(cells, surroundings)

@@ -133,7 +133,7 @@ class _Statements(ast.NodeTransformer):
                     body.append(_call(_BEGINS, _DEFINITION, statement))
             else:
                 lines = self._lines[statement.lineno - 1 : statement.end_lineno]
-                text = digests.of(" ".join(" ".join(lines).split()))
+                text = digests.digest(" ".join(" ".join(lines).split()))
                 self._times[text] = occurrence = self._times.get(text, 0) + 1
                 self.statements.append((statement, [KIND, self.chapter, text, occurrence]))
                 body.append(_call(_BEGINS, len(self.statements) - 1, statement))
@@ -272,7 +272,7 @@ class Keeping(_Statements):
         answer["asked"] = question
         provenance = {"measured_at": measurements.now(), "commit": measurements.commit()}
         measurements.save(
-            digests.of(question), answer | provenance | {"schema": measurements.SCHEMA}
+            digests.digest(question), answer | provenance | {"schema": measurements.SCHEMA}
         )
 
 

@@ -27,7 +27,7 @@ TOOLS = ("go", "h2load", "curl", "cc", "valgrind")
 _parsing = threading.Lock()
 
 
-def of(*parts) -> str:
+def digest(*parts) -> str:
     """Compute a digest of strings, numbers, dicts and lists (as JSON) and of files, by their
     contents.
 

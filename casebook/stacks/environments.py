@@ -212,7 +212,7 @@ def fingerprint(stack: Stack) -> str:
 
     Raises MissingInterpreter.
     """
-    return digests.of(stack.packages) if _of_another is not None else _place(stack).contents()
+    return digests.digest(stack.packages) if _of_another is not None else _place(stack).contents()
 
 
 def _version_there(stack: Stack) -> str:

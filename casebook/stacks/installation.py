@@ -98,9 +98,9 @@ class Place:
         """Return the digest of its contents at any path: lock, patch, interpreter, tools."""
         interpreter = [self.interpreter.version, self.interpreter.openssl]
         if not self.name:
-            return digests.of(interpreter, installed(None))
+            return digests.digest(interpreter, installed(None))
         tools = ["build.txt"] + (["virtualenv.txt"] if self.wants_pip else [])
-        return digests.of(
+        return digests.digest(
             {
                 "recipe": RECIPE,
                 "interpreter": interpreter,
@@ -114,7 +114,7 @@ class Place:
         """Return the digest of its contents and paths: a virtual environment does not move, and
         neither does its interpreter.
         """
-        return digests.of(self.contents(), str(self.folder), str(self.interpreter.path), PLACED)
+        return digests.digest(self.contents(), str(self.folder), str(self.interpreter.path), PLACED)
 
     def stamp(self) -> dict | None:
         """Return the stamp (digest, python, openssl, versions, took_s), or None if there is none.

@@ -55,7 +55,7 @@ def test_a_client_that_asks_for_nothing_is_no_answer() -> None:
 def test_a_datagram_of_quic_is_seen_where_the_client_sends_one(client: str, tmp_path: Path) -> None:
     """The control: that of httpx comes to none is no blindness of the server's."""
     environment = environments.ensure(stacks.get(abilities.CLIENTS[client][0]))
-    made = certificates.make(tmp_path)
+    made = certificates.issue(tmp_path)
     with abilities._Greeted(made, readers.H1) as server:
         url = f"https://127.0.0.1:{server.port}/"
         asked = {"client": client, "url": url, "ca_file": made.ca_file, "times": 2}

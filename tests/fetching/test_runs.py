@@ -65,7 +65,7 @@ def test_a_digest_sees_what_code_does_and_not_where_it_lies(tmp_path):
     def digest(source, name="code", n=3):
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / f"{name}.py").write_text(source)
-        return digests.of(tmp_path / name, {"n": n})
+        return digests.digest(tmp_path / name, {"n": n})
 
     code = '"""Says."""\nfrom casebook import runs\nimport json\nx = runs.one(1)  # why\n'
     moved = '"""Better."""\nfrom casebook.laboratory import runs\n\nimport json\nx = runs.one(1)\n'
@@ -83,7 +83,7 @@ def test_a_digest_survives_a_move_and_sees_only_what_is_executed(tmp_path):
     probe.with_name("late.py").write_text("x = 1\n")
 
     def digest(without=()):
-        return digests.of(digests.executed(probe, without))
+        return digests.digest(digests.executed(probe, without))
 
     first, shorter = digest(), digest({"late"})
     probe.with_name("new_probe.py").write_text("import probe\n")
@@ -105,7 +105,7 @@ def test_digests_can_be_made_in_several_threads(tmp_path):
         time.sleep(0.001)
 
     def digest(file, depth):
-        return digest(file, depth - 1) if depth else digests.of(file)
+        return digest(file, depth - 1) if depth else digests.digest(file)
 
     before = gc.get_threshold()
     gc.callbacks.append(let_others_run)

@@ -106,7 +106,7 @@ def test_a_release_that_cannot_be_had_is_said_and_fails(
     index: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.setattr(upstream, "VERDICTS", [TRUSTSTORE])
-    monkeypatch.setattr(upstream, "clients", lambda: pages.kept(places.ROOT)["clients"])
+    monkeypatch.setattr(upstream, "clients", lambda: pages.load(places.ROOT)["clients"])
     assert upstream.main([]) == 1
     assert "could not be asked: there is no truststore to install" in capsys.readouterr().out
 
@@ -233,7 +233,7 @@ def test_sentences_about_clients_are_made_from_their_rows() -> None:
 
 def test_a_client_that_turns_fails_the_nightly_job(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.setattr(upstream, "VERDICTS", [])
-    known = pages.kept(places.ROOT)["clients"]
+    known = pages.load(places.ROOT)["clients"]
     monkeypatch.setattr(upstream, "clients", lambda: known)
     assert upstream.main([]) == 0
     monkeypatch.setattr(upstream, "clients", lambda: [known[0] | {"http3": True}, *known[1:]])
@@ -242,7 +242,7 @@ def test_a_client_that_turns_fails_the_nightly_job(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_kept_of_clients_is_of_the_releases_that_the_book_has() -> None:
-    known = pages.kept(places.ROOT)["clients"]
+    known = pages.load(places.ROOT)["clients"]
     assert [row["client"] for row in known] == list(abilities.CLIENTS)
     for row in known:
         stack = stacks.get(abilities.CLIENTS[row["client"]][0])
@@ -250,7 +250,7 @@ def test_what_is_kept_of_clients_is_of_the_releases_that_the_book_has() -> None:
 
 
 def test_chapters_say_of_clients_what_the_rows_say() -> None:
-    known = pages.kept(places.ROOT)["clients"]
+    known = pages.load(places.ROOT)["clients"]
     real = [row for row in known if row["http3"] is not None]
     silent = pages.listed([row for row in real if not row["http3"]], "or")
     early = pages.listed([row for row in real if row["early"]])
@@ -268,4 +268,4 @@ def test_chapters_say_of_clients_what_the_rows_say() -> None:
 
 @pytest.mark.nightly
 def test_clients_do_today_what_the_pages_say() -> None:
-    assert upstream.clients() == pages.kept(places.ROOT)["clients"]
+    assert upstream.clients() == pages.load(places.ROOT)["clients"]

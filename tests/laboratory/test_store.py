@@ -93,8 +93,8 @@ def test_a_key_says_what_it_is_made_of(holding, probe):
         "the environment of stage-2-py37", "the variables of stage-2-py37",
     ])  # fmt: skip
     assert key.made_of["the environment of stage-2-py37"] == "h1"
-    assert key.made_of["probe.py"] == measurements.digests.of(probe)
-    assert key.made_of["go"] == measurements.digests.of("1.22")
+    assert key.made_of["probe.py"] == measurements.digests.digest(probe)
+    assert key.made_of["go"] == measurements.digests.digest("1.22")
 
 
 def test_a_question_is_the_same_on_every_machine(holding, probe):

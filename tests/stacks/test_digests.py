@@ -38,7 +38,7 @@ def main(box):
 def digest(folder: Path, source: str) -> str:
     file = folder / "code.py"
     file.write_text(source, encoding="utf-8")
-    return digests.of(file)
+    return digests.digest(file)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_two_files_with_the_same_content_are_two(tmp_path):
     for name in ("a.py", "b.py"):
         (tmp_path / name).write_text("x = 1\n")
     one, two = [tmp_path / "a.py"], [tmp_path / "a.py", tmp_path / "b.py"]
-    assert digests.of(one) != digests.of(two)
+    assert digests.digest(one) != digests.digest(two)
 
 
 def test_what_else_is_counted(tmp_path):
@@ -129,18 +129,18 @@ def test_what_else_is_counted(tmp_path):
     (folder / "below").mkdir(parents=True)
     (folder / "a.py").write_text("x = 1\n")
     (folder / "below" / "b.txt").write_text("one\n")
-    first = digests.of(folder)
+    first = digests.digest(folder)
     (folder / "notes.md").write_text("nobody executes this\n")
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__" / "c.py").write_text("y = 1\n")
-    assert digests.of(folder) == first
-    assert digests.of([folder / "a.py", folder / "below" / "b.txt"]) == first
+    assert digests.digest(folder) == first
+    assert digests.digest([folder / "a.py", folder / "below" / "b.txt"]) == first
     (folder / "below" / "b.txt").write_text("two\n")
-    assert digests.of(folder) != first
-    assert digests.of(folder, 1) != digests.of(folder, 2) != digests.of(folder)
-    assert digests.of({"a": 1, "b": 2}) == digests.of({"b": 2, "a": 1})
-    assert digests.of([1, 2]) != digests.of([2, 1])
-    assert digests.of("a", "b") != digests.of("ab")
+    assert digests.digest(folder) != first
+    assert digests.digest(folder, 1) != digests.digest(folder, 2) != digests.digest(folder)
+    assert digests.digest({"a": 1, "b": 2}) == digests.digest({"b": 2, "a": 1})
+    assert digests.digest([1, 2]) != digests.digest([2, 1])
+    assert digests.digest("a", "b") != digests.digest("ab")
 
 
 NAMES = st.sampled_from(["a", "b", "c"])

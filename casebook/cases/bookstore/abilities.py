@@ -200,7 +200,7 @@ def windows(greeting: bytes) -> dict[str, int]:
 
 def _ask(environment: Environment, asked: Asked) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        made = certificates.make(Path(folder))
+        made = certificates.issue(Path(folder))
         with _Greeted(made, asked["protocol"]) as server:
             url = f"https://127.0.0.1:{server.port}/"
             spec = {"client": asked["client"], "url": url, "ca_file": made.ca_file, "times": 3}

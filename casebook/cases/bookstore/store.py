@@ -137,7 +137,7 @@ def fingerprint(engine: str) -> str:
     """A digest of all that makes a store what it is: environment, scripts, books.
 
     Raises MissingInterpreter."""
-    return digests.of(
+    return digests.digest(
         environments.fingerprint(stack_of(engine)),
         digests.executed(opening.SERVING / ENGINES[engine][1]),
         [Path(__file__), *digests.files(opening, certificates)],

@@ -67,7 +67,7 @@ def build(source: Path = SOURCE) -> Path:
     """
     if not is_here():
         raise MissingInterpreter("the near-limit needs Go (https://go.dev/dl/) on the PATH.")
-    program = places.LOCAL / source.stem / digests.of(source, digests.tool(GO)) / source.stem
+    program = places.LOCAL / source.stem / digests.digest(source, digests.tool(GO)) / source.stem
     if not program.exists():
         environments.report(f"building {source.relative_to(places.ROOT)}")
         program.parent.mkdir(parents=True, exist_ok=True)

@@ -39,7 +39,7 @@ class Trust:
 
 def dependency() -> measurements.Using:
     """Return what a measurement depends on if its clients trust what is chosen here."""
-    depends_on = [digests.of(Path(__file__)), *certificates()]
+    depends_on = [digests.digest(Path(__file__)), *certificates()]
     return measurements.Using("certifi's certificates", depends_on)
 
 

@@ -206,8 +206,10 @@ def _measure_again(job: Job) -> dict:
 
 def rows_of(answers: Iterable[dict]) -> pd.DataFrame:
     """Return the rows of `table` among the answers of a machine; nothing is measured for it."""
-    by_question = {digests.of(answer["asked"]): answer for answer in answers if "asked" in answer}
-    job_answers = [by_question.get(digests.of(_question_of(job))) for job in JOBS]
+    by_question = {
+        digests.digest(answer["asked"]): answer for answer in answers if "asked" in answer
+    }
+    job_answers = [by_question.get(digests.digest(_question_of(job))) for job in JOBS]
     rows = [row for row in job_answers if row and measurements.FAILED not in row]
     return pd.DataFrame(rows, columns=COLUMNS)
 

@@ -119,7 +119,7 @@ def _own_run(
 def _program_is() -> str:
     """A digest of the program's text: that of its syntax tree differs from Python to Python, and a
     machine file is asked by another one than it was saved by."""
-    return digests.of([path.read_text() for path in sorted(PROGRAM.rglob("*.py"))])
+    return digests.digest([path.read_text() for path in sorted(PROGRAM.rglob("*.py"))])
 
 
 def _as_run(found: dict[str, Any]) -> dict[str, Any]:
