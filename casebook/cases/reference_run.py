@@ -124,7 +124,7 @@ def plan() -> list[tuple[list[str], dict[str, Any]]]:
     old = [name for name in matrix() if stacks.get(name).python in ("2.7", "3.7")]
     # What stands in for old interpreters in the quick mode, exactly as it would be asked for.
     rounds = {"n": (3, 5, 10), "repeats": decisions.LOOKS[0]}
-    once = {"delay_s": modes.QUICK.delay_s, "repeats": 1}
+    single = {"delay_s": modes.QUICK.delay_s, "repeats": 1}
     quick = {"n": modes.QUICK.ns, "delay_s": modes.QUICK.delay_s, "repeats": modes.QUICK.repeats}
     later = range(modes.QUICK.repeats + 1, decisions.LOOKS[0] + 1)
     return [
@@ -136,12 +136,12 @@ def plan() -> list[tuple[list[str], dict[str, Any]]]:
         (["stage-1-py37", "stage-2-py27"], {**quick, "repeats": later}),
         (["stage-1-py37"], {"n": (3, 5, 10), "delay_s": 0.2, "repeats": 1}),
         # n against wall time: the sizes that are not among those of the matrix.
-        (["stage-1-py37"], {**once, "n": (1, 30), "client": "requests"}),
-        (STAGES_2019, {**once, "n": (1, 5, 30)}),
+        (["stage-1-py37"], {**single, "n": (1, 30), "client": "requests"}),
+        (STAGES_2019, {**single, "n": (1, 5, 30)}),
         (STAGES_2019, {"n": (1,), "repeats": REPEATS}),
         (SERIAL_2019, {"n": (30,), "repeats": 1}),
         # One change at a time, from the old report on.
-        (["stage-2-py27"], {**once, "n": (10,), "client": "requests", "scheme": "http"}),
+        (["stage-2-py27"], {**single, "n": (10,), "client": "requests", "scheme": "http"}),
         (matrix(), {"repeats": REPEATS}),
         (matrix(), {"scheme": "http", "n": (10,), "repeats": 1}),  # the control: nothing is slow
         ([*TIME_MACHINE, *CURED], {**threads, "trust": trust.BUNDLE}),
@@ -173,10 +173,10 @@ def record(only: list[str] | None = None) -> None:
     began = measurements.now()
     _measure(chosen)
     new = machines.of_this_machine()
-    answers = [each for each in new.answers if each.get("measured_at", "") >= began]
-    answers = [visits.without_many_arrivals(each) for each in answers]
+    answers = [answer for answer in new.answers if answer.get("measured_at", "") >= began]
+    answers = [visits.without_many_arrivals(answer) for answer in answers]
     if only:
-        answers = [*_kept(answers), *answers]
+        answers = [*_older_answers(answers), *answers]
     about = new.about | machines.steadiness(answers) | {"mode": modes.FULL.name, "note": NOTE}
     machines.save(machines.Machine(reference.NAME, about, answers), reference.file())
 
@@ -191,21 +191,21 @@ def complete() -> None:
     working.again()
 
 
-def _kept(new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _older_answers(new: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The answers of the reference machine to what was not asked again."""
-    asked = {digests.digest(each.get("asked")) for each in new}
-    before = machines.read(reference.file()).answers if reference.file().exists() else []
-    return [each for each in before if digests.digest(each.get("asked")) not in asked]
+    questions = {digests.digest(answer.get("asked")) for answer in new}
+    recorded = machines.read(reference.file()).answers if reference.file().exists() else []
+    return [answer for answer in recorded if digests.digest(answer.get("asked")) not in questions]
 
 
 def _measure(chosen: list[str]) -> None:
     """Measure what is planned of these names; the store keeps each answer."""
-    for names, how in plan():
-        if those := [name for name in names if name in chosen]:
-            measure_runs(those, mode=modes.FULL, **how)
-    for what in OBSERVED:
-        if what["name"] in chosen:
-            observe(**what)
+    for names, parameters in plan():
+        if group := [name for name in names if name in chosen]:
+            measure_runs(group, mode=modes.FULL, **parameters)
+    for observation in OBSERVED:
+        if observation["name"] in chosen:
+            observe(**observation)
     if near_limit.GO in chosen:
         near_limit.build()  # raises where there is no Go: here, nothing may stand in
         near_limit.measure(modes.FULL.crowd_ns)

@@ -77,15 +77,15 @@ _NAMES = re.compile(
 
 def on(runs: pd.DataFrame) -> str:
     """Say what runs were measured on, by those of COLUMNS that they have."""
-    said = []
+    parts = []
     for column in COLUMNS:
         if column not in runs:
             continue
         values = [value for value in runs[column].dropna().unique() if str(value) != ""]
         if values:
-            few = ", ".join(map(str, values)) if len(values) <= _NAMED else f"{len(values)} kinds"
-            said.append(f"{column} {few}")
-    return "; ".join(said)
+            text = ", ".join(map(str, values)) if len(values) <= _NAMED else f"{len(values)} kinds"
+            parts.append(f"{column} {text}")
+    return "; ".join(parts)
 
 
 def implementations(layer: str, names: str) -> set[str]:
@@ -94,17 +94,17 @@ def implementations(layer: str, names: str) -> set[str]:
     names: of its stacks, as in its record. Of a stack that fetches its client counts, of any other
     all packages. What is no stack counts by its own name, such as a program in Go.
     """
-    found = set()
+    codebases = set()
     for name in filter(None, map(str.strip, names.split(","))):
         packages = _packages(name)
-        codes = [CODE[each][LAYERS.index(layer)] for each in packages if each in CODE]
-        found |= set(codes) if packages else {name}
-    return found - {""}
+        codes = [CODE[package][LAYERS.index(layer)] for package in packages if package in CODE]
+        codebases |= set(codes) if packages else {name}
+    return codebases - {""}
 
 
 @cache
 def _packages(name: str) -> tuple[str, ...]:
-    """The packages of a stack that count; none for what is no stack."""
+    """Return the packages of a stack that count; none for what is no stack."""
     try:
         stack = stacks.get(name)
     except UsageError:
@@ -113,7 +113,9 @@ def _packages(name: str) -> tuple[str, ...]:
     if client in CODE:
         return (client,)
     pinned = stacks.table().get("packages", {}).get(stack.lock, ())
-    return tuple(re.split(r"[\[=<>]", each, maxsplit=1)[0] for each in pinned) or ("urllib3",)
+    return tuple(re.split(r"[\[=<>]", requirement, maxsplit=1)[0] for requirement in pinned) or (
+        "urllib3",
+    )
 
 
 def wider(sentence: str, names: Iterable[str]) -> list[str]:
@@ -129,5 +131,5 @@ def wider(sentence: str, names: Iterable[str]) -> list[str]:
     return [
         layer
         for layer in spoken
-        if len(set().union(*(implementations(layer, each) for each in names))) < 2
+        if len(set().union(*(implementations(layer, group) for group in names))) < 2
     ]

@@ -52,49 +52,51 @@ class Own:
     def cleaned(self, value: Any) -> Any:
         """Cut the paths in a value that lie in these folders to their last parts."""
         if isinstance(value, dict):
-            return {self.cleaned(name): self.cleaned(each) for name, each in value.items()}
+            return {self.cleaned(name): self.cleaned(part) for name, part in value.items()}
         if isinstance(value, list):
-            return [self.cleaned(each) for each in value]
+            return [self.cleaned(part) for part in value]
         return self._paths.sub(self._last_part, value) if isinstance(value, str) else value
 
     def leak(self, line: str) -> str:
         """Find a folder or one of the names in a line of JSON; empty if there is none."""
         for text in map(_folded, _texts(json.loads(line))):
-            if found := _PLACES.search(text):
-                return text[found.start() : found.start() + 40]
-            if found := self._words.search(text):
-                return found[0]
+            if match := _PLACES.search(text):
+                return text[match.start() : match.start() + 40]
+            if match := self._words.search(text):
+                return match[0]
         return ""
 
     @cached_property
     def _homes(self) -> set[str]:
-        """The folder of the user, as it is called and as it is reached."""
-        return {_one_spelling(each) for each in (self.home, os.path.realpath(self.home))}
+        """Return the folder of the user, as it is called and as it is reached."""
+        return {_one_spelling(folder) for folder in (self.home, os.path.realpath(self.home))}
 
     @cached_property
     def _paths(self) -> re.Pattern[str]:
-        own = (self.home, *self.folders)
-        folders = {*own, *map(os.path.realpath, own)} - {"/"}
+        paths = (self.home, *self.folders)
+        folders = {*paths, *map(os.path.realpath, paths)} - {"/"}
         # A system may spell a letter with a mark in two ways, and not tell capitals apart.
-        spelled = {unicodedata.normalize(form, each) for form in ("NFC", "NFD") for each in folders}
-        longest_first = sorted(spelled, key=len, reverse=True)
-        any_of_them = "|".join(re.escape(each).replace("/", "/+") for each in longest_first)
+        spellings = {
+            unicodedata.normalize(form, folder) for form in ("NFC", "NFD") for folder in folders
+        }
+        longest_first = sorted(spellings, key=len, reverse=True)
+        alternatives = "|".join(re.escape(folder).replace("/", "/+") for folder in longest_first)
         # What goes on with a letter is another folder, whose name begins as that of this one.
-        return re.compile(rf"(?:{any_of_them})(?![\w-])(?:/[^\s'\"<>,;:]*)?", re.I)
+        return re.compile(rf"(?:{alternatives})(?![\w-])(?:/[^\s'\"<>,;:]*)?", re.I)
 
     @cached_property
     def _words(self) -> re.Pattern[str]:
-        telling = {_folded(each) for each in self.names} - _COMMON
-        any_of_them = "|".join(map(re.escape, _long(telling)))
-        return re.compile(rf"(?<![\w-])(?:{any_of_them or '(?!)'})(?![\w-])", re.I)
+        names = {_folded(name) for name in self.names} - _COMMON
+        alternatives = "|".join(map(re.escape, _long(names)))
+        return re.compile(rf"(?<![\w-])(?:{alternatives or '(?!)'})(?![\w-])", re.I)
 
     def _last_part(self, path: re.Match[str]) -> str:
-        whole = path[0].rstrip("/")
-        return "~" if _one_spelling(whole) in self._homes else whole.rpartition("/")[2]
+        full_path = path[0].rstrip("/")
+        return "~" if _one_spelling(full_path) in self._homes else full_path.rpartition("/")[2]
 
 
 def _long(names: Iterable[str]) -> list[str]:
-    return sorted((each for each in names if len(each) >= _SHORTEST), key=len, reverse=True)
+    return sorted((name for name in names if len(name) >= _SHORTEST), key=len, reverse=True)
 
 
 def _one_spelling(path: str) -> str:
@@ -102,7 +104,7 @@ def _one_spelling(path: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """A text in the one spelling that Unicode has for it."""
+    """Return a text in the one spelling that Unicode has for it."""
     return unicodedata.normalize("NFC", text)
 
 
@@ -111,9 +113,9 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for name, each in value.items():
+        for name, part in value.items():
             yield name
-            yield from _texts(each)
+            yield from _texts(part)
     elif isinstance(value, list):
-        for each in value:
-            yield from _texts(each)
+        for part in value:
+            yield from _texts(part)

@@ -35,27 +35,27 @@ class _Alone:
 
 
 def shared() -> contextlib.AbstractContextManager[None]:
-    """Context manager: measure while others may measure, too."""
-    return _others()
+    """Measure while others may measure, too (a context manager)."""
+    return _share()
 
 
 def exclusive() -> contextlib.AbstractContextManager[None]:
-    """Context manager: measure while nobody else does. What is measured inside does not wait."""
-    return _held(fcntl.LOCK_EX)
+    """Measure while nobody else does (a context manager). What is measured inside does not wait."""
+    return _hold(fcntl.LOCK_EX)
 
 
 def is_alone() -> bool:
-    """Whether the code that asks runs inside an exclusive measurement."""
+    """Check whether the caller runs inside an exclusive measurement."""
     return _holds.get() == fcntl.LOCK_EX
 
 
 @contextlib.contextmanager
-def _others() -> Iterator[None]:
+def _share() -> Iterator[None]:
     with _Alone.changed:
         is_guest = _Alone.holds and not _holds.get()
         _Alone.guests += is_guest
     if not is_guest:
-        with _held(fcntl.LOCK_SH):
+        with _hold(fcntl.LOCK_SH):
             yield
         return
     # A lock of a file is one of the process: to wait for it here would be to wait for ourselves.
@@ -70,8 +70,8 @@ def _others() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _alone_here() -> Iterator[None]:
-    """Context manager: this process holds the lock exclusively, until its last guest has ended."""
+def _reserve_machine() -> Iterator[None]:
+    """Hold the lock exclusively for this process until its last guest has ended."""
     with _Alone.changed:
         _Alone.holds = True
     try:
@@ -83,20 +83,20 @@ def _alone_here() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _held(kind: int) -> Iterator[None]:
+def _hold(kind: int) -> Iterator[None]:
     if _holds.get():
         yield
         return
     places.LOCAL.mkdir(parents=True, exist_ok=True)
     with open(places.LOCAL / "measuring.lock", "a+") as lock:
-        # Whoever waits for the exclusive lock lets nobody else past. Otherwise it would wait as
-        # long as others go on measuring.
+        # A process that waits for the exclusive lock lets nobody else past. Otherwise it would
+        # wait as long as others go on measuring.
         with (
             spans.span(spans.WAIT),
             open(places.LOCAL / "turnstile.lock", "w") as turnstile,
         ):
-            _taken(turnstile, fcntl.LOCK_EX)
-            _taken(lock, kind)
+            _take(turnstile, fcntl.LOCK_EX)
+            _take(lock, kind)
         if kind == fcntl.LOCK_EX:
             lock.truncate(0)
             lock.write(os.environ.get("CASEBOOK_CHAPTER", ""))
@@ -104,7 +104,7 @@ def _held(kind: int) -> Iterator[None]:
         token = _holds.set(kind)
         try:
             if kind == fcntl.LOCK_EX:
-                with _alone_here(), spans.span(spans.CLOCK):
+                with _reserve_machine(), spans.span(spans.CLOCK):
                     yield
             else:
                 yield
@@ -112,8 +112,8 @@ def _held(kind: int) -> Iterator[None]:
             _holds.reset(token)
 
 
-def _taken(lock: TextIO, kind: int) -> None:
-    """Take a lock. Tell a reader whose cell has to wait, and a build, why it does."""
+def _take(lock: TextIO, kind: int) -> None:
+    """Take a lock. If it has to wait, tell the reader of the cell, or the build, why."""
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -67,16 +67,16 @@ class Window:
         return f"{'between' if lower_end else 'below'} {lower_end}{self.high:g}"
 
     @classmethod
-    def read(cls, said: str) -> "Window":
+    def read(cls, text: str) -> "Window":
         """Read a window as `str` writes it. Raises UsageError if it is none."""
-        ends = [float(each) for each in re.findall(r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?", said)]
-        possible = [cls(low=ends[0]), cls(high=ends[0])] if len(ends) == 1 else []
-        if len(ends) == 2 and ends[0] < ends[1]:
-            possible = [cls(*ends)]
-        for window in possible:
-            if str(window) == said:
+        bounds = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?", text)]
+        candidates = [cls(low=bounds[0]), cls(high=bounds[0])] if len(bounds) == 1 else []
+        if len(bounds) == 2 and bounds[0] < bounds[1]:
+            candidates = [cls(*bounds)]
+        for window in candidates:
+            if str(window) == text:
                 return window
-        raise UsageError(f"{said!r} is no window: above 1, below 2, or between 1 and 2")
+        raise UsageError(f"{text!r} is no window: above 1, below 2, or between 1 and 2")
 
     def outcome(self, low: float, high: float) -> str:
         """Compare an interval with the window.
@@ -165,21 +165,21 @@ class Question:
         Returns not-here if no machine alone has everything that is compared. Raises UsageError if
         a side is missing, or if a round has several values.
         """
-        found = self._of_one_machine(frame)
+        decision = self._of_one_machine(frame)
         if "attempt" in frame and (frame["attempt"] == 2).any():
             first = self._of_one_machine(frame[frame["attempt"] != 2])
-            if first.outcome == OTHERWISE and first.rounds < found.rounds:
-                return replace(found, first=first)
-        return found
+            if first.outcome == OTHERWISE and first.rounds < decision.rounds:
+                return replace(decision, first=first)
+        return decision
 
     def _of_one_machine(self, frame: pd.DataFrame) -> Decision:
         if "source" not in frame or _machines(frame).nunique(dropna=False) < 2:
             return decide(self._of_rounds(frame), self.window)
         is_recorded = frame["source"] == REFERENCE
-        whose = _machines(frame)
+        labels = _machines(frame)
         for rows in (
             frame[~is_recorded],
-            *(frame[whose == each] for each in whose.dropna().unique()),
+            *(frame[labels == label] for label in labels.dropna().unique()),
         ):
             with contextlib.suppress(UsageError):
                 return decide(self._of_rounds(rows), self.window)
@@ -202,8 +202,8 @@ class Question:
 
 
 def _machines(frame: pd.DataFrame) -> pd.Series:
-    """The machine that recorded each row: its label, empty for the reference machine; None for what
-    was measured here."""
+    """Return the label of the machine that recorded each row: empty for the reference machine, None
+    for what was measured here."""
     instead = frame.get("instead", pd.Series("", index=frame.index)).fillna("").astype(str)
     label = instead.str.split("; ").str[0].where(instead.str.startswith(ON), "")
     return label.where(frame["source"] == REFERENCE, None)
@@ -216,11 +216,11 @@ def decide(values: Iterable[float], window: Window) -> Decision:
         values: in the order of the rounds.
         window: where their median has to lie.
     """
-    each = pd.Series([float(value) for value in values])
-    middle, alike = float(each.median()), correlation(each)
-    low, high = map(float, widened(*interval(each), middle, alike, len(each)))
+    series = pd.Series([float(value) for value in values])
+    middle, coefficient = float(series.median()), correlation(series)
+    low, high = map(float, widened(*interval(series), middle, coefficient, len(series)))
     outcome = window.outcome(low, high)
-    return Decision(middle, low, high, len(each), window, outcome, "", alike)
+    return Decision(middle, low, high, len(series), window, outcome, "", coefficient)
 
 
 def correlation(values: pd.Series) -> float:
@@ -303,7 +303,7 @@ def ratio(
     to: str,
     by: str = "stack",
     where: Mapping[str, object] | None = None,
-    **ends: Any,
+    **bounds: Any,
 ) -> Question:
     """Ask for the ratio of two runs of the same round.
 
@@ -312,11 +312,11 @@ def ratio(
         of, to: which rows are divided by which, by their value in the column `by`.
         by: the column that tells the two apart.
         where: further columns, and the value that the rows must have.
-        ends: of the window: above=, below=, or between=(low, high).
+        bounds: of the window: above=, below=, or between=(low, high).
     """
 
     def values(frame: pd.DataFrame) -> pd.Series:
-        over, under = (_figures(frame, column, {**(where or {}), by: each}) for each in (of, to))
+        over, under = (_figures(frame, column, {**(where or {}), by: side}) for side in (of, to))
         if (under == 0).any():
             raise UsageError(
                 f"{to} is 0 in a round, and nothing can be divided by it: ask for the level of "
@@ -324,7 +324,7 @@ def ratio(
             )
         return over / under
 
-    return Question(values, window(**ends))
+    return Question(values, window(**bounds))
 
 
 def level(
@@ -332,25 +332,27 @@ def level(
     of: str | None = None,
     by: str = "stack",
     where: Mapping[str, object] | None = None,
-    **ends: Any,
+    **bounds: Any,
 ) -> Question:
     """Ask for one figure of the runs: parameters as for `ratio`."""
-    chosen = {**(where or {}), **({} if of is None else {by: of})}
-    return Question(lambda frame: _figures(frame, column, chosen), window(**ends))
+    conditions = {**(where or {}), **({} if of is None else {by: of})}
+    return Question(lambda frame: _figures(frame, column, conditions), window(**bounds))
 
 
 def _figures(
     frame: pd.DataFrame,
     column: str | Callable[[pd.DataFrame], pd.Series],
-    where: Mapping[str, object],
+    conditions: Mapping[str, object],
 ) -> pd.Series:
     """Select the rows with these values, and return their figures by `repeat`, one a round."""
-    for name, value in where.items():
+    for name, value in conditions.items():
         frame = frame[frame[name] == value]
-    said = ", ".join(f"{name} {value}" for name, value in where.items()) or "any run"
+    description = ", ".join(f"{name} {value}" for name, value in conditions.items()) or "any run"
     if frame.empty:
-        raise UsageError(f"there is no run with {said} among those to be compared")
+        raise UsageError(f"there is no run with {description} among those to be compared")
     figures = (column(frame) if callable(column) else frame[column]).set_axis(frame["repeat"])
     if figures.index.has_duplicates:
-        raise UsageError(f"a round has several runs with {said}: say with where= which is meant")
+        raise UsageError(
+            f"a round has several runs with {description}: say with where= which is meant"
+        )
     return figures.astype(float)

@@ -46,19 +46,19 @@ def rows(kind: Kind) -> pd.DataFrame:
 
 def of_reference(kind: Kind) -> pd.DataFrame:
     """Read what the reference machine recorded of a kind, as `of_machine` has it."""
-    known = rows(kind)
-    return known[known["machine"] == ""].drop(columns="machine") if len(known) else known
+    frame = rows(kind)
+    return frame[frame["machine"] == ""].drop(columns="machine") if len(frame) else frame
 
 
 @lru_cache
 def _rows(kind: Kind, changed: tuple[tuple[Path, int], ...]) -> pd.DataFrame:
-    recorded = sorted(machines.all_recorded(), key=lambda each: each.name != reference.NAME)
-    found = [
-        frame.assign(machine="" if each.name == reference.NAME else each.name)
-        for each in recorded
-        if len(frame := of_machine(each, kind))
+    recorded = sorted(machines.all_recorded(), key=lambda machine: machine.name != reference.NAME)
+    frames = [
+        frame.assign(machine="" if machine.name == reference.NAME else machine.name)
+        for machine in recorded
+        if len(frame := of_machine(machine, kind))
     ]
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
 def of_machine(machine: machines.Machine, kind: Kind) -> pd.DataFrame:
@@ -68,16 +68,16 @@ def of_machine(machine: machines.Machine, kind: Kind) -> pd.DataFrame:
     not ours, gives none.
     """
     of_stacks = {*stacks.load(), *kind.others}
-    found = []
+    records = []
     for answer in machine.answers:
         for row in kind.of_answer(answer):
             if _is_row(row, kind) and row.get("stack") in of_stacks:
-                found.append(row | {"source": REFERENCE, "instead": ""})
-    return pd.DataFrame(found)
+                records.append(row | {"source": REFERENCE, "instead": ""})
+    return pd.DataFrame(records)
 
 
 def _is_row(row: dict[str, Any], kind: Kind) -> bool:
-    """Whether the numbers of a row are finite numbers, and all other values are plain."""
+    """Check whether the numbers of a row are finite, and all its other values plain."""
     if not all(machines.is_number(row.get(name)) for name in kind.numbers):
         return False
     plain, may_differ = (str, int, float, bool, type(None)), {"asked", *kind.parts}
@@ -91,8 +91,10 @@ def plain_rows(answer: dict[str, Any], having: Collection[str]) -> list[dict[str
         answer: of a machine file.
         having: columns by which rows of this kind are known; rows without them are left out.
     """
-    its = answer.get("rows")
-    if not isinstance(its, list):
+    records = answer.get("rows")
+    if not isinstance(records, list):
         return []
-    made = {name: answer.get(name) for name in ("measured_at", *measurements.COLUMNS)}
-    return [row | made for row in its if isinstance(row, dict) and set(having) <= row.keys()]
+    provenance = {name: answer.get(name) for name in ("measured_at", *measurements.COLUMNS)}
+    return [
+        row | provenance for row in records if isinstance(row, dict) and set(having) <= row.keys()
+    ]

@@ -49,23 +49,23 @@ def decided(values: np.ndarray) -> np.ndarray:
 
     values: a row for each, of all rounds that there might be.
     """
-    came_out = np.full(len(values), UNDECIDED, dtype=object)
-    for look in LOOKS:
-        is_open = came_out == UNDECIDED
-        came_out[is_open] = _at_one_look(values[is_open, :look])
-        again = is_open & (came_out == OTHERWISE)
-        came_out[again] = _at_one_look(values[again, : 2 * look])
-        came_out[again & (came_out == UNDECIDED)] = ""  # no further look
-    came_out[came_out == ""] = UNDECIDED
-    return came_out
+    outcomes = np.full(len(values), UNDECIDED, dtype=object)
+    for rounds in LOOKS:
+        is_open = outcomes == UNDECIDED
+        outcomes[is_open] = _at_one_look(values[is_open, :rounds])
+        second = is_open & (outcomes == OTHERWISE)
+        outcomes[second] = _at_one_look(values[second, : 2 * rounds])
+        outcomes[second & (outcomes == UNDECIDED)] = ""  # no further look
+    outcomes[outcomes == ""] = UNDECIDED
+    return outcomes
 
 
 def _at_one_look(values: np.ndarray) -> np.ndarray:
     rounds = values.shape[1]
     place, in_order = decisions.lower_end(rounds), np.sort(values, axis=1)
     assert place is not None  # each of LOOKS is enough for an interval
-    off = values - values.mean(axis=1, keepdims=True)
-    correlation = (off[:, :-1] * off[:, 1:]).sum(axis=1) / (off * off).sum(axis=1)
+    offsets = values - values.mean(axis=1, keepdims=True)
+    correlation = (offsets[:, :-1] * offsets[:, 1:]).sum(axis=1) / (offsets * offsets).sum(axis=1)
     low, high = decisions.widened(
         in_order[:, place], in_order[:, -1 - place], np.median(values, axis=1), correlation, rounds
     )

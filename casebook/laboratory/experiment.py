@@ -72,7 +72,7 @@ class Experiment:
     variables: Callable[[], Mapping[str, str]] = dict
     beside: tuple[Path, ...] = ()
     ask: Callable[[Environment, Asked], dict[str, Any]] | None = None
-    draws: Callable[[Asked], bool] = lambda asked: False
+    draws: Callable[[Asked], bool] = lambda parameters: False
     spares: Callable[[], bool] = bool
 
     @rounds.takes_until
@@ -100,99 +100,112 @@ class Experiment:
         no row. Raises RunFailed, UsageError, and where no machine was asked the same, what
         environments.ensure raises.
         """
-        ways = [(self, name, its) for name, its in product(dict.fromkeys(as_list(names)), asked)]
-        return in_rounds(ways, 1 if repeats is None else repeats, self.script.stem)
+        variants = [
+            (self, name, parameters)
+            for name, parameters in product(dict.fromkeys(as_list(names)), asked)
+        ]
+        return in_rounds(variants, 1 if repeats is None else repeats, self.script.stem)
 
-    def _rows(self, stack: Stack, its: Asked, repeat: int) -> list[dict[str, Any]]:
-        found = self._answer(stack, its, repeat)
-        if found is None:
+    def _rows(self, stack: Stack, parameters: Asked, repeat: int) -> list[dict[str, Any]]:
+        measurement = self._answer(stack, parameters, repeat)
+        if measurement is None:
             return []
-        same = {"stack": stack.name, **its, "repeat": repeat}
+        common = {"stack": stack.name, **parameters, "repeat": repeat}
         columns = (*("source", "instead", "measured_at"), *measurements.COLUMNS)
-        made = {name: found.get(name) for name in columns}
-        figures = self.figures(its, found["answer"])
-        several = [figures] if isinstance(figures, dict) else figures
-        return [same | each | made for each in several]
+        provenance = {name: measurement.get(name) for name in columns}
+        figures = self.figures(parameters, measurement["answer"])
+        rows = [figures] if isinstance(figures, dict) else figures
+        return [common | figures | provenance for figures in rows]
 
-    def _answer(self, stack: Stack, its: Asked, repeat: int) -> dict[str, Any] | None:
-        """A stored answer, a new one, or another machine's: `answer`, and how it was made. None:
-        a later round, which no other machine took."""
-        case, parameters = self.script.parent.name, [dict(its), repeat]
-        question = measurements.asked_of(self.script, case, stack, *parameters)
-        if self.spares() and (found := self._recorded(question, its)):
-            return found
+    def _answer(self, stack: Stack, parameters: Asked, repeat: int) -> dict[str, Any] | None:
+        """Return a stored answer, a new one, or another machine's, and how it was made. None: a
+        later round, which no other machine took."""
+        case, details = self.script.parent.name, [dict(parameters), repeat]
+        question = measurements.asked_of(self.script, case, stack, *details)
+        if self.spares() and (stand_in := self._recorded(question, parameters)):
+            return stand_in
         lacked = "" if environments.is_another_machine() else self.lacks()
         if lacked or not can_run(stack):
-            found = self._recorded(question, its)
-            if found is None and repeat == 1:
+            stand_in = self._recorded(question, parameters)
+            if stand_in is None and repeat == 1:
                 return _lacking(lacked) if lacked else _missing(stack)
-            return found
+            return stand_in
         environment = environments.ensure(stack)
 
-        def ask() -> dict[str, Any]:
-            answer = (self.ask or self._ask_script)(environment, its)
-            self.figures(its, answer)  # a wrong one is not stored
+        def get_answer() -> dict[str, Any]:
+            answer = (self.ask or self._ask_script)(environment, parameters)
+            self.figures(parameters, answer)  # a wrong one is not stored
             return {"answer": answer}
 
-        files = [each for each in self.made_of if isinstance(each, Path)]
-        more = [each for each in self.made_of if not isinstance(each, Path)]
-        more += [measurements.Using(name, value) for name, value in self._drawn(its).items()]
+        files = [dependency for dependency in self.made_of if isinstance(dependency, Path)]
+        extras = [dependency for dependency in self.made_of if not isinstance(dependency, Path)]
+        extras += [
+            measurements.Using(name, value) for name, value in self._lots(parameters).items()
+        ]
         made_by = [*digests.executed(self.script, beside=self.beside), *files]
-        key = measurements.key_of(made_by, case, stack, *parameters, *more)
-        return measurements.stored_or_new(key, ask) | {"source": LIVE, "instead": ""}
+        key = measurements.key_of(made_by, case, stack, *details, *extras)
+        return measurements.stored_or_new(key, get_answer) | {"source": LIVE, "instead": ""}
 
-    def _ask_script(self, environment: Environment, its: Asked) -> dict[str, Any]:
-        told, variables = {**its, **self._drawn(its), **self.tells()}, dict(self.variables())
+    def _ask_script(self, environment: Environment, parameters: Asked) -> dict[str, Any]:
+        spec, variables = (
+            {**parameters, **self._lots(parameters), **self.tells()},
+            dict(self.variables()),
+        )
         return scripts.ask(
-            environment, self.script, told, self.within_s, variables=variables, beside=self.beside
+            environment, self.script, spec, self.within_s, variables=variables, beside=self.beside
         )
 
-    def _drawn(self, its: Asked) -> Asked:
+    def _lots(self, parameters: Asked) -> Asked:
         """Return what the script is told of chance."""
-        return {"lots": lots.seed()} if self.draws(its) else {}
+        return {"lots": lots.seed()} if self.draws(parameters) else {}
 
-    def _recorded(self, question: list[Any], its: Asked) -> dict[str, Any] | None:
-        """The answer of the machine most like this one that was asked the same in any round, so
-        that all rounds come from one; None: nobody was, or that machine not in this round.
+    def _recorded(self, question: list[Any], parameters: Asked) -> dict[str, Any] | None:
+        """Return the answer of the machine most like this one that was asked the same in any round,
+        so that all rounds come from one; None: nobody was, or that machine not in this round.
 
         What lacks something that `figures` needs today, or is wrong, is no answer.
         """
-        for machine in sorted(machines.all_recorded(), key=lambda each: unlikeness(each.name)):
-            asked = [each for each in machine.answers if each.get("asked")]
-            same = [each for each in asked if each["asked"][:-1] == question[:-1]]
-            same.sort(key=lambda each: each["asked"] != question)  # this round before the others
-            if answer := next((each for each in same if self._is_answer(each, its)), None):
+        for machine in sorted(
+            machines.all_recorded(), key=lambda candidate: unlikeness(candidate.name)
+        ):
+            answers = [answer for answer in machine.answers if answer.get("asked")]
+            candidates = [answer for answer in answers if answer["asked"][:-1] == question[:-1]]
+            candidates.sort(key=lambda answer: answer["asked"] != question)  # this round first
+            if answer := next(
+                (candidate for candidate in candidates if self._is_answer(candidate, parameters)),
+                None,
+            ):
                 instead = "" if machine.name == NAME else f"{ON}{machine.label}"
-                found = answer | {"source": REFERENCE, "instead": instead}
-                return found if answer["asked"] == question else None
+                stand_in = answer | {"source": REFERENCE, "instead": instead}
+                return stand_in if answer["asked"] == question else None
         return None
 
-    def _is_answer(self, recorded: dict[str, Any], its: Asked) -> bool:
-        """Whether `figures` can say what follows from an answer of a machine file."""
+    def _is_answer(self, recorded: dict[str, Any], parameters: Asked) -> bool:
+        """Check whether `figures` can say what follows from an answer of a machine file."""
         try:
-            return bool(self.figures(its, recorded["answer"]))
+            return bool(self.figures(parameters, recorded["answer"]))
         except Exception:  # a case's own function, given what a stranger or an older script wrote
             return False
 
 
 def in_rounds(
-    ways: Collection[tuple[Experiment, str, Asked]], repeats: int | range, called: str
+    variants: Collection[tuple[Experiment, str, Asked]], repeats: int | range, label: str
 ) -> pd.DataFrame:
     """Ask in turns what several experiments ask, as `Experiment.measure` does for one.
 
     Parameters:
-        ways: an experiment, the name of a stack, and what it is asked.
+        variants: an experiment, the name of a stack, and its parameters.
         repeats: how many rounds, or which.
-        called: what is measured, in words.
+        label: what is measured, in words.
 
     Returns and raises as `Experiment.measure`.
     """
     numbers = rounds.numbers(repeats)
-    runnable(name for experiment, name, _ in ways if not experiment.spares())
+    runnable(name for experiment, name, _ in variants if not experiment.spares())
     rows = []
-    with Progress(len(ways) * len(numbers), called) as progress:
-        for repeat, (experiment, name, its) in in_turns(ways, numbers):
-            rows += experiment._rows(stacks.get(name), its, repeat)
+    with Progress(len(variants) * len(numbers), label) as progress:
+        for repeat, (experiment, name, parameters) in in_turns(variants, numbers):
+            rows += experiment._rows(stacks.get(name), parameters, repeat)
             progress.step()
     return pd.DataFrame(rows)
 
@@ -200,22 +213,22 @@ def in_rounds(
 def runnable(names: Iterable[str]) -> list[str]:
     """Return those stacks, by name, that can be measured here. Environments are made now, before
     anything is measured, and a bar says how many are left. Raises as `can_run`."""
-    those = [stacks.get(name) for name in dict.fromkeys(names)]
-    missing = {stack.name for stack in those if not environments.is_there(stack)}
+    chosen = [stacks.get(name) for name in dict.fromkeys(names)]
+    missing = {stack.name for stack in chosen if not environments.is_there(stack)}
     if not missing:
-        return [stack.name for stack in those if can_run(stack)]
-    able = []
+        return [stack.name for stack in chosen if can_run(stack)]
+    available = []
     with Progress(len(missing), "making environments", "environment") as progress:
-        for stack in those:
-            able += [stack.name] * can_run(stack, progress.describe)
+        for stack in chosen:
+            available += [stack.name] * can_run(stack, progress.describe)
             if stack.name in missing:
                 progress.step()
-    return able
+    return available
 
 
 def can_run(stack: Stack, progress: Callable[[str], None] = environments.report) -> bool:
-    """Whether a stack can be measured here: its environment is made, unless its interpreter is
-    missing or it cannot be made. A reader's cell says so, in one line.
+    """Check whether a stack can be measured here: its environment is made, unless its interpreter
+    is missing or it cannot be made. A reader's cell says so, in one line.
 
     Raises MissingInterpreter where CASEBOOK_REQUIRE names that, and EnvironmentFailed where it
     names anything.
@@ -231,20 +244,20 @@ def can_run(stack: Stack, progress: Callable[[str], None] = environments.report)
         if environments.required():
             raise
         first = str(error).partition("\n")[0].rstrip(":.")
-        more = "`python -m casebook stacks --make` tries again, and says more"
-        _say_once(stack.lock, f"{first}, so recorded runs stand in where there are any ({more}).")
+        hint = "`python -m casebook stacks --make` tries again, and says more"
+        _say_once(stack.lock, f"{first}, so recorded runs stand in where there are any ({hint}).")
         return False
     return True
 
 
-#: What was said of in this process: Pythons and locks.
-_said: set[str] = set()
+#: What was reported in this process: Pythons and locks.
+_reported: set[str] = set()
 
 
-def _say_once(of: str, line: str) -> None:
-    """Tell whoever runs a cell why it falls back. A page says it in its captions."""
-    if of not in _said and os.environ.get("CASEBOOK_BUILD") != "1":
-        _said.add(of)
+def _say_once(subject: str, line: str) -> None:
+    """Tell the reader of a cell why it falls back. A page says it in its captions."""
+    if subject not in _reported and os.environ.get("CASEBOOK_BUILD") != "1":
+        _reported.add(subject)
         environments.report(line)
 
 
@@ -253,5 +266,5 @@ def _missing(stack: Stack) -> dict[str, Any]:
     raise AssertionError(f"{stack.name} can run here")
 
 
-def _lacking(what: str) -> dict[str, Any]:
-    raise MissingInterpreter(f"{what}. No machine in data/machines/ was asked the same.")
+def _lacking(requirement: str) -> dict[str, Any]:
+    raise MissingInterpreter(f"{requirement}. No machine in data/machines/ was asked the same.")

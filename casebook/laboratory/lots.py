@@ -31,11 +31,11 @@ def seed() -> int:
     return int(FILE.read_text(encoding="utf-8"))
 
 
-def _keep(drawn: int) -> None:
+def _keep(number: int) -> None:
     """Write the seed, unless another process of this checkout has written one meanwhile."""
     FILE.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=FILE.parent) as folder:
-        made = Path(folder, FILE.name)
-        made.write_text(f"{drawn}\n", encoding="utf-8")
+        draft = Path(folder, FILE.name)
+        draft.write_text(f"{number}\n", encoding="utf-8")
         with contextlib.suppress(FileExistsError):
-            os.link(made, FILE)  # as a whole, and only once
+            os.link(draft, FILE)  # as a whole, and only once

@@ -40,14 +40,14 @@ def _work() -> None:
 def watched(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Call `measure`, and return its fields with those of COLUMNS added."""
     before_ms, stolen_s, mhz = unit_ms(), _steal_s(), psutil.cpu_freq()
-    before = {
+    conditions = {
         "load_1min": round(os.getloadavg()[0], 2),
         "cores": _cores(),
         "mhz": round(mhz.current, 1) if mhz else None,
     }
-    found = measure()
+    result = measure()
     after_ms, later_s = unit_ms(), _steal_s()
-    return found | before | {
+    return result | conditions | {
         "unit_ms": round((before_ms + after_ms) / 2, 4),
         "unit_change": round(after_ms / before_ms, 4),
         "steal_s": None if stolen_s is None else round(later_s - stolen_s, 2),
@@ -77,12 +77,12 @@ def _quotas(proc: Path = Path("/proc/self")) -> Iterator[float]:
     for mount in mounts:
         root, folder, kind, options = mount[3], Path(mount[4]), *mount[mount.index("-") + 1 :: 2]
         if kind == "cgroup2":
-            within = [path for _, controllers, path in groups if not controllers]
+            paths = [path for _, controllers, path in groups if not controllers]
         elif kind == "cgroup" and "cpu" in options.split(","):
-            within = [path for _, names, path in groups if "cpu" in names.split(",")]
+            paths = [path for _, names, path in groups if "cpu" in names.split(",")]
         else:
             continue
-        for path in within:
+        for path in paths:
             # A container may see its own group as the root of all.
             inside = Path(path.removeprefix(root if root != "/" else "").lstrip("/"))
             for group in (inside, *inside.parents):

@@ -104,17 +104,17 @@ def label(about: dict[str, Any]) -> str:
         about: fields of ABOUT, any of which may be missing.
     """
     cores, openssl = about.get("cores"), about.get("openssl", "")
-    said = (
+    parts = (
         about.get("processor", ""),
         f"{cores} core{'s' * (cores != 1)}" if cores else "",
         " ".join(openssl.split()[:2]),
     )
-    return ", ".join(filter(None, said))
+    return ", ".join(filter(None, parts))
 
 
 def describe() -> dict[str, Any]:
     """Describe this machine in fields of ABOUT."""
-    found = {version: interpreters.find(version) for version in PYTHONS if version[0].isdigit()}
+    installed = {version: interpreters.find(version) for version in PYTHONS if version[0].isdigit()}
     return {
         "processor": processor(),
         "architecture": platform.machine(),
@@ -123,7 +123,11 @@ def describe() -> dict[str, Any]:
         "kernel": platform.release(),
         "python": platform.python_version(),
         "openssl": ssl.OPENSSL_VERSION,
-        "pythons": {each.version: each.openssl for each in found.values() if each},
+        "pythons": {
+            interpreter.version: interpreter.openssl
+            for interpreter in installed.values()
+            if interpreter
+        },
         "commit": measurements.commit(),
     }
 
@@ -132,8 +136,8 @@ def processor() -> str:
     """Return the name of this machine's processor."""
     cpuinfo = Path("/proc/cpuinfo")
     text = cpuinfo.read_text() if cpuinfo.exists() else ""
-    found = re.search(r"^model name\s*: (.+)", text, re.M)
-    return found[1].strip() if found else platform.processor() or platform.machine()
+    match = re.search(r"^model name\s*: (.+)", text, re.M)
+    return match[1].strip() if match else platform.processor() or platform.machine()
 
 
 # --------------------------------------------------------------------------------------- writing
@@ -168,10 +172,10 @@ def stored_answers() -> list[dict[str, Any]]:
         except (OSError, ValueError):
             continue
         question = json.dumps(answer.get("asked", path.name), sort_keys=True)
-        before = newest.get(question)
-        if before is None or before.get("measured_at", "") <= answer.get("measured_at", ""):
+        older = newest.get(question)
+        if older is None or older.get("measured_at", "") <= answer.get("measured_at", ""):
             newest[question] = answer
-    return sorted(newest.values(), key=lambda each: each.get("measured_at", ""))
+    return sorted(newest.values(), key=lambda answer: answer.get("measured_at", ""))
 
 
 def findings_of(claims: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -200,18 +204,18 @@ def steadiness(answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
     the host took in all.
     """
     answers = list(answers)
-    units = [each["unit_ms"] for each in answers if is_number(each.get("unit_ms"))]
-    stolen = [each["steal_s"] for each in answers if is_number(each.get("steal_s"))]
-    moments = sorted(each["measured_at"] for each in answers if each.get("measured_at"))
-    found: dict[str, Any] = {"saved_at": measurements.now()}
+    units = [answer["unit_ms"] for answer in answers if is_number(answer.get("unit_ms"))]
+    stolen = [answer["steal_s"] for answer in answers if is_number(answer.get("steal_s"))]
+    moments = sorted(answer["measured_at"] for answer in answers if answer.get("measured_at"))
+    summary: dict[str, Any] = {"saved_at": measurements.now()}
     if moments:
-        found |= {"measured_from": moments[0], "measured_to": moments[-1]}
+        summary |= {"measured_from": moments[0], "measured_to": moments[-1]}
     if len(units) > 1:
         tenths = statistics.quantiles(units, n=10, method="inclusive")
-        found["unit_ms"] = [round(tenths[each], 3) for each in (0, 4, 8)]
+        summary["unit_ms"] = [round(tenths[index], 3) for index in (0, 4, 8)]
     if stolen:
-        found["steal_s"] = round(sum(stolen), 2)
-    return found
+        summary["steal_s"] = round(sum(stolen), 2)
+    return summary
 
 
 def save(machine: Machine, path: Path) -> int:
@@ -228,14 +232,14 @@ def save(machine: Machine, path: Path) -> int:
     left over, or if the file would be too large for `read`.
     """
     head = {"format": FORMAT, "version": VERSION, "about": machine.about}
-    lines = [head, *({"finding": each} for each in machine.findings.values())]
-    lines += ({"chapter": each} for each in machine.chapters.values())
-    lines += ({"answer": each} for each in machine.answers)
-    own = Own.here()
-    text = "".join(f"{json.dumps(own.cleaned(line), sort_keys=True)}\n" for line in lines)
+    lines = [head, *({"finding": finding} for finding in machine.findings.values())]
+    lines += ({"chapter": chapter} for chapter in machine.chapters.values())
+    lines += ({"answer": answer} for answer in machine.answers)
+    identity = Own.here()
+    text = "".join(f"{json.dumps(identity.cleaned(line), sort_keys=True)}\n" for line in lines)
     for number, line in enumerate(text.splitlines(), 1):
-        if found := own.leak(line):
-            raise UsageError(f"line {number} would name {found!r}, which is of this machine alone")
+        if leak := identity.leak(line):
+            raise UsageError(f"line {number} would name {leak!r}, which is of this machine alone")
     packed = lzma.compress(text.encode(), preset=7 | lzma.PRESET_EXTREME)
     if len(packed) > MOST_PACKED or len(text.encode()) > MOST_UNPACKED:
         raise UsageError(f"{path.name} would have {len(packed):,} bytes, above {MOST_PACKED:,}")
@@ -261,21 +265,21 @@ def read(path: Path) -> Machine:
     about: dict[str, Any] = {}
     answers, findings, chapters = [], {}, {}
     for number, line in enumerate(_lines(packed, path.name), 1):
-        said = _object(line, path.name, number)
+        content = _object(line, path.name, number)
         if number == 1:
-            if said.get("format") != FORMAT or said.get("version") != VERSION:
+            if content.get("format") != FORMAT or content.get("version") != VERSION:
                 raise MachineFileRefused(
                     f"{path.name} is not a machine file of version {VERSION}: "
                     "`python -m casebook machine save` writes one"
                 )
-            about = _checked(said.get("about"), ABOUT)
-        elif isinstance(said.get("answer"), dict):
-            if _is_question(said["answer"].get("asked")):
-                answers.append(said["answer"])
-        elif chapter := _checked(said.get("chapter"), CHAPTER):
+            about = _checked(content.get("about"), ABOUT)
+        elif isinstance(content.get("answer"), dict):
+            if _is_question(content["answer"].get("asked")):
+                answers.append(content["answer"])
+        elif chapter := _checked(content.get("chapter"), CHAPTER):
             if re.fullmatch(r"[a-z0-9_]{1,100}", chapter.get("stem", "")):
                 chapters[chapter["stem"]] = chapter
-        elif finding := _checked(said.get("finding"), FINDING):
+        elif finding := _checked(content.get("finding"), FINDING):
             if re.fullmatch(r"[a-z0-9-]{1,100}", finding.get("id", "")):
                 findings[finding["id"]] = finding
     if not about and not answers:
@@ -290,16 +294,16 @@ def read_kept(path: Path) -> Machine:
         digest = hashlib.sha256(path.read_bytes() + Path(__file__).read_bytes())
     except OSError:
         return read(path)  # says why
-    kept = places.LOCAL / "machines" / digest.hexdigest()
+    cache_path = places.LOCAL / "machines" / digest.hexdigest()
     with contextlib.suppress(OSError, ValueError, TypeError):
-        return Machine(path.name.removesuffix(SUFFIX), *json.loads(kept.read_bytes()))
+        return Machine(path.name.removesuffix(SUFFIX), *json.loads(cache_path.read_bytes()))
     machine = read(path)
     parts = machine.about, machine.answers, machine.findings, machine.chapters
     with contextlib.suppress(OSError):  # a full disk makes it slower, and nothing else
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        draft = kept.with_name(f"{kept.name}.{os.getpid()}.part")
+        cache_path.parent.mkdir(parents=True, exist_ok=True)
+        draft = cache_path.with_name(f"{cache_path.name}.{os.getpid()}.part")
         draft.write_text(json.dumps(parts))
-        draft.replace(kept)
+        draft.replace(cache_path)
     return machine
 
 
@@ -310,17 +314,17 @@ def _lines(packed: bytes, name: str) -> Iterator[bytes]:
         unpacked = lines = 0
         rest, piece = b"", packed
         while not unpacking.eof:
-            some = unpacking.decompress(piece, _CHUNK)
+            chunk = unpacking.decompress(piece, _CHUNK)
             piece = b""
-            if not some and unpacking.needs_input:
+            if not chunk and unpacking.needs_input:
                 raise MachineFileRefused(f"{name} ends in the middle")
-            unpacked += len(some)
-            *whole, rest = (rest + some).split(b"\n")
-            lines += len(whole)
-            longest = max(map(len, [*whole, rest]))
+            unpacked += len(chunk)
+            *complete, rest = (rest + chunk).split(b"\n")
+            lines += len(complete)
+            longest = max(map(len, [*complete, rest]))
             if unpacked > MOST_UNPACKED or lines > MOST_LINES or longest > MOST_OF_A_LINE:
                 raise MachineFileRefused(f"{name} is larger, unpacked, than a machine file may be")
-            yield from whole
+            yield from complete
     except lzma.LZMAError as error:
         raise MachineFileRefused(
             f"{name} is not compressed as a machine file is: {error}"
@@ -337,53 +341,59 @@ def _object(line: bytes, name: str, number: int) -> dict[str, Any]:
         return float(word) if math.isfinite(float(word)) else refused(word)
 
     try:
-        said = json.loads(line, parse_constant=refused, parse_float=finite)
+        content = json.loads(line, parse_constant=refused, parse_float=finite)
     except (ValueError, RecursionError):
         raise MachineFileRefused(f"{name}, line {number}, is not JSON") from None
-    if not isinstance(said, dict):
+    if not isinstance(content, dict):
         raise MachineFileRefused(f"{name}, line {number}, is not an object")
-    if _is_deep(said):
+    if _is_deep(content):
         raise MachineFileRefused(f"{name}, line {number}, is nested deeper than an answer is")
-    return said
+    return content
 
 
 def _is_deep(value: Any) -> bool:
     """Check whether lists and tables lie in each other deeper than DEEPEST."""
     inside = [value]
     for _ in range(DEEPEST):
-        parts = (each.values() if isinstance(each, dict) else each for each in inside)
-        inside = [each for its in parts for each in its if isinstance(each, dict | list)]
+        parts = (
+            container.values() if isinstance(container, dict) else container for container in inside
+        )
+        inside = [
+            member for members in parts for member in members if isinstance(member, dict | list)
+        ]
     return bool(inside)
 
 
-def _is_question(asked: Any) -> bool:
-    """Check whether this can be what was asked: a list that begins with a name, or nothing."""
-    return asked is None or (isinstance(asked, list) and bool(asked) and isinstance(asked[0], str))
+def _is_question(question: Any) -> bool:
+    """Check whether this can be a question: a list that begins with a name, or nothing."""
+    return question is None or (
+        isinstance(question, list) and bool(question) and isinstance(question[0], str)
+    )
 
 
-def _checked(said: Any, known: dict[str, _Kind]) -> dict[str, Any]:
+def _checked(content: Any, kinds: dict[str, _Kind]) -> dict[str, Any]:
     """Select the fields that are known and are what they must be.
 
     Parameters:
-        said: of a file, whatever it is.
-        known: name of a field -> what it must be.
+        content: of a file, whatever it is.
+        kinds: name of a field -> what it must be.
 
     Returns them with text on one line, not longer than LONGEST.
     """
-    if not isinstance(said, dict):
+    if not isinstance(content, dict):
         return {}
-    found = {}
-    for name, kind in known.items():
-        value = said.get(name)
+    fields = {}
+    for name, kind in kinds.items():
+        value = content.get(name)
         if isinstance(value, bool) and kind is int:
             continue
         if isinstance(kind, GenericAlias):
-            is_so = isinstance(value, list) and all(_is_of(each, *get_args(kind)) for each in value)
+            is_so = isinstance(value, list) and all(_is_of(part, *get_args(kind)) for part in value)
         else:
             is_so = isinstance(value, kind)
         if is_so and _is_plain(value):
-            found[name] = _one_line(value)
-    return found
+            fields[name] = _one_line(value)
+    return fields
 
 
 def _is_of(value: Any, kind: type) -> bool:
@@ -395,7 +405,7 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, int | float):
         return isinstance(value, bool) or is_number(value)
     if isinstance(value, dict):
-        return len(value) < 100 and all(isinstance(each, str) for each in value.values())
+        return len(value) < 100 and all(isinstance(text, str) for text in value.values())
     if isinstance(value, list):
         return len(value) < 100 and all(isinstance(e, str) or is_number(e) for e in value)
     return True
@@ -405,8 +415,8 @@ def _one_line(value: Any) -> Any:
     if isinstance(value, str):
         return " ".join("".join(c if c.isprintable() else " " for c in value).split())[:LONGEST]
     if isinstance(value, dict):
-        return {_one_line(name): _one_line(each) for name, each in value.items()}
-    return [_one_line(each) for each in value] if isinstance(value, list) else value
+        return {_one_line(name): _one_line(part) for name, part in value.items()}
+    return [_one_line(part) for part in value] if isinstance(value, list) else value
 
 
 def is_number(value: Any) -> bool:
@@ -421,12 +431,15 @@ def is_number(value: Any) -> bool:
 
 def unlikeness(about: Mapping[str, Any]) -> tuple[bool, bool, float]:
     """Compare a machine with this one, for sorting: architecture, then OpenSSL, then cores."""
-    here = describe()
-    openssl = [" ".join(each.get("openssl", "").split()[:2]) for each in (about, here)]
+    this_machine = describe()
+    openssl = [
+        " ".join(description.get("openssl", "").split()[:2])
+        for description in (about, this_machine)
+    ]
     return (
-        about.get("architecture", "x86_64") != here["architecture"],
+        about.get("architecture", "x86_64") != this_machine["architecture"],
         openssl[0] != openssl[1],
-        abs(math.log(max(1, about.get("cores") or 1) / (here["cores"] or 1))),
+        abs(math.log(max(1, about.get("cores") or 1) / (this_machine["cores"] or 1))),
     )
 
 
@@ -460,8 +473,8 @@ def _answers_by_question(
     files_there: tuple[tuple[Path, int], ...],
 ) -> list[tuple[str, dict[str, dict[str, Any]]]]:
     """Return label and answers of each machine, the one most like this one first."""
-    recorded = [_read(*each) for each in files_there]
-    recorded.sort(key=lambda each: unlikeness(each.about))
+    recorded = [_read(*file) for file in files_there]
+    recorded.sort(key=lambda machine: unlikeness(machine.about))
     return [
         (
             machine.label,

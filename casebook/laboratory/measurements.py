@@ -43,10 +43,10 @@ def commit() -> str:
 
     What was asked upstream may differ: it bears its own day, and no measurement depends on it.
     """
-    others = [".", f":(exclude){places.UPSTREAM}"]
+    pathspecs = [".", f":(exclude){places.UPSTREAM}"]
     try:
         name = _git("describe", "--always", "--abbrev=12").strip()
-        return name + "-dirty" * bool(_git("status", "--porcelain", "-uno", "--", *others))
+        return name + "-dirty" * bool(_git("status", "--porcelain", "-uno", "--", *pathspecs))
     except RunFailed:
         return "unknown"
 
@@ -100,66 +100,66 @@ _answers: dict[str, dict[str, Any]] | None = None
 
 
 def answer_from(answers: Iterable[dict[str, Any]]) -> None:
-    """From now on, answer questions in this process from a machine file, and measure nothing.
+    """Answer questions in this process from a machine file from now on, and measure nothing.
 
     Parameters:
         answers: of the file.
     """
     global _answers
-    _answers = {digests.digest(each["asked"]): each for each in answers if "asked" in each}
+    _answers = {digests.digest(answer["asked"]): answer for answer in answers if "asked" in answer}
 
 
-def answered(asked: list[Any]) -> dict[str, Any] | None:
+def answered(question: list[Any]) -> dict[str, Any] | None:
     """Look up a question in the machine file. Returns a copy of the answer; None if it has none."""
-    found = (_answers or {}).get(digests.digest(asked))
-    if found is None:
+    answer = (_answers or {}).get(digests.digest(question))
+    if answer is None:
         return None
-    own = json.loads(json.dumps(found))  # who changes it changes her own
-    return {name: value for name, value in own.items() if name != "asked"}
+    copy = json.loads(json.dumps(answer))  # so that a caller changes only her own
+    return {name: value for name, value in copy.items() if name != "asked"}
 
 
-def key_of(made_by: Iterable[Path], *of: Any) -> Key:
+def key_of(made_by: Iterable[Path], *values: Any) -> Key:
     """Compute the name of a measurement in the store: a digest of everything it depends on.
 
     Parameters:
         made_by: the files that it executes. The first names the kind of question; the files that
             run every script are added.
-        of: stacks, which count with their environments, steps and variables; Using; JSON values.
+        values: stacks, which count with their environments, steps and variables; Using; JSON.
 
     Raises MissingInterpreter.
     """
-    first, *others = made_by
+    first, *further = made_by
     if _answers is not None:  # what answered there is not known, and does not matter
-        key = Key(digests.digest(asked_of(first, *of)))
-        key.asked, key.made_of = asked_of(first, *of), {}
+        key = Key(digests.digest(asked_of(first, *values)))
+        key.asked, key.made_of = asked_of(first, *values), {}
         return key
-    files = [first, *others, *digests.files(scripts, commands)]
+    files = [first, *further, *digests.files(scripts, commands)]
     made_of = {_in_package(path): digests.digest(path) for path in files}
     parts: list[Any] = []
-    for each in of:
-        if isinstance(each, Stack):
-            holds, declared = environments.fingerprint(each), environments.declared(each)
-            made_of[f"the environment of {each.name}"] = holds
-            made_of[f"the variables of {each.name}"] = digests.digest(declared)
-            parts.append([each.name, each.steps, each.patch, holds, declared])
-        elif isinstance(each, Using):
-            made_of[each.name] = digests.digest(each.value)
-            parts.append(each.value)
+    for value in values:
+        if isinstance(value, Stack):
+            holds, declared = environments.fingerprint(value), environments.declared(value)
+            made_of[f"the environment of {value.name}"] = holds
+            made_of[f"the variables of {value.name}"] = digests.digest(declared)
+            parts.append([value.name, value.steps, value.patch, holds, declared])
+        elif isinstance(value, Using):
+            made_of[value.name] = digests.digest(value.value)
+            parts.append(value.value)
         else:
-            parts.append(each)
+            parts.append(value)
     key = Key(digests.digest(SCHEMA, files, parts))
-    key.asked, key.made_of = asked_of(first, *of), made_of
+    key.asked, key.made_of = asked_of(first, *values), made_of
     return key
 
 
-def asked_of(first: Path, *of: Any) -> list[Any]:
+def asked_of(first: Path, *values: Any) -> list[Any]:
     """Return the question alone, as in Key.asked. Parameters as for `key_of`; needs no Python."""
-    asked = [
-        [each.name, *each.steps] if isinstance(each, Stack) else each
-        for each in of
-        if not isinstance(each, Using)
+    parts = [
+        [value.name, *value.steps] if isinstance(value, Stack) else value
+        for value in values
+        if not isinstance(value, Using)
     ]
-    return json.loads(json.dumps([first.stem, *asked]))
+    return json.loads(json.dumps([first.stem, *parts]))
 
 
 def _in_package(path: Path) -> str:
@@ -177,7 +177,7 @@ def is_under_way() -> bool:
 
 
 @contextlib.contextmanager
-def _counted() -> Iterator[None]:
+def _mark_under_way() -> Iterator[None]:
     global _under_way
     with _counting:
         _under_way += 1
@@ -201,9 +201,9 @@ def new(measure: Callable[[], dict[str, Any]], key: str = "", label: str = "") -
     """
     if _answers is not None:
         raise NotInFile("its machine file has no answer to this")
-    with beside.shared(), _counted(), spans.span(spans.MEASUREMENT, label):
-        found = machine.watched(measure)
-    return {"measured_at": now()} | found | {"commit": commit(), "schema": SCHEMA, "key": key}
+    with beside.shared(), _mark_under_way(), spans.span(spans.MEASUREMENT, label):
+        result = machine.watched(measure)
+    return {"measured_at": now()} | result | {"commit": commit(), "schema": SCHEMA, "key": key}
 
 
 def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -217,22 +217,22 @@ def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, 
     failure, for machine files, and is always tried again. Raises as `new`, and what `measure`
     raises.
     """
-    if _answers is not None and isinstance(key, Key) and (there := answered(key.asked)):
-        if failure := _failure_of(there):
+    if _answers is not None and isinstance(key, Key) and (recorded := answered(key.asked)):
+        if failure := _failure_of(recorded):
             raise failure
-        return there
-    found = load(key)
-    if found is None:
+        return recorded
+    answer = load(key)
+    if answer is None:
         with _one_at_a_time(key):
-            found = load(key) or _measured(key, measure)
-    return found
+            answer = load(key) or _measure_and_store(key, measure)
+    return answer
 
 
 @contextlib.contextmanager
 def _one_at_a_time(key: str) -> Iterator[None]:
-    """Context manager: while a build measures this, no other chapter of it measures the same.
+    """Let no other chapter of a build measure the same meanwhile (a context manager).
 
-    Who waits does so with the shared lock, under which whoever measures needs nothing more: the two
+    A chapter waits with the shared lock, under which a measurement needs nothing more: the two
     cannot wait for each other.
     """
     if not in_build():
@@ -247,16 +247,16 @@ def _one_at_a_time(key: str) -> Iterator[None]:
             try:
                 yield
             finally:
-                path.unlink(missing_ok=True)  # who waits for it has it open
+                path.unlink(missing_ok=True)  # those who wait for it have it open
 
 
-def _measured(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _measure_and_store(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Measure now, and store the result or the failure."""
     if isinstance(key, Key):
         progress.tell_changed(changed_since(key))
     try:
         label = key.asked[0] if isinstance(key, Key) else ""
-        found = new(measure, str(key), label)
+        answer = new(measure, str(key), label)
     except ANSWERS as error:
         if isinstance(key, Key):
             # For a machine file: a chapter may show the error. Here it is always tried again.
@@ -264,13 +264,13 @@ def _measured(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]
             save(key, failed | {"commit": commit(), "schema": SCHEMA}, key)
         raise
     # Another process may have measured the same meanwhile: the book shows one of the two.
-    found = load(key) or found
-    save(key, found, key if isinstance(key, Key) else None)
-    return found
+    answer = load(key) or answer
+    save(key, answer, key if isinstance(key, Key) else None)
+    return answer
 
 
 def _failure_of(answer: dict[str, Any]) -> CasebookError | None:
-    """The error that a measurement of a machine file ended in; None where it has an answer."""
+    """Return the error that a measurement of a machine file ended in; None if it has an answer."""
     failed = answer.get(FAILED)
     if not isinstance(failed, list) or len(failed) != 2:
         return None
@@ -284,11 +284,11 @@ def changed_since(key: Key) -> list[str]:
     Returns nothing if it never was, or if only the answer is gone.
     """
     try:
-        before = json.loads(_note_of(key).read_text())
+        previous = json.loads(_note_of(key).read_text())
     except (OSError, ValueError):
         return []
-    names = before.keys() | key.made_of.keys()
-    return sorted(name for name in names if before.get(name) != key.made_of.get(name))
+    names = previous.keys() | key.made_of.keys()
+    return sorted(name for name in names if previous.get(name) != key.made_of.get(name))
 
 
 def _note_of(key: Key) -> Path:
@@ -296,10 +296,10 @@ def _note_of(key: Key) -> Path:
     return places.RUNS / "made_of" / f"{key.question}.json"
 
 
-def of_class(kind: type, found: dict[str, Any]) -> dict[str, Any]:
+def of_class(kind: type, stored: dict[str, Any]) -> dict[str, Any]:
     """Select the fields of a dataclass from what is stored."""
     names = {field.name for field in fields(kind)}
-    return {name: value for name, value in found.items() if name in names}
+    return {name: value for name, value in stored.items() if name in names}
 
 
 def in_build() -> bool:
@@ -310,17 +310,17 @@ def in_build() -> bool:
 def load(key: str) -> dict[str, Any] | None:
     """Read the stored object.
 
-    None where there is none that can be read, where the measurement failed, and for a reader's
+    Returns None if there is none that can be read, if the measurement failed, and for a reader's
     cell, which measures anew: stored measurements count in a build only.
     """
     if not in_build():
         return None
     try:
-        found = json.loads((places.RUNS / f"{key}.json").read_text())
+        answer = json.loads((places.RUNS / f"{key}.json").read_text())
     except (FileNotFoundError, ValueError):
         return None
-    found.pop("asked", None)
-    return None if FAILED in found else found
+    answer.pop("asked", None)
+    return None if FAILED in answer else answer
 
 
 def save(name: str, value: dict[str, Any], key: Key | None = None) -> None:

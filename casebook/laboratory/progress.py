@@ -31,26 +31,28 @@ class Progress:
     def __init__(self, total: int, label: str, unit: str = "run"):
         self._label, self._total, self._done = label, total, 0
         in_notebook = hasattr(get_ipython(), "kernel")
-        shown = VARIABLE not in os.environ and (in_notebook or sys.stderr.isatty())
+        is_shown = VARIABLE not in os.environ and (in_notebook or sys.stderr.isatty())
         # A notebook's bar has a place of its own: none is drawn below another.
-        self._place = _Place() if shown and in_notebook else None
-        own = {"file": self._place, "position": 0} if self._place else {}
-        self._bar = tqdm(total=total, desc=label, unit=unit, leave=False, disable=not shown, **own)
-        self._tell()
+        self._place = _Place() if is_shown and in_notebook else None
+        options = {"file": self._place, "position": 0} if self._place else {}
+        self._bar = tqdm(
+            total=total, desc=label, unit=unit, leave=False, disable=not is_shown, **options
+        )
+        self._show()
 
     def step(self, count: int = 1) -> None:
-        """Advance by one step, or by so many."""
+        """Advance by one step, or by `count` steps."""
         self._done += count
         self._bar.update(count)
-        self._tell()
+        self._show()
 
-    def reach(self, done: int) -> None:
-        """Advance to so many steps in all; nothing goes back, and nothing beyond the last."""
-        if (more := min(done, self._total) - self._done) > 0:
-            self.step(more)
+    def reach(self, steps: int) -> None:
+        """Advance to a number of steps in all; never back, and never beyond the last."""
+        if (advance := min(steps, self._total) - self._done) > 0:
+            self.step(advance)
 
     def describe(self, line: str) -> None:
-        """Say on the bar what is done just now; without a bar, on standard error."""
+        """Show on the bar what is done just now; without a bar, on standard error."""
         if self._bar.disable:
             print(line, file=sys.stderr, flush=True)
         else:
@@ -69,7 +71,7 @@ class Progress:
             self._place.leave()
         tell_build("")
 
-    def _tell(self) -> None:
+    def _show(self) -> None:
         tell_build(f"{self._label} {self._done}/{self._total}")
 
 
@@ -84,18 +86,18 @@ class _Place:
     encoding = "utf-8"  # tqdm draws its bar of smoother characters then
 
     #: The cell that was executed last, by its number, and the places in it that were left.
-    _left: ClassVar[tuple[int, list[DisplayHandle]]] = (0, [])
+    _free: ClassVar[tuple[int, list[DisplayHandle]]] = (0, [])
 
     def __init__(self) -> None:
         cell = get_ipython().execution_count
-        if self._left[0] != cell:
-            _Place._left = (cell, [])
-        left = self._left[1]
-        self._shown = left.pop() if left else display({}, raw=True, display_id=True)
+        if self._free[0] != cell:
+            _Place._free = (cell, [])
+        free = self._free[1]
+        self._shown = free.pop() if free else display({}, raw=True, display_id=True)
 
     def leave(self) -> None:
-        """Nothing more is written here."""
-        self._left[1].append(self._shown)
+        """Free the place for the next bar of the cell."""
+        self._free[1].append(self._shown)
 
     def write(self, text: str) -> None:
         """Show a line in the place of the one before; nothing in place of an empty one."""
@@ -113,8 +115,8 @@ def tell_changed(names: Iterable[str]) -> None:
         names: of what has changed since the last measurement.
     """
     if (file := os.environ.get(VARIABLE)) and (lines := "".join(f"{name}\n" for name in names)):
-        with changes_file(Path(file)).open("a") as said:
-            said.write(lines)
+        with changes_file(Path(file)).open("a") as changes:
+            changes.write(lines)
 
 
 def changes_file(progress: Path) -> Path:

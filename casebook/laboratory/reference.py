@@ -27,76 +27,76 @@ NAME = "intel-xeon-2core-full"
 
 
 def file() -> Path:
-    """Where the reference machine's file is."""
+    """Return the path of the reference machine's file."""
     return machines.folder() / f"{NAME}{machines.SUFFIX}"
 
 
 def machine() -> dict[str, Any]:
     """Describe the reference machine, in fields of machines.ABOUT; empty where it has no file."""
-    found = (each for each in machines.all_recorded() if each.name == NAME)
-    return next((each.about for each in found), {})
+    matches = (recorded for recorded in machines.all_recorded() if recorded.name == NAME)
+    return next((recorded.about for recorded in matches), {})
 
 
 def select_recorded(
-    known: pd.DataFrame,
+    frame: pd.DataFrame,
     match: Mapping[str, object],
     nearest: Mapping[str, Collection[Any]] | None = None,
 ) -> pd.DataFrame:
     """Select the recorded rows of one machine that stand in for what was asked.
 
     Parameters:
-        known: of elsewhere.rows.
+        frame: of elsewhere.rows.
         match: columns, and the value that each must have; None for an empty cell.
         nearest: numeric columns, and the values that were asked for. Where none of them was
             recorded, the nearest one is taken, and `instead` says "n = 10 instead of 7".
 
     Returns rows with `source` and `instead`; none where nothing matches.
     """
-    instead = []
-    if "machine" in known:
-        known, name = _of_nearest(known, match, nearest or {})
-        instead = [f"{ON}{label(name)}"] if name else []
-    rows = _with(known, match)
-    for name, wanted in (nearest or {}).items():
+    notes = []
+    if "machine" in frame:
+        frame, name = _of_nearest(frame, match, nearest or {})
+        notes = [f"{ON}{label(name)}"] if name else []
+    rows = _with(frame, match)
+    for name, values in (nearest or {}).items():
         if rows.empty:
             break
-        if not rows[name].isin(wanted).any():
-            closest = min(rows[name].unique(), key=lambda there: _farness(there, wanted))
-            said = ", ".join(f"{each:g}" for each in wanted)
-            instead.append(f"{_WORDS.get(name, name)} {closest:g} instead of {said}")
-            wanted = [closest]
-        rows = rows[rows[name].isin(wanted)]
-    return rows.assign(source=REFERENCE, instead="; ".join(instead))
+        if not rows[name].isin(values).any():
+            closest = min(rows[name].unique(), key=lambda number: _distance(number, values))
+            requested = ", ".join(f"{value:g}" for value in values)
+            notes.append(f"{_WORDS.get(name, name)} {closest:g} instead of {requested}")
+            values = [closest]
+        rows = rows[rows[name].isin(values)]
+    return rows.assign(source=REFERENCE, instead="; ".join(notes))
 
 
 def _with(rows: pd.DataFrame, match: Mapping[str, object]) -> pd.DataFrame:
     for name, value in match.items():
-        there = rows.get(name, pd.Series(index=rows.index, dtype=object))
-        rows = rows[there.isna() if value is None else there == value]
+        column = rows.get(name, pd.Series(index=rows.index, dtype=object))
+        rows = rows[column.isna() if value is None else column == value]
     return rows
 
 
 def _of_nearest(
-    known: pd.DataFrame, match: Mapping[str, object], nearest: Mapping[str, Collection[Any]]
+    frame: pd.DataFrame, match: Mapping[str, object], nearest: Mapping[str, Collection[Any]]
 ) -> tuple[pd.DataFrame, str]:
-    """Select the rows of the machine that answers, and say its name (empty: the reference machine).
+    """Select the rows of the machine that answers; return its name, too (empty: the reference).
 
     All rounds of a question come from one machine, so that which of them are asked for decides
     nothing.
     """
     of_any_round = {name: value for name, value in match.items() if name != "repeat"}
-    same = _with(known, of_any_round)
-    exact = same
-    for name, wanted in nearest.items():
-        exact = exact[exact[name].isin(wanted)] if len(exact) else exact
-    answering = exact if len(exact) else same
+    matches = _with(frame, of_any_round)
+    exact = matches
+    for name, values in nearest.items():
+        exact = exact[exact[name].isin(values)] if len(exact) else exact
+    answering = exact if len(exact) else matches
     name = min(answering["machine"].unique(), key=unlikeness, default="")
-    return known[known["machine"] == name], name
+    return frame[frame["machine"] == name], name
 
 
 def label(name: str) -> str:
     """Describe a machine of data/machines/ in a few words, by the name of its file."""
-    return next((each.label for each in machines.all_recorded() if each.name == name), name)
+    return next((file.label for file in machines.all_recorded() if file.name == name), name)
 
 
 @lru_cache
@@ -106,9 +106,9 @@ def unlikeness(name: str) -> tuple[bool, bool, float, bool]:
 
     name: of its file; empty for the reference machine.
     """
-    its = {each.name: each.about for each in machines.all_recorded()}.get(name or NAME, {})
-    return *machines.unlikeness(its), name not in ("", NAME)
+    about = {file.name: file.about for file in machines.all_recorded()}.get(name or NAME, {})
+    return *machines.unlikeness(about), name not in ("", NAME)
 
 
-def _farness(there: float, wanted: Collection[Any]) -> float:
-    return min(abs(math.log((there + 1e-3) / (each + 1e-3))) for each in wanted)
+def _distance(number: float, values: Collection[Any]) -> float:
+    return min(abs(math.log((number + 1e-3) / (value + 1e-3))) for value in values)

@@ -34,17 +34,17 @@ def numbers(repeats: int | range) -> range:
     return range(1, repeats + 1) if isinstance(repeats, int) else repeats
 
 
-def in_turns(ways: Iterable[Any], repeats: int | range) -> Iterator[tuple[int, Any]]:
-    """Yield (round, way): every way once a round, in reverse order in every second round.
+def in_turns(variants: Iterable[Any], repeats: int | range) -> Iterator[tuple[int, Any]]:
+    """Yield (round, variant): each variant once a round, in reverse order in every second round.
 
     Parameters:
-        ways: what is compared.
+        variants: what is compared.
         repeats: how many rounds, or their numbers.
     """
-    ways = list(ways)
+    variants = list(variants)
     for repeat in numbers(repeats):
-        for way in ways if repeat % 2 else reversed(ways):
-            yield repeat, way
+        for variant in variants if repeat % 2 else reversed(variants):
+            yield repeat, variant
 
 
 def side_by_side(
@@ -78,7 +78,7 @@ def side_by_side(
 
 
 def takes_until(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
-    """Decorator: add `until` and `looks` to a function that measures `repeats` rounds.
+    """Add `until` and `looks` to a function that measures `repeats` rounds (a decorator).
 
     The parameters that are added:
         until: a Question or several: as many rounds are taken as they need to be decided. None:
@@ -86,33 +86,39 @@ def takes_until(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
         looks: after how many rounds we look, in ascending order. The last is the most there are;
             a second attempt doubles the rounds.
 
-    The function raises UsageError where both `until` and `repeats` are given: only one of the two
+    The function raises UsageError if both `until` and `repeats` are given: only one of the two
     can say how many.
     """
 
     @wraps(measure)
-    def asked(
+    def measure_until(
         *args: Any,
         until: Question | Iterable[Question] | None = None,
         looks: Iterable[int] = LOOKS,
-        **how: Any,
+        **options: Any,
     ) -> pd.DataFrame:
         if questions := as_list(() if until is None else until):
-            if its.bind_partial(*args, **how).arguments.get("repeats") is not None:
+            if signature.bind_partial(*args, **options).arguments.get("repeats") is not None:
                 raise UsageError(
                     "until= takes as many rounds as its questions need, and repeats= says how "
                     "many: give one of the two (looks=(8,) is what takes eight rounds and no more)"
                 )
             return until_decided(
-                lambda some: measure(*args, **how | {"repeats": some}), questions, looks
+                lambda numbers: measure(*args, **options | {"repeats": numbers}), questions, looks
             )
-        return measure(*args, **how)
+        return measure(*args, **options)
 
-    its, more = (inspect.signature(each, follow_wrapped=False) for each in (measure, asked))
-    shown = [*its.parameters.values(), more.parameters["until"], more.parameters["looks"]]
-    in_order = sorted(shown, key=lambda parameter: parameter.kind)
-    asked.__signature__ = inspect.Signature(in_order)  # type: ignore[attr-defined]
-    return for_readers(asked)
+    signature, extended = (
+        inspect.signature(function, follow_wrapped=False) for function in (measure, measure_until)
+    )
+    parameters = [
+        *signature.parameters.values(),
+        extended.parameters["until"],
+        extended.parameters["looks"],
+    ]
+    in_order = sorted(parameters, key=lambda parameter: parameter.kind)
+    measure_until.__signature__ = inspect.Signature(in_order)  # type: ignore[attr-defined]
+    return for_readers(measure_until)
 
 
 def until_decided(
@@ -135,31 +141,31 @@ def until_decided(
     Returns the runs of all rounds. After a second attempt they have the column `attempt`, 1 or 2.
     Nothing else is measured meanwhile.
     """
-    questions, so_far, done = list(questions), pd.DataFrame(), 0
+    questions, frame, count = list(questions), pd.DataFrame(), 0
     outcomes: set[str] = set()
 
-    def take(numbers: range) -> pd.DataFrame:
+    def measure_rounds(numbers: range) -> pd.DataFrame:
         try:
             return measure(numbers)
         except NotInFile:
-            if so_far.empty:
+            if frame.empty:
                 raise
             return pd.DataFrame()  # the machine of that file took no more rounds
 
     interval([])  # loads its library, while others may still measure
     with beside.exclusive():
-        for look in looks:
-            more = take(range(done + 1, look + 1))
-            so_far, done = pd.concat([so_far, more], ignore_index=True), look
-            if more.empty:
+        for last in looks:
+            runs = measure_rounds(range(count + 1, last + 1))
+            frame, count = pd.concat([frame, runs], ignore_index=True), last
+            if runs.empty:
                 break
-            decisions = [each.decide(so_far) for each in questions]
-            outcomes = {each.outcome for each in decisions}
-            if UNDECIDED not in outcomes and not any(each.may_come for each in decisions):
+            decisions = [question.decide(frame) for question in questions]
+            outcomes = {decision.outcome for decision in decisions}
+            if UNDECIDED not in outcomes and not any(decision.may_come for decision in decisions):
                 break
         if OTHERWISE in outcomes:
-            more = take(range(done + 1, 2 * done + 1))
-            if not more.empty:
-                attempts = [so_far.assign(attempt=1), more.assign(attempt=2)]
-                so_far = pd.concat(attempts, ignore_index=True)
-    return so_far
+            runs = measure_rounds(range(count + 1, 2 * count + 1))
+            if not runs.empty:
+                attempts = [frame.assign(attempt=1), runs.assign(attempt=2)]
+                frame = pd.concat(attempts, ignore_index=True)
+    return frame

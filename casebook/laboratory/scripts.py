@@ -12,10 +12,14 @@ from casebook.stacks.environments import Environment
 
 
 def ask(
-    environment: Environment, script: Path, spec: dict[str, Any], within_s: float = 300, **more: Any
+    environment: Environment,
+    script: Path,
+    spec: dict[str, Any],
+    within_s: float = 300,
+    **options: Any,
 ) -> dict[str, Any]:
     """Run a script as `ask_and_listen` does, and return its answer alone."""
-    return ask_and_listen(environment, script, spec, within_s, **more)[0]
+    return ask_and_listen(environment, script, spec, within_s, **options)[0]
 
 
 def ask_and_listen(
@@ -48,16 +52,16 @@ def ask_and_listen(
     """
     called = called or environment.stack.name
     importable = {"PYTHONPATH": os.pathsep.join(map(str, beside))} if beside else {}
-    done = commands.run(
+    process = commands.run(
         [environment.python, script], called, within_s,
         environments.clean_environ(environment) | importable | (variables or {}),
         text=json.dumps(spec, default=os.fspath),
         advice=f"Nothing was recorded. {advice}", failed=failed,
     )  # fmt: skip
     try:
-        return json.loads(done.stdout), done.stderr
+        return json.loads(process.stdout), process.stderr
     except ValueError:
         raise failed(
-            f"{called}: {script.name} left with exit code {done.returncode} and no answer "
-            f"({commands.last_line(done)}). Nothing was recorded."
+            f"{called}: {script.name} left with exit code {process.returncode} and no answer "
+            f"({commands.last_line(process)}). Nothing was recorded."
         ) from None

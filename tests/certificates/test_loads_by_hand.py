@@ -276,7 +276,7 @@ def test_a_wrong_page_is_no_connection(monkeypatch, pages, wrong):
     monkeypatch.setattr(handshakes.trust, "of_name", lambda *_: trust.Trust(True))
     monkeypatch.setattr(handshakes.scripts, "ask", lambda *_, **__: {"pages": list(pages)})
     with pytest.raises(RunFailed, match=wrong) if wrong else nullcontext():
-        assert handshakes._ask(None, {"n": 2, "context": "ssl"}) == {"handshakes": 2}
+        assert handshakes._run_probe(None, {"n": 2, "context": "ssl"}) == {"handshakes": 2}
 
 
 # ---------------------------------------------------------------- what contexts weigh

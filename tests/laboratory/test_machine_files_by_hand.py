@@ -176,4 +176,4 @@ def test_all_rounds_come_from_the_machine_that_has_the_question(monkeypatch):
 )
 def test_the_nearest_number_is_nearest_in_its_ratio(there, wanted, nearest):
     """From 10 to 3 it is 3.3 times, and to 30 three times."""
-    assert min(there, key=lambda each: reference._farness(each, wanted)) == nearest
+    assert min(there, key=lambda each: reference._distance(each, wanted)) == nearest

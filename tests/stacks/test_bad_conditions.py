@@ -94,7 +94,7 @@ def without_packages(tmp_path: Path, monkeypatch) -> Iterator[Path]:
     """Two stacks whose packages cannot be had. The folder of environments, which is empty."""
     monkeypatch.setattr(places, "ENVIRONMENTS", tmp_path / "envs")
     monkeypatch.setattr(places, "ENV", tmp_path / "env")
-    monkeypatch.setattr(experiment, "_said", set())
+    monkeypatch.setattr(experiment, "_reported", set())
     for name in ("CASEBOOK_REQUIRE", "CASEBOOK_BUILD"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")

@@ -42,40 +42,40 @@ CERTIFICATE = ["bob, before", "alice", "carol, after", "carol, elsewhere", "requ
 COMPLAINTS = {"first": 5, "hosts": 10, "names": 1, "dropped": 10, "proxies": 3, "certificate": 1}
 
 
-def _get(what: str, url: str, session: str | None = "one", via=None, cert=None, drop=None) -> dict:
+def _get(label: str, url: str, session: str | None = "one", via=None, cert=None, drop=None) -> dict:
     """One GET, as the probe reads it. what: what to call it. session: the name of the
     requests.Session to ask with; None: requests.get. via: a proxy's URL. cert: a client
     certificate's path. drop: the reception at which all idle connections are closed before."""
-    return dict(what=what, url=url, session=session, via=via, cert=cert, drop=drop)
+    return dict(what=label, url=url, session=session, via=via, cert=cert, drop=drop)
 
 
-def _requests(complaint: str, at: Hosts, size: int) -> list[dict]:
-    first, numbers = at.urls[0], range(1, size + 1)
+def _requests(complaint: str, servers: Hosts, size: int) -> list[dict]:
+    first, numbers = servers.urls[0], range(1, size + 1)
     if complaint == "first":
         return [_get(f"request {i}", first) for i in numbers]
     if complaint == "names":
         port = first.rpartition(":")[2]
         return [_get(name, f"https://{name}:{port}") for name in hosts.NAMES]
     if complaint == "dropped":
-        drops = [None] + [at.reception] * (size - 1)
+        drops = [None] + [servers.reception] * (size - 1)
         return [_get(f"connection {i}", first, drop=drops[i - 1]) for i in numbers]
     if complaint == "certificate":
-        bob, alice, after, other, bare = CERTIFICATE
+        bob, alice, carol, elsewhere, bare = CERTIFICATE
         return [
             _get(bob, first, "bob"),
-            _get(alice, first, alice, cert=at.client_certificate(alice)),
-            _get(after, first, "carol"),
-            _get(other, at.urls[1], "carol"),
-            _get(bare, at.urls[1], None),
+            _get(alice, first, alice, cert=servers.client_certificate(alice)),
+            _get(carol, first, "carol"),
+            _get(elsewhere, servers.urls[1], "carol"),
+            _get(bare, servers.urls[1], None),
         ]
-    asks = [_get(f"host {i}", url) for i, url in enumerate(at.urls, 1)]
+    requests = [_get(f"host {i}", url) for i, url in enumerate(servers.urls, 1)]
     if complaint == "proxies":
-        asks += [
+        requests += [
             _get(f"host {i}, proxy {j}", url, via=proxy)
-            for j, proxy in enumerate(at.proxies, 1)
-            for i, url in enumerate(at.urls, 1)
+            for j, proxy in enumerate(servers.proxies, 1)
+            for i, url in enumerate(servers.urls, 1)
         ]
-    return asks
+    return requests
 
 
 @for_readers
@@ -105,27 +105,27 @@ def measure(
             f"the size is {size}, the rounds are {rounds}; choose at least 1 of each, and at most "
             f"{MOST} of both together"
         )
-    asked = {"complaint": complaint, "size": size, "rounds": rounds}
-    return _COMPLAINTS.measure(names, [asked]).reindex(columns=COLUMNS)
+    parameters = {"complaint": complaint, "size": size, "rounds": rounds}
+    return _COMPLAINTS.measure(names, [parameters]).reindex(columns=COLUMNS)
 
 
-def _ask(environment: Environment, asked: Asked) -> dict[str, Any]:
+def _run_probe(environment: Environment, parameters: Asked) -> dict[str, Any]:
     """What the probe says of its import and of each request."""
-    complaint, size = asked["complaint"], asked["size"]
-    with Hosts(size if complaint in ("hosts", "proxies") else 2, proxies=2) as at:
-        full = trust.of_name(trust.BUNDLE, at.ca_file, at.folder)
-        asks = _requests(complaint, at, size) * asked["rounds"]
-        spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": asks}
+    complaint, size = parameters["complaint"], parameters["size"]
+    with Hosts(size if complaint in ("hosts", "proxies") else 2, proxies=2) as servers:
+        full = trust.of_name(trust.BUNDLE, servers.ca_file, servers.folder)
+        requests = _requests(complaint, servers, size) * parameters["rounds"]
+        spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": requests}
         return scripts.ask(
             environment, PROBE, spec, variables=full.variables, beside=[places.PROBES]
         )
 
 
-def _figures(asked: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
-    rows, same = answer["rows"], {"python": answer["python"], "openssl": answer["openssl"]}
-    in_a_round = (len(rows) - 1) // asked["rounds"]  # the first is the import
+def _figures(parameters: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    rows, common = answer["rows"], {"python": answer["python"], "openssl": answer["openssl"]}
+    in_a_round = (len(rows) - 1) // parameters["rounds"]  # the first is the import
     return [
-        row | same | {"step": step, "round": math.ceil(step / in_a_round)}
+        row | common | {"step": step, "round": math.ceil(step / in_a_round)}
         for step, row in enumerate(rows)
     ]
 
@@ -135,7 +135,7 @@ _COMPLAINTS = Experiment(
     _figures,
     made_of=(Path(__file__), places.CURE, *digests.files(hosts), trust.dependency()),
     beside=(places.PROBES,),
-    ask=_ask,
+    ask=_run_probe,
 )
 
 
@@ -143,12 +143,12 @@ def totals(frame: pd.DataFrame) -> pd.DataFrame:
     """All requests of each stack and complaint together, and its import: columns stack, complaint,
     requests, connections, contexts, loads (of certificates, by the requests), loads_before (by the
     import), source, measured_at."""
-    of_imports, each = frame["step"] == 0, ["stack", "complaint"]
-    added = frame.assign(
+    of_imports, keys = frame["step"] == 0, ["stack", "complaint"]
+    groups = frame.assign(
         requests=(~of_imports).astype(int),
         loads_before=frame["loads"].where(of_imports, 0),
         **{name: frame[name].mask(of_imports, 0) for name in ("connections", "contexts", "loads")},
-    ).groupby(each, sort=False)
-    counted = ["requests", "connections", "contexts", "loads", "loads_before"]
-    firsts = added[["source", "measured_at"]].first()
-    return added[counted].sum().astype(int).join(firsts).reset_index()
+    ).groupby(keys, sort=False)
+    counts = ["requests", "connections", "contexts", "loads", "loads_before"]
+    firsts = groups[["source", "measured_at"]].first()
+    return groups[counts].sum().astype(int).join(firsts).reset_index()

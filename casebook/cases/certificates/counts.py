@@ -72,11 +72,11 @@ def _counting() -> Experiment:
 
 
 def _lacks() -> str:
-    here = shutil.which("valgrind") is not None
-    return "" if here else "instructions are counted by valgrind (Debian: valgrind)"
+    is_installed = shutil.which("valgrind") is not None
+    return "" if is_installed else "instructions are counted by valgrind (Debian: valgrind)"
 
 
-def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
     openssl = answer["openssl"]
     release = " ".join(openssl.split()[:2])
     return {"openssl": openssl, "release": release, "instructions": answer["instructions"]}
@@ -95,12 +95,12 @@ def _under_valgrind(environment: Environment, _: Asked) -> dict[str, Any]:
             _WITHIN_S, {"PATH": os.defpath, "PYTHONHASHSEED": "0"},
         )  # fmt: skip
         answer = json.loads(printed)
-        loaded, idle = (_read(Path(folder, str(answer[each]))) for each in ("loading", "idle"))
+        loaded, idle = (_read(Path(folder, str(answer[name]))) for name in ("loading", "idle"))
     return {"openssl": answer["openssl"], "instructions": loaded - idle}
 
 
 def _read(log: Path) -> int:
-    found = re.search(r"I\s+refs:\s+([\d,]+)", log.read_text())
-    if found is None:
+    match = re.search(r"I\s+refs:\s+([\d,]+)", log.read_text())
+    if match is None:
         raise RunFailed(f"there is no count in cachegrind's log {log.name}. Nothing was recorded.")
-    return int(found[1].replace(",", ""))
+    return int(match[1].replace(",", ""))

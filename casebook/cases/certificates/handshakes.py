@@ -49,8 +49,8 @@ def measure(n: int | Iterable[int] = 20, repeats: int = 1) -> pd.DataFrame:
     sizes = as_list(n)
     if not all(1 <= size <= 1000 for size in sizes) or not 1 <= repeats <= 1000:
         raise UsageError(f"n is {n} and repeats {repeats}; choose 1 to 1000 of each")
-    asked = [{"context": context, "n": size} for context, size in product(CONTEXTS, sizes)]
-    return _SHARED.measure(STACK, asked, repeats).reindex(columns=COLUMNS)
+    parameters = [{"context": context, "n": size} for context, size in product(CONTEXTS, sizes)]
+    return _SHARED.measure(STACK, parameters, repeats).reindex(columns=COLUMNS)
 
 
 def _lacks() -> str:
@@ -58,27 +58,27 @@ def _lacks() -> str:
     return "" if on_linux else "truststore's loads can be counted on Linux alone"
 
 
-def _ask(environment: Environment, asked: Asked) -> dict[str, Any]:
+def _run_probe(environment: Environment, parameters: Asked) -> dict[str, Any]:
     """What the probe says of pages that are the right ones, and how many handshakes there were."""
     lab = lab_server()
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        shown = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder)).variables
+        variables = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder)).variables
         lab.reset()
-        spec = {**asked, "url": lab.url}
-        beside = [places.PROBES]
-        answer = scripts.ask(environment, _SHARED.script, spec, variables=shown, beside=beside)
-        counted = lab.counters() or {}
+        spec = {**parameters, "url": lab.url}
+        folders = [places.PROBES]
+        answer = scripts.ask(environment, _SHARED.script, spec, variables=variables, beside=folders)
+        counters = lab.counters() or {}
     for page, (status, got_page) in enumerate(answer.pop("pages")):
         if (status, got_page) != (200, page):
             raise RunFailed(
                 f"{STACK}: page {page} came back as status {status}, page {got_page}. Nothing "
                 "was recorded."
             )
-    return answer | {"handshakes": counted["handshakes"]}
+    return answer | {"handshakes": counters["handshakes"]}
 
 
-def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
-    making, connecting, n = answer["making"], answer["connecting"], asked["n"]
+def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+    making, connecting, n = answer["making"], answer["connecting"], parameters["n"]
     return {
         "handshakes": answer["handshakes"],
         "loads_before": making["loads"],
@@ -96,5 +96,5 @@ _SHARED = Experiment(
     made_of=(Path(__file__), *server.MADE_OF, trust.dependency()),
     lacks=_lacks,
     beside=(places.PROBES,),
-    ask=_ask,
+    ask=_run_probe,
 )

@@ -59,7 +59,10 @@ class Hosts(contextlib.AbstractContextManager):
             tunnels = [opened.enter_context(Server(Tunnel)) for _ in range(proxies)]
             desk = opened.enter_context(Server(_Reception))
             desk.hosts = hosts
-            self.urls, self.proxies = [each.url for each in hosts], [each.url for each in tunnels]
+            self.urls, self.proxies = (
+                [server.url for server in hosts],
+                [server.url for server in tunnels],
+            )
             self.reception, self._tunnels = desk.url, tunnels
             self._open = opened.pop_all()
         return self
@@ -69,7 +72,7 @@ class Hosts(contextlib.AbstractContextManager):
 
     @property
     def heard(self) -> list[str]:
-        return [line for each in self._tunnels for line in each.heard]
+        return [line for tunnel in self._tunnels for line in tunnel.heard]
 
     def client_certificate(self, name: str) -> str:
         """The path of a new client certificate, with its key; its common name is `name`."""
@@ -142,9 +145,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def answer(self, what: dict, status: int = 200, **headers: str) -> None:
+    def answer(self, content: dict, status: int = 200, **headers: str) -> None:
         """A whole response."""
-        body = json.dumps(what).encode()
+        body = json.dumps(content).encode()
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -186,13 +189,13 @@ class Tunnel(Handler):
     def do_CONNECT(self):
         self.close_connection = True
         host, _, port = self.path.rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as there:
+        with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as upstream:
             self.send_response(200)
             self.end_headers()
-            ends = {self.connection: there, there: self.connection}
-            while ready := select.select(list(ends), [], [], PATIENCE_S)[0]:
+            peers = {self.connection: upstream, upstream: self.connection}
+            while ready := select.select(list(peers), [], [], PATIENCE_S)[0]:
                 for end in ready:
                     data = end.recv(65536)  # whole records of TLS, so that none is left inside
                     if not data:
                         return
-                    ends[end].sendall(data)
+                    peers[end].sendall(data)

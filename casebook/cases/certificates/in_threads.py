@@ -44,7 +44,7 @@ COLUMNS = [
 ]
 
 
-def measure(name: str, ways: list[str] | None = None) -> pd.DataFrame:
+def measure(name: str, variants: list[str] | None = None) -> pd.DataFrame:
     """Have the threads of a process make a context each and drop it, in each of the ways.
 
     ways: of WAYS, all by default.
@@ -54,35 +54,35 @@ def measure(name: str, ways: list[str] | None = None) -> pd.DataFrame:
     ended (ended_kib), and once malloc was asked to give back what it keeps (trimmed_kib);
     in_use_kib, what malloc has handed out in the end. Raises as weights.measure.
     """
-    chosen = WAYS if ways is None else {how: WAYS[how] for how in ways}
+    chosen = WAYS if variants is None else {label: WAYS[label] for label in variants}
     return _THREADS.measure(name, chosen.values()).reindex(columns=COLUMNS)
 
 
-def _ask(environment: Environment, asked: Asked) -> dict[str, Any]:
-    task = Task(certificates=asked["certificates"])
-    variables = {"MALLOC_ARENA_MAX": str(asked["arenas"])} if asked["arenas"] else {}
+def _run_probe(environment: Environment, parameters: Asked) -> dict[str, Any]:
+    task = Task(certificates=parameters["certificates"])
+    variables = {"MALLOC_ARENA_MAX": str(parameters["arenas"])} if parameters["arenas"] else {}
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        spec = {**asked, "turns": 1, "file": task.bundle(Path(folder))}
+        spec = {**parameters, "turns": 1, "file": task.bundle(Path(folder))}
         return scripts.ask(
             environment, _THREADS.script, spec, variables=variables, beside=[places.PROBES]
         )
 
 
-def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
     steps = {step["what"]: step for step in answer["steps"]}
     if list(steps) != STEPS or answer["peak"] != 1:
         raise RunFailed(
             f"{answer['peak']} contexts were alive at once, and the steps were "
             f"{', '.join(steps)}. Nothing was recorded."
         )
-    [how] = [how for how, its in WAYS.items() if its == asked]
-    grown = {
+    [label] = [label for label, variant in WAYS.items() if variant == parameters]
+    growth = {
         f"{step}_kib": steps[step]["rss_kib"] - steps["before"]["rss_kib"] for step in STEPS[1:]
     }
     in_use = [steps[step]["in_use_kib"] for step in ("before", "trimmed")]
-    more = None if None in in_use else in_use[1] - in_use[0]
-    same = {"how": how, "openssl": answer["openssl"], "peak": answer["peak"]}
-    return same | grown | {"in_use_kib": more}
+    in_use_kib = None if None in in_use else in_use[1] - in_use[0]
+    common = {"how": label, "openssl": answer["openssl"], "peak": answer["peak"]}
+    return common | growth | {"in_use_kib": in_use_kib}
 
 
 _THREADS = Experiment(
@@ -91,5 +91,5 @@ _THREADS = Experiment(
     made_of=(Path(__file__), trust.dependency()),
     lacks=weights.lacks,
     beside=(places.PROBES,),
-    ask=_ask,
+    ask=_run_probe,
 )

@@ -64,29 +64,29 @@ class Task:
     preload: str = ""
 
     def __post_init__(self) -> None:
-        known, together = len(trust.certificates()), max(self.threads, self.processes)
+        total, workers = len(trust.certificates()), max(self.threads, self.processes)
         if self.way not in WAYS:
             raise UsageError(f"the way is {self.way!r}; choose one of: {', '.join(WAYS)}")
         if self.preload not in PRELOADS:
             raise UsageError(f"{self.preload!r} is not preloaded: choose {APART} or {COUNTER}")
-        if not 0 <= (self.certificates or 0) <= known:
-            raise UsageError(f"certificates is {self.certificates}; certifi has {known}")
+        if not 0 <= (self.certificates or 0) <= total:
+            raise UsageError(f"certificates is {self.certificates}; certifi has {total}")
         if not 1 <= self.copies <= 100 or not 1 <= self.loads <= 10_000:
             raise UsageError(f"choose 1 to 100 copies and 1 to 10000 loads, not as in {self}")
-        if min(self.threads, self.processes) != 1 or not 1 <= together <= 100:
+        if min(self.threads, self.processes) != 1 or not 1 <= workers <= 100:
             raise UsageError(f"choose 1 to 100 threads or processes, one of the two: {self}")
-        if self.loads % together:
-            raise UsageError(f"{self.loads} loads cannot be shared evenly by {together}")
+        if self.loads % workers:
+            raise UsageError(f"{self.loads} loads cannot be shared evenly by {workers}")
 
     @property
     def how(self) -> str:
         """Who takes the loads, in words."""
-        said = f"{self.threads} threads" if self.threads > 1 else "one thread"
+        text = f"{self.threads} threads" if self.threads > 1 else "one thread"
         if self.processes > 1:
-            said = f"{self.processes} processes"
+            text = f"{self.processes} processes"
         if self.way == "compute":
-            return f"{said}, computing"
-        return f"{said}, locks apart" if self.preload == APART else said
+            return f"{text}, computing"
+        return f"{text}, locks apart" if self.preload == APART else text
 
     @property
     def does(self) -> str:
@@ -109,7 +109,7 @@ class Task:
 
 
 #: A load that lasts long enough for the watching thread to be missed, by each way.
-WATCHED = tuple(Task(way=way, loads=1, copies=5, watched=True) for way in ("file", "default"))
+WATCHED = tuple(Task(way=kind, loads=1, copies=5, watched=True) for kind in ("file", "default"))
 
 #: As many threads as loads, and no lock between readers; and one thread with the same locks, which
 #: tells what these cost where nobody shares them.
@@ -161,15 +161,17 @@ def measure(
     repeats = rounds.numbers(repeats)
     if not 1 <= len(repeats) <= 1000:
         raise UsageError(f"repeats is {len(repeats)}; choose 1 to 1000")
-    its = tasks if isinstance(tasks, Mapping) else dict.fromkeys(as_list(names), as_list(tasks))
+    by_stack = (
+        tasks if isinstance(tasks, Mapping) else dict.fromkeys(as_list(names), as_list(tasks))
+    )
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        ways = [
-            _process(name, those, preload, Path(folder))
+        variants = [
+            _process(name, chosen, preload, Path(folder))
             for name in as_list(names)
             for preload in PRELOADS
-            if (those := [task for task in its[name] if task.preload == preload])
+            if (chosen := [task for task in by_stack[name] if task.preload == preload])
         ]
-        frame = in_rounds(ways, repeats, "loading certificates")
+        frame = in_rounds(variants, repeats, "loading certificates")
     return frame.reindex(columns=COLUMNS)
 
 
@@ -178,7 +180,7 @@ def _process(
 ) -> tuple[Experiment, str, Asked]:
     """Tasks of a stack that one process does, with the same library preloaded, as `in_rounds` takes
     them. Bundles and the library are written into the folder."""
-    asked = {"tasks": [asdict(task) for task in tasks]}
+    parameters = {"tasks": [asdict(task) for task in tasks]}
     made_of: list[Path | measurements.Using] = [Path(__file__), trust.dependency()]
     if preload:
         made_of += [_source(preload), measurements.Using("cc", digests.tool("cc"))]
@@ -188,24 +190,27 @@ def _process(
             return ""
         return f"{name}: {preload}.c is preloaded on Linux with a C compiler (Debian: gcc)"
 
-    def tells() -> dict[str, Any]:
-        more = [
+    def add_paths() -> dict[str, Any]:
+        additions = [
             {"way": task.does, "bundle": task.bundle(folder), "holds": len(task.chosen)}
             for task in tasks
         ]
         return {
             "library": "pyopenssl" if "pyopenssl" in stacks.get(name).packages else "ssl",
             "nowhere": folder / "nothing",
-            "tasks": [each | its for each, its in zip(asked["tasks"], more, strict=True)],
+            "tasks": [
+                task | addition
+                for task, addition in zip(parameters["tasks"], additions, strict=True)
+            ],
         }
 
     def variables() -> dict[str, str]:
         return compiled(preload, folder) or {}
 
     experiment = Experiment(
-        _PROBE, _figures, 300, tuple(made_of), lacks, tells, variables, beside=(places.PROBES,)
+        _PROBE, _figures, 300, tuple(made_of), lacks, add_paths, variables, beside=(places.PROBES,)
     )
-    return experiment, name, asked
+    return experiment, name, parameters
 
 
 def _source(preload: str) -> Path:
@@ -228,13 +233,14 @@ def compiled(preload: str, folder: Path) -> dict[str, str] | None:
     return {"LD_PRELOAD": str(library)}
 
 
-def _figures(asked: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
+def _figures(parameters: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
     """A row for each task."""
-    same = {"python": answer["python"], "openssl": answer["openssl"]}
-    same["release"] = " ".join(answer["openssl"].split()[:2])
-    tasks = [Task(**each) for each in asked["tasks"]]
+    common = {"python": answer["python"], "openssl": answer["openssl"]}
+    common["release"] = " ".join(answer["openssl"].split()[:2])
+    tasks = [Task(**fields) for fields in parameters["tasks"]]
     return [
-        same | _of_task(task, result) for task, result in zip(tasks, answer["results"], strict=True)
+        common | _of_task(task, result)
+        for task, result in zip(tasks, answer["results"], strict=True)
     ]
 
 
@@ -268,12 +274,12 @@ def _of_task(task: Task, result: dict[str, Any]) -> dict[str, Any]:
 def _rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of an answer of a machine file; none where it is not one of these."""
     try:
-        script, _, [stack, *_], asked, repeat = answer["asked"]
-        rows = _figures(asked, answer["answer"]) if script == _PROBE.stem else []
+        script, _, [stack, *_], parameters, repeat = answer["asked"]
+        rows = _figures(parameters, answer["answer"]) if script == _PROBE.stem else []
     except (AttributeError, KeyError, TypeError, ValueError, CasebookError):
         return []
-    made = {name: answer.get(name) for name in ("measured_at", *measurements.COLUMNS)}
-    return [{"stack": stack, "repeat": repeat} | row | made for row in rows]
+    provenance = {name: answer.get(name) for name in ("measured_at", *measurements.COLUMNS)}
+    return [{"stack": stack, "repeat": repeat} | row | provenance for row in rows]
 
 
 #: Loads as machine files have them.

@@ -37,8 +37,8 @@ print(json.dumps(found))
 
 def not_here() -> str:
     """Why this machine cannot tell; "" where it can."""
-    here = Path("/proc/self/io").exists()
-    return "" if here else "this system does not count bytes read"
+    has_counter = Path("/proc/self/io").exists()
+    return "" if has_counter else "this system does not count bytes read"
 
 
 def bundles(stack: str, client: str) -> list[int]:
@@ -50,6 +50,6 @@ def bundles(stack: str, client: str) -> list[int]:
     file = clients.file_of(client)
     with server.start() as lab, tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         bundle = trust.full_bundle(str(lab.ca_file), Path(folder))
-        told = [str(each) for each in (file.parent, file.stem, lab.url, bundle, *PAGES)]
-        said = programs.run(stack, SCRIPT, *told)
-        return [round(each / bundle.stat().st_size) for each in json.loads(said)]
+        arguments = [str(part) for part in (file.parent, file.stem, lab.url, bundle, *PAGES)]
+        output = programs.run(stack, SCRIPT, *arguments)
+        return [round(count / bundle.stat().st_size) for count in json.loads(output)]

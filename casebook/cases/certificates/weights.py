@@ -65,17 +65,17 @@ def measure(
     Raises UsageError, what Experiment.measure raises, and RunFailed also where MANY contexts or
     more would take more than half of the memory that is free.
     """
-    if not all(1 <= each <= 1000 for each in as_list(contexts)) or not 0 <= loads <= 1000:
+    if not all(1 <= number <= 1000 for number in as_list(contexts)) or not 0 <= loads <= 1000:
         raise UsageError(f"choose 1 to 1000 contexts and 0 to 1000 loads: {contexts}, {loads}")
     sizes = [certificates] if certificates is None else as_list(certificates)
-    ways: list[tuple[Experiment, str, Asked]] = []
+    variants: list[tuple[Experiment, str, Asked]] = []
     for name, size, count in product(as_list(names), sizes, as_list(contexts)):
         weighed = _WEIGHTS
         if count >= MANY:
-            few = each(measure(name, size, 10, 0))["rss"].iloc[0]
-            weighed = replace(_WEIGHTS, ask=partial(_ask, each_kib=few))
-        ways.append((weighed, name, {"certificates": size, "contexts": count, "loads": loads}))
-    return in_rounds(ways, 1, "weighing contexts").reindex(columns=COLUMNS)
+            rss_kib = each(measure(name, size, 10, 0))["rss"].iloc[0]
+            weighed = replace(_WEIGHTS, ask=partial(_run_probe, each_kib=rss_kib))
+        variants.append((weighed, name, {"certificates": size, "contexts": count, "loads": loads}))
+    return in_rounds(variants, 1, "weighing contexts").reindex(columns=COLUMNS)
 
 
 def lacks() -> str:
@@ -83,23 +83,23 @@ def lacks() -> str:
     return "" if platform.system() == "Linux" else "contexts are weighed on Linux alone"
 
 
-def _ask(environment: Environment, asked: Asked, each_kib: float = 0) -> dict[str, Any]:
+def _run_probe(environment: Environment, parameters: Asked, each_kib: float = 0) -> dict[str, Any]:
     """What the probe says of a bundle, and how many certificates that has."""
     if each_kib:
-        _look_for_room(asked["contexts"], each_kib)
-    task = Task(certificates=asked["certificates"])
+        _look_for_room(parameters["contexts"], each_kib)
+    task = Task(certificates=parameters["certificates"])
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        spec = {**asked, "file": task.bundle(Path(folder))}
+        spec = {**parameters, "file": task.bundle(Path(folder))}
         answer = scripts.ask(environment, _WEIGHTS.script, spec, beside=[places.PROBES])
     return answer | {"certificates": len(task.chosen)}
 
 
-def _figures(asked: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
+def _figures(parameters: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
     steps = answer["steps"]
     if [step["what"] for step in steps] != STEPS:
         raise RunFailed("steps are missing. Nothing was recorded.")
-    same = {"openssl": answer["openssl"], "certificates": answer["certificates"]}
-    return [same | {"further_loads": asked["loads"]} | step for step in steps]
+    common = {"openssl": answer["openssl"], "certificates": answer["certificates"]}
+    return [common | {"further_loads": parameters["loads"]} | step for step in steps]
 
 
 _WEIGHTS = Experiment(
@@ -108,16 +108,16 @@ _WEIGHTS = Experiment(
     made_of=(Path(__file__), trust.dependency()),
     lacks=lacks,
     beside=(places.PROBES,),
-    ask=_ask,
+    ask=_run_probe,
 )
 
 
 def _look_for_room(contexts: int, each_kib: float) -> None:
     """Raise RunFailed where so many contexts would take more than half of the free memory."""
-    needed, free = contexts * each_kib / 1024, free_mib()
-    if needed > free / 2:
+    needed_mib, free = contexts * each_kib / 1024, free_mib()
+    if needed_mib > free / 2:
         raise RunFailed(
-            f"{contexts} contexts would take about {needed:.0f} MiB, more than half of the "
+            f"{contexts} contexts would take about {needed_mib:.0f} MiB, more than half of the "
             f"{free:.0f} MiB that are free here. They were not made."
         )
 
@@ -128,10 +128,10 @@ def free_mib() -> float:
         kib = dict(line.split(":") for line in meminfo)["MemAvailable"].split()[0]
     free = [int(kib) / 1024]
     with contextlib.suppress(OSError, ValueError):  # no container, or none with a limit
-        most, now = (
-            Path("/sys/fs/cgroup", f"memory.{of}").read_text() for of in ("max", "current")
+        limit, usage = (
+            Path("/sys/fs/cgroup", f"memory.{name}").read_text() for name in ("max", "current")
         )
-        free.append((int(most) - int(now)) / 2**20)
+        free.append((int(limit) - int(usage)) / 2**20)
     return min(free)
 
 
@@ -141,11 +141,11 @@ def many(name: str, contexts: int) -> tuple[pd.DataFrame, str]:
     contexts: up to 1000. Returns rows as of `each`, of the twenty first; and why they could not be
     made here, "" where they were: then there is the row of the twenty alone.
     """
-    few = measure(name, contexts=20, loads=0)
+    twenty = measure(name, contexts=20, loads=0)
     try:
-        return each(pd.concat([few, measure(name, contexts=contexts, loads=0)])), not_here()
+        return each(pd.concat([twenty, measure(name, contexts=contexts, loads=0)])), not_here()
     except RunFailed as error:
-        return each(few), str(error)
+        return each(twenty), str(error)
 
 
 def each(frame: pd.DataFrame) -> pd.DataFrame:
@@ -156,13 +156,13 @@ def each(frame: pd.DataFrame) -> pd.DataFrame:
     context), rss_freed and rss_trimmed (the same once all are freed, and once malloc was trimmed),
     again (malloc's, for all the further loads together); source.
     """
-    by = ["stack", "openssl", "certificates", "contexts", "source"]
-    found = []
-    for asked, rows in frame.groupby(by, sort=False):
-        its, n = rows.set_index("what"), rows["contexts"].iloc[0]
-        in_use, rss = (its[name].astype(float) for name in ("in_use_kib", "rss_kib"))
-        found.append(
-            dict(zip(by, asked, strict=True))
+    keys = ["stack", "openssl", "certificates", "contexts", "source"]
+    weights = []
+    for key, rows in frame.groupby(keys, sort=False):
+        steps, n = rows.set_index("what"), rows["contexts"].iloc[0]
+        in_use, rss = (steps[name].astype(float) for name in ("in_use_kib", "rss_kib"))
+        weights.append(
+            dict(zip(keys, key, strict=True))
             | {
                 "in_use": (in_use["made"] - in_use["before"]) / n,
                 "kept": (in_use["freed"] - in_use["before"]) / n,
@@ -172,4 +172,4 @@ def each(frame: pd.DataFrame) -> pd.DataFrame:
                 "again": in_use["again"] - in_use["one"],
             }
         )
-    return pd.DataFrame(found)
+    return pd.DataFrame(weights)

@@ -89,8 +89,8 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Cos
     Raises UsageError where a size is missing.
     """
     of_case = pages.groupby("case")[["cpu_ms", "handshake_ms"]].median()
-    stock, cured, kept = (
-        f"requests-{each}" for each in ("stock, new", "cured, new", "cured, kept")
+    stock, cured, reused = (
+        f"requests-{case}" for case in ("stock, new", "cured, new", "cured, kept")
     )
     load_ms = of_case.loc[stock, "cpu_ms"] - of_case.loc[cured, "cpu_ms"]
     a_second = _a_second(waits, load_ms)
@@ -100,26 +100,26 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Cos
     engine_seconds_ms = a_second["engine_second_ms"] * curve["wall_s"] / curve["pages"]
     engine_ms = curve["engine_cpu_ms"] - engine_seconds_ms
     by_size = curve.assign(own=work_ms, engine=engine_ms).groupby("size")
-    own, engine = by_size["own"].median(), by_size["engine"].median()
+    work, engine = by_size["own"].median(), by_size["engine"].median()
     server = by_size["server_cpu_ms"].median()
     # A batch may be smaller than was asked for: the pages of a host need not fill its last one.
     filled = by_size["pages"].first() / by_size["batches"].first()
-    if len(own) < 2:
+    if len(work) < 2:
         raise UsageError("a law of two costs needs jobs with two sizes of batches")
-    few, many = own.index.min(), own.index.max()
-    apart = 1 / filled[few] - 1 / filled[many]
-    connection_ms = of_case.loc[cured, "cpu_ms"] - of_case.loc[kept, "cpu_ms"]
-    batch_ms = (own[few] - own[many]) / apart
-    server_ms = (server[few] - server[many]) / apart
+    small, large = work.index.min(), work.index.max()
+    difference = 1 / filled[small] - 1 / filled[large]
+    connection_ms = of_case.loc[cured, "cpu_ms"] - of_case.loc[reused, "cpu_ms"]
+    batch_ms = (work[small] - work[large]) / difference
+    server_ms = (server[small] - server[large]) / difference
     return Costs(
-        page_ms=float(own[many] - batch_ms / filled[many]),
+        page_ms=float(work[large] - batch_ms / filled[large]),
         task_ms=float(max(0, batch_ms - connection_ms)),
-        engine_task_ms=float((engine[few] - engine[many]) / apart),
+        engine_task_ms=float((engine[small] - engine[large]) / difference),
         connection_ms=float(connection_ms),
         handshake_ms=float(of_case.loc[cured, "handshake_ms"]),
         load_ms=float(load_ms),
         **a_second,
-        server_page_ms=float(server[many] - server_ms / filled[many]),
+        server_page_ms=float(server[large] - server_ms / filled[large]),
         server_batch_ms=float(server_ms),
         memory_mib=float(curve["peak_rss_mib"].max()),
     )
@@ -129,19 +129,19 @@ def _a_second(waits: pd.DataFrame, load_ms: float) -> dict[str, float]:
     """What a second costs in which nothing is done, as fields of Costs: medians of the rounds."""
     own_ms = (waits["cpu_ms"] - loads_ms(waits, load_ms)) * waits["pages"]
     spent = waits.assign(own_ms=own_ms, engine_ms=waits["engine_cpu_ms"] * waits["pages"])
-    of = {job: its.set_index("repeat") for job, its in spent.groupby("job")}
-    own, engine, waiting = {}, {}, {}
+    by_job = {job: frame.set_index("repeat") for job, frame in spent.groupby("job")}
+    work, engine, waiting = {}, {}, {}
     for job in ("few", "many"):
-        waiting[job] = of[job]["pages"].iloc[0]
+        waiting[job] = by_job[job]["pages"].iloc[0]
         # What its pages would have taken at once is their part of what all of them took.
-        part = waiting[job] / of["near"]["pages"]
-        longer_s = of[job]["wall_s"] - part * of["near"]["wall_s"]
-        own[job], engine[job] = (
-            ((of[job][name] - part * of["near"][name]) / longer_s).median()
+        part = waiting[job] / by_job["near"]["pages"]
+        longer_s = by_job[job]["wall_s"] - part * by_job["near"]["wall_s"]
+        work[job], engine[job] = (
+            ((by_job[job][name] - part * by_job["near"][name]) / longer_s).median()
             for name in ("own_ms", "engine_ms")
         )
-    thread_ms = (own["many"] - own["few"]) / (waiting["many"] - waiting["few"])
-    workers_ms = own["few"] - waiting["few"] * thread_ms
+    thread_ms = (work["many"] - work["few"]) / (waiting["many"] - waiting["few"])
+    workers_ms = work["few"] - waiting["few"] * thread_ms
     return {
         "worker_second_ms": float(workers_ms / waits["workers"].iloc[0]),
         "thread_second_ms": float(thread_ms),
@@ -149,10 +149,10 @@ def _a_second(waits: pd.DataFrame, load_ms: float) -> dict[str, float]:
     }
 
 
-def _second_ms(its: Mapping[str, float], workers: Any, threads: Any) -> Any:
+def _second_ms(costs: Mapping[str, float], workers: Any, threads: Any) -> Any:
     """For a second, of so many workers with so many threads that have a task, and the engine."""
-    a_worker_ms = its["worker_second_ms"] + threads * its["thread_second_ms"]
-    return workers * a_worker_ms + its["engine_second_ms"]
+    a_worker_ms = costs["worker_second_ms"] + threads * costs["thread_second_ms"]
+    return workers * a_worker_ms + costs["engine_second_ms"]
 
 
 def loads_ms(runs: pd.DataFrame, load_ms: float) -> pd.Series:
@@ -185,12 +185,12 @@ def seconds(
     waiting take. A batch is
     a connection, and its pages wait one after the other; so many batches wait side by side as
     there are threads, and the last of them may be alone."""
-    own, server = costs.cpu_ms(size, cured), costs.server_cpu_ms(size)
+    client, server = costs.cpu_ms(size, cured), costs.server_cpu_ms(size)
     turns = math.ceil(pages / size / (workers * threads))
-    in_turn_s = size * (delay_s + (own + server) / 1000)
+    in_turn_s = size * (delay_s + (client + server) / 1000)
     return max(
-        pages * (own + server) / 1000 / cores,
-        pages * own / 1000 / workers,
+        pages * (client + server) / 1000 / cores,
+        pages * client / 1000 / workers,
         pages / size * costs.engine_task_ms / 1000,
         turns * in_turn_s,
     )
@@ -202,35 +202,37 @@ def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
     Returns the rows, and said_ms and said_s: CPU for a page and the time of the whole job, as they
     would be said before it; off: the CPU that was measured, divided by said_ms.
     """
-    each = runs.to_dict("records")
-    said_s = [_said_s(costs, run) for run in each]
-    said = [said_ms(costs, run, its_s) for run, its_s in zip(each, said_s, strict=True)]
-    both = runs.assign(said_s=said_s, said_ms=said)
+    rows = runs.to_dict("records")
+    predicted_s = [_said_s(costs, run) for run in rows]
+    predicted_ms = [
+        said_ms(costs, run, wall_s) for run, wall_s in zip(rows, predicted_s, strict=True)
+    ]
+    both = runs.assign(said_s=predicted_s, said_ms=predicted_ms)
     return both.assign(off=both["all_ms"] / both["said_ms"])
 
 
 def off(
-    job: str, apart: Iterable[str], pages: pd.DataFrame, waits: pd.DataFrame, **ends: Any
+    job: str, basis: Iterable[str], pages: pd.DataFrame, waits: pd.DataFrame, **bounds: Any
 ) -> Question:
     """Ask how far the model is off for a job of jobs.measure: the CPU of workers and engine that a
     page took, divided by what the model says, in each round; 1 is not at all.
 
-    job: what it is called. apart: the jobs of the same round that the costs are found from, as in
+    job: what it is called. basis: the jobs of the same round that the costs are found from, as in
     fitted: what a page costs changes with what else a machine does, by half within minutes. The
-    model is told how long the job took, for the same reason. pages, waits: as for fitted. ends: of
-    the window: above=, below=, or between=(low, high).
+    model is told how long the job took, for the same reason. pages, waits: as for fitted. bounds:
+    of the window: above=, below=, or between=(low, high).
     """
-    apart = list(apart)
+    basis = list(basis)
 
-    def of_a_round(its: pd.DataFrame) -> float:
-        costs = fitted(its[its["job"].isin(apart)], pages, waits)
-        [run] = its[its["job"] == job].to_dict("records")
+    def of_a_round(frame: pd.DataFrame) -> float:
+        costs = fitted(frame[frame["job"].isin(basis)], pages, waits)
+        [run] = frame[frame["job"] == job].to_dict("records")
         return run["all_ms"] / said_ms(costs, run, run["wall_s"])
 
     def values(frame: pd.DataFrame) -> pd.Series:
         return frame.groupby("repeat").apply(of_a_round, include_groups=False)
 
-    return Question(values, window(**ends))
+    return Question(values, window(**bounds))
 
 
 def at_scale(
@@ -250,14 +252,14 @@ def at_scale(
     machines, schedulers, dollars, memory_gib of a machine with a worker on each core.
     """
     rows = []
-    for each in pages:
+    for count in pages:
         for cured in (False, True):
             ms = costs.cpu_ms(size, cured, kept) + other_ms
-            core_hours = each * ms / 1000 / 3600
+            core_hours = count * ms / 1000 / 3600
             rows.append({
-                "pages": each, "way": WAYS[cured], "cpu_ms": ms, "core_hours": core_hours,
+                "pages": count, "way": WAYS[cured], "cpu_ms": ms, "core_hours": core_hours,
                 "machines": math.ceil(core_hours / hours / cores),
-                "schedulers": math.ceil(each / size / tasks_per_s(costs) / 3600 / hours),
+                "schedulers": math.ceil(count / size / tasks_per_s(costs) / 3600 / hours),
                 "dollars": core_hours * dollars_per_core_hour,
                 "memory_gib": cores * costs.memory_mib / 1024,
             })  # fmt: skip
@@ -286,12 +288,12 @@ def functions(
     rows = []
     for cured in (False, True):
         ms = costs.cpu_ms(size, cured, kept)
-        each = int(within_s * 1000 / ms)
-        needed = math.ceil(pages / each)
+        per_function = int(within_s * 1000 / ms)
+        count = math.ceil(pages / per_function)
         rows.append({
-            "way": WAYS[cured], "pages_each": each, "functions": needed,
-            "turns": math.ceil(needed / at_once),
-            "minutes": pages * ms / 60_000 / min(needed, at_once),
+            "way": WAYS[cured], "pages_each": per_function, "functions": count,
+            "turns": math.ceil(count / at_once),
+            "minutes": pages * ms / 60_000 / min(count, at_once),
             "connections": math.ceil((1000 * delay_s + ms) / ms),
             "one_by_one": int(within_s * 1000 / (1000 * delay_s + ms)),
         })  # fmt: skip

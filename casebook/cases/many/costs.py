@@ -31,7 +31,7 @@ WAYS = {
 #: Why there may be no costs of Go, for a page.
 NO_GO = "there is no Go on the PATH (https://go.dev/dl/), and no machine that had it was asked this"
 #: Those of Python, which need nothing but the stack.
-OF_PYTHON = tuple(way for way in WAYS if way != GO)
+OF_PYTHON = tuple(client for client in WAYS if client != GO)
 #: What the server shows, as the probe calls it -> as pages do.
 CHAINS = {"ecdsa": "one certificate, ECDSA", "rsa": "three certificates, RSA"}
 KEPT, NEW = "one connection for all pages", "a new connection for each page"
@@ -61,23 +61,27 @@ def measure(
     openssl, source, instead, measured_at and measurements.COLUMNS. Raises UsageError, RunFailed
     where a page is not the right one, and what Experiment.measure raises.
     """
-    more = {} if chain == "ecdsa" else {"chain": chain}  # so that what was asked before stays asked
-    asked = [
-        {"way": way, "kept": each, "n": n, **more}
-        for way in as_list(ways)
-        for each in as_list(kept)
+    chain_parameters = (
+        {} if chain == "ecdsa" else {"chain": chain}
+    )  # so that what was asked before stays asked
+    parameters = [
+        {"way": client, "kept": is_kept, "n": n, **chain_parameters}
+        for client in as_list(ways)
+        for is_kept in as_list(kept)
     ]
-    for each in asked:
-        if each["way"] not in WAYS or chain not in CHAINS or not 1 <= n <= 100_000:
+    for row in parameters:
+        if row["way"] not in WAYS or chain not in CHAINS or not 1 <= n <= 100_000:
             raise UsageError(
                 f"choose of {', '.join(WAYS)}, a chain of {', '.join(CHAINS)}, and 1 to 100,000 "
-                f"pages, not {each}"
+                f"pages, not {row}"
             )
-    of_go = {each["way"] == GO for each in asked}
+    of_go = {row["way"] == GO for row in parameters}
     if len(of_go) > 1:
         raise UsageError("ask Go alone: another machine may have to answer")
     try:
-        frame = (by or (_go() if of_go == {True} else PAGES)).measure(STACK, asked, repeats=repeats)
+        frame = (by or (_go() if of_go == {True} else PAGES)).measure(
+            STACK, parameters, repeats=repeats
+        )
     except MissingInterpreter:
         if of_go != {True} or near_limit.is_here() or GO in environments.required():
             raise
@@ -90,14 +94,14 @@ def measure(
     return frame
 
 
-def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
-    n, server = asked["n"], answer["server"]
-    expected = 1 if asked["kept"] else n
+def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+    n, server = parameters["n"], answer["server"]
+    expected = 1 if parameters["kept"] else n
     if answer["right"] != n or server["requests"] != n or server["connections"] != expected:
         raise RunFailed(
-            f"{asked['way']}: {answer['right']} of {n} pages were right, in {server['requests']} "
-            f"requests over {server['connections']} connections instead of {expected}. Nothing "
-            "was recorded."
+            f"{parameters['way']}: {answer['right']} of {n} pages were right, in "
+            f"{server['requests']} requests over {server['connections']} connections instead of "
+            f"{expected}. Nothing was recorded."
         )
     ms = {name: 1000 * answer[f"{name}_s"] / n for name in ("cpu", "load", "handshake", "wall")}
     return {

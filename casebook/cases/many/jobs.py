@@ -62,93 +62,105 @@ def measure(
     one stands twice, and what Experiment.measure raises.
     """
     names, numbers = list(jobs), rounds.numbers(1 if repeats is None else repeats)
-    for its in jobs.values():
-        if (unknown := set(its) - set(SAYS)) or not 1 <= its.get("pages", 0) <= 1_000_000:
-            said = f"not {', '.join(sorted(unknown))}" if unknown else "with 1 to 1,000,000 pages"
-            raise UsageError(f"a job says {', '.join(SAYS)}, {said}")
+    for job in jobs.values():
+        if (unknown := set(job) - set(SAYS)) or not 1 <= job.get("pages", 0) <= 1_000_000:
+            reason = f"not {', '.join(sorted(unknown))}" if unknown else "with 1 to 1,000,000 pages"
+            raise UsageError(f"a job says {', '.join(SAYS)}, {reason}")
     if not 1 <= workers <= 64 or not 1 <= threads <= 64:
         raise UsageError(f"choose 1 to 64 workers and threads, not {workers} and {threads}")
     rows = []
     for number in numbers:
         order = names if number % 2 else names[::-1]  # so that drift touches all alike
-        asked: dict[str, Any] = {"workers": workers, "threads": threads, "failures": failures}
-        asked["jobs"] = [dict(jobs[name]) for name in order]
-        found = (by or CRAWLS).measure(STACK, [asked], repeats=range(number, number + 1))
-        for each in found.to_dict("records"):
-            made = {name: each[name] for name in each if name not in (*asked, "figures")}
-            made |= {"workers": workers, "threads": threads}
-            for name, its in zip(order, each["figures"], strict=True):
-                rows.append({"job": name, **USUAL, **dict(jobs[name]), **made, **its})
+        parameters: dict[str, Any] = {"workers": workers, "threads": threads, "failures": failures}
+        parameters["jobs"] = [dict(jobs[name]) for name in order]
+        frame = (by or CRAWLS).measure(STACK, [parameters], repeats=range(number, number + 1))
+        for row in frame.to_dict("records"):
+            provenance = {name: row[name] for name in row if name not in (*parameters, "figures")}
+            provenance |= {"workers": workers, "threads": threads}
+            for name, figures in zip(order, row["figures"], strict=True):
+                rows.append({"job": name, **USUAL, **dict(jobs[name]), **provenance, **figures})
     return pd.DataFrame(rows)
 
 
-def follows_the_law(**ends: Any) -> Question:
+def follows_the_law(**bounds: Any) -> Question:
     """Ask of jobs with three sizes of batches how far the middle one is from the law of the other
     two: CPU of workers and engine for a page is a + b / size. The value is what was measured,
     divided by what the law says, in each round.
 
-    ends: of the window: above=, below=, or between=(low, high).
+    bounds: of the window: above=, below=, or between=(low, high).
     """
 
     def values(frame: pd.DataFrame) -> pd.Series:
         return frame.groupby("repeat").apply(_off_the_law, include_groups=False)
 
-    return Question(values, window(**ends))
+    return Question(values, window(**bounds))
 
 
-def _off_the_law(its: pd.DataFrame) -> float:
-    its = its.assign(filled=its["pages"] / its["batches"]).sort_values("filled")
-    if len(its) != 3:
-        raise UsageError(f"the law is tried on three sizes of batches, not {len(its)}")
-    (few, middle, many), ms = 1 / its["filled"].to_numpy(), its["all_ms"].to_numpy()
-    of_a_batch = (ms[0] - ms[2]) / (few - many)
-    return ms[1] / (ms[2] + of_a_batch * (middle - many))
+def _off_the_law(frame: pd.DataFrame) -> float:
+    frame = frame.assign(filled=frame["pages"] / frame["batches"]).sort_values("filled")
+    if len(frame) != 3:
+        raise UsageError(f"the law is tried on three sizes of batches, not {len(frame)}")
+    (small, middle, large), ms = 1 / frame["filled"].to_numpy(), frame["all_ms"].to_numpy()
+    of_a_batch = (ms[0] - ms[2]) / (small - large)
+    return ms[1] / (ms[2] + of_a_batch * (middle - large))
 
 
 def named(frame: pd.DataFrame) -> pd.DataFrame:
     """What did not come, by name: columns job, page, name, message."""
     return pd.DataFrame(
         [
-            {"job": row["job"], "page": url.partition("/page/")[2], "name": name, "message": said}
+            {
+                "job": row["job"],
+                "page": url.partition("/page/")[2],
+                "name": name,
+                "message": message,
+            }
             for row in frame.to_dict("records")
-            for url, name, said in row["named"]
+            for url, name, message in row["named"]
         ],
         columns=["job", "page", "name", "message"],
     )
 
 
-def _figures(asked: Asked, answer: Mapping[str, Any]) -> dict[str, Any]:
-    pairs: Iterable[tuple[dict, dict]] = zip(asked["jobs"], answer["jobs"], strict=True)
-    return {"figures": [_of_job(job, its) for job, its in pairs], "openssl": answer["openssl"]}
+def _figures(parameters: Asked, answer: Mapping[str, Any]) -> dict[str, Any]:
+    pairs: Iterable[tuple[dict, dict]] = zip(parameters["jobs"], answer["jobs"], strict=True)
+    return {
+        "figures": [_of_job(job, result) for job, result in pairs],
+        "openssl": answer["openssl"],
+    }
 
 
-def _of_job(job: dict[str, Any], its: dict[str, Any]) -> dict[str, Any]:
-    done, server, pages = its["done"], its["server"], job["pages"]
-    killed = sum(each[2] for each in done["killed"])
-    if its["twice"] or its["right"] != done["good"] or its["rows"] != done["pages"]:
+def _of_job(job: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    report, server, pages = result["done"], result["server"], job["pages"]
+    killed = sum(batch[2] for batch in report["killed"])
+    if result["twice"] or result["right"] != report["good"] or result["rows"] != report["pages"]:
         raise RunFailed(
-            f"the crawl wrote {its['rows']} rows of {done['pages']} pages, {its['twice']} of them "
-            f"twice, and {its['right']} of {done['good']} good ones are the right page"
-            f"{done['stopped'] and ': it stopped, ' + done['stopped']}. Nothing was recorded."
+            f"the crawl wrote {result['rows']} rows of {report['pages']} pages, {result['twice']} "
+            f"of them twice, and {result['right']} of {report['good']} good ones are the right page"
+            f"{report['stopped'] and ': it stopped, ' + report['stopped']}. Nothing was recorded."
         )
-    if not job.get("faults") and not job.get("folder") and done["good"] != pages:
-        why = done["stopped"] or (done["failed"] or [["", "", "batches killed workers"]])[0][2]
-        raise RunFailed(f"{done['good']} of {pages} pages came: {why}. Nothing was recorded.")
+    if not job.get("faults") and not job.get("folder") and report["good"] != pages:
+        reason = (
+            report["stopped"] or (report["failed"] or [["", "", "batches killed workers"]])[0][2]
+        )
+        raise RunFailed(f"{report['good']} of {pages} pages came: {reason}. Nothing was recorded.")
 
     def each_ms(seconds: float | None) -> float | None:
         return None if seconds is None else 1000 * seconds / pages
 
     return {
-        "pages": pages, "good": done["good"], "failed": len(done["failed"]), "killed": killed,
-        "named": done["failed"], "stopped": done["stopped"], "batches": done["batches"],
-        "rows": its["rows"], "twice": its["twice"], "content": its["content"],
+        "pages": pages, "good": report["good"], "failed": len(report["failed"]), "killed": killed,
+        "named": report["failed"], "stopped": report["stopped"], "batches": report["batches"],
+        "rows": result["rows"], "twice": result["twice"], "content": result["content"],
         "requests": server["requests"], "again": server["again"],
         "connections": server["connections"], "peak_connections": server["peak_connections"],
-        "peak_per_s": server["peak_per_s"], "wall_s": its["wall_s"],
-        "cpu_ms": each_ms(its["cpu_s"]), "engine_cpu_ms": each_ms(its["engine_cpu_s"]),
-        "all_ms": each_ms(None if its["cpu_s"] is None else its["cpu_s"] + its["engine_cpu_s"]),
-        "server_cpu_ms": each_ms(server["cpu_s"]), "loads": its["loads"],
-        "peak_rss_mib": its["peak_rss_kib"] / 1024, "killed_a_worker": its["killed_a_worker"],
+        "peak_per_s": server["peak_per_s"], "wall_s": result["wall_s"],
+        "cpu_ms": each_ms(result["cpu_s"]), "engine_cpu_ms": each_ms(result["engine_cpu_s"]),
+        "all_ms": each_ms(
+            None if result["cpu_s"] is None else result["cpu_s"] + result["engine_cpu_s"]
+        ),
+        "server_cpu_ms": each_ms(server["cpu_s"]), "loads": result["loads"],
+        "peak_rss_mib": result["peak_rss_kib"] / 1024, "killed_a_worker": result["killed_a_worker"],
     }  # fmt: skip
 
 

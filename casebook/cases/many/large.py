@@ -17,10 +17,10 @@ from casebook.errors import MissingInterpreter
 PAGES = 10_000
 #: What is crawled, by what pages of the book call it.
 CRAWLED = {
-    f"{way}, {delay_s} s": {
-        "pages": PAGES, "size": 25, "cured": way == "cured", "delay_s": delay_s,
+    f"{variant}, {delay_s} s": {
+        "pages": PAGES, "size": 25, "cured": variant == "cured", "delay_s": delay_s,
     }
-    for way in ("stock", "cured")
+    for variant in ("stock", "cured")
     for delay_s in (0, 0.1)
 }  # fmt: skip
 #: What the costs are found from: batches of other sizes, and with requests a connection for each.
@@ -38,13 +38,13 @@ def measure() -> pd.DataFrame:
     Returns one row per crawl, as capacity.compared has it: measured in the full mode, else of the
     machine file that has all of it; no row where none has. Raises as jobs.measure.
     """
-    crawls, pages = (replace(each, lacks=_lacks) for each in (jobs.CRAWLS, costs.PAGES))
+    crawls, pages = (replace(experiment, lacks=_lacks) for experiment in (jobs.CRAWLS, costs.PAGES))
     try:
         curve = jobs.measure(ENDS, repeats=ROUNDS, by=crawls)
         threads = capacity.WAITING_THREADS
         waits = jobs.measure(capacity.WAITS, threads=threads, repeats=ROUNDS, by=crawls)
-        found = capacity.fitted(curve, costs.measure(WAYS, repeats=ROUNDS, by=pages), waits)
-        parts = [jobs.measure({name: its}, threads=16, by=crawls) for name, its in CRAWLED.items()]
+        model = capacity.fitted(curve, costs.measure(WAYS, repeats=ROUNDS, by=pages), waits)
+        parts = [jobs.measure({name: job}, threads=16, by=crawls) for name, job in CRAWLED.items()]
     except MissingInterpreter:
         if not _lacks():
             raise
@@ -52,7 +52,7 @@ def measure() -> pd.DataFrame:
     runs = pd.concat(parts, ignore_index=True)
     if pd.concat([curve, runs])["instead"].nunique() > 1:
         return pd.DataFrame()
-    return capacity.compared(found, runs)
+    return capacity.compared(model, runs)
 
 
 def _lacks() -> str:

@@ -52,12 +52,12 @@ class Keys:
 
 def keys_of(ca: Path | None, cert: Path | None, key: Path | None) -> Keys | None:
     """The files, or None where there are none. Raises UsageError where one is missing."""
-    given = [each for each in (ca, cert, key) if each]
-    if not given:
+    paths = [path for path in (ca, cert, key) if path]
+    if not paths:
         return None
     if ca is None or cert is None or key is None:
         raise UsageError("--tls-ca, --tls-cert and --tls-key come together: both sides show theirs")
-    for path in given:
+    for path in paths:
         if not path.is_file():
             raise UsageError(f"{path} is no file: name a PEM file")
     return Keys(ca.absolute(), cert.absolute(), key.absolute())
@@ -102,10 +102,10 @@ def worker(address: str, keys: Keys | None, host: str = "127.0.0.1") -> int:
     machine at which the others reach it. Raises UsageError."""
     checked(address, keys)
     checked(f"{'tls' if keys else 'tcp'}://{_in_url(host)}:0", keys)
-    more: tuple[str, ...] = ("--host", host, "--nthreads", "1", "--no-nanny", *_QUIET)
+    options: tuple[str, ...] = ("--host", host, "--nthreads", "1", "--no-nanny", *_QUIET)
     with tempfile.TemporaryDirectory(prefix="casebook-") as scratch:
-        more += ("--local-directory", scratch)
-        return _run("worker", address, *more, *_options(keys))
+        options += ("--local-directory", scratch)
+        return _run("worker", address, *options, *_options(keys))
 
 
 def _in_url(host: str) -> str:
@@ -119,12 +119,12 @@ def _options(keys: Keys | None) -> tuple[str, ...]:
     return tuple(str(part) for name, path in names.items() for part in (f"--tls-{name}", path))
 
 
-def _run(what: str, *arguments: str) -> int:
+def _run(role: str, *arguments: str) -> int:
     environment = environments.ensure(stacks.get(STACK))
     # A worker's measurements run in its checkout, as if somebody had typed them there.
-    told = {"CASEBOOK_ROOT": str(places.ROOT), "CASEBOOK_PYTHON": sys.executable}
-    command = [str(environment.python), "-m", f"distributed.cli.dask_{what}", *arguments]
-    with subprocess.Popen(command, env=os.environ | told) as running:
+    variables = {"CASEBOOK_ROOT": str(places.ROOT), "CASEBOOK_PYTHON": sys.executable}
+    command = [str(environment.python), "-m", f"distributed.cli.dask_{role}", *arguments]
+    with subprocess.Popen(command, env=os.environ | variables) as running:
         try:
             return running.wait()
         except BaseException:
@@ -171,13 +171,13 @@ def ask(
             running.stdin.write(json.dumps(spec, default=os.fspath))
             running.stdin.close()
             for line in running.stdout:
-                said = json.loads(line)
-                if "error" in said:
+                message = json.loads(line)
+                if "error" in message:
                     raise ServerFailed(
-                        f"{said['error']}. Is it running, and reached as it listens (tcp or tls)? "
-                        "`python -m casebook cluster scheduler` starts one."
+                        f"{message['error']}. Is it running, and reached as it listens (tcp or "
+                        "tls)? `python -m casebook cluster scheduler` starts one."
                     )
-                yield _answer(said)
+                yield _answer(message)
         except BaseException:
             running.kill()
             raise
@@ -187,22 +187,26 @@ def ask(
         )
 
 
-def _answer(said: dict[str, Any]) -> Answer:
-    name, command = said["worker"], said["command"]
-    if "failed" in said:
-        return Answer(name, command, failed=said["failed"])
-    if said["code"] != measurements.code():
-        theirs = said["code"].partition(" ")[0] or "none that says its commit"
+def _answer(message: dict[str, Any]) -> Answer:
+    name, command = message["worker"], message["command"]
+    if "failed" in message:
+        return Answer(name, command, failed=message["failed"])
+    if message["code"] != measurements.code():
+        theirs = message["code"].partition(" ")[0] or "none that says its commit"
         ours = measurements.code().partition(" ")[0]
-        why = f"its checkout is {theirs}, and here is {ours}, or files differ: nothing was measured"
-        return Answer(name, command, failed=why)
-    if said["status"]:
-        return Answer(name, command, said["out"], said["said"] or f"exit code {said['status']}")
+        reason = (
+            f"its checkout is {theirs}, and here is {ours}, or files differ: nothing was measured"
+        )
+        return Answer(name, command, failed=reason)
+    if message["status"]:
+        return Answer(
+            name, command, message["out"], message["said"] or f"exit code {message['status']}"
+        )
     try:
-        packed = base64.b64decode(said["file"], validate=True) if said["file"] else None
+        packed = base64.b64decode(message["file"], validate=True) if message["file"] else None
     except (binascii.Error, TypeError):
         return Answer(name, command, failed="its file came damaged")
-    return Answer(name, command, said["out"], file=packed)
+    return Answer(name, command, message["out"], file=packed)
 
 
 def save(address: str, keys: Keys | None, path: Path) -> Iterator[tuple[str, Path | None, str]]:
@@ -217,18 +221,20 @@ def save(address: str, keys: Keys | None, path: Path) -> Iterator[tuple[str, Pat
             yield answer.worker, None, answer.failed or "it sent no file"
             continue
         number += 1
-        own = path.with_name(f"{path.name.removesuffix(machines.SUFFIX)}-{number}{machines.SUFFIX}")
-        draft = own.with_name(f".{own.name}.{os.getpid()}.part")
+        target = path.with_name(
+            f"{path.name.removesuffix(machines.SUFFIX)}-{number}{machines.SUFFIX}"
+        )
+        draft = target.with_name(f".{target.name}.{os.getpid()}.part")
         draft.write_bytes(answer.file)
         try:
             label = machines.read(draft).label
-            draft.replace(own)
+            draft.replace(target)
         finally:
             draft.unlink(missing_ok=True)
-        yield answer.worker, own, label
+        yield answer.worker, target, label
 
 
 def all_came(failed: Iterable[str]) -> None:
     """Raise RunFailed where something did not come, and say what."""
-    if said := list(failed):
-        raise RunFailed(f"{'; '.join(said)}. What came in is above.")
+    if failures := list(failed):
+        raise RunFailed(f"{'; '.join(failures)}. What came in is above.")

@@ -40,29 +40,29 @@ def run(spec):
     ssl.SSLContext.wrap_socket = counting.count_calls(wrap, counters, "connections")
     tally = counting.Tally(counters)
     steps.take_all(spec["steps"], is_of_gevent=False)
-    found = [dict(tally.lap(), what="import", shown=None)]
-    found += rows(spec["asks"], tally)
-    return {"python": sys.version.split()[0], "openssl": ssl.OPENSSL_VERSION, "rows": found}
+    laps = [dict(tally.lap(), what="import", shown=None)]
+    laps += rows(spec["asks"], tally)
+    return {"python": sys.version.split()[0], "openssl": ssl.OPENSSL_VERSION, "rows": laps}
 
 
-def rows(asks, tally):
+def rows(fetches, tally):
     """The rows of all asks. Sessions are made when they are first named."""
     import requests
 
     sessions = {None: requests}
-    for ask in asks:
-        if ask["drop"]:
-            have_dropped(ask["drop"])
+    for fetch in fetches:
+        if fetch["drop"]:
+            have_dropped(fetch["drop"])
         tally.lap()  # whatever happened since the last row is nobody's
-        if ask["session"] not in sessions:
-            sessions[ask["session"]] = requests.Session()
-        session = sessions[ask["session"]]
-        proxies = {"https": ask["via"]} if ask["via"] else None
-        response = session.get(ask["url"], proxies=proxies, cert=ask["cert"], timeout=30)
+        if fetch["session"] not in sessions:
+            sessions[fetch["session"]] = requests.Session()
+        session = sessions[fetch["session"]]
+        proxies = {"https": fetch["via"]} if fetch["via"] else None
+        response = session.get(fetch["url"], proxies=proxies, cert=fetch["cert"], timeout=30)
         if response.status_code != 200:
-            raise RuntimeError("%s: status %s" % (ask["what"], response.status_code))
-        shown = response.json()["shown"]
-        yield dict(tally.lap(), what=ask["what"], shown=shown)
+            raise RuntimeError("%s: status %s" % (fetch["what"], response.status_code))
+        certificate = response.json()["shown"]
+        yield dict(tally.lap(), what=fetch["what"], shown=certificate)
 
 
 if __name__ == "__main__":

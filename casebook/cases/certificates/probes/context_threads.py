@@ -54,7 +54,7 @@ class Maker(threading.Thread):
 
 
 def run(spec):
-    its, alive, one_alive = libc(), Alive(), threading.Lock()
+    library, alive, one_alive = libc(), Alive(), threading.Lock()
     started, over, end = threading.Event(), threading.Semaphore(0), threading.Event()
     maker = Maker(spec["file"])
     new = maker.make if spec["maker"] else lambda: make(spec["file"])
@@ -71,24 +71,24 @@ def run(spec):
         end.wait()
 
     threads = [threading.Thread(target=work) for _ in range(spec["threads"])]
-    look = Look(its)
+    record = Look(library)
     make(spec["file"])
     for thread in threads:
         thread.start()
         over.acquire()
-    look("before")
+    record("before")
     started.set()
     for _ in threads:
         over.acquire()
-    look("dropped")
+    record("dropped")
     end.set()
     for thread in threads:
         thread.join()
-    look("ended")
-    if its:
-        its.malloc_trim(0)
-    look("trimmed")
-    return {"openssl": openssl(), "peak": alive.peak, "steps": look.steps}
+    record("ended")
+    if library:
+        library.malloc_trim(0)
+    record("trimmed")
+    return {"openssl": openssl(), "peak": alive.peak, "steps": record.steps}
 
 
 if __name__ == "__main__":

@@ -35,11 +35,11 @@ class Mallinfo2(ctypes.Structure):
 
 def libc():
     """The C library, which can tell what malloc does; None for another one, or an old one."""
-    found = ctypes.CDLL(None)
-    if not hasattr(found, "mallinfo2"):
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "mallinfo2"):
         return None
-    found.mallinfo2.restype = Mallinfo2
-    return found
+    library.mallinfo2.restype = Mallinfo2
+    return library
 
 
 def make(file):
@@ -64,12 +64,12 @@ def rss_kib():
 class Look:
     """Looks at the process's memory, and keeps a row of each step. its: what `libc` gave."""
 
-    def __init__(self, its):
-        self.its, self.steps = its, []
+    def __init__(self, library):
+        self.its, self.steps = library, []
 
-    def __call__(self, what):
+    def __call__(self, step):
         gc.collect()
-        row = {"what": what, "rss_kib": rss_kib(), "in_use_kib": None, "free_kib": None}
+        row = {"what": step, "rss_kib": rss_kib(), "in_use_kib": None, "free_kib": None}
         if self.its:
             info = self.its.mallinfo2()
             row["in_use_kib"] = (info.uordblks + info.hblkhd) / 1024
@@ -78,30 +78,30 @@ class Look:
 
 
 def run(spec):
-    its = libc()
-    look = Look(its)
+    library = libc()
+    record = Look(library)
     make(spec["file"])
-    look("before")
-    kept = [make(spec["file"]) for _ in range(spec["contexts"])]
-    look("made")
-    del kept
-    look("freed")
-    if its:
-        its.malloc_trim(0)
-    look("trimmed")
-    one = make(spec["file"])
-    look("one")
+    record("before")
+    contexts = [make(spec["file"]) for _ in range(spec["contexts"])]
+    record("made")
+    del contexts
+    record("freed")
+    if library:
+        library.malloc_trim(0)
+    record("trimmed")
+    context = make(spec["file"])
+    record("one")
     for _ in range(spec["loads"]):
-        load(one, spec["file"])
-    look("again")
-    return {"openssl": openssl(), "steps": look.steps}
+        load(context, spec["file"])
+    record("again")
+    return {"openssl": openssl(), "steps": record.steps}
 
 
 def openssl():
     if not pyopenssl:
         return ssl.OPENSSL_VERSION
-    said = pyopenssl.SSLeay_version(pyopenssl.SSLEAY_VERSION)
-    return said.decode()
+    version = pyopenssl.SSLeay_version(pyopenssl.SSLEAY_VERSION)
+    return version.decode()
 
 
 if __name__ == "__main__":

@@ -29,14 +29,14 @@ def fetch(context, address, page):
 
 
 def run(spec):
-    make = ssl.create_default_context
+    new_context = ssl.create_default_context
     if spec["context"] == "truststore":
         import truststore
 
-        make = partial(truststore.SSLContext, ssl.PROTOCOL_TLS_CLIENT)
+        new_context = partial(truststore.SSLContext, ssl.PROTOCOL_TLS_CLIENT)
     address = urlsplit(spec["url"])
     tally = counting.Tally(counting.install())
-    context = make()
+    context = new_context()
     answer = {"openssl": ssl.OPENSSL_VERSION, "making": tally.lap()}
     answer["pages"] = [fetch(context, address, page) for page in range(spec["n"])]
     answer["connecting"] = tally.lap()

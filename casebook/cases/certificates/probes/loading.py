@@ -79,19 +79,21 @@ class Watch(object):
         """(beats, longest time without one) between two moments."""
         self._over = True
         self._thread.join()
-        within = [at for at in self._times if start < at < stop]
-        moments = [start] + within + [stop]
-        return len(within), max(after - at for at, after in zip(moments, moments[1:]))
+        beats = [moment for moment in self._times if start < moment < stop]
+        moments = [start] + beats + [stop]
+        return len(beats), max(
+            following - moment for moment, following in zip(moments, moments[1:])
+        )
 
 
 def locks():
     """Read-write locks taken so far; None where nobody counts them."""
     try:
-        taken = ctypes.CDLL(None).casebook_locks
+        count = ctypes.CDLL(None).casebook_locks
     except AttributeError:
         return None
-    taken.restype = ctypes.c_long
-    return taken()
+    count.restype = ctypes.c_long
+    return count()
 
 
 def loader(library, task, nowhere):
@@ -178,21 +180,21 @@ def measure(library, task, counters, nowhere):
     newest = [load()]  # the first load of a process also reads files for the first time
     forked = task["processes"] > 1
     watch, locked = Watch() if task["watched"] else None, locks()
-    who = resource.RUSAGE_CHILDREN if forked else resource.RUSAGE_SELF
-    tally = counting.Tally(counters, who)
+    process = resource.RUSAGE_CHILDREN if forked else resource.RUSAGE_SELF
+    tally = counting.Tally(counters, process)
     if forked:
         start, stop = in_processes(load, task)
     else:
-        way = in_threads if task["threads"] > 1 else alone
-        start, stop = way(load, task, newest)
+        strategy = in_threads if task["threads"] > 1 else alone
+        start, stop = strategy(load, task, newest)
     result = tally.lap()
     result["wall_s"] = stop - start
     result["locks"] = None if locked is None else locks() - locked
     result["beats"], result["stall_s"] = watch.end(start, stop) if watch else (None, None)
     result["certificates"] = library.certificates(newest[0]) if newest[0] else 0
     if result["certificates"] != task["holds"]:
-        held = result["certificates"], task["holds"]
-        raise RuntimeError("%d certificates were loaded, not %d" % held)
+        counts = result["certificates"], task["holds"]
+        raise RuntimeError("%d certificates were loaded, not %d" % counts)
     return result
 
 

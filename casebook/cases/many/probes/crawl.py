@@ -141,19 +141,19 @@ def fetch_batch(number, urls, folder, check, manners, patience):
     NotWritten.
     """
     path = os.path.join(folder, f"batch-{number:06d}.parquet")
-    if (written := report_of(path, urls)) is not None:
-        return written
-    rows, asked, gone = [], 0, None
+    if (existing := report_of(path, urls)) is not None:
+        return existing
+    rows, attempts, outage = [], 0, None
     with get_worker().one_client.connection() as session:
         for url in urls:
             row = {"url": url, "status": "", "message": "", "body": b"", "tries": 0}
             rows.append(row)
             try:
-                if gone:
-                    raise Unreachable(f"not asked: {gone}")
+                if outage:
+                    raise Unreachable(f"not asked: {outage}")
                 for row["tries"] in range(1, patience.tries + 1):
-                    asked += 1
-                    begun = time.monotonic()
+                    attempts += 1
+                    start = time.monotonic()
                     try:
                         row["body"] = get(session, url, patience)
                         check(url, row["body"])
@@ -163,15 +163,15 @@ def fetch_batch(number, urls, folder, check, manners, patience):
                             raise
                         time.sleep(patience.between_tries_s * 2 ** (row["tries"] - 1))
                     finally:
-                        time.sleep(max(0, begun + manners.pause_s - time.monotonic()))
+                        time.sleep(max(0, start + manners.pause_s - time.monotonic()))
                 row["status"] = "good"
             except PageFailed as error:
                 row |= {"status": type(error).__name__, "message": str(error), "body": b""}
                 # Whoever does not answer three times will not answer the next hundred pages.
-                gone = (gone or str(error)) if isinstance(error, Unreachable) else None
+                outage = (outage or str(error)) if isinstance(error, Unreachable) else None
     failed = [[r["url"], r["status"], r["message"]] for r in rows if r["status"] != "good"]
     report = {"batch": number, "pages": len(rows), "good": len(rows) - len(failed),
-              "failed": failed, "requests": asked}  # fmt: skip
+              "failed": failed, "requests": attempts}  # fmt: skip
     write(path, rows, report)
     return report
 
@@ -205,7 +205,7 @@ def innermost(error):
     """The exception at the bottom, in its words: requests and urllib3 wrap it."""
     for _ in range(10):
         inside = [getattr(error, "reason", None), error.__cause__, error.__context__, *error.args]
-        inside = [each for each in inside if isinstance(each, Exception)]
+        inside = [cause for cause in inside if isinstance(cause, Exception)]
         if not inside:
             break
         error = inside[0]
@@ -224,17 +224,17 @@ def write(path, rows, report):
     except OSError as error:
         with contextlib.suppress(OSError):
             os.unlink(draft)
-        why = os.strerror(error.errno) if error.errno else str(error)
+        reason = os.strerror(error.errno) if error.errno else str(error)
         full = " Make room and run it again." if error.errno == errno.ENOSPC else ""
-        raise NotWritten(f"{name}: {why}.{full}") from None
+        raise NotWritten(f"{name}: {reason}.{full}") from None
 
 
 def report_of(path, urls):
     """The report of a batch that is there, for exactly these URLs; else None."""
     try:
         notes = pyarrow.parquet.read_schema(path).metadata
-        same = notes[b"urls"].decode() == digest_of(urls)
-        return json.loads(notes[b"report"]) if same else None
+        is_same = notes[b"urls"].decode() == digest_of(urls)
+        return json.loads(notes[b"report"]) if is_same else None
     except (OSError, pyarrow.ArrowException, KeyError):
         return None
 
@@ -263,17 +263,17 @@ def batches_of(urls, size):
     by_host, number = collections.defaultdict(list), 0
     for url in urls:
         by_host[urlsplit(url).netloc].append(url)
-    found = {}
-    for host, its in by_host.items():
-        parts = [its[at : at + size] for at in range(0, len(its), size)]
-        found[host] = collections.deque(enumerate(parts, number))
+    batches = {}
+    for host, pages in by_host.items():
+        parts = [pages[start : start + size] for start in range(0, len(pages), size)]
+        batches[host] = collections.deque(enumerate(parts, number))
         number += len(parts)
-    return found
+    return batches
 
 
 def crawl(
     client, urls, folder, *, size=100, check=any_page, manners=None, patience=None,
-    cured=True, kept=True, verify=True, waiting=2, tell=lambda done: None,
+    cured=True, kept=True, verify=True, waiting=2, tell=lambda progress: None,
 ):  # fmt: skip
     """Fetch all pages into a folder that all workers see: what came of it.
 
@@ -285,20 +285,20 @@ def crawl(
     nothing}.
     """
     manners, patience = manners or Manners(), patience or Patience()
-    for left in glob.glob(os.path.join(glob.escape(folder), ".batch-*.part")):
-        os.unlink(left)  # of workers that were killed while they wrote
+    for draft in glob.glob(os.path.join(glob.escape(folder), ".batch-*.part")):
+        os.unlink(draft)  # of workers that were killed while they wrote
     client.register_plugin(OneClient(cured, kept, verify))
     todo = batches_of(urls, size)
-    done = {"pages": 0, "good": 0, "failed": [], "requests": 0, "batches": 0, "killed": [],
+    result = {"pages": 0, "good": 0, "failed": [], "requests": 0, "batches": 0, "killed": [],
             "stopped": ""}  # fmt: skip
     suspects, running, at_host = [], {}, collections.Counter()
     results = as_completed()
     run = uuid.uuid4().hex[:8]
 
     def submit(host, batch, attempt="first"):
-        number, its = batch
+        number, pages = batch
         future = client.submit(
-            fetch_batch, number, its, folder, check, manners, patience,
+            fetch_batch, number, pages, folder, check, manners, patience,
             key=f"batch-{number:06d}-{attempt}-{run}", pure=False,
         )  # fmt: skip
         running[future] = (host, batch, attempt)
@@ -307,22 +307,22 @@ def crawl(
 
     def count(report):
         for name in ("pages", "good", "failed", "requests"):
-            done[name] += report[name]
-        done["batches"] += 1
+            result[name] += report[name]
+        result["batches"] += 1
 
     def is_written(batch):
         """Whether a batch whose worker died had its file before; then it counts like any other."""
-        number, its = batch
-        report = report_of(os.path.join(folder, f"batch-{number:06d}.parquet"), its)
+        number, pages = batch
+        report = report_of(os.path.join(folder, f"batch-{number:06d}.parquet"), pages)
         if report is not None:
             count(report)
         return report is not None
 
     def hand_out():
         """As many as may wait; of each host as many as it may have connections."""
-        most = waiting * max(1, sum(client.nthreads().values()))
+        limit = waiting * max(1, sum(client.nthreads().values()))
         for host in sorted(todo, key=at_host.__getitem__):
-            while todo[host] and at_host[host] < manners.connections and len(running) < most:
+            while todo[host] and at_host[host] < manners.connections and len(running) < limit:
                 submit(host, todo[host].popleft())
         if not running and suspects:
             submit(*suspects.pop(0), attempt="alone")
@@ -337,34 +337,34 @@ def crawl(
         elif is_written(batch):
             pass
         elif future.cancelled():
-            done["stopped"] = "the scheduler is gone. What has arrived stays: run it again."
+            result["stopped"] = "the scheduler is gone. What has arrived stays: run it again."
         else:
             error = future.exception()
             if isinstance(error, KilledWorker) and attempt == "first":
                 suspects.append((host, batch))  # or a neighbour killed it: once more, alone
             elif isinstance(error, KilledWorker):
-                done["killed"].append([batch[0], batch[1][0], len(batch[1])])
+                result["killed"].append([batch[0], batch[1][0], len(batch[1])])
             else:
-                done["stopped"] = f"{type(error).__name__}: {error}"
-        if done["stopped"]:
+                result["stopped"] = f"{type(error).__name__}: {error}"
+        if result["stopped"]:
             todo, suspects = {}, []
-        tell(done)
+        tell(result)
         hand_out()
-    return done
+    return result
 
 
 def main(urls, folder, address=None):
     os.makedirs(folder, exist_ok=True)
     with open(urls) as lines:
-        wanted = [line.strip() for line in lines if line.strip()]
+        pages = [line.strip() for line in lines if line.strip()]
     with Client(address) if address else Client(processes=True, dashboard_address=None) as client:
-        here = os.path.dirname(os.path.abspath(__file__))
-        for name in (__file__, os.path.join(here, "shared_context.py")):
+        own_folder = os.path.dirname(os.path.abspath(__file__))
+        for name in (__file__, os.path.join(own_folder, "shared_context.py")):
             client.upload_file(name)
-        shown = lambda done: print(f"\r{done['pages']} of {len(wanted)} pages", end="")  # noqa: E731
-        done = crawl(client, wanted, os.path.abspath(folder), check=any_page, tell=shown)
-    print(json.dumps(done, indent=1))
-    return 1 if done["stopped"] else 0
+        show = lambda progress: print(f"\r{progress['pages']} of {len(pages)} pages", end="")  # noqa: E731
+        result = crawl(client, pages, os.path.abspath(folder), check=any_page, tell=show)
+    print(json.dumps(result, indent=1))
+    return 1 if result["stopped"] else 0
 
 
 if __name__ == "__main__":

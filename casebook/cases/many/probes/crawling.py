@@ -58,10 +58,10 @@ def is_the_page(url, body):
     import crawl
     import pages_server
 
-    asked = urlsplit(url)
-    if parse_qs(asked.query).get("fault") == ["kills"]:
+    address = urlsplit(url)
+    if parse_qs(address.query).get("fault") == ["kills"]:
         os.kill(os.getpid(), signal.SIGKILL)
-    number = int(asked.path.rpartition("/")[2])
+    number = int(address.path.rpartition("/")[2])
     if body != pages_server.page(number):
         raise crawl.WrongPage(f"asked for page {number}: {body[:12]!r} and so on")
 
@@ -71,11 +71,11 @@ def counting():
     if not hasattr(ssl, "counted_loads"):
         ssl.counted_loads, load = [0], ssl.SSLContext.load_verify_locations
 
-        def counted(self, *args, **more):
+        def count_and_load(self, *args, **options):
             ssl.counted_loads[0] += 1
-            return load(self, *args, **more)
+            return load(self, *args, **options)
 
-        ssl.SSLContext.load_verify_locations = counted
+        ssl.SSLContext.load_verify_locations = count_and_load
 
 
 def counted():
@@ -104,63 +104,70 @@ def content(folder):
     import pages_server
     import pyarrow.parquet as parquet
 
-    seen, right, made_of = Counter(), 0, []
+    urls, right, parts = Counter(), 0, []
     for name in sorted(os.listdir(folder)):
         for row in parquet.read_table(os.path.join(folder, name)).to_pylist():
-            asked = urlsplit(row["url"])
-            page = asked.path + "?" + asked.query
-            seen[row["url"]] += 1
-            number = int(asked.path.rpartition("/")[2])
+            address = urlsplit(row["url"])
+            page = address.path + "?" + address.query
+            urls[row["url"]] += 1
+            number = int(address.path.rpartition("/")[2])
             good = row["status"] == "good" and row["body"] == pages_server.page(number)
             right += good
-            made_of.append((page, row["status"], hashlib.sha256(row["body"]).hexdigest()))
-    digest = hashlib.sha256(repr(sorted(made_of)).encode()).hexdigest()[:24]
-    rows = sum(seen.values())
-    return {"rows": rows, "twice": rows - len(seen), "right": right, "content": digest}
+            parts.append((page, row["status"], hashlib.sha256(row["body"]).hexdigest()))
+    digest = hashlib.sha256(repr(sorted(parts)).encode()).hexdigest()[:24]
+    rows = sum(urls.values())
+    return {"rows": rows, "twice": rows - len(urls), "right": right, "content": digest}
 
 
 def run_job(client, job, server, bundle, folder):
     import crawl
 
     client.run(counting)
-    before, mine = client.run(counted), time.process_time()
+    start_usage, mine = client.run(counted), time.process_time()
     server.reset()
     killed, batches = (
         [],
         sum(
-            len(each)
-            for each in crawl.batches_of(urls_of(job, server.hosts), job.get("size", 100)).values()
+            len(queue)
+            for queue in crawl.batches_of(urls_of(job, server.hosts), job.get("size", 100)).values()
         ),
     )
 
-    def tell(done):
-        if job.get("kill_after") and not killed and done["batches"] >= job["kill_after"] * batches:
-            killed.append(next(iter(before.values()))["pid"])
+    def kill_a_worker(progress):
+        if (
+            job.get("kill_after")
+            and not killed
+            and progress["batches"] >= job["kill_after"] * batches
+        ):
+            killed.append(next(iter(start_usage.values()))["pid"])
             os.kill(killed[0], signal.SIGKILL)
 
-    begun = time.perf_counter()
-    done = crawl.crawl(
+    start = time.perf_counter()
+    result = crawl.crawl(
         client, urls_of(job, server.hosts), folder, size=job.get("size", 100), check=is_the_page,
         manners=crawl.Manners(job.get("connections", 8), job.get("requests_per_s", 0)),
         patience=crawl.Patience(connect_s=2, silence_s=10, page_s=20, max_bytes=500_000,
                                 between_tries_s=0.02),
-        cured=job.get("cured", True), kept=job.get("kept", True), verify=bundle, tell=tell,
+        cured=job.get("cured", True), kept=job.get("kept", True), verify=bundle, tell=kill_a_worker,
     )  # fmt: skip
-    wall_s, engine_cpu_s = time.perf_counter() - begun, time.process_time() - mine
-    seen = server.counters()
-    client.wait_for_workers(len(before))  # one that was killed is being replaced
-    after = client.run(counted)
-    whole = {each["pid"] for each in before.values()} == {each["pid"] for each in after.values()}
-    grown = {
-        name: sum(each[name] for each in after.values()) - sum(b[name] for b in before.values())
+    wall_s, engine_cpu_s = time.perf_counter() - start, time.process_time() - mine
+    counters = server.counters()
+    client.wait_for_workers(len(start_usage))  # one that was killed is being replaced
+    end_usage = client.run(counted)
+    same_workers = {usage["pid"] for usage in start_usage.values()} == {
+        usage["pid"] for usage in end_usage.values()
+    }
+    growth = {
+        name: sum(usage[name] for usage in end_usage.values())
+        - sum(b[name] for b in start_usage.values())
         for name in ("cpu_s", "loads")
     }
     return {
-        "done": done, "wall_s": wall_s, "server": seen, **content(folder),
-        "cpu_s": grown["cpu_s"] if whole else None,
-        "engine_cpu_s": engine_cpu_s if whole else None,
-        "loads": grown["loads"] if whole else None,
-        "peak_rss_kib": max(each["rss"] for each in after.values()),
+        "done": result, "wall_s": wall_s, "server": counters, **content(folder),
+        "cpu_s": growth["cpu_s"] if same_workers else None,
+        "engine_cpu_s": engine_cpu_s if same_workers else None,
+        "loads": growth["loads"] if same_workers else None,
+        "peak_rss_kib": max(usage["rss"] for usage in end_usage.values()),
         "killed_a_worker": len(killed),
     }  # fmt: skip
 
@@ -179,25 +186,27 @@ def run(spec):
         import crawling  # as the workers import it, so that what is sent is found there
 
         with pages_server.Pages(hosts) as server:
-            bundle, another = (os.path.join(scratch, name) for name in ("bundle.pem", "first.pem"))
+            bundle, first_bundle = (
+                os.path.join(scratch, name) for name in ("bundle.pem", "first.pem")
+            )
             with open(bundle, "w") as file:
                 for part in (certifi.where(), server.ca_file):
                     with open(part) as certificates:
                         file.write(certificates.read())
-            shutil.copy(bundle, another)
-            begun = time.perf_counter()
+            shutil.copy(bundle, first_bundle)
+            start = time.perf_counter()
             with LocalCluster(
                 n_workers=spec["workers"], threads_per_worker=spec["threads"], processes=True,
                 host="127.0.0.1", dashboard_address=None, local_directory=scratch,
                 memory_limit=0, silence_logs=50,
             ) as cluster, Client(cluster) as client:  # fmt: skip
                 client.wait_for_workers(spec["workers"])
-                start_s, answers = time.perf_counter() - begun, []
+                start_s, answers = time.perf_counter() - start, []
                 for cured in (False, True):
                     folder = os.path.join(scratch, "not-counted-%d" % cured)
                     os.mkdir(folder)
                     first = {"pages": FIRST * spec["workers"], "size": 1, "cured": cured}
-                    crawling.run_job(client, first, server, another, folder)
+                    crawling.run_job(client, first, server, first_bundle, folder)
                 for number, job in enumerate(spec["jobs"]):
                     folder = job.get("folder") or os.path.join(scratch, "result-%d" % number)
                     os.makedirs(folder, exist_ok=True)

@@ -32,22 +32,22 @@ def here(command, code, wants_file):
     def run(*arguments):
         return subprocess.run([python, *arguments], cwd=root, capture_output=True, text=True)
 
-    asked = "from casebook.laboratory import measurements; print(measurements.code())"
-    own = run("-c", asked).stdout.strip()
-    if own != code:
-        return {"code": own, "status": None}
+    program = "from casebook.laboratory import measurements; print(measurements.code())"
+    own_code = run("-c", program).stdout.strip()
+    if own_code != code:
+        return {"code": own_code, "status": None}
     lock = os.path.join(tempfile.gettempdir(), "casebook-measures-%d.lock" % os.getuid())
     handle = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(handle, "w") as alone, tempfile.TemporaryDirectory() as folder:
-        fcntl.flock(alone, fcntl.LOCK_EX)  # other workers of this machine wait
+    with os.fdopen(handle, "w") as lock_file, tempfile.TemporaryDirectory() as folder:
+        fcntl.flock(lock_file, fcntl.LOCK_EX)  # other workers of this machine wait
         path = os.path.join(folder, "saved.jsonl.xz")
-        done = run("-m", "casebook", *[path if each == "FILE" else each for each in command])
+        process = run("-m", "casebook", *[path if word == "FILE" else word for word in command])
         packed = None
         if wants_file and os.path.exists(path):
             with open(path, "rb") as file:
                 packed = base64.b64encode(file.read()).decode()
-    said = (done.stderr.strip().splitlines() or [""])[-1]
-    return {"code": own, "status": done.returncode, "out": done.stdout, "said": said,
+    message = (process.stderr.strip().splitlines() or [""])[-1]
+    return {"code": own_code, "status": process.returncode, "out": process.stdout, "said": message,
             "file": packed}  # fmt: skip
 
 
@@ -60,13 +60,13 @@ def machine():
 
     import distributed
 
-    known = [
+    identifiers = [
         open(path).read().strip()
         for path in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id")
         if os.path.exists(path)
     ]
     return {
-        "machine": "|".join([platform.node(), *(known or [str(uuid.getnode())])]),
+        "machine": "|".join([platform.node(), *(identifiers or [str(uuid.getnode())])]),
         "versions": [distributed.__version__, "%d.%d" % sys.version_info[:2]],
         "ready": {"CASEBOOK_ROOT", "CASEBOOK_PYTHON"} <= set(os.environ),
     }
@@ -78,25 +78,26 @@ def tell(**content):
 
 def asked_of(client, spec):
     """The workers to be asked, by address; those who cannot be are told of."""
-    ours, machines, those = machine()["versions"], set(), {}
-    found = client.run(machine, on_error="return")
-    for address, its in sorted(found.items()):
+    ours, machines, workers = machine()["versions"], set(), {}
+    answers = client.run(machine, on_error="return")
+    for address, answer in sorted(answers.items()):
         name = str(client.scheduler_info(n_workers=-1)["workers"][address]["name"])
-        if isinstance(its, BaseException):
-            tell(worker=name, command=[], failed="does not answer: %s" % its)
-        elif its["versions"] != ours:
+        if isinstance(answer, BaseException):
+            tell(worker=name, command=[], failed="does not answer: %s" % answer)
+        elif answer["versions"] != ours:
             words = [
-                "distributed %s on Python %s" % tuple(each) for each in (its["versions"], ours)
+                "distributed %s on Python %s" % tuple(versions)
+                for versions in (answer["versions"], ours)
             ]
             tell(worker=name, command=[], failed="it has %s, and here is %s. Make both the same: "
                  "`python -m casebook stacks --make`" % tuple(words))  # fmt: skip
-        elif not its["ready"]:
+        elif not answer["ready"]:
             tell(worker=name, command=[], failed="it knows no checkout: start it with "
                  "`python -m casebook cluster worker`")  # fmt: skip
-        elif not (spec["each_machine"] and its["machine"] in machines):
-            machines.add(its["machine"])
-            those[address] = name
-    return those
+        elif not (spec["each_machine"] and answer["machine"] in machines):
+            machines.add(answer["machine"])
+            workers[address] = name
+    return workers
 
 
 def run(spec):
@@ -114,12 +115,12 @@ def run(spec):
         tell(error="no scheduler answers at %s (%s)" % (spec["address"], error or type(error)))
         return
     with client:
-        those = asked_of(client, spec)
-        if not those:
+        workers = asked_of(client, spec)
+        if not workers:
             tell(error="no worker at %s can be asked" % spec["address"])
             return
         waiting = {}
-        for address, name in those.items():
+        for address, name in workers.items():
             for command in spec["commands"]:
                 future = client.submit(
                     here, command, spec["code"], spec["file"], workers=[address],
@@ -129,15 +130,15 @@ def run(spec):
         while waiting:
             time.sleep(LOOK_S)
             try:
-                there = client.scheduler_info(n_workers=-1)["workers"]
+                present = client.scheduler_info(n_workers=-1)["workers"]
             except Exception:
-                there = {}
+                present = {}
             for future, (address, name, command) in list(waiting.items()):
                 if future.status == "finished":
                     tell(worker=name, command=command, **future.result())
-                elif future.status in ("error", "cancelled", "lost") or address not in there:
-                    why = "it died" if future.status != "error" else repr(future.exception())
-                    tell(worker=name, command=command, failed="%s before it had answered" % why)
+                elif future.status in ("error", "cancelled", "lost") or address not in present:
+                    reason = "it died" if future.status != "error" else repr(future.exception())
+                    tell(worker=name, command=command, failed="%s before it had answered" % reason)
                 else:
                     continue
                 del waiting[future]

@@ -28,41 +28,41 @@ import pages_server
 spent, calls = {"load": 0.0, "handshake": 0.0}, {"load": 0, "handshake": 0}
 
 
-def timed(owner, name, what):
+def timed(owner, name, kind):
     """Note the CPU time of each call, and that it was."""
     function = getattr(owner, name)
 
-    def noted(*args, **more):
-        begun = time.thread_time()
+    def noted(*args, **options):
+        start = time.thread_time()
         try:
-            result = function(*args, **more)
-            calls[what] += 1  # asyncio asks again and again until the handshake is complete
+            result = function(*args, **options)
+            calls[kind] += 1  # asyncio asks again and again until the handshake is complete
             return result
         finally:
-            spent[what] += time.thread_time() - begun
+            spent[kind] += time.thread_time() - start
 
     setattr(owner, name, noted)
 
 
-def with_requests(urls, bundle, kept, adapter):
+def with_requests(urls, bundle, keep_alive, adapter):
     import requests
 
     with requests.Session() as session:
         session.verify = bundle
         session.mount("https://", adapter())
-        if not kept:
+        if not keep_alive:
             session.headers["Connection"] = "close"
         return [session.get(url, timeout=60).content for url in urls]
 
 
-def requests_stock(urls, bundle, kept):
+def requests_stock(urls, bundle, keep_alive):
     """requests as it is: a load for each connection."""
     import requests
 
-    return with_requests(urls, bundle, kept, requests.adapters.HTTPAdapter)
+    return with_requests(urls, bundle, keep_alive, requests.adapters.HTTPAdapter)
 
 
-def requests_cured(urls, bundle, kept):
+def requests_cured(urls, bundle, keep_alive):
     """requests with shared_context.py: a load for the process."""
     root = os.path.abspath(__file__)
     for _ in ("probes", "many", "cases", "casebook"):
@@ -72,16 +72,16 @@ def requests_cured(urls, bundle, kept):
         import shared_context
     finally:
         sys.path.remove(root)
-    return with_requests(urls, bundle, kept, shared_context.SharedContextAdapter)
+    return with_requests(urls, bundle, keep_alive, shared_context.SharedContextAdapter)
 
 
-def aiohttp_one(urls, bundle, kept):
+def aiohttp_one(urls, bundle, keep_alive):
     """aiohttp, one session with one context, a page after the other."""
     import aiohttp
 
     async def all_of_them():
         context = ssl.create_default_context(cafile=bundle)
-        connector = aiohttp.TCPConnector(ssl=context, force_close=not kept)
+        connector = aiohttp.TCPConnector(ssl=context, force_close=not keep_alive)
         async with aiohttp.ClientSession(connector=connector) as session:
             bodies = []
             for url in urls:
@@ -120,14 +120,14 @@ def run(spec):
         return answer | {"server": server.counters()}
 
 
-def by_python(way, urls, bundle, kept, reset):
-    way(urls[:1], bundle, kept)
+def by_python(fetch, urls, bundle, keep_alive, reset):
+    fetch(urls[:1], bundle, keep_alive)
     reset()
-    for counted in (spent, calls):
-        counted.update(dict.fromkeys(counted, 0))
-    begun, wall = time.process_time(), time.perf_counter()
-    bodies = way(urls, bundle, kept)
-    cpu_s, wall_s = time.process_time() - begun, time.perf_counter() - wall
+    for counter in (spent, calls):
+        counter.update(dict.fromkeys(counter, 0))
+    start, wall = time.process_time(), time.perf_counter()
+    bodies = fetch(urls, bundle, keep_alive)
+    cpu_s, wall_s = time.process_time() - start, time.perf_counter() - wall
     right = sum(body == pages_server.page(number) for number, body in enumerate(bodies))
     return {
         "cpu_s": cpu_s, "wall_s": wall_s, "load_s": spent["load"], "loads": calls["load"],
@@ -136,9 +136,9 @@ def by_python(way, urls, bundle, kept, reset):
     }  # fmt: skip
 
 
-def by_go(program, urls, bundle, kept, reset):
+def by_go(program, urls, bundle, keep_alive, reset):
     """The same of page_costs.go, in a process of its own: its CPU, and not this one's."""
-    spec = {"urls": urls, "kept": kept, "trusted": bundle}
+    spec = {"urls": urls, "kept": keep_alive, "trusted": bundle}
     pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with subprocess.Popen([program], env={}, **pipes) as process:
         process.stdin.write(json.dumps(spec) + "\n")
@@ -150,8 +150,8 @@ def by_go(program, urls, bundle, kept, reset):
     digests = answer.pop("digests")
     pages = (pages_server.page(number) for number in range(len(urls)))
     right = sum(
-        found == hashlib.sha256(page).hexdigest()
-        for found, page in zip(digests, pages, strict=True)
+        digest == hashlib.sha256(page).hexdigest()
+        for digest, page in zip(digests, pages, strict=True)
     )
     return answer | {"right": right, "openssl": None}
 

@@ -81,13 +81,13 @@ class Pages:
         host that had most, peak_connections (open at a time) and peak_per_s (requests within one
         second); cpu_s of the server.
         """
-        return self._ask("counters")
+        return self._query("counters")
 
     def reset(self):
         """Set the counters to zero."""
-        self._ask("reset")
+        self._query("reset")
 
-    def _ask(self, question):
+    def _query(self, question):
         self._process.stdin.write(question + "\n")
         self._process.stdin.flush()
         return self._answer()
@@ -112,20 +112,20 @@ class _Seen:
         self.cpu_s = time.process_time()
 
     def request(self, host, number):
-        now, lately = time.monotonic(), self.lately[host]
-        lately.append(now)
-        while lately[0] <= now - 1:
+        moment, lately = time.monotonic(), self.lately[host]
+        lately.append(moment)
+        while lately[0] <= moment - 1:
             lately.popleft()
         self.peak_per_s = max(self.peak_per_s, len(lately))
         self.requests[number] += 1
 
     def report(self):
-        asked = sum(self.requests.values())
+        total = sum(self.requests.values())
         return {
             "connections": self.connections,
-            "requests": asked,
+            "requests": total,
             "pages": len(self.requests),
-            "again": asked - len(self.requests),
+            "again": total - len(self.requests),
             "peak_connections": self.peak_connections,
             "peak_per_s": self.peak_per_s,
             "cpu_s": time.process_time() - self.cpu_s,
@@ -142,10 +142,10 @@ class _Connection(asyncio.Protocol):
         self._host, self._received = host, b""
 
     def connection_made(self, transport):
-        self._transport, seen = transport, self.seen
-        seen.connections += 1
-        seen.open[self._host] += 1
-        seen.peak_connections = max(seen.peak_connections, seen.open[self._host])
+        self._transport, counters = transport, self.seen
+        counters.connections += 1
+        counters.open[self._host] += 1
+        counters.peak_connections = max(counters.peak_connections, counters.open[self._host])
 
     def connection_lost(self, _error):
         self.seen.open[self._host] -= 1
@@ -158,12 +158,12 @@ class _Connection(asyncio.Protocol):
             return
         target = head.split(b" ", 2)[1].decode()
         keep = b"connection: close" not in head.lower()
-        asked = urlsplit(target)
-        number = int(asked.path.rpartition("/")[2])
-        given = parse_qs(asked.query)
+        address = urlsplit(target)
+        number = int(address.path.rpartition("/")[2])
+        query = parse_qs(address.query)
         self.seen.request(self._host, number)
-        delay_s = float(given.get("delay", ["0"])[0])
-        answer = (number, given.get("fault", [""])[0], keep)
+        delay_s = float(query.get("delay", ["0"])[0])
+        answer = (number, query.get("fault", [""])[0], keep)
         if delay_s:
             asyncio.get_running_loop().call_later(delay_s, self._reply, *answer)
         else:
@@ -214,24 +214,24 @@ def _certified(folder, hosts, chain):
     return ca_file, context
 
 
-async def _serve(wanted, chain):
+async def _serve(count, chain):
     loop = asyncio.get_running_loop()
-    addresses = ["127.0.0.%d" % (1 + number) for number in range(wanted)]
+    addresses = ["127.0.0.%d" % (1 + number) for number in range(count)]
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         ca_file, context = _certified(folder, addresses, chain)
         hosts, port, servers = [], 0, []
         for address in addresses:
             name = []
-            make = lambda name=name: _Connection(name[0])  # noqa: E731
-            how = {"ssl": context, "backlog": 4096, "ssl_handshake_timeout": 3600}
+            factory = lambda name=name: _Connection(name[0])  # noqa: E731
+            options = {"ssl": context, "backlog": 4096, "ssl_handshake_timeout": 3600}
             try:
-                server = await loop.create_server(make, address, port, **how)
+                server = await loop.create_server(factory, address, port, **options)
             except OSError:  # an address that this system has not, or a port that is taken
-                server = await loop.create_server(make, "127.0.0.1", 0, **how)
+                server = await loop.create_server(factory, "127.0.0.1", 0, **options)
             servers.append(server)
-            at, port_there = server.sockets[0].getsockname()[:2]
+            host, port_there = server.sockets[0].getsockname()[:2]
             port = port or port_there
-            name.append("%s:%d" % (at, port_there))
+            name.append("%s:%d" % (host, port_there))
             hosts += name
         print(json.dumps({"hosts": hosts, "ca_file": ca_file}), flush=True)
         reader = asyncio.StreamReader()
