@@ -108,7 +108,7 @@ APART: dict[str, Callable[[], object]] = {
 
 
 def matrix() -> list[str]:
-    """The stacks of the first case: recorded with grequests, over HTTPS and over HTTP."""
+    """Return the stacks of the first case: recorded with grequests, over HTTPS and over HTTP."""
     of_others = {*TIME_MACHINE, OLD_URLLIB3, *CURED, *NOT_RECORDED}
     return [
         stack.name
@@ -118,7 +118,7 @@ def matrix() -> list[str]:
 
 
 def plan() -> list[tuple[list[str], dict[str, Any]]]:
-    """What is measured: names of stacks, and the arguments of measure_runs beside them."""
+    """Return what is measured: names of stacks, and the arguments of measure_runs beside them."""
     threads = {"client": "threads", "n": (30,), "delay_s": 0}
     crowd = {"n": modes.FULL.crowd_ns, "repeats": 1, "trust": trust.BUNDLE}
     old = [name for name in matrix() if stacks.get(name).python in ("2.7", "3.7")]
@@ -192,7 +192,7 @@ def complete() -> None:
 
 
 def _older_answers(new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The answers of the reference machine to what was not asked again."""
+    """Return the answers of the reference machine to what was not asked again."""
     questions = {digests.digest(answer.get("asked")) for answer in new}
     recorded = machines.read(reference.file()).answers if reference.file().exists() else []
     return [answer for answer in recorded if digests.digest(answer.get("asked")) not in questions]

@@ -95,8 +95,8 @@ def _hold(kind: int) -> Iterator[None]:
             spans.span(spans.WAIT),
             open(places.LOCAL / "turnstile.lock", "w") as turnstile,
         ):
-            _take(turnstile, fcntl.LOCK_EX)
-            _take(lock, kind)
+            _acquire(turnstile, fcntl.LOCK_EX)
+            _acquire(lock, kind)
         if kind == fcntl.LOCK_EX:
             lock.truncate(0)
             lock.write(os.environ.get("CASEBOOK_CHAPTER", ""))
@@ -112,7 +112,7 @@ def _hold(kind: int) -> Iterator[None]:
             _holds.reset(token)
 
 
-def _take(lock: TextIO, kind: int) -> None:
+def _acquire(lock: TextIO, kind: int) -> None:
     """Take a lock. If it has to wait, tell the reader of the cell, or the build, why."""
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)

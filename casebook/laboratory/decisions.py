@@ -184,11 +184,11 @@ class Question:
             with contextlib.suppress(UsageError):
                 return decide(self._of_rounds(rows), self.window)
         names = ", ".join(frame[is_recorded]["stack"].unique()) if "stack" in frame else "a part"
-        mixed = (
+        reason = (
             f"a part of what is compared, of {names}, was recorded on another machine, and two "
             "machines are never compared"
         )
-        return Decision(math.nan, math.nan, math.nan, 0, self.window, NOT_HERE, mixed)
+        return Decision(math.nan, math.nan, math.nan, 0, self.window, NOT_HERE, reason)
 
     def _of_rounds(self, frame: pd.DataFrame) -> pd.Series:
         values = self.values(frame).dropna().sort_index()
@@ -253,8 +253,8 @@ def lower_end(rounds: int) -> int | None:
     median at one look; None for too few."""
     from scipy.special import bdtr  # the distribution of heads among so many coins
 
-    beyond = [k for k in range(rounds // 2) if bdtr(k, rounds, 0.5) <= _ONE_SIDE]
-    return beyond[-1] if beyond else None
+    places = [k for k in range(rounds // 2) if bdtr(k, rounds, 0.5) <= _ONE_SIDE]
+    return places[-1] if places else None
 
 
 def independent(rounds: int) -> float:
@@ -276,8 +276,8 @@ def widened(low: Any, high: Any, middle: Any, correlation: Any, rounds: int) -> 
         low, high, middle, correlation: of one interval, or arrays of as many as there are.
         rounds: how many there are of each.
     """
-    beyond = np.nan_to_num(correlation - independent(rounds), nan=0.0).clip(0, MOST_ALIKE)
-    factor = np.sqrt((1 + beyond) / (1 - beyond))
+    excess = np.nan_to_num(correlation - independent(rounds), nan=0.0).clip(0, MOST_ALIKE)
+    factor = np.sqrt((1 + excess) / (1 - excess))
     return middle - factor * (middle - low), middle + factor * (high - middle)
 
 

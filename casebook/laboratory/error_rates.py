@@ -30,8 +30,8 @@ def wrong_sides(correlation: float = 0.0, findings: int = FINDINGS) -> dict[str,
         correlation: of each round's value with that of the next; 0: rounds are independent.
         findings: how many are simulated.
     """
-    came_out = decided(draw(correlation, findings))
-    return {outcome: float((came_out == outcome).mean()) for outcome in (HOLDS, OTHERWISE)}
+    outcomes = decided(draw(correlation, findings))
+    return {outcome: float((outcomes == outcome).mean()) for outcome in (HOLDS, OTHERWISE)}
 
 
 def draw(correlation: float, findings: int) -> np.ndarray:

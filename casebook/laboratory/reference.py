@@ -89,8 +89,8 @@ def _of_nearest(
     exact = matches
     for name, values in nearest.items():
         exact = exact[exact[name].isin(values)] if len(exact) else exact
-    answering = exact if len(exact) else matches
-    name = min(answering["machine"].unique(), key=unlikeness, default="")
+    candidates = exact if len(exact) else matches
+    name = min(candidates["machine"].unique(), key=unlikeness, default="")
     return frame[frame["machine"] == name], name
 
 

@@ -43,7 +43,7 @@ COMPLAINTS = {"first": 5, "hosts": 10, "names": 1, "dropped": 10, "proxies": 3, 
 
 
 def _get(label: str, url: str, session: str | None = "one", via=None, cert=None, drop=None) -> dict:
-    """One GET, as the probe reads it. what: what to call it. session: the name of the
+    """Return one GET, as the probe reads it. label: what to call it. session: the name of the
     requests.Session to ask with; None: requests.get. via: a proxy's URL. cert: a client
     certificate's path. drop: the reception at which all idle connections are closed before."""
     return dict(what=label, url=url, session=session, via=via, cert=cert, drop=drop)
@@ -110,7 +110,7 @@ def measure(
 
 
 def _run_probe(environment: Environment, parameters: Asked) -> dict[str, Any]:
-    """What the probe says of its import and of each request."""
+    """Return what the probe says of its import and of each request."""
     complaint, size = parameters["complaint"], parameters["size"]
     with Hosts(size if complaint in ("hosts", "proxies") else 2, proxies=2) as servers:
         full = trust.of_name(trust.BUNDLE, servers.ca_file, servers.folder)
@@ -140,7 +140,7 @@ _COMPLAINTS = Experiment(
 
 
 def totals(frame: pd.DataFrame) -> pd.DataFrame:
-    """All requests of each stack and complaint together, and its import: columns stack, complaint,
+    """Add up all requests of each stack and complaint, and its import: columns stack, complaint,
     requests, connections, contexts, loads (of certificates, by the requests), loads_before (by the
     import), source, measured_at."""
     of_imports, keys = frame["step"] == 0, ["stack", "complaint"]

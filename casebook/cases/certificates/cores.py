@@ -21,7 +21,7 @@ ENOUGH = 1.5
 
 
 def busy(frame: pd.DataFrame) -> pd.Series:
-    """How many cores COMPUTING had in each round, by `repeat`: processor time by wall time."""
+    """Return how many cores COMPUTING had in each round, by `repeat`: processor by wall time."""
     computing = frame[frame["way"] == "compute"].set_index("repeat")
     return computing["cpu_ms"] / computing["wall_ms"]
 
@@ -42,9 +42,9 @@ class _OnTwoCores(Question):
 
 
 def on_two_cores(question: Question) -> Question:
-    """The same question, of the rounds in which two cores were free. Where these are fewer than
-    half, and too few for an interval, its outcome is not-here; where a machine has two and
-    was busy, more rounds may come.
+    """Return the same question, of the rounds in which two cores were free. If these are fewer than
+    half, and too few for an interval, its outcome is not-here; if a machine has two and was busy,
+    more rounds may come.
 
     What tells it is COMPUTING, which has to be among the tasks of one stack in the same rounds. It
     has no part in what is asked.

@@ -43,7 +43,7 @@ _WITHIN_S = 300
 
 @for_readers
 def instructions(names: str | Iterable[str] = RECORDED) -> pd.DataFrame:
-    """The instructions of one load of all of certifi's certificates in each stack.
+    """Count the instructions of one load of all of certifi's certificates in each stack.
 
     In the quick mode a stack that was recorded is not counted again: it takes seconds for each, and
     comes out the same.
@@ -55,7 +55,7 @@ def instructions(names: str | Iterable[str] = RECORDED) -> pd.DataFrame:
 
 
 def record() -> pd.DataFrame:
-    """The rows that stand in elsewhere, counted now, whatever was recorded. Raises as above."""
+    """Count the rows that stand in elsewhere now, whatever was recorded. Raises as above."""
     return replace(_counting(), spares=bool).measure(RECORDED).reindex(columns=COLUMNS)
 
 

@@ -35,7 +35,7 @@ COLUMNS = [
 
 @for_readers
 def measure(n: int | Iterable[int] = 20, repeats: int = 1) -> pd.DataFrame:
-    """n connections, one after the other, to a lab server on this machine, with one context.
+    """Make n connections, one after the other, to a lab server here, with one context.
 
     n: one size or several, which are measured in turns, with each of CONTEXTS.
     Returns one row per context, size and repeat, columns COLUMNS: loads_before (of certificates,
@@ -59,7 +59,7 @@ def _lacks() -> str:
 
 
 def _run_probe(environment: Environment, parameters: Asked) -> dict[str, Any]:
-    """What the probe says of pages that are the right ones, and how many handshakes there were."""
+    """Return what the probe says of the right pages, and how many handshakes there were."""
     lab = lab_server()
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         variables = trust.of_name(trust.BUNDLE, lab.ca_file, Path(folder)).variables

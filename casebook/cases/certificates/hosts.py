@@ -75,7 +75,7 @@ class Hosts(contextlib.AbstractContextManager):
         return [line for tunnel in self._tunnels for line in tunnel.heard]
 
     def client_certificate(self, name: str) -> str:
-        """The path of a new client certificate, with its key; its common name is `name`."""
+        """Return the path of a new client certificate, with its key; its common name is `name`."""
         issued = self._authority.issue_cert(f"{name}.example", common_name=name)
         path = self.folder / f"{name}.pem"
         issued.private_key_and_cert_chain_pem.write_to_path(path)
@@ -146,7 +146,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
     def answer(self, content: dict, status: int = 200, **headers: str) -> None:
-        """A whole response."""
+        """Send a whole response."""
         body = json.dumps(content).encode()
         self.send_response(status)
         for name, value in headers.items():
@@ -163,7 +163,7 @@ class Page(Handler):
         self.answer({"shown": self.shown()})
 
     def shown(self) -> str:
-        """The common name of the client's certificate, or NOBODY."""
+        """Return the common name of the client's certificate, or NOBODY."""
         certificate = self.connection.getpeercert() or {"subject": ()}
         parts = dict(pair for group in certificate["subject"] for pair in group)
         return parts.get("commonName", NOBODY)

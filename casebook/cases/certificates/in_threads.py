@@ -47,7 +47,7 @@ COLUMNS = [
 def measure(name: str, variants: list[str] | None = None) -> pd.DataFrame:
     """Have the threads of a process make a context each and drop it, in each of the ways.
 
-    ways: of WAYS, all by default.
+    variants: of WAYS, all by default.
 
     Returns one row per way, columns COLUMNS: peak, the most contexts that were alive at once; by
     how much resident memory has grown when all are dropped (dropped_kib), when the threads have

@@ -80,7 +80,7 @@ class Task:
 
     @property
     def how(self) -> str:
-        """Who takes the loads, in words."""
+        """Describe who takes the loads, in words."""
         text = f"{self.threads} threads" if self.threads > 1 else "one thread"
         if self.processes > 1:
             text = f"{self.processes} processes"
@@ -90,16 +90,16 @@ class Task:
 
     @property
     def does(self) -> str:
-        """Its way; "none" where there is nothing to load."""
+        """Return its way; "none" if there is nothing to load."""
         return "none" if self.certificates == 0 else self.way
 
     @property
     def chosen(self) -> list[str]:
-        """The certificates, each as PEM."""
+        """Return the certificates, each as PEM."""
         return [] if self.way == "compute" else trust.certificates()[: self.certificates]
 
     def bundle(self, folder: Path) -> Path | None:
-        """The file of its certificates, written into a folder if it is not there."""
+        """Return the file of its certificates, written into a folder if it is not there."""
         if not self.chosen:
             return None
         path = folder / f"{len(self.chosen)}x{self.copies}.pem"
@@ -178,7 +178,7 @@ def measure(
 def _process(
     name: str, tasks: list[Task], preload: str, folder: Path
 ) -> tuple[Experiment, str, Asked]:
-    """Tasks of a stack that one process does, with the same library preloaded, as `in_rounds` takes
+    """Return a stack's tasks for one process, with the same library preloaded, as `in_rounds` takes
     them. Bundles and the library are written into the folder."""
     parameters = {"tasks": [asdict(task) for task in tasks]}
     made_of: list[Path | measurements.Using] = [Path(__file__), trust.dependency()]
@@ -218,8 +218,8 @@ def _source(preload: str) -> Path:
 
 
 def compiled(preload: str, folder: Path) -> dict[str, str] | None:
-    """The environment variables that preload a library, which is compiled into a folder if it is
-    not there. None where that cannot be done: it takes Linux and a C compiler."""
+    """Return the environment variables that preload a library, which is compiled into a folder if
+    it is not there. None if that cannot be done: it takes Linux and a C compiler."""
     if not preload:
         return {}
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
@@ -234,7 +234,7 @@ def compiled(preload: str, folder: Path) -> dict[str, str] | None:
 
 
 def _figures(parameters: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """A row for each task."""
+    """Return a row for each task."""
     common = {"python": answer["python"], "openssl": answer["openssl"]}
     common["release"] = " ".join(answer["openssl"].split()[:2])
     tasks = [Task(**fields) for fields in parameters["tasks"]]
@@ -272,7 +272,7 @@ def _of_task(task: Task, result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of an answer of a machine file; none where it is not one of these."""
+    """Return the rows of an answer of a machine file; none if it is not one of these."""
     try:
         script, _, [stack, *_], parameters, repeat = answer["asked"]
         rows = _figures(parameters, answer["answer"]) if script == _PROBE.stem else []

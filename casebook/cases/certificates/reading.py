@@ -36,13 +36,13 @@ print(json.dumps(found))
 
 
 def not_here() -> str:
-    """Why this machine cannot tell; "" where it can."""
+    """Say why this machine cannot tell; "" if it can."""
     has_counter = Path("/proc/self/io").exists()
     return "" if has_counter else "this system does not count bytes read"
 
 
 def bundles(stack: str, client: str) -> list[int]:
-    """How many bundles' worth of bytes a client of a stack reads from files, for each of PAGES.
+    """Count the bundles' worth of bytes that a client of a stack reads, for each of PAGES.
 
     client: a file of the measured clients. Raises RunFailed where a reply is no success, and
     MissingInterpreter.

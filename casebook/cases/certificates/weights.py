@@ -41,7 +41,7 @@ COLUMNS = [
 
 
 def not_here() -> str:
-    """Why this machine cannot tell; "" where it can."""
+    """Say why this machine cannot tell; "" if it can."""
     library, version = platform.libc_ver()
     new = library == "glibc" and tuple(map(int, version.split(".")[:2])) >= (2, 33)
     return "" if new else "only glibc 2.33 and newer says what malloc has handed out"
@@ -84,7 +84,7 @@ def lacks() -> str:
 
 
 def _run_probe(environment: Environment, parameters: Asked, each_kib: float = 0) -> dict[str, Any]:
-    """What the probe says of a bundle, and how many certificates that has."""
+    """Return what the probe says of a bundle, and how many certificates that has."""
     if each_kib:
         _look_for_room(parameters["contexts"], each_kib)
     task = Task(certificates=parameters["certificates"])
@@ -123,7 +123,7 @@ def _look_for_room(contexts: int, each_kib: float) -> None:
 
 
 def free_mib() -> float:
-    """How much memory a process may still take: of the machine, and of a container around it."""
+    """Return how much memory a process may still take, of the machine and of its container."""
     with open("/proc/meminfo") as meminfo:
         kib = dict(line.split(":") for line in meminfo)["MemAvailable"].split()[0]
     free = [int(kib) / 1024]
@@ -149,7 +149,7 @@ def many(name: str, contexts: int) -> tuple[pd.DataFrame, str]:
 
 
 def each(frame: pd.DataFrame) -> pd.DataFrame:
-    """What one context weighs, a row for each stack and size.
+    """Return what one context weighs, a row for each stack and size.
 
     frame: as of `measure`. Returns stack, openssl, certificates, contexts, and in KiB: in_use
     (malloc's, for one context), kept (of it, still in use when all are freed), rss (for one

@@ -55,16 +55,16 @@ class Costs:
     memory_mib: float
 
     def cpu_ms(self, size: float, cured: bool = True, kept: float = 0) -> float:
-        """For a page, where `size` pages share a batch and `kept` a connection (0: as many)."""
+        """Return it for a page, if `size` pages share a batch, `kept` a connection (0: as many)."""
         connection_ms = self.connection_ms + (0 if cured else self.load_ms)
         return self.page_ms + self.task_ms / size + connection_ms / (kept or size)
 
     def second_ms(self, workers: float, threads: float) -> float:
-        """For a second of a job, of all workers, whose threads all have a task, and the engine."""
+        """Return it for a second of a job, of the engine and workers whose threads have tasks."""
         return _second_ms(asdict(self), workers, threads)
 
     def server_cpu_ms(self, size: float) -> float:
-        """For a page, of the server here."""
+        """Return it for a page, of the server here."""
         return self.server_page_ms + self.server_batch_ms / size
 
 
@@ -79,7 +79,7 @@ WAITS = {
 
 
 def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Costs:
-    """The costs of the law, from its two ends.
+    """Compute the costs of the law from its two ends.
 
     curve: of jobs.measure, cured, with the smallest and the largest `size` that are used here; what
     lies between is for the test of the law. pages: of costs.measure, with requests stock and cured
@@ -88,11 +88,11 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Cos
     seconds, is no part of a page: of forty pages it is a tenth, of a million the loads are nothing.
     Raises UsageError where a size is missing.
     """
-    of_case = pages.groupby("case")[["cpu_ms", "handshake_ms"]].median()
+    by_case = pages.groupby("case")[["cpu_ms", "handshake_ms"]].median()
     stock, cured, reused = (
         f"requests-{case}" for case in ("stock, new", "cured, new", "cured, kept")
     )
-    load_ms = of_case.loc[stock, "cpu_ms"] - of_case.loc[cured, "cpu_ms"]
+    load_ms = by_case.loc[stock, "cpu_ms"] - by_case.loc[cured, "cpu_ms"]
     a_second = _a_second(waits, load_ms)
     second_ms = _second_ms(a_second, curve["workers"], curve["threads"])
     seconds_ms = second_ms * curve["wall_s"] / curve["pages"]
@@ -108,7 +108,7 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Cos
         raise UsageError("a law of two costs needs jobs with two sizes of batches")
     small, large = work.index.min(), work.index.max()
     difference = 1 / filled[small] - 1 / filled[large]
-    connection_ms = of_case.loc[cured, "cpu_ms"] - of_case.loc[reused, "cpu_ms"]
+    connection_ms = by_case.loc[cured, "cpu_ms"] - by_case.loc[reused, "cpu_ms"]
     batch_ms = (work[small] - work[large]) / difference
     server_ms = (server[small] - server[large]) / difference
     return Costs(
@@ -116,7 +116,7 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Cos
         task_ms=float(max(0, batch_ms - connection_ms)),
         engine_task_ms=float((engine[small] - engine[large]) / difference),
         connection_ms=float(connection_ms),
-        handshake_ms=float(of_case.loc[cured, "handshake_ms"]),
+        handshake_ms=float(by_case.loc[cured, "handshake_ms"]),
         load_ms=float(load_ms),
         **a_second,
         server_page_ms=float(server[large] - server_ms / filled[large]),
@@ -126,7 +126,7 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Cos
 
 
 def _a_second(waits: pd.DataFrame, load_ms: float) -> dict[str, float]:
-    """What a second costs in which nothing is done, as fields of Costs: medians of the rounds."""
+    """Compute what an idle second costs, as fields of Costs: medians of the rounds."""
     own_ms = (waits["cpu_ms"] - loads_ms(waits, load_ms)) * waits["pages"]
     spent = waits.assign(own_ms=own_ms, engine_ms=waits["engine_cpu_ms"] * waits["pages"])
     by_job = {job: frame.set_index("repeat") for job, frame in spent.groupby("job")}
@@ -150,20 +150,20 @@ def _a_second(waits: pd.DataFrame, load_ms: float) -> dict[str, float]:
 
 
 def _second_ms(costs: Mapping[str, float], workers: Any, threads: Any) -> Any:
-    """For a second, of so many workers with so many threads that have a task, and the engine."""
+    """Return the CPU of a second, of workers whose threads all have a task, and of the engine."""
     a_worker_ms = costs["worker_second_ms"] + threads * costs["thread_second_ms"]
     return workers * a_worker_ms + costs["engine_second_ms"]
 
 
 def loads_ms(runs: pd.DataFrame, load_ms: float) -> pd.Series:
-    """What the loads of cured runs (of jobs.measure) took of each page: one for a process that had
-    not loaded before, by their count."""
+    """Return what the loads of cured runs (of jobs.measure) took of each page: one for a process
+    that had not loaded before, by their count."""
     return runs["loads"] * load_ms / runs["pages"]
 
 
 def said_ms(costs: Costs, run: Mapping[str, Any], took_s: float) -> float:
-    """The CPU for a page, of workers and engine, that the model says of a row of jobs.measure: the
-    loads of its processes are in it, and the seconds that it takes."""
+    """Return the CPU for a page, of workers and engine, that the model says of a row of
+    jobs.measure: the loads of its processes are in it, and the seconds that it takes."""
     of_loads = loads_ms(pd.DataFrame([run]), costs.load_ms)[0] if run["cured"] else 0.0
     of_seconds = costs.second_ms(run["workers"], run["threads"]) * took_s / run["pages"]
     return costs.cpu_ms(run["size"], run["cured"]) + of_loads + of_seconds
@@ -180,8 +180,8 @@ def seconds(
     costs: Costs, pages: float, *, size: float = 100, cured: bool = True, delay_s: float = 0.0,
     workers: int = 2, threads: int = 1, cores: int = 2,
 ) -> float:  # fmt: skip
-    """How long a job takes on one machine, whose server runs on the same cores: the longest of
-    what the cores, the workers and the scheduler (a process of Python uses one core) and the
+    """Return how long a job takes on one machine, whose server runs on the same cores: the longest
+    of what the cores, the workers and the scheduler (a process of Python uses one core) and the
     waiting take. A batch is
     a connection, and its pages wait one after the other; so many batches wait side by side as
     there are threads, and the last of them may be alone."""
@@ -239,7 +239,7 @@ def at_scale(
     costs: Costs, pages: Iterable[float], *, size: float = 100, kept: float = 1,
     hours: float = 24, cores: int = 16, dollars_per_core_hour: float = 0.0, other_ms: float = 0.0,
 ) -> pd.DataFrame:  # fmt: skip
-    """Machines and money for jobs that this machine cannot run, stock and cured.
+    """Return machines and money for jobs that this machine cannot run, stock and cured.
 
     size: pages of a batch; kept: pages of a connection. hours: within which it has to be done;
     cores: of each machine, all of them busy; other_ms: CPU for a page that is none of ours, such as
@@ -267,7 +267,7 @@ def at_scale(
 
 
 def tasks_per_s(costs: Costs) -> float:
-    """How many tasks a second one scheduler hands out, if it does nothing else."""
+    """Return how many tasks a second one scheduler hands out, if it does nothing else."""
     return 1000 / costs.engine_task_ms
 
 
@@ -279,8 +279,8 @@ def functions(
     costs: Costs, pages: float, *, size: float = 100, kept: float = 1, within_s: float = 900,
     at_once: int = 1000, delay_s: float = 0.1,
 ) -> pd.DataFrame:  # fmt: skip
-    """How many functions, stopped after `within_s` seconds, a job takes, with one core and as many
-    connections as keep it busy each; and how long, where `at_once` of them may run.
+    """Return how many functions, stopped after `within_s` seconds, a job takes, with one core and
+    as many connections as keep it busy each; and how long, if `at_once` of them may run.
 
     Returns rows stock and cured: way, pages_each (until it is stopped), functions, turns, minutes;
     connections, how many each has to wait on at once; one_by_one, pages with a single connection.
@@ -315,7 +315,7 @@ class Published:
 
     @property
     def per_s(self) -> float:
-        """Pages a second, on each machine."""
+        """Return pages a second, on each machine."""
         return self.pages / self.hours / 3600 / self.machines
 
 
@@ -330,12 +330,12 @@ HANDSHAKES = 0.25
 
 
 def core_ms(job: Published) -> float:
-    """What a page had of a core, in milliseconds, all cores taken for busy. NaN: not said."""
+    """Return what a page had of a core, in ms, all cores taken for busy. NaN: not said."""
     if not job.cores:
         return math.nan
     return 1000 * job.hours * 3600 * job.machines * job.cores / job.pages
 
 
 def core_hour(job: Published) -> float:
-    """What a core cost by the hour, in dollars. NaN: not said."""
+    """Return what a core cost by the hour, in dollars. NaN: not said."""
     return job.dollars / (job.hours * job.machines * job.cores) if job.cores else math.nan

@@ -124,7 +124,7 @@ _GO_SOURCE = Path(__file__).with_name("page_costs.go")
 
 
 def _go() -> Experiment:
-    """The same by Go, which is looked for when it is needed."""
+    """Return the same by Go, which is looked for when it is needed."""
     lacks = "" if near_limit.is_here() else "what Go needs for a page needs Go (https://go.dev/dl/)"
     return replace(
         PAGES,

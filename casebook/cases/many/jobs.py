@@ -106,7 +106,7 @@ def _off_the_law(frame: pd.DataFrame) -> float:
 
 
 def named(frame: pd.DataFrame) -> pd.DataFrame:
-    """What did not come, by name: columns job, page, name, message."""
+    """Return what did not come, by name: columns job, page, name, message."""
     return pd.DataFrame(
         [
             {

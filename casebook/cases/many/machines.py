@@ -51,7 +51,7 @@ class Keys:
 
 
 def keys_of(ca: Path | None, cert: Path | None, key: Path | None) -> Keys | None:
-    """The files, or None where there are none. Raises UsageError where one is missing."""
+    """Return the files, or None if there are none. Raises UsageError if one is missing."""
     paths = [path for path in (ca, cert, key) if path]
     if not paths:
         return None

@@ -19,7 +19,7 @@ import steps
 
 
 def have_dropped(reception):
-    """Have the hosts close their idle connections; they have when this returns."""
+    """Have the hosts close their idle connections; they are closed when this returns."""
     address = urlsplit(reception)
     connection = HTTPConnection(address.hostname, address.port, timeout=30)
     try:
@@ -46,7 +46,7 @@ def run(spec):
 
 
 def rows(fetches, tally):
-    """The rows of all asks. Sessions are made when they are first named."""
+    """Yield the rows of all fetches. Sessions are made when they are first named."""
     import requests
 
     sessions = {None: requests}

@@ -34,7 +34,7 @@ class Mallinfo2(ctypes.Structure):
 
 
 def libc():
-    """The C library, which can tell what malloc does; None for another one, or an old one."""
+    """Return the C library, if it can tell what malloc does; None for another or an old one."""
     library = ctypes.CDLL(None)
     if not hasattr(library, "mallinfo2"):
         return None
@@ -62,7 +62,7 @@ def rss_kib():
 
 
 class Look:
-    """Looks at the process's memory, and keeps a row of each step. its: what `libc` gave."""
+    """Looks at the process's memory, and keeps a row of each step. library: of `libc`."""
 
     def __init__(self, library):
         self.its, self.steps = library, []

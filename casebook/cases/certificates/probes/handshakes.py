@@ -18,7 +18,7 @@ import counting
 
 
 def fetch(context, address, page):
-    """One page over a connection of its own: [status, the page that came]."""
+    """Fetch one page over a connection of its own: [status, the page that came]."""
     connection = HTTPSConnection(address.hostname, address.port, context=context, timeout=30)
     try:
         connection.request("GET", "/delay/0?page=%d" % page, headers={"Connection": "close"})

@@ -22,7 +22,7 @@ def load(lib, null, bundle):
 
 
 def child(work):
-    """Do something in a process of its own: its number."""
+    """Do something in a process of its own, and return its number."""
     number = os.fork()
     if not number:
         try:

@@ -76,7 +76,7 @@ class Watch(object):
             time.sleep(BEAT_S)
 
     def end(self, start, stop):
-        """(beats, longest time without one) between two moments."""
+        """Return (beats, longest time without one) between two moments."""
         self._over = True
         self._thread.join()
         beats = [moment for moment in self._times if start < moment < stop]
@@ -97,7 +97,7 @@ def locks():
 
 
 def loader(library, task, nowhere):
-    """A function that makes a context, loads what the task says, and returns the context."""
+    """Return a function that makes a context, loads what the task says, and returns it."""
     if task["way"] == "compute":
         return compute
     bundle = task["bundle"]
@@ -116,7 +116,7 @@ def loader(library, task, nowhere):
 
 
 def compute():
-    """A piece of work that shares nothing with anybody, and makes no context."""
+    """Do a piece of work that shares nothing with anybody, and make no context."""
     total = 0
     for number in range(PIECE):
         total += number % 7

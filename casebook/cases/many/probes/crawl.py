@@ -44,7 +44,7 @@ class Manners:
 
     @property
     def pause_s(self):
-        """From the beginning of one request to that of the next, on each connection."""
+        """Return the time from one request's beginning to the next one's, on each connection."""
         return self.connections / self.requests_per_s if self.requests_per_s else 0
 
 
@@ -135,7 +135,7 @@ class OneClient(WorkerPlugin):
 
 
 def fetch_batch(number, urls, folder, check, manners, patience):
-    """Fetch the pages of one host over one connection, and write what came of each: a report.
+    """Fetch the pages of one host over one connection, write what came of each, and report.
 
     Returns {"batch", "pages", "good", "failed": [[url, name, message]], "requests"}. Raises
     NotWritten.
@@ -167,7 +167,7 @@ def fetch_batch(number, urls, folder, check, manners, patience):
                 row["status"] = "good"
             except PageFailed as error:
                 row |= {"status": type(error).__name__, "message": str(error), "body": b""}
-                # Whoever does not answer three times will not answer the next hundred pages.
+                # A host that does not answer three times will not answer the next hundred pages.
                 outage = (outage or str(error)) if isinstance(error, Unreachable) else None
     failed = [[r["url"], r["status"], r["message"]] for r in rows if r["status"] != "good"]
     report = {"batch": number, "pages": len(rows), "good": len(rows) - len(failed),
@@ -177,7 +177,7 @@ def fetch_batch(number, urls, folder, check, manners, patience):
 
 
 def get(session, url, patience):
-    """The body of a page, or PageFailed."""
+    """Return the body of a page, or raise PageFailed."""
     deadline, body = time.monotonic() + patience.page_s, bytearray()
     try:
         limits = (patience.connect_s, patience.silence_s)
@@ -202,7 +202,7 @@ def get(session, url, patience):
 
 
 def innermost(error):
-    """The exception at the bottom, in its words: requests and urllib3 wrap it."""
+    """Return the exception at the bottom, in its words: requests and urllib3 wrap it."""
     for _ in range(10):
         inside = [getattr(error, "reason", None), error.__cause__, error.__context__, *error.args]
         inside = [cause for cause in inside if isinstance(cause, Exception)]
@@ -213,7 +213,7 @@ def innermost(error):
 
 
 def write(path, rows, report):
-    """The rows as a Parquet file, whole or not at all."""
+    """Write the rows as a Parquet file, whole or not at all."""
     folder, name = os.path.split(path)
     draft = os.path.join(folder, f".{name}.{uuid.uuid4().hex}.part")
     try:
@@ -230,7 +230,7 @@ def write(path, rows, report):
 
 
 def report_of(path, urls):
-    """The report of a batch that is there, for exactly these URLs; else None."""
+    """Return the report of a batch that is there, for exactly these URLs; else None."""
     try:
         notes = pyarrow.parquet.read_schema(path).metadata
         is_same = notes[b"urls"].decode() == digest_of(urls)
@@ -250,7 +250,7 @@ SCHEMA = pyarrow.schema({
 
 
 def any_page(url, body):
-    """The check of a crawler that knows nothing about its pages: there is something."""
+    """Check a page of which nothing is known: there is something."""
     if not body:
         raise WrongPage("an empty page")
 
@@ -259,7 +259,7 @@ def any_page(url, body):
 
 
 def batches_of(urls, size):
-    """Batches by host: {host: deque of (number, URLs)}. The same URLs give the same batches."""
+    """Return {host: deque of batches, (number, URLs)}. The same URLs give the same batches."""
     by_host, number = collections.defaultdict(list), 0
     for url in urls:
         by_host[urlsplit(url).netloc].append(url)
@@ -275,7 +275,7 @@ def crawl(
     client, urls, folder, *, size=100, check=any_page, manners=None, patience=None,
     cured=True, kept=True, verify=True, waiting=2, tell=lambda progress: None,
 ):  # fmt: skip
-    """Fetch all pages into a folder that all workers see: what came of it.
+    """Fetch all pages into a folder that all workers see, and return what came of it.
 
     client: of a Dask cluster. size: pages of a batch. waiting: how many batches are submitted at a
     time for each thread of the cluster. tell: called after each batch with the result so far.
@@ -311,7 +311,7 @@ def crawl(
         result["batches"] += 1
 
     def is_written(batch):
-        """Whether a batch whose worker died had its file before; then it counts like any other."""
+        """Check whether a batch whose worker died had its file; then it counts like any other."""
         number, pages = batch
         report = report_of(os.path.join(folder, f"batch-{number:06d}.parquet"), pages)
         if report is not None:
@@ -319,7 +319,7 @@ def crawl(
         return report is not None
 
     def hand_out():
-        """As many as may wait; of each host as many as it may have connections."""
+        """Submit as many as may wait; of each host as many as it may have connections."""
         limit = waiting * max(1, sum(client.nthreads().values()))
         for host in sorted(todo, key=at_host.__getitem__):
             while todo[host] and at_host[host] < manners.connections and len(running) < limit:

@@ -42,7 +42,7 @@ NOBODY = "127.0.0.1:9"
 
 
 def importable(folder):
-    """What workers import, in one folder: the crawl, the check, and the cure."""
+    """Copy what workers import into one folder: the crawl, the check, and the cure."""
     root = HERE
     for _ in ("probes", "many", "cases", "casebook"):
         root = os.path.dirname(root)
@@ -67,7 +67,7 @@ def is_the_page(url, body):
 
 
 def counting():
-    """In a worker: count loads of certificates from now on."""
+    """Count loads of certificates from now on (in a worker)."""
     if not hasattr(ssl, "counted_loads"):
         ssl.counted_loads, load = [0], ssl.SSLContext.load_verify_locations
 
@@ -79,7 +79,7 @@ def counting():
 
 
 def counted():
-    """In a worker: what it has used so far."""
+    """Return what a worker has used so far (in it)."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     loads = getattr(ssl, "counted_loads", [0])[0]
     return {"pid": os.getpid(), "cpu_s": used.ru_utime + used.ru_stime, "loads": loads,
@@ -87,7 +87,7 @@ def counted():
 
 
 def urls_of(job, hosts):
-    """The URLs of the pages, dealt out to the hosts."""
+    """Yield the URLs of the pages, dealt out to the hosts."""
     for number in range(job["pages"]):
         host = hosts[number % len(hosts)]
         query = f"delay={job['delay_s']}" if job.get("delay_s") else ""
@@ -100,7 +100,7 @@ def urls_of(job, hosts):
 
 
 def content(folder):
-    """Of all files: rows, URLs that stand twice, rows with exactly their page, and a digest."""
+    """Return of all files: rows, URLs that stand twice, rows with exactly their page, a digest."""
     import pages_server
     import pyarrow.parquet as parquet
 
@@ -123,7 +123,7 @@ def run_job(client, job, server, bundle, folder):
     import crawl
 
     client.run(counting)
-    start_usage, mine = client.run(counted), time.process_time()
+    start_usage, start_cpu_s = client.run(counted), time.process_time()
     server.reset()
     killed, batches = (
         [],
@@ -150,7 +150,7 @@ def run_job(client, job, server, bundle, folder):
                                 between_tries_s=0.02),
         cured=job.get("cured", True), kept=job.get("kept", True), verify=bundle, tell=kill_a_worker,
     )  # fmt: skip
-    wall_s, engine_cpu_s = time.perf_counter() - start, time.process_time() - mine
+    wall_s, engine_cpu_s = time.perf_counter() - start, time.process_time() - start_cpu_s
     counters = server.counters()
     client.wait_for_workers(len(start_usage))  # one that was killed is being replaced
     end_usage = client.run(counted)

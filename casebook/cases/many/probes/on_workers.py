@@ -20,7 +20,7 @@ LOOK_S = 0.5
 
 
 def here(command, code, wants_file):
-    """In a worker: run a command of the checkout that it was started from, alone on its machine."""
+    """Run a command of the checkout that this worker was started from, alone on its machine."""
     import base64
     import fcntl
     import os
@@ -52,7 +52,7 @@ def here(command, code, wants_file):
 
 
 def machine():
-    """In a worker: what tells its machine from others, and what it is started with."""
+    """Return what tells this worker's machine from others, and what it is started with."""
     import os
     import platform
     import sys
@@ -77,7 +77,7 @@ def tell(**content):
 
 
 def asked_of(client, spec):
-    """The workers to be asked, by address; those who cannot be are told of."""
+    """Return the workers to be asked, by address; report those that cannot be."""
     ours, machines, workers = machine()["versions"], set(), {}
     answers = client.run(machine, on_error="return")
     for address, answer in sorted(answers.items()):

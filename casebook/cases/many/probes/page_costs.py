@@ -56,14 +56,14 @@ def with_requests(urls, bundle, keep_alive, adapter):
 
 
 def requests_stock(urls, bundle, keep_alive):
-    """requests as it is: a load for each connection."""
+    """Fetch with requests as it is: a load for each connection."""
     import requests
 
     return with_requests(urls, bundle, keep_alive, requests.adapters.HTTPAdapter)
 
 
 def requests_cured(urls, bundle, keep_alive):
-    """requests with shared_context.py: a load for the process."""
+    """Fetch with requests and shared_context.py: a load for the process."""
     root = os.path.abspath(__file__)
     for _ in ("probes", "many", "cases", "casebook"):
         root = os.path.dirname(root)
@@ -76,7 +76,7 @@ def requests_cured(urls, bundle, keep_alive):
 
 
 def aiohttp_one(urls, bundle, keep_alive):
-    """aiohttp, one session with one context, a page after the other."""
+    """Fetch with aiohttp, one session with one context, a page after the other."""
     import aiohttp
 
     async def all_of_them():
@@ -137,7 +137,7 @@ def by_python(fetch, urls, bundle, keep_alive, reset):
 
 
 def by_go(program, urls, bundle, keep_alive, reset):
-    """The same of page_costs.go, in a process of its own: its CPU, and not this one's."""
+    """Measure the same of page_costs.go, in a process of its own: its CPU, not this one's."""
     spec = {"urls": urls, "kept": keep_alive, "trusted": bundle}
     pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with subprocess.Popen([program], env={}, **pipes) as process:

@@ -41,7 +41,7 @@ SIZE = 2_000
 
 
 def page(number):
-    """The bytes of a page: its number, text that only it has, and a digest of both at the end."""
+    """Return the bytes of a page: its number, text that only it has, and a digest of both."""
     seed = hashlib.sha256(b"page %d" % number).hexdigest()
     text = "page %d\n%s\n" % (number, (seed * (SIZE // len(seed))))
     return (text + hashlib.sha256(text.encode()).hexdigest() + "\n").encode()
@@ -76,7 +76,7 @@ class Pages:
         self._process.stdout.close()
 
     def counters(self):
-        """Since the start or the last reset: connections (whose handshake was completed), requests,
+        """Return, since the start or the last reset: connections (handshake completed), requests,
         pages (different ones), again (requests for a page that had been asked for before); of the
         host that had most, peak_connections (open at a time) and peak_per_s (requests within one
         second); cpu_s of the server.
