@@ -106,14 +106,14 @@ def open_store(
     options = dict(
         http1_only=http1_only, lacks=lacks, port=port, delay_s=delay_s, slow=slow, books=books
     )
-    with opening.serving(*ENGINES[engine], not names, **options) as (process, made):
-        url = f"https://127.0.0.1:{_port(process, made.ca_file)}"
-        protocol, tls, max_streams = _greet(url, made.ca_file, names)
+    with opening.serving(*ENGINES[engine], not names, **options) as (process, files):
+        url = f"https://127.0.0.1:{_port(process, files.ca_file)}"
+        protocol, tls, max_streams = _greet(url, files.ca_file, names)
         if refuse and not http1_only and protocol != "h2":
             raise ServerFailed(_refusal(engine, protocol))
         store = Store(
             url,
-            made.ca_file,
+            files.ca_file,
             process,
             engine=engine,
             protocol=protocol or "http/1.1",
@@ -167,8 +167,8 @@ def _port(process, ca_file: Path) -> int:
     try:
         return first_line(process)["port"]
     except ServerFailed as error:
-        said = opening.log_lines(ca_file)
-        raise ServerFailed(f"{error}: {said[-1]}" if said else str(error)) from None
+        lines = opening.log_lines(ca_file)
+        raise ServerFailed(f"{error}: {lines[-1]}" if lines else str(error)) from None
 
 
 def _greet(url: str, ca_file: Path, named: bool) -> tuple[str | None, str, int | None]:
@@ -200,14 +200,14 @@ def _greet(url: str, ca_file: Path, named: bool) -> tuple[str | None, str, int |
 
 
 def _refusal(engine: str, protocol: str | None) -> str:
-    said = f"the store on {engine} was refused: "
+    prefix = f"the store on {engine} was refused: "
     if protocol is None:
-        return said + (
+        return prefix + (
             "it negotiates no protocol (ALPN), so that every client would silently get HTTP/1.1. "
             "Listen with a TLS endpoint and a Site that offers h2, on OpenSSL 1.0.2 or newer; or "
             "ask for http1_only."
         )
-    return said + (
+    return prefix + (
         f"it was to speak HTTP/2 and negotiates {protocol} instead, as Twisted does without "
         "a word where the package h2 is not installed. Install twisted[http2] ([h2] is no extra of "
         "it); or ask for http1_only."

@@ -88,16 +88,16 @@ def of_h2(url, ca_file):
     import h2.connection
 
     def get():
-        where = urlsplit(url)
+        parts = urlsplit(url)
         context = ssl.create_default_context(cafile=ca_file)
         context.set_alpn_protocols(["h2"])
-        address = where.hostname, where.port
+        address = parts.hostname, parts.port
         with context.wrap_socket(
             socket.create_connection(address), server_hostname=address[0]
         ) as s:
             protocol = h2.connection.H2Connection()
             protocol.initiate_connection()
-            names = {":method": "GET", ":scheme": "https", ":authority": where.netloc, ":path": "/"}
+            names = {":method": "GET", ":scheme": "https", ":authority": parts.netloc, ":path": "/"}
             protocol.send_headers(1, list(names.items()), end_stream=True)
             s.sendall(protocol.data_to_send())
             while s.recv(4096):
@@ -119,12 +119,12 @@ CLIENTS = {
 
 
 def main():
-    asked = json.load(sys.stdin)
-    release = importlib.metadata.version(asked["client"].replace("_", "-"))
+    parameters = json.load(sys.stdin)
+    release = importlib.metadata.version(parameters["client"].replace("_", "-"))
     answered, failure = 0, None
     try:
-        get = CLIENTS[asked["client"]](asked["url"], asked["ca_file"])
-        for _ in range(asked["times"]):
+        get = CLIENTS[parameters["client"]](parameters["url"], parameters["ca_file"])
+        for _ in range(parameters["times"]):
             get()
             answered += 1
     except Exception as error:  # what it makes of a server that hangs up

@@ -10,10 +10,10 @@ async def share(shelf, books, readers, get):
 
     get: a coroutine function from a path to (status, body, announced length).
     """
-    left = iter(books)
+    remaining = iter(books)
 
     async def reader():
-        for book in left:
+        for book in remaining:
             with shelf.asking(book):
                 shelf.put(book, *await get(path(book)))
 

@@ -43,7 +43,7 @@ def watched(shelf, timeout_s, give_up):
     """Ends a visit in which no book has arrived for timeout_s, whatever waits in which library."""
     barked = []
 
-    def look(*_):
+    def check(*_):
         still_s = clock() - shelf.last
         stalled = Stalled(f"no book arrived for {timeout_s:.3g} s")
         if still_s > timeout_s and not barked:
@@ -52,7 +52,7 @@ def watched(shelf, timeout_s, give_up):
         if still_s > timeout_s + 5:  # the library does not come back from its clean-up
             give_up(stalled)
 
-    signal.signal(signal.SIGALRM, look)
+    signal.signal(signal.SIGALRM, check)
     step_s = min(1.0, timeout_s / 4.0)
     signal.setitimer(signal.ITIMER_REAL, step_s, step_s)
     try:
@@ -79,7 +79,7 @@ def failure(shelf, error):
         "certain": certain,
         "type": type(cause).__name__,
         "message": " ".join(message.split()),
-        "waiting": [other for other in shelf.waiting if other != book],
+        "waiting": [waiting_book for waiting_book in shelf.waiting if waiting_book != book],
     }
 
 
@@ -100,16 +100,16 @@ def used_s():
     return used.ru_utime, used.ru_stime
 
 
-def run(spec, say):
+def run(spec, report):
     """Visit the store, and say (once) what was seen."""
     shelf = Shelf(spec)
 
-    def seen(error=None):
+    def outcome(error=None):
         wall_s, (user_s, sys_s) = clock() - shelf.began, used_s()
         return {
             "wall_s": round(wall_s, 6),
-            "user_s": round(user_s - before[0], 6),
-            "sys_s": round(sys_s - before[1], 6),
+            "user_s": round(user_s - start_cpu_s[0], 6),
+            "sys_s": round(sys_s - start_cpu_s[1], 6),
             "process_wall_s": round(time.time() - spec["started_at"], 6),
             "process_user_s": round(user_s, 6),
             "process_sys_s": round(sys_s, 6),
@@ -123,18 +123,18 @@ def run(spec, say):
             "failure": failure(shelf, error) if error else None,
         }
 
-    before = used_s()
+    start_cpu_s = used_s()
     try:
         client = importlib.import_module(spec["script"])
         note_connections(shelf)
-        before = used_s()
+        start_cpu_s = used_s()
         shelf.start()
-        with watched(shelf, spec["timeout_s"], lambda error: say(seen(error))):
+        with watched(shelf, spec["timeout_s"], lambda error: report(outcome(error))):
             client.visit(spec, shelf)
-        result = seen()
+        result = outcome()
     except (Exception, Stalled) as error:
-        result = seen(error)
-    say(result)
+        result = outcome(error)
+    report(result)
 
 
 def main():
@@ -142,12 +142,12 @@ def main():
     out = os.dup(1)
     os.dup2(2, 1)
 
-    def say(result):
+    def report(result):
         with os.fdopen(out, "w") as stream:
             json.dump(result, stream)
         os._exit(0)  # whatever threads or connections a library has left open
 
-    run(json.load(sys.stdin), say)
+    run(json.load(sys.stdin), report)
 
 
 if __name__ == "__main__":

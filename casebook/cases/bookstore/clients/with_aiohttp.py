@@ -22,8 +22,8 @@ async def read_all(spec, shelf):
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(spec["url"], connector=connector, timeout=timeout) as session:
 
-        async def get(where):
-            async with session.get(where) as response:
+        async def get(location):
+            async with session.get(location) as response:
                 shelf.speaks("http/{}.{}".format(*response.version))
                 announced = response.headers.get("Content-Length")
                 return response.status, await response.read(), announced

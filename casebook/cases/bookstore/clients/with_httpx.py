@@ -48,7 +48,7 @@ async def many_at_once(shelf, options, at_once):
     """As many readers as may ask at once share the list of books."""
     async with httpx.AsyncClient(**options) as client:
 
-        async def get(where):
-            return seen(shelf, await client.get(where))
+        async def get(location):
+            return seen(shelf, await client.get(location))
 
         await share(shelf, shelf.list(*await get("/")), at_once, get)

@@ -15,11 +15,11 @@ def visit(spec, shelf):
     """Fetch the list of books, then the books in chunks."""
     connection = connect(spec, shelf)
     for chunk in chunks(shelf.list(*read(connection)), spec["at_once"]):
-        asked = []
+        streams = []
         for book in chunk:
             with shelf.asking(book):
-                asked.append((book, connection.request("GET", path(book))))
-        for book, stream in asked:
+                streams.append((book, connection.request("GET", path(book))))
+        for book, stream in streams:
             with About(book):
                 shelf.put(book, *read(connection, stream))
 

@@ -64,18 +64,18 @@ def seconds(
     line = _Line(trip_s, loss, lot)
     first = _Sender(line)
     began = first.shake_hands(tls) + first.send(LIST)
-    each = body + AROUND
+    size = body + AROUND
     if window:
         first.most = max(1, window // PACKET)
         waits = -(-n // STREAMS) * trip_s
-        return began + max(waits, first.send(n * each))
+        return began + max(waits, first.send(n * size))
     senders, free = [first], [began]
     for _ in range(min(connections or n, n) - 1):
         senders.append(_Sender(line))
         free.append(began + senders[-1].shake_hands(tls))
     for _ in range(n):
-        at = free.index(min(free))
-        free[at] += senders[at].send(each)
+        index = free.index(min(free))
+        free[index] += senders[index].send(size)
     return max(free)
 
 
@@ -124,19 +124,19 @@ class _Sender:
         return took_s
 
     def send(self, size: int) -> float:
-        left, took_s = -(-size // PACKET), 0.0
-        while left:
-            packets = min(left, self.may, self.most)
-            its_s, came = self._flight(packets, is_last=packets == left)
-            took_s, left = took_s + its_s, left - came
+        remaining, took_s = -(-size // PACKET), 0.0
+        while remaining:
+            packets = min(remaining, self.may, self.most)
+            flight_s, arrived = self._flight(packets, is_last=packets == remaining)
+            took_s, remaining = took_s + flight_s, remaining - arrived
         return took_s
 
     def _flight(self, packets: int, is_last: bool) -> tuple[float, int]:
         """Send some packets at once: seconds until the sender knows what came, and how many did.
         is_last: there is nothing to send behind them."""
-        gone = [self.line.drops() for _ in range(packets)] if self.line.loss else []
-        lost = sum(gone)
-        if not lost:
+        drops = [self.line.drops() for _ in range(packets)] if self.line.loss else []
+        losses = sum(drops)
+        if not losses:
             if self.may < self.calm:
                 self.may = max(self.may, min(2 * packets, self.calm))
             elif packets >= self.may:
@@ -144,11 +144,11 @@ class _Sender:
             return self.line.trip_s, packets
         self.calm = self.may = max(2, self.may // 2)
         took_s = self.line.trip_s
-        if gone[-1] and lost < packets:
+        if drops[-1] and losses < packets:
             took_s += self.line.trip_s
-        if lost == packets or (gone[-1] and is_last):
+        if losses == packets or (drops[-1] and is_last):
             took_s, self.may = took_s + SHORTEST_S, 1
-        return took_s, packets - lost
+        return took_s, packets - losses
 
 
 def _lot(seed: int) -> Iterator[float]:

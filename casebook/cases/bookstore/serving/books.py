@@ -15,9 +15,9 @@ class Books:
     def index(self):
         return json.dumps(list(self.books)).encode("utf-8")
 
-    def find(self, asked):
+    def find(self, numbers):
         """The values of `id` in the query: the one book's id, or None."""
-        return asked[0] if len(asked) == 1 and asked[0] in self.books else None
+        return numbers[0] if len(numbers) == 1 and numbers[0] in self.books else None
 
     def book(self, number):
         """A book as JSON, with blanks behind it where there must be more bytes."""
