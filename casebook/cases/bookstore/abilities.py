@@ -123,7 +123,7 @@ class _Greeted:
         self.udp.close()
 
     def datagrams(self) -> int:
-        """How many have come until now that begin as QUIC does, with a long header (RFC 9000)."""
+        """Count the datagrams so far that begin as QUIC does, with a long header (RFC 9000)."""
         count = 0
         while True:
             try:
@@ -174,8 +174,8 @@ def _received(link: ssl.SSLSocket) -> bytes:
 
 
 def windows(greeting: bytes) -> dict[str, int]:
-    """How wide a client opens the windows of a connection and of its first stream, from all that it
-    sent: preface and frames. Raises RunFailed where it asked for nothing."""
+    """Measure how wide a client opens the windows of a connection and of its first stream, from all
+    that it sent: preface and frames. Raises RunFailed if it asked for nothing."""
     stream = connection = OWN_WINDOW
     first, rest = None, greeting.removeprefix(frames.PREFACE)
     updates: list[tuple[int, int]] = []

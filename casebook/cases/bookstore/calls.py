@@ -27,7 +27,7 @@ _PROBE = Path(__file__).parent / "probes" / "package_calls.py"
 
 @for_readers
 def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFrame:
-    """The Python calls that each client makes for one book, by package, one row for each.
+    """Count the Python calls that each client makes for one book: one row for each package.
 
     Each client visits a Twisted store twice under cProfile, with few and with many books: the
     difference is what books cost. Calls in other threads are not seen. Columns: client, label,

@@ -92,7 +92,7 @@ class _Tap:
 
 
 def _overheard(store, paths: list[str], at_once: int) -> tuple[list[bare_h2.Reply], list]:
-    """The replies to some requests, and the chunks of bytes that went either way."""
+    """Return the replies to some requests, and the chunks of bytes that went either way."""
     context = ssl.create_default_context(cafile=store.ca_file)
     client = bare_h2.Connection(store.url, context, _PATIENCE_S)
     with client.socket:
@@ -105,8 +105,8 @@ def _overheard(store, paths: list[str], at_once: int) -> tuple[list[bare_h2.Repl
 
 
 def parse(chunks: Sequence) -> pd.DataFrame:
-    """The frames in chunks of bytes, (seconds, "client" or "server", bytes), in order of their last
-    bytes; the client's begin with PREFACE."""
+    """Return the frames in chunks of bytes, (seconds, "client" or "server", bytes), in order of
+    their last bytes; the client's begin with PREFACE."""
     unread, rows = {"client": b"", "server": b""}, []
     for at_s, sender, data in chunks:
         t_s = round(at_s - chunks[0][0], 6)
@@ -119,7 +119,7 @@ def parse(chunks: Sequence) -> pd.DataFrame:
 
 
 def settings(frame: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """What the first SETTINGS of each sender say: sender -> name -> value."""
+    """Return what the first SETTINGS of each sender say: sender -> name -> value."""
     by_sender: dict[str, dict[str, int]] = {}
     names = {code.value: code.name for code in SettingCodes}
     chosen = frame[(frame["type"] == "SETTINGS") & ~frame["flags"].str.contains("ACK")]

@@ -36,7 +36,7 @@ class Site(Server):
     the PEM file to trust."""
 
     def log(self, requests: int = 0) -> list[str]:
-        """Twisted's log so far, line by line, once it tells of so many requests.
+        """Return Twisted's log so far, line by line, once it tells of that many requests.
 
         Raises ServerFailed when it does not within ten seconds.
         """
@@ -60,7 +60,7 @@ def serve(stack: str = "twisted-today", without: str = "", script: Path = SCRIPT
 
 
 def asked_by_agent(server: Server, stack: str = "twisted-today") -> str:
-    """The protocol over which Twisted's own client gets the first page of a server, such as
+    """Return the protocol over which Twisted's own client gets the first page of a server, such as
     "HTTP/1.1". Raises as programs.run."""
     arguments = server.url + "/", str(server.ca_file)
     return programs.run(stack, AGENT.read_text(encoding="utf-8"), *arguments).strip()
@@ -69,7 +69,7 @@ def asked_by_agent(server: Server, stack: str = "twisted-today") -> str:
 def _log(
     process: subprocess.Popen, ca_file: Path, pattern: str, times: int, within_s: float
 ) -> list[str]:
-    """The log, once so many of its lines have the pattern."""
+    """Return the log once that many of its lines have the pattern."""
     deadline = time.monotonic() + within_s
     while True:
         has_ended = process.poll() is not None

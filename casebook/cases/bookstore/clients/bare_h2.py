@@ -75,8 +75,8 @@ class Connection:
         return received
 
     def room(self):
-        """How many streams the server allows. Until it has said so, a hundred: fewer it should
-        not allow (RFC 9113, section 6.5.2)."""
+        """Return how many streams the server allows; a hundred until it has said so, because it
+        should not allow fewer (RFC 9113, section 6.5.2)."""
         return self.h2.remote_settings.max_concurrent_streams if self.is_settled else 100
 
     def ask(self, path):

@@ -42,7 +42,7 @@ class Connection(QuicConnectionProtocol):
         self.protocol = self.resumed = self.early = None
 
     async def ask(self, path):
-        """The reply to a request, once it is whole."""
+        """Send a request, and return the reply once it is whole."""
         stream = self._quic.get_next_available_stream_id()
         reply = self._replies[stream] = Reply(self._loop.create_future())
         fields = {"method": "GET", "scheme": "https", "authority": self._authority, "path": path}
@@ -81,7 +81,7 @@ class Connection(QuicConnectionProtocol):
 
 @contextlib.asynccontextmanager
 async def connected(url, ca_file, window_bytes=0, ticket=None, keep_ticket=None, early=False):
-    """A connection to a server of HTTP/3, closed at the end of the block.
+    """Connect to a server of HTTP/3; the connection is closed at the end of the block.
 
     window_bytes: so much the server may send ahead of our acknowledgement, on each stream and in
     all; 0 for aioquic's own, a million. ticket: of an earlier session, to take it up; keep_ticket:

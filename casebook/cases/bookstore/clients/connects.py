@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 
 def of_curl(spec):
-    """A function that fetches the book with curl_cffi, which closes each connection after use. It
-    is told that the first request may leave with the handshake, where the server allows that."""
+    """Return a function that fetches the book with curl_cffi, which closes each connection after
+    use. It is told that the first request may leave with the handshake, if the server allows
+    that."""
     from curl_cffi import CurlHttpVersion, CurlOpt, requests
 
     may_be_early = 1 << 6  # CURLSSLOPT_EARLYDATA, curl/curl.h
@@ -33,9 +34,9 @@ def of_curl(spec):
 
 
 def of_pycurl(spec):
-    """A function that fetches the book with pycurl: a new transfer, and so a new connection, each
-    time. They share what libcurl keeps of TLS sessions, and it is told that a request may leave
-    with the handshake."""
+    """Return a function that fetches the book with pycurl: a new transfer, and so a new connection,
+    each time. They share what libcurl keeps of TLS sessions, and it is told that a request may
+    leave with the handshake."""
     import io
 
     import pycurl
@@ -63,7 +64,8 @@ def of_pycurl(spec):
 
 
 def of_niquests(spec):
-    """A function that fetches the book with niquests, and then closes the session's connections."""
+    """Return a function that fetches the book with niquests, and then closes the session's
+    connections."""
     import niquests
 
     address = urlsplit(spec["url"])

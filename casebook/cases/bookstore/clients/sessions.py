@@ -53,7 +53,7 @@ class Connection(bare_h3.Connection):
 
 
 async def one(spec, step, ticket):
-    """A step with a connection: what it was, its ticket, and its first datagrams."""
+    """Take a step with a connection, and return what it was, its ticket and its first datagrams."""
     tickets = []
     if step == "resumed":
         ticket.max_early_data_size = None  # as if the server had not allowed it

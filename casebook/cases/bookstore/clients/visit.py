@@ -27,7 +27,7 @@ from shelf import BookFailed, Shelf, Stalled, clock
 
 
 def note_connections(shelf):
-    """From now on, note each TCP connection on the shelf."""
+    """Note each TCP connection on the shelf from now on."""
     connect = socket.socket.connect
 
     def noted(self, address):
@@ -40,7 +40,7 @@ def note_connections(shelf):
 
 @contextlib.contextmanager
 def watched(shelf, timeout_s, give_up):
-    """Ends a visit in which no book has arrived for timeout_s, whatever waits in which library."""
+    """End a visit in which no book has arrived for timeout_s, whichever library is waiting."""
     barked = []
 
     def check(*_):
@@ -62,7 +62,7 @@ def watched(shelf, timeout_s, give_up):
 
 
 def failure(shelf, error):
-    """An exception as {"book", "certain", "type", "message", "waiting"}.
+    """Describe an exception as {"book", "certain", "type", "message", "waiting"}.
 
     book: null for the list of ids; certain: whether its response is the one that is wrong;
     waiting: the other books that had been asked for.
@@ -84,7 +84,7 @@ def failure(shelf, error):
 
 
 def innermost(error):
-    """The exception at the bottom: libraries wrap the one that says what happened."""
+    """Return the exception at the bottom: libraries wrap the one that says what happened."""
     for _ in range(10):
         inside = [getattr(error, "reason", None), error.__cause__, *list(error.args)]
         inside = [e for e in inside if isinstance(e, Exception)]
@@ -95,13 +95,13 @@ def innermost(error):
 
 
 def used_s():
-    """User and system CPU seconds of this process so far."""
+    """Return the user and system CPU seconds of this process so far."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime, used.ru_stime
 
 
 def run(spec, report):
-    """Visit the store, and say (once) what was seen."""
+    """Visit the store, and report once what happened."""
     shelf = Shelf(spec)
 
     def outcome(error=None):

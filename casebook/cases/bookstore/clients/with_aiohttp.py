@@ -16,7 +16,7 @@ def visit(spec, shelf):
 
 
 async def read_all(spec, shelf):
-    """As many readers as connections share the list of books."""
+    """Let as many readers as connections share the list of books."""
     context = ssl.create_default_context(cafile=spec["ca_file"])
     connector = aiohttp.TCPConnector(limit=spec["connections"], ssl=context)
     timeout = aiohttp.ClientTimeout(total=None)

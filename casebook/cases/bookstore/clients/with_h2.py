@@ -53,5 +53,5 @@ def visit(spec, shelf):
 
 
 def seen(reply):
-    """What the shelf wants to know of a reply."""
+    """Return what the shelf needs to know of a reply."""
     return int(reply.headers[":status"]), reply.body, reply.headers.get("content-length")

@@ -25,7 +25,7 @@ def visit(spec, shelf):
 
 
 def connect(spec, shelf):
-    """A connection that was asked for the list of books."""
+    """Open a connection, and ask it for the list of books."""
     context = init_context(spec["ca_file"])
     connection = HTTPConnection(urlsplit(spec["url"]).netloc, secure=True, ssl_context=context)
     connection.request("GET", "/")

@@ -17,7 +17,7 @@ def visit(spec, shelf):
 
 
 def fetch(spec, shelf, **options):
-    """The same, with what else a Session is told."""
+    """Fetch the list of books, then the books in chunks; options: further ones of a Session."""
     with niquests.Session(
         multiplexed=True, verify=spec["ca_file"], timeout=None, **options
     ) as session:

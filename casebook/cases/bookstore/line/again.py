@@ -38,7 +38,7 @@ def answer(parameters):
 
 
 def visited(line, serving, parameters, visit, book):
-    """What a script answered, and what each of its connections carried."""
+    """Return what a script answered, and what each of its connections carried."""
     query, port, certificate = serving
     spec = dict(visit, url="https://{}:{}".format(ADDRESSES["far"], port), ca_file=certificate)
     spec["path"] = "/book?id=" + book
@@ -60,8 +60,8 @@ def visited(line, serving, parameters, visit, book):
 
 
 def begins(packets, connection, parameters):
-    """Bytes of datagrams with which a connection begins: what the client sends before it can have
-    heard anything, and what the store sends before it can have heard of more than that."""
+    """Count the bytes of datagrams with which a connection begins: what the client sends before it
+    can have heard anything, and what the store sends before it can have heard of more than that."""
     traffic = [packet for packet in packets if packet["connection"] == connection]
     sent, received = (
         [packet for packet in traffic if packet["direction"] == direction]

@@ -32,8 +32,8 @@ COLUMNS = [
 
 @cache
 def not_here() -> str:
-    """Why there can be no line on this machine; empty where there can. Raises MissingInterpreter
-    where there is none, and CASEBOOK_REQUIRE names "line"."""
+    """Say why there can be no line on this machine; "" if there can. Raises MissingInterpreter if
+    there is none and CASEBOOK_REQUIRE names "line"."""
     tried = subprocess.run(
         [sys.executable, ends.__file__], capture_output=True, text=True, timeout=60
     )
@@ -78,9 +78,9 @@ def flood() -> pd.DataFrame:
 
 @cache
 def told() -> Mapping[str, float]:
-    """What a script that uses a line has to be told of this machine: "carries", packets a second
-    that the line would pass on with a processor to itself. Other work, which may be over when a
-    script runs, does not make it less."""
+    """Return what a script that uses a line has to know about this machine: "carries", packets a
+    second that the line would pass on with a processor to itself. Other work, which may be over
+    when a script runs, does not make it less."""
     return {"carries": round(1e6 / flood()["line_us"].median())}
 
 

@@ -23,8 +23,8 @@ _FILLING, _PROOFS = x509.ObjectIdentifier("2.25.1"), 242
 
 
 def certify(folder, address, chain=SELF):
-    """Two files for a server at an address: what it shows, with its key behind it, and what its
-    clients have to trust."""
+    """Write two files for a server at an address: what it shows, with its key behind it, and what
+    its clients have to trust."""
     between = CHAINS[chain]
     chain_file, trusted_file = (
         os.path.join(folder, "store.pem"),
@@ -47,7 +47,7 @@ def certify(folder, address, chain=SELF):
 
 
 def _authority(name, issuer):
-    """A certificate that may sign others, and its key; `issuer` signs it, or else itself."""
+    """Return a certificate that may sign others, and its key; `issuer` signs it, or else itself."""
     key = rsa.generate_private_key(65_537, 2048)
     subject = _name("Bookstore Trust Services", name)
     builder = _builder(subject, key.public_key(), issuer).add_extension(
@@ -60,7 +60,7 @@ def _authority(name, issuer):
 
 
 def _sign(address, key, issuer):
-    """The server's certificate: by an authority, or by itself."""
+    """Return the server's certificate, signed by an authority or by itself."""
     name = _name("bookstore")
     builder = _builder(name, key.public_key(), issuer)
     names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
@@ -76,7 +76,7 @@ def _sign(address, key, issuer):
 
 
 def _name(*parts):
-    """A name of one part, or of an organization and one."""
+    """Return a name of one part, or of an organization and one."""
     kinds = [NameOID.ORGANIZATION_NAME, NameOID.COMMON_NAME][-len(parts) :]
     return x509.Name(
         [x509.NameAttribute(*attribute) for attribute in zip(kinds, parts, strict=True)]
@@ -84,7 +84,8 @@ def _name(*parts):
 
 
 def _builder(name, public, issuer):
-    """A certificate that is not signed yet; one below an authority has what such have today."""
+    """Return a certificate that is not signed yet; one below an authority has what such have
+    today."""
     today, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
     signer = issuer[0].subject if issuer else name
     builder = x509.CertificateBuilder(signer, name, public, x509.random_serial_number())
@@ -116,7 +117,7 @@ def _finish(builder, key, issuer):
 
 
 def _write(path, certificates, key=None):
-    """Certificates, in their order, and the key of the first."""
+    """Write certificates, in their order, and the key of the first."""
     pem = serialization.Encoding.PEM
     parts = [certificate.public_bytes(pem) for certificate in certificates]
     if key is not None:

@@ -87,8 +87,8 @@ class Ends:
         self._undo.close()
 
     def start(self, end, command, dies=True, **options):
-        """A subprocess.Popen at one end. dies: at once with this process; otherwise it ends of
-        itself, when its standard input does."""
+        """Start a subprocess.Popen at one end. dies: at once with this process; otherwise it ends
+        by itself when its standard input does."""
         space = self._spaces[end]
 
         def enter():
@@ -100,7 +100,8 @@ class Ends:
         return subprocess.Popen(command, preexec_fn=enter, start_new_session=True, **options)
 
     def _leave(self):
-        """Into namespaces of our own: as root if we are, or as the root of a user namespace."""
+        """Change into namespaces of our own: as root if we are, or as the root of a user
+        namespace."""
         if os.geteuid() == 0 and not _libc.unshare(_NEWNET):
             return
         user, group = os.geteuid(), os.getegid()
@@ -239,8 +240,8 @@ class _Veth(_Device):
 
 
 def _settings(congestion):
-    """Of the namespace that we are in: a connection must know nothing of those before it. Whether
-    the congestion control is its default now."""
+    """Set up the namespace that we are in, so that a connection knows nothing of those before it.
+    Returns whether the congestion control is its default now."""
     folder = "/proc/sys/net/ipv4/"
     with contextlib.suppress(OSError):  # a kernel without IPv6
         _write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1")
@@ -260,8 +261,8 @@ def _settings(congestion):
 
 
 def _by_route(name, congestion):
-    """For the way to the other end. A namespace's default may only be one that is allowed to every
-    user of the machine; a route may name any that the kernel has."""
+    """Choose the congestion control for the way to the other end. A namespace's default may only be
+    one that is allowed to every user of the machine; a route may name any that the kernel has."""
     (peer,) = set(ADDRESSES) - {name}
     try:
         _ip(f"route replace {ADDRESSES[peer]} dev line0 congctl {congestion}")

@@ -24,7 +24,7 @@ _CHUNK = 1 << 18
 
 
 def send(address, size):
-    """The far end: so many bytes for each connection."""
+    """Send that many bytes on each connection: the far end."""
     bytes_ = bytes(int(size))
     with socket.create_server((address, 0)) as listening:
         print(listening.getsockname()[1], flush=True)
@@ -34,7 +34,7 @@ def send(address, size):
 
 
 def take(address, port):
-    """The near end: a flood for each line of its input, until that ends."""
+    """Receive a flood for each line of its input, until that ends: the near end."""
     for _ in sys.stdin:
         with socket.create_connection((address, int(port))) as peer:
             received, began = len(peer.recv(_CHUNK)), time.monotonic()
@@ -64,7 +64,7 @@ def answer(parameters):
 
 
 def flood(line, taker):
-    """One flood: what its taker saw, and what the line did for it."""
+    """Make one flood, and return what its taker saw and what the line did for it."""
     from wire import Wire
 
     drops_before, used_s = line.near.dropped() + line.far.dropped(), time.process_time()

@@ -68,7 +68,7 @@ def serve(address, certificate):
 
 
 def report(tally):
-    """Says what was seen so far, whenever it is asked; ends with its owner."""
+    """Print the tally so far for each line of input; end with the owner."""
     for _ in sys.stdin:
         print(json.dumps(dict(tally, cpu_s=used_s())), flush=True)
     os._exit(0)
@@ -78,7 +78,7 @@ def report(tally):
 
 
 def call(parameters):
-    """Connections of one kind: their walls, how many were resumed, and the processor time."""
+    """Connect n times in one way: their walls, how many were resumed, and the processor time."""
     visits = {"ssl": with_ssl, "requests": with_requests}[parameters["client"]](parameters)
     next(visits)
     cpu_before_s, walls_s, resumed = used_s(), [], []
@@ -92,7 +92,7 @@ def call(parameters):
 
 
 def with_ssl(parameters):
-    """With Python's own ssl: a session is kept from one connection to the next, or not."""
+    """Connect with Python's own ssl: a session is kept from one connection to the next, or not."""
     context = ssl.create_default_context(cafile=parameters["ca_file"])
     context.minimum_version = context.maximum_version = _VERSIONS[parameters["tls"]]
     session = None
@@ -115,7 +115,7 @@ def with_ssl(parameters):
 
 
 def with_requests(parameters):
-    """With requests as it is: a session of requests, and one context for all its connections."""
+    """Connect with requests as it is: one Session, and one context for all its connections."""
     import requests
 
     with requests.Session() as session:
@@ -129,7 +129,7 @@ def with_requests(parameters):
 
 
 def check(parameters):
-    """What a resumed connection leaves unchecked: whether each of some connections was let pass.
+    """Check what a resumed connection leaves unchecked: which of some connections are let pass.
 
     another name: the server's certificate does not have the name that is asked for. never checked:
     it was made by a context that checked nothing, which has then been told to check. Each without
@@ -153,7 +153,7 @@ def check(parameters):
 
 
 def passes(parameters, context, name="", session=None):
-    """Whether a connection brought its answer, and its session."""
+    """Return whether a connection brought its answer, and its session."""
     with socket.create_connection((parameters["host"], parameters["port"])) as plain:
         try:
             with context.wrap_socket(
@@ -196,7 +196,7 @@ def answer(parameters):
 
 
 def kind(line, server, parameters, settings):
-    """Connections of one kind, and what the server and the line saw of them."""
+    """Make connections of one kind, and return what the server and the line saw of them."""
 
     def query():
         server.stdin.write("\n")
@@ -221,7 +221,7 @@ def kind(line, server, parameters, settings):
 
 
 def near(line, role, settings, parameters):
-    """What a client at the near end says, and what the line counted."""
+    """Run a client at the near end; return what it says, and what the line counted."""
     from wire import Wire
 
     far, pipes = {"latency_s": parameters["latency_s"]}, {"stdin": subprocess.PIPE, "text": True}

@@ -53,7 +53,7 @@ WAYS = {
 def seconds(
     way: str, n: int, body: int, trip_s: float, loss: float = 0.0, seed: int = 0, tls: int = 1
 ) -> float:
-    """How long a visit takes, by the law.
+    """Compute how long a visit takes by the law.
 
     way: of WAYS. n: books, at least 1; body: bytes of each; trip_s: there and back. loss: the
     share of the server's packets that is lost, by a lot that the seed decides. tls: round trips of
@@ -80,15 +80,15 @@ def seconds(
 
 
 def round_trips(way: str, n: int, body: int, tls: int = 1) -> float:
-    """The same in round trips, where nothing is lost."""
+    """Compute how many round trips a visit takes if nothing is lost."""
     return seconds(way, n, body, 1.0, tls=tls)
 
 
 def spread(
     way: str, n: int, body: int, trip_s: float, loss: float = 0.0
 ) -> tuple[float, float, float]:
-    """Seconds by the law: the median of DRAWS lots, and the ends of the middle eight tenths; three
-    times the same where nothing is lost. Parameters as of `seconds`."""
+    """Compute seconds by the law: the median of DRAWS lots, and the ends of the middle eight
+    tenths; three times the same if nothing is lost. Parameters as for `seconds`."""
     draws = DRAWS if loss else 1
     walls = sorted(seconds(way, n, body, trip_s, loss, i) for i in range(draws))
     low, middle, high = (walls[int(share * (draws - 1))] for share in (0.1, 0.5, 0.9))
@@ -102,7 +102,7 @@ class _Line:
     lot: Iterator[float]
 
     def drops(self) -> bool:
-        """Whether the next packet is lost."""
+        """Draw whether the next packet is lost."""
         return self.loss > 0 and next(self.lot) < self.loss
 
 
@@ -152,7 +152,7 @@ class _Sender:
 
 
 def _lot(seed: int) -> Iterator[float]:
-    """Numbers from 0 to 1, the same in every language that has 32 bits: mulberry32."""
+    """Yield numbers from 0 to 1, the same in every language that has 32 bits: mulberry32."""
     state = (seed * 0x9E3779B9) & 0xFFFFFFFF
     while True:
         state = (state + 0x6D2B79F5) & 0xFFFFFFFF

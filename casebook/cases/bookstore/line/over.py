@@ -63,8 +63,8 @@ def answer(parameters):
 
 
 def drawn(parameters):
-    """The visits, with the lots of this build: what is lost by lot is drawn from its seed and that
-    of the visit, which is another one in each round."""
+    """Return the visits with the lots of this build: what is lost by lot is drawn from its seed and
+    that of the visit, which is another one in each round."""
     visits = [dict(visit) for visit in parameters["visits"]]
     for visit in visits:
         for direction in (THERE, BACK):
@@ -77,7 +77,7 @@ def drawn(parameters):
 
 @contextlib.contextmanager
 def store(line, parameters, folder, script=_STORE):
-    """The store at the far end: a function that asks it, its port and the file to trust."""
+    """Run the store at the far end: a function that queries it, its port and the file to trust."""
     chain_file, trusted_file = certify(folder, ADDRESSES["far"], parameters.get("chain", SELF))
     options = {"folder": folder, "books": _BOOKS, "least_bytes": parameters["least_bytes"]}
     options.update(interface=ADDRESSES["far"], port=0, backlog=1024, http1_only=False, lacks="")
@@ -107,12 +107,12 @@ def store(line, parameters, folder, script=_STORE):
 
 
 def visited(line, serving, visit, carries):
-    """One visit."""
+    """Make one visit."""
     return with_wire(line, serving, visit, carries)[0]
 
 
 def with_wire(line, serving, visit, carries):
-    """One visit: its answer, the wire that it went over, and the CPU seconds of the store."""
+    """Make one visit: its answer, the wire that it went over, and the CPU seconds of the store."""
     query, port, certificate = serving
     with open(_BOOKS) as file:
         ids = list(json.load(file))[: visit["n"]]
@@ -156,7 +156,7 @@ def carried(line, query, conditions, script, spec, carries):
 
 
 def summed_up(reply):
-    """An answer with digests in place of the list and the books."""
+    """Return an answer with digests in place of the list and the books."""
     index, bodies = reply.pop("index"), reply.pop("bodies")
     books = sorted((book, json.loads(body)) for book, body in bodies.items())
     return dict(

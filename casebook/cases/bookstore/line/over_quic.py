@@ -40,13 +40,13 @@ def answer(parameters):
 
 
 def visited(line, serving, visit, carries):
-    """One visit, with what the store's CPU did, and when the first loss was."""
+    """Make one visit, and add the CPU time of its store and when the first loss was."""
     figures, wire, used_s = over.with_wire(line, serving, visit, carries)
     return dict(figures, server_cpu_s=round(used_s, 6), lost_at_s=lost_at(wire.packets))
 
 
 def lost_at(packets):
-    """When the first loss was, since the client's first packet; None where there was none."""
+    """Return when the first loss was, since the client's first packet; None if there was none."""
     traffic = [packet for packet in packets if packet["connection"] is not None]
     loss_s = next((packet["t_s"] for packet in traffic if packet["dropped"]), None)
     return None if loss_s is None else round(loss_s - traffic[0]["t_s"], 6)
