@@ -60,5 +60,5 @@ def serving(
 
 
 def log_lines(certificate: Path) -> list[str]:
-    """What the process that shows this certificate has said so far."""
+    """Return what the process that shows this certificate has said so far."""
     return (certificate.parent / "log").read_text(errors="replace").splitlines()

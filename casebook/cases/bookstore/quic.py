@@ -84,9 +84,9 @@ _SENT |= {(engine, readers.H3): (29_320, 132) for engine in ENGINES}
 
 
 def lost(books: int) -> dict[str, int]:
-    """What `lose` takes: one packet of what the store sends on the client's first connection, once.
-    It is that which has the byte that is sent when about so many books are. A negative number is
-    counted back from the first book, into the list."""
+    """Return what `lose` takes: one packet of what the store sends on the client's first
+    connection, once. It is the one with the byte that is sent when about that many books are. A
+    negative number is counted back from the first book, into the list."""
     return {"behind_books": books}
 
 
@@ -130,8 +130,9 @@ def arrivals(
     repeats: int | range = 1,
     engine: str = "twisted",
 ) -> pd.DataFrame:
-    """As `visit`, one row a book: COLUMNS, and book, at_s (seconds since the visit began), arrived
-    (its place in the order of arrival) and slow (False, as charts.arrivals takes it)."""
+    """Visit as `visit`, with one row a book: COLUMNS, and book, at_s (seconds since the visit
+    began), arrived (its place in the order of arrival) and slow (False, as charts.arrivals takes
+    it)."""
     rows: list[dict[str, Any]] = []
     for repeat in rounds.numbers(repeats):
         for row, answer in _round(clients, n, latency_s, body_bytes, lose, repeat, engine):
@@ -147,7 +148,7 @@ def sessions(
     repeats: int | range | None = None,
     chain: str | Iterable[str] = chains.SELF,
 ) -> pd.DataFrame:
-    """One book over each of three connections, one after the other: columns SESSION_COLUMNS.
+    """Fetch one book over each of three connections, one after the other: columns SESSION_COLUMNS.
 
     clients: "aioquic", which is told what to do (step: fresh; resumed: with the ticket that the
     store gave; early: the request leaves with it); those of LIBRARIES, which do what they do by
@@ -172,8 +173,8 @@ def sessions(
 
 
 def replayed(tickets: str | Iterable[str] = TICKETS, latency_s: float = 0.035) -> pd.DataFrame:
-    """A session taken up with an early request, whose datagrams are then sent once more, from
-    another port: one row for each of `tickets`, columns REPLAY_COLUMNS.
+    """Take up a session with an early request, and send its datagrams once more, from another port:
+    one row for each of `tickets`, columns REPLAY_COLUMNS.
 
     tickets: what the store does with a ticket that it gave out: "again" (takes it as often as it
     is shown) or "once". wanted: requests that the client made in its connections; answered: those
@@ -214,7 +215,7 @@ def _session_round(
     repeat: int,
     chain: str = chains.SELF,
 ) -> list[dict[str, Any]]:
-    """The rows of a round of again.py; none where no other machine took it."""
+    """Return the rows of a round of again.py; none if no other machine took it."""
     if tickets not in TICKETS:
         raise UsageError(f"a store does not keep tickets {tickets!r}: choose {', '.join(TICKETS)}")
     far = {"latency_s": _far(latency_s)}
@@ -258,7 +259,7 @@ def _far(latency_s: float) -> float:
 
 
 def _round(clients, n, latency_s, body_bytes, lose, repeat, engine):
-    """One round: (what each visit was, its answer)."""
+    """Make one round, and yield (what each visit was, its answer)."""
     loses = (
         [dict(lose)] if isinstance(lose, Mapping) or not lose else [dict(losing) for losing in lose]
     )
@@ -301,7 +302,7 @@ def _round(clients, n, latency_s, body_bytes, lose, repeat, engine):
 
 
 def _visit(far_s, losing, size, manner, repeat, engine) -> dict[str, Any]:
-    """What is asked of over_quic.py for one visit."""
+    """Return what over_quic.py is told of one visit."""
     losing_there: dict[str, Any] = {}
     if "behind_books" in losing:
         losing = visits.lost(_byte(manner, losing["behind_books"], engine))
@@ -317,7 +318,8 @@ def _visit(far_s, losing, size, manner, repeat, engine) -> dict[str, Any]:
 
 
 def _byte(manner: readers.Manner, books: int, engine: str) -> int:
-    """Of the first connection's data, the byte that is sent when so many books are, in all."""
+    """Return the byte of the first connection's data that is sent when that many books are, in
+    all."""
     if (engine, manner.reader.protocol) not in _SENT:
         raise UsageError(f"which packet {manner.label} would lose from {engine} is not known here")
     list_ends, of_a_book = _SENT[engine, manner.reader.protocol]

@@ -98,7 +98,8 @@ OVER_QUIC = {
 
 
 def get(client: str) -> Reader:
-    """A client by name, of READERS, LOOPS or OVER_QUIC. Raises UsageError for an unknown one."""
+    """Return a client by name, of READERS, LOOPS or OVER_QUIC. Raises UsageError for an unknown
+    one."""
     readers = READERS | LOOPS | OVER_QUIC
     if client not in readers:
         raise UsageError(f"there is no client {client!r}; choose: {', '.join(READERS)}")
@@ -116,12 +117,12 @@ class Manner:
 
     @property
     def reader(self) -> Reader:
-        """Who visits."""
+        """Return who visits."""
         return get(self.client)
 
     @property
     def label(self) -> str:
-        """Who visits and how, in words: "aiohttp, 100 connections"."""
+        """Say who visits and how: "aiohttp, 100 connections"."""
         title, many = self.reader.title, max(self.at_once, self.connections)
         if self.reader.most == 1:
             return title
@@ -131,7 +132,7 @@ class Manner:
 
 
 def manner(client: str, order: str | None = None) -> Manner:
-    """How a client visits: as it is used to, or with the number and the order that are asked for.
+    """Return how a client visits: as it is used to, or with the number and the order asked for.
 
     "aiohttp:100" is aiohttp with 100 connections, and "httpx-h2:100" httpx with 100 requests at
     once on its one. Raises UsageError for what the client cannot do.
@@ -152,13 +153,14 @@ def manner(client: str, order: str | None = None) -> Manner:
 
 
 def function(path: Path, name: str) -> ast.FunctionDef:
-    """A function of a script. Raises StopIteration where there is none of this name."""
+    """Find a function of a script. Raises StopIteration if there is none of this name."""
     parts = ast.parse(path.read_text(encoding="utf-8")).body
     return next(part for part in parts if isinstance(part, ast.FunctionDef) and part.name == name)
 
 
 def place(client: str) -> dict[str, Any]:
-    """Where a client's `visit` stands: {"path", "lines": (first, last)}, as listings.file takes it.
+    """Return where a client's `visit` stands: {"path", "lines": (first, last)}, as listings.file
+    takes it.
 
     Raises UsageError for an unknown client.
     """
@@ -176,7 +178,7 @@ def read(
     script: Path = VISIT,
     **further,
 ) -> dict:
-    """One visit of a client: the answer of clients/visit.py, not yet checked.
+    """Make one visit of a client: the answer of clients/visit.py, not yet checked.
 
     store: anything with `url` and `ca_file`. ids: None for all that the store lists. script:
     another that reads and answers the same; further: what it reads beside that, and what is to be

@@ -60,14 +60,14 @@ class Store(Server):
     slow: dict[str, float | None]
 
     def cpu_s(self) -> float:
-        """User and system CPU seconds of the server's process since it began, its start
+        """Return user and system CPU seconds of the server's process since it began, its start
         included: take differences."""
         return self._send("cpu")["cpu_s"]
 
     def counters(self) -> dict:
-        """What was asked since the start or the last reset: `connections` (that asked for
-        something), `requests`, `peak_streams` (the most requests that one connection had open
-        at once) and `protocols` (requests by "HTTP/1.1" and "HTTP/2").
+        """Return what was asked since the start or the last reset: `connections` (that asked for
+        something), `requests`, `peak_streams` (the most requests that one connection had open at
+        once) and `protocols` (requests by "HTTP/1.1" and "HTTP/2").
 
         Granian counts a request as open until its answer is known, Twisted until it is sent.
         """
@@ -127,14 +127,15 @@ def open_store(
 
 
 def stack_of(engine: str) -> Stack:
-    """The stack whose environment an engine runs in. Raises UsageError for an unknown one."""
+    """Return the stack whose environment an engine runs in. Raises UsageError for an unknown
+    one."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine {engine!r}: choose {', '.join(ENGINES)}")
     return stacks.get(ENGINES[engine][0])
 
 
 def fingerprint(engine: str) -> str:
-    """A digest of all that makes a store what it is: environment, scripts, books.
+    """Make a digest of all that makes a store what it is: environment, scripts, books.
 
     Raises MissingInterpreter."""
     return digests.digest(
@@ -163,7 +164,7 @@ def _check(engine: str, port: int, waits_s: list, slow: dict, lacks: str) -> Non
 
 
 def _port(process, ca_file: Path) -> int:
-    """The port, once it is open."""
+    """Return the port once it is open."""
     try:
         return first_line(process)["port"]
     except ServerFailed as error:
@@ -172,8 +173,8 @@ def _port(process, ca_file: Path) -> int:
 
 
 def _greet(url: str, ca_file: Path, named: bool) -> tuple[str | None, str, int | None]:
-    """What the server chooses of "h2" and "http/1.1" (None: nothing), the version of TLS, and over
-    h2 the most requests that a connection may have open (None: no limit).
+    """Return what the server chooses of "h2" and "http/1.1" (None: nothing), the version of TLS,
+    and over h2 the most requests that a connection may have open (None: no limit).
 
     named: the certificate is for this address. Raises ServerFailed when the server cannot be
     trusted, or does not speak what it chose.

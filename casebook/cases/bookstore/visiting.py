@@ -61,11 +61,11 @@ class Host(ExitStack):
         return self._open[key]
 
     def store(self, engine: str):
-        """The store on an engine, open."""
+        """Return the store on an engine, open."""
         return self._target or self._enter(engine, lambda: self._opening(engine))
 
     def url(self, engine: str, latency_ms: float) -> str:
-        """Where that store is, so far away."""
+        """Return the URL of that store at this distance."""
         near = self.store(engine).url
         if not latency_ms:
             return near
@@ -74,7 +74,7 @@ class Host(ExitStack):
     def stored_or_new(
         self, engine: str, measure: Callable[[], dict], made_by: list, *depends_on
     ) -> dict:
-        """A measurement, stored if the store is one of our own.
+        """Return a measurement, stored if the store is one of our own.
 
         made_by, depends_on: what else it depends on, as measurements.key_of takes it.
         """
@@ -85,7 +85,8 @@ class Host(ExitStack):
         return measurements.stored_or_new(key, measure)
 
     def visit(self, visit: Visit, patience_s: float) -> dict:
-        """A checked visit: visits.COLUMNS, and "arrivals" as [id, seconds]. Raises VisitFailed."""
+        """Make a visit and check it: visits.COLUMNS, and "arrivals" as [id, seconds]. Raises
+        VisitFailed."""
         reader = visit.reader
         made_by = [
             *digests.executed(readers.VISIT),
@@ -120,7 +121,7 @@ class Host(ExitStack):
 
 
 def _figures(visit: Visit, answer: dict) -> dict:
-    """The columns about the client.
+    """Return the columns about the client.
 
     More connections than planned mean that some were lost, and that it asked again over a new one.
     """
@@ -181,7 +182,7 @@ def _faults(manner: readers.Manner, answer: dict, n: int) -> Iterator[str]:
 
 
 def _in_words(failure: dict) -> str:
-    """A failure, as clients/visit.py says it: the book, the cause, and who else waited."""
+    """Describe a failure, as clients/visit.py says it: the book, the cause, and who else waited."""
     place = f"book {failure['book']}" if failure["book"] else "the list of books"
     text = f"{place}: {failure['type']}: {failure['message']}"
     if failure["waiting"] and not failure["certain"]:

@@ -58,7 +58,8 @@ ARRIVAL_COLUMNS = [*COLUMNS, "book", "position", "arrived", "at_s"]
 
 @for_readers
 def one_slow(position: int = 10, wait_s: float = 1.0) -> dict[str, float]:
-    """What `slow` takes: the book at this position of the list (from 1) waits so many seconds."""
+    """Return what `slow` takes: the book at this position of the list (from 1) waits that many
+    seconds."""
     return {stock.ids()[position - 1]: wait_s}
 
 
@@ -69,9 +70,9 @@ _PAIR = ["requests-2.10-py37", "hyper"]
 
 
 def recorded() -> list[dict]:
-    """The visits that need a Python 3.7 on one side: arguments of `visit`. With these a machine
-    without it can still build the book. Of those that decide something there are sixteen rounds:
-    the chapters look after eight, and after sixteen where that was not enough."""
+    """Return the visits that need a Python 3.7 on one side: arguments of `visit`. With these a
+    machine without it can still build the book. Those that decide something have sixteen rounds:
+    the chapters look after eight, and after sixteen if that was not enough."""
     return [
         dict(clients=_PAIR, engine="twisted-16.3", repeats=3),
         dict(
@@ -102,13 +103,13 @@ def visit(
 
 
 def cpu_of_both(visits: pd.DataFrame) -> pd.Series:
-    """Processor time of visits, in seconds: the client's and the server's together."""
+    """Add up the processor time of visits, in seconds: the client's and the server's."""
     return visits["user_s"] + visits["sys_s"] + visits["server_cpu_s"]
 
 
 @for_readers
 def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **parameters) -> pd.DataFrame:
-    """When each book was read: one row a book and visit, columns ARRIVAL_COLUMNS.
+    """Visit, and say when each book was read: one row a book and visit, columns ARRIVAL_COLUMNS.
 
     position: the book's place among those asked for, from 1; arrived: its place among those read;
     at_s: seconds since the visit began. Parameters and errors as for `visit`.
@@ -126,7 +127,7 @@ def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **parameters
 def from_reference(
     clients: str | Iterable[str], repeats: int, n: int, engine: str = "twisted"
 ) -> pd.DataFrame:
-    """Visits that the reference machine made, columns COLUMNS; never measured here.
+    """Return visits that the reference machine made, columns COLUMNS; never measured here.
 
     Of those that were recorded (`recorded`). Raises UsageError where there are none of this kind.
     """
@@ -160,7 +161,7 @@ def records(
     target=None,
     **parameters,
 ) -> list[dict]:
-    """The visits as dictionaries: COLUMNS, and "arrivals" as [id, seconds].
+    """Make the visits, and return them as dictionaries: COLUMNS, and "arrivals" as [id, seconds].
 
     patience_s: without a book, then the visit fails. target: an open store of the caller's, whose
     visits are not stored. All others: see `plan`.
@@ -190,13 +191,13 @@ def records(
 
 
 def _stacks_of(client: str, engine: str, target) -> list[Stack]:
-    """The stacks without which a client cannot visit a store."""
+    """Return the stacks without which a client cannot visit a store."""
     of_client = stacks.get(readers.get(client).stack)
     return [of_client] if target else [of_client, store.stack_of(engine)]
 
 
 def _recorded(visit: Visit) -> list[dict]:
-    """The recorded visit of this kind and repeat, where there is one."""
+    """Return the recorded visit of this kind and repeat, if there is one."""
     frame = elsewhere.rows(VISITS)
     rows = frame if frame.empty else reference.select_recorded(frame, asdict(visit))
     return [row | {"arrivals": json.loads(row["arrivals"])} for row in rows.to_dict("records")]
@@ -212,7 +213,7 @@ def plan(
     delay_s: float = 0.0,
     slow: dict[str, float] | None = None,
 ) -> list[Visit]:
-    """The visits that are asked for, in turns.
+    """Return the visits that are asked for, in turns.
 
     clients: names of readers.READERS, with a number as readers.manner takes them. n: books asked
     for. order: of readers.ORDERS; latency_s: each way; engine: of store.ENGINES; delay_s: before

@@ -48,7 +48,7 @@ _PROTOCOL, _BODIES = r"^Application protocol: (\S+)", r"\((\d+)\) data$"
 
 
 def find(name: str) -> str | None:
-    """The path of a witness ("h2load" or "curl"), or None.
+    """Find a witness ("h2load" or "curl"): its path, or None.
 
     curl counts only if it was built with HTTP/2. Raises VisitFailed if CASEBOOK_REQUIRE names one
     that is not there.
@@ -102,7 +102,8 @@ def h2load(store, n: int | None = None, protocol: str = "h2") -> dict | None:
 
 @rounds.takes_until
 def h2load_visits(n: int, repeats: int | range = 1) -> pd.DataFrame:
-    """What n books cost the server when h2load asks for them: a row a visit, columns VISIT_COLUMNS.
+    """Measure what n books cost the server when h2load asks for them: a row a visit, columns
+    VISIT_COLUMNS.
 
     Over one connection to Twisted of either protocol, in turns. repeats, until, looks: as for
     visits.visit. Empty where h2load is not installed. Raises as `h2load`, and what

@@ -25,7 +25,8 @@ COLUMNS = ["way", "wall_s", "times", "low", "high", "rounds", "outcome"]
 
 
 def standings(visits: pd.DataFrame, situation: Sequence[str], way: str = "label") -> pd.DataFrame:
-    """One row for each situation and way: the columns of the situation, and COLUMNS.
+    """Rank the ways in each situation: one row for each situation and way, with the columns of the
+    situation, and COLUMNS.
 
     visits: columns `repeat`, `wall_s`, way and those of situation; of each way at most one visit a
     round. times: as long as the best way of that situation, the median of the rounds, with its
@@ -55,7 +56,8 @@ def _comparison(walls: pd.DataFrame, label: Any, best: Any) -> dict[str, Any]:
 
 
 def cells(table: pd.DataFrame, situation: Sequence[str]) -> pd.DataFrame:
-    """Standings as a table to read: a row for each situation, a column for each way, in words.
+    """Put standings into a table to read: a row for each situation, a column for each way, in
+    words.
 
     What was not measured in a situation is empty.
     """
@@ -80,9 +82,9 @@ SMALL = 109
 
 
 def placed(visits: pd.DataFrame) -> pd.DataFrame:
-    """The visits that the law knows: those in a way of law.WAYS, with reno and no limit to the
-    bandwidth, that lose nothing or a share of all packets. With further columns: way, body (bytes),
-    loss (a share)."""
+    """Return the visits that the law knows: those in a way of law.WAYS, with reno and no limit to
+    the bandwidth, that lose nothing or a share of all packets. With further columns: way, body
+    (bytes), loss (a share)."""
     rows = visits[visits["congestion"] == "reno"]
     if "mbit" in rows:
         rows = rows[~(rows["mbit"] > 0)]
@@ -93,7 +95,7 @@ def placed(visits: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_law(visits: pd.DataFrame) -> pd.DataFrame:
-    """The same, of visits that lost nothing, and law_s: seconds by the law."""
+    """Return the same, of visits that lost nothing, and law_s: seconds by the law."""
     rows = placed(visits)
     rows = rows[rows["loss"] == 0]
     seconds = [
@@ -103,9 +105,9 @@ def by_law(visits: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_lot(visits: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
-    """The same, of visits that lost a share of all packets; and low_s and high_s, between which lie
-    the middle eight tenths of the law's lots (law.spread), way_s: wall_s without what such visits
-    compute, and as_most: whether way_s lies between the two.
+    """Return the same, of visits that lost a share of all packets; and low_s and high_s, between
+    which lie the middle eight tenths of the law's lots (law.spread), way_s: wall_s without what
+    such visits compute, and as_most: whether way_s lies between the two.
 
     beside: visits of the same ways, sizes and distances that lost nothing. What they take beyond
     the law, in the median, is what is computed.
@@ -140,8 +142,8 @@ def _loss(lose: str) -> float | None:
 
 
 def matrix() -> tuple[pd.DataFrame, list[str]]:
-    """What a full build takes beside the quick one, eight rounds each, as `visit` gives it; and
-    which ways the line could not keep up with, in words.
+    """Make the visits of a full build that the quick one leaves out, eight rounds each; return them
+    as `visit` gives them, and in words the ways that the line could not keep up with.
 
     13 books and 200, from 4, 35 and 150 ms away, in all sizes; and 13 of 27 kB with 0.1, 1 and 2 %
     of the packets lost. HTTP/2's own window is left out where streams would take longer than
@@ -176,7 +178,7 @@ def matrix() -> tuple[pd.DataFrame, list[str]]:
 def _measure(
     clients: list[str], parameters: dict[str, Any], frames: list[pd.DataFrame], refused: list[str]
 ) -> None:
-    """Eight rounds; where the line cannot keep up with all clients, of each that it can."""
+    """Make eight rounds; if the line cannot keep up with all clients, with each that it can."""
     try:
         frames.append(visit(clients, **parameters, repeats=8))
     except TooMuch as error:
@@ -196,10 +198,11 @@ _WINDOWS = (0, 1 << 24)
 
 
 def controls() -> tuple[pd.DataFrame, list[str]]:
-    """13 books of 27 kB with 2 % of the packets lost, from 35 ms away, over 13 connections and as
-    streams with a wide window: ROUNDS rounds with each of TCP's congestion controls in CONTROLS,
-    and those of them that this kernel lacks. In full mode also eight rounds with bbr, with 1 %, and
-    from 4 ms away. The lots are the same for both ways and all controls. Raises as `visit`."""
+    """Visit over TCP with its congestion controls: 13 books of 27 kB with 2 % of the packets lost,
+    from 35 ms away, over 13 connections and as streams with a wide window; ROUNDS rounds with each
+    control in CONTROLS, and those of them that this kernel lacks. In full mode also eight rounds
+    with bbr, with 1 %, and from 4 ms away. The lots are the same for both ways and all controls.
+    Raises as `visit`."""
     common: dict[str, Any] = {"n": 13, "body_bytes": 27_000, "window_bytes": _WINDOWS[1]}
     clients = ["pipes:13", "bare-h2"]
     base: dict[str, Any] = {"latency_s": 0.035, "lose": {"share": 0.02}}

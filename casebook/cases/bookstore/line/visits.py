@@ -66,8 +66,9 @@ class TooMuch(RunFailed):
 
 
 def lost(byte: int, count: int = 1, connection: int = 0) -> dict[str, int]:
-    """What `lose` takes: of what the server sends on this connection, in the order of opening, the
-    packet with this byte of its data, once, and further ones behind it for a burst of count."""
+    """Return what `lose` takes: of what the server sends on this connection, in the order of
+    opening, the packet with this byte of its data, once, and further ones behind it for a burst of
+    count."""
     return {"connection": connection, "byte": byte, "count": count}
 
 
@@ -156,8 +157,9 @@ def visit_all(
 def with_controls(
     controls: Iterable[str], clients: str | Iterable[str], **parameters: Any
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The same with each of TCP's congestion controls that can be had, and those that cannot: this
-    kernel has none of that name, or lets no namespace choose it. Raises as `visit`."""
+    """Make the same visits with each of TCP's congestion controls; return them, and the controls
+    that are missing: this kernel has none of that name, or lets no namespace choose it. Raises as
+    `visit`."""
     frames, missing = [], []
     for control in controls:
         try:
@@ -265,13 +267,14 @@ def _waits(clients: list[str], n: Any, latency_s: Any, body_bytes: int) -> bool:
 
 
 def _packets(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those of an answer that belong to a connection."""
+    """Return the packets of an answer that belong to a connection."""
     records = [dict(zip(PACKET_COLUMNS, packet, strict=True)) for packet in answer["packets"]]
     return [packet for packet in records if packet["connection"] is not None]
 
 
 def _repair(packets: list[dict[str, Any]]) -> dict[str, float]:
-    """How long the first lost packet took to come again, and what was sent behind it meanwhile."""
+    """Return how long the first lost packet took to come again, and what was sent behind it
+    meanwhile."""
     sent = [packet for packet in packets if packet["direction"] == wire.BACK and packet["bytes"]]
     loss = next((packet for packet in sent if packet["dropped"]), None)
     if loss is None:
@@ -300,7 +303,7 @@ def _repair(packets: list[dict[str, Any]]) -> dict[str, float]:
 def _round(
     clients, n, latency_s, body_bytes, lose, repeat, window, small, congestion, mbit, records=False
 ):
-    """One round: (what each visit was, its answer)."""
+    """Make one round, and yield (what each visit was, its answer)."""
     loses = (
         [dict(lose)] if isinstance(lose, Mapping) or not lose else [dict(losing) for losing in lose]
     )
@@ -361,7 +364,7 @@ def _round(
 def _visit(
     manner: Any, size: int, far_s: float, mbit: float, losing: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What over.py is told of a visit: by whom, of how many books, over what line."""
+    """Return what over.py is told of a visit: by whom, of how many books, over what line."""
     return {
         **{"script": manner.reader.script, "protocol": manner.reader.protocol, "n": size},
         **{"at_once": manner.at_once, "connections": manner.connections, "order": "completed"},
@@ -371,13 +374,13 @@ def _visit(
 
 
 def _with_seed(losing: dict[str, Any], repeat: int) -> dict[str, Any]:
-    """What is lost in a round: each has a lot of its own, which is the same for all its ways. The
-    build's seed comes to it (over.drawn)."""
+    """Add the seed of a round to what is lost: each round has a lot of its own, which is the same
+    for all its ways. The build's seed comes to it (over.drawn)."""
     return {"seed": repeat, **losing} if "share" in losing else losing
 
 
 def draws(parameters: Mapping[str, Any]) -> bool:
-    """Whether something is lost by lot in one of the visits of a question."""
+    """Check whether something is lost by lot in one of the visits of a question."""
     directions = (
         visit[direction] for visit in parameters["visits"] for direction in (wire.THERE, wire.BACK)
     )

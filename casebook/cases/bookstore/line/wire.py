@@ -89,14 +89,15 @@ class Wire:
         os.close(self._stop_reader)
 
     def counts(self):
-        """{direction: {"packets", "bytes" (of IP), "dropped", "queue_dropped" (of these, for want
-        of room), "again" (packets with data that came a second time), "by_connection":
+        """Return {direction: {"packets", "bytes" (of IP), "dropped", "queue_dropped" (of these, for
+        want of room), "again" (packets with data that came a second time), "by_connection":
         [{"packets", "bytes", "dropped", "again"}]}}"""
         return {direction.name: direction.counts() for direction in self._ways}
 
     def kept_up(self, carries):
-        """{"late_ms": by how much half of all packets were later than promised, "most_late_ms",
-        "busiest": packets a second, of both directions, in the busiest window}. Raises TooMuch.
+        """Return {"late_ms": by how much half of all packets were later than promised,
+        "most_late_ms", "busiest": packets a second, of both directions, in the busiest window}.
+        Raises TooMuch.
 
         carries: how many packets a second the line carries on this machine (flood.py)."""
         late = [seconds for direction in self._ways for seconds in direction.late_s]
@@ -120,11 +121,12 @@ class Wire:
         return {**late, "busiest": busiest}
 
     def busiest(self):
-        """Packets a second, of both directions, in the busiest window."""
+        """Return packets a second, of both directions, in the busiest window."""
         return round(max(self.windows.values(), default=0) / WINDOW_S)
 
     def number(self, key, is_new):
-        """The number of a connection, a new one where it begins; None for one that is not known."""
+        """Return the number of a connection, a new one if it is new; None for one that is not
+        known."""
         if is_new:
             return self._connections.setdefault(key, len(self._connections))
         return self._connections.get(key)
@@ -166,7 +168,7 @@ class _Direction:
         self.waiting, self.late_s = collections.deque(), []
 
     def take(self):
-        """What has arrived: noted, and put in the queue or dropped."""
+        """Record what has arrived, and put it in the queue or drop it."""
         for _ in range(64):
             packet = self.source.read()
             if packet is None:
@@ -196,7 +198,7 @@ class _Direction:
             self.waiting.append((due + self.latency_s, packet))
 
     def pass_on(self):
-        """All that is due."""
+        """Pass on all that is due."""
         while self.waiting and self.waiting[0][0] <= time.monotonic():
             due, packet = self.waiting.popleft()
             self.late_s.append(time.monotonic() - due)
@@ -245,7 +247,7 @@ class _Direction:
 
 
 def _losing(lose):
-    """From what was said of loss to a function: whether this packet is dropped."""
+    """Turn what is said of loss into a function: whether this packet is dropped."""
     if not lose:
         return lambda record: False
     if "each" in lose:

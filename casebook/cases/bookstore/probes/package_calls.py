@@ -13,7 +13,8 @@ from collections import Counter
 
 
 def package(file):
-    """The package or standard module of a file: .../site-packages/urllib3/util.py -> urllib3."""
+    """Return the package or standard module of a file: .../site-packages/urllib3/util.py ->
+    urllib3."""
     if file.startswith("<frozen "):
         return file[len("<frozen ") : -1].partition(".")[0]
     parts = file.replace("\\", "/").split("/")
@@ -32,7 +33,7 @@ def package(file):
 
 
 def by_package(stats):
-    """{package: calls} of a profile's raw statistics."""
+    """Count the calls in a profile's raw statistics: {package: calls}."""
     counts = Counter()
     for (file, _, _), (_, calls, _, _, callers) in stats.items():
         if file != "~":

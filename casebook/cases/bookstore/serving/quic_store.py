@@ -92,7 +92,7 @@ class Visitor(QuicConnectionProtocol):
 
 
 def page(method, url):
-    """A status, a body, and seconds before they are sent."""
+    """Return a status, a body, and seconds before they are sent."""
     if url.path not in ("/", "/book"):
         return 404, b"", 0
     if method != b"GET":
@@ -106,7 +106,7 @@ def page(method, url):
 
 
 def tickets(policy):
-    """What a server does with tickets: keeps one, and gives it out when it is shown."""
+    """Say what a server does with tickets: it keeps one, and gives it out when it is shown."""
     if not policy:
         return {}
     store = {}

@@ -93,7 +93,7 @@ def let_go():
 
 
 def complain(event):
-    """Errors go to standard error, which the owner keeps; everything else to nobody."""
+    """Write errors to standard error, which the owner keeps, and everything else nowhere."""
     if event.get("isError"):
         sys.stderr.write((log.textFromEventDict(event) or "an error without a text") + "\n")
         sys.stderr.flush()
@@ -127,8 +127,8 @@ def main():
 
 
 def listen_without_alpn(site):
-    """With the context factory of old, of which the article warns. 16.3.0 negotiates with it all
-    the same, for a site that says it can: this one says so no longer."""
+    """Listen with the context factory of old, of which the article warns. 16.3.0 negotiates with it
+    all the same, for a site that says it can: this one says so no longer."""
     classImplementsOnly(Site, IProtocolFactory)
     context = ssl.DefaultOpenSSLContextFactory(options["key_file"], options["chain_file"])
     listening(reactor.listenSSL(options["port"], site, context, options["backlog"], "127.0.0.1"))
