@@ -487,9 +487,9 @@ def test_what_cannot_be_asked_is_refused():
 
 
 def test_each_round_draws_a_lot_of_its_own_that_is_the_same_for_its_ways():
-    assert visits._drawn({"share": 0.02}, 3) == {"share": 0.02, "seed": 3}
-    assert visits._drawn({"share": 0.02, "seed": 7}, 3)["seed"] == 7
-    assert visits._drawn({"connection": 0, "byte": 5}, 3) == {"connection": 0, "byte": 5}
+    assert visits._with_seed({"share": 0.02}, 3) == {"share": 0.02, "seed": 3}
+    assert visits._with_seed({"share": 0.02, "seed": 7}, 3)["seed"] == 7
+    assert visits._with_seed({"connection": 0, "byte": 5}, 3) == {"connection": 0, "byte": 5}
 
 
 #: What is dropped of a thousand packets, by the lots of a build.

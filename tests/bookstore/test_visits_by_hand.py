@@ -380,7 +380,9 @@ def test_a_session_says_what_its_own_connection_carried():
 def test_an_early_request_that_is_sent_again_is_one_that_the_client_did_not_make(monkeypatch):
     steps = [{"step": "fresh"}, {"step": "early"}, {"step": "replayed", "datagrams": 3}]
     answer = {"server": {"requests": 3, "early": 2}, "steps": steps}
-    monkeypatch.setattr(quic, "_again", lambda *_: [{"tickets": "again", "answers": [answer]}])
+    monkeypatch.setattr(
+        quic, "_session_round", lambda *_: [{"tickets": "again", "answers": [answer]}]
+    )
     [row] = quic.replayed("again").to_dict("records")
     assert (row["wanted"], row["answered"], row["early"], row["datagrams"]) == (2, 3, 2, 3)
 
@@ -534,7 +536,7 @@ def test_a_greeting_takes_the_median_in_round_trips_of_the_line(monkeypatch):
 
 def test_calls_for_a_book_are_what_more_books_add(monkeypatch):
     counted = {10: {"h2": 100, "start": 50}, 30: {"h2": 700, "start": 50, "json": 40}}
-    monkeypatch.setattr(calls, "_counted", lambda how, place, n: counted[n])
+    monkeypatch.setattr(calls, "_count_calls", lambda how, place, n: counted[n])
     rows = calls._rows("bare-h2", None, 10, 30)
     assert {row["package"]: (row["kind"], row["calls"]) for row in rows} == {
         "h2": ("http", 30), "start": ("around", 0), "json": ("ours", 2),

@@ -88,8 +88,8 @@ def _row(client: str, stack: str, over_quic: str) -> dict[str, Any]:
 
 
 def _greeting(client: str, stack: str, protocol: str) -> dict[str, Any]:
-    asked = [{"client": client, "protocol": protocol}]
-    return _GREETING.measure(stack, asked).iloc[0].to_dict()
+    parameter_sets = [{"client": client, "protocol": protocol}]
+    return _GREETING.measure(stack, parameter_sets).iloc[0].to_dict()
 
 
 class _Greeted:
@@ -99,9 +99,9 @@ class _Greeted:
     and says that it speaks HTTP/3 on the same port, where datagrams are counted.
     """
 
-    def __init__(self, made: certificates.Certificates, protocol: str) -> None:
+    def __init__(self, files: certificates.Certificates, protocol: str) -> None:
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.load_cert_chain(made.chain_file, made.key_file)
+        self.context.load_cert_chain(files.chain_file, files.key_file)
         self.context.set_alpn_protocols([protocol])
         self.tcp = socket.create_server(("127.0.0.1", 0))
         self.port = self.tcp.getsockname()[1]
@@ -123,7 +123,7 @@ class _Greeted:
         self.udp.close()
 
     def datagrams(self) -> int:
-        """How many have come until now that begin as QUIC does, with a long header (RFC 9000)."""
+        """Count the datagrams so far that begin as QUIC does, with a long header (RFC 9000)."""
         count = 0
         while True:
             try:
@@ -174,8 +174,8 @@ def _received(link: ssl.SSLSocket) -> bytes:
 
 
 def windows(greeting: bytes) -> dict[str, int]:
-    """How wide a client opens the windows of a connection and of its first stream, from all that it
-    sent: preface and frames. Raises RunFailed where it asked for nothing."""
+    """Measure how wide a client opens the windows of a connection and of its first stream, from all
+    that it sent: preface and frames. Raises RunFailed if it asked for nothing."""
     stream = connection = OWN_WINDOW
     first, rest = None, greeting.removeprefix(frames.PREFACE)
     updates: list[tuple[int, int]] = []
@@ -193,29 +193,34 @@ def windows(greeting: bytes) -> dict[str, int]:
     if first is None:
         raise RunFailed("over HTTP/2: the client asked for nothing. Nothing was recorded.")
     return {
-        "stream_window": stream + sum(more for number, more in updates if number == first),
-        "connection_window": connection + sum(more for number, more in updates if number == 0),
+        "stream_window": stream + sum(size for number, size in updates if number == first),
+        "connection_window": connection + sum(size for number, size in updates if number == 0),
     }
 
 
-def _ask(environment: Environment, asked: Asked) -> dict[str, Any]:
+def _greet_once(environment: Environment, parameters: Asked) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
-        made = certificates.issue(Path(folder))
-        with _Greeted(made, asked["protocol"]) as server:
+        files = certificates.issue(Path(folder))
+        with _Greeted(files, parameters["protocol"]) as server:
             url = f"https://127.0.0.1:{server.port}/"
-            spec = {"client": asked["client"], "url": url, "ca_file": made.ca_file, "times": 3}
+            spec = {
+                "client": parameters["client"],
+                "url": url,
+                "ca_file": files.ca_file,
+                "times": 3,
+            }
             answer = scripts.ask(environment, _SCRIPT, spec, within_s=120)
-            told = {"chosen": server.chosen, "datagrams": server.datagrams()}
-        return answer | told | {"greeting": server.greeting.hex()}
+            observations = {"chosen": server.chosen, "datagrams": server.datagrams()}
+        return answer | observations | {"greeting": server.greeting.hex()}
 
 
-def _figures(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
     greeting, is_h2 = bytes.fromhex(answer["greeting"]), answer["chosen"] == H2
     if not is_h2 and not answer["requests"] and not answer["datagrams"]:
-        raise RunFailed(f"{asked['client']}: {answer['failure']}. Nothing was recorded.")
-    seen = {"release": answer["release"], "http2": is_h2, "datagrams": answer["datagrams"]}
-    return seen | (windows(greeting) if is_h2 else {})
+        raise RunFailed(f"{parameters['client']}: {answer['failure']}. Nothing was recorded.")
+    figures = {"release": answer["release"], "http2": is_h2, "datagrams": answer["datagrams"]}
+    return figures | (windows(greeting) if is_h2 else {})
 
 
 _SCRIPT = SCRIPTS / "greets.py"
-_GREETING = Experiment(_SCRIPT, _figures, made_of=(Path(__file__),), ask=_ask)
+_GREETING = Experiment(_SCRIPT, _figures, made_of=(Path(__file__),), ask=_greet_once)

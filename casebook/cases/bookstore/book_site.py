@@ -15,8 +15,8 @@ class Book(resource.Resource):
     isLeaf = True
 
     def render_GET(self, request):
-        (asked,) = request.args[b"id"]
-        book = books.get(asked.decode())
+        (number,) = request.args[b"id"]
+        book = books.get(number.decode())
         if not book:
             request.setResponseCode(404)
         return json.dumps(book).encode()
@@ -28,8 +28,8 @@ root = resource.Resource()
 root.putChild(b"", Index())
 root.putChild(b"book", Book())
 key, certificate = map(endpoints.quoteStringArgument, sys.argv[1:3])
-where = "ssl:0:interface=127.0.0.1:privateKey={}:certKey={}"
-endpoint = endpoints.serverFromString(reactor, where.format(key, certificate))
+address = "ssl:0:interface=127.0.0.1:privateKey={}:certKey={}"
+endpoint = endpoints.serverFromString(reactor, address.format(key, certificate))
 log.startLogging(sys.stdout)
 endpoint.listen(server.Site(root))
 reactor.run()

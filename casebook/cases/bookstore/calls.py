@@ -27,7 +27,7 @@ _PROBE = Path(__file__).parent / "probes" / "package_calls.py"
 
 @for_readers
 def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFrame:
-    """The Python calls that each client makes for one book, by package, one row for each.
+    """Count the Python calls that each client makes for one book: one row for each package.
 
     Each client visits a Twisted store twice under cProfile, with few and with many books: the
     difference is what books cost. Calls in other threads are not seen. Columns: client, label,
@@ -55,22 +55,22 @@ def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFr
 
 
 def _rows(client: str, place, few: int, many: int) -> list[dict]:
-    how = readers.manner(client)
-    less, more = (_counted(how, place, n) for n in (few, many))
+    manner = readers.manner(client)
+    few_calls, many_calls = (_count_calls(manner, place, n) for n in (few, many))
     return [
         {
             "client": client,
-            "label": how.label,
+            "label": manner.label,
             "package": package,
             "kind": _KINDS.get(package, "around"),
-            "calls": round((calls - less.get(package, 0)) / (many - few), 2),
+            "calls": round((calls - few_calls.get(package, 0)) / (many - few), 2),
         }
-        for package, calls in more.items()
+        for package, calls in many_calls.items()
     ]
 
 
-def _counted(how: readers.Manner, place, n: int) -> dict[str, int]:
+def _count_calls(manner: readers.Manner, place, n: int) -> dict[str, int]:
     ids = stock.ids()[:n]
-    answer = readers.read(how, place, ids, _LONGEST_S, _PROBE, scripts=readers.SCRIPTS)
-    visiting.check(how, answer, n)
+    answer = readers.read(manner, place, ids, _LONGEST_S, _PROBE, scripts=readers.SCRIPTS)
+    visiting.check(manner, answer, n)
     return answer["calls"]

@@ -65,13 +65,13 @@ def capture(store, paths: str | Iterable[str], at_once: int = 100) -> pd.DataFra
     try:
         replies, chunks = _overheard(store, paths, at_once)
     except bare_h2.LOST as error:
-        what = f"{type(error).__name__}: {error}"
-        raise VisitFailed(f"{store.url}: {what}. Nothing was recorded.") from error
+        problem = f"{type(error).__name__}: {error}"
+        raise VisitFailed(f"{store.url}: {problem}. Nothing was recorded.") from error
     for reply in replies:
         if (status := reply.headers[":status"]) != "200":
             raise VisitFailed(f"{reply.path}: status {status}. Nothing was recorded.")
-    found = parse(chunks)
-    return found.assign(source=LIVE, measured_at=measurements.now())[COLUMNS]
+    frame = parse(chunks)
+    return frame.assign(source=LIVE, measured_at=measurements.now())[COLUMNS]
 
 
 class _Tap:
@@ -85,14 +85,14 @@ class _Tap:
         self.chunks.append((time.perf_counter(), "client", data))
         self.socket.sendall(data)
 
-    def recv(self, most: int) -> bytes:
-        data = self.socket.recv(most)
+    def recv(self, size: int) -> bytes:
+        data = self.socket.recv(size)
         self.chunks.append((time.perf_counter(), "server", data))
         return data
 
 
 def _overheard(store, paths: list[str], at_once: int) -> tuple[list[bare_h2.Reply], list]:
-    """The replies to some requests, and the chunks of bytes that went either way."""
+    """Return the replies to some requests, and the chunks of bytes that went either way."""
     context = ssl.create_default_context(cafile=store.ca_file)
     client = bare_h2.Connection(store.url, context, _PATIENCE_S)
     with client.socket:
@@ -105,40 +105,41 @@ def _overheard(store, paths: list[str], at_once: int) -> tuple[list[bare_h2.Repl
 
 
 def parse(chunks: Sequence) -> pd.DataFrame:
-    """The frames in chunks of bytes, (seconds, "client" or "server", bytes), in order of their last
-    bytes; the client's begin with PREFACE."""
-    left, rows = {"client": b"", "server": b""}, []
-    for at, sender, data in chunks:
-        t_s = round(at - chunks[0][0], 6)
+    """Return the frames in chunks of bytes, (seconds, "client" or "server", bytes), in order of
+    their last bytes; the client's begin with PREFACE."""
+    unread, rows = {"client": b"", "server": b""}, []
+    for at_s, sender, data in chunks:
+        t_s = round(at_s - chunks[0][0], 6)
         # Of a part of the preface no frame can be made, which would have five million bytes.
-        left[sender] = (left[sender] + data).removeprefix(PREFACE)
-        while len(left[sender]) >= (end := _HEAD + int.from_bytes(left[sender][:3])):
-            rows.append({"t_s": t_s, "sender": sender} | _frame(left[sender][:end]))
-            left[sender] = left[sender][end:]
+        unread[sender] = (unread[sender] + data).removeprefix(PREFACE)
+        while len(unread[sender]) >= (end := _HEAD + int.from_bytes(unread[sender][:3])):
+            rows.append({"t_s": t_s, "sender": sender} | _frame(unread[sender][:end]))
+            unread[sender] = unread[sender][end:]
     return pd.DataFrame(rows, columns=COLUMNS[:7])
 
 
 def settings(frame: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """What the first SETTINGS of each sender say: sender -> name -> value."""
-    found: dict[str, dict[str, int]] = {}
+    """Return what the first SETTINGS of each sender say: sender -> name -> value."""
+    by_sender: dict[str, dict[str, int]] = {}
     names = {code.value: code.name for code in SettingCodes}
     chosen = frame[(frame["type"] == "SETTINGS") & ~frame["flags"].str.contains("ACK")]
     for row in chosen.drop_duplicates("sender").itertuples():
-        said = SettingsFrame()
-        said.parse_body(memoryview(row.payload))
-        found[row.sender] = {
-            names.get(number, f"SETTING_{number}"): value for number, value in said.settings.items()
+        settings_frame = SettingsFrame()
+        settings_frame.parse_body(memoryview(row.payload))
+        by_sender[row.sender] = {
+            names.get(number, f"SETTING_{number}"): value
+            for number, value in settings_frame.settings.items()
         }
-    return found
+    return by_sender
 
 
-def _frame(whole: bytes) -> dict:
-    frame, length = Frame.parse_frame_header(memoryview(whole[:_HEAD]))
-    kind = whole[3]
+def _frame(raw_frame: bytes) -> dict:
+    frame, length = Frame.parse_frame_header(memoryview(raw_frame[:_HEAD]))
+    kind = raw_frame[3]
     return {
         "type": TYPES[kind] if kind < len(TYPES) else f"TYPE_{kind}",
         "stream": frame.stream_id,
         "flags": "|".join(flag for flag, _ in frame.defined_flags if flag in frame.flags),
         "length": length,
-        "payload": whole[_HEAD:],
+        "payload": raw_frame[_HEAD:],
     }

@@ -36,7 +36,7 @@ class Site(Server):
     the PEM file to trust."""
 
     def log(self, requests: int = 0) -> list[str]:
-        """Twisted's log so far, line by line, once it tells of so many requests.
+        """Return Twisted's log so far, line by line, once it tells of that many requests.
 
         Raises ServerFailed when it does not within ten seconds.
         """
@@ -53,23 +53,23 @@ def serve(stack: str = "twisted-today", without: str = "", script: Path = SCRIPT
     ServerFailed when it does not start, and what environments.ensure raises.
     """
     site = opening.serving(stack, "listed_site.py", without=without, script=script)
-    with site as (process, made):
-        said = _log(process, made.ca_file, r"\(TLS\) starting on (\d+)", 1, _READY_S)
-        (port,) = re.findall(r"\(TLS\) starting on (\d+)", "\n".join(said))
-        return Site(f"https://127.0.0.1:{port}", made.ca_file, process)
+    with site as (process, files):
+        lines = _log(process, files.ca_file, r"\(TLS\) starting on (\d+)", 1, _READY_S)
+        (port,) = re.findall(r"\(TLS\) starting on (\d+)", "\n".join(lines))
+        return Site(f"https://127.0.0.1:{port}", files.ca_file, process)
 
 
 def asked_by_agent(server: Server, stack: str = "twisted-today") -> str:
-    """The protocol over which Twisted's own client gets the first page of a server, such as
+    """Return the protocol over which Twisted's own client gets the first page of a server, such as
     "HTTP/1.1". Raises as programs.run."""
-    asked = server.url + "/", str(server.ca_file)
-    return programs.run(stack, AGENT.read_text(encoding="utf-8"), *asked).strip()
+    arguments = server.url + "/", str(server.ca_file)
+    return programs.run(stack, AGENT.read_text(encoding="utf-8"), *arguments).strip()
 
 
 def _log(
     process: subprocess.Popen, ca_file: Path, pattern: str, times: int, within_s: float
 ) -> list[str]:
-    """The log, once so many of its lines have the pattern."""
+    """Return the log once that many of its lines have the pattern."""
     deadline = time.monotonic() + within_s
     while True:
         has_ended = process.poll() is not None
@@ -77,8 +77,8 @@ def _log(
         if sum(bool(re.search(pattern, line)) for line in lines) >= times:
             return lines
         if has_ended:
-            said = lines[-1] if lines else "it said nothing"
-            raise ServerFailed(f"the site ended with exit code {process.returncode}: {said}")
+            message = lines[-1] if lines else "it said nothing"
+            raise ServerFailed(f"the site ended with exit code {process.returncode}: {message}")
         if time.monotonic() > deadline:
             raise ServerFailed(
                 f"the site's log has {pattern!r} fewer than {times} times after {within_s:g} s. "

@@ -13,8 +13,8 @@ class Hello(resource.Resource):
 
 
 key, certificate = map(endpoints.quoteStringArgument, sys.argv[1:3])
-where = "ssl:0:interface=127.0.0.1:privateKey={}:certKey={}"
-endpoint = endpoints.serverFromString(reactor, where.format(key, certificate))
+address = "ssl:0:interface=127.0.0.1:privateKey={}:certKey={}"
+endpoint = endpoints.serverFromString(reactor, address.format(key, certificate))
 log.startLogging(sys.stdout)
 endpoint.listen(server.Site(Hello()))
 reactor.run()

@@ -20,13 +20,13 @@ LOOPS = {"in_order": "in the order asked", "as_completed": "as completed"}
 
 
 def source(loop: str) -> str:
-    """The code of one of LOOPS, as it runs."""
+    """Return the code of one of LOOPS, as it runs."""
     text = SCRIPT.read_text(encoding="utf-8")
     return ast.get_source_segment(text, readers.function(SCRIPT, loop)) or ""
 
 
 def beside() -> HTML:
-    """Both loops side by side, under each other on a phone; lines that differ stand out."""
+    """Show both loops side by side, under each other on a phone; lines that differ stand out."""
     codes = {loop: source(loop).splitlines() for loop in LOOPS}
     shared = set.intersection(*map(set, codes.values()))
     columns = "".join(

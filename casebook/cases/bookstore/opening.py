@@ -38,10 +38,10 @@ def serving(
     with contextlib.ExitStack() as undo:
         folder = Path(tempfile.mkdtemp(prefix="casebook-store-"))  # readable by this user only
         undo.callback(shutil.rmtree, folder, ignore_errors=True)
-        made = certificates.make_nameless(folder) if nameless else certificates.issue(folder)
+        files = certificates.make_nameless(folder) if nameless else certificates.issue(folder)
         options = {"books": stock.FILE} | options
         options |= {"folder": folder, "backlog": limits.BACKLOG}
-        options |= {"chain_file": made.chain_file, "key_file": made.key_file}
+        options |= {"chain_file": files.chain_file, "key_file": files.key_file}
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
                 [environment.python, SERVING / script, json.dumps(options, default=os.fspath)],
@@ -55,10 +55,10 @@ def serving(
                 preexec_fn=limits.raise_open_files,
             )
         undo.callback(end, process)
-        yield process, made
+        yield process, files
         undo.pop_all()
 
 
 def log_lines(certificate: Path) -> list[str]:
-    """What the process that shows this certificate has said so far."""
+    """Return what the process that shows this certificate has said so far."""
     return (certificate.parent / "log").read_text(errors="replace").splitlines()

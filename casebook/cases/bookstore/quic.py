@@ -84,9 +84,9 @@ _SENT |= {(engine, readers.H3): (29_320, 132) for engine in ENGINES}
 
 
 def lost(books: int) -> dict[str, int]:
-    """What `lose` takes: one packet of what the store sends on the client's first connection, once.
-    It is that which has the byte that is sent when about so many books are. A negative number is
-    counted back from the first book, into the list."""
+    """Return what `lose` takes: one packet of what the store sends on the client's first
+    connection, once. It is the one with the byte that is sent when about that many books are. A
+    negative number is counted back from the first book, into the list."""
     return {"behind_books": books}
 
 
@@ -130,8 +130,9 @@ def arrivals(
     repeats: int | range = 1,
     engine: str = "twisted",
 ) -> pd.DataFrame:
-    """As `visit`, one row a book: COLUMNS, and book, at_s (seconds since the visit began), arrived
-    (its place in the order of arrival) and slow (False, as charts.arrivals takes it)."""
+    """Visit as `visit`, with one row a book: COLUMNS, and book, at_s (seconds since the visit
+    began), arrived (its place in the order of arrival) and slow (False, as charts.arrivals takes
+    it)."""
     rows: list[dict[str, Any]] = []
     for repeat in rounds.numbers(repeats):
         for row, answer in _round(clients, n, latency_s, body_bytes, lose, repeat, engine):
@@ -147,7 +148,7 @@ def sessions(
     repeats: int | range | None = None,
     chain: str | Iterable[str] = chains.SELF,
 ) -> pd.DataFrame:
-    """One book over each of three connections, one after the other: columns SESSION_COLUMNS.
+    """Fetch one book over each of three connections, one after the other: columns SESSION_COLUMNS.
 
     clients: "aioquic", which is told what to do (step: fresh; resumed: with the ticket that the
     store gave; early: the request leaves with it); those of LIBRARIES, which do what they do by
@@ -165,15 +166,15 @@ def sessions(
     rows: list[dict[str, Any]] = []
     for repeat in rounds.numbers(1 if repeats is None else repeats):
         visits = [_session(client) for client in as_list(clients)]
-        for shown in as_list(chain):
-            for row in _again(visits, "again", latency_s, repeat, shown):
-                rows += _session_rows(row, latency_s, shown)
+        for chain_name in as_list(chain):
+            for row in _session_round(visits, "again", latency_s, repeat, chain_name):
+                rows += _session_rows(row, latency_s, chain_name)
     return pd.DataFrame(rows, columns=SESSION_COLUMNS)
 
 
 def replayed(tickets: str | Iterable[str] = TICKETS, latency_s: float = 0.035) -> pd.DataFrame:
-    """A session taken up with an early request, whose datagrams are then sent once more, from
-    another port: one row for each of `tickets`, columns REPLAY_COLUMNS.
+    """Take up a session with an early request, and send its datagrams once more, from another port:
+    one row for each of `tickets`, columns REPLAY_COLUMNS.
 
     tickets: what the store does with a ticket that it gave out: "again" (takes it as often as it
     is shown) or "once". wanted: requests that the client made in its connections; answered: those
@@ -184,14 +185,14 @@ def replayed(tickets: str | Iterable[str] = TICKETS, latency_s: float = 0.035) -
     # A connection that is closed is remembered for three timeouts (RFC 9000, section 10.2).
     pause_s = 0.5 + 12 * _far(latency_s)
     steps = ["fresh", "early", "replayed"]
-    for kept in as_list(tickets):
+    for policy in as_list(tickets):
         visit = {"script": "sessions", "steps": steps, "pause_s": pause_s}
-        for row in _again([visit], kept, latency_s, 1):
+        for row in _session_round([visit], policy, latency_s, 1):
             [answer] = row["answers"]
-            server, told = answer["server"], answer["steps"]
-            its = {"wanted": len(told) - 1, "answered": server["requests"]}
-            its |= {"early": server["early"], "datagrams": told[-1]["datagrams"]}
-            rows.append({name: row.get(name) for name in REPLAY_COLUMNS} | its)
+            server, step_answers = answer["server"], answer["steps"]
+            figures = {"wanted": len(step_answers) - 1, "answered": server["requests"]}
+            figures |= {"early": server["early"], "datagrams": step_answers[-1]["datagrams"]}
+            rows.append({name: row.get(name) for name in REPLAY_COLUMNS} | figures)
     return pd.DataFrame(rows, columns=REPLAY_COLUMNS)
 
 
@@ -203,49 +204,52 @@ def _session(client: str) -> dict[str, Any]:
         return {"script": "connects", "library": client, "times": 3}
     if client == POSTING:
         return {"script": "connects", "library": "pycurl", "times": 3, "method": "POST"}
-    known = ", ".join(("aioquic", *LIBRARIES, POSTING))
-    raise UsageError(f"no sessions of {client!r} here: choose {known}")
+    choices = ", ".join(("aioquic", *LIBRARIES, POSTING))
+    raise UsageError(f"no sessions of {client!r} here: choose {choices}")
 
 
-def _again(
+def _session_round(
     visits: list[dict[str, Any]],
     tickets: str,
     latency_s: float,
     repeat: int,
     chain: str = chains.SELF,
 ) -> list[dict[str, Any]]:
-    """The rows of a round of again.py; none where no other machine took it."""
+    """Return the rows of a round of again.py; none if no other machine took it."""
     if tickets not in TICKETS:
         raise UsageError(f"a store does not keep tickets {tickets!r}: choose {', '.join(TICKETS)}")
     far = {"latency_s": _far(latency_s)}
-    asked = {"way": "", "congestion": ends.CONGESTION, "least_bytes": 0, "tickets": tickets}
-    asked |= {"there": far, "back": far, "visits": visits}
+    parameters = {"way": "", "congestion": ends.CONGESTION, "least_bytes": 0, "tickets": tickets}
+    parameters |= {"there": far, "back": far, "visits": visits}
     if chain not in chains.CHAINS:
         raise UsageError(f"no store shows {chain!r}: choose {', '.join(chains.CHAINS)}")
     if chain != chains.SELF:
-        asked["chain"] = chain
-    found = _AGAIN.measure(STACK, [asked], repeats=range(repeat, repeat + 1))
-    return found.to_dict("records")
+        parameters["chain"] = chain
+    frame = _AGAIN.measure(STACK, [parameters], repeats=range(repeat, repeat + 1))
+    return frame.to_dict("records")
 
 
 def _session_rows(row: dict[str, Any], latency_s: float, chain: str) -> Iterable[dict[str, Any]]:
     names = ("stack", "repeat", "source", "instead", "measured_at", *measurements.COLUMNS)
-    same = {name: row.get(name) for name in names}
-    same |= {"latency_ms": round(1000 * latency_s, 3), "chain": chain}
+    shared = {name: row.get(name) for name in names}
+    shared |= {"latency_ms": round(1000 * latency_s, 3), "chain": chain}
     for visit, answer in zip(row["visits"], row["answers"], strict=True):
         server = answer["server"]
         for step, carried in zip(answer["steps"], answer["connections"], strict=False):
             client = POSTING if "method" in visit else visit.get("library", "aioquic")
-            its = {"client": client, "step": step["step"]}
-            its |= {"wall_s": step["wall_s"], "round_trips": step["wall_s"] / (2 * latency_s)}
-            its |= {"bytes_there": carried[wire.THERE], "bytes_back": carried[wire.BACK]}
-            begins = carried.get("begins", {})
-            its |= {f"begins_{way}": begins.get(way) for way in (wire.THERE, wire.BACK)}
+            figures = {"client": client, "step": step["step"]}
+            figures |= {"wall_s": step["wall_s"], "round_trips": step["wall_s"] / (2 * latency_s)}
+            figures |= {"bytes_there": carried[wire.THERE], "bytes_back": carried[wire.BACK]}
+            first_bytes = carried.get("begins", {})
+            figures |= {
+                f"begins_{direction}": first_bytes.get(direction)
+                for direction in (wire.THERE, wire.BACK)
+            }
             for name in ("resumed", "early"):
                 # Older answers have only what was known at a handshake's end.
-                counted = server.get(f"asked_{name}", server[name])
-                its[name] = int(step.get(name, counted))
-            yield same | its
+                count = server.get(f"asked_{name}", server[name])
+                figures[name] = int(step.get(name, count))
+            yield shared | figures
 
 
 def _far(latency_s: float) -> float:
@@ -255,13 +259,15 @@ def _far(latency_s: float) -> float:
 
 
 def _round(clients, n, latency_s, body_bytes, lose, repeat, engine):
-    """One round: (what each visit was, its answer)."""
-    loses = [dict(lose)] if isinstance(lose, Mapping) or not lose else [dict(each) for each in lose]
-    hows = [readers.manner(client) for client in as_list(clients)]
-    for how in hows:
-        if how.client not in CLIENTS:
+    """Make one round, and yield (what each visit was, its answer)."""
+    loses = (
+        [dict(lose)] if isinstance(lose, Mapping) or not lose else [dict(losing) for losing in lose]
+    )
+    manners = [readers.manner(client) for client in as_list(clients)]
+    for manner in manners:
+        if manner.client not in CLIENTS:
             raise UsageError(
-                f"{how.client} does not visit over this line: choose {', '.join(CLIENTS)}"
+                f"{manner.client} does not visit over this line: choose {', '.join(CLIENTS)}"
             )
     if engine not in ENGINES:
         raise UsageError(f"{engine} does not serve over this line: choose {', '.join(ENGINES)}")
@@ -270,85 +276,86 @@ def _round(clients, n, latency_s, body_bytes, lose, repeat, engine):
     for far_s in as_list(latency_s):
         if not 0 <= far_s <= wire.LONGEST_S:
             raise UsageError(f"the latency is {far_s:g} s; choose 0 to {wire.LONGEST_S:g}")
-    kinds = list(product(as_list(latency_s), loses, as_list(n), hows))
+    kinds = list(product(as_list(latency_s), loses, as_list(n), manners))
     if repeat % 2 == 0:
         kinds.reverse()
-    asked = {
+    parameters = {
         "way": "",
         "congestion": ends.CONGESTION,
         "least_bytes": body_bytes,
         "visits": [_visit(*kind, repeat, engine) for kind in kinds],
     }
     if engine != "twisted":
-        asked["serves"] = ENGINES[engine]
-    found = _OVER.measure(STACK, [asked], repeats=range(repeat, repeat + 1))
-    for row in found.to_dict("records"):
-        same = {name: row.get(name) for name in ("stack", "repeat", "source", "instead")}
-        same |= {name: row.get(name) for name in ("measured_at", *measurements.COLUMNS)}
-        same |= {"congestion": ends.CONGESTION, "body_bytes": body_bytes, "way": row["took"]}
+        parameters["serves"] = ENGINES[engine]
+    frame = _OVER.measure(STACK, [parameters], repeats=range(repeat, repeat + 1))
+    for row in frame.to_dict("records"):
+        shared = {name: row.get(name) for name in ("stack", "repeat", "source", "instead")}
+        shared |= {name: row.get(name) for name in ("measured_at", *measurements.COLUMNS)}
+        shared |= {"congestion": ends.CONGESTION, "body_bytes": body_bytes, "way": row["took"]}
         for kind, answer in zip(kinds, row["answers"], strict=True):
-            its = _row(*kind, answer)
-            if its["protocol"] == readers.H3:
-                its["engine"] = "aioquic"
+            figures = _row(*kind, answer)
+            if figures["protocol"] == readers.H3:
+                figures["engine"] = "aioquic"
             elif engine != "twisted":
-                its["label"] += f", {words.value_label('engine', engine)}"
-            yield same | {"engine": engine} | its, answer
+                figures["label"] += f", {words.value_label('engine', engine)}"
+            yield shared | {"engine": engine} | figures, answer
 
 
-def _visit(far_s, losing, size, how, repeat, engine) -> dict[str, Any]:
-    """What is asked of over_quic.py for one visit."""
-    there: dict[str, Any] = {}
+def _visit(far_s, losing, size, manner, repeat, engine) -> dict[str, Any]:
+    """Return what over_quic.py is told of one visit."""
+    losing_there: dict[str, Any] = {}
     if "behind_books" in losing:
-        losing = visits.lost(_byte(how, losing["behind_books"], engine))
+        losing = visits.lost(_byte(manner, losing["behind_books"], engine))
     elif "share" in losing:
-        losing, there = losing | {"seed": 2 * repeat}, losing | {"seed": 2 * repeat + 1}
+        losing, losing_there = losing | {"seed": 2 * repeat}, losing | {"seed": 2 * repeat + 1}
     return {
-        **{"script": how.reader.script, "protocol": how.reader.protocol, "n": size},
-        **{"at_once": how.at_once, "connections": how.connections, "order": how.order},
-        "there": {"latency_s": float(far_s), "mbit": 0, "lose": there},
+        **{"script": manner.reader.script, "protocol": manner.reader.protocol, "n": size},
+        **{"at_once": manner.at_once, "connections": manner.connections, "order": manner.order},
+        "there": {"latency_s": float(far_s), "mbit": 0, "lose": losing_there},
         "back": {"latency_s": float(far_s), "mbit": 0, "lose": losing},
         **{"window_bytes": WINDOW_BYTES, "delays_small": False, "records": False},
     }
 
 
-def _byte(how: readers.Manner, books: int, engine: str) -> int:
-    """Of the first connection's data, the byte that is sent when so many books are, in all."""
-    if (engine, how.reader.protocol) not in _SENT:
-        raise UsageError(f"which packet {how.label} would lose from {engine} is not known here")
-    list_ends, of_a_book = _SENT[engine, how.reader.protocol]
-    return list_ends + of_a_book * books // how.connections
+def _byte(manner: readers.Manner, books: int, engine: str) -> int:
+    """Return the byte of the first connection's data that is sent when that many books are, in
+    all."""
+    if (engine, manner.reader.protocol) not in _SENT:
+        raise UsageError(f"which packet {manner.label} would lose from {engine} is not known here")
+    list_ends, of_a_book = _SENT[engine, manner.reader.protocol]
+    return list_ends + of_a_book * books // manner.connections
 
 
-def _row(far_s, losing, size, how, answer) -> dict[str, Any]:
-    its = {"client": how.client, "label": how.label, "protocol": how.reader.protocol}
-    its |= {"connections": how.connections, "at_once": how.at_once, "n": size}
-    its |= {"latency_ms": round(1000 * float(far_s), 3)}
-    its |= {"lose": json.dumps(losing) if losing else ""}
-    its |= {name: answer[name] for name in ("wall_s", "server_cpu_s")}
-    its |= {"cpu_s": answer["user_s"] + answer["sys_s"]}
-    its |= {name: answer[name] for name in ("late_ms", "most_late_ms", "tries")}
-    its |= {"round_trips": answer["wall_s"] / (2 * far_s) if far_s else float("nan")}
-    its |= {"opened": answer["server"]["connections"]}
+def _row(far_s, losing, size, manner, answer) -> dict[str, Any]:
+    figures = {"client": manner.client, "label": manner.label, "protocol": manner.reader.protocol}
+    figures |= {"connections": manner.connections, "at_once": manner.at_once, "n": size}
+    figures |= {"latency_ms": round(1000 * float(far_s), 3)}
+    figures |= {"lose": json.dumps(losing) if losing else ""}
+    figures |= {name: answer[name] for name in ("wall_s", "server_cpu_s")}
+    figures |= {"cpu_s": answer["user_s"] + answer["sys_s"]}
+    figures |= {name: answer[name] for name in ("late_ms", "most_late_ms", "tries")}
+    figures |= {"round_trips": answer["wall_s"] / (2 * far_s) if far_s else float("nan")}
+    figures |= {"opened": answer["server"]["connections"]}
     times = sorted(at_s for _, at_s in answer["arrivals"])
-    its["half_s"] = times[(len(times) - 1) // 2]
+    figures["half_s"] = times[(len(times) - 1) // 2]
     if answer["lost_at_s"] is not None:
         # To the client, to the store, and to the client again.
         again_s = answer["lost_at_s"] + 3 * far_s
-        its["did_not_wait"] = sum(at_s < again_s for at_s in times)
+        figures["did_not_wait"] = sum(at_s < again_s for at_s in times)
     for name in ("packets", "bytes", "dropped"):
-        its[name] = sum(way[name] for way in answer["counts"].values())
-    return its
+        figures[name] = sum(direction[name] for direction in answer["counts"].values())
+    return figures
 
 
-def _session_figures(asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+def _session_figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     if "failed" in answer:
         raise RunFailed(
             f"over the line: {answer['failed']}. Nothing was recorded; try it on a quieter machine."
         )
-    wanted = stock.books()[stock.ids()[0]]
+    expected = stock.books()[stock.ids()[0]]
     for visit in answer["visits"]:
         bodies = [json.loads(step["body"]) for step in visit["steps"] if "body" in step]
-        if not bodies or any(body != wanted for body in bodies):
+        if not bodies or any(body != expected for body in bodies):
             raise RunFailed("over the line: the book came as another. Nothing was recorded.")
     return {"took": answer["way"], "answers": answer["visits"]}
 

@@ -98,11 +98,12 @@ OVER_QUIC = {
 
 
 def get(client: str) -> Reader:
-    """A client by name, of READERS, LOOPS or OVER_QUIC. Raises UsageError for an unknown one."""
-    known = READERS | LOOPS | OVER_QUIC
-    if client not in known:
+    """Return a client by name, of READERS, LOOPS or OVER_QUIC. Raises UsageError for an unknown
+    one."""
+    readers = READERS | LOOPS | OVER_QUIC
+    if client not in readers:
         raise UsageError(f"there is no client {client!r}; choose: {', '.join(READERS)}")
-    return known[client]
+    return readers[client]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,12 +117,12 @@ class Manner:
 
     @property
     def reader(self) -> Reader:
-        """Who visits."""
+        """Return who visits."""
         return get(self.client)
 
     @property
     def label(self) -> str:
-        """Who visits and how, in words: "aiohttp, 100 connections"."""
+        """Say who visits and how: "aiohttp, 100 connections"."""
         title, many = self.reader.title, max(self.at_once, self.connections)
         if self.reader.most == 1:
             return title
@@ -131,7 +132,7 @@ class Manner:
 
 
 def manner(client: str, order: str | None = None) -> Manner:
-    """How a client visits: as it is used to, or with the number and the order that are asked for.
+    """Return how a client visits: as it is used to, or with the number and the order asked for.
 
     "aiohttp:100" is aiohttp with 100 connections, and "httpx-h2:100" httpx with 100 requests at
     once on its one. Raises UsageError for what the client cannot do.
@@ -141,42 +142,43 @@ def manner(client: str, order: str | None = None) -> Manner:
     if colon and not number.isdigit():
         raise UsageError(f"{client!r}: after the colon stands a whole number")
     many = int(number) if colon else reader.many
-    what = "connections" if reader.protocol == H1 else "at_once"
+    parameter = "connections" if reader.protocol == H1 else "at_once"
     if not 1 <= many <= reader.most:
-        raise UsageError(f"{name}: {what} is {many}; choose 1 to {reader.most}")
+        raise UsageError(f"{name}: {parameter} is {many}; choose 1 to {reader.most}")
     if order is not None and order not in reader.orders:
         raise UsageError(f"{name} reads in the order {' or '.join(reader.orders)}, not {order!r}")
     if many == 1:
         return Manner(client=name)  # there is no other order
-    return Manner(client=name, order=order or reader.orders[0], **{what: many})
+    return Manner(client=name, order=order or reader.orders[0], **{parameter: many})
 
 
 def function(path: Path, name: str) -> ast.FunctionDef:
-    """A function of a script. Raises StopIteration where there is none of this name."""
+    """Find a function of a script. Raises StopIteration if there is none of this name."""
     parts = ast.parse(path.read_text(encoding="utf-8")).body
-    return next(each for each in parts if isinstance(each, ast.FunctionDef) and each.name == name)
+    return next(part for part in parts if isinstance(part, ast.FunctionDef) and part.name == name)
 
 
 def place(client: str) -> dict[str, Any]:
-    """Where a client's `visit` stands: {"path", "lines": (first, last)}, as listings.file takes it.
+    """Return where a client's `visit` stands: {"path", "lines": (first, last)}, as listings.file
+    takes it.
 
     Raises UsageError for an unknown client.
     """
     path = SCRIPTS / f"{get(client).script}.py"
-    found = function(path, "visit")
-    return {"path": path, "lines": (found.lineno, found.end_lineno)}
+    node = function(path, "visit")
+    return {"path": path, "lines": (node.lineno, node.end_lineno)}
 
 
 @for_readers
 def read(
-    how: Manner,
+    manner: Manner,
     store,
     ids: Sequence[str] | None,
     within_s: float = 300.0,
     script: Path = VISIT,
     **further,
 ) -> dict:
-    """One visit of a client: the answer of clients/visit.py, not yet checked.
+    """Make one visit of a client: the answer of clients/visit.py, not yet checked.
 
     store: anything with `url` and `ca_file`. ids: None for all that the store lists. script:
     another that reads and answers the same; further: what it reads beside that, and what is to be
@@ -184,18 +186,22 @@ def read(
     for once more, one at a time, and the failure says as `alone` what came of it. Raises
     VisitFailed when there is no answer within within_s, and what environments.ensure raises.
     """
-    reader = how.reader
-    ask = partial(
+    reader = manner.reader
+    run = partial(
         scripts.ask, environments.ensure(stacks.get(reader.stack)), script, within_s=within_s,
-        called=how.client, advice="Try fewer books.", failed=VisitFailed,
+        called=manner.client, advice="Try fewer books.", failed=VisitFailed,
     )  # fmt: skip
-    spec: dict[str, Any] = {"url": store.url, "ca_file": store.ca_file, "ids": ids}
-    spec |= {"script": reader.script, "protocol": reader.protocol, "at_once": how.at_once}
-    spec |= {"connections": how.connections, "order": how.order, "timeout_s": PATIENCE_S}
-    spec |= {"started_at": time.time()} | further
-    answer = ask(spec)
+    parameters: dict[str, Any] = {"url": store.url, "ca_file": store.ca_file, "ids": ids}
+    parameters |= {"script": reader.script, "protocol": reader.protocol, "at_once": manner.at_once}
+    parameters |= {
+        "connections": manner.connections,
+        "order": manner.order,
+        "timeout_s": PATIENCE_S,
+    }
+    parameters |= {"started_at": time.time()} | further
+    answer = run(parameters)
     failure = answer["failure"]
-    if failure and failure["waiting"] and not failure["certain"] and how.at_once > 1:
-        again = {"ids": [failure["book"], *failure["waiting"]], "at_once": 1}
-        failure["alone"] = ask(spec | again)["failure"]
+    if failure and failure["waiting"] and not failure["certain"] and manner.at_once > 1:
+        retry = {"ids": [failure["book"], *failure["waiting"]], "at_once": 1}
+        failure["alone"] = run(parameters | retry)["failure"]
     return answer

@@ -17,7 +17,7 @@ SIZE = 3_000
 
 
 def books() -> dict[str, dict]:
-    """The books by id; a new copy each time.
+    """Return the books by id; a new copy each time.
 
     Each has title (there are no two alike), author, rating (1 to 5, two digits), pages and year.
     Ids are five-digit numbers in rising order, with gaps between them.
@@ -27,5 +27,5 @@ def books() -> dict[str, dict]:
 
 @cache
 def ids() -> tuple[str, ...]:
-    """The books' ids, in their order."""
+    """Return the books' ids, in their order."""
     return tuple(books())

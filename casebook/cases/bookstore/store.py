@@ -60,14 +60,14 @@ class Store(Server):
     slow: dict[str, float | None]
 
     def cpu_s(self) -> float:
-        """User and system CPU seconds of the server's process since it began, its start
+        """Return user and system CPU seconds of the server's process since it began, its start
         included: take differences."""
         return self._send("cpu")["cpu_s"]
 
     def counters(self) -> dict:
-        """What was asked since the start or the last reset: `connections` (that asked for
-        something), `requests`, `peak_streams` (the most requests that one connection had open
-        at once) and `protocols` (requests by "HTTP/1.1" and "HTTP/2").
+        """Return what was asked since the start or the last reset: `connections` (that asked for
+        something), `requests`, `peak_streams` (the most requests that one connection had open at
+        once) and `protocols` (requests by "HTTP/1.1" and "HTTP/2").
 
         Granian counts a request as open until its answer is known, Twisted until it is sent.
         """
@@ -106,14 +106,14 @@ def open_store(
     options = dict(
         http1_only=http1_only, lacks=lacks, port=port, delay_s=delay_s, slow=slow, books=books
     )
-    with opening.serving(*ENGINES[engine], not names, **options) as (process, made):
-        url = f"https://127.0.0.1:{_port(process, made.ca_file)}"
-        protocol, tls, max_streams = _greet(url, made.ca_file, names)
+    with opening.serving(*ENGINES[engine], not names, **options) as (process, files):
+        url = f"https://127.0.0.1:{_port(process, files.ca_file)}"
+        protocol, tls, max_streams = _greet(url, files.ca_file, names)
         if refuse and not http1_only and protocol != "h2":
             raise ServerFailed(_refusal(engine, protocol))
         store = Store(
             url,
-            made.ca_file,
+            files.ca_file,
             process,
             engine=engine,
             protocol=protocol or "http/1.1",
@@ -127,14 +127,15 @@ def open_store(
 
 
 def stack_of(engine: str) -> Stack:
-    """The stack whose environment an engine runs in. Raises UsageError for an unknown one."""
+    """Return the stack whose environment an engine runs in. Raises UsageError for an unknown
+    one."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine {engine!r}: choose {', '.join(ENGINES)}")
     return stacks.get(ENGINES[engine][0])
 
 
 def fingerprint(engine: str) -> str:
-    """A digest of all that makes a store what it is: environment, scripts, books.
+    """Make a digest of all that makes a store what it is: environment, scripts, books.
 
     Raises MissingInterpreter."""
     return digests.digest(
@@ -163,17 +164,17 @@ def _check(engine: str, port: int, waits_s: list, slow: dict, lacks: str) -> Non
 
 
 def _port(process, ca_file: Path) -> int:
-    """The port, once it is open."""
+    """Return the port once it is open."""
     try:
         return first_line(process)["port"]
     except ServerFailed as error:
-        said = opening.log_lines(ca_file)
-        raise ServerFailed(f"{error}: {said[-1]}" if said else str(error)) from None
+        lines = opening.log_lines(ca_file)
+        raise ServerFailed(f"{error}: {lines[-1]}" if lines else str(error)) from None
 
 
 def _greet(url: str, ca_file: Path, named: bool) -> tuple[str | None, str, int | None]:
-    """What the server chooses of "h2" and "http/1.1" (None: nothing), the version of TLS, and over
-    h2 the most requests that a connection may have open (None: no limit).
+    """Return what the server chooses of "h2" and "http/1.1" (None: nothing), the version of TLS,
+    and over h2 the most requests that a connection may have open (None: no limit).
 
     named: the certificate is for this address. Raises ServerFailed when the server cannot be
     trusted, or does not speak what it chose.
@@ -200,14 +201,14 @@ def _greet(url: str, ca_file: Path, named: bool) -> tuple[str | None, str, int |
 
 
 def _refusal(engine: str, protocol: str | None) -> str:
-    said = f"the store on {engine} was refused: "
+    prefix = f"the store on {engine} was refused: "
     if protocol is None:
-        return said + (
+        return prefix + (
             "it negotiates no protocol (ALPN), so that every client would silently get HTTP/1.1. "
             "Listen with a TLS endpoint and a Site that offers h2, on OpenSSL 1.0.2 or newer; or "
             "ask for http1_only."
         )
-    return said + (
+    return prefix + (
         f"it was to speak HTTP/2 and negotiates {protocol} instead, as Twisted does without "
         "a word where the package h2 is not installed. Install twisted[http2] ([h2] is no extra of "
         "it); or ask for http1_only."

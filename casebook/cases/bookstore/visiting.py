@@ -55,35 +55,38 @@ class Host(ExitStack):
         self._opening = partial(store.open_store, delay_s=delay_s, slow=slow)
         self._open: dict[Hashable, Any] = {}
 
-    def _once(self, key: Hashable, opening: Callable[[], AbstractContextManager]):
+    def _enter(self, key: Hashable, opening: Callable[[], AbstractContextManager]):
         if key not in self._open:
             self._open[key] = self.enter_context(opening())
         return self._open[key]
 
     def store(self, engine: str):
-        """The store on an engine, open."""
-        return self._target or self._once(engine, lambda: self._opening(engine))
+        """Return the store on an engine, open."""
+        return self._target or self._enter(engine, lambda: self._opening(engine))
 
     def url(self, engine: str, latency_ms: float) -> str:
-        """Where that store is, so far away."""
+        """Return the URL of that store at this distance."""
         near = self.store(engine).url
         if not latency_ms:
             return near
-        return self._once((near, latency_ms), lambda: relay.relay(near, latency_ms / 1000))
+        return self._enter((near, latency_ms), lambda: relay.relay(near, latency_ms / 1000))
 
-    def stored_or_new(self, engine: str, measure: Callable[[], dict], made_by: list, *of) -> dict:
-        """A measurement, stored if the store is one of our own.
+    def stored_or_new(
+        self, engine: str, measure: Callable[[], dict], made_by: list, *depends_on
+    ) -> dict:
+        """Return a measurement, stored if the store is one of our own.
 
-        made_by, of: what else it depends on, as measurements.key_of takes it.
+        made_by, depends_on: what else it depends on, as measurements.key_of takes it.
         """
         if self._target:  # what it is made of cannot be known
             return measurements.new(measure)
         of_store = measurements.Using(f"the store on {engine}", store.fingerprint(engine))
-        key = measurements.key_of(made_by, of_store, *of)
+        key = measurements.key_of(made_by, of_store, *depends_on)
         return measurements.stored_or_new(key, measure)
 
     def visit(self, visit: Visit, patience_s: float) -> dict:
-        """A checked visit: visits.COLUMNS, and "arrivals" as [id, seconds]. Raises VisitFailed."""
+        """Make a visit and check it: visits.COLUMNS, and "arrivals" as [id, seconds]. Raises
+        VisitFailed."""
         reader = visit.reader
         made_by = [
             *digests.executed(readers.VISIT),
@@ -91,11 +94,11 @@ class Host(ExitStack):
             *digests.files(relay),
             Path(__file__),
         ]
-        of = stacks.get(reader.stack), asdict(visit), reader.protocol, reader.title
-        made = partial(self._made, visit, patience_s)
-        return self.stored_or_new(visit.engine, made, made_by, *of)
+        depends_on = stacks.get(reader.stack), asdict(visit), reader.protocol, reader.title
+        measure = partial(self._measure, visit, patience_s)
+        return self.stored_or_new(visit.engine, measure, made_by, *depends_on)
 
-    def _made(self, visit: Visit, patience_s: float) -> dict:
+    def _measure(self, visit: Visit, patience_s: float) -> dict:
         ids = None if visit.n == stock.SIZE else stock.ids()[: visit.n]
         longest_s = visit.delay_s + 2 * visit.latency_ms / 1000 + 0.02
         within_s = 60 + patience_s + 3 * visit.n * longest_s
@@ -104,35 +107,35 @@ class Host(ExitStack):
         before_s = place.cpu_s()
         answer = readers.read(visit, place, ids, within_s, url=url, timeout_s=patience_s)
         server_cpu_s = place.cpu_s() - before_s
-        counted = place.counters()
+        counters = place.counters()
         check(visit, answer, visit.n)
         return {
             **asdict(visit),
             **_figures(visit, answer),
             "server_cpu_s": round(server_cpu_s, 6),
-            "server_connections": counted["connections"],
-            "server_streams_peak": counted["peak_streams"],
+            "server_connections": counters["connections"],
+            "server_streams_peak": counters["peak_streams"],
             "source": LIVE,
             "instead": "",
         }
 
 
 def _figures(visit: Visit, answer: dict) -> dict:
-    """The columns about the client.
+    """Return the columns about the client.
 
     More connections than planned mean that some were lost, and that it asked again over a new one.
     """
     reader, planned = visit.reader, visit.connections
     versions = environments.ensure(stacks.get(reader.stack)).versions
-    again = [
+    recoveries = [
         f"connection {i} (of {planned} planned) after {books} books"
         for i, books in enumerate(answer["opened"], 1)
         if i > planned
     ]
     figures = {name: answer[name] for name in _AS_ANSWERED}
-    for of in ("", "process_"):  # in per cent of one processor, as `time` prints it
-        used_s = answer[f"{of}user_s"] + answer[f"{of}sys_s"]
-        figures[f"{of}cpu_percent"] = round(100 * used_s / answer[f"{of}wall_s"], 1)
+    for prefix in ("", "process_"):  # in per cent of one processor, as `time` prints it
+        used_s = answer[f"{prefix}user_s"] + answer[f"{prefix}sys_s"]
+        figures[f"{prefix}cpu_percent"] = round(100 * used_s / answer[f"{prefix}wall_s"], 1)
     return figures | {
         "label": visit.label,
         "stack": reader.stack,
@@ -140,50 +143,52 @@ def _figures(visit: Visit, answer: dict) -> dict:
         # http.client has none of its own
         "version": versions.get(reader.library, answer["python"]),
         "opened": len(answer["opened"]),
-        "recovered": "; ".join(again),
+        "recovered": "; ".join(recoveries),
         "books": len(answer["bodies"]),
     }
 
 
-def check(how: readers.Manner, answer: dict, n: int) -> None:
+def check(manner: readers.Manner, answer: dict, n: int) -> None:
     """Refuse a visit that did not bring the whole list and n books as the stock has them.
 
     Raises VisitFailed with the book and the cause.
     """
-    if fault := next(_faults(how, answer, n), None):
-        raise VisitFailed(f"{how.client}: {fault}. Nothing was recorded.")
+    if fault := next(_faults(manner, answer, n), None):
+        raise VisitFailed(f"{manner.client}: {fault}. Nothing was recorded.")
 
 
-def _faults(how: readers.Manner, answer: dict, n: int) -> Iterator[str]:
-    known, listed, bodies = stock.books(), answer["index"], answer["bodies"]
+def _faults(manner: readers.Manner, answer: dict, n: int) -> Iterator[str]:
+    stocked, listed, bodies = stock.books(), answer["index"], answer["bodies"]
     if answer["failure"]:
         yield _in_words(answer["failure"])
-    if answer["protocol"] != how.reader.protocol:
-        yield f"it spoke {answer['protocol']}, not {how.reader.protocol}"
-    for odd, what in (
-        (known.keys() - set(listed), "lacks"),
-        (set(listed) - known.keys(), "has what the stock has not:"),
+    if answer["protocol"] != manner.reader.protocol:
+        yield f"it spoke {answer['protocol']}, not {manner.reader.protocol}"
+    for odd, complaint in (
+        (stocked.keys() - set(listed), "lacks"),
+        (set(listed) - stocked.keys(), "has what the stock has not:"),
         ([book for book, times in Counter(listed).items() if times > 1], "repeats"),
     ):
         if odd:
-            yield f"the list of books {what} {len(odd)} of {len(known):,}, such as {min(odd)}"
+            yield (
+                f"the list of books {complaint} {len(odd)} of {len(stocked):,}, such as {min(odd)}"
+            )
     for book in stock.ids()[:n]:
         if book not in bodies:
             yield f"book {book} is missing"
-        elif json.loads(bodies[book]) != known[book]:
+        elif json.loads(bodies[book]) != stocked[book]:
             yield f"book {book}: the body is not the one in the stock"
     if len(bodies) != n:
         yield "it brought books that nobody asked for"
 
 
 def _in_words(failure: dict) -> str:
-    """A failure, as clients/visit.py says it: the book, the cause, and who else waited."""
-    where = f"book {failure['book']}" if failure["book"] else "the list of books"
-    text = f"{where}: {failure['type']}: {failure['message']}"
+    """Describe a failure, as clients/visit.py says it: the book, the cause, and who else waited."""
+    place = f"book {failure['book']}" if failure["book"] else "the list of books"
+    text = f"{place}: {failure['type']}: {failure['message']}"
     if failure["waiting"] and not failure["certain"]:
         text += f" ({len(failure['waiting'])} more were waited for)"
     if "alone" in failure:
-        alone = failure["alone"]
+        retry = failure["alone"]
         text += "; asked for one at a time, "
-        text += f"it is {_in_words(alone)}" if alone else "all of them came"
+        text += f"it is {_in_words(retry)}" if retry else "all of them came"
     return text

@@ -58,7 +58,8 @@ ARRIVAL_COLUMNS = [*COLUMNS, "book", "position", "arrived", "at_s"]
 
 @for_readers
 def one_slow(position: int = 10, wait_s: float = 1.0) -> dict[str, float]:
-    """What `slow` takes: the book at this position of the list (from 1) waits so many seconds."""
+    """Return what `slow` takes: the book at this position of the list (from 1) waits that many
+    seconds."""
     return {stock.ids()[position - 1]: wait_s}
 
 
@@ -69,9 +70,9 @@ _PAIR = ["requests-2.10-py37", "hyper"]
 
 
 def recorded() -> list[dict]:
-    """The visits that need a Python 3.7 on one side: arguments of `visit`. With these a machine
-    without it can still build the book. Of those that decide something there are sixteen rounds:
-    the chapters look after eight, and after sixteen where that was not enough."""
+    """Return the visits that need a Python 3.7 on one side: arguments of `visit`. With these a
+    machine without it can still build the book. Those that decide something have sixteen rounds:
+    the chapters look after eight, and after sixteen if that was not enough."""
     return [
         dict(clients=_PAIR, engine="twisted-16.3", repeats=3),
         dict(
@@ -90,7 +91,7 @@ def recorded() -> list[dict]:
 def visit(
     clients: str | Iterable[str],
     repeats: int | range | None = None,
-    **asked,
+    **parameters,
 ) -> pd.DataFrame:
     """Visit the store with one client or several: one row a visit, columns COLUMNS.
 
@@ -98,17 +99,17 @@ def visit(
     is to be decided (casebook/laboratory/rounds.py). What else can be asked for, and errors: see
     `records`.
     """
-    return pd.DataFrame(records(clients, repeats, **asked), columns=COLUMNS)
+    return pd.DataFrame(records(clients, repeats, **parameters), columns=COLUMNS)
 
 
 def cpu_of_both(visits: pd.DataFrame) -> pd.Series:
-    """Processor time of visits, in seconds: the client's and the server's together."""
+    """Add up the processor time of visits, in seconds: the client's and the server's."""
     return visits["user_s"] + visits["sys_s"] + visits["server_cpu_s"]
 
 
 @for_readers
-def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **asked) -> pd.DataFrame:
-    """When each book was read: one row a book and visit, columns ARRIVAL_COLUMNS.
+def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **parameters) -> pd.DataFrame:
+    """Visit, and say when each book was read: one row a book and visit, columns ARRIVAL_COLUMNS.
 
     position: the book's place among those asked for, from 1; arrived: its place among those read;
     at_s: seconds since the visit began. Parameters and errors as for `visit`.
@@ -116,7 +117,7 @@ def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **asked) -> 
     position = {book: i for i, book in enumerate(stock.ids(), 1)}
     rows = [
         record | {"book": book, "position": position[book], "arrived": arrived, "at_s": at_s}
-        for record in records(clients, repeats, **asked)
+        for record in records(clients, repeats, **parameters)
         for arrived, (book, at_s) in enumerate(record["arrivals"], 1)
     ]
     return pd.DataFrame(rows, columns=ARRIVAL_COLUMNS)
@@ -126,21 +127,21 @@ def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **asked) -> 
 def from_reference(
     clients: str | Iterable[str], repeats: int, n: int, engine: str = "twisted"
 ) -> pd.DataFrame:
-    """Visits that the reference machine made, columns COLUMNS; never measured here.
+    """Return visits that the reference machine made, columns COLUMNS; never measured here.
 
     Of those that were recorded (`recorded`). Raises UsageError where there are none of this kind.
     """
     planned = plan(clients, repeats, n=n, engine=engine)
-    found = [record for each in planned for record in _recorded(each)]
-    if len(found) < len(planned):
+    rows = [record for planned_visit in planned for record in _recorded(planned_visit)]
+    if len(rows) < len(planned):
         raise UsageError(f"the reference run has no {repeats} visits of {clients} for {n} books")
-    return pd.DataFrame(found, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def record() -> None:
     """Make the visits of the reference run. Takes minutes. Raises as `visit`."""
-    for asked in recorded():
-        records(**asked)
+    for parameters in recorded():
+        records(**parameters)
 
 
 def without_many_arrivals(answer: dict[str, Any]) -> dict[str, Any]:
@@ -158,9 +159,9 @@ def records(
     slow: dict[str, float] | None = None,
     patience_s: float = readers.PATIENCE_S,
     target=None,
-    **asked,
+    **parameters,
 ) -> list[dict]:
-    """The visits as dictionaries: COLUMNS, and "arrivals" as [id, seconds].
+    """Make the visits, and return them as dictionaries: COLUMNS, and "arrivals" as [id, seconds].
 
     patience_s: without a book, then the visit fails. target: an open store of the caller's, whose
     visits are not stored. All others: see `plan`.
@@ -171,34 +172,34 @@ def records(
     """
     if target is not None:
         engine, delay_s, slow = target.engine, target.delay_s, target.slow
-    planned = plan(clients, repeats, engine=engine, delay_s=delay_s, slow=slow, **asked)
-    pairs = {(each.client, each.engine) for each in planned}
-    here = {pair for pair in pairs if all(map(can_run, _needed(*pair, target)))}
-    found: list[dict] = []
+    planned = plan(clients, repeats, engine=engine, delay_s=delay_s, slow=slow, **parameters)
+    pairs = {(planned_visit.client, planned_visit.engine) for planned_visit in planned}
+    runnable = {pair for pair in pairs if all(map(can_run, _stacks_of(*pair, target)))}
+    rows: list[dict] = []
     progress = Progress(len(planned), "visiting the bookstore", "visit")
     with Host(delay_s, slow, target) as host, progress:
-        for each in planned:
-            if (each.client, each.engine) in here:
-                found.append(host.visit(each, patience_s))
-            elif kept := _recorded(each):
-                found += kept
-            elif each.repeat == 1:  # of later rounds, nothing may be recorded
-                for stack in _needed(each.client, each.engine, target):
+        for planned_visit in planned:
+            if (planned_visit.client, planned_visit.engine) in runnable:
+                rows.append(host.visit(planned_visit, patience_s))
+            elif recorded_rows := _recorded(planned_visit):
+                rows += recorded_rows
+            elif planned_visit.repeat == 1:  # of later rounds, nothing may be recorded
+                for stack in _stacks_of(planned_visit.client, planned_visit.engine, target):
                     environments.ensure(stack)  # raises, and says what is missing
             progress.step()
-    return found
+    return rows
 
 
-def _needed(client: str, engine: str, target) -> list[Stack]:
-    """The stacks without which a client cannot visit a store."""
+def _stacks_of(client: str, engine: str, target) -> list[Stack]:
+    """Return the stacks without which a client cannot visit a store."""
     of_client = stacks.get(readers.get(client).stack)
     return [of_client] if target else [of_client, store.stack_of(engine)]
 
 
 def _recorded(visit: Visit) -> list[dict]:
-    """The recorded visit of this kind and repeat, where there is one."""
-    known = elsewhere.rows(VISITS)
-    rows = known if known.empty else reference.select_recorded(known, asdict(visit))
+    """Return the recorded visit of this kind and repeat, if there is one."""
+    frame = elsewhere.rows(VISITS)
+    rows = frame if frame.empty else reference.select_recorded(frame, asdict(visit))
     return [row | {"arrivals": json.loads(row["arrivals"])} for row in rows.to_dict("records")]
 
 
@@ -212,7 +213,7 @@ def plan(
     delay_s: float = 0.0,
     slow: dict[str, float] | None = None,
 ) -> list[Visit]:
-    """The visits that are asked for, in turns.
+    """Return the visits that are asked for, in turns.
 
     clients: names of readers.READERS, with a number as readers.manner takes them. n: books asked
     for. order: of readers.ORDERS; latency_s: each way; engine: of store.ENGINES; delay_s: before
@@ -222,21 +223,23 @@ def plan(
     if repeats is None:
         repeats = 1 if modes.current().name == "quick" else 3
     sizes, distances = as_list(n), as_list(latency_s)
-    for what, values, unit, least, most in (
+    for name, values, unit, minimum, maximum in (
         ("n", sizes, "", 1, stock.SIZE),
         ("the latency", distances, " s", 0, relay.LONGEST_S),
         ("repeats", [len(rounds.numbers(repeats))], "", 1, 100),
     ):
         for value in values:
-            if not least <= value <= most:
-                raise UsageError(f"{what} is {value}{unit}; choose {least} to {most:g}")
-    manners = [readers.manner(*each) for each in product(as_list(clients), as_list(order))]
+            if not minimum <= value <= maximum:
+                raise UsageError(f"{name} is {value}{unit}; choose {minimum} to {maximum:g}")
+    manners = [readers.manner(*pair) for pair in product(as_list(clients), as_list(order))]
     in_words = "; ".join(f"{book}: {wait_s:g} s" for book, wait_s in (slow or {}).items())
     answers: dict[str, Any] = {"delay_s": delay_s, "slow": in_words}
     kinds = [
         # Always a float: 0 and 0.0 are the same distance, and the same measurement.
-        Visit(**asdict(how), n=size, engine=on, latency_ms=round(float(far) * 1000, 3), **answers)
-        for far, size, on, how in product(distances, sizes, as_list(engine), manners)
+        Visit(
+            **asdict(manner), n=size, engine=on, latency_ms=round(float(far) * 1000, 3), **answers
+        )
+        for far, size, on, manner in product(distances, sizes, as_list(engine), manners)
     ]
     return [replace(kind, repeat=repeat) for repeat, kind in in_turns(kinds, repeats)]
 

@@ -48,7 +48,7 @@ _PROTOCOL, _BODIES = r"^Application protocol: (\S+)", r"\((\d+)\) data$"
 
 
 def find(name: str) -> str | None:
-    """The path of a witness ("h2load" or "curl"), or None.
+    """Find a witness ("h2load" or "curl"): its path, or None.
 
     curl counts only if it was built with HTTP/2. Raises VisitFailed if CASEBOOK_REQUIRE names one
     that is not there.
@@ -79,14 +79,14 @@ def h2load(store, n: int | None = None, protocol: str = "h2") -> dict | None:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as addresses:
         addresses.write("".join(f"{store.url}/book?id={book}\n" for book in ids))
         addresses.flush()
-        how = ["-m", "100"] if protocol == "h2" else ["--h1"]
-        done = _run("h2load", path, *how, "-n", str(len(ids)), "-i", addresses.name)
-    finished = re.search(r"^finished in ([\d.]+)(us|ms|s)\b", done.stdout, re.MULTILINE)
+        options = ["-m", "100"] if protocol == "h2" else ["--h1"]
+        completed = _run("h2load", path, *options, "-n", str(len(ids)), "-i", addresses.name)
+    finished = re.search(r"^finished in ([\d.]+)(us|ms|s)\b", completed.stdout, re.MULTILINE)
     if not finished:
-        said = commands.last_line(done)
-        raise VisitFailed(f"h2load: no result ({said}). Nothing was recorded.")
-    books = min(int(_found(each, done.stdout)) for each in (_GOOD, _WHOLE))
-    spoken = _found(_PROTOCOL, done.stdout)
+        message = commands.last_line(completed)
+        raise VisitFailed(f"h2load: no result ({message}). Nothing was recorded.")
+    books = min(int(_match(pattern, completed.stdout)) for pattern in (_GOOD, _WHOLE))
+    spoken = _match(_PROTOCOL, completed.stdout)
     if (books, spoken) != (len(ids), protocol):
         raise VisitFailed(
             f"h2load: {books} of {len(ids)} books over {spoken or 'no protocol'}, where "
@@ -95,14 +95,15 @@ def h2load(store, n: int | None = None, protocol: str = "h2") -> dict | None:
     return {
         "protocol": protocol,
         "books": books,
-        "body_bytes": int(_found(_BODIES, done.stdout)),
+        "body_bytes": int(_match(_BODIES, completed.stdout)),
         "wall_s": round(float(finished[1]) / {"us": 1e6, "ms": 1e3, "s": 1.0}[finished[2]], 6),
     }
 
 
 @rounds.takes_until
 def h2load_visits(n: int, repeats: int | range = 1) -> pd.DataFrame:
-    """What n books cost the server when h2load asks for them: a row a visit, columns VISIT_COLUMNS.
+    """Measure what n books cost the server when h2load asks for them: a row a visit, columns
+    VISIT_COLUMNS.
 
     Over one connection to Twisted of either protocol, in turns. repeats, until, looks: as for
     visits.visit. Empty where h2load is not installed. Raises as `h2load`, and what
@@ -113,19 +114,21 @@ def h2load_visits(n: int, repeats: int | range = 1) -> pd.DataFrame:
     rows = []
     with Host() as host:
         for repeat, protocol in rounds.in_turns(("http/1.1", "h2"), repeats):
-            asked = {"stack": stack_of("twisted").name, "n": n, "repeat": repeat}
+            parameters = {"stack": stack_of("twisted").name, "n": n, "repeat": repeat}
             visit = partial(_visit, host, n, protocol)
             tool = measurements.Using("h2load", digests.tool("h2load"))
-            of = tool, protocol, asked
-            rows.append(host.stored_or_new("twisted", visit, [Path(__file__)], *of) | asked)
+            depends_on = tool, protocol, parameters
+            rows.append(
+                host.stored_or_new("twisted", visit, [Path(__file__)], *depends_on) | parameters
+            )
     return pd.DataFrame(rows, columns=VISIT_COLUMNS)
 
 
 def _visit(host: Host, n: int, protocol: str) -> dict:
     place = host.store("twisted")
     before_s = place.cpu_s()
-    seen = h2load(place, n, protocol) or {}
-    return seen | {"server_cpu_s": round(place.cpu_s() - before_s, 6), "source": LIVE}
+    figures = h2load(place, n, protocol) or {}
+    return figures | {"server_cpu_s": round(place.cpu_s() - before_s, 6), "source": LIVE}
 
 
 def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:
@@ -135,26 +138,26 @@ def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:
     about the connection, line by line)}. Raises VisitFailed when the server cannot be reached or
     trusted.
     """
-    found = find("curl")
-    if found is None:
+    program = find("curl")
+    if program is None:
         return None
     version = "--http1.1" if http1_only else "--http2"
-    done = _run(
-        *("curl", found, "--disable", "--silent", "--show-error", "--verbose", version),
+    completed = _run(
+        *("curl", program, "--disable", "--silent", "--show-error", "--verbose", version),
         *("--cacert", str(store.ca_file), "--write-out", "\n%{json}", store.url + path),
     )
-    body, _, report = done.stdout.rpartition("\n")
+    body, _, report = completed.stdout.rpartition("\n")
     figures = json.loads(report) if report else {}
-    if done.returncode:
-        problem = figures.get("errormsg") or commands.last_line(done)
+    if completed.returncode:
+        problem = figures.get("errormsg") or commands.last_line(completed)
         raise VisitFailed(f"curl: {path}: {problem}. Nothing was recorded.")
-    said = [line[2:].strip() for line in done.stderr.splitlines() if line.startswith("* ")]
+    messages = [line[2:].strip() for line in completed.stderr.splitlines() if line.startswith("* ")]
     return {
         "protocol": {"2": "h2", "1.1": "http/1.1"}[str(figures["http_version"])],
         "status": figures["http_code"],
         "body": body,
         # But for the paths of this run.
-        "said": [line for line in said if not line.startswith(("CAfile", "CApath"))],
+        "said": [line for line in messages if not line.startswith(("CAfile", "CApath"))],
     }
 
 
@@ -164,6 +167,6 @@ def _run(name: str, *command: str) -> CompletedProcess[str]:
     )
 
 
-def _found(pattern: str, said: str) -> str:
-    found = re.search(pattern, said, re.MULTILINE)
-    return found[1] if found else ""
+def _match(pattern: str, output: str) -> str:
+    match = re.search(pattern, output, re.MULTILINE)
+    return match[1] if match else ""

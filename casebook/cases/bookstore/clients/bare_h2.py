@@ -33,14 +33,14 @@ class Connection:
     `is_settled`: whether the server's settings are in."""
 
     def __init__(self, url, context, timeout_s=None, delays_small=False):
-        where = urlsplit(url)
+        address = urlsplit(url)
         context.set_alpn_protocols(["h2", "http/1.1"])
-        plain = socket.create_connection((where.hostname, where.port), timeout_s)
+        plain = socket.create_connection((address.hostname, address.port), timeout_s)
         # Or TCP keeps a small packet back until the one before it is acknowledged.
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not delays_small)
-        self.socket = context.wrap_socket(plain, server_hostname=where.hostname)
+        self.socket = context.wrap_socket(plain, server_hostname=address.hostname)
         self.protocol = self.socket.selected_alpn_protocol()
-        self.authority = where.netloc
+        self.authority = address.netloc
         self.h2 = connection.H2Connection(config.H2Configuration(header_encoding="utf-8"))
         self.open, self.is_settled = {}, False
 
@@ -68,20 +68,22 @@ class Connection:
         data = self.socket.recv(65536)
         if not data:
             raise Broken("the server closed the connection")
-        meant = self.h2.receive_data(data)
-        self.is_settled |= any(isinstance(event, events.RemoteSettingsChanged) for event in meant)
-        return meant
+        received = self.h2.receive_data(data)
+        self.is_settled |= any(
+            isinstance(event, events.RemoteSettingsChanged) for event in received
+        )
+        return received
 
     def room(self):
-        """How many streams the server allows. Until it has said so, a hundred: fewer it should
-        not allow (RFC 9113, section 6.5.2)."""
+        """Return how many streams the server allows; a hundred until it has said so, because it
+        should not allow fewer (RFC 9113, section 6.5.2)."""
         return self.h2.remote_settings.max_concurrent_streams if self.is_settled else 100
 
     def ask(self, path):
         """Send a request; the number of its stream."""
         stream = self.h2.get_next_available_stream_id()
-        where = [(":authority", self.authority), (":path", path)]
-        headers = [(":method", "GET"), (":scheme", "https"), *where]
+        target = [(":authority", self.authority), (":path", path)]
+        headers = [(":method", "GET"), (":scheme", "https"), *target]
         self.h2.send_headers(stream, headers, end_stream=True)
         self.open[stream] = Reply(path)
         return stream
@@ -105,9 +107,9 @@ class Connection:
 
     def fetch(self, paths, at_once=100):
         """Ask for every path, at most `at_once` at a time, and yield each reply once whole."""
-        left = deque(paths)
-        while left or self.open:
-            while left and len(self.open) < min(at_once, self.room()):
-                self.ask(left.popleft())
+        remaining = deque(paths)
+        while remaining or self.open:
+            while remaining and len(self.open) < min(at_once, self.room()):
+                self.ask(remaining.popleft())
             for _, reply in self.listen():
                 yield reply

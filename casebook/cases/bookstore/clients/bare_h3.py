@@ -26,8 +26,8 @@ class Broken(Exception):
 class Reply:
     """What has arrived of one response."""
 
-    def __init__(self, whole):
-        self.headers, self.body, self.whole = {}, b"", whole
+    def __init__(self, completion):
+        self.headers, self.body, self.whole = {}, b"", completion
 
 
 class Connection(QuicConnectionProtocol):
@@ -42,11 +42,11 @@ class Connection(QuicConnectionProtocol):
         self.protocol = self.resumed = self.early = None
 
     async def ask(self, path):
-        """The reply to a request, once it is whole."""
+        """Send a request, and return the reply once it is whole."""
         stream = self._quic.get_next_available_stream_id()
         reply = self._replies[stream] = Reply(self._loop.create_future())
-        where = {"method": "GET", "scheme": "https", "authority": self._authority, "path": path}
-        headers = [(b":" + name.encode(), value.encode()) for name, value in where.items()]
+        fields = {"method": "GET", "scheme": "https", "authority": self._authority, "path": path}
+        headers = [(b":" + name.encode(), value.encode()) for name, value in fields.items()]
         self._http.send_headers(stream, headers, end_stream=True)
         # Requests that are made in one turn of the loop leave together.
         self._transmit_soon()
@@ -60,46 +60,46 @@ class Connection(QuicConnectionProtocol):
         elif isinstance(event, StreamReset):
             self._break({event.stream_id}, f"the server reset a stream: {event.error_code:#x}")
         elif isinstance(event, ConnectionTerminated):
-            why = event.reason_phrase or f"error {event.error_code:#x}"
-            self._break(set(self._replies), f"the connection ended: {why}")
-        for meant in self._http.handle_event(event):
-            reply = self._replies.get(meant.stream_id)
+            reason = event.reason_phrase or f"error {event.error_code:#x}"
+            self._break(set(self._replies), f"the connection ended: {reason}")
+        for part in self._http.handle_event(event):
+            reply = self._replies.get(part.stream_id)
             if reply is None:
                 continue
-            if isinstance(meant, HeadersReceived):
-                reply.headers.update((name.decode(), text.decode()) for name, text in meant.headers)
-            elif isinstance(meant, DataReceived):
-                reply.body += meant.data
-            if meant.stream_ended:
-                del self._replies[meant.stream_id]
+            if isinstance(part, HeadersReceived):
+                reply.headers.update((name.decode(), text.decode()) for name, text in part.headers)
+            elif isinstance(part, DataReceived):
+                reply.body += part.data
+            if part.stream_ended:
+                del self._replies[part.stream_id]
                 reply.whole.set_result(None)
 
-    def _break(self, streams, why):
+    def _break(self, streams, reason):
         for stream in streams & set(self._replies):
-            self._replies.pop(stream).whole.set_exception(Broken(why))
+            self._replies.pop(stream).whole.set_exception(Broken(reason))
 
 
 @contextlib.asynccontextmanager
-async def connected(url, ca_file, window_bytes=0, ticket=None, kept=None, early=False):
-    """A connection to a server of HTTP/3, closed at the end of the block.
+async def connected(url, ca_file, window_bytes=0, ticket=None, keep_ticket=None, early=False):
+    """Connect to a server of HTTP/3; the connection is closed at the end of the block.
 
     window_bytes: so much the server may send ahead of our acknowledgement, on each stream and in
-    all; 0 for aioquic's own, a million. ticket: of an earlier session, to take it up; kept: is
+    all; 0 for aioquic's own, a million. ticket: of an earlier session, to take it up; keep_ticket:
     called with each ticket that the server gives. early: hand the connection out before its
     handshake has begun, so that the first request leaves with it (0-RTT, where the ticket allows
     it). Raises Broken where no handshake comes to its end.
     """
-    where, loop = urlsplit(url), asyncio.get_running_loop()
-    made = QuicConfiguration(alpn_protocols=H3_ALPN, server_name=where.hostname)
-    made.load_verify_locations(ca_file)
-    made.session_ticket = ticket
+    address, loop = urlsplit(url), asyncio.get_running_loop()
+    configuration = QuicConfiguration(alpn_protocols=H3_ALPN, server_name=address.hostname)
+    configuration.load_verify_locations(ca_file)
+    configuration.session_ticket = ticket
     if window_bytes:
-        made.max_data = made.max_stream_data = window_bytes
-    quic = QuicConnection(configuration=made, session_ticket_handler=kept)
+        configuration.max_data = configuration.max_stream_data = window_bytes
+    quic = QuicConnection(configuration=configuration, session_ticket_handler=keep_ticket)
     transport, connection = await loop.create_datagram_endpoint(
-        lambda: Connection(where.netloc, quic), local_addr=("0.0.0.0", 0)
+        lambda: Connection(address.netloc, quic), local_addr=("0.0.0.0", 0)
     )
-    connection.connect((where.hostname, where.port), transmit=not early)
+    connection.connect((address.hostname, address.port), transmit=not early)
     try:
         if not early:
             try:

@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 
 def of_curl(spec):
-    """A function that fetches the book with curl_cffi, which closes each connection after use. It
-    is told that the first request may leave with the handshake, where the server allows that."""
+    """Return a function that fetches the book with curl_cffi, which closes each connection after
+    use. It is told that the first request may leave with the handshake, if the server allows
+    that."""
     from curl_cffi import CurlHttpVersion, CurlOpt, requests
 
     may_be_early = 1 << 6  # CURLSSLOPT_EARLYDATA, curl/curl.h
@@ -33,9 +34,9 @@ def of_curl(spec):
 
 
 def of_pycurl(spec):
-    """A function that fetches the book with pycurl: a new transfer, and so a new connection, each
-    time. They share what libcurl keeps of TLS sessions, and it is told that a request may leave
-    with the handshake."""
+    """Return a function that fetches the book with pycurl: a new transfer, and so a new connection,
+    each time. They share what libcurl keeps of TLS sessions, and it is told that a request may
+    leave with the handshake."""
     import io
 
     import pycurl
@@ -55,29 +56,30 @@ def of_pycurl(spec):
             transfer.setopt(pycurl.POSTFIELDS, "a=order")
         transfer.perform()
         is_http3 = transfer.getinfo(pycurl.INFO_HTTP_VERSION) == pycurl.CURL_HTTP_VERSION_3
-        seen = is_http3, transfer.getinfo(pycurl.RESPONSE_CODE), body.getvalue()
+        result = is_http3, transfer.getinfo(pycurl.RESPONSE_CODE), body.getvalue()
         transfer.close()
-        return seen
+        return result
 
     return fetch
 
 
 def of_niquests(spec):
-    """A function that fetches the book with niquests, and then closes the session's connections."""
+    """Return a function that fetches the book with niquests, and then closes the session's
+    connections."""
     import niquests
 
-    where = urlsplit(spec["url"])
-    known = niquests.structures.QuicSharedCache(max_size=1)
-    known[(where.hostname, where.port)] = (where.hostname, where.port)
-    session = niquests.Session(quic_cache_layer=known)
+    address = urlsplit(spec["url"])
+    cache = niquests.structures.QuicSharedCache(max_size=1)
+    cache[(address.hostname, address.port)] = (address.hostname, address.port)
+    session = niquests.Session(quic_cache_layer=cache)
     session.verify = spec["ca_file"]
 
     def fetch():
         response = session.get(spec["url"] + spec["path"])
-        seen = response.raw.version == 30, response.status_code, response.content
+        result = response.raw.version == 30, response.status_code, response.content
         for adapter in session.adapters.values():
             adapter.close()
-        return seen
+        return result
 
     return fetch
 
@@ -100,8 +102,8 @@ def visit(spec):
 
 
 if __name__ == "__main__":
-    asked = json.load(sys.stdin)
+    parameters = json.load(sys.stdin)
     try:
-        print(json.dumps({"steps": visit(asked), "failure": None}))
+        print(json.dumps({"steps": visit(parameters), "failure": None}))
     except Exception as error:  # whatever a library raises is said, and refused by who asked
         print(json.dumps({"steps": [], "failure": f"{type(error).__name__}: {error}"}))

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 
 def of_requests(url, ca_file):
-    """A function that asks with one Session."""
+    """Return a function that asks with one Session."""
     import requests
 
     session = requests.Session()
@@ -25,7 +25,7 @@ def of_requests(url, ca_file):
 
 
 def of_httpx(url, ca_file):
-    """A function that asks with one Client."""
+    """Return a function that asks with one Client."""
     import httpx
 
     client = httpx.Client(http2=True, verify=ssl.create_default_context(cafile=ca_file))
@@ -33,7 +33,7 @@ def of_httpx(url, ca_file):
 
 
 def of_aiohttp(url, ca_file):
-    """A function that asks with one session."""
+    """Return a function that asks with one session."""
     import aiohttp
 
     loop = asyncio.new_event_loop()
@@ -51,7 +51,7 @@ def of_aiohttp(url, ca_file):
 
 
 def of_niquests(url, ca_file):
-    """A function that asks with one Session."""
+    """Return a function that asks with one Session."""
     import niquests
 
     session = niquests.Session()
@@ -59,7 +59,7 @@ def of_niquests(url, ca_file):
 
 
 def of_pycurl(url, ca_file):
-    """A function that asks with one transfer, again and again."""
+    """Return a function that asks with one transfer, again and again."""
     import pycurl
 
     transfer = pycurl.Curl()
@@ -76,7 +76,7 @@ def of_pycurl(url, ca_file):
 
 
 def of_curl_cffi(url, ca_file):
-    """A function that asks with one Session."""
+    """Return a function that asks with one Session."""
     from curl_cffi import requests
 
     session = requests.Session(verify=ca_file)
@@ -84,20 +84,20 @@ def of_curl_cffi(url, ca_file):
 
 
 def of_h2(url, ca_file):
-    """A function that sends what the package h2 says by itself, and one request."""
+    """Return a function that sends what the package h2 says by itself, and one request."""
     import h2.connection
 
     def get():
-        where = urlsplit(url)
+        parts = urlsplit(url)
         context = ssl.create_default_context(cafile=ca_file)
         context.set_alpn_protocols(["h2"])
-        address = where.hostname, where.port
+        address = parts.hostname, parts.port
         with context.wrap_socket(
             socket.create_connection(address), server_hostname=address[0]
         ) as s:
             protocol = h2.connection.H2Connection()
             protocol.initiate_connection()
-            names = {":method": "GET", ":scheme": "https", ":authority": where.netloc, ":path": "/"}
+            names = {":method": "GET", ":scheme": "https", ":authority": parts.netloc, ":path": "/"}
             protocol.send_headers(1, list(names.items()), end_stream=True)
             s.sendall(protocol.data_to_send())
             while s.recv(4096):
@@ -119,12 +119,12 @@ CLIENTS = {
 
 
 def main():
-    asked = json.load(sys.stdin)
-    release = importlib.metadata.version(asked["client"].replace("_", "-"))
+    parameters = json.load(sys.stdin)
+    release = importlib.metadata.version(parameters["client"].replace("_", "-"))
     answered, failure = 0, None
     try:
-        get = CLIENTS[asked["client"]](asked["url"], asked["ca_file"])
-        for _ in range(asked["times"]):
+        get = CLIENTS[parameters["client"]](parameters["url"], parameters["ca_file"])
+        for _ in range(parameters["times"]):
             get()
             answered += 1
     except Exception as error:  # what it makes of a server that hangs up

@@ -19,21 +19,21 @@ def visit(spec, shelf):
     def connect():
         return HTTPSConnection(address.hostname, address.port, context=context)
 
-    def get(pipe, where):
-        pipe.request("GET", where)
+    def get(pipe, location):
+        pipe.request("GET", location)
         response = pipe.getresponse()
         shelf.speaks({11: "http/1.1", 10: "http/1.0"}[response.version])
         return response.status, response.read(), response.getheader("Content-Length")
 
     first = connect()
     books = shelf.list(*get(first, "/"))
-    left, lock, failures = iter(books), threading.Lock(), []
+    remaining, lock, failures = iter(books), threading.Lock(), []
 
     def pump(pipe):
         try:
             while not failures:
                 with lock:
-                    book = next(left, None)
+                    book = next(remaining, None)
                     if book is None:
                         return
                     asking = shelf.asking(book)
@@ -51,9 +51,10 @@ def visit(spec, shelf):
 
 
 def in_threads(pump, pipes):
-    """Daemons: they do not keep the process from leaving when the watch has ended the visit."""
+    """Run the pump in a daemon thread for each pipe, and wait for all. Daemons do not keep the
+    process from leaving when the watch has ended the visit."""
     pumps = [threading.Thread(target=pump, args=(pipe,), daemon=True) for pipe in pipes]
-    for each in pumps:
-        each.start()
-    for each in pumps:
-        each.join()
+    for thread in pumps:
+        thread.start()
+    for thread in pumps:
+        thread.join()

@@ -53,8 +53,8 @@ class Connection(bare_h3.Connection):
 
 
 async def one(spec, step, ticket):
-    """A step with a connection: what it was, its ticket, and its first datagrams."""
-    kept = []
+    """Take a step with a connection, and return what it was, its ticket and its first datagrams."""
+    tickets = []
     if step == "resumed":
         ticket.max_early_data_size = None  # as if the server had not allowed it
     began = time.perf_counter()
@@ -62,17 +62,17 @@ async def one(spec, step, ticket):
         spec["url"],
         spec["ca_file"],
         ticket=None if step == "fresh" else ticket,
-        kept=kept.append,
+        keep_ticket=tickets.append,
         early=step == "early",
     ) as connection:
         reply = await connection.ask(spec["path"])
         wall_s = time.perf_counter() - began
-        while connection.protocol is None or not kept:  # the ticket may be behind the book
+        while connection.protocol is None or not tickets:  # the ticket may be behind the book
             await asyncio.sleep(0.001)
-        seen = {"step": step, "wall_s": round(wall_s, 6), "tickets": len(kept)}
-        seen.update(resumed=connection.resumed, early=connection.early)
-        seen["body"] = reply.body.decode("utf-8")
-        return seen, kept[-1], connection.overheard.datagrams
+        figures = {"step": step, "wall_s": round(wall_s, 6), "tickets": len(tickets)}
+        figures.update(resumed=connection.resumed, early=connection.early)
+        figures["body"] = reply.body.decode("utf-8")
+        return figures, tickets[-1], connection.overheard.datagrams
 
 
 async def visit(spec):
@@ -80,22 +80,22 @@ async def visit(spec):
     for step in spec["steps"]:
         if step == "replayed":
             await asyncio.sleep(spec["pause_s"])
-            where = urlsplit(spec["url"])
+            address = urlsplit(spec["url"])
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as once_more:
-                for each in datagrams:
-                    once_more.sendto(each, (where.hostname, where.port))
+                for datagram in datagrams:
+                    once_more.sendto(datagram, (address.hostname, address.port))
                 await asyncio.sleep(spec["pause_s"])
             steps.append({"step": step, "datagrams": len(datagrams)})
             continue
-        seen, ticket, datagrams = await asyncio.wait_for(one(spec, step, ticket), 20)
-        steps.append(seen)
+        figures, ticket, datagrams = await asyncio.wait_for(one(spec, step, ticket), 20)
+        steps.append(figures)
     return steps
 
 
 if __name__ == "__main__":
     bare_h3.Connection = Connection
-    asked = json.load(sys.stdin)
+    parameters = json.load(sys.stdin)
     try:
-        print(json.dumps({"steps": asyncio.run(visit(asked)), "failure": None}))
+        print(json.dumps({"steps": asyncio.run(visit(parameters)), "failure": None}))
     except (bare_h3.Broken, OSError, TimeoutError) as error:
         print(json.dumps({"steps": [], "failure": f"{type(error).__name__}: {error}"}))

@@ -6,14 +6,14 @@ from shelf import path
 
 
 async def share(shelf, books, readers, get):
-    """Each reader asks for the next book when it has put the last.
+    """Let readers share books: each asks for the next one when it has put its last.
 
     get: a coroutine function from a path to (status, body, announced length).
     """
-    left = iter(books)
+    remaining = iter(books)
 
     async def reader():
-        for book in left:
+        for book in remaining:
             with shelf.asking(book):
                 shelf.put(book, *await get(path(book)))
 

@@ -122,7 +122,8 @@ class Shelf:
             self.turn = next(self.turns, None)
 
     def read(self, book, status, body, announced=None):
-        """As in the article, the client reads the JSON: that is part of what is measured."""
+        """Read the JSON of a book, as the article's client does: that is part of what is
+        measured."""
         try:
             text = whole(status, body, announced)
             json.loads(text)
@@ -135,7 +136,7 @@ class Shelf:
 
 
 def whole(status, body, announced):
-    """The text of a response. Raises WrongStatus and CutShort."""
+    """Return the text of a response. Raises WrongStatus and CutShort."""
     if status != 200:
         raise WrongStatus(f"status {status}")
     if announced is not None and len(body) != int(announced):
@@ -144,10 +145,10 @@ def whole(status, body, announced):
 
 
 def path(book):
-    """Where a book is in the store."""
+    """Return the path of a book in the store."""
     return f"/book?id={book}"
 
 
 def chunks(books, size):
-    """The books in lists of so many."""
+    """Split the books into lists of this size."""
     return [books[i : i + size] for i in range(0, len(books), size)]

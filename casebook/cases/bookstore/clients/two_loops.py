@@ -10,26 +10,26 @@ from shelf import path as path_of
 from with_h2 import seen
 
 
-def in_order(connection, paths, take):
-    asked = {}
+def in_order(connection, paths, keep):
+    pending = {}
     for path in paths:
         stream = connection.request(path)
-        asked[stream] = path
-    for stream in list(asked):
+        pending[stream] = path
+    for stream in list(pending):
         body = connection.response(stream)
-        path = asked.pop(stream)
-        take(path, body)
+        path = pending.pop(stream)
+        keep(path, body)
 
 
-def as_completed(connection, paths, take):
-    asked = {}
+def as_completed(connection, paths, keep):
+    pending = {}
     for path in paths:
         stream = connection.request(path)
-        asked[stream] = path
-    while asked:
+        pending[stream] = path
+    while pending:
         stream, body = connection.next_response()
-        path = asked.pop(stream)
-        take(path, body)
+        path = pending.pop(stream)
+        keep(path, body)
 
 
 class Connection(bare_h2.Connection):
@@ -62,4 +62,4 @@ def visit(spec, shelf):
     (listed,) = connection.fetch(["/"])
     books = {path_of(book): book for book in shelf.list(*seen(listed))}
     loop = in_order if spec["order"] == "asked" else as_completed
-    loop(connection, books, lambda where, body: shelf.put(books[where], *seen(body)))
+    loop(connection, books, lambda location, body: shelf.put(books[location], *seen(body)))

@@ -27,7 +27,7 @@ from shelf import BookFailed, Shelf, Stalled, clock
 
 
 def note_connections(shelf):
-    """From now on, note each TCP connection on the shelf."""
+    """Note each TCP connection on the shelf from now on."""
     connect = socket.socket.connect
 
     def noted(self, address):
@@ -40,10 +40,10 @@ def note_connections(shelf):
 
 @contextlib.contextmanager
 def watched(shelf, timeout_s, give_up):
-    """Ends a visit in which no book has arrived for timeout_s, whatever waits in which library."""
+    """End a visit in which no book has arrived for timeout_s, whichever library is waiting."""
     barked = []
 
-    def look(*_):
+    def check(*_):
         still_s = clock() - shelf.last
         stalled = Stalled(f"no book arrived for {timeout_s:.3g} s")
         if still_s > timeout_s and not barked:
@@ -52,7 +52,7 @@ def watched(shelf, timeout_s, give_up):
         if still_s > timeout_s + 5:  # the library does not come back from its clean-up
             give_up(stalled)
 
-    signal.signal(signal.SIGALRM, look)
+    signal.signal(signal.SIGALRM, check)
     step_s = min(1.0, timeout_s / 4.0)
     signal.setitimer(signal.ITIMER_REAL, step_s, step_s)
     try:
@@ -62,7 +62,7 @@ def watched(shelf, timeout_s, give_up):
 
 
 def failure(shelf, error):
-    """An exception as {"book", "certain", "type", "message", "waiting"}.
+    """Describe an exception as {"book", "certain", "type", "message", "waiting"}.
 
     book: null for the list of ids; certain: whether its response is the one that is wrong;
     waiting: the other books that had been asked for.
@@ -79,12 +79,12 @@ def failure(shelf, error):
         "certain": certain,
         "type": type(cause).__name__,
         "message": " ".join(message.split()),
-        "waiting": [other for other in shelf.waiting if other != book],
+        "waiting": [waiting_book for waiting_book in shelf.waiting if waiting_book != book],
     }
 
 
 def innermost(error):
-    """The exception at the bottom: libraries wrap the one that says what happened."""
+    """Return the exception at the bottom: libraries wrap the one that says what happened."""
     for _ in range(10):
         inside = [getattr(error, "reason", None), error.__cause__, *list(error.args)]
         inside = [e for e in inside if isinstance(e, Exception)]
@@ -95,21 +95,21 @@ def innermost(error):
 
 
 def used_s():
-    """User and system CPU seconds of this process so far."""
+    """Return the user and system CPU seconds of this process so far."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime, used.ru_stime
 
 
-def run(spec, say):
-    """Visit the store, and say (once) what was seen."""
+def run(spec, report):
+    """Visit the store, and report once what happened."""
     shelf = Shelf(spec)
 
-    def seen(error=None):
+    def outcome(error=None):
         wall_s, (user_s, sys_s) = clock() - shelf.began, used_s()
         return {
             "wall_s": round(wall_s, 6),
-            "user_s": round(user_s - before[0], 6),
-            "sys_s": round(sys_s - before[1], 6),
+            "user_s": round(user_s - start_cpu_s[0], 6),
+            "sys_s": round(sys_s - start_cpu_s[1], 6),
             "process_wall_s": round(time.time() - spec["started_at"], 6),
             "process_user_s": round(user_s, 6),
             "process_sys_s": round(sys_s, 6),
@@ -123,18 +123,18 @@ def run(spec, say):
             "failure": failure(shelf, error) if error else None,
         }
 
-    before = used_s()
+    start_cpu_s = used_s()
     try:
         client = importlib.import_module(spec["script"])
         note_connections(shelf)
-        before = used_s()
+        start_cpu_s = used_s()
         shelf.start()
-        with watched(shelf, spec["timeout_s"], lambda error: say(seen(error))):
+        with watched(shelf, spec["timeout_s"], lambda error: report(outcome(error))):
             client.visit(spec, shelf)
-        result = seen()
+        result = outcome()
     except (Exception, Stalled) as error:
-        result = seen(error)
-    say(result)
+        result = outcome(error)
+    report(result)
 
 
 def main():
@@ -142,12 +142,12 @@ def main():
     out = os.dup(1)
     os.dup2(2, 1)
 
-    def say(result):
+    def report(result):
         with os.fdopen(out, "w") as stream:
             json.dump(result, stream)
         os._exit(0)  # whatever threads or connections a library has left open
 
-    run(json.load(sys.stdin), say)
+    run(json.load(sys.stdin), report)
 
 
 if __name__ == "__main__":

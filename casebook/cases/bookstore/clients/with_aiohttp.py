@@ -16,14 +16,14 @@ def visit(spec, shelf):
 
 
 async def read_all(spec, shelf):
-    """As many readers as connections share the list of books."""
+    """Let as many readers as connections share the list of books."""
     context = ssl.create_default_context(cafile=spec["ca_file"])
     connector = aiohttp.TCPConnector(limit=spec["connections"], ssl=context)
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(spec["url"], connector=connector, timeout=timeout) as session:
 
-        async def get(where):
-            async with session.get(where) as response:
+        async def get(location):
+            async with session.get(location) as response:
                 shelf.speaks("http/{}.{}".format(*response.version))
                 announced = response.headers.get("Content-Length")
                 return response.status, await response.read(), announced

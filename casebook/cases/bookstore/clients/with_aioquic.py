@@ -13,10 +13,10 @@ def visit(spec, shelf):
         window = spec.get("window_bytes", 0)
         async with connected(spec["url"], spec["ca_file"], window) as connection:
             shelf.speaks(connection.protocol)
-            left = iter(shelf.list(*seen(await connection.ask("/"))))
+            remaining = iter(shelf.list(*seen(await connection.ask("/"))))
 
             async def one_after_the_other():
-                for book in left:
+                for book in remaining:
                     with shelf.asking(book):
                         shelf.put(book, *seen(await connection.ask(path(book))))
 
@@ -26,5 +26,5 @@ def visit(spec, shelf):
 
 
 def seen(reply):
-    """What the shelf wants to know of a reply."""
+    """Return what the shelf needs to know of a reply."""
     return int(reply.headers[":status"]), reply.body, reply.headers.get("content-length")

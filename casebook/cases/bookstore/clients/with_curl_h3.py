@@ -9,23 +9,23 @@ from shelf import path
 
 def visit(spec, shelf):
     """Fetch the list of books, then so many books at a time."""
-    how = {"verify": spec["ca_file"], "http_version": CurlHttpVersion.V3ONLY, "timeout": None}
+    options = {"verify": spec["ca_file"], "http_version": CurlHttpVersion.V3ONLY, "timeout": None}
     # Wait for the connection that there is, rather than open another.
-    how["curl_options"] = {CurlOpt.PIPEWAIT: 1}
+    options["curl_options"] = {CurlOpt.PIPEWAIT: 1}
 
     async def in_one_session():
-        async with AsyncSession(max_clients=spec["at_once"], **how) as session:
+        async with AsyncSession(max_clients=spec["at_once"], **options) as session:
 
-            async def get(where):
-                response = await session.get(spec["url"] + where)
+            async def get(location):
+                response = await session.get(spec["url"] + location)
                 shelf.speaks("h3" if response.http_version == CurlHttpVersion.V3 else "another")
                 announced = response.headers.get("content-length")
                 return response.status_code, response.content, announced
 
-            left = iter(shelf.list(*await get("/")))
+            remaining = iter(shelf.list(*await get("/")))
 
             async def one_after_the_other():
-                for book in left:
+                for book in remaining:
                     with shelf.asking(book):
                         shelf.put(book, *await get(path(book)))
 

@@ -14,36 +14,38 @@ def visit(spec, shelf):
     """Fetch the list of books, then the books over one connection."""
 
     class Connection(bare_h2.Connection):
-        def ask(self, where):
-            if where in left:
-                shelf.asking(left[where])
-            return super().ask(where)
+        def ask(self, location):
+            if location in remaining:
+                shelf.asking(remaining[location])
+            return super().ask(location)
 
     def connect():
         context = ssl.create_default_context(cafile=spec["ca_file"])
-        made = Connection(spec["url"], context, delays_small=spec.get("delays_small", False))
-        shelf.speaks(made.protocol)
-        made.greet(spec.get("window_bytes", 0))
-        return made
+        new_connection = Connection(
+            spec["url"], context, delays_small=spec.get("delays_small", False)
+        )
+        shelf.speaks(new_connection.protocol)
+        new_connection.greet(spec.get("window_bytes", 0))
+        return new_connection
 
-    left = {}
+    remaining = {}
     connection = connect()
     (reply,) = connection.fetch(["/"])
-    left.update((path(book), book) for book in shelf.list(*seen(reply)))
+    remaining.update((path(book), book) for book in shelf.list(*seen(reply)))
     at_once = spec["at_once"]
-    while left:
-        before, paths = len(left), list(left)
+    while remaining:
+        count, paths = len(remaining), list(remaining)
         if spec["order"] == "chunks":
             paths = paths[:at_once]
         try:
             for reply in connection.fetch(paths, at_once):
-                shelf.put(left.pop(reply.path), *seen(reply))
+                shelf.put(remaining.pop(reply.path), *seen(reply))
         except bare_h2.LOST as error:
             # Asking again does no harm to a book. A connection that brings none tries them one
             # at a time, so that the one which cannot be had is known by its name.
-            brought = len(left) < before
+            brought = len(remaining) < count
             if at_once == 1 and not brought:
-                raise BookFailed(left[next(iter(left))], error) from error
+                raise BookFailed(remaining[next(iter(remaining))], error) from error
             at_once = spec["at_once"] if brought else 1
             connection.socket.close()
             connection = connect()  # should it fail, the books that were waited for are known
@@ -51,5 +53,5 @@ def visit(spec, shelf):
 
 
 def seen(reply):
-    """What the shelf wants to know of a reply."""
+    """Return what the shelf needs to know of a reply."""
     return int(reply.headers[":status"]), reply.body, reply.headers.get("content-length")

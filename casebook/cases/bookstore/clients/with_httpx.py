@@ -31,13 +31,13 @@ def visit(spec, shelf):
 
 
 def seen(shelf, response):
-    """What the shelf wants to know of a response."""
+    """Return what the shelf needs to know of a response."""
     shelf.speaks(PROTOCOLS[response.http_version])
     return response.status_code, response.content, response.headers.get("content-length")
 
 
 def one_at_a_time(shelf, options):
-    """Each request waits for the response before it."""
+    """Send each request after the response to the one before it."""
     with httpx.Client(**options) as client:
         for book in shelf.list(*seen(shelf, client.get("/"))):
             with shelf.asking(book):
@@ -45,10 +45,10 @@ def one_at_a_time(shelf, options):
 
 
 async def many_at_once(shelf, options, at_once):
-    """As many readers as may ask at once share the list of books."""
+    """Let as many readers as may ask at once share the list of books."""
     async with httpx.AsyncClient(**options) as client:
 
-        async def get(where):
-            return seen(shelf, await client.get(where))
+        async def get(location):
+            return seen(shelf, await client.get(location))
 
         await share(shelf, shelf.list(*await get("/")), at_once, get)

@@ -15,17 +15,17 @@ def visit(spec, shelf):
     """Fetch the list of books, then the books in chunks."""
     connection = connect(spec, shelf)
     for chunk in chunks(shelf.list(*read(connection)), spec["at_once"]):
-        asked = []
+        streams = []
         for book in chunk:
             with shelf.asking(book):
-                asked.append((book, connection.request("GET", path(book))))
-        for book, stream in asked:
+                streams.append((book, connection.request("GET", path(book))))
+        for book, stream in streams:
             with About(book):
                 shelf.put(book, *read(connection, stream))
 
 
 def connect(spec, shelf):
-    """A connection that was asked for the list of books."""
+    """Open a connection, and ask it for the list of books."""
     context = init_context(spec["ca_file"])
     connection = HTTPConnection(urlsplit(spec["url"]).netloc, secure=True, ssl_context=context)
     connection.request("GET", "/")

@@ -16,17 +16,19 @@ def visit(spec, shelf):
     fetch(spec, shelf, disable_http3=True)
 
 
-def fetch(spec, shelf, **how):
-    """The same, with what else a Session is told."""
-    with niquests.Session(multiplexed=True, verify=spec["ca_file"], timeout=None, **how) as session:
+def fetch(spec, shelf, **options):
+    """Fetch the list of books, then the books in chunks; options: further ones of a Session."""
+    with niquests.Session(
+        multiplexed=True, verify=spec["ca_file"], timeout=None, **options
+    ) as session:
 
-        def seen(response):
+        def response_parts(response):
             shelf.speaks(VERSIONS[response.raw.version])
             return response.status_code, response.content, response.headers.get("Content-Length")
 
         listed = session.get(spec["url"] + "/")
         session.gather(listed)
-        for chunk in chunks(shelf.list(*seen(listed)), spec["at_once"]):
+        for chunk in chunks(shelf.list(*response_parts(listed)), spec["at_once"]):
             promises = []
             for book in chunk:
                 with shelf.asking(book):
@@ -34,4 +36,4 @@ def fetch(spec, shelf, **how):
             session.gather()
             for book, response in promises:
                 with About(book):
-                    shelf.put(book, *seen(response))
+                    shelf.put(book, *response_parts(response))

@@ -12,7 +12,7 @@ from with_niquests import fetch
 
 def visit(spec, shelf):
     """Fetch the list of books, then the books in chunks."""
-    where = urlsplit(spec["url"])
-    known = niquests.structures.QuicSharedCache(max_size=1)
-    known[(where.hostname, where.port)] = (where.hostname, where.port)
-    fetch(spec, shelf, quic_cache_layer=known)
+    address = urlsplit(spec["url"])
+    cache = niquests.structures.QuicSharedCache(max_size=1)
+    cache[(address.hostname, address.port)] = (address.hostname, address.port)
+    fetch(spec, shelf, quic_cache_layer=cache)

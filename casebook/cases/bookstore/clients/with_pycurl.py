@@ -32,9 +32,9 @@ def visit(spec, shelf):
         shelf.connecting()
         return socket.socket(address.family, address.socktype, address.protocol)
 
-    def ask(where):
+    def start_transfer(location):
         transfer, body = pycurl.Curl(), io.BytesIO()
-        transfer.setopt(pycurl.URL, spec["url"] + where)
+        transfer.setopt(pycurl.URL, spec["url"] + location)
         transfer.setopt(pycurl.CAINFO, spec["ca_file"])
         transfer.setopt(pycurl.HTTP_VERSION, version)
         transfer.setopt(pycurl.PIPEWAIT, is_h2)
@@ -45,28 +45,28 @@ def visit(spec, shelf):
 
     def get(paths):
         """Yield (path, response) for each path, once it is whole."""
-        left, open_ = deque(paths), {}
-        while left or open_:
-            while left and len(open_) < max(spec["at_once"], spec["connections"]):
-                asked = left.popleft()
-                if asked in books:
-                    shelf.asking(books[asked])
-                transfer, body = ask(asked)
-                open_[transfer] = asked, body
+        remaining, open_ = deque(paths), {}
+        while remaining or open_:
+            while remaining and len(open_) < max(spec["at_once"], spec["connections"]):
+                location = remaining.popleft()
+                if location in books:
+                    shelf.asking(books[location])
+                transfer, body = start_transfer(location)
+                open_[transfer] = location, body
             multi.perform()
-            _, done, failed = multi.info_read()
+            _, completed, failed = multi.info_read()
             for transfer, code, message in failed:
-                asked, _ = open_[transfer]
-                with About(books[asked]) if asked in books else nullcontext():
+                location, _ = open_[transfer]
+                with About(books[location]) if location in books else nullcontext():
                     raise pycurl.error(code, message)
-            for transfer in done:
-                asked, body = open_.pop(transfer)
+            for transfer in completed:
+                location, body = open_.pop(transfer)
                 multi.remove_handle(transfer)
                 shelf.speaks(_SPOKEN.get(transfer.getinfo(pycurl.INFO_HTTP_VERSION), "another"))
                 status = transfer.getinfo(pycurl.RESPONSE_CODE)
                 size = transfer.getinfo(pycurl.CONTENT_LENGTH_DOWNLOAD)
-                yield asked, (status, body.getvalue(), None if size < 0 else size)
-            if open_ and not done:
+                yield location, (status, body.getvalue(), None if size < 0 else size)
+            if open_ and not completed:
                 due_ms = multi.timeout()
                 if multi.select(due_ms / 1000 if due_ms >= 0 else 1.0) < 0:
                     time.sleep(0.001)  # there is nothing to wait for yet
@@ -74,5 +74,5 @@ def visit(spec, shelf):
     books = {}
     [(_, listed)] = get(["/"])
     books.update((path(book), book) for book in shelf.list(*listed))
-    for asked, response in get(list(books)):
-        shelf.put(books[asked], *response)
+    for location, response in get(list(books)):
+        shelf.put(books[location], *response)

@@ -11,8 +11,8 @@ def visit(spec, shelf):
     """Fetch the list of books, then each book."""
     session = requests.Session()
 
-    def get(where):
-        response = session.get(spec["url"] + where, verify=spec["ca_file"])
+    def get(location):
+        response = session.get(spec["url"] + location, verify=spec["ca_file"])
         shelf.speaks("http/1.1" if response.raw.version == 11 else "http/1.0")
         return response.status_code, response.content, response.headers.get("Content-Length")
 

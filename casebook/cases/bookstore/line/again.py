@@ -25,47 +25,56 @@ from wire import BACK, THERE
 _CLIENTS = os.path.dirname(over.VISIT)
 
 
-def answer(asked):
+def answer(parameters):
     with open(over._BOOKS) as file:
         book = next(iter(json.load(file)))
     with (
         tempfile.TemporaryDirectory(prefix="casebook-line-") as folder,
-        Ends(asked["way"], asked["congestion"]) as ends,
-        over.store(ends, asked, folder, QUIC_STORE) as serving,
+        Ends(parameters["way"], parameters["congestion"]) as line,
+        over.store(line, parameters, folder, QUIC_STORE) as serving,
     ):
-        visits = [visited(ends, serving, asked, visit, book) for visit in asked["visits"]]
-        return {"way": ends.way, "book": book, "visits": visits}
+        visits = [visited(line, serving, parameters, visit, book) for visit in parameters["visits"]]
+        return {"way": line.way, "book": book, "visits": visits}
 
 
-def visited(ends, serving, asked, visit, book):
-    """What a script answered, and what each of its connections carried."""
-    ask, port, certificate = serving
+def visited(line, serving, parameters, visit, book):
+    """Return what a script answered, and what each of its connections carried."""
+    query, port, certificate = serving
     spec = dict(visit, url="https://{}:{}".format(ADDRESSES["far"], port), ca_file=certificate)
     spec["path"] = "/book?id=" + book
     script = os.path.join(_CLIENTS, visit["script"] + ".py")
-    seen, wire, told, _ = over.carried(ends, ask, asked, script, spec, asked["carries"])
+    reply, wire, quality, _ = over.carried(
+        line, query, parameters, script, spec, parameters["carries"]
+    )
     counts = wire.counts()
-    both = zip(*(counts[way]["by_connection"] for way in (THERE, BACK)), strict=False)
+    both = zip(*(counts[direction]["by_connection"] for direction in (THERE, BACK)), strict=False)
     carried = [
-        {THERE: there["bytes"], BACK: back["bytes"], "begins": begins(wire.packets, i, asked)}
-        for i, (there, back) in enumerate(both)
+        {
+            THERE: sent["bytes"],
+            BACK: received["bytes"],
+            "begins": begins(wire.packets, i, parameters),
+        }
+        for i, (sent, received) in enumerate(both)
     ]
-    return dict(seen, server=ask("counters"), connections=carried, **told)
+    return dict(reply, server=query("counters"), connections=carried, **quality)
 
 
-def begins(packets, connection, asked):
-    """Bytes of datagrams with which a connection begins: what the client sends before it can have
-    heard anything, and what the store sends before it can have heard of more than that."""
-    own = [each for each in packets if each["connection"] == connection]
-    there, back = ([each for each in own if each["direction"] == way] for way in (THERE, BACK))
-    if not back:
+def begins(packets, connection, parameters):
+    """Count the bytes of datagrams with which a connection begins: what the client sends before it
+    can have heard anything, and what the store sends before it can have heard of more than that."""
+    traffic = [packet for packet in packets if packet["connection"] == connection]
+    sent, received = (
+        [packet for packet in traffic if packet["direction"] == direction]
+        for direction in (THERE, BACK)
+    )
+    if not received:
         return {}
-    heard_s = back[0]["t_s"] + asked[BACK]["latency_s"]
-    answers = (each["t_s"] for each in there if each["t_s"] >= heard_s)
-    more_s = next(answers, float("inf")) + asked[THERE]["latency_s"]
+    heard_s = received[0]["t_s"] + parameters[BACK]["latency_s"]
+    answers = (packet["t_s"] for packet in sent if packet["t_s"] >= heard_s)
+    more_s = next(answers, float("inf")) + parameters[THERE]["latency_s"]
     return {
-        THERE: sum(each["bytes"] for each in there if each["t_s"] < heard_s),
-        BACK: sum(each["bytes"] for each in back if each["t_s"] < more_s),
+        THERE: sum(packet["bytes"] for packet in sent if packet["t_s"] < heard_s),
+        BACK: sum(packet["bytes"] for packet in received if packet["t_s"] < more_s),
     }
 
 

@@ -32,18 +32,18 @@ COLUMNS = [
 
 @cache
 def not_here() -> str:
-    """Why there can be no line on this machine; empty where there can. Raises MissingInterpreter
-    where there is none, and CASEBOOK_REQUIRE names "line"."""
+    """Say why there can be no line on this machine; "" if there can. Raises MissingInterpreter if
+    there is none and CASEBOOK_REQUIRE names "line"."""
     tried = subprocess.run(
         [sys.executable, ends.__file__], capture_output=True, text=True, timeout=60
     )
     if tried.returncode == 0:
         return ""
-    said = (tried.stderr.strip().splitlines() or ["no further word"])[-1]
-    why = f"there can be no line between two network namespaces here: {said}"
+    message = (tried.stderr.strip().splitlines() or ["no further word"])[-1]
+    reason = f"there can be no line between two network namespaces here: {message}"
     if LINE in environments.required():
-        raise MissingInterpreter(f"CASEBOOK_REQUIRE asks for a line, and {why}.")
-    return why
+        raise MissingInterpreter(f"CASEBOOK_REQUIRE asks for a line, and {reason}.")
+    return reason
 
 
 def flood() -> pd.DataFrame:
@@ -57,38 +57,38 @@ def flood() -> pd.DataFrame:
     the kernel had no room for. No rows where there can be no line, and no machine in data/machines/
     was asked the same. Raises MissingInterpreter, RunFailed.
     """
-    asked = [{"way": "", "bytes": BYTES, "times": TIMES}]
+    parameter_sets = [{"way": "", "bytes": BYTES, "times": TIMES}]
     try:
-        [row] = _FLOOD.measure(STACK, asked).to_dict("records")
+        [row] = _FLOOD.measure(STACK, parameter_sets).to_dict("records")
     except MissingInterpreter:
         if not not_here():
             raise
         return pd.DataFrame(columns=COLUMNS)
-    same = {name: value for name, value in row.items() if name in COLUMNS}
-    same["way"] = row["took"]
+    shared = {name: value for name, value in row.items() if name in COLUMNS}
+    shared["way"] = row["took"]
     rows = []
-    for repeat, each in enumerate(row["floods"], 1):
-        its = {"repeat": repeat, "packets_s": each["packets"] / each["took_s"]}
-        its |= {"mbit": 8e-6 * each["bytes"] / each["took_s"]}
-        its |= {"line_us": 1e6 * each["line_cpu_s"] / each["packets"]}
-        its |= {"line_busy": each["line_cpu_s"] / each["took_s"]}
-        rows.append(same | its | {name: each[name] for name in ("busiest", "lost")})
+    for repeat, transfer in enumerate(row["floods"], 1):
+        figures = {"repeat": repeat, "packets_s": transfer["packets"] / transfer["took_s"]}
+        figures |= {"mbit": 8e-6 * transfer["bytes"] / transfer["took_s"]}
+        figures |= {"line_us": 1e6 * transfer["line_cpu_s"] / transfer["packets"]}
+        figures |= {"line_busy": transfer["line_cpu_s"] / transfer["took_s"]}
+        rows.append(shared | figures | {name: transfer[name] for name in ("busiest", "lost")})
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 @cache
 def told() -> Mapping[str, float]:
-    """What a script that uses a line has to be told of this machine: "carries", packets a second
-    that the line would pass on with a processor to itself. Other work, which may be over when a
-    script runs, does not make it less."""
+    """Return what a script that uses a line has to know about this machine: "carries", packets a
+    second that the line would pass on with a processor to itself. Other work, which may be over
+    when a script runs, does not make it less."""
     return {"carries": round(1e6 / flood()["line_us"].median())}
 
 
-def _figures(asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     if "failed" in answer:
         raise RunFailed(f"flooding a line: {answer['failed']}. Nothing was recorded.")
     floods = answer["floods"]
-    if [each["bytes"] for each in floods] != [asked["bytes"]] * asked["times"]:
+    if [transfer["bytes"] for transfer in floods] != [parameters["bytes"]] * parameters["times"]:
         raise RunFailed("flooding a line: not all bytes came. Nothing was recorded.")
     return {"took": answer["way"], "floods": floods}
 

@@ -86,9 +86,9 @@ class Ends:
     def __exit__(self, *_):
         self._undo.close()
 
-    def start(self, end, command, dies=True, **more):
-        """A subprocess.Popen at one end. dies: at once with this process; otherwise it ends of
-        itself, when its standard input does."""
+    def start(self, end, command, dies=True, **options):
+        """Start a subprocess.Popen at one end. dies: at once with this process; otherwise it ends
+        by itself when its standard input does."""
         space = self._spaces[end]
 
         def enter():
@@ -97,10 +97,11 @@ class Ends:
             if dies:
                 _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
-        return subprocess.Popen(command, preexec_fn=enter, start_new_session=True, **more)
+        return subprocess.Popen(command, preexec_fn=enter, start_new_session=True, **options)
 
     def _leave(self):
-        """Into namespaces of our own: as root if we are, or as the root of a user namespace."""
+        """Change into namespaces of our own: as root if we are, or as the root of a user
+        namespace."""
         if os.geteuid() == 0 and not _libc.unshare(_NEWNET):
             return
         user, group = os.geteuid(), os.getegid()
@@ -119,16 +120,16 @@ class Ends:
             ) from None
 
     def _end(self, name):
-        ways = {TUN: _Tun, VETH: _Veth}
+        devices = {TUN: _Tun, VETH: _Veth}
         refusals = []
-        for way in [self.way or self.asked] if self.way or self.asked else ways:
+        for kind in [self.way or self.asked] if self.way or self.asked else devices:
             try:
-                made = ways[way](name)
+                device = devices[kind](name)
             except NoLine as error:
                 refusals.append(str(error))
             else:
-                self.way = way
-                return made
+                self.way = kind
+                return device
         raise NoLine("; ".join(refusals))
 
 
@@ -158,12 +159,12 @@ class _Tun(_Device):
         except OSError as error:
             raise NoLine(f"/dev/net/tun does not open ({error.strerror})") from None
         try:
-            asked = struct.pack("16sH22x", b"line0", _IFF_TUN | _IFF_NO_PI)
-            fcntl.ioctl(self._fd, _TUNSETIFF, asked)
+            request = struct.pack("16sH22x", b"line0", _IFF_TUN | _IFF_NO_PI)
+            fcntl.ioctl(self._fd, _TUNSETIFF, request)
             _up("lo")
-            (other,) = set(ADDRESSES) - {name}
+            (peer,) = set(ADDRESSES) - {name}
             _set("line0", _SETADDR, _address(ADDRESSES[name]))
-            _set("line0", _SETDSTADDR, _address(ADDRESSES[other]))
+            _set("line0", _SETDSTADDR, _address(ADDRESSES[peer]))
             _set("line0", _SETMTU, struct.pack("i", MTU))
             _set("line0", _SETTXQLEN, struct.pack("i", _QUEUE))
             _up("line0")
@@ -188,21 +189,23 @@ class _Veth(_Device):
     _OURS, _TWINS, _NOBODYS = (bytes([2, 0, 0, 0, 0, last]) for last in (1, 2, 3))
 
     def __init__(self, name):
-        (other,) = set(ADDRESSES) - {name}
-        ours, twins, nobodys = (each.hex(":") for each in (self._OURS, self._TWINS, self._NOBODYS))
+        (peer,) = set(ADDRESSES) - {name}
+        ours, twins, nobodys = (
+            address.hex(":") for address in (self._OURS, self._TWINS, self._NOBODYS)
+        )
         for command in (
             "link set lo up",
             f"link add line0 address {ours} type veth peer name twin0 address {twins}",
-            f"address add {ADDRESSES[name]} peer {ADDRESSES[other]} dev line0",
+            f"address add {ADDRESSES[name]} peer {ADDRESSES[peer]} dev line0",
             f"link set line0 mtu {MTU} txqueuelen {_QUEUE} up",
             f"link set twin0 mtu {MTU} txqueuelen {_QUEUE} arp off up",
-            f"neigh replace {ADDRESSES[other]} lladdr {nobodys} dev line0",
+            f"neigh replace {ADDRESSES[peer]} lladdr {nobodys} dev line0",
         ):
             _ip(command)
         # Whole packets with whole checksums: what is passed on has to be as on a cable.
-        for what in _OFF:
+        for feature in _OFF:
             with contextlib.suppress(OSError):  # none that can be switched
-                value = ctypes.create_string_buffer(struct.pack("II", what, 0))
+                value = ctypes.create_string_buffer(struct.pack("II", feature, 0))
                 _set("line0", _ETHTOOL, struct.pack("P", ctypes.addressof(value)))
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_IPV4))
         self._socket.bind(("twin0", _IPV4))
@@ -231,14 +234,14 @@ class _Veth(_Device):
 
     def dropped(self):
         # PACKET_STATISTICS, which is set to zero when it is read.
-        _, lost = struct.unpack("II", self._socket.getsockopt(263, 6, 8))
-        self._lost += lost
+        _, drops = struct.unpack("II", self._socket.getsockopt(263, 6, 8))
+        self._lost += drops
         return super().dropped() + self._lost
 
 
 def _settings(congestion):
-    """Of the namespace that we are in: a connection must know nothing of those before it. Whether
-    the congestion control is its default now."""
+    """Set up the namespace that we are in, so that a connection knows nothing of those before it.
+    Returns whether the congestion control is its default now."""
     folder = "/proc/sys/net/ipv4/"
     with contextlib.suppress(OSError):  # a kernel without IPv6
         _write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1")
@@ -258,11 +261,11 @@ def _settings(congestion):
 
 
 def _by_route(name, congestion):
-    """For the way to the other end. A namespace's default may only be one that is allowed to every
-    user of the machine; a route may name any that the kernel has."""
-    (other,) = set(ADDRESSES) - {name}
+    """Choose the congestion control for the way to the other end. A namespace's default may only be
+    one that is allowed to every user of the machine; a route may name any that the kernel has."""
+    (peer,) = set(ADDRESSES) - {name}
     try:
-        _ip(f"route replace {ADDRESSES[other]} dev line0 congctl {congestion}")
+        _ip(f"route replace {ADDRESSES[peer]} dev line0 congctl {congestion}")
     except NoLine as error:
         raise NoLine(
             f"this kernel does not let a namespace choose {congestion} ({error})"
@@ -274,21 +277,21 @@ def _ip(command):
     ip = shutil.which("ip", path=os.pathsep.join((os.defpath, "/usr/sbin", "/sbin")))
     if ip is None:
         raise NoLine("the program ip is missing (Debian: apt-get install iproute2)")
-    done = subprocess.run([ip, *command.split()], stderr=subprocess.PIPE)
-    if done.returncode:
-        said = done.stderr.decode().strip().splitlines() or ["no further word"]
-        raise NoLine(f"ip {' '.join(command.split()[:2])}: {said[-1]}")
+    completed = subprocess.run([ip, *command.split()], stderr=subprocess.PIPE)
+    if completed.returncode:
+        messages = completed.stderr.decode().strip().splitlines() or ["no further word"]
+        raise NoLine(f"ip {' '.join(command.split()[:2])}: {messages[-1]}")
 
 
 def _unshare(flags):
     if _libc.unshare(flags):
         number = ctypes.get_errno()
-        why = os.strerror(number)
+        reason = os.strerror(number)
         if number == errno.ENOSPC:  # "No space left on device", which misleads
-            why = "user.max_user_namespaces or user.max_net_namespaces allows no more of them"
+            reason = "user.max_user_namespaces or user.max_net_namespaces allows no more of them"
         raise NoLine(
-            f"this system gives a process no network of its own ({why}): `unshare -Urn true` tries "
-            "the same"
+            f"this system gives a process no network of its own ({reason}): `unshare -Urn true` "
+            "tries the same"
         )
 
 
@@ -305,9 +308,9 @@ def _up(device):
     _set(device, _SETFLAGS, struct.pack("h", _IFF_UP))
 
 
-def _set(device, what, value):
+def _set(device, request, value):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        fcntl.ioctl(any_socket, what, struct.pack("16s24s", device.encode(), value))
+        fcntl.ioctl(any_socket, request, struct.pack("16s24s", device.encode(), value))
 
 
 if __name__ == "__main__":  # whether there can be a line here, and how; or what is missing

@@ -24,7 +24,7 @@ _CHUNK = 1 << 18
 
 
 def send(address, size):
-    """The far end: so many bytes for each connection."""
+    """Send that many bytes on each connection: the far end."""
     bytes_ = bytes(int(size))
     with socket.create_server((address, 0)) as listening:
         print(listening.getsockname()[1], flush=True)
@@ -34,55 +34,55 @@ def send(address, size):
 
 
 def take(address, port):
-    """The near end: a flood for each line of its input, until that ends."""
+    """Receive a flood for each line of its input, until that ends: the near end."""
     for _ in sys.stdin:
         with socket.create_connection((address, int(port))) as peer:
-            got, began = len(peer.recv(_CHUNK)), time.monotonic()
-            while more := len(peer.recv(_CHUNK)):
-                got += more
+            received, began = len(peer.recv(_CHUNK)), time.monotonic()
+            while size := len(peer.recv(_CHUNK)):
+                received += size
             took_s = time.monotonic() - began
-        print(json.dumps({"bytes": got, "took_s": round(took_s, 6)}), flush=True)
+        print(json.dumps({"bytes": received, "took_s": round(took_s, 6)}), flush=True)
 
 
-def answer(asked):
+def answer(parameters):
     from ends import ADDRESSES, Ends
 
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with Ends(asked["way"]) as ends:
-        far = [sys.executable, _HERE, "send", ADDRESSES["far"], str(asked["bytes"])]
-        sender = ends.start("far", far, **pipes)
+    with Ends(parameters["way"]) as line:
+        far = [sys.executable, _HERE, "send", ADDRESSES["far"], str(parameters["bytes"])]
+        sender = line.start("far", far, **pipes)
         port = sender.stdout.readline().strip()
         near = [sys.executable, _HERE, "take", ADDRESSES["far"], port]
-        taker = ends.start("near", near, **pipes)
+        taker = line.start("near", near, **pipes)
         try:
-            floods = [flood(ends, taker) for _ in range(asked["times"])]
+            floods = [flood(line, taker) for _ in range(parameters["times"])]
         finally:
-            for each in (taker, sender):
-                each.kill()
-                each.wait()
-        return {"way": ends.way, "floods": floods}
+            for process in (taker, sender):
+                process.kill()
+                process.wait()
+        return {"way": line.way, "floods": floods}
 
 
-def flood(ends, taker):
-    """One flood: what its taker saw, and what the line did for it."""
+def flood(line, taker):
+    """Make one flood, and return what its taker saw and what the line did for it."""
     from wire import Wire
 
-    before, used_s = ends.near.dropped() + ends.far.dropped(), time.process_time()
-    with Wire(ends.near, ends.far, {}, {}) as wire:
+    drops_before, used_s = line.near.dropped() + line.far.dropped(), time.process_time()
+    with Wire(line.near, line.far, {}, {}) as wire:
         taker.stdin.write("\n")
         taker.stdin.flush()
-        seen = json.loads(taker.stdout.readline())
+        report = json.loads(taker.stdout.readline())
     used_s = time.process_time() - used_s
-    lost = ends.near.dropped() + ends.far.dropped() - before
-    packets = sum(way["packets"] for way in wire.counts().values())
-    its = {"packets": packets, "busiest": wire.busiest(), "lost": lost}
-    return dict(seen, line_cpu_s=round(used_s, 6), **its)
+    drops = line.near.dropped() + line.far.dropped() - drops_before
+    packets = sum(direction["packets"] for direction in wire.counts().values())
+    figures = {"packets": packets, "busiest": wire.busiest(), "lost": drops}
+    return dict(report, line_cpu_s=round(used_s, 6), **figures)
 
 
 if __name__ == "__main__":
-    ends_ = {"send": send, "take": take}
+    roles = {"send": send, "take": take}
     if sys.argv[1:]:
-        ends_[sys.argv[1]](*sys.argv[2:])
+        roles[sys.argv[1]](*sys.argv[2:])
     else:
         from ends import NoLine
 

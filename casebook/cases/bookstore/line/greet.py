@@ -43,16 +43,16 @@ def used_s():
 def serve(address, certificate):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
-    seen = {"connections": 0, "resumed": 0}
+    tally = {"connections": 0, "resumed": 0}
 
     def attend(plain):
         try:
             with context.wrap_socket(plain, server_side=True) as peer:
-                asked = b""
-                while b"\r\n\r\n" not in asked:
-                    asked += peer.recv(4096) or b"\r\n\r\n"
-                seen["connections"] += 1
-                seen["resumed"] += peer.session_reused
+                request = b""
+                while b"\r\n\r\n" not in request:
+                    request += peer.recv(4096) or b"\r\n\r\n"
+                tally["connections"] += 1
+                tally["resumed"] += peer.session_reused
                 peer.sendall(_ANSWER)
         except OSError:
             pass  # the client misses its answer, and says so
@@ -60,102 +60,104 @@ def serve(address, certificate):
     listening = socket.create_server((address, 0))
     listening.listen(100)
     print(listening.getsockname()[1], flush=True)
-    threading.Thread(target=report, args=(seen,), daemon=True).start()
+    threading.Thread(target=report, args=(tally,), daemon=True).start()
     while True:
         plain, _ = listening.accept()
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         threading.Thread(target=attend, args=(plain,), daemon=True).start()
 
 
-def report(seen):
-    """Says what was seen so far, whenever it is asked; ends with its owner."""
+def report(tally):
+    """Print the tally so far for each line of input; end with the owner."""
     for _ in sys.stdin:
-        print(json.dumps(dict(seen, cpu_s=used_s())), flush=True)
+        print(json.dumps(dict(tally, cpu_s=used_s())), flush=True)
     os._exit(0)
 
 
 # ---------------------------------------------------------------- the clients
 
 
-def call(asked):
-    """Connections of one kind: their walls, how many were resumed, and the processor time."""
-    visits = {"ssl": with_ssl, "requests": with_requests}[asked["client"]](asked)
+def call(parameters):
+    """Connect n times in one way: their walls, how many were resumed, and the processor time."""
+    visits = {"ssl": with_ssl, "requests": with_requests}[parameters["client"]](parameters)
     next(visits)
-    before, walls_s, resumed = used_s(), [], []
-    for _ in range(asked["n"]):
+    cpu_before_s, walls_s, resumed = used_s(), [], []
+    for _ in range(parameters["n"]):
         began = time.perf_counter()
         resumed.append(next(visits))
         walls_s.append(round(time.perf_counter() - began, 6))
-    cpu_s = (used_s() - before) / asked["n"]
-    known = None if None in resumed else sum(resumed)
-    return {"walls_s": walls_s, "resumed": known, "client_cpu_s": round(cpu_s, 6)}
+    cpu_s = (used_s() - cpu_before_s) / parameters["n"]
+    resumptions = None if None in resumed else sum(resumed)
+    return {"walls_s": walls_s, "resumed": resumptions, "client_cpu_s": round(cpu_s, 6)}
 
 
-def with_ssl(asked):
-    """With Python's own ssl: a session is kept from one connection to the next, or not."""
-    context = ssl.create_default_context(cafile=asked["ca_file"])
-    context.minimum_version = context.maximum_version = _VERSIONS[asked["tls"]]
+def with_ssl(parameters):
+    """Connect with Python's own ssl: a session is kept from one connection to the next, or not."""
+    context = ssl.create_default_context(cafile=parameters["ca_file"])
+    context.minimum_version = context.maximum_version = _VERSIONS[parameters["tls"]]
     session = None
     while True:
-        plain = socket.create_connection((asked["host"], asked["port"]))
+        plain = socket.create_connection((parameters["host"], parameters["port"]))
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with context.wrap_socket(plain, server_hostname=asked["host"], session=session) as peer:
+        with context.wrap_socket(
+            plain, server_hostname=parameters["host"], session=session
+        ) as peer:
             peer.sendall(_ASKS)
-            got = b""
-            while not got.endswith(b"ok"):
-                more = peer.recv(4096)
-                if not more:
+            reply = b""
+            while not reply.endswith(b"ok"):
+                chunk = peer.recv(4096)
+                if not chunk:
                     raise OSError("the answer was cut short")
-                got += more
-            if asked["resumes"]:
+                reply += chunk
+            if parameters["resumes"]:
                 session = peer.session
             yield peer.session_reused
 
 
-def with_requests(asked):
-    """With requests as it is: a session of requests, and one context for all its connections."""
+def with_requests(parameters):
+    """Connect with requests as it is: one Session, and one context for all its connections."""
     import requests
 
     with requests.Session() as session:
-        session.verify = asked["ca_file"]
+        session.verify = parameters["ca_file"]
         while True:
-            url = "https://{}:{}/".format(asked["host"], asked["port"])
+            url = "https://{}:{}/".format(parameters["host"], parameters["port"])
             answer = session.get(url, headers={"Connection": "close"})
             if answer.text != "ok":
                 raise OSError("another answer than the server gave")
             yield None  # requests does not say
 
 
-def check(asked):
-    """What a resumed connection leaves unchecked: whether each of some connections was let pass.
+def check(parameters):
+    """Check what a resumed connection leaves unchecked: which of some connections are let pass.
 
     another name: the server's certificate does not have the name that is asked for. never checked:
     it was made by a context that checked nothing, which has then been told to check. Each without
     a session of before, and with one. another context: one that did not make the session.
     """
-    context, found = ssl.create_default_context(cafile=asked["ca_file"]), {}
-    context.minimum_version = context.maximum_version = _VERSIONS[asked["tls"]]
-    _, session = passes(asked, context)
-    found["another name"], _ = passes(asked, context, "other.example")
-    found["another name, resumed"], _ = passes(asked, context, "other.example", session)
-    other = ssl.create_default_context(cafile=asked["ca_file"])
-    found["another context, resumed"], _ = passes(asked, other, session=session)
+    context, outcomes = ssl.create_default_context(cafile=parameters["ca_file"]), {}
+    context.minimum_version = context.maximum_version = _VERSIONS[parameters["tls"]]
+    _, session = passes(parameters, context)
+    outcomes["another name"], _ = passes(parameters, context, "other.example")
+    outcomes["another name, resumed"], _ = passes(parameters, context, "other.example", session)
+    other_context = ssl.create_default_context(cafile=parameters["ca_file"])
+    outcomes["another context, resumed"], _ = passes(parameters, other_context, session=session)
     careless = ssl.create_default_context()  # it does not know who signed the certificate
-    careless.minimum_version = careless.maximum_version = _VERSIONS[asked["tls"]]
+    careless.minimum_version = careless.maximum_version = _VERSIONS[parameters["tls"]]
     careless.check_hostname, careless.verify_mode = False, ssl.CERT_NONE
-    _, session = passes(asked, careless)
+    _, session = passes(parameters, careless)
     careless.verify_mode, careless.check_hostname = ssl.CERT_REQUIRED, True
-    found["never checked"], _ = passes(asked, careless)
-    found["never checked, resumed"], _ = passes(asked, careless, session=session)
-    return found
+    outcomes["never checked"], _ = passes(parameters, careless)
+    outcomes["never checked, resumed"], _ = passes(parameters, careless, session=session)
+    return outcomes
 
 
-def passes(asked, context, name="", session=None):
-    """Whether a connection brought its answer, and its session."""
-    with socket.create_connection((asked["host"], asked["port"])) as plain:
+def passes(parameters, context, name="", session=None):
+    """Return whether a connection brought its answer, and its session."""
+    with socket.create_connection((parameters["host"], parameters["port"])) as plain:
         try:
             with context.wrap_socket(
-                plain, server_hostname=name or asked["host"], session=session
+                plain, server_hostname=name or parameters["host"], session=session
             ) as peer:
                 peer.sendall(_ASKS)
                 return peer.recv(4096).endswith(b"ok"), peer.session
@@ -166,69 +168,71 @@ def passes(asked, context, name="", session=None):
 # ---------------------------------------------------------------- both, over a line
 
 
-def answer(asked):
+def answer(parameters):
     from chains import SELF, certify
     from ends import ADDRESSES, Ends
 
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with tempfile.TemporaryDirectory(prefix="casebook-line-") as folder:
-        shown, trusted = certify(folder, ADDRESSES["far"], asked.get("chain", SELF))
-        with Ends(asked["way"]) as ends:
-            command = [sys.executable, _HERE, "serve", ADDRESSES["far"], shown]
-            server = ends.start("far", command, **pipes)
+        chain_file, trusted_file = certify(folder, ADDRESSES["far"], parameters.get("chain", SELF))
+        with Ends(parameters["way"]) as line:
+            command = [sys.executable, _HERE, "serve", ADDRESSES["far"], chain_file]
+            server = line.start("far", command, **pipes)
             port = int(server.stdout.readline())
-            same = {"host": ADDRESSES["far"], "port": port, "ca_file": trusted}
+            target = {"host": ADDRESSES["far"], "port": port, "ca_file": trusted_file}
             try:
-                found = [
-                    kind(ends, server, asked, dict(each, **same, n=asked["n"]))
-                    for each in asked["kinds"]
+                figures = [
+                    kind(line, server, parameters, dict(settings, **target, n=parameters["n"]))
+                    for settings in parameters["kinds"]
                 ]
                 checks = {
-                    tls: near(ends, "check", dict(same, tls=tls), asked)[0]
-                    for tls in asked["checks"]
+                    tls: near(line, "check", dict(target, tls=tls), parameters)[0]
+                    for tls in parameters["checks"]
                 }
             finally:
                 server.kill()
                 server.wait()
-            return {"way": ends.way, "kinds": found, "checks": checks}
+            return {"way": line.way, "kinds": figures, "checks": checks}
 
 
-def kind(ends, server, asked, its):
-    """Connections of one kind, and what the server and the line saw of them."""
+def kind(line, server, parameters, settings):
+    """Make connections of one kind, and return what the server and the line saw of them."""
 
-    def ask():
+    def query():
         server.stdin.write("\n")
         server.stdin.flush()
         return json.loads(server.stdout.readline())
 
-    before = ask()
-    said, counts = near(ends, "call", its, asked)
-    after = ask()
-    made = after["connections"] - before["connections"]
-    ways = (counts[way]["by_connection"] for way in ("there", "back"))
-    sizes = [there["bytes"] + back["bytes"] for there, back in zip(*ways, strict=True)]
-    counted = sizes[-its["n"] :]
+    first = query()
+    reply, counts = near(line, "call", settings, parameters)
+    last = query()
+    connections = last["connections"] - first["connections"]
+    by_direction = (counts[direction]["by_connection"] for direction in ("there", "back"))
+    sizes = [
+        sent["bytes"] + received["bytes"] for sent, received in zip(*by_direction, strict=True)
+    ]
+    timed_sizes = sizes[-settings["n"] :]
     return dict(
-        said, connections=made,
-        server_resumed=after["resumed"] - before["resumed"],
-        server_cpu_s=round((after["cpu_s"] - before["cpu_s"]) / made, 6),
-        bytes=round(sum(counted) / len(counted)),
+        reply, connections=connections,
+        server_resumed=last["resumed"] - first["resumed"],
+        server_cpu_s=round((last["cpu_s"] - first["cpu_s"]) / connections, 6),
+        bytes=round(sum(timed_sizes) / len(timed_sizes)),
     )  # fmt: skip
 
 
-def near(ends, what, its, asked):
-    """What a client at the near end says, and what the line counted."""
+def near(line, role, settings, parameters):
+    """Run a client at the near end; return what it says, and what the line counted."""
     from wire import Wire
 
-    far, pipes = {"latency_s": asked["latency_s"]}, {"stdin": subprocess.PIPE, "text": True}
+    far, pipes = {"latency_s": parameters["latency_s"]}, {"stdin": subprocess.PIPE, "text": True}
     pipes.update(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with Wire(ends.near, ends.far, far, far) as wire:
-        client = ends.start("near", [sys.executable, _HERE, what], **pipes)
-        said, complaint = client.communicate(json.dumps(its))
+    with Wire(line.near, line.far, far, far) as wire:
+        client = line.start("near", [sys.executable, _HERE, role], **pipes)
+        output, complaint = client.communicate(json.dumps(settings))
     if client.returncode:
         raise OSError((complaint.strip().splitlines() or ["the client said nothing"])[-1])
-    wire.kept_up(asked["carries"])
-    return json.loads(said), wire.counts()
+    wire.kept_up(parameters["carries"])
+    return json.loads(output), wire.counts()
 
 
 if __name__ == "__main__":

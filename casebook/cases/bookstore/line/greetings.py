@@ -54,63 +54,67 @@ def greet(
     """
     if not 0 < latency_s <= 1 or not 1 <= n <= 100:
         raise UsageError(f"{n} connections from {latency_s:g} s away: choose 1 to 100, up to 1 s")
-    kinds, shown = list(kinds), as_list(chain)
-    if not {*kinds} <= {*KINDS} or not {*shown} <= {*chains.CHAINS}:
+    kinds, chain_names = list(kinds), as_list(chain)
+    if not {*kinds} <= {*KINDS} or not {*chain_names} <= {*chains.CHAINS}:
         raise UsageError(
             f"choose kinds of {', '.join(KINDS)}, chains of {'; '.join(chains.CHAINS)}"
         )
-    asked = [
+    parameter_sets = [
         {
             "way": "",
             "latency_s": float(latency_s),
             "n": n,
             "kinds": [KINDS[kind] for kind in kinds],
             "checks": [],
-            **({} if each == chains.SELF else {"chain": each}),
+            **({} if chain_name == chains.SELF else {"chain": chain_name}),
         }
-        for each in shown
+        for chain_name in chain_names
     ]
-    found = _GREET.measure(WITH_LIBRARIES, asked, repeats=1 if repeats is None else repeats)
+    frame = _GREET.measure(
+        WITH_LIBRARIES, parameter_sets, repeats=1 if repeats is None else repeats
+    )
     rows = []
-    for row in found.to_dict("records"):
-        answers, its_chain = row.pop("answers"), row.get("chain")
-        same = {name: value for name, value in row.items() if name not in (*asked[0], "found")}
-        same |= {"n": n, "chain": its_chain if its_chain in chains.CHAINS else chains.SELF}
+    for row in frame.to_dict("records"):
+        answers, row_chain = row.pop("answers"), row.get("chain")
+        shared = {
+            name: value for name, value in row.items() if name not in (*parameter_sets[0], "found")
+        }
+        shared |= {"n": n, "chain": row_chain if row_chain in chains.CHAINS else chains.SELF}
         for kind, answer in zip(kinds, answers, strict=True):
             wall_s = float(pd.Series(answer["walls_s"]).median())
-            its = {"kind": kind, "law": ROUND_TRIPS[kind], "latency_ms": 1000 * latency_s}
-            its |= {"wall_s": wall_s, "round_trips": wall_s / (2 * latency_s)}
-            rows.append(same | its | {name: answer[name] for name in _FIGURES})
+            figures = {"kind": kind, "law": ROUND_TRIPS[kind], "latency_ms": 1000 * latency_s}
+            figures |= {"wall_s": wall_s, "round_trips": wall_s / (2 * latency_s)}
+            rows.append(shared | figures | {name: answer[name] for name in _FIGURES})
     return pd.DataFrame(rows)
 
 
 def unchecked() -> pd.DataFrame:
-    """What a resumed connection leaves unchecked: one row a kind of TLS and connection that should
-    not pass, with `passes`. Columns: tls, connection (greet.py's `check` says which), passes,
-    source, instead, measured_at and measurements.COLUMNS. Raises as `greet`."""
-    asked = {"way": "", "latency_s": 0.001, "n": 1, "kinds": [], "checks": ["1.2", "1.3"]}
-    [row] = _GREET.measure(WITH_LIBRARIES, [asked]).to_dict("records")
-    found = row.pop("found")
-    same = {name: value for name, value in row.items() if name not in (*asked, "answers")}
+    """Check what a resumed connection leaves unchecked: one row for each kind of TLS and connection
+    that should not pass, with `passes`. Columns: tls, connection (greet.py's `check` says which),
+    passes, source, instead, measured_at and measurements.COLUMNS. Raises as `greet`."""
+    parameters = {"way": "", "latency_s": 0.001, "n": 1, "kinds": [], "checks": ["1.2", "1.3"]}
+    [row] = _GREET.measure(WITH_LIBRARIES, [parameters]).to_dict("records")
+    outcomes = row.pop("found")
+    shared = {name: value for name, value in row.items() if name not in (*parameters, "answers")}
     return pd.DataFrame(
         [
-            same | {"tls": tls, "connection": connection, "passes": passes}
-            for tls, each in found.items()
-            for connection, passes in each.items()
+            shared | {"tls": tls, "connection": connection, "passes": passes}
+            for tls, connections in outcomes.items()
+            for connection, passes in connections.items()
         ]
     )
 
 
-def _figures(asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     if "failed" in answer:
         raise RunFailed(
             f"over the line: {answer['failed']}. Nothing was recorded; try it on a quieter machine."
         )
-    for seen in answer["kinds"]:
-        wanted = asked["n"] + 1
-        if seen["connections"] != wanted or len(seen["walls_s"]) != asked["n"]:
+    for kind in answer["kinds"]:
+        expected = parameters["n"] + 1
+        if kind["connections"] != expected or len(kind["walls_s"]) != parameters["n"]:
             raise RunFailed(
-                f"over the line: {seen['connections']} connections in the place of {wanted}. "
+                f"over the line: {kind['connections']} connections in the place of {expected}. "
                 "Nothing was recorded."
             )
     return {"answers": answer["kinds"], "found": answer["checks"]}

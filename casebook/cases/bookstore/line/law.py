@@ -53,7 +53,7 @@ WAYS = {
 def seconds(
     way: str, n: int, body: int, trip_s: float, loss: float = 0.0, seed: int = 0, tls: int = 1
 ) -> float:
-    """How long a visit takes, by the law.
+    """Compute how long a visit takes by the law.
 
     way: of WAYS. n: books, at least 1; body: bytes of each; trip_s: there and back. loss: the
     share of the server's packets that is lost, by a lot that the seed decides. tls: round trips of
@@ -64,31 +64,31 @@ def seconds(
     line = _Line(trip_s, loss, lot)
     first = _Sender(line)
     began = first.shake_hands(tls) + first.send(LIST)
-    each = body + AROUND
+    size = body + AROUND
     if window:
         first.most = max(1, window // PACKET)
         waits = -(-n // STREAMS) * trip_s
-        return began + max(waits, first.send(n * each))
+        return began + max(waits, first.send(n * size))
     senders, free = [first], [began]
     for _ in range(min(connections or n, n) - 1):
         senders.append(_Sender(line))
         free.append(began + senders[-1].shake_hands(tls))
     for _ in range(n):
-        at = free.index(min(free))
-        free[at] += senders[at].send(each)
+        index = free.index(min(free))
+        free[index] += senders[index].send(size)
     return max(free)
 
 
 def round_trips(way: str, n: int, body: int, tls: int = 1) -> float:
-    """The same in round trips, where nothing is lost."""
+    """Compute how many round trips a visit takes if nothing is lost."""
     return seconds(way, n, body, 1.0, tls=tls)
 
 
 def spread(
     way: str, n: int, body: int, trip_s: float, loss: float = 0.0
 ) -> tuple[float, float, float]:
-    """Seconds by the law: the median of DRAWS lots, and the ends of the middle eight tenths; three
-    times the same where nothing is lost. Parameters as of `seconds`."""
+    """Compute seconds by the law: the median of DRAWS lots, and the ends of the middle eight
+    tenths; three times the same if nothing is lost. Parameters as for `seconds`."""
     draws = DRAWS if loss else 1
     walls = sorted(seconds(way, n, body, trip_s, loss, i) for i in range(draws))
     low, middle, high = (walls[int(share * (draws - 1))] for share in (0.1, 0.5, 0.9))
@@ -102,7 +102,7 @@ class _Line:
     lot: Iterator[float]
 
     def drops(self) -> bool:
-        """Whether the next packet is lost."""
+        """Draw whether the next packet is lost."""
         return self.loss > 0 and next(self.lot) < self.loss
 
 
@@ -124,19 +124,19 @@ class _Sender:
         return took_s
 
     def send(self, size: int) -> float:
-        left, took_s = -(-size // PACKET), 0.0
-        while left:
-            packets = min(left, self.may, self.most)
-            its_s, came = self._flight(packets, is_last=packets == left)
-            took_s, left = took_s + its_s, left - came
+        remaining, took_s = -(-size // PACKET), 0.0
+        while remaining:
+            packets = min(remaining, self.may, self.most)
+            flight_s, arrived = self._flight(packets, is_last=packets == remaining)
+            took_s, remaining = took_s + flight_s, remaining - arrived
         return took_s
 
     def _flight(self, packets: int, is_last: bool) -> tuple[float, int]:
         """Send some packets at once: seconds until the sender knows what came, and how many did.
         is_last: there is nothing to send behind them."""
-        gone = [self.line.drops() for _ in range(packets)] if self.line.loss else []
-        lost = sum(gone)
-        if not lost:
+        drops = [self.line.drops() for _ in range(packets)] if self.line.loss else []
+        losses = sum(drops)
+        if not losses:
             if self.may < self.calm:
                 self.may = max(self.may, min(2 * packets, self.calm))
             elif packets >= self.may:
@@ -144,15 +144,15 @@ class _Sender:
             return self.line.trip_s, packets
         self.calm = self.may = max(2, self.may // 2)
         took_s = self.line.trip_s
-        if gone[-1] and lost < packets:
+        if drops[-1] and losses < packets:
             took_s += self.line.trip_s
-        if lost == packets or (gone[-1] and is_last):
+        if losses == packets or (drops[-1] and is_last):
             took_s, self.may = took_s + SHORTEST_S, 1
-        return took_s, packets - lost
+        return took_s, packets - losses
 
 
 def _lot(seed: int) -> Iterator[float]:
-    """Numbers from 0 to 1, the same in every language that has 32 bits: mulberry32."""
+    """Yield numbers from 0 to 1, the same in every language that has 32 bits: mulberry32."""
     state = (seed * 0x9E3779B9) & 0xFFFFFFFF
     while True:
         state = (state + 0x6D2B79F5) & 0xFFFFFFFF

@@ -46,41 +46,46 @@ class Failed(Exception):
     """What there is no answer for, in words."""
 
 
-def answer(asked):
+def answer(parameters):
     with tempfile.TemporaryDirectory(prefix="casebook-line-") as folder:
-        with Ends(asked["way"], asked["congestion"]) as ends, store(ends, asked, folder) as serving:
-            visits = drawn(asked)
+        with (
+            Ends(parameters["way"], parameters["congestion"]) as line,
+            store(line, parameters, folder) as serving,
+        ):
+            visits = drawn(parameters)
             return {
-                "way": ends.way,
-                "lots": asked.get("lots"),
-                "visits": [visited(ends, serving, visit, asked["carries"]) for visit in visits],
+                "way": line.way,
+                "lots": parameters.get("lots"),
+                "visits": [
+                    visited(line, serving, visit, parameters["carries"]) for visit in visits
+                ],
             }
 
 
-def drawn(asked):
-    """The visits, with the lots of this build: what is lost by lot is drawn from its seed and that
-    of the visit, which is another one in each round."""
-    visits = [dict(visit) for visit in asked["visits"]]
+def drawn(parameters):
+    """Return the visits with the lots of this build: what is lost by lot is drawn from its seed and
+    that of the visit, which is another one in each round."""
+    visits = [dict(visit) for visit in parameters["visits"]]
     for visit in visits:
-        for way in (THERE, BACK):
-            lose = visit[way].get("lose") or {}
+        for direction in (THERE, BACK):
+            lose = visit[direction].get("lose") or {}
             if "share" in lose:
-                seed = "{}/{}".format(asked.get("lots"), lose.get("seed"))
-                visit[way] = dict(visit[way], lose=dict(lose, seed=seed))
+                seed = "{}/{}".format(parameters.get("lots"), lose.get("seed"))
+                visit[direction] = dict(visit[direction], lose=dict(lose, seed=seed))
     return visits
 
 
 @contextlib.contextmanager
-def store(ends, asked, folder, script=_STORE):
-    """The store at the far end: a function that asks it, its port and the file to trust."""
-    shown, trusted = certify(folder, ADDRESSES["far"], asked.get("chain", SELF))
-    options = {"folder": folder, "books": _BOOKS, "least_bytes": asked["least_bytes"]}
+def store(line, parameters, folder, script=_STORE):
+    """Run the store at the far end: a function that queries it, its port and the file to trust."""
+    chain_file, trusted_file = certify(folder, ADDRESSES["far"], parameters.get("chain", SELF))
+    options = {"folder": folder, "books": _BOOKS, "least_bytes": parameters["least_bytes"]}
     options.update(interface=ADDRESSES["far"], port=0, backlog=1024, http1_only=False, lacks="")
-    options.update(delay_s=0, slow={}, chain_file=shown, key_file=shown)
-    options.update(tickets=asked.get("tickets", ""))
+    options.update(delay_s=0, slow={}, chain_file=chain_file, key_file=chain_file)
+    options.update(tickets=parameters.get("tickets", ""))
     command = [sys.executable, script, json.dumps(options)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    process = ends.start("far", command, dies=False, bufsize=0, **pipes)
+    process = line.start("far", command, dies=False, bufsize=0, **pipes)
     try:
         ready = json.loads(process.stdout.readline() or b"{}")
         if "port" not in ready:
@@ -88,11 +93,11 @@ def store(ends, asked, folder, script=_STORE):
                 "the store did not start: {}".format(ready.get("error", "it said nothing"))
             )
 
-        def ask(what):
-            process.stdin.write(what.encode() + b" 1\n")
+        def query(request):
+            process.stdin.write(request.encode() + b" 1\n")
             return json.loads(process.stdout.readline())
 
-        yield ask, ready["port"], trusted
+        yield query, ready["port"], trusted_file
     finally:
         process.stdin.close()  # which is the store's end
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -101,61 +106,61 @@ def store(ends, asked, folder, script=_STORE):
         process.wait()
 
 
-def visited(ends, serving, asked, carries):
-    """One visit."""
-    return with_wire(ends, serving, asked, carries)[0]
+def visited(line, serving, visit, carries):
+    """Make one visit."""
+    return with_wire(line, serving, visit, carries)[0]
 
 
-def with_wire(ends, serving, asked, carries):
-    """One visit: its answer, the wire that it went over, and the CPU seconds of the store."""
-    ask, port, certificate = serving
+def with_wire(line, serving, visit, carries):
+    """Make one visit: its answer, the wire that it went over, and the CPU seconds of the store."""
+    query, port, certificate = serving
     with open(_BOOKS) as file:
-        ids = list(json.load(file))[: asked["n"]]
-    spec = dict(asked, url="https://{}:{}".format(ADDRESSES["far"], port), ca_file=certificate)
+        ids = list(json.load(file))[: visit["n"]]
+    spec = dict(visit, url="https://{}:{}".format(ADDRESSES["far"], port), ca_file=certificate)
     spec.update(ids=ids, timeout_s=_PATIENCE_S, started_at=0)
-    seen, wire, told, used_s = carried(ends, ask, asked, VISIT, spec, carries)
-    found = dict(
-        summed_up(seen), counts=wire.counts(), server=ask("counters"),
-        packets=[[each[name] for name in _PACKET] for each in wire.packets * asked["records"]],
-        **told,
+    reply, wire, quality, used_s = carried(line, query, visit, VISIT, spec, carries)
+    figures = dict(
+        summed_up(reply), counts=wire.counts(), server=query("counters"),
+        packets=[[packet[name] for name in _PACKET] for packet in wire.packets * visit["records"]],
+        **quality,
     )  # fmt: skip
-    return found, wire, used_s
+    return figures, wire, used_s
 
 
-def carried(ends, ask, asked, script, spec, carries):
+def carried(line, query, conditions, script, spec, carries):
     """Run a client at the near end, as often as it takes until the line kept up.
 
-    ask: of the store; asked: has "there" and "back", as Wire takes them; script: the client's path;
-    spec: what it reads; carries: as Wire.kept_up takes it. Gives what the client answered, the
-    wire, {"tries", and what Wire.kept_up says}, and the CPU seconds that the store took.
+    query: of the store; conditions: has "there" and "back", as Wire takes them; script: the
+    client's path; spec: what it reads; carries: as Wire.kept_up takes it. Returns what the client
+    answered, the wire, {"tries", and what Wire.kept_up says}, and the CPU seconds of the store.
     """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     for tries in range(1, _TRIES + 1):
-        ask("reset")
-        before_s = ask("cpu")["cpu_s"]
-        with Wire(ends.near, ends.far, asked["there"], asked["back"]) as wire:
-            process = ends.start("near", [sys.executable, script], **pipes)
-            said, _ = process.communicate(json.dumps(spec).encode())
-            used_s = ask("cpu")["cpu_s"] - before_s
+        query("reset")
+        before_s = query("cpu")["cpu_s"]
+        with Wire(line.near, line.far, conditions["there"], conditions["back"]) as wire:
+            process = line.start("near", [sys.executable, script], **pipes)
+            output, _ = process.communicate(json.dumps(spec).encode())
+            used_s = query("cpu")["cpu_s"] - before_s
         try:
-            kept = wire.kept_up(carries)
+            quality = wire.kept_up(carries)
         except TooMuch as error:
             too_much = error
             continue
-        seen = json.loads(said or b'{"failure": "it said nothing"}')
-        if seen["failure"]:
-            who = spec.get("script", os.path.basename(script))
-            raise Failed("a visit with {} failed: {}".format(who, seen["failure"]))
-        return seen, wire, dict(kept, tries=tries), used_s
+        reply = json.loads(output or b'{"failure": "it said nothing"}')
+        if reply["failure"]:
+            client = spec.get("script", os.path.basename(script))
+            raise Failed("a visit with {} failed: {}".format(client, reply["failure"]))
+        return reply, wire, dict(quality, tries=tries), used_s
     raise Failed(f"the line could not keep up, {_TRIES} times: {too_much}")
 
 
-def summed_up(seen):
-    """An answer with digests in place of the list and the books."""
-    index, bodies = seen.pop("index"), seen.pop("bodies")
+def summed_up(reply):
+    """Return an answer with digests in place of the list and the books."""
+    index, bodies = reply.pop("index"), reply.pop("bodies")
     books = sorted((book, json.loads(body)) for book, body in bodies.items())
     return dict(
-        seen,
+        reply,
         list_digest=digest(sorted(index)),
         books_digest=digest(books),
         body_bytes=sum(len(body) for body in bodies.values()),

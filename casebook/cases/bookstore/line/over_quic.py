@@ -19,37 +19,37 @@ _SERVING = os.path.dirname(over._STORE)
 QUIC_STORE = os.path.join(_SERVING, "quic_store.py")
 
 
-def answer(asked):
-    script = os.path.join(_SERVING, asked.get("serves", os.path.basename(over._STORE)))
+def answer(parameters):
+    script = os.path.join(_SERVING, parameters.get("serves", os.path.basename(over._STORE)))
     with (
         tempfile.TemporaryDirectory(prefix="casebook-line-") as of_tcp,
         tempfile.TemporaryDirectory(prefix="casebook-line-") as of_udp,
-        Ends(asked["way"], asked["congestion"]) as ends,
-        over.store(ends, asked, of_tcp, script) as tcp,
-        over.store(ends, asked, of_udp, QUIC_STORE) as udp,
+        Ends(parameters["way"], parameters["congestion"]) as line,
+        over.store(line, parameters, of_tcp, script) as tcp,
+        over.store(line, parameters, of_udp, QUIC_STORE) as udp,
     ):
         stores = {"h3": udp}
         return {
-            "way": ends.way,
-            "lots": asked.get("lots"),
+            "way": line.way,
+            "lots": parameters.get("lots"),
             "visits": [
-                visited(ends, stores.get(visit["protocol"], tcp), visit, asked["carries"])
-                for visit in over.drawn(asked)
+                visited(line, stores.get(visit["protocol"], tcp), visit, parameters["carries"])
+                for visit in over.drawn(parameters)
             ],
         }
 
 
-def visited(ends, serving, asked, carries):
-    """One visit, with what the store's CPU did, and when the first loss was."""
-    found, wire, used_s = over.with_wire(ends, serving, asked, carries)
-    return dict(found, server_cpu_s=round(used_s, 6), lost_at_s=lost_at(wire.packets))
+def visited(line, serving, visit, carries):
+    """Make one visit, and add the CPU time of its store and when the first loss was."""
+    figures, wire, used_s = over.with_wire(line, serving, visit, carries)
+    return dict(figures, server_cpu_s=round(used_s, 6), lost_at_s=lost_at(wire.packets))
 
 
 def lost_at(packets):
-    """When the first loss was, since the client's first packet; None where there was none."""
-    own = [each for each in packets if each["connection"] is not None]
-    lost = next((each["t_s"] for each in own if each["dropped"]), None)
-    return None if lost is None else round(lost - own[0]["t_s"], 6)
+    """Return when the first loss was, since the client's first packet; None if there was none."""
+    traffic = [packet for packet in packets if packet["connection"] is not None]
+    loss_s = next((packet["t_s"] for packet in traffic if packet["dropped"]), None)
+    return None if loss_s is None else round(loss_s - traffic[0]["t_s"], 6)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ COLUMNS = ["way", "wall_s", "times", "low", "high", "rounds", "outcome"]
 
 
 def standings(visits: pd.DataFrame, situation: Sequence[str], way: str = "label") -> pd.DataFrame:
-    """One row for each situation and way: the columns of the situation, and COLUMNS.
+    """Rank the ways in each situation: one row for each situation and way, with the columns of the
+    situation, and COLUMNS.
 
     visits: columns `repeat`, `wall_s`, way and those of situation; of each way at most one visit a
     round. times: as long as the best way of that situation, the median of the rounds, with its
@@ -34,40 +35,41 @@ def standings(visits: pd.DataFrame, situation: Sequence[str], way: str = "label"
     AS_GOOD where it is below, else UNDECIDED.
     """
     rows = []
-    for its, here in visits.groupby(list(situation), sort=False):
-        walls = here.pivot_table("wall_s", "repeat", way, sort=False)
+    for values, group in visits.groupby(list(situation), sort=False):
+        walls = group.pivot_table("wall_s", "repeat", way, sort=False)
         first = walls.median().idxmin()
-        for each in walls:
-            told = dict(zip(situation, its, strict=True)) | {"way": each}
-            told["wall_s"] = float(walls[each].median())
-            rows.append(told | _beside(walls, each, first))
+        for label in walls:
+            row = dict(zip(situation, values, strict=True)) | {"way": label}
+            row["wall_s"] = float(walls[label].median())
+            rows.append(row | _comparison(walls, label, first))
     return pd.DataFrame(rows, columns=[*situation, *COLUMNS])
 
 
-def _beside(walls: pd.DataFrame, way: Any, first: Any) -> dict[str, Any]:
-    times = (walls[way] / walls[first]).dropna()
+def _comparison(walls: pd.DataFrame, label: Any, best: Any) -> dict[str, Any]:
+    times = (walls[label] / walls[best]).dropna()
     decided = decide(times, window(above=SLOWER))
     outcome = {HOLDS: LONGER, OTHERWISE: AS_GOOD}.get(decided.outcome, UNDECIDED)
     return {
         **{"times": decided.value, "low": decided.low, "high": decided.high},
-        **{"rounds": decided.rounds, "outcome": BEST if way == first else outcome},
+        **{"rounds": decided.rounds, "outcome": BEST if label == best else outcome},
     }
 
 
 def cells(table: pd.DataFrame, situation: Sequence[str]) -> pd.DataFrame:
-    """Standings as a table to read: a row for each situation, a column for each way, in words.
+    """Put standings into a table to read: a row for each situation, a column for each way, in
+    words.
 
     What was not measured in a situation is empty.
     """
     rows: dict[tuple[Any, ...], dict[str, str]] = {}
-    for each in table.to_dict("records"):
-        its = rows.setdefault(tuple(each[name] for name in situation), {})
-        its[each["way"]] = _said(each)
-    told = [dict(zip(situation, its, strict=True)) | said for its, said in rows.items()]
-    return pd.DataFrame(told, columns=[*situation, *dict.fromkeys(table["way"])]).fillna("")
+    for row in table.to_dict("records"):
+        row_texts = rows.setdefault(tuple(row[name] for name in situation), {})
+        row_texts[row["way"]] = _text(row)
+    records = [dict(zip(situation, values, strict=True)) | texts for values, texts in rows.items()]
+    return pd.DataFrame(records, columns=[*situation, *dict.fromkeys(table["way"])]).fillna("")
 
 
-def _said(row: dict[str, Any]) -> str:
+def _text(row: dict[str, Any]) -> str:
     if row["outcome"] == BEST:
         return "best, {wall_s:.2f} s".format(**row)
     if row["outcome"] == UNDECIDED:
@@ -80,33 +82,32 @@ SMALL = 109
 
 
 def placed(visits: pd.DataFrame) -> pd.DataFrame:
-    """The visits that the law knows: those in a way of law.WAYS, with reno and no limit to the
-    bandwidth, that lose nothing or a share of all packets. With further columns: way, body (bytes),
-    loss (a share)."""
+    """Return the visits that the law knows: those in a way of law.WAYS, with reno and no limit to
+    the bandwidth, that lose nothing or a share of all packets. With further columns: way, body
+    (bytes), loss (a share)."""
     rows = visits[visits["congestion"] == "reno"]
     if "mbit" in rows:
         rows = rows[~(rows["mbit"] > 0)]
-    ways = [_way(each) for each in rows.itertuples()]
-    losses = [_loss(each) for each in rows["lose"]]
-    rows = rows.assign(way=ways, loss=losses, body=rows["body_bytes"].replace(0, SMALL))
+    labels = [_law_way(row) for row in rows.itertuples()]
+    losses = [_loss(lose) for lose in rows["lose"]]
+    rows = rows.assign(way=labels, loss=losses, body=rows["body_bytes"].replace(0, SMALL))
     return rows[rows["way"].ne("") & rows["loss"].notna()]
 
 
 def by_law(visits: pd.DataFrame) -> pd.DataFrame:
-    """The same, of visits that lost nothing, and law_s: seconds by the law."""
+    """Return the same, of visits that lost nothing, and law_s: seconds by the law."""
     rows = placed(visits)
     rows = rows[rows["loss"] == 0]
     seconds = [
-        law.seconds(each.way, each.n, each.body, each.latency_ms / 500)
-        for each in rows.itertuples()
+        law.seconds(row.way, row.n, row.body, row.latency_ms / 500) for row in rows.itertuples()
     ]
     return rows.assign(law_s=seconds)
 
 
 def by_lot(visits: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
-    """The same, of visits that lost a share of all packets; and low_s and high_s, between which lie
-    the middle eight tenths of the law's lots (law.spread), way_s: wall_s without what such visits
-    compute, and as_most: whether way_s lies between the two.
+    """Return the same, of visits that lost a share of all packets; and low_s and high_s, between
+    which lie the middle eight tenths of the law's lots (law.spread), way_s: wall_s without what
+    such visits compute, and as_most: whether way_s lies between the two.
 
     beside: visits of the same ways, sizes and distances that lost nothing. What they take beyond
     the law, in the median, is what is computed.
@@ -117,32 +118,32 @@ def by_lot(visits: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
     kinds = ["way", "n", "body", "latency_ms"]
     computed_s = (calm["wall_s"] - calm["law_s"]).groupby([calm[kind] for kind in kinds]).median()
     rows = rows.join(computed_s.clip(lower=0).rename("computed_s"), on=kinds)
-    ends = [
-        law.spread(each.way, each.n, each.body, each.latency_ms / 500, each.loss)[1:]
-        for each in rows.itertuples()
+    bounds = [
+        law.spread(row.way, row.n, row.body, row.latency_ms / 500, row.loss)[1:]
+        for row in rows.itertuples()
     ]
-    rows = rows.assign(low_s=[low for low, _ in ends], high_s=[high for _, high in ends])
+    rows = rows.assign(low_s=[low for low, _ in bounds], high_s=[high for _, high in bounds])
     rows = rows.assign(way_s=rows["wall_s"] - rows["computed_s"])
     return rows.assign(as_most=rows["way_s"].between(rows["low_s"], rows["high_s"]))
 
 
-def _way(visit: Any) -> str:
+def _law_way(visit: Any) -> str:
     if visit.client == "bare-h2" and visit.at_once > 1:
         return "streams, wide window" if visit.window_bytes >= 1 << 24 else "streams, own window"
     if visit.client != "pipes":
         return ""
-    known = {1: "one connection", 6: "six connections"}
-    return known.get(visit.connections, "a connection for each" * (visit.connections >= visit.n))
+    names = {1: "one connection", 6: "six connections"}
+    return names.get(visit.connections, "a connection for each" * (visit.connections >= visit.n))
 
 
 def _loss(lose: str) -> float | None:
-    asked = json.loads(lose or "{}")
-    return asked.get("share", None if asked else 0.0)
+    conditions = json.loads(lose or "{}")
+    return conditions.get("share", None if conditions else 0.0)
 
 
 def matrix() -> tuple[pd.DataFrame, list[str]]:
-    """What a full build takes beside the quick one, eight rounds each, as `visit` gives it; and
-    which ways the line could not keep up with, in words.
+    """Make the visits of a full build that the quick one leaves out, eight rounds each; return them
+    as `visit` gives them, and in words the ways that the line could not keep up with.
 
     13 books and 200, from 4, 35 and 150 ms away, in all sizes; and 13 of 27 kB with 0.1, 1 and 2 %
     of the packets lost. HTTP/2's own window is left out where streams would take longer than
@@ -153,38 +154,40 @@ def matrix() -> tuple[pd.DataFrame, list[str]]:
     if modes.current() != modes.FULL:
         return pd.DataFrame(), []
     bare, far = ["pipes:6", "pipes:100", "bare-h2"], (0.004, 0.035, 0.15)
-    asked: list[dict[str, Any]] = [
+    parameter_sets: list[dict[str, Any]] = [
         {"n": n, "latency_s": far_s, "body_bytes": body, "window_bytes": window}
         for n, far_s, body, window in product((13, 200), far, (0, 3_000, 27_000, 100_000), _WINDOWS)
         if window or law.seconds("streams, own window", n, body or SMALL, 2 * far_s) <= AT_MOST_S
     ]
-    asked += [
+    parameter_sets += [
         {"n": 13, "latency_s": far_s, "body_bytes": 27_000, "window_bytes": _WINDOWS[1]}
         | {"lose": {"share": share}}
         for far_s, share in product(far[:2], (0.001, 0.01, 0.02))
     ]
     with_all = ["pipes:1", "httpx-h2:100", "aiohttp:6", "requests"]
-    wanted = [(bare, each) for each in asked] + [(with_all, {"n": 13, "latency_s": far})]
-    found: list[pd.DataFrame] = []
+    plan = [(bare, question) for question in parameter_sets] + [
+        (with_all, {"n": 13, "latency_s": far})
+    ]
+    frames: list[pd.DataFrame] = []
     refused: list[str] = []
-    for clients, each in wanted:
-        _take(clients, each, found, refused)
-    return pd.concat(found, ignore_index=True), refused
+    for clients, parameters in plan:
+        _measure(clients, parameters, frames, refused)
+    return pd.concat(frames, ignore_index=True), refused
 
 
-def _take(
-    clients: list[str], asked: dict[str, Any], found: list[pd.DataFrame], refused: list[str]
+def _measure(
+    clients: list[str], parameters: dict[str, Any], frames: list[pd.DataFrame], refused: list[str]
 ) -> None:
-    """Eight rounds; where the line cannot keep up with all clients, of each that it can."""
+    """Make eight rounds; if the line cannot keep up with all clients, with each that it can."""
     try:
-        found.append(visit(clients, **asked, repeats=8))
+        frames.append(visit(clients, **parameters, repeats=8))
     except TooMuch as error:
         if len(clients) == 1:
-            what = ", ".join(f"{name} {value}" for name, value in asked.items())
-            refused.append(f"{clients[0]} ({what}): {error}")
+            description = ", ".join(f"{name} {value}" for name, value in parameters.items())
+            refused.append(f"{clients[0]} ({description}): {error}")
             return
         for client in clients:
-            _take([client], asked, found, refused)
+            _measure([client], parameters, frames, refused)
 
 
 #: Seconds that a visit of the matrix may take by the law.
@@ -195,24 +198,25 @@ _WINDOWS = (0, 1 << 24)
 
 
 def controls() -> tuple[pd.DataFrame, list[str]]:
-    """13 books of 27 kB with 2 % of the packets lost, from 35 ms away, over 13 connections and as
-    streams with a wide window: ROUNDS rounds with each of TCP's congestion controls in CONTROLS,
-    and those of them that this kernel lacks. In full mode also eight rounds with bbr, with 1 %, and
-    from 4 ms away. The lots are the same for both ways and all controls. Raises as `visit`."""
+    """Visit over TCP with its congestion controls: 13 books of 27 kB with 2 % of the packets lost,
+    from 35 ms away, over 13 connections and as streams with a wide window; ROUNDS rounds with each
+    control in CONTROLS, and those of them that this kernel lacks. In full mode also eight rounds
+    with bbr, with 1 %, and from 4 ms away. The lots are the same for both ways and all controls.
+    Raises as `visit`."""
     common: dict[str, Any] = {"n": 13, "body_bytes": 27_000, "window_bytes": _WINDOWS[1]}
-    ways = ["pipes:13", "bare-h2"]
-    some: dict[str, Any] = {"latency_s": 0.035, "lose": {"share": 0.02}}
-    found, missing = with_controls(CONTROLS, ways, **common, **some, repeats=ROUNDS)
+    clients = ["pipes:13", "bare-h2"]
+    base: dict[str, Any] = {"latency_s": 0.035, "lose": {"share": 0.02}}
+    frame, missing = with_controls(CONTROLS, clients, **common, **base, repeats=ROUNDS)
     if modes.current() == modes.FULL:
-        every, shares = (*CONTROLS, "bbr"), [{"share": 0.01}, {"share": 0.02}]
-        for controls, more in (
-            (("bbr",), some),
-            (every, {"latency_s": 0.035, "lose": shares[0]}),
-            (every, {"latency_s": 0.004, "lose": shares}),
+        all_controls, shares = (*CONTROLS, "bbr"), [{"share": 0.01}, {"share": 0.02}]
+        for controls, setting in (
+            (("bbr",), base),
+            (all_controls, {"latency_s": 0.035, "lose": shares[0]}),
+            (all_controls, {"latency_s": 0.004, "lose": shares}),
         ):
-            also, without = with_controls(controls, ways, **common, **more, repeats=8)
-            found, missing = pd.concat([found, also]), [*missing, *without]
-    return found, list(dict.fromkeys(missing))
+            further, lacking = with_controls(controls, clients, **common, **setting, repeats=8)
+            frame, missing = pd.concat([frame, further]), [*missing, *lacking]
+    return frame, list(dict.fromkeys(missing))
 
 
 #: RFC 5681's, which every kernel has, and the usual one of Linux. And so many lots of each.

@@ -66,8 +66,9 @@ class TooMuch(RunFailed):
 
 
 def lost(byte: int, count: int = 1, connection: int = 0) -> dict[str, int]:
-    """What `lose` takes: of what the server sends on this connection, in the order of opening, the
-    packet with this byte of its data, once, and further ones behind it for a burst of count."""
+    """Return what `lose` takes: of what the server sends on this connection, in the order of
+    opening, the packet with this byte of its data, once, and further ones behind it for a burst of
+    count."""
     return {"connection": connection, "byte": byte, "count": count}
 
 
@@ -107,7 +108,7 @@ def visit(
     """
     several = rounds.numbers(1 if repeats is None else repeats)
     light = len(several) > 1 and _waits(as_list(clients), n, latency_s, body_bytes)
-    taken = rounds.side_by_side(
+    answer_lists = rounds.side_by_side(
         lambda repeat: list(
             _round(
                 clients, n, latency_s, body_bytes, lose, repeat,
@@ -117,11 +118,13 @@ def visit(
         several, lines_at_once() if light else 1, _OVER.script.stem,
     )  # fmt: skip
     rows = []
-    for answers in taken:
+    for answers in answer_lists:
         for row, answer in answers:
             back = answer["counts"][wire.BACK]
             rows.append(row | {name: back[name] for name in ("packets", "bytes", "again")})
-            rows[-1]["dropped"] = sum(way["dropped"] for way in answer["counts"].values())
+            rows[-1]["dropped"] = sum(
+                direction["dropped"] for direction in answer["counts"].values()
+            )
             rows[-1] |= _repair(_packets(answer))
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -130,57 +133,59 @@ def visit(
 def visit_all(
     kinds: Iterable[Mapping[str, Any]],
     repeats: int | range | None = None,
-    **same: Any,
+    **common: Any,
 ) -> pd.DataFrame:
     """Make several kinds of visits in each round, where one question rests on all of them.
 
     Parameters:
         kinds: of each, what `visit` takes.
         repeats: how many rounds, or which; 1 by default.
-        same: what all kinds have in common.
+        common: what all kinds share.
         until, looks: what is to be decided (laboratory/rounds.py).
 
     Returns the columns of `visit`. Raises as `visit`.
     """
     kinds = list(kinds)
-    found = [
-        visit(**kind, **same, repeats=range(repeat, repeat + 1))
+    frames = [
+        visit(**kind, **common, repeats=range(repeat, repeat + 1))
         for repeat in rounds.numbers(1 if repeats is None else repeats)
         for kind in kinds
     ]
-    return pd.concat(found, ignore_index=True)
+    return pd.concat(frames, ignore_index=True)
 
 
 def with_controls(
-    controls: Iterable[str], clients: str | Iterable[str], **asked: Any
+    controls: Iterable[str], clients: str | Iterable[str], **parameters: Any
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The same with each of TCP's congestion controls that can be had, and those that cannot: this
-    kernel has none of that name, or lets no namespace choose it. Raises as `visit`."""
-    found, missing = [], []
+    """Make the same visits with each of TCP's congestion controls; return them, and the controls
+    that are missing: this kernel has none of that name, or lets no namespace choose it. Raises as
+    `visit`."""
+    frames, missing = [], []
     for control in controls:
         try:
-            found.append(visit(clients, congestion=control, **asked))
+            frames.append(visit(clients, congestion=control, **parameters))
         except (NoControl, NotInFile):
             missing.append(control)
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(), missing
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(), missing
 
 
-def packets(clients: str | Iterable[str], n: int = 13, **asked: Any) -> pd.DataFrame:
-    """The packets of a visit, one row each: COLUMNS of the visit, and PACKET_COLUMNS.
+def packets(clients: str | Iterable[str], n: int = 13, **parameters: Any) -> pd.DataFrame:
+    """Return the packets of a visit, one row each: COLUMNS of the visit, and PACKET_COLUMNS.
 
-    asked: as for `visit`, without rounds. t_s: since the first packet, as it reached the middle of
-    the line from its sender; direction: "there" or "back"; seq: of its first byte; is_again: all of
-    its data had been sent before. Raises as `visit`.
+    parameters: as for `visit`, without rounds. t_s: since the first packet, as it reached the
+    middle of the line from its sender; direction: "there" or "back"; seq: of its first byte;
+    is_again: all of its data had been sent before. Raises as `visit`.
     """
-    usual = dict(latency_s=0.035, body_bytes=0, lose=(), window_bytes=0, delays_small=False)
-    its: dict[str, Any] = usual | dict(congestion=ends.CONGESTION, mbit=0) | asked
+    defaults = dict(latency_s=0.035, body_bytes=0, lose=(), window_bytes=0, delays_small=False)
+    settings: dict[str, Any] = defaults | dict(congestion=ends.CONGESTION, mbit=0) | parameters
     rows: list[dict[str, Any]] = []
     for row, answer in _round(
-        clients, n, its["latency_s"], its["body_bytes"], its["lose"], 1, its["window_bytes"],
-        its["delays_small"], its["congestion"], its["mbit"], records=True,
+        clients, n, settings["latency_s"], settings["body_bytes"], settings["lose"], 1,
+        settings["window_bytes"], settings["delays_small"], settings["congestion"],
+        settings["mbit"], records=True,
     ):  # fmt: skip
-        own = _packets(answer)
-        rows += [row | each | {"t_s": each["t_s"] - own[0]["t_s"]} for each in own]
+        traffic = _packets(answer)
+        rows += [row | packet | {"t_s": packet["t_s"] - traffic[0]["t_s"]} for packet in traffic]
     return pd.DataFrame(rows, columns=list(dict.fromkeys([*COLUMNS, *PACKET_COLUMNS])))
 
 
@@ -223,31 +228,31 @@ def control() -> pd.DataFrame:
     of the visit), label and round_trips, the median of the lines. Raises RunFailed.
     """
     with beside.exclusive():
-        alone = [_control("alone", 1)]
-        together = rounds.side_by_side(lambda line: _control("together", line), LINES, LINES)
+        single = [_control("alone", 1)]
+        parallel = rounds.side_by_side(lambda line: _control("together", line), LINES, LINES)
     rows = pd.concat(
         pd.concat(lines).assign(control=name)
-        for name, lines in (("alone", alone), ("together", together))
+        for name, lines in (("alone", single), ("together", parallel))
     )
-    by = ["control", "repeat", "label"]
-    return rows.groupby(by, sort=False)["round_trips"].median().reset_index()
+    columns = ["control", "repeat", "label"]
+    return rows.groupby(columns, sort=False)["round_trips"].median().reset_index()
 
 
 def _control(name: str, line: int) -> pd.DataFrame:
     """Make the control's visits on one line: a row each, with its label and its round trips."""
-    hows = [readers.manner(client) for client in _CONTROL["clients"]] * _VISITS
+    manners = [readers.manner(client) for client in _CONTROL["clients"]] * _VISITS
     visits = [
-        _visit(how, _CONTROL["n"], _CONTROL["latency_s"], 0, {})
+        _visit(manner, _CONTROL["n"], _CONTROL["latency_s"], 0, {})
         | {"window_bytes": _CONTROL["window_bytes"], "delays_small": False, "records": False}
-        for how in hows
+        for manner in manners
     ]
-    asked = {"way": "", "congestion": ends.CONGESTION, "least_bytes": _CONTROL["body_bytes"]}
-    asked |= {"visits": visits, "control": name}
-    [row] = _OVER.measure(STACK, [asked], repeats=range(line, line + 1)).to_dict("records")
+    parameters = {"way": "", "congestion": ends.CONGESTION, "least_bytes": _CONTROL["body_bytes"]}
+    parameters |= {"visits": visits, "control": name}
+    [row] = _OVER.measure(STACK, [parameters], repeats=range(line, line + 1)).to_dict("records")
     trip_s = 2 * _CONTROL["latency_s"]
     return pd.DataFrame(
-        {"repeat": number, "label": how.label, "round_trips": answer["wall_s"] / trip_s}
-        for number, (how, answer) in enumerate(zip(hows, row["answers"], strict=True), 1)
+        {"repeat": number, "label": manner.label, "round_trips": answer["wall_s"] / trip_s}
+        for number, (manner, answer) in enumerate(zip(manners, row["answers"], strict=True), 1)
     )
 
 
@@ -262,43 +267,52 @@ def _waits(clients: list[str], n: Any, latency_s: Any, body_bytes: int) -> bool:
 
 
 def _packets(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those of an answer that belong to a connection."""
-    each = [dict(zip(PACKET_COLUMNS, packet, strict=True)) for packet in answer["packets"]]
-    return [packet for packet in each if packet["connection"] is not None]
+    """Return the packets of an answer that belong to a connection."""
+    records = [dict(zip(PACKET_COLUMNS, packet, strict=True)) for packet in answer["packets"]]
+    return [packet for packet in records if packet["connection"] is not None]
 
 
 def _repair(packets: list[dict[str, Any]]) -> dict[str, float]:
-    """How long the first lost packet took to come again, and what was sent behind it meanwhile."""
-    sent = [each for each in packets if each["direction"] == wire.BACK and each["bytes"]]
-    lost = next((each for each in sent if each["dropped"]), None)
-    if lost is None:
+    """Return how long the first lost packet took to come again, and what was sent behind it
+    meanwhile."""
+    sent = [packet for packet in packets if packet["direction"] == wire.BACK and packet["bytes"]]
+    loss = next((packet for packet in sent if packet["dropped"]), None)
+    if loss is None:
         return {}
     later = [
-        each for each in sent[sent.index(lost) + 1 :] if each["connection"] == lost["connection"]
+        packet
+        for packet in sent[sent.index(loss) + 1 :]
+        if packet["connection"] == loss["connection"]
     ]
     covers = (
         i
-        for i, each in enumerate(later)
-        if each["seq"] <= lost["seq"] < each["seq"] + each["bytes"] and not each["dropped"]
+        for i, packet in enumerate(later)
+        if packet["seq"] <= loss["seq"] < packet["seq"] + packet["bytes"] and not packet["dropped"]
     )
-    again = next(covers, None)
-    if again is None:
+    repair_index = next(covers, None)
+    if repair_index is None:
         return {}
-    behind = [each for each in later[:again] if not each["is_again"]]
-    found = {"repair_ms": 1000 * (later[again]["t_s"] - lost["t_s"]), "behind": len(behind)}
-    return found | ({"next_ms": 1000 * (behind[0]["t_s"] - lost["t_s"])} if behind else {})
+    behind = [packet for packet in later[:repair_index] if not packet["is_again"]]
+    figures = {
+        "repair_ms": 1000 * (later[repair_index]["t_s"] - loss["t_s"]),
+        "behind": len(behind),
+    }
+    return figures | ({"next_ms": 1000 * (behind[0]["t_s"] - loss["t_s"])} if behind else {})
 
 
 def _round(
     clients, n, latency_s, body_bytes, lose, repeat, window, small, congestion, mbit, records=False
 ):
-    """One round: (what each visit was, its answer)."""
-    loses = [dict(lose)] if isinstance(lose, Mapping) or not lose else [dict(each) for each in lose]
-    hows = [readers.manner(client) for client in as_list(clients)]
-    for how in hows:
-        if how.client not in (*BARE, *LIBRARIES):
+    """Make one round, and yield (what each visit was, its answer)."""
+    loses = (
+        [dict(lose)] if isinstance(lose, Mapping) or not lose else [dict(losing) for losing in lose]
+    )
+    manners = [readers.manner(client) for client in as_list(clients)]
+    for manner in manners:
+        if manner.client not in (*BARE, *LIBRARIES):
             raise UsageError(
-                f"{how.client} does not visit over a line: choose {', '.join((*BARE, *LIBRARIES))}"
+                f"{manner.client} does not visit over a line: choose "
+                f"{', '.join((*BARE, *LIBRARIES))}"
             )
     if not all(1 <= size <= stock.SIZE for size in as_list(n)):
         raise UsageError(f"n is {n}; choose 1 to {stock.SIZE:,}")
@@ -307,78 +321,86 @@ def _round(
     for far_s in as_list(latency_s):
         if not 0 <= far_s <= wire.LONGEST_S:
             raise UsageError(f"the latency is {far_s:g} s; choose 0 to {wire.LONGEST_S:g}")
-    kinds = list(product(as_list(latency_s), loses, as_list(n), hows))
+    kinds = list(product(as_list(latency_s), loses, as_list(n), manners))
     if repeat % 2 == 0:
         kinds.reverse()
     visits = [
         {
-            **_visit(how, size, float(far_s), mbit, _drawn(losing, repeat)),
+            **_visit(manner, size, float(far_s), mbit, _with_seed(losing, repeat)),
             **{"window_bytes": window, "delays_small": small},
             "records": records or "byte" in losing,
         }
-        for far_s, losing, size, how in kinds
+        for far_s, losing, size, manner in kinds
     ]
-    asked = {"way": "", "congestion": congestion, "least_bytes": body_bytes, "visits": visits}
-    stack = STACK if all(how.client in BARE for how in hows) else WITH_LIBRARIES
-    if any(how.client == "niquests" for how in hows):
+    parameters = {"way": "", "congestion": congestion, "least_bytes": body_bytes, "visits": visits}
+    stack = STACK if all(manner.client in BARE for manner in manners) else WITH_LIBRARIES
+    if any(manner.client == "niquests" for manner in manners):
         stack = WITH_NIQUESTS
-    found = _OVER.measure(stack, [asked], repeats=range(repeat, repeat + 1))
-    if found.empty:
+    frame = _OVER.measure(stack, [parameters], repeats=range(repeat, repeat + 1))
+    if frame.empty:
         return  # a later round, which the machine that stands in did not take
-    [row] = found.to_dict("records")
-    same = {name: row.get(name) for name in ("stack", "repeat", "source", "instead", "measured_at")}
-    same |= {name: row.get(name) for name in measurements.COLUMNS}
-    for (far_s, losing, size, how), answer in zip(kinds, row["answers"], strict=True):
-        its = {"client": how.client, "label": how.label, "protocol": how.reader.protocol}
-        its |= {"connections": how.connections, "at_once": how.at_once, "n": size}
-        its |= {"body_bytes": body_bytes, "latency_ms": round(1000 * float(far_s), 3)}
-        its |= {"window_bytes": window, "delays_small": small, "congestion": congestion}
-        its |= {"lose": json.dumps(losing) if losing else "", "way": row["took"], "mbit": mbit}
-        its |= {"lots": row["lots"] if "share" in losing else None}
-        its |= {name: answer[name] for name in ("wall_s", "late_ms", "most_late_ms", "tries")}
-        its |= {"busiest": answer.get("busiest", float("nan")), "opened": len(answer["opened"])}
-        its |= {"round_trips": answer["wall_s"] / (2 * far_s) if far_s else float("nan")}
-        yield same | its, answer
+    [row] = frame.to_dict("records")
+    shared = {
+        name: row.get(name) for name in ("stack", "repeat", "source", "instead", "measured_at")
+    }
+    shared |= {name: row.get(name) for name in measurements.COLUMNS}
+    for (far_s, losing, size, manner), answer in zip(kinds, row["answers"], strict=True):
+        figures = {
+            "client": manner.client,
+            "label": manner.label,
+            "protocol": manner.reader.protocol,
+        }
+        figures |= {"connections": manner.connections, "at_once": manner.at_once, "n": size}
+        figures |= {"body_bytes": body_bytes, "latency_ms": round(1000 * float(far_s), 3)}
+        figures |= {"window_bytes": window, "delays_small": small, "congestion": congestion}
+        figures |= {"lose": json.dumps(losing) if losing else "", "way": row["took"], "mbit": mbit}
+        figures |= {"lots": row["lots"] if "share" in losing else None}
+        figures |= {name: answer[name] for name in ("wall_s", "late_ms", "most_late_ms", "tries")}
+        figures |= {"busiest": answer.get("busiest", float("nan")), "opened": len(answer["opened"])}
+        figures |= {"round_trips": answer["wall_s"] / (2 * far_s) if far_s else float("nan")}
+        yield shared | figures, answer
 
 
 def _visit(
-    how: Any, size: int, far_s: float, mbit: float, losing: Mapping[str, Any]
+    manner: Any, size: int, far_s: float, mbit: float, losing: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What over.py is told of a visit: by whom, of how many books, over what line."""
+    """Return what over.py is told of a visit: by whom, of how many books, over what line."""
     return {
-        **{"script": how.reader.script, "protocol": how.reader.protocol, "n": size},
-        **{"at_once": how.at_once, "connections": how.connections, "order": "completed"},
+        **{"script": manner.reader.script, "protocol": manner.reader.protocol, "n": size},
+        **{"at_once": manner.at_once, "connections": manner.connections, "order": "completed"},
         "there": {"latency_s": far_s, "mbit": mbit},
         "back": {"latency_s": far_s, "mbit": mbit, "lose": dict(losing)},
     }
 
 
-def _drawn(losing: dict[str, Any], repeat: int) -> dict[str, Any]:
-    """What is lost in a round: each has a lot of its own, which is the same for all its ways. The
-    build's seed comes to it (over.drawn)."""
+def _with_seed(losing: dict[str, Any], repeat: int) -> dict[str, Any]:
+    """Add the seed of a round to what is lost: each round has a lot of its own, which is the same
+    for all its ways. The build's seed comes to it (over.drawn)."""
     return {"seed": repeat, **losing} if "share" in losing else losing
 
 
-def draws(asked: Mapping[str, Any]) -> bool:
-    """Whether something is lost by lot in one of the visits of a question."""
-    ways = (visit[way] for visit in asked["visits"] for way in (wire.THERE, wire.BACK))
-    return any("share" in (way.get("lose") or {}) for way in ways)
+def draws(parameters: Mapping[str, Any]) -> bool:
+    """Check whether something is lost by lot in one of the visits of a question."""
+    directions = (
+        visit[direction] for visit in parameters["visits"] for direction in (wire.THERE, wire.BACK)
+    )
+    return any("share" in (direction.get("lose") or {}) for direction in directions)
 
 
-def _figures(asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     if "failed" in answer:
         # As ends._settings and over.carried say it, in the script's own process.
         kinds = {_NO_CONTROL: NoControl, _TOO_MUCH: TooMuch}
-        kind = next((kinds[said] for said in kinds if said in answer["failed"]), RunFailed)
+        kind = next((kinds[reason] for reason in kinds if reason in answer["failed"]), RunFailed)
         raise kind(
             f"over the line: {answer['failed']}. Nothing was recorded; try it on a quieter machine."
         )
     books = stock.books()
-    for visit, seen in zip(asked["visits"], answer["visits"], strict=True):
-        wanted = sorted((book, books[book]) for book in stock.ids()[: visit["n"]])
-        bytes_ = sum(max(len(json.dumps(each)), asked["least_bytes"]) for _, each in wanted)
-        came = seen["list_digest"], seen["books_digest"], seen["body_bytes"], seen["protocol"]
-        if came != (_digest(sorted(books)), _digest(wanted), bytes_, visit["protocol"]):
+    for visit, reply in zip(parameters["visits"], answer["visits"], strict=True):
+        expected = sorted((book, books[book]) for book in stock.ids()[: visit["n"]])
+        bytes_ = sum(max(len(json.dumps(book)), parameters["least_bytes"]) for _, book in expected)
+        actual = reply["list_digest"], reply["books_digest"], reply["body_bytes"], reply["protocol"]
+        if actual != (_digest(sorted(books)), _digest(expected), bytes_, visit["protocol"]):
             raise RunFailed("over the line: the books came as others. Nothing was recorded.")
     return {"took": answer["way"], "lots": answer.get("lots"), "answers": answer["visits"]}
 

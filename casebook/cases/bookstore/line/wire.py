@@ -75,7 +75,7 @@ class Wire:
             _Direction(BACK, far, near, back, began, self),
         ]
         self._ends, self._dropped_before = (near, far), near.dropped() + far.dropped()
-        self._said, self._say = os.pipe()
+        self._stop_reader, self._stop_writer = os.pipe()
         self._thread = threading.Thread(target=self._carry, daemon=True)
 
     def __enter__(self):
@@ -83,28 +83,29 @@ class Wire:
         return self
 
     def __exit__(self, *_):
-        os.write(self._say, b"x")
+        os.write(self._stop_writer, b"x")
         self._thread.join()
-        os.close(self._say)
-        os.close(self._said)
+        os.close(self._stop_writer)
+        os.close(self._stop_reader)
 
     def counts(self):
-        """{direction: {"packets", "bytes" (of IP), "dropped", "queue_dropped" (of these, for want
-        of room), "again" (packets with data that came a second time), "by_connection":
+        """Return {direction: {"packets", "bytes" (of IP), "dropped", "queue_dropped" (of these, for
+        want of room), "again" (packets with data that came a second time), "by_connection":
         [{"packets", "bytes", "dropped", "again"}]}}"""
-        return {way.name: way.counts() for way in self._ways}
+        return {direction.name: direction.counts() for direction in self._ways}
 
     def kept_up(self, carries):
-        """{"late_ms": by how much half of all packets were later than promised, "most_late_ms",
-        "busiest": packets a second, of both directions, in the busiest window}. Raises TooMuch.
+        """Return {"late_ms": by how much half of all packets were later than promised,
+        "most_late_ms", "busiest": packets a second, of both directions, in the busiest window}.
+        Raises TooMuch.
 
         carries: how many packets a second the line carries on this machine (flood.py)."""
-        late = [each for way in self._ways for each in way.late_s]
-        median, most = (statistics.median(late), max(late)) if late else (0.0, 0.0)
-        lost = sum(end.dropped() for end in self._ends) - self._dropped_before
-        if lost:
-            raise TooMuch(f"the kernel had no room for {lost} packets")
-        allowed = 0.002 + 0.2 * max(way.latency_s for way in self._ways)
+        late = [seconds for direction in self._ways for seconds in direction.late_s]
+        median, maximum = (statistics.median(late), max(late)) if late else (0.0, 0.0)
+        drops = sum(end.dropped() for end in self._ends) - self._dropped_before
+        if drops:
+            raise TooMuch(f"the kernel had no room for {drops} packets")
+        allowed = 0.002 + 0.2 * max(direction.latency_s for direction in self._ways)
         if median > allowed:
             raise TooMuch(
                 f"half of the packets were more than {1000 * median:.1f} ms late, and "
@@ -116,16 +117,17 @@ class Wire:
                 f"for {1000 * WINDOW_S:.0f} ms packets came at {busiest:,} a second; it carries "
                 f"{carries:,.0f} here, and {SHARE:.0%} of them is what we allow"
             )
-        late = {"late_ms": round(1000 * median, 3), "most_late_ms": round(1000 * most, 3)}
+        late = {"late_ms": round(1000 * median, 3), "most_late_ms": round(1000 * maximum, 3)}
         return {**late, "busiest": busiest}
 
     def busiest(self):
-        """Packets a second, of both directions, in the busiest window."""
+        """Return packets a second, of both directions, in the busiest window."""
         return round(max(self.windows.values(), default=0) / WINDOW_S)
 
-    def number(self, key, begins):
-        """The number of a connection, a new one where it begins; None for one that is not known."""
-        if begins:
+    def number(self, key, is_new):
+        """Return the number of a connection, a new one if it is new; None for one that is not
+        known."""
+        if is_new:
             return self._connections.setdefault(key, len(self._connections))
         return self._connections.get(key)
 
@@ -133,70 +135,70 @@ class Wire:
         with contextlib.suppress(OSError, AttributeError):
             # A line that waits for the processor is a longer line: first come, where we may.
             os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-        sources = {way.source.fileno(): way for way in self._ways}
+        sources = {direction.source.fileno(): direction for direction in self._ways}
         while True:
-            dues = [way.waiting[0][0] for way in self._ways if way.waiting]
+            dues = [direction.waiting[0][0] for direction in self._ways if direction.waiting]
             wait_s = max(0.0, min(dues) - time.monotonic()) if dues else None
-            ready, _, _ = select.select([*sources, self._said], [], [], wait_s)
-            if self._said in ready:
+            ready, _, _ = select.select([*sources, self._stop_reader], [], [], wait_s)
+            if self._stop_reader in ready:
                 return
             for fd in ready:
                 sources[fd].take()
-            for way in self._ways:
-                way.pass_on()
+            for direction in self._ways:
+                direction.pass_on()
 
 
 class _Direction:
-    def __init__(self, name, source, target, asked, began, wire):
-        asked = {"latency_s": 0.0, "mbit": 0, "queue": 256 * 1024, "lose": {}, **asked}
-        if not 0 <= asked["latency_s"] <= LONGEST_S:
-            raise ValueError("the latency is {latency_s:g} s; choose 0 to 1".format(**asked))
-        if not 0 <= asked["mbit"] <= MOST_MBIT:
+    def __init__(self, name, source, target, conditions, began, wire):
+        conditions = {"latency_s": 0.0, "mbit": 0, "queue": 256 * 1024, "lose": {}, **conditions}
+        if not 0 <= conditions["latency_s"] <= LONGEST_S:
+            raise ValueError("the latency is {latency_s:g} s; choose 0 to 1".format(**conditions))
+        if not 0 <= conditions["mbit"] <= MOST_MBIT:
             raise ValueError(
                 "the bandwidth is {:g} Mbit/s; choose up to {}, which this line carries, or 0 for "
-                "no limit".format(asked["mbit"], MOST_MBIT)
+                "no limit".format(conditions["mbit"], MOST_MBIT)
             )
         self.name, self.source, self.target = name, source, target
-        self.latency_s, self._bytes_s = asked["latency_s"], asked["mbit"] * 1e6 / 8
-        self._room, self._loses = asked["queue"], _losing(asked["lose"])
+        self.latency_s, self._bytes_s = conditions["latency_s"], conditions["mbit"] * 1e6 / 8
+        self._room, self._loses = conditions["queue"], _losing(conditions["lose"])
         self._began, self._wire, self._free_at = began, wire, 0.0
         self._all, self._queue_dropped = collections.Counter(), 0
-        self._each = collections.defaultdict(collections.Counter)
+        self._by_connection = collections.defaultdict(collections.Counter)
         self._first, self._seen = {}, {}
         self.waiting, self.late_s = collections.deque(), []
 
     def take(self):
-        """What has arrived: noted, and put in the queue or dropped."""
+        """Record what has arrived, and put it in the queue or drop it."""
         for _ in range(64):
             packet = self.source.read()
             if packet is None:
                 return
             if packet[:1] < b"\x40" or packet[:1] > b"\x4f":  # not IPv4
                 continue
-            now = time.monotonic()
-            self._wire.windows[int(now / WINDOW_S)] += 1
-            seen = self._look(packet, now)
-            lost = self._loses(seen)
-            due = max(now, self._free_at)
-            if self._bytes_s and not lost:
-                lost = (due - now) * self._bytes_s + len(packet) > self._room
-                self._queue_dropped += lost
-            seen["dropped"] = bool(lost)
-            for counter in (self._all, self._each[seen["connection"]]):
+            now_s = time.monotonic()
+            self._wire.windows[int(now_s / WINDOW_S)] += 1
+            record = self._record(packet, now_s)
+            is_lost = self._loses(record)
+            due = max(now_s, self._free_at)
+            if self._bytes_s and not is_lost:
+                is_lost = (due - now_s) * self._bytes_s + len(packet) > self._room
+                self._queue_dropped += is_lost
+            record["dropped"] = bool(is_lost)
+            for counter in (self._all, self._by_connection[record["connection"]]):
                 counter["packets"] += 1
                 counter["bytes"] += len(packet)
-                counter["dropped"] += seen["dropped"]
-                counter["again"] += seen["is_again"]
+                counter["dropped"] += record["dropped"]
+                counter["again"] += record["is_again"]
             if len(self._wire.packets) < RECORDED:
-                self._wire.packets.append(seen)
-            if lost:
+                self._wire.packets.append(record)
+            if is_lost:
                 continue
             if self._bytes_s:
                 self._free_at = due = due + len(packet) / self._bytes_s
             self.waiting.append((due + self.latency_s, packet))
 
     def pass_on(self):
-        """All that is due."""
+        """Pass on all that is due."""
         while self.waiting and self.waiting[0][0] <= time.monotonic():
             due, packet = self.waiting.popleft()
             self.late_s.append(time.monotonic() - due)
@@ -208,58 +210,60 @@ class _Direction:
             **{name: self._all[name] for name in names},
             "queue_dropped": self._queue_dropped,
             "by_connection": [
-                {name: self._each[connection][name] for name in names}
-                for connection in sorted(each for each in self._each if each is not None)
+                {name: self._by_connection[connection][name] for name in names}
+                for connection in sorted(
+                    number for number in self._by_connection if number is not None
+                )
             ],
         }
 
-    def _look(self, packet, now):
+    def _record(self, packet, now_s):
         head, protocol = 4 * (packet[0] & 15), packet[9]
-        seen = {"t_s": round(now - self._began, 6), "direction": self.name, "connection": None}
-        seen.update(seq=None, bytes=0, is_again=False)
+        record = {"t_s": round(now_s - self._began, 6), "direction": self.name, "connection": None}
+        record.update(seq=None, bytes=0, is_again=False)
         if protocol not in (_TCP, _UDP):
-            return seen
+            return record
         ports = int.from_bytes(packet[head : head + 2], "big"), packet[head + 2 : head + 4]
         ports = ports[0], int.from_bytes(ports[1], "big")
         key = (protocol, *(ports if self.name == THERE else ports[::-1]))
         if protocol == _UDP:
-            begins = self.name == THERE  # and never what a store still says to who has gone
-            seen.update(connection=self._wire.number(key, begins), bytes=len(packet) - head - 8)
-            seen["seq"] = self._seen.get(key, 0)
-            self._seen[key] = seen["seq"] + seen["bytes"]
-            return seen
+            is_new = self.name == THERE  # and never what a store still says to who has gone
+            record.update(connection=self._wire.number(key, is_new), bytes=len(packet) - head - 8)
+            record["seq"] = self._seen.get(key, 0)
+            self._seen[key] = record["seq"] + record["bytes"]
+            return record
         flags, began = packet[head + 13], int.from_bytes(packet[head + 4 : head + 8], "big")
         # What began before this wire, and is only being closed, has no number.
-        begins = bool(flags & _SYN)
-        seen["connection"] = self._wire.number(key, begins and self.name == THERE)
-        if begins:
+        is_new = bool(flags & _SYN)
+        record["connection"] = self._wire.number(key, is_new and self.name == THERE)
+        if is_new:
             self._first[key] = began + 1
-            return seen
+            return record
         size = len(packet) - head - 4 * (packet[head + 12] >> 4)
         seq = (began - self._first.get(key, began)) % (1 << 32)
-        ends, known = seq + size, self._seen.get(key, 0)
-        self._seen[key] = max(ends, known)
-        return {**seen, "seq": seq, "bytes": size, "is_again": bool(size) and ends <= known}
+        end, highest = seq + size, self._seen.get(key, 0)
+        self._seen[key] = max(end, highest)
+        return {**record, "seq": seq, "bytes": size, "is_again": bool(size) and end <= highest}
 
 
-def _losing(asked):
-    """From what was said of loss to a function: whether this packet is dropped."""
-    if not asked:
-        return lambda seen: False
-    if "each" in asked:
+def _losing(lose):
+    """Turn what is said of loss into a function: whether this packet is dropped."""
+    if not lose:
+        return lambda record: False
+    if "each" in lose:
         numbers = iter(range(1, 1 << 62))
-        return lambda seen: next(numbers) % asked["each"] == 0
-    if "share" in asked:
-        lot = random.Random(asked.get("seed", 1))
-        return lambda seen: lot.random() < asked["share"]
-    left = [asked.get("count", 1)]
+        return lambda record: next(numbers) % lose["each"] == 0
+    if "share" in lose:
+        lot = random.Random(lose.get("seed", 1))
+        return lambda record: lot.random() < lose["share"]
+    remaining = [lose.get("count", 1)]
 
-    def named(seen):
-        if seen["connection"] != asked["connection"] or not seen["bytes"] or not left[0]:
+    def named(record):
+        if record["connection"] != lose["connection"] or not record["bytes"] or not remaining[0]:
             return False
-        if seen["seq"] + seen["bytes"] <= asked["byte"]:
+        if record["seq"] + record["bytes"] <= lose["byte"]:
             return False
-        left[0] -= 1
+        remaining[0] -= 1
         return True
 
     return named

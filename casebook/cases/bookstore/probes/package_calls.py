@@ -13,7 +13,8 @@ from collections import Counter
 
 
 def package(file):
-    """The package or standard module of a file: .../site-packages/urllib3/util.py -> urllib3."""
+    """Return the package or standard module of a file: .../site-packages/urllib3/util.py ->
+    urllib3."""
     if file.startswith("<frozen "):
         return file[len("<frozen ") : -1].partition(".")[0]
     parts = file.replace("\\", "/").split("/")
@@ -32,31 +33,31 @@ def package(file):
 
 
 def by_package(stats):
-    """{package: calls} of a profile's raw statistics."""
-    found = Counter()
+    """Count the calls in a profile's raw statistics: {package: calls}."""
+    counts = Counter()
     for (file, _, _), (_, calls, _, _, callers) in stats.items():
         if file != "~":
-            found[package(file)] += calls
+            counts[package(file)] += calls
             continue
-        for (caller, _, _), (_, its_calls, _, _) in callers.items():
-            found[package(caller) if caller != "~" else "others"] += its_calls
-    return found
+        for (caller, _, _), (_, caller_calls, _, _) in callers.items():
+            counts[package(caller) if caller != "~" else "others"] += caller_calls
+    return counts
 
 
 def main(spec):
     """Visit, and print what was counted."""
     import visit
 
-    seen = []
+    answers = []
     profile = cProfile.Profile()
-    profile.runcall(visit.run, spec, seen.append)
+    profile.runcall(visit.run, spec, answers.append)
     profile.create_stats()
-    print(json.dumps(dict(seen[0], calls=by_package(profile.stats))), flush=True)
+    print(json.dumps(dict(answers[0], calls=by_package(profile.stats))), flush=True)
     os._exit(0)  # whatever threads or connections a library has left open
 
 
 if __name__ == "__main__":
-    asked = json.load(sys.stdin)
-    SCRIPTS = asked["scripts"]
+    parameters = json.load(sys.stdin)
+    SCRIPTS = parameters["scripts"]
     sys.path.insert(0, SCRIPTS)
-    main(asked)
+    main(parameters)

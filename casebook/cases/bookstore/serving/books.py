@@ -15,16 +15,17 @@ class Books:
     def index(self):
         return json.dumps(list(self.books)).encode("utf-8")
 
-    def find(self, asked):
-        """The values of `id` in the query: the one book's id, or None."""
-        return asked[0] if len(asked) == 1 and asked[0] in self.books else None
+    def find(self, numbers):
+        """Return the one book's id from the values of `id` in the query, or None."""
+        return numbers[0] if len(numbers) == 1 and numbers[0] in self.books else None
 
     def book(self, number):
-        """A book as JSON, with blanks behind it where there must be more bytes."""
+        """Return a book as JSON, with blanks behind it if there must be more bytes."""
         return json.dumps(self.books[number]).encode("utf-8").ljust(self.least_bytes)
 
     def wait_s(self, number):
-        """Seconds before this book is answered; None: it waits until the owner lets it go."""
+        """Return seconds before this book is answered; None: it waits until the owner lets it
+        go."""
         return self.slow.get(number, self.delay_s)
 
 
@@ -38,7 +39,8 @@ class Counters:
         self._clients, self._requests, self._peak_streams, self._protocols = set(), 0, 0, {}
 
     def request(self, client, protocol, streams):
-        """`streams`: how many requests of this connection are open now, this one among them."""
+        """Count a request. streams: how many requests of this connection are open now, this one
+        among them."""
         self._clients.add(client)
         self._requests += 1
         self._peak_streams = max(self._peak_streams, streams)

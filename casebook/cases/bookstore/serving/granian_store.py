@@ -17,7 +17,7 @@ _CHECK_S = 0.01
 _HEADERS = [("content-type", "application/json")]
 
 options = json.loads(sys.argv[1])
-here = options.get("interface", "127.0.0.1")
+address = options.get("interface", "127.0.0.1")
 books = Books(options)
 counters = Counters()
 in_flight = {}  # client's address: requests that are not answered yet
@@ -56,13 +56,13 @@ async def page(scope):
 
 def free_port():
     with socket.socket() as probe:
-        probe.bind((here, 0))
+        probe.bind((address, 0))
         return probe.getsockname()[1]
 
 
 def accepts(port):
     with socket.socket() as probe:
-        return probe.connect_ex((here, port)) == 0
+        return probe.connect_ex((address, port)) == 0
 
 
 async def ready(port, serving):
@@ -82,7 +82,7 @@ async def main():
         return
     server = Server(
         answer,
-        address=here,
+        address=address,
         port=port,
         interface=Interfaces.RSGI,
         http=HTTPModes.http1 if options["http1_only"] else HTTPModes.auto,

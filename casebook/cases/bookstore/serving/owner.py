@@ -43,8 +43,8 @@ def attend(folder, counters=None, let_go=None):
             time.sleep(_CHECK_S)
         end()
 
-    for each in (answer, watch):
-        threading.Thread(target=each, daemon=True).start()
+    for target in (answer, watch):
+        threading.Thread(target=target, daemon=True).start()
 
 
 def _answer(question, counters, let_go):

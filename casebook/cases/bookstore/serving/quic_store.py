@@ -46,8 +46,8 @@ class Handshakes(Counters):
 class Visitor(QuicConnectionProtocol):
     """One client's connection."""
 
-    def __init__(self, *args, **more):
-        super().__init__(*args, **more)
+    def __init__(self, *args, **settings):
+        super().__init__(*args, **settings)
         self._http, self._open, self._later = H3Connection(self._quic), set(), set()
         self._is_done = self._has_asked = False
 
@@ -57,20 +57,20 @@ class Visitor(QuicConnectionProtocol):
             resumed, early = event.session_resumed, event.early_data_accepted
             counters.note(handshakes=True, resumed=resumed, early=early)
         elif isinstance(event, ConnectionTerminated):
-            for each in self._later:
-                each.cancel()
-        for meant in self._http.handle_event(event):
-            if isinstance(meant, HeadersReceived):
-                self._asked(meant.stream_id, dict(meant.headers))
+            for timer in self._later:
+                timer.cancel()
+        for http_event in self._http.handle_event(event):
+            if isinstance(http_event, HeadersReceived):
+                self._receive_request(http_event.stream_id, dict(http_event.headers))
 
-    def _asked(self, stream, headers):
+    def _receive_request(self, stream, headers):
         self._open.add(stream)
         if not self._has_asked:
             self._has_asked, taken_up = True, self._quic.tls.session_resumed
             counters.note(asked_resumed=taken_up, asked_early=not self._is_done)
         counters.request(id(self), "HTTP/3", len(self._open))
-        where = urlsplit(headers[b":path"].decode("ascii"))
-        status, body, wait_s = page(headers[b":method"], where)
+        url = urlsplit(headers[b":path"].decode("ascii"))
+        status, body, wait_s = page(headers[b":method"], url)
         if wait_s:
             later = self._loop.call_later(wait_s, self._answer, stream, status, body, True)
             self._later.add(later)
@@ -91,37 +91,41 @@ class Visitor(QuicConnectionProtocol):
             self.transmit()
 
 
-def page(method, where):
-    """A status, a body, and seconds before they are sent."""
-    if where.path not in ("/", "/book"):
+def page(method, url):
+    """Return a status, a body, and seconds before they are sent."""
+    if url.path not in ("/", "/book"):
         return 404, b"", 0
     if method != b"GET":
         return 405, b"", 0
-    if where.path == "/":
+    if url.path == "/":
         return 200, books.index(), 0
-    number = books.find(parse_qs(where.query, keep_blank_values=True).get("id", []))
+    number = books.find(parse_qs(url.query, keep_blank_values=True).get("id", []))
     if number is None:
         return 404, b"", 0
     return 200, books.book(number), books.wait_s(number)
 
 
-def tickets(kept):
-    """What a server does with tickets: keeps one, and gives it out when it is shown."""
-    if not kept:
+def tickets(policy):
+    """Say what a server does with tickets: it keeps one, and gives it out when it is shown."""
+    if not policy:
         return {}
     store = {}
-    taken = store.pop if kept == "once" else store.get
+    fetch = store.pop if policy == "once" else store.get
     return {
         "session_ticket_handler": lambda ticket: store.update({ticket.ticket: ticket}),
-        "session_ticket_fetcher": lambda label: taken(label, None),
+        "session_ticket_fetcher": lambda label: fetch(label, None),
     }
 
 
 async def main():
     owner.attend(options["folder"], counters)
-    made = QuicConfiguration(alpn_protocols=H3_ALPN, is_client=False)
-    made.load_cert_chain(options["chain_file"], options["key_file"])
-    serves = {"configuration": made, "create_protocol": Visitor, **tickets(options["tickets"])}
+    configuration = QuicConfiguration(alpn_protocols=H3_ALPN, is_client=False)
+    configuration.load_cert_chain(options["chain_file"], options["key_file"])
+    serves = {
+        "configuration": configuration,
+        "create_protocol": Visitor,
+        **tickets(options["tickets"]),
+    }
     transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
         lambda: QuicServer(**serves), local_addr=(options["interface"], options["port"])
     )

@@ -21,7 +21,7 @@ from zope.interface import classImplementsOnly  # noqa: E402
 
 books = Books(options)
 counters = Counters()
-held = {}  # request -> book, of those that wait until the owner lets them go
+held_books = {}  # request -> book, of those that wait until the owner lets them go
 
 
 class Page(Resource):
@@ -49,14 +49,14 @@ class Book(Page):
 
     def answer(self, request):
         # No id has other letters than ASCII's; Latin-1 knows what to do with each byte.
-        number = books.find([each.decode("latin-1") for each in request.args.get(b"id", [])])
+        number = books.find([text.decode("latin-1") for text in request.args.get(b"id", [])])
         if number is None:
             request.setResponseCode(404)
             return b""
         wait_s = books.wait_s(number)
         if wait_s is None:
-            held[request] = number
-            request.notifyFinish().addErrback(lambda _: held.pop(request, None))
+            held_books[request] = number
+            request.notifyFinish().addErrback(lambda _: held_books.pop(request, None))
             return server.NOT_DONE_YET
         if not wait_s:
             return books.book(number)
@@ -88,12 +88,12 @@ def finish(request, number):
 def let_go():
     """Answer what is held, and hold nothing from now on."""
     books.slow = {number: wait_s or 0 for number, wait_s in books.slow.items()}
-    while held:
-        finish(*held.popitem())
+    while held_books:
+        finish(*held_books.popitem())
 
 
 def complain(event):
-    """Errors go to standard error, which the owner keeps; everything else to nobody."""
+    """Write errors to standard error, which the owner keeps, and everything else nowhere."""
     if event.get("isError"):
         sys.stderr.write((log.textFromEventDict(event) or "an error without a text") + "\n")
         sys.stderr.flush()
@@ -127,8 +127,8 @@ def main():
 
 
 def listen_without_alpn(site):
-    """With the context factory of old, of which the article warns. 16.3.0 negotiates with it all
-    the same, for a site that says it can: this one says so no longer."""
+    """Listen with the context factory of old, of which the article warns. 16.3.0 negotiates with it
+    all the same, for a site that says it can: this one says so no longer."""
     classImplementsOnly(Site, IProtocolFactory)
     context = ssl.DefaultOpenSSLContextFactory(options["key_file"], options["chain_file"])
     listening(reactor.listenSSL(options["port"], site, context, options["backlog"], "127.0.0.1"))
