@@ -65,9 +65,9 @@ def make(into: Path, book: Book) -> Path:
     if (profiles := book.html / "profiles").is_dir():  # what slides show of SnakeViz
         shutil.copytree(profiles, into / "profiles")
     for lab in grading.LABS:
-        for what, folder in (("labs", grading.folder(lab)), ("answers", _answers(lab))):
+        for subfolder, folder in (("labs", grading.folder(lab)), ("answers", _answers(lab))):
             shutil.copytree(
-                folder, into / what / lab, ignore=shutil.ignore_patterns("*.prediction.json")
+                folder, into / subfolder / lab, ignore=shutil.ignore_patterns("*.prediction.json")
             )
     for path in sorted((places.ROOT / "book").glob("lab_*.md")):
         shutil.copy(path, into)
@@ -87,7 +87,9 @@ def built(book: Book, path: Path) -> NotebookNode:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [
-                each for each in cell.outputs if executed.exists() and each.get("name") != "stderr"
+                output
+                for output in cell.outputs
+                if executed.exists() and output.get("name") != "stderr"
             ]
     return notebook
 
@@ -107,7 +109,7 @@ def exercises(book: Book) -> str:
             if cell.cell_type == "markdown":
                 cell.source = _plain(cell.source)
             else:
-                cell.outputs = [each for each in cell.outputs if _is_shown(each)]
+                cell.outputs = [output for output in cell.outputs if _is_shown(output)]
         if cells:
             title = nbformat.v4.new_markdown_cell(notebook.cells[0].source.partition("\n")[0])
             notebook.cells = [title, *cells]
@@ -220,9 +222,9 @@ def unpack_reveal(into: Path, data: bytes) -> None:
             if member.isfile() and _OF_REVEAL.match(member.name):
                 path = into / member.name.removeprefix("package/")
                 path.parent.mkdir(parents=True, exist_ok=True)
-                found = tar.extractfile(member)
-                assert found
-                path.write_bytes(found.read())
+                content = tar.extractfile(member)
+                assert content
+                path.write_bytes(content.read())
 
 
 def slides_of(notebook: NotebookNode) -> str:
@@ -231,33 +233,35 @@ def slides_of(notebook: NotebookNode) -> str:
     cells: list[NotebookNode] = []
     for cell in notebook.cells:
         if cell.cell_type == "code":  # what is kept for other pages is not shown
-            cell.outputs = [each for each in cell.outputs if _is_shown(each)]
+            cell.outputs = [output for output in cell.outputs if _is_shown(output)]
         if cell.cell_type == "markdown":
             if _END.match(cell.source):
                 break
-            told = _told(cell.source)
+            texts = _text_slides(cell.source)
             # What a title or a finding is followed by stands on its slide.
-            if told and cells and _has_room(cells[-1]) and not told[0].source.startswith("#"):
-                told[0].metadata["slideshow"] = {"slide_type": "-"}
-            cells += told
+            if texts and cells and _has_room(cells[-1]) and not texts[0].source.startswith("#"):
+                texts[0].metadata["slideshow"] = {"slide_type": "-"}
+            cells += texts
         elif "hide-input" not in cell.metadata.get("tags", []):
             # Code goes with the words that lead to it.
             leads = bool(cells) and cells[-1].cell_type == "markdown"
             cell.metadata["slideshow"] = {"slide_type": "-" if leads else "slide"}
             cells.append(cell)
-        elif profiles := [each for each in cell.outputs if media.PROFILE in each.get("data", {})]:
+        elif profiles := [
+            output for output in cell.outputs if media.PROFILE in output.get("data", {})
+        ]:
             cells += map(_frame, profiles)
         elif cell.outputs:
             cell.metadata.setdefault("tags", []).append("outputs-alone")
             cell.metadata["slideshow"] = {"slide_type": "slide"}
             cells.append(cell)
     notebook.cells = cells
-    its = Config()
-    its.SlidesExporter.exclude_anchor_links = True
-    its.TagRemovePreprocessor.remove_input_tags = {"outputs-alone"}
-    its.TagRemovePreprocessor.enabled = True
+    config = Config()
+    config.SlidesExporter.exclude_anchor_links = True
+    config.TagRemovePreprocessor.remove_input_tags = {"outputs-alone"}
+    config.TagRemovePreprocessor.enabled = True
     exporter = SlidesExporter(
-        config=its, extra_template_basedirs=[str(_TEMPLATES)], template_name="casebook",
+        config=config, extra_template_basedirs=[str(_TEMPLATES)], template_name="casebook",
         reveal_url_prefix="reveal.js", reveal_theme="white", font_awesome_url="",
     )  # fmt: skip
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
@@ -268,15 +272,15 @@ def slides_of(notebook: NotebookNode) -> str:
 def _frame(output: NotebookNode) -> NotebookNode:
     """A slide for one profile: reveal.js loads its page when the slide is shown, and not before,
     since SnakeViz measures how much room it has."""
-    its = output.data[media.PROFILE]
+    page = output.data[media.PROFILE]
     frame = nbformat.v4.new_output(
         "display_data",
         data={
-            "text/html": f'<iframe data-src="../profiles/{its["name"]}.html" '
-            f'title="{escape(its["title"])}" style="width:1540px;height:960px;zoom:.66"></iframe>'
+            "text/html": f'<iframe data-src="../profiles/{page["name"]}.html" '
+            f'title="{escape(page["title"])}" style="width:1540px;height:960px;zoom:.66"></iframe>'
         },
     )
-    cell = nbformat.v4.new_code_cell(its["name"], outputs=[frame])
+    cell = nbformat.v4.new_code_cell(page["name"], outputs=[frame])
     cell.metadata = NotebookNode(tags=["outputs-alone"], slideshow={"slide_type": "slide"})
     return cell
 
@@ -296,27 +300,27 @@ def _is_shown(output: NotebookNode) -> bool:
     return not any(kind.startswith("application/papermill") for kind in output.get("data", {}))
 
 
-def _told(source: str) -> list[NotebookNode]:
+def _text_slides(source: str) -> list[NotebookNode]:
     """The slides of a text, one for each heading."""
     slides = []
     for part in re.split(r"(?m)^(?=#+ )", source):
         if not part.strip():
             continue
-        shown = re.sub(
+        text = re.sub(
             r"```\{admonition\} ([^\n]*)\n(?::[^\n]*\n)*(.*?)```",
-            lambda found: f"> **{found[1]}**\n>\n> " + found[2].strip().replace("\n", "\n> "),
+            lambda match: f"> **{match[1]}**\n>\n> " + match[2].strip().replace("\n", "\n> "),
             part, flags=re.DOTALL,
         )  # fmt: skip
         # Roles and links of the book mean nothing here: their words stay.
-        shown = re.sub(r"(?<!!)\[([^\]]*)\]\([^)]*\)", r"\1", shown)
-        shown = re.sub(r"\{glue:text\}`[^`]*`", "…", shown)
-        cell = nbformat.v4.new_markdown_cell(shown)
+        text = re.sub(r"(?<!!)\[([^\]]*)\]\([^)]*\)", r"\1", text)
+        text = re.sub(r"\{glue:text\}`[^`]*`", "…", text)
+        cell = nbformat.v4.new_markdown_cell(text)
         cell.metadata["slideshow"] = {"slide_type": "slide"}
         slides.append(cell)
     return slides
 
 
 if __name__ == "__main__":
-    made = make(places.BUILD / "teacher", Book(places.ROOT))
-    where = f"{made.relative_to(places.ROOT)}: begin with its index.html"
-    print(f"{where}. Slides, labs, answers, and a whodunit", file=sys.stderr)
+    folder = make(places.BUILD / "teacher", Book(places.ROOT))
+    message = f"{folder.relative_to(places.ROOT)}: begin with its index.html"
+    print(f"{message}. Slides, labs, answers, and a whodunit", file=sys.stderr)

@@ -59,7 +59,7 @@ class Bench:
     def ask(
         self,
         names: Iterable[str],
-        asked: dict[str, Any],
+        parameters: dict[str, Any],
         measure: Callable[[], dict[str, Any]],
         read: Callable[[dict[str, Any]], dict[str, Any]],
     ) -> dict[str, Any]:
@@ -74,20 +74,20 @@ class Bench:
         """
         names = list(names)
         if self.file is None and self.can_run(*names):
-            return read(self._measured(names, asked, measure)) | {"machine": ""}
-        question = self._question(names, asked)
+            return read(self._measure(names, parameters, measure)) | {"machine": ""}
+        question = self._question(names, parameters)
         for machine in self._machines:
             for answer in machine.answers:
-                if answer.get("asked") == question and (found := _read(read, answer)) is not None:
-                    return found | {"machine": machine.label}
+                if answer.get("asked") == question and (values := _read(read, answer)) is not None:
+                    return values | {"machine": machine.label}
         raise self._unanswered(names)
 
     def draw(
         self,
         names: Iterable[str],
         fresh: Callable[[], T],
-        of: Callable[[dict[str, Any]], T],
-        **alike: Any,
+        convert: Callable[[dict[str, Any]], T],
+        **required: Any,
     ) -> T:
         """What is asked, drawn by lot: a fresh one; or where a machine file is asked, one of those
         that it answers.
@@ -100,34 +100,40 @@ class Bench:
             return fresh()
         kind = self._question(names, {})[:-1]
         for machine in self._machines:
-            known = []
-            for asked in (each.get("asked") or [None] for each in machine.answers):
-                its = asked[-1] if asked[:-1] == kind and isinstance(asked[-1], dict) else {}
-                if its and all(its.get(name) == value for name, value in alike.items()):
+            choices = []
+            for question in (answer.get("asked") or [None] for answer in machine.answers):
+                parameters = (
+                    question[-1] if question[:-1] == kind and isinstance(question[-1], dict) else {}
+                )
+                if parameters and all(
+                    parameters.get(name) == value for name, value in required.items()
+                ):
                     with contextlib.suppress(Exception):  # a file may come from a stranger
-                        known.append(of(its))
-            if known:
-                return secrets.choice(known)
+                        choices.append(convert(parameters))
+            if choices:
+                return secrets.choice(choices)
         raise self._unanswered(names)
 
-    def _measured(
-        self, names: list[str], asked: dict[str, Any], measure: Callable[[], dict[str, Any]]
+    def _measure(
+        self, names: list[str], parameters: dict[str, Any], measure: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
         return measure()
 
-    def _question(self, names: list[str], asked: dict[str, Any]) -> list[Any]:
-        return measurements.asked_of(self.script, *map(stacks.get, names), asked)
+    def _question(self, names: list[str], parameters: dict[str, Any]) -> list[Any]:
+        return measurements.asked_of(self.script, *map(stacks.get, names), parameters)
 
     @cached_property
     def _machines(self) -> list[machines.Machine]:
         if self.file:
             return [self.file]
-        return sorted(map(machines.read, files()), key=lambda each: machines.unlikeness(each.about))
+        return sorted(
+            map(machines.read, files()), key=lambda machine: machines.unlikeness(machine.about)
+        )
 
     def _unanswered(self, names: list[str]) -> NotGraded:
-        whose = f"{self.file.name} has" if self.file else "the files of classroom/machines have"
+        owner = f"{self.file.name} has" if self.file else "the files of classroom/machines have"
         return NotGraded(
-            f"nothing was graded: {whose} no answer to what this lab asks of {' and '.join(names)}."
+            f"nothing was graded: {owner} no answer to what this lab asks of {' and '.join(names)}."
             " `python -m casebook machine labs FILE`, on a machine that can run it, writes one."
         )
 
@@ -138,12 +144,12 @@ class Recording(Bench):
 
     kept: list[dict[str, Any]] = field(default_factory=list)
 
-    def _measured(
-        self, names: list[str], asked: dict[str, Any], measure: Callable[[], dict[str, Any]]
+    def _measure(
+        self, names: list[str], parameters: dict[str, Any], measure: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
-        found = measurements.new(lambda: {"answer": measure()})
-        self.kept.append(found | {"asked": self._question(names, asked)})
-        return found["answer"]
+        record = measurements.new(lambda: {"answer": measure()})
+        self.kept.append(record | {"asked": self._question(names, parameters)})
+        return record["answer"]
 
 
 def _read(read: Callable[[dict[str, Any]], dict[str, Any]], answer: dict[str, Any]) -> Any:

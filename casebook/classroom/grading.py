@@ -37,8 +37,8 @@ def grade(lab: str, submission: Path, file: Path | None = None) -> Report:
         raise UsageError(f"there is no lab {lab!r}; choose one of: {', '.join(LABS)}")
     answer = submission / "answer.py" if submission.is_dir() else submission
     if not answer.is_file():
-        known = folder(lab).relative_to(places.ROOT)
-        raise UsageError(f"there is no file {answer}; name the answer.py of {known}")
+        place = folder(lab).relative_to(places.ROOT)
+        raise UsageError(f"there is no file {answer}; name the answer.py of {place}")
     report, checks = Report(lab), _checks(lab)
     if file:
         room.FORBIDDEN.append(file.resolve())
@@ -73,6 +73,6 @@ def _checks(lab: str) -> ModuleType:
 
 
 if __name__ == "__main__":  # whether a lab can be graded here as a whole
-    for this in sys.argv[1:]:
-        if those := lacking(this):
-            sys.exit(f"{this} cannot be graded here as a whole, without {' and '.join(those)}")
+    for name in sys.argv[1:]:
+        if missing := lacking(name):
+            sys.exit(f"{name} cannot be graded here as a whole, without {' and '.join(missing)}")

@@ -14,7 +14,13 @@ from casebook.laboratory import measurements
 
 
 def entered(
-    stack: str, within: str, file: Path, report: Report, of: int, names: tuple[str, ...], **how: Any
+    stack: str,
+    stack_here: str,
+    file: Path,
+    report: Report,
+    points: int,
+    names: tuple[str, ...],
+    **options: Any,
 ) -> tuple[dict[str, Any], str] | None:
     """Run a file for the first time: its names, and its prediction in words, "" where none was
     entered.
@@ -23,18 +29,18 @@ def entered(
     of constants, PREDICTION among them; how: of room.run. None, and the report says why, where
     there is nothing to go on with.
     """
-    first = room.run(within, file, [], names=names, **how)
-    if within == OWN and first.error.startswith(("ModuleNotFoundError", "ImportError")):
-        report.leave(f"the file runs ({first.error})", of, stack)
+    first = room.run(stack_here, file, [], names=names, **options)
+    if stack_here == OWN and first.error.startswith(("ModuleNotFoundError", "ImportError")):
+        report.leave(f"the file runs ({first.error})", points, stack)
         return None
     if first.stopped or first.error:
         report.stopped = first.stopped
-        said = first.error or first.stopped
-        report.give("the file runs", False, of, said, "Mend that first.")
+        message = first.error or first.stopped
+        report.give("the file runs", False, points, message, "Mend that first.")
         return None
     guess = kept(file, first.names["PREDICTION"])
     if guess is None and _is_unanswered(file, report.lab):
-        report.give("a prediction is entered", False, of, "nothing was measured", ENTER)
+        report.give("a prediction is entered", False, points, "nothing was measured", ENTER)
         return None
     return first.names, f"you said {guess['prediction']!r} on {guess['at']}" if guess else ""
 
@@ -45,12 +51,12 @@ def give(report: Report, guess: str, truth: str, machine: str = "") -> None:
     guess: of `entered`; truth: what came out, which nobody hears who has said nothing; machine:
     whose runs it was, empty for this one.
     """
-    what = "a prediction is entered"
+    label = "a prediction is entered"
     if guess:
-        said = f"{guess}; {truth}. It costs nothing to have been wrong."
-        report.give(what, True, 1, said, "", machine)
+        message = f"{guess}; {truth}. It costs nothing to have been wrong."
+        report.give(label, True, 1, message, "", machine)
     else:
-        report.give(what, False, 1, "none was entered; all else is graded", ENTER)
+        report.give(label, False, 1, "none was entered; all else is graded", ENTER)
 
 
 #: What is said to whoever has entered none.
@@ -71,8 +77,8 @@ def kept(submission: Path, entered: Any) -> dict[str, Any] | None:
     """
     path = submission.with_suffix(".prediction.json")
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {"prediction": found["prediction"], "at": str(found["at"])}
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        return {"prediction": stored["prediction"], "at": str(stored["at"])}
     if entered is None:
         return None
     first = {"prediction": entered, "at": measurements.now()}

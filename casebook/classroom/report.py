@@ -37,23 +37,23 @@ class Report:
     progress: Callable[[int], object] = field(default=lambda _: None, repr=False)
 
     def give(
-        self, what: str, right: bool | int, of: int, measured: str, hint: str, machine: str = ""
+        self, label: str, right: bool | int, total: int, message: str, hint: str, machine: str = ""
     ) -> None:
         """Add an item: all points or none, or so many of them. machine: the one that was measured
         in the place of this; empty: this one."""
-        points = of * right if isinstance(right, bool) else right
-        if len(measured) > SAID:
-            measured = f"{measured[:SAID]} … and so on"
+        points = total * right if isinstance(right, bool) else right
+        if len(message) > SAID:
+            message = f"{message[:SAID]} … and so on"
         if machine:
-            measured += f"\nof {machine}, not measured here"
-        self.items.append(Item(what, points, of, measured, "" if points == of else hint))
-        self.progress(of)
+            message += f"\nof {machine}, not measured here"
+        self.items.append(Item(label, points, total, message, "" if points == total else hint))
+        self.progress(total)
 
-    def leave(self, what: str, of: int, needs: str) -> None:
+    def leave(self, label: str, total: int, needs: str) -> None:
         """Add an item that cannot be graded here. needs: the stack that the student's own code has
         to run in: what another machine measured says nothing of it."""
-        why = f"not graded here: your code has to run in {needs}, which this machine cannot"
-        self.items.append(Item(what, 0, of, why, graded=False))
+        reason = f"not graded here: your code has to run in {needs}, which this machine cannot"
+        self.items.append(Item(label, 0, total, reason, graded=False))
 
     @property
     def points(self) -> int:
@@ -71,20 +71,20 @@ class Report:
 
     def score(self) -> str:
         """The last line: "5 of 8 points; 12 more could not be graded here"."""
-        more = f"; {self.not_graded} more could not be graded here" if self.not_graded else ""
-        return f"{self.points} of {self.of} points{more}"
+        suffix = f"; {self.not_graded} more could not be graded here" if self.not_graded else ""
+        return f"{self.points} of {self.of} points{suffix}"
 
     def as_json(self) -> dict[str, Any]:
-        its = {"lab": self.lab, "items": [asdict(item) for item in self.items]}
-        its |= {"notes": self.notes, "stopped": self.stopped, "text": self.text()}
-        return its | {"points": self.points, "of": self.of, "not_graded": self.not_graded}
+        content = {"lab": self.lab, "items": [asdict(item) for item in self.items]}
+        content |= {"notes": self.notes, "stopped": self.stopped, "text": self.text()}
+        return content | {"points": self.points, "of": self.of, "not_graded": self.not_graded}
 
     def text(self) -> str:
         """For a terminal, or a page of nbgrader's."""
         lines = [self.lab, ""]
         for item in self.items:
-            got = f"{item.points:3}" if item.graded else "  –"
-            lines.append(f"{got} of {item.of}   {item.what}")
+            points = f"{item.points:3}" if item.graded else "  –"
+            lines.append(f"{points} of {item.of}   {item.what}")
             lines += _wrapped(item.measured, "           ")
             lines += _wrapped(f"Hint: {item.hint}" if item.hint else "", "           ")
         lines += ["", *(line for note in self.notes for line in _wrapped(note, "")), ""]
@@ -99,11 +99,11 @@ def of_machine(machine: str) -> str:
     return f" (of {machine}, not measured here)" if machine else ""
 
 
-def picked(said: Any) -> set[str]:
+def picked(choice: Any) -> set[str]:
     """The letters that somebody picked: nothing where what was handed in is no list of letters."""
-    if not isinstance(said, list | str) or not all(isinstance(each, str) for each in said):
+    if not isinstance(choice, list | str) or not all(isinstance(letter, str) for letter in choice):
         return set()
-    return set(said) if len(set(said)) == len(said) else set()
+    return set(choice) if len(set(choice)) == len(choice) else set()
 
 
 def with_warning(report: Report) -> str:

@@ -57,19 +57,19 @@ def without(notebook: NotebookNode) -> NotebookNode:
     """
     notebook = copy.deepcopy(notebook)
     solved = {cell.id: solution[0].id for solution in of(notebook) for cell in solution}
-    given: set[str] = set()
-    lost: set[str] = set()
+    defined: set[str] = set()
+    removed: set[str] = set()
     cells: list[NotebookNode] = []
     for cell in notebook.cells:
         stored, used = _names(cell)
         if cell.id in solved:
-            lost |= stored - given
+            removed |= stored - defined
             if cell.id == solved[cell.id]:
                 cells.append(nbformat.v4.new_code_cell(_OWN, id=cell.id))
-        elif (used - stored - given) & lost:
-            lost |= stored - given
+        elif (used - stored - defined) & removed:
+            removed |= stored - defined
         else:
-            given |= stored
+            defined |= stored
             cells.append(cell)
     notebook.cells = cells
     return notebook
@@ -87,7 +87,7 @@ def _names(cell: NotebookNode) -> tuple[set[str], set[str]]:
             elif isinstance(node, ast.FunctionDef | ast.ClassDef):
                 stored.add(node.name)
             elif isinstance(node, ast.Import | ast.ImportFrom):
-                stored |= {(each.asname or each.name).partition(".")[0] for each in node.names}
+                stored |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
     return stored, used
 
 
