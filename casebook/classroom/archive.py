@@ -45,10 +45,10 @@ _END = re.compile(r"## (Exercises|Sources|All checks)")
 
 
 def make(into: Path, book: Book) -> Path:
-    """Write the archive's folder anew, and into.zip. Its path.
+    """Write the archive's folder anew, and into.zip. Returns the path of that file.
 
-    Charts are in the slides of those chapters that were executed here (`make book`). Raises
-    BookFailed where reveal.js cannot be had.
+    Charts are in the slides of the chapters that were executed here (`make book`). Raises
+    BookFailed if reveal.js cannot be had.
     """
     shutil.rmtree(into, ignore_errors=True)
     slides = into / "slides"
@@ -80,8 +80,8 @@ def make(into: Path, book: Book) -> Path:
 
 
 def built(book: Book, path: Path) -> NotebookNode:
-    """Return a notebook with the outputs of the last build, without what went to standard error;
-    where it was not built, without any: what somebody saved in notebooks/ is of another day."""
+    """Return a notebook with the outputs of the last build, without what went to standard error. If
+    it was not built, it has no outputs: those saved in notebooks/ may be old."""
     executed = book.executed / path.name
     notebook = nbformat.read(executed if executed.exists() else path, as_version=4)
     for cell in notebook.cells:
@@ -121,19 +121,19 @@ def exercises(book: Book) -> str:
 
 
 def _plain(source: str) -> str:
-    """The text of an exercise or a solution, its marks as headings."""
+    """Return the text of an exercise or a solution, with its marks as headings."""
     source = re.sub(r"(?m)^[`:]{3,}\{exercise-start\} ?(.*)$", r"### \1", source)
     source = re.sub(r"(?m)^[`:]{3,}\{solution-start\}.*$", "**Solution**\n", source)
     source = re.sub(r"(?m)^[`:]{3,}\{(?:exercise|solution)-end\}$|^:\w+:.*$|^[`:]{3,}$", "", source)
     return re.sub(r"(?<!!)\[([^\]]*)\]\([^)]*\)", r"\1", source)
 
 
-#: So many cases of a whodunit are ready to be handed out.
+#: How many cases of a whodunit are ready to hand out.
 CASES = 30
 
 
 def whodunits(into: Path) -> None:
-    """Write cases to hand out, drawn by a secret that is new each time, and who did it in each."""
+    """Write cases to hand out, drawn by a new secret, and who did it in each."""
     into.mkdir()
     secret = secrets.token_hex()
     (into / "secret").write_text(secret + "\n", encoding="utf-8")
@@ -199,7 +199,7 @@ def _answers(lab: str) -> Path:
 
 
 def package() -> bytes:
-    """reveal.js, as npm packs it, its digest checked."""
+    """Return reveal.js as npm packs it, with its digest checked."""
     npm = shutil.which("npm")
     if not npm:
         raise BookFailed("slides need npm, which brings reveal.js, and it is not on the PATH")
@@ -216,7 +216,7 @@ def package() -> bytes:
 
 
 def unpack_reveal(into: Path, data: bytes) -> None:
-    """Write what slides need of the package."""
+    """Write the files of the package that slides need."""
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         for member in tar.getmembers():
             if member.isfile() and _OF_REVEAL.match(member.name):
@@ -228,8 +228,8 @@ def unpack_reveal(into: Path, data: bytes) -> None:
 
 
 def slides_of(notebook: NotebookNode) -> str:
-    """A chapter as slides: one for each heading, and code with the words that lead to it; up to
-    the exercises, whose solutions are in the book."""
+    """Return a chapter as slides, one for each heading, with the code on the slide of the words
+    that lead to it. They end at the exercises, whose solutions are in the book."""
     cells: list[NotebookNode] = []
     for cell in notebook.cells:
         if cell.cell_type == "code":  # what is kept for other pages is not shown
@@ -270,8 +270,8 @@ def slides_of(notebook: NotebookNode) -> str:
 
 
 def _frame(output: NotebookNode) -> NotebookNode:
-    """A slide for one profile: reveal.js loads its page when the slide is shown, and not before,
-    since SnakeViz measures how much room it has."""
+    """Return a slide for one profile. reveal.js loads its page only when the slide is shown, since
+    SnakeViz measures how much room it has."""
     page = output.data[media.PROFILE]
     frame = nbformat.v4.new_output(
         "display_data",
@@ -286,14 +286,15 @@ def _frame(output: NotebookNode) -> NotebookNode:
 
 
 def _has_room(cell: NotebookNode) -> bool:
-    """Whether a slide that ends with this has a line or two: a title alone, or a finding."""
+    """Check whether a slide that ends with this cell has room for a line or two: it is a title
+    alone, or a finding."""
     if cell.cell_type == "markdown":
         return cell.source.startswith("#") and "\n" not in cell.source.strip()
     return "evidence" in cell.metadata.get("tags", [])
 
 
 def _is_shown(output: NotebookNode) -> bool:
-    """Whether an output is for readers: not what is kept for other pages, no progress, no error
+    """Check whether an output is for readers: not kept for other pages, no progress, no error
     stream."""
     if output.get("name") == "stderr":
         return False
@@ -301,7 +302,7 @@ def _is_shown(output: NotebookNode) -> bool:
 
 
 def _text_slides(source: str) -> list[NotebookNode]:
-    """The slides of a text, one for each heading."""
+    """Return the slides of a text, one for each heading."""
     slides = []
     for part in re.split(r"(?m)^(?=#+ )", source):
         if not part.strip():

@@ -15,7 +15,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def grade(lab: str, submission: str = "answer.py") -> int:
-    """Grade the file beside the notebook. Nothing is said on standard error, for which nbgrader
+    """Grade the file beside the notebook. Prints nothing on standard error, for which nbgrader
     would take all points."""
     process = _run("casebook", "grade", lab, os.path.abspath(submission), "--json")
     try:
@@ -28,15 +28,15 @@ def grade(lab: str, submission: str = "answer.py") -> int:
 
 
 def check(lab: str) -> None:
-    """Raise RuntimeError where this machine cannot grade the whole of a lab: nbgrader knows points
-    and no points, and would take those of what was not graded."""
+    """Raise RuntimeError if this machine cannot grade the whole of a lab: nbgrader only knows
+    points and no points, and would take those of what was not graded."""
     process = _run("casebook.classroom.grading", lab)
     if process.returncode:
         raise RuntimeError(process.stderr.strip())
 
 
 def _run(module: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """A module of the book's, run with its Python."""
+    """Run a module of the book's, with its Python."""
     python = os.environ.get("CASEBOOK_PYTHON") or str(_ROOT / ".venv" / "bin" / "python")
     command = [python, "-m", module, *arguments]
     return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)

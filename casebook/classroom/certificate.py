@@ -10,9 +10,9 @@ from casebook.findings import side_by_side
 from casebook.laboratory.decisions import OUTCOMES
 from casebook.laboratory.machines import Machine
 
-#: So many differences are told in words: more do not go onto a sheet.
+#: The most differences that are told in words: a sheet has no room for more.
 TOLD = 6
-#: So many machines are named where they agree in what came out.
+#: The most machines that are named for one outcome.
 NAMED = 3
 
 _SHEET = """<!doctype html>
@@ -54,7 +54,7 @@ condition that can fail. Each was decided on its machine, by what was measured t
 
 
 def page(machines: Sequence[Machine], title: str) -> str:
-    """The sheet, as a whole page of HTML that loads nothing.
+    """Return the sheet, a whole page of HTML that loads nothing.
 
     A row for each machine, with how its findings came out; then the findings that came out
     differently, at most TOLD of them in words. Texts of the files are escaped: they are strangers'.
@@ -79,7 +79,7 @@ def page(machines: Sequence[Machine], title: str) -> str:
 
 
 def _subtitle(machines: Sequence[Machine]) -> str:
-    """How many machines, and from when to when: "2 machines, 2026-11-02 to 2026-11-23"."""
+    """Say how many machines measured, and when: "2 machines, 2026-11-02 to 2026-11-23"."""
     days = [str(machine.about.get(name, ""))[:10] for machine in machines for name in _DAYS]
     days = sorted({day for day in days if day})
     many = f"{len(machines)} machine{'' if len(machines) == 1 else 's'}"
@@ -95,7 +95,7 @@ _DAYS = ("measured_from", "measured_to")
 
 
 def _difference(row: side_by_side.Row, machines: Sequence[Machine]) -> str:
-    """On which machines a finding came out how; where they are many, on how many."""
+    """Say on which machines a finding came out how, or on how many if they are many."""
     parts = []
     for outcome in OUTCOMES:
         names = [

@@ -98,14 +98,14 @@ def make(into: Path) -> Path:
 
 
 def configuration(into: Path) -> str:
-    """What nbgrader reads for a course in that folder."""
+    """Return nbgrader's configuration of a course in that folder."""
     return _CONFIGURATION.format(
         root=str(into.resolve()), casebook=str(places.ROOT), labs=[*grading.LABS], kernel=_KERNEL
     )
 
 
 def notebook(lab: str) -> dict[str, Any]:
-    """The teacher's notebook of a lab, from which nbgrader makes the students'."""
+    """Return the teacher's notebook of a lab, from which nbgrader makes the students'."""
     folder = grading.folder(lab)
     text = of_itself((folder / "README.md").read_text(encoding="utf-8"))
     answer = (folder / "answer.py").read_text(encoding="utf-8").rstrip()
@@ -140,7 +140,7 @@ _HERE = {
 
 
 def of_itself(readme: str) -> str:
-    """Return the text of a lab as its notebook says it, of cells and of no file and folder."""
+    """Return the text of a lab for its notebook: it speaks of cells, not of files and folders."""
     for pattern, replacement in _HERE.items():
         readme = re.sub(pattern, replacement, readme, flags=re.DOTALL)
     return readme

@@ -45,8 +45,8 @@ class Teller:
 
 
 def watch(send, forbidden, folder, bundle, end=os._exit, real=os.path.realpath):
-    """From now on a submission that does what it may not is ended, and the grader told why. Cannot
-    be taken back: Python keeps its audit hooks."""
+    """From now on, end a submission that does what it may not, and tell the grader why. Cannot be
+    taken back: Python keeps its audit hooks."""
 
     own_path = real(__file__)
 
@@ -103,7 +103,7 @@ def watch(send, forbidden, folder, bundle, end=os._exit, real=os.path.realpath):
 
 
 def load(path):
-    """Run a student's file, as an import does: its names."""
+    """Run a student's file, as an import does. Returns its names."""
     with open(path, encoding="utf-8") as file:
         source = file.read()
     module = {"__name__": "answer", "__file__": path}
@@ -112,7 +112,7 @@ def load(path):
 
 
 def said(error, path):
-    """An exception in words, with the line of the student's file that it came through."""
+    """Put an exception into words, with the line of the student's file that it came through."""
     lines, traceback = [], error.__traceback__
     while traceback:
         if traceback.tb_frame.f_code.co_filename == path:
@@ -125,7 +125,7 @@ def said(error, path):
 
 
 def came(function, *args, **options):
-    """What came of a request, as the grader reads it: {"status", "body"} or {"error", "kind"}."""
+    """Make a request. Returns what the grader reads: {"status", "body"} or {"error", "kind"}."""
     try:
         reply = function(*args, **options)
         return of_reply(reply)
@@ -149,7 +149,7 @@ def of_reply(reply):
 
 
 def at_once(function, requests):
-    """Each ask in a thread of its own, all let go together."""
+    """Make each request in a thread of its own, all let go together."""
     import threading
 
     gate, answers = threading.Barrier(len(requests)), [None] * len(requests)
@@ -183,7 +183,7 @@ def stock_session_get():
 
 
 def profiled(function, *args):
-    """A profile of the call, and what it used: {"value": rows, "answers", "cpu_s"}."""
+    """Profile the call, and measure what it used: {"value": rows, "answers", "cpu_s"}."""
     import profiling
 
     profile = profiling.Profile()
@@ -195,7 +195,7 @@ def profiled(function, *args):
 
 
 def from_shelf(function, job, send):
-    """Have a loop fetch books over HTTP/2, and tell of each as it is taken."""
+    """Have a loop fetch books over HTTP/2, and send each as it is taken."""
     import ssl
 
     sys.path.append(job["scripts"])
@@ -229,7 +229,8 @@ def grequests_map():
 
 
 def whose_context():
-    """Says which module urllib3's SSLContext is of, and that pyOpenSSL can be imported."""
+    """Return a function that names the module of urllib3's SSLContext, and shows that pyOpenSSL can
+    be imported."""
 
     def read():
         import OpenSSL
@@ -251,7 +252,7 @@ STOCK = {
 
 
 def do(job, stock, names, path, send):
-    """One job: {"answers": [...]} of requests, {"value": ...} of a call, or {"error": words}."""
+    """Do one job: {"answers": [...]} of requests, {"value": ...} of a call, or {"error": words}."""
     try:
         if job["function"] in stock:
             function = stock[job["function"]]

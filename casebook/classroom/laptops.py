@@ -2,7 +2,7 @@
 
     python -m casebook laptops class.tar.gz        # here, where `ready` has made the environments
     sudo tar -xzf class.tar.gz -C /                # on each laptop
-    sudo chown -R "$USER" FOLDER                   # the student's own, whoever packed it
+    sudo chown -R "$USER" FOLDER                   # it belongs to the student
 
 Environments do not move. So the archive has this folder at the same place, and each Python that
 does not belong to the system.
@@ -24,8 +24,8 @@ _SYSTEM = (Path("/usr"), Path("/bin"), Path("/opt/hostedtoolcache"))
 
 
 def prefixes() -> tuple[list[Path], list[Path]]:
-    """Return where the Pythons are that environments were made with: those to take along, and those
-    that each laptop must have as its system's."""
+    """Return where the Pythons are that the environments were made with: those to take along, and
+    those that each laptop must have from its system."""
     folders = {Path(sys.base_prefix).resolve()}
     for version in interpreters.LAST_RELEASES:
         if python := interpreters.find(version):
@@ -40,8 +40,8 @@ def prefixes() -> tuple[list[Path], list[Path]]:
 
 
 def pack(file: Path) -> str:
-    """Write the archive. Returns what it holds and how it is unpacked. Raises UsageError where it
-    is there already or would hold itself, and CasebookError where tar fails."""
+    """Write the archive. Returns what it holds and how to unpack it. Raises UsageError if it is
+    there already or would hold itself, and CasebookError if tar fails."""
     if file.exists():
         raise UsageError(f"{file} is there already: choose another name, or remove it")
     if file.absolute().is_relative_to(places.ROOT):
@@ -75,5 +75,5 @@ def pack(file: Path) -> str:
 
 
 def _inside(path: Path) -> str:
-    """A path as it is called below /."""
+    """Return a path as it is called below /."""
     return str(path).lstrip("/")

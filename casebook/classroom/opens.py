@@ -26,7 +26,7 @@ class Opens:
 
 @contextlib.contextmanager
 def of(path: Path) -> Iterator[Opens]:
-    """Count who opens a file while the block runs."""
+    """Count how often a file is opened while the block runs."""
     counter = Opens()
     libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
     descriptor = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK) if libc else -1
@@ -46,11 +46,11 @@ def of(path: Path) -> Iterator[Opens]:
                 if select.select([descriptor], [], [], 0.05)[0]:
                     _read_events(descriptor, counter)
 
-        listening = threading.Thread(target=listen, daemon=True)
-        listening.start()
+        listener = threading.Thread(target=listen, daemon=True)
+        listener.start()
         yield counter
         over.set()
-        listening.join()
+        listener.join()
         _read_events(descriptor, counter)
     finally:
         os.close(descriptor)

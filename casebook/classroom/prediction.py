@@ -22,12 +22,12 @@ def entered(
     names: tuple[str, ...],
     **options: Any,
 ) -> tuple[dict[str, Any], str] | None:
-    """Run a file for the first time: its names, and its prediction in words, "" where none was
+    """Run a file for the first time. Returns its names, and its prediction in words, "" if none was
     entered.
 
-    stack: that of the lab; within: the one that it runs in here; of: the points of the lab; names:
-    of constants, PREDICTION among them; how: of room.run. None, and the report says why, where
-    there is nothing to go on with.
+    stack: that of the lab; stack_here: the one that it runs in here; points: of the lab; names: of
+    constants, PREDICTION among them; options: of room.run. Returns None, and the report says why,
+    if there is nothing to go on with.
     """
     first = room.run(stack_here, file, [], names=names, **options)
     if stack_here == OWN and first.error.startswith(("ModuleNotFoundError", "ImportError")):
@@ -48,8 +48,8 @@ def entered(
 def give(report: Report, guess: str, truth: str, machine: str = "") -> None:
     """Add the item of the prediction: its point for having been entered, right or wrong.
 
-    guess: of `entered`; truth: what came out, which nobody hears who has said nothing; machine:
-    whose runs it was, empty for this one.
+    guess: of `entered`; truth: what came out, kept from those who predicted nothing; machine: where
+    it was measured, empty for here.
     """
     label = "a prediction is entered"
     if guess:
@@ -59,12 +59,12 @@ def give(report: Report, guess: str, truth: str, machine: str = "") -> None:
         report.give(label, False, 1, "none was entered; all else is graded", ENTER)
 
 
-#: What is said to whoever has entered none.
+#: The hint if no prediction was entered.
 ENTER = "Enter PREDICTION before anything is measured: you can only do it once."
 
 
 def _is_unanswered(file: Path, lab: str) -> bool:
-    """Whether a file is still as it was handed out, but for comments, or has no function at all."""
+    """Check whether a file has no function, or is as it was handed out but for comments."""
     handed_out = places.ROOT / "classroom" / "labs" / lab / "answer.py"
     trees = [ast.parse(path.read_bytes()) for path in (file, handed_out)]
     has_code = any(isinstance(node, ast.FunctionDef) for node in ast.walk(trees[0]))
@@ -72,9 +72,9 @@ def _is_unanswered(file: Path, lab: str) -> bool:
 
 
 def kept(submission: Path, entered: Any) -> dict[str, Any] | None:
-    """The first prediction that was graded with this file: {"prediction", "at"}; None where none
-    was ever entered. It stands beside the file, as NAME.prediction.json, and is not changed again.
-    """
+    """Return the first prediction that was graded with this file: {"prediction", "at"}; None if
+    none was ever entered. It is stored beside the file, as NAME.prediction.json, and never
+    changed."""
     path = submission.with_suffix(".prediction.json")
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         stored = json.loads(path.read_text(encoding="utf-8"))

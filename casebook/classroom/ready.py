@@ -23,14 +23,14 @@ from casebook.laboratory.progress import Progress
 from casebook.pages.contents import Book, code_cells, read
 from casebook.stacks import environments, interpreters
 
-#: So long may one cell take, in seconds: it may make an environment first.
+#: The longest that one cell may take, in seconds: it may make an environment first.
 WITHIN_S = 600
 #: How a chapter names a stack, in quotes.
 _NAME = re.compile(r'"([a-z][\w.-]*)"')
 
 
 def chapters(book: Book, numbers: Iterable[str]) -> list[Path]:
-    """Return the notebooks of chapters by their numbers; all of them where there is none. Raises
+    """Return the notebooks of chapters by their numbers, or all of them without numbers. Raises
     UsageError."""
     notebooks = {path.stem.partition("_")[0].lstrip("0"): path for path in book.notebooks()}
     numbers = [number.lstrip("0") for number in numbers]
@@ -45,8 +45,8 @@ def chapters(book: Book, numbers: Iterable[str]) -> list[Path]:
 
 
 def lines(book: Book, paths: list[Path]) -> Iterator[tuple[bool, str]]:
-    """Make the environments of chapters and run each up to its first output: whether it is ready,
-    and a line that says so or what to do."""
+    """Make the environments of chapters and run each chapter up to its first output. Yields whether
+    it is ready, and a line that says so or what to do."""
     stacks_by_path = {path: _stacks_of(read(path)) for path in paths}
     todo = {name: stack for by_name in stacks_by_path.values() for name, stack in by_name.items()
             if not environments.is_there(stack)}  # fmt: skip
@@ -76,15 +76,15 @@ def lines(book: Book, paths: list[Path]) -> Iterator[tuple[bool, str]]:
 
 
 def _stacks_of(notebook: NotebookNode) -> dict[str, stacks.Stack]:
-    """The stacks that a chapter names."""
+    """Return the stacks that a chapter names."""
     by_name = {stack.name: stack for stack in stacks.of_chapters()}
     code = "\n".join(cell.source for cell in code_cells(notebook))
     return {name: by_name[name] for name in _NAME.findall(code) if name in by_name}
 
 
 def tried(path: Path) -> str:
-    """Run a notebook up to the first cell that shows something. Empty where that went well, else
-    why not."""
+    """Run a notebook up to the first cell that shows something. Returns why that failed; an empty
+    string if it went well."""
     notebook = nbformat.v4.new_notebook(metadata=read(path).metadata)
     with tempfile.TemporaryDirectory() as folder:  # sockets that nobody else reaches
         kernel = AsyncKernelManager(transport="ipc", connection_file=f"{folder}/kernel.json")

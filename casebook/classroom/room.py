@@ -82,12 +82,11 @@ def run(
     """Run a submission in a stack's environment, and do the jobs.
 
     file: what was handed in; None for a run of the grader's own. jobs: see `inside.do`. names: of
-    constants to bring. countable: count loads (not with gevent). before: steps of the probes.
-    program: a file that runs first, in whose names the submission's are put.
-    with_siblings: the Python files beside the submission can be imported. bundle: what verify=True
-    trusts. variables: further environment variables. beside: called with what was told so far,
-    several times a second while it runs. Raises MissingInterpreter, and RunFailed where a run of
-    the grader's own fails.
+    constants to bring. countable: count loads (not with gevent). steps: of the probes. program: a
+    file that runs first, and to whose names the submission's are added. with_siblings: the Python
+    files beside the submission can be imported. bundle: what verify=True trusts. variables: further
+    environment variables. observer: called with the outcome so far, several times a second. Raises
+    MissingInterpreter, and RunFailed if a run of the grader's own fails.
     """
     environment = environments.ensure(stacks.get(stack))
     with tempfile.TemporaryDirectory(prefix="casebook-room-") as home:
@@ -156,7 +155,7 @@ def _listen(
     outcome: Outcome,
     observer: Callable[[Outcome], object],
 ) -> None:
-    """Take what the process tells into `outcome`, until it ends or has to be ended; `outcome` says
+    """Read what the process sends into `outcome`, until it ends or has to be ended; `outcome` says
     why, and what it printed."""
     assert process.stdout and process.stderr
     out, err = process.stdout.fileno(), process.stderr.fileno()
@@ -218,7 +217,7 @@ def _add(line: Any, outcome: Outcome) -> None:
 
 
 def _is_answer(answer: Any) -> bool:
-    """Whether this is as `inside.do` says it."""
+    """Check whether this is an answer of `inside.do`."""
     if not isinstance(answer, dict) or not isinstance(answer.get("error", ""), str):
         return False
     replies = answer.get("answers", [])
@@ -226,7 +225,7 @@ def _is_answer(answer: Any) -> bool:
 
 
 def _is_reply(reply: Any) -> bool:
-    """Whether this is as `inside.of_reply` says it."""
+    """Check whether this is a reply of `inside.of_reply`."""
     kinds = {"status": int, "body": str, "error": str, "kind": str}
     return (
         isinstance(reply, dict)
@@ -236,7 +235,7 @@ def _is_reply(reply: Any) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the whole group of processes; afterwards it is gone."""
+    """End the whole group of processes. When this returns, it is gone."""
     for _ in range(100):
         try:
             os.killpg(process.pid, signal.SIGKILL)

@@ -41,7 +41,7 @@ def of(notebook: NotebookNode) -> Iterator[list[NotebookNode]]:
 
 
 def fold(path: Path) -> None:
-    """Fold the solutions of a notebook's file, and change no other line of it."""
+    """Fold the solutions in a notebook's file, and change no other line of it."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
     ids = {cell["id"] for solution in of(read(path)) for cell in solution}
     for cell in notebook["cells"]:
@@ -53,7 +53,7 @@ def fold(path: Path) -> None:
 def without(notebook: NotebookNode) -> NotebookNode:
     """Return a copy of a notebook in which each solution is one empty cell.
 
-    A check at the end of a chapter that goes by what a solution has computed is left out, too.
+    A check at the end of a chapter that depends on what a solution computed is left out, too.
     """
     notebook = copy.deepcopy(notebook)
     solved = {cell.id: solution[0].id for solution in of(notebook) for cell in solution}
@@ -76,7 +76,7 @@ def without(notebook: NotebookNode) -> NotebookNode:
 
 
 def _names(cell: NotebookNode) -> tuple[set[str], set[str]]:
-    """The names that a cell of code gives, and those that it uses."""
+    """Return the names that a cell of code binds, and those that it uses."""
     stored: set[str] = set()
     used: set[str] = set()
     if cell.cell_type == "code":

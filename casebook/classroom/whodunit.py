@@ -51,7 +51,7 @@ CULPRITS = {
 }
 DEPARTMENTS = ("pages", "ledger", "shelf", "notices")
 
-#: How a user tells it. Whoever has no culprit hears one of the others' complaints all the same.
+#: How a user tells it. A case without a culprit has one of these complaints, too.
 _COMPLAINTS = {
     "pages": "The pages of the night used to be there in a blink. Now I can fetch a coffee first.",
     "order": "The pages of the night are quicker than ever, and the report is full of nonsense.",
@@ -91,7 +91,7 @@ _CHANGES = {
 class Run:
     """What a run of a department showed. came: pages that were right; peak_in_flight (of
     requests; of the notices over HTTPS, of handshakes) and connections: as the server counted;
-    loads: of certificates, None where they cannot be told; protocols: requests by version of HTTP,
+    loads: of certificates, None if they cannot be told; protocols: requests by version of HTTP,
     of the shelf."""
 
     department: str
@@ -105,13 +105,13 @@ class Run:
 
     @property
     def id(self) -> str:
-        """A digest of all that it says."""
+        """Return a digest of all its fields."""
         text = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     @property
     def shows(self) -> str:
-        """What the run shows, in words that come out the same when it is made again."""
+        """Return what the run shows, in words that are the same when it is made again."""
         over = f"{self.department} over {self.scheme}: "
         if self.came < self.n:
             return over + "not every page comes"
@@ -144,7 +144,8 @@ _SHOWN_BY = {
 
 
 def secret_of(file: Path | None) -> bytes:
-    """The teacher's secret; without a file one that everybody knows, for who plays alone."""
+    """Return the teacher's secret; without a file, one that everybody knows, for those who play
+    alone."""
     if file is None:
         return b"nobody's secret"
     try:
@@ -162,12 +163,13 @@ def _draw(name: str, secret: bytes, purpose: str, count: int) -> int:
 
 
 def culprit_of(name: str, secret: bytes) -> str:
-    """Who did it, in the program of that name."""
+    """Return who did it, in the program of that name."""
     return list(CULPRITS)[_draw(name, secret, "culprit", len(CULPRITS))]
 
 
 def new(name: str, into: Path, secret: bytes) -> Path:
-    """Write a student's folder, into/NAME: her case and her program. UsageError if it is there."""
+    """Write a student's folder, into/NAME: her case and her program. Raises UsageError if it is
+    there."""
     if not _is_name(name):
         raise UsageError(f"the name is {name!r}: letters, digits, and - _ . between them")
     folder = into / name
@@ -234,7 +236,7 @@ everybody shows all four departments healthy. Runs are made again when the class
 
 
 def run(folder: Path, department: str, n: int, scheme: str = "https") -> Run:
-    """A run of the program in a student's folder, kept there as runs/ID.json."""
+    """Run the program in a student's folder, and keep the run there as runs/ID.json."""
     result = measured(folder / "program", department, n, scheme)
     (folder / "runs").mkdir(exist_ok=True)
     (folder / "runs" / f"{result.id}.json").write_text(
@@ -244,7 +246,7 @@ def run(folder: Path, department: str, n: int, scheme: str = "https") -> Run:
 
 
 def measured(program: Path, department: str, n: int, scheme: str) -> Run:
-    """Run a department of a program once. Raises UsageError for what cannot be asked."""
+    """Run a department of a program once. Raises UsageError if it cannot be run so."""
     if department not in DEPARTMENTS:
         raise UsageError(f"there is no department {department!r}: {', '.join(DEPARTMENTS)}")
     if not 1 <= n <= MOST:
@@ -304,7 +306,7 @@ def _from_store(path: Path, n: int) -> Run:
 
 
 def _from_slow_handshakes(path: Path, n: int) -> Run:
-    """Of the notices: how many handshakes the server has in hand at once."""
+    """Run the notices, and count how many handshakes the server has in hand at once."""
     pages = [secrets.token_hex(4) for _ in range(n)]
     slow = SlowToShakeHands(handshake_s=_HANDSHAKE_S)
     with slow as server, Progress(n, "notices over https", "notice") as progress:
@@ -352,7 +354,7 @@ def answer(folder: Path, culprit: str, evidence: list[str]) -> str:
 
 
 def _load_run(folder: Path, id_: str) -> Run | None:
-    """The run of that id in a folder; None where there is none, or where it was changed."""
+    """Return the run of that id in a folder; None if it is missing or was changed."""
     try:
         run = Run(**json.loads((folder / "runs" / f"{Path(id_).name}.json").read_text()))
         can_be_made = type(run.n) is int and 1 <= run.n <= MOST and run.shows
@@ -411,7 +413,7 @@ def _mark(folder: Path, secret: bytes) -> Mark:
 
 
 def _judge(folder: Path, culprit: str, was: str, evidence: list[str]) -> str:
-    """What is wrong with the evidence; nothing where it shows the culprit."""
+    """Say what is wrong with the evidence; an empty string if it shows the culprit."""
     runs = [_load_run(folder, id_) for id_ in evidence[:10]]
     for id_, run in zip(evidence, runs, strict=False):
         if run is None:
@@ -433,7 +435,7 @@ def _judge(folder: Path, culprit: str, was: str, evidence: list[str]) -> str:
 
 
 def marks_text(marks: list[Mark]) -> str:
-    """The class as lines, and its sums."""
+    """Return the class as lines, with its sums."""
     width = max(len(mark.name) for mark in marks)
     lines = [
         f"{mark.name:<{width}}  {'right' if mark.is_right else 'wrong':<5}  said {mark.said}, "
@@ -479,8 +481,8 @@ th, td {{ text-align: left; padding: .15em .6em; border-bottom: 1px solid #bbb; 
 
 
 def marks_page(marks: list[Mark]) -> str:
-    """The class as a page of HTML that loads nothing: a sheet for the wall, whoever was accused
-    without having done anything on it too."""
+    """Return the class as a page of HTML that loads nothing: a sheet for the wall, which names
+    false accusations, too."""
     rows = []
     for mark in marks:
         proven = "yes" if mark.is_right and not mark.evidence else "no"

@@ -75,21 +75,21 @@ class Site(hosts.Server):
         self.when: dict[str, Callable[[], object]] = {}
 
     def word(self, page: str) -> str:
-        """What an answer with this page has to say."""
+        """Return the word that an answer with this page has to carry."""
         return hmac.new(self._secret, page.encode(), hashlib.sha256).hexdigest()[:16]
 
     def reset(self) -> None:
-        """Count from nothing. A request that is still in flight does not come back."""
+        """Set all counts to zero. A request that is still in flight is not counted again."""
         self._seen = Seen()
 
     def seen(self) -> Seen:
-        """What was counted since the reset."""
+        """Return what was counted since the reset."""
         return self._seen
 
     @contextlib.contextmanager
     def request(self, connection: tuple[str, int], page: str, client_name: str) -> Iterator[None]:
-        """A request, in flight until its answer is known and not yet written: a client that asks
-        again when it has read the last answer is never in flight twice."""
+        """Count a request, in flight until its answer is known and not yet written: a client that
+        asks again when it has read the last answer is never in flight twice."""
         counts = self._seen
         with self._lock:
             counts.requests += 1
@@ -128,7 +128,7 @@ class World(contextlib.ExitStack):
         return self
 
     def site(self, kind: str) -> Site:
-        """The site of one of KINDS, opened when it is first asked for. "right/1", "right/2" are
+        """Return the site of one of KINDS, opened at the first call. "right/1", "right/2" are
         others of the kind, each with a port of its own."""
         if kind not in self._sites:
             base_kind = kind.partition("/")[0]
@@ -137,7 +137,7 @@ class World(contextlib.ExitStack):
         return self._sites[kind]
 
     def client_certificate(self, name: str) -> Path:
-        """A new client certificate with its key, for `name`."""
+        """Issue a client certificate with its key, for `name`, and return the path of its file."""
         path = self.folder / f"{name}.pem"
         issued = self._root.issue_cert(f"{name}.example", common_name=name)
         issued.private_key_and_cert_chain_pem.write_to_path(path)

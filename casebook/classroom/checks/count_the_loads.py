@@ -50,7 +50,7 @@ OF_PATHS = {
 
 
 def grade(file: Path, report: Report, bench: Bench) -> None:
-    """Add to the report what was found of a submission."""
+    """Add what was found of a submission to the report."""
     with World() as world:
         options = {"bundle": world.bundle} if bench.can_run(STACK) else {"countable": False}
         stack_here = bench.room(STACK)
@@ -69,7 +69,7 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
 
 
 def record(bench: Bench) -> None:
-    """Ask all that may be asked of any submission."""
+    """Make all runs that any submission may need."""
     with World() as world:
         _rows(bench, world)
 
@@ -83,13 +83,14 @@ def _requests(world: World, kind: str, count: int, delay_s: float, **options: An
 
 
 def _is_right(world: World, kind: str, request: dict, answer: dict) -> bool:
-    """Whether an answer is the one that only the site can give."""
+    """Check whether an answer is the one that only the site can give."""
     page = request["url"].rpartition("=")[2]
     return answer.get("status") == 200 and world.site(kind).word(page) in answer["body"]
 
 
 def _fetch(world: World, file: Path | None, function: str, manner: str, count: int, **options: Any):
-    """Requests of a function: (what came, asks, answers, loads, what the site saw)."""
+    """Have a function fetch pages. Returns the outcome, how many answers are right, how many loads
+    there were, and what the site saw."""
     delay_s = DELAY_S if manner == "at once" else 0.0
     site, requests = world.site("right"), _requests(world, "right", count, delay_s, **options)
     site.reset()
@@ -107,7 +108,7 @@ def _fetch(world: World, file: Path | None, function: str, manner: str, count: i
 
 
 def _rows(bench: Bench, world: World) -> dict[str, dict[str, Any]]:
-    """What stock requests does: the rows that an explanation is picked from."""
+    """Return what stock requests does: the rows that an explanation is picked from."""
     variants = {
         "A": ("30 threads, requests.get in each", "requests.get", "at once"),
         "B": ("one thread, 30 times requests.get", "requests.get", "one by one"),
@@ -124,7 +125,7 @@ def _rows(bench: Bench, world: World) -> dict[str, dict[str, Any]]:
 
 
 def _count_stock(world: World, function: str, manner: str) -> dict[str, Any]:
-    """What stock requests comes to, counted now."""
+    """Count what stock requests does, now."""
     _, _, loads, counts = _fetch(world, None, function, manner, THREADS)
     return {"requests": counts.requests, "connections": len(counts.connections), "loads": loads}
 
@@ -138,8 +139,8 @@ def _count_in_words(count: int, nouns: str) -> str:
 
 
 def _grade_loads(world: World, file: Path, report: Report) -> dict[str, str]:
-    """Of each way to say verify=, how often it loads for how many threads, in words; only of those
-    in which anything is shared."""
+    """Grade how often each way to say verify= loads, for how many threads. Returns it in words, for
+    the ways in which threads share anything."""
     threads = 11 + secrets.randbelow(14)
     shared = {}
     for count, points, manner, options in (
@@ -179,9 +180,9 @@ def _grade_loads(world: World, file: Path, report: Report) -> dict[str, str]:
 
 
 def _grade_questions(world: World, file: Path, report: Report, shared: dict[str, str]) -> None:
-    """Ask the twelve questions. Where only verify=True shares anything, those that need no path of
-    their own are asked with it, and the others do not count: what shares nothing can mix nothing
-    up."""
+    """Ask the twelve questions. If only verify=True shares anything, the questions that need no
+    path of their own are asked with it, and the others do not count: what shares nothing can mix
+    nothing up."""
     bundle, other_bundle = str(world.bundle), str(world.other_bundle)
     alice, bob = (str(world.client_certificate(name)) for name in ("alice", "bob"))
     changing = world.folder / "changing.pem"
@@ -215,9 +216,9 @@ def _grade_questions(world: World, file: Path, report: Report, shared: dict[str,
     # at all that will be asked, refuses a right certificate or accepts another.
     repeats = [0, 1, 2, 3, *(secrets.randbelow(4) for _ in range(2 + secrets.randbelow(6)))]
     secrets.SystemRandom().shuffle(repeats)
-    between = sorted(random.SystemRandom().choices(range(1, len(plan) - 1), k=len(repeats)))
+    positions = sorted(random.SystemRandom().choices(range(1, len(plan) - 1), k=len(repeats)))
     series = [*zip(plan, requests, range(len(plan)), strict=True)]
-    for number, place in zip(repeats, reversed(between), strict=True):
+    for number, place in zip(repeats, reversed(positions), strict=True):
         kind, options, expected = plan[number]
         site_of_its_own = f"{kind}/{len(series)}"
         request = _requests(world, site_of_its_own, 1, 0, **options)[0]
@@ -244,7 +245,7 @@ def _grade_questions(world: World, file: Path, report: Report, shared: dict[str,
 
 
 def _find_fault(world: World, kind: str, expected: str, request: dict, answer: dict) -> str:
-    """What is wrong with an answer, in words; nothing where it is right."""
+    """Say what is wrong with an answer; an empty string if it is right."""
     if expected == "refused":
         if "error" not in answer:
             return "the page came: it was not refused"
@@ -274,8 +275,8 @@ def _leave_get(report: Report) -> None:
 def _grade_explanation(
     names: dict[str, Any], rows: dict[str, dict[str, Any]], report: Report
 ) -> None:
-    """Loads go with what is the same number in every row; the rows that say so rule the others
-    out."""
+    """Grade what the loads go with, and the rows that show it: the number that equals the loads in
+    every row, and rows that rule the others out."""
     for letter, row in rows.items():
         report.notes.append(
             f"Row {letter}: {row['what']}: "

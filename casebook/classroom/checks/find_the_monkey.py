@@ -34,7 +34,7 @@ _SHOWN = ("n", "delay_s", "wall_s", "peak_in_flight", "statuses")
 
 
 def grade(file: Path, report: Report, bench: Bench) -> None:
-    """Add to the report what was found of a submission."""
+    """Add what was found of a submission to the report."""
     stack_here = bench.room(STACK)
     entered = prediction.entered(STACK, stack_here, file, report, 20, NAMES, countable=False)
     if entered is None:
@@ -56,7 +56,7 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
 
 
 def record(bench: Bench) -> None:
-    """Ask all that may be asked of any submission."""
+    """Make all runs that any submission may need."""
     with World() as world:
         for n in _SOME:
             _own_run(bench, world, "free", n)
@@ -84,7 +84,8 @@ def _observe(
     jobs: tuple[dict[str, Any], ...],
     **options: Any,
 ) -> tuple[dict[str, Any], room.Outcome]:
-    """A run that fetches pages with grequests after `jobs`: (as `verdict` gets it, what came)."""
+    """Fetch pages with grequests after `jobs`. Returns the run, as `verdict` gets it, and its
+    outcome."""
     requests, site = _requests(world, n, delay_s, kind), world.site(kind)
     fetch = {
         "function": "grequests.map",
@@ -95,7 +96,7 @@ def _observe(
     site.reset()
     outcome = room.run(jobs=[*jobs, fetch], countable=False, **options)
     counts, answer = site.seen(), outcome.answers[-1]
-    # Whoever asks for more, beside, may have two in hand at a time and be serial all the same.
+    # A submission that also asks for more may have two in hand at a time and still be serial.
     at_most_once = counts.requests <= n
     statuses = [
         reply.get("status")
@@ -115,8 +116,8 @@ def _own_run(
     bench: Bench, world: World, part: str, n: int = 10, delay_s: float = DELAY_S,
     kind: str = "right",
 ) -> dict[str, Any]:  # fmt: skip
-    """A run of the grader's own: as _observed has it, and `machine`. what: "all", "until NAME" or
-    "before NAME" (of an import), or one of _OTHERS."""
+    """Return one of the grader's own runs, as from _observe, with `machine`. part: "all",
+    "until NAME" or "before NAME" (of an import), or one of _OTHERS."""
     parameters = {"what": part, "n": n, "delay_s": delay_s, "over": _OVER[kind]}
 
     def measure() -> dict[str, Any]:
@@ -127,13 +128,14 @@ def _own_run(
 
 
 def _program_is() -> str:
-    """A digest of the program's text: that of its syntax tree differs from Python to Python, and a
-    machine file is asked by another one than it was saved by."""
+    """Return a digest of the program's text. Its syntax tree would not do: that differs between
+    Pythons, and a machine file may come from another one."""
     return digests.digest([path.read_text() for path in sorted(PROGRAM.rglob("*.py"))])
 
 
 def _as_run(answer: dict[str, Any]) -> dict[str, Any]:
-    """A run's raw answer, of whatever machine. Raises what is wrong with one that is none."""
+    """Check the raw answer of a run on any machine, and return its values. Raises what is wrong
+    with it."""
     if not all(status is None or type(status) is int for status in answer["statuses"]):
         raise ValueError(f"no list of statuses: {answer['statuses']}")
     counts = {name: int(answer[name]) for name in ("n", "peak_in_flight", "requests")}
@@ -142,7 +144,7 @@ def _as_run(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _program(world: World, part: str) -> Path:
-    """The program of a run of the grader's own."""
+    """Return the program of one of the grader's own runs."""
     if part == "all":
         return PROGRAM / "nightly.py"
     if part in _OTHERS:
@@ -154,20 +156,20 @@ def _program(world: World, part: str) -> Path:
 
 
 def told(run: dict[str, Any]) -> str:
-    """The verdict that a run deserves: "no timing" where not every page came."""
+    """Return the verdict that a run deserves: "no timing" if a page is missing."""
     if any(status != 200 for status in run["statuses"]):
         return "no timing"
     return analysis.SERIAL if run["peak_in_flight"] <= 1 else analysis.CONCURRENT
 
 
 def _imports() -> list[str]:
-    """What nightly.py imports, in its order."""
+    """Return the names that nightly.py imports, in order."""
     tree = ast.parse((PROGRAM / "nightly.py").read_text(encoding="utf-8"))
     return [node.names[0].name for node in tree.body if isinstance(node, ast.Import)]
 
 
 def _write_part(world: World, name: str, including: bool) -> Path:
-    """The program's imports up to that one, as a program."""
+    """Write the program's imports up to that one, as a program."""
     folder = world.folder / f"until-{name}-{including}"
     shutil.copytree(PROGRAM, folder)
     names = _imports()[: _imports().index(name) + including]
@@ -177,7 +179,7 @@ def _write_part(world: World, name: str, including: bool) -> Path:
 
 
 def _find_blocker(bench: Bench, world: World) -> dict[str, str]:
-    """The first import after which the program is serial (name), and the machine it was so on."""
+    """Return the first import after which the program is serial (name), and on which machine."""
     run: dict[str, Any] = {}
     for name in _imports():
         run = _own_run(bench, world, f"until {name}")
@@ -187,7 +189,7 @@ def _find_blocker(bench: Bench, world: World) -> dict[str, str]:
 
 
 def _whose_context(bench: Bench) -> dict[str, Any]:
-    """The module of urllib3's SSLContext when the program has imported all: `module`."""
+    """Return the module of urllib3's SSLContext after all the program's imports: `module`."""
 
     def measure() -> dict[str, Any]:
         job = {"function": "whose context", "how": "call", "args": []}
@@ -281,13 +283,13 @@ def _grade_mend(world: World, file: Path, report: Report) -> None:
         run, outcome = _observe(world, n, DELAY_S, "right", (mend, *checks), **options)
         report.stopped = report.stopped or outcome.stopped
         results.append((run, outcome.answers))
-    _, (mending, refusing, having, _) = results[0]
-    wrong = _find_fault(kinds, refusing)
+    _, (mend_answer, fetch_answer, context_answer, _) = results[0]
+    wrong = _find_fault(kinds, fetch_answer)
     verifies = not wrong
-    installed = "value" in having
+    installed = "value" in context_answer
     report.give(
-        "a stranger's certificate is still refused", verifies and "error" not in mending, 2,
-        mending.get("error") or wrong or "refused",
+        "a stranger's certificate is still refused", verifies and "error" not in mend_answer, 2,
+        mend_answer.get("error") or wrong or "refused",
         "A cure may not turn verification off: then anybody can answer.",
     )  # fmt: skip
     for run, _ in results:
@@ -301,16 +303,16 @@ def _grade_mend(world: World, file: Path, report: Report) -> None:
             else "It counts if certificates are verified and nothing is uninstalled.",
         )  # fmt: skip
     report.give(
-        "nothing is uninstalled", installed and "error" not in mending, 1,
-        "pyOpenSSL can be imported" if installed else str(having.get("error")),
+        "nothing is uninstalled", installed and "error" not in mend_answer, 1,
+        "pyOpenSSL can be imported" if installed else str(context_answer.get("error")),
         "Others in the program need the package: mailer and metrics do.",
     )  # fmt: skip
 
 
-def _find_fault(kinds: list[str], refusing: dict[str, Any]) -> str:
-    """What is wrong with the answers of sites with such certificates, in words; nothing where the
+def _find_fault(kinds: list[str], fetch_answer: dict[str, Any]) -> str:
+    """Say what is wrong with the answers of sites with such certificates; an empty string if the
     right ones are accepted and the others refused."""
-    answers = refusing.get("answers") or [refusing] * len(kinds)
+    answers = fetch_answer.get("answers") or [fetch_answer] * len(kinds)
     for kind, answer in zip(kinds, answers, strict=True):
         about = answer.get("kind", "") + answer.get("error", "")
         if kind == "right" and "error" in answer:
@@ -351,8 +353,8 @@ def _grade_explanation(
     right = False
     if len(letters) == 2 and {*letters} <= {*rows}:
         (label, first), (other_label, second) = (rows[letter] for letter in letters)
-        timed = {told(first), told(second)} == {analysis.SERIAL, analysis.CONCURRENT}
-        right = label == other_label and first["over"] != second["over"] and timed
+        both_verdicts = {told(first), told(second)} == {analysis.SERIAL, analysis.CONCURRENT}
+        right = label == other_label and first["over"] != second["over"] and both_verdicts
     report.give(
         "the two rows which show that only TLS waits", right, 2, f"you said {letters}",
         "In which two rows is everything the same but TLS?", full_run["machine"],

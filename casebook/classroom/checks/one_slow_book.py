@@ -42,7 +42,7 @@ class Shelf:
     in_order: bool = False
 
     def law(self) -> int:
-        """How many books are in hand before the first slow one, if nothing else holds them up."""
+        """Return how many books arrive before the first slow one, if nothing else holds them up."""
         if self.in_order:
             return self.slow[0] - 1
         if len(self.slow) < self.lanes:
@@ -51,7 +51,7 @@ class Shelf:
 
 
 def shelves() -> list[Shelf]:
-    """Five shelves, drawn by lot."""
+    """Draw five shelves by lot."""
     draw = secrets.SystemRandom()
     n, lanes = draw.randint(25, 45), draw.randint(3, 6)
     place = draw.choice([*range(5, 10), *range(11, 21)])
@@ -71,8 +71,8 @@ def shelves() -> list[Shelf]:
 
 
 def measured(shelf: Shelf) -> int:
-    """How many books a real client had before the first slow one. Measured again where the machine
-    held up what the law lets through; and then it is what it is."""
+    """Measure how many books a real client has before the first slow one. Tried again if the
+    machine held up what the law lets through; the last try counts."""
     ids = stock.ids()
     slow = {ids[place - 1]: SLOW_S for place in shelf.slow}
     manner = readers.manner(shelf.client, "asked" if shelf.in_order else None)
@@ -99,7 +99,7 @@ class Held:
 
 
 def asked(bench: Bench, shelf: Shelf) -> Held:
-    """What the bench says of a shelf."""
+    """Return what the bench says of a shelf."""
     result = bench.ask(
         STACKS, asdict(shelf), lambda: {"before": measured(shelf)},
         lambda answer: {"count": int(answer["before"])},
@@ -108,19 +108,19 @@ def asked(bench: Bench, shelf: Shelf) -> Held:
 
 
 def _pick(bench: Bench, shelf: Shelf) -> Shelf:
-    """A shelf that was drawn; or, where it cannot be measured here, one of its kind that was
+    """Return a shelf that was drawn, or, if it cannot be measured here, one of its kind that was
     measured elsewhere."""
 
     def as_shelf(parameters: dict[str, Any]) -> Shelf:
         candidate = Shelf(**parameters | {"slow": tuple(map(int, parameters["slow"]))})
-        candidate.law()  # raises where this is no shelf
+        candidate.law()  # raises if this is no shelf
         return candidate
 
     return bench.draw(STACKS, lambda: shelf, as_shelf, kind=shelf.kind)
 
 
 def grade(file: Path, report: Report, bench: Bench) -> None:
-    """Add to the report what was found of a submission."""
+    """Add what was found of a submission to the report."""
     stack_here = bench.room(*STACKS)
     entered = prediction.entered(STACK, stack_here, file, report, 15, NAMES, countable=False)
     if entered is None:
@@ -138,7 +138,7 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
 
 
 def record(bench: Bench) -> None:
-    """Ask all that may be asked of any submission, of some shelves."""
+    """Make all runs that any submission may need, for some shelves."""
     _rows(bench)
     for shelf in [shelf for _ in range(DRAWN) for shelf in shelves()]:
         asked(bench, shelf)
@@ -179,8 +179,8 @@ def _grade_law(bench: Bench, stack_here: str, file: Path, report: Report) -> Non
 
 
 class Keeper:
-    """Keeps a book back until all others were taken, or until nothing moves any more: whoever waits
-    for it cannot have told of them before.
+    """Keeps a book back until all others were taken, or until nothing moves any more: a loop that
+    waits for it cannot have taken them before.
 
     open_: the store, which holds the book. books: what it has, by id, with words that nobody knows
     who did not receive them. ahead: how many were taken, as the store has them, before the book was
@@ -193,7 +193,7 @@ class Keeper:
         self.ahead = 0
 
     def right(self, outcome: room.Outcome) -> list[str]:
-        """The books that were taken, and are as the store has them."""
+        """Return the books that were taken and are as the store has them."""
         return [book for book, body in outcome.took if _is_same(self._books.get(book), body)]
 
     def __call__(self, outcome: room.Outcome) -> None:
@@ -241,7 +241,7 @@ def _grade_loop(file: Path, report: Report) -> None:
 
 
 def _store(books: dict[str, dict[str, Any]], slow_book: str) -> store.Store:
-    """A store of these books. It has read them before anybody else could."""
+    """Open a store of these books, which has read them already when it returns."""
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
         json.dump(books, file)
         file.flush()

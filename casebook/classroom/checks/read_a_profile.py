@@ -62,7 +62,7 @@ class Seen:
 
 
 def observed(recipe: Way, n: int) -> Seen:
-    """A profile of n pages, made now."""
+    """Make a profile of n pages, now."""
     with World() as world:
         url = world.site("right").url
         requests = [{"url": f"{url}/delay/{recipe.delay_s}?page={page}"} for page in range(n)]
@@ -79,7 +79,7 @@ def observed(recipe: Way, n: int) -> Seen:
 
 
 def asked(bench: Bench, recipe: Way, n: int | None = None) -> Seen:
-    """A profile of the bench's. n: pages; None: as many as are drawn by lot."""
+    """Return a profile of the bench's. n: pages; None: as many as are drawn by lot."""
     names = list(dict.fromkeys([recipe.stack, STACK]))
     if n is None:
         draw_size = partial(secrets.choice, SIZES[recipe])
@@ -93,7 +93,8 @@ def asked(bench: Bench, recipe: Way, n: int | None = None) -> Seen:
 
 
 def _as_seen(answer: dict[str, Any]) -> dict[str, Any]:
-    """A profile's raw answer, of whatever machine. Raises what is wrong with one that is none."""
+    """Check the raw answer of a profile from any machine, and return its values. Raises what is
+    wrong with it."""
     profile = Seen(int(answer["n"]), {"profile": answer["profile"]}, float(answer["cpu_share"]))
     kind(longest(profile.answer["profile"]))
     observations.as_stats(SimpleNamespace(answer=profile.answer))  # type: ignore[arg-type]
@@ -101,12 +102,12 @@ def _as_seen(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def kind(line: dict[str, Any]) -> str:
-    """What the line of a function does: "waits" or "computes"."""
+    """Return what the line of a function does: "waits" or "computes"."""
     return "waits" if _WAITING.search(line["function"]) else "computes"
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
-    """The lines of a dump: function, file, line, nc (calls), tt (own time, in seconds)."""
+    """Return the lines of a dump: function, file, line, nc (calls), tt (own time, in seconds)."""
     lines: dict[tuple[str, int, str], tuple] = vars(pstats.Stats(str(path)))["stats"]
     return [
         {"file": file, "line": line, "function": function, "nc": calls, "tt": own_s}
@@ -115,7 +116,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def longest(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The line with the largest own time."""
+    """Return the line with the largest own time."""
     return max(rows, key=lambda row: row["tt"])
 
 
@@ -131,7 +132,7 @@ def dump(profile: Seen, path: Path) -> None:
 
 
 def grade(file: Path, report: Report, bench: Bench) -> None:
-    """Add to the report what was found of a submission."""
+    """Add what was found of a submission to the report."""
     stack_here = bench.room(STACK)
     entered = prediction.entered(STACK, stack_here, file, report, 17, NAMES, countable=False)
     if entered is None:
@@ -160,7 +161,7 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
 
 
 def record(bench: Bench) -> None:
-    """Ask all that may be asked of any submission, of some sizes."""
+    """Make all runs that any submission may need, for some sizes."""
     for recipe, sizes in SIZES.items():
         for n in sizes[::4]:
             asked(bench, recipe, n)
